@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * The driver table: libcuda's entry points as function pointers, found at run time.
+ *
+ * `ptxgen_driver_open` opens libcuda with dlopen, finds every call listed in
+ * `ptxgen/driver_calls.def`, and starts the driver. All of ptxgen reaches a GPU through such a
+ * table and through nothing else.
+ *
+ *     ptxgen_driver driver;
+ *     ptxgen_error err;
+ *     if (ptxgen_driver_open(&driver, NULL, &err) != PTXGEN_OK)
+ *         return report(err.message);   // no libcuda, too old a driver, no device, …
+ *     ptxgen_cu_deviceptr x;
+ *     ptxgen_cu_result result = driver.mem_alloc(&x, 4096);
+ *     if (result != PTXGEN_CUDA_SUCCESS)
+ *         ptxgen_driver_fail(&driver, result, &err, "cuMemAlloc of %d bytes", 4096);
+ *     ptxgen_driver_close(&driver);
+ *
+ * Lifetime: the struct is the caller's. Everything made from a table (modules, kernels) keeps a
+ * pointer to it, so it must stay in place until they are destroyed.
+ *
+ * Threads: after opening, a table is only read; any number of threads may share it.
+ *
+ * Another implementation may fill the table instead: an emulator, a recorder, a program that
+ * has libcuda open already. It zeroes the struct, sets every REQUIRED member and any OPTIONAL
+ * ones, leaves `library` NULL, and calls `ptxgen_driver_start`. The calls take exactly
+ * libcuda's arguments, so no instance pointer reaches them; like libcuda, an implementation
+ * finds its state from the handles it gave out, from the calling thread's current context
+ * (thread-local), and from device ordinals. `ptxgen_driver_start` and the device queries need
+ * only what is true of the process; everything that holds data comes after a context exists.
+ */
+#ifndef PTXGEN_DRIVER_H
+#define PTXGEN_DRIVER_H
+
+#include <ptxgen/driver_types.h>
+#include <ptxgen/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The oldest driver that can run what ptxgen emits: CUDA 11.0, PTX 7.0, sm_80. */
+#define PTXGEN_DRIVER_MIN_VERSION 11000
+
+typedef struct ptxgen_driver {
+    void *library;    /**< the dlopen handle; NULL when something else filled the table */
+    int version;      /**< from cuDriverGetVersion: 1000 × major + 10 × minor; set by start */
+    int device_count; /**< at least 1 after a start that succeeded */
+
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters) \
+    ptxgen_cu_result(*member) parameters;
+#include <ptxgen/driver_calls.def>
+} ptxgen_driver;
+
+/**
+ * Opens the driver library `path` (NULL: "libcuda.so.1", found as the dynamic linker finds it),
+ * fills the table and starts the driver. On failure the table is zeroed.
+ *
+ * Errors: PTXGEN_ERROR_NO_DRIVER when the library cannot be opened or is none,
+ * PTXGEN_ERROR_DRIVER_TOO_OLD naming the missing entry point and both versions, and those of
+ * `ptxgen_driver_start`.
+ */
+PTXGEN_API ptxgen_status ptxgen_driver_open(ptxgen_driver *driver, const char *path,
+                                            ptxgen_error *err);
+
+/**
+ * Checks that a filled table is complete, initialises the driver and sets `version` and
+ * `device_count`. `ptxgen_driver_open` does this itself; call it on tables filled otherwise.
+ *
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a REQUIRED member that is NULL,
+ * PTXGEN_ERROR_DRIVER_TOO_OLD below PTXGEN_DRIVER_MIN_VERSION, PTXGEN_ERROR_NO_DEVICE,
+ * PTXGEN_ERROR_DRIVER when cuInit fails for another reason.
+ */
+PTXGEN_API ptxgen_status ptxgen_driver_start(ptxgen_driver *driver, ptxgen_error *err);
+
+/**
+ * Drops the library and zeroes the table. The library's code stays mapped: the driver's own
+ * threads and exit handlers may still run. NULL is allowed.
+ */
+PTXGEN_API void ptxgen_driver_close(ptxgen_driver *driver);
+
+/**
+ * Turns a failed result into a status and a sentence: what was being done (the format), then the
+ * driver's name and text for the result.
+ */
+PTXGEN_API ptxgen_status ptxgen_driver_fail(const ptxgen_driver *driver, ptxgen_cu_result result,
+                                            ptxgen_error *err, const char *format, ...)
+    PTXGEN_PRINTF(4, 5);
+
+/**
+ * The highest PTX ISA version that a driver assembles, as 10 × major + minor (78 is PTX 7.8),
+ * for a version as cuDriverGetVersion reports it. A driver newer than the table gets the
+ * table's last entry, for drivers take all older PTX; one older than CUDA 11.0 gets 0.
+ */
+PTXGEN_API int ptxgen_driver_max_ptx_version(int driver_version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
