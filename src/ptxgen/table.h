@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instruction table as data. Its rows are generated from instr.def and modifiers.def. */
+#ifndef PTXGEN_TABLE_H
+#define PTXGEN_TABLE_H
+
+#include <ptxgen/ptx.h>
+
+enum ptx_term_kind {
+    PTX_TERM_VALUE,   /* one register or immediate */
+    PTX_TERM_VECTOR,  /* {…} */
+    PTX_TERM_ADDRESS, /* [base + offset] */
+    PTX_TERM_TENSOR,  /* [map, {coordinates}] */
+    PTX_TERM_CONST,   /* integer constant lo … hi */
+    PTX_TERM_LITERAL, /* text */
+    PTX_TERM_LABEL
+};
+
+enum ptx_term_flag {
+    PTX_TERM_WRITTEN = 1,
+    PTX_TERM_READ = 2,
+    PTX_TERM_REGISTER = 4,    /* no immediate */
+    PTX_TERM_BAR = 8,         /* printed after '|' behind the term before it */
+    PTX_TERM_UNDEF_OK = 16,   /* read, but its first value may be undefined */
+    PTX_TERM_POW2 = 32,       /* constants that are powers of two only */
+    PTX_TERM_WGMMA_INT_N = 64 /* n as integer wgmma has it: 8 to 32 by 8, then by 16 */
+};
+
+struct ptx_term {
+    uint8_t kind, type, flags;
+    uint8_t count;   /* of a vector or of tensor coordinates; 0: n / divisor */
+    uint8_t divisor;
+    char space;      /* of an address: g s l p */
+    int16_t lo, hi, step;
+    const char *literal;
+};
+
+struct ptx_need {
+    uint8_t ptx;     /* major*10+minor */
+    uint8_t sm;
+    char suffix;
+};
+
+enum ptx_op_flag {
+    PTX_FLAG_ALIGNED = 1 << 0,
+    PTX_FLAG_CTABAR = 1 << 1,
+    PTX_FLAG_BARN = 1 << 2,
+    PTX_FLAG_BRANCH = 1 << 3,
+    PTX_FLAG_EXIT = 1 << 4,
+    PTX_FLAG_VARIES = 1 << 5,
+    PTX_FLAG_LANEUNI = 1 << 6,
+    PTX_FLAG_CTAUNI = 1 << 7,
+    PTX_FLAG_CPASYNC = 1 << 8,
+    PTX_FLAG_CPWAIT = 1 << 9,
+    PTX_FLAG_READSH = 1 << 10,
+    PTX_FLAG_MATH = 1 << 11,
+    PTX_FLAG_MMA = 1 << 12,
+    PTX_FLAG_SHFLIDX = 1 << 13
+};
+
+struct ptx_op {
+    const char *name;
+    const char *text; /* with {group} slots */
+    const struct ptx_term *terms;
+    const struct ptx_need *needs;
+    uint32_t flags;
+    uint8_t term_count, need_count;
+    uint8_t align; /* of a constant address offset, in bytes; 0: unchecked */
+    struct ptx_term n; /* the n parameter; kind CONST, hi 0 when there is none */
+};
+
+struct ptx_modifier {
+    const char *text;
+    uint8_t ptx, sm;
+};
+
+struct ptx_modifier_group {
+    const char *name;
+    uint8_t shift, bits; /* the field in a modifier mask; value 0: not given */
+    uint8_t count;
+    const struct ptx_modifier *alternatives;
+};
+
+extern const struct ptx_op ptx_ops[];
+extern const size_t ptx_op_count;
+extern const struct ptx_modifier_group ptx_modifier_groups[];
+extern const size_t ptx_modifier_group_count;
+
+/* Finds a group by the name between the braces of a slot; `length` excludes a trailing '!'. */
+const struct ptx_modifier_group *ptx_find_group(const char *name, size_t length);
+
+#endif
