@@ -47,7 +47,7 @@ typedef struct ptxgen_driver {
     int version;      /**< from cuDriverGetVersion: 1000 × major + 10 × minor; set by start */
     int device_count; /**< at least 1 after a start that succeeded */
 
-#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters) \
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
     ptxgen_cu_result(*member) parameters;
 #include <ptxgen/driver_calls.def>
 } ptxgen_driver;
@@ -86,6 +86,15 @@ PTXGEN_API void ptxgen_driver_close(ptxgen_driver *driver);
 PTXGEN_API ptxgen_status ptxgen_driver_fail(const ptxgen_driver *driver, ptxgen_cu_result result,
                                             ptxgen_error *err, const char *format, ...)
     PTXGEN_PRINTF(4, 5);
+
+/**
+ * PTXGEN_OK when the OPTIONAL call at `member_offset` is there, else PTXGEN_ERROR_DRIVER_TOO_OLD
+ * with a sentence that names it and the CUDA version that brought it:
+ *
+ *     ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), &err)
+ */
+PTXGEN_API ptxgen_status ptxgen_driver_require(const ptxgen_driver *driver, size_t member_offset,
+                                               ptxgen_error *err);
 
 /**
  * The highest PTX ISA version that a driver assembles, as 10 × major + minor (78 is PTX 7.8),

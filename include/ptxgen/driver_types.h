@@ -332,6 +332,7 @@ typedef enum ptxgen_cu_tensor_map_float_oob_fill {
     V(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                     \
     V(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 5)  \
     V(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)     \
+    V(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, 7)                    \
     V(CU_LAUNCH_ATTRIBUTE_PRIORITY, 8)
 typedef enum ptxgen_cu_launch_attribute_id {
     PTXGEN_CU_LAUNCH_ATTRIBUTES(PTXGEN_CU_ENUMERATOR)
@@ -350,6 +351,11 @@ typedef union ptxgen_cu_launch_attribute_value {
         unsigned int x, y, z;
     } cluster_dim;
     int programmatic_stream_serialization_allowed;
+    struct {
+        ptxgen_cu_event event;
+        int flags;
+        int trigger_at_block_start;
+    } programmatic_event;
     int priority;
 } ptxgen_cu_launch_attribute_value;
 

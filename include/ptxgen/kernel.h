@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * Modules and kernels: PTX text or a cubin becomes loaded code, which is then launched.
+ *
+ *     ptxgen_module *module;
+ *     ptxgen_kernel *kernel;
+ *     ptxgen_module_options options = {.context = context};
+ *     ptxgen_module_load_ptx(&driver, text, &options, &module, &err);
+ *     ptxgen_kernel_create(module, "axpy", 0, &kernel, &err);
+ *
+ *     uint32_t n = 1 << 20;
+ *     void *arguments[] = {&x, &y, &n};
+ *     ptxgen_launch_shape shape = {.grid = {n / 256, 1, 1}, .block = {256, 1, 1}};
+ *     ptxgen_launch(kernel, &shape, stream, arguments, &err);
+ *
+ *     ptxgen_kernel_destroy(kernel);
+ *     ptxgen_module_destroy(module);
+ *
+ * Prepare, then launch. All that allocates, compiles, loads or asks belongs to loading and
+ * creating; do it before capturing a graph. A launch makes exactly one driver call, which
+ * neither allocates nor waits, so it may be captured.
+ *
+ * Contexts. A module belongs to one CUDA context: the one in its options, or else the context
+ * current in the thread that loads it. Every function here that prepares or asks makes that
+ * context current for its own duration and restores the previous one. `ptxgen_launch` does not:
+ * the module's context must be current already, as for any launch.
+ *
+ * Lifetime. Destroy kernels before their module, modules before their context, and contexts
+ * before closing the driver table. Destroying NULL does nothing.
+ *
+ * Threads. Any number of threads may launch one kernel or read its attributes at the same time.
+ * Creating from and destroying one object is for one thread at a time.
+ *
+ * Errors. A status and a sentence. Asynchronous faults of a kernel show up, as CUDA has it, in
+ * a later call: PTXGEN_ERROR_DRIVER with CUDA_ERROR_ILLEGAL_ADDRESS and its like.
+ */
+#ifndef PTXGEN_KERNEL_H
+#define PTXGEN_KERNEL_H
+
+#include <ptxgen/driver.h>
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ptxgen_module ptxgen_module;
+typedef struct ptxgen_kernel ptxgen_kernel;
+
+/** How to assemble and load. Zeroed is the default; a NULL pointer to options means the same. */
+typedef struct ptxgen_module_options {
+    ptxgen_cu_context context; /**< NULL: the calling thread's current context */
+    int max_registers;         /**< a cap per thread; 0: none beyond the text's own directives */
+    bool line_info;            /**< keep source lines for profilers */
+    /**
+     * When not NULL, receives what the assembler says: registers, spills and shared memory of
+     * each kernel on success (PTX only), the whole error log on failure. NUL-terminated, cut to
+     * `log_size`, the buffer's size in bytes.
+     */
+    char *log;
+    size_t log_size;
+} ptxgen_module_options;
+
+/**
+ * Assembles PTX with the driver's own assembler for the context's device, and loads it.
+ * `ptx` is NUL-terminated text. Its `.version` and `.target` are checked before the driver sees
+ * it, because a load that fails may spoil the context on some drivers.
+ *
+ * Errors: PTXGEN_ERROR_DRIVER_TOO_OLD when `.version` is newer than the driver's,
+ * PTXGEN_ERROR_WRONG_DEVICE when `.target` cannot run on the context's device or there is no
+ * context, PTXGEN_ERROR_JIT with the assembler's first complaints, PTXGEN_ERROR_DRIVER.
+ */
+PTXGEN_API ptxgen_status ptxgen_module_load_ptx(const ptxgen_driver *driver, const char *ptx,
+                                                const ptxgen_module_options *options,
+                                                ptxgen_module **module, ptxgen_error *err);
+
+/**
+ * Loads a cubin of `size` bytes. Its ELF structure is checked first, because a truncated cubin
+ * makes some drivers abort the process; a checksum is still the caller's business.
+ *
+ * Errors: PTXGEN_ERROR_MALFORMED, PTXGEN_ERROR_WRONG_DEVICE when the cubin is for another
+ * architecture or there is no context, PTXGEN_ERROR_DRIVER.
+ */
+PTXGEN_API ptxgen_status ptxgen_module_load_cubin(const ptxgen_driver *driver, const void *cubin,
+                                                  size_t size, const ptxgen_module_options *options,
+                                                  ptxgen_module **module, ptxgen_error *err);
+
+PTXGEN_API void ptxgen_module_destroy(ptxgen_module *module);
+
+/** Address and size of a `.global` or `.const` variable of the module. */
+PTXGEN_API ptxgen_status ptxgen_module_global(const ptxgen_module *module, const char *name,
+                                              ptxgen_cu_deviceptr *address, size_t *bytes,
+                                              ptxgen_error *err);
+
+/** Machine code in the caller's memory, for a disk cache or a disassembler. */
+typedef struct ptxgen_cubin {
+    void *bytes;
+    size_t size;
+} ptxgen_cubin;
+
+/**
+ * Assembles PTX into a cubin for the context's device without loading it. The same checks and
+ * errors as `ptxgen_module_load_ptx`. Free the result with `ptxgen_cubin_free`.
+ */
+PTXGEN_API ptxgen_status ptxgen_assemble(const ptxgen_driver *driver, const char *ptx,
+                                         const ptxgen_module_options *options, ptxgen_cubin *cubin,
+                                         ptxgen_error *err);
+
+/** Frees the bytes and zeroes the struct. */
+PTXGEN_API void ptxgen_cubin_free(ptxgen_cubin *cubin);
+
+/** What the driver says of a loaded kernel. Sizes in bytes. */
+typedef struct ptxgen_kernel_attributes {
+    int registers;           /**< 32-bit registers per thread */
+    int local_bytes;         /**< per thread; more than 0 means spills or arrays */
+    int static_shared_bytes; /**< per CTA */
+    int const_bytes;
+    int max_threads_per_block;    /**< after registers and `.maxntid` */
+    int max_dynamic_shared_bytes; /**< what a launch may ask for; raised by creation */
+    int target;                   /**< the text's `.target`, as 90 for sm_90 */
+    int binary_target;            /**< the architecture of the machine code, likewise */
+} ptxgen_kernel_attributes;
+
+/**
+ * Fetches the entry `name` now, so that no launch has to load it lazily, reads its attributes
+ * and lets it use `dynamic_shared_bytes` of dynamic shared memory, beyond 48 KB where the device
+ * can.
+ *
+ * Errors: PTXGEN_ERROR_NOT_FOUND when the module has no such entry, PTXGEN_ERROR_SHARED_MEMORY
+ * when static and dynamic shared memory together pass the device's limit, PTXGEN_ERROR_DRIVER.
+ */
+PTXGEN_API ptxgen_status ptxgen_kernel_create(const ptxgen_module *module, const char *name,
+                                              size_t dynamic_shared_bytes, ptxgen_kernel **kernel,
+                                              ptxgen_error *err);
+
+PTXGEN_API void ptxgen_kernel_destroy(ptxgen_kernel *kernel);
+
+/** Valid as long as the kernel. */
+PTXGEN_API const ptxgen_kernel_attributes *
+ptxgen_kernel_get_attributes(const ptxgen_kernel *kernel);
+
+/** The driver's own handle, for calls that ptxgen does not wrap. */
+PTXGEN_API ptxgen_cu_function ptxgen_kernel_get_function(const ptxgen_kernel *kernel);
+
+/** How many CTAs of `block_threads` threads and `dynamic_shared_bytes` fit on one SM. */
+PTXGEN_API ptxgen_status ptxgen_kernel_occupancy(const ptxgen_kernel *kernel, int block_threads,
+                                                 size_t dynamic_shared_bytes, int *blocks_per_sm,
+                                                 ptxgen_error *err);
+
+/**
+ * A launch in numbers. Zeroed members other than grid and block mean "plain". The grid is 64
+ * bits wide so that a count of tiles arrives here whole and is refused rather than cut.
+ */
+typedef struct ptxgen_launch_shape {
+    uint64_t grid[3];      /**< CTAs in x, y, z; x below 2³¹, y and z below 65536 */
+    unsigned int block[3]; /**< threads in x, y, z */
+    size_t dynamic_shared_bytes;
+    unsigned int cluster[3]; /**< CTAs per cluster, each dividing the grid; zeros: none */
+    bool programmatic;       /**< may start before its predecessor ends (griddepcontrol) */
+    bool cooperative;        /**< all CTAs resident at once, for grid-wide barriers */
+} ptxgen_launch_shape;
+
+/** How many clusters of this shape the whole device can hold at once. */
+PTXGEN_API ptxgen_status ptxgen_kernel_max_clusters(const ptxgen_kernel *kernel,
+                                                    const ptxgen_launch_shape *shape, int *clusters,
+                                                    ptxgen_error *err);
+
+/**
+ * Enqueues the kernel on `stream` of the module's context. `arguments` holds a pointer to each
+ * kernel parameter, in order; the values are copied before the call returns. A grid with a 0 in
+ * it is legal: nothing is launched and PTXGEN_OK returned.
+ *
+ * Errors, all before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT for a grid, block or cluster
+ * beyond the limits, PTXGEN_ERROR_SHARED_MEMORY for more dynamic shared memory than the kernel
+ * may use, PTXGEN_ERROR_DRIVER_TOO_OLD when the shape needs cuLaunchKernelEx and the driver has
+ * none, PTXGEN_ERROR_WRONG_DEVICE when another context is current, PTXGEN_ERROR_DRIVER.
+ */
+PTXGEN_API ptxgen_status ptxgen_launch(const ptxgen_kernel *kernel,
+                                       const ptxgen_launch_shape *shape, ptxgen_cu_stream stream,
+                                       void *const *arguments, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
