@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * The PTX builder: a typed assembler that writes NVIDIA PTX text.
+ *
+ * A *module* holds kernels and a target. A *kernel* is built by calling emitters in program order;
+ * each emitter is one PTX instruction and is named for it: `ptx_add_s32` is `add.s32`,
+ * `ptx_ld_global_nc_v4_u32` is `ld.global.nc.v4.u32`. The emitters are in <ptxgen/instr.h>, which
+ * is generated from the library's instruction table.
+ *
+ * Types. Every register type is a C struct of its own (`ptx_u32`, `ptx_f32`, `ptx_pred`, …), so a
+ * wrong operand does not compile. Bitwise instructions take the unsigned type of their width. The
+ * `ptx_f32_as_u32` family reinterprets without an instruction. A source may also be a constant:
+ * `ptx_add_u32(k, x, ptx_imm_u32(4))`.
+ *
+ * Registers. An emitter returns a new virtual register; its `_to` form writes one that exists, for
+ * loop variables and accumulators. Vectors are plain C arrays. When a kernel ends, liveness and a
+ * linear scan fold virtual registers into the fewest names.
+ *
+ * Modifiers beyond the default go to an emitter's `_m` form: `ptx_add_f32_m(k, PTX_RZ | PTX_FTZ,
+ * a, b)`.
+ *
+ * Control flow. `ptx_if`, `ptx_for`, `ptx_while` are C statements whose body emits the PTX body;
+ * `ptx_guarded` puts `@p` on the instructions in its body. Leave such a body only at its end: a C
+ * `break` or `return` out of it leaves the block open, which ptx_kernel_end reports.
+ *
+ * Errors. The first error sticks: it is kept in the module with the kernel, the instruction's
+ * index, the C source line that emitted it, and a sentence; later emitters do nothing (registers
+ * they return are harmless). Check once, with `ptx_module_text` or `ptx_module_status`.
+ * Ending a kernel checks what the assembler does not: registers read before written on some path,
+ * barriers under divergence, asynchronous copies read without a wait, and so on.
+ *
+ * The text is a pure function of the calls made: no address, time, locale or hash order enters it.
+ * C leaves the order open in which a call's arguments are evaluated, so let at most one argument of
+ * an emitter be itself an emitter call: otherwise two compilers emit in two orders.
+ *
+ * Threads: no global state; different modules may be built by different threads at once.
+ * Memory: from the module's allocator; everything is freed by `ptx_module_destroy`.
+ *
+ *     ptx_target target = {.sm = 80};
+ *     ptx_module *m = ptx_module_create(&target, NULL);
+ *     ptx_kernel *k = ptx_kernel_begin(m, "scale");
+ *     ptx_u64 x = ptx_param_u64(k, "x");
+ *     ptx_u32 n = ptx_param_u32(k, "n");
+ *     ptx_u32 cta = ptx_sreg_ctaid_x(k), tid = ptx_sreg_tid_x(k);
+ *     ptx_u32 i = ptx_mad_lo_u32(k, cta, ptx_imm_u32(256), tid);
+ *     ptx_if(k, ptx_setp_lt_u32(k, i, n)) {
+ *         ptx_u64 p = ptx_add_u64(k, x, ptx_mul_wide_u32(k, i, ptx_imm_u32(4)));
+ *         ptx_st_global_f32(k, p, 0, ptx_mul_f32(k, ptx_ld_global_f32(k, p, 0), ptx_imm_f32(2)));
+ *     }
+ *     ptx_kernel_end(k);
+ *     ptxgen_error err;
+ *     const char *text;
+ *     if (ptx_module_text(m, 0, &text, NULL, &err) != PTXGEN_OK) …
+ *     ptx_module_destroy(m);
+ */
+#ifndef PTXGEN_PTX_H
+#define PTXGEN_PTX_H
+
+#include <ptxgen/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- targets ---- */
+
+/**
+ * What the text must run on. `suffix` is 0 for a base target, whose text also runs on every later
+ * chip; 'a' for exactly that chip; 'f' for that chip's family. `max_ptx` caps the PTX ISA version
+ * (major × 10 + minor, 78 for 7.8) at what the driver or assembler takes; 0 means no cap.
+ */
+typedef struct ptx_target {
+    int sm;
+    char suffix;
+    int max_ptx;
+} ptx_target;
+
+/** Parses "sm_80", "sm_90a", "sm_120f" into sm and suffix; max_ptx is left 0. */
+PTXGEN_API ptxgen_status ptx_target_parse(const char *name, ptx_target *target, ptxgen_error *err);
+/** Checks that the target exists and that a PTX version up to its cap knows it. */
+PTXGEN_API ptxgen_status ptx_target_check(const ptx_target *target, ptxgen_error *err);
+/** The first PTX ISA version that has this target; 0 when there is none. */
+PTXGEN_API int ptx_target_first_ptx(const ptx_target *target);
+/** True when text for `text_target` runs on a chip of compute capability `chip_sm` (90 for 9.0). */
+PTXGEN_API bool ptx_target_runs_on(const ptx_target *text_target, int chip_sm);
+
+/* ---- values ---- */
+
+typedef enum ptx_type {
+    PTX_PRED, PTX_U16, PTX_S16, PTX_F16, PTX_BF16, PTX_U32, PTX_S32, PTX_F32, PTX_F16X2,
+    PTX_BF16X2, PTX_U64, PTX_S64, PTX_F64, PTX_B128, PTX_TYPE_COUNT
+} ptx_type;
+
+typedef enum ptx_operand_kind {
+    PTX_OPERAND_NONE, /**< as a destination: give me a new register */
+    PTX_OPERAND_REGISTER,
+    PTX_OPERAND_IMMEDIATE,
+    PTX_OPERAND_LABEL,
+    PTX_OPERAND_PARAM
+} ptx_operand_kind;
+
+/** An untyped operand; programs normally hold the typed structs below. */
+typedef struct ptx_operand {
+    uint8_t kind; /**< ptx_operand_kind */
+    uint8_t type; /**< ptx_type */
+    uint16_t reserved;
+    uint32_t index; /**< register, label or parameter number within its kernel */
+    uint64_t bits;  /**< an immediate's bits, zero- or sign-extended */
+} ptx_operand;
+
+typedef struct ptx_pred { ptx_operand o; } ptx_pred;
+typedef struct ptx_u16 { ptx_operand o; } ptx_u16;
+typedef struct ptx_s16 { ptx_operand o; } ptx_s16;
+typedef struct ptx_f16 { ptx_operand o; } ptx_f16;
+typedef struct ptx_bf16 { ptx_operand o; } ptx_bf16;
+typedef struct ptx_u32 { ptx_operand o; } ptx_u32;
+typedef struct ptx_s32 { ptx_operand o; } ptx_s32;
+typedef struct ptx_f32 { ptx_operand o; } ptx_f32;
+typedef struct ptx_f16x2 { ptx_operand o; } ptx_f16x2;
+typedef struct ptx_bf16x2 { ptx_operand o; } ptx_bf16x2;
+typedef struct ptx_u64 { ptx_operand o; } ptx_u64;
+typedef struct ptx_s64 { ptx_operand o; } ptx_s64;
+typedef struct ptx_f64 { ptx_operand o; } ptx_f64;
+typedef struct ptx_b128 { ptx_operand o; } ptx_b128;
+
+PTXGEN_API ptx_u16 ptx_imm_u16(uint16_t value);
+PTXGEN_API ptx_s16 ptx_imm_s16(int16_t value);
+PTXGEN_API ptx_u32 ptx_imm_u32(uint32_t value);
+PTXGEN_API ptx_s32 ptx_imm_s32(int32_t value);
+PTXGEN_API ptx_u64 ptx_imm_u64(uint64_t value);
+PTXGEN_API ptx_s64 ptx_imm_s64(int64_t value);
+PTXGEN_API ptx_f32 ptx_imm_f32(float value);
+PTXGEN_API ptx_f64 ptx_imm_f64(double value);
+
+/** Reinterpretation: the same register under another type of its width; no instruction. */
+#define PTX_REINTERPRET(name, constant, unsigned_name, unsigned_constant)                          \
+    static inline ptx_##unsigned_name ptx_##name##_as_##unsigned_name(ptx_##name x)                \
+    {                                                                                              \
+        ptx_##unsigned_name y;                                                                     \
+        y.o = x.o;                                                                                 \
+        y.o.type = unsigned_constant;                                                              \
+        return y;                                                                                  \
+    }                                                                                              \
+    static inline ptx_##name ptx_##unsigned_name##_as_##name(ptx_##unsigned_name x)                \
+    {                                                                                              \
+        ptx_##name y;                                                                              \
+        y.o = x.o;                                                                                 \
+        y.o.type = constant;                                                                       \
+        return y;                                                                                  \
+    }
+PTX_REINTERPRET(s16, PTX_S16, u16, PTX_U16)
+PTX_REINTERPRET(f16, PTX_F16, u16, PTX_U16)
+PTX_REINTERPRET(bf16, PTX_BF16, u16, PTX_U16)
+PTX_REINTERPRET(s32, PTX_S32, u32, PTX_U32)
+PTX_REINTERPRET(f32, PTX_F32, u32, PTX_U32)
+PTX_REINTERPRET(f16x2, PTX_F16X2, u32, PTX_U32)
+PTX_REINTERPRET(bf16x2, PTX_BF16X2, u32, PTX_U32)
+PTX_REINTERPRET(s64, PTX_S64, u64, PTX_U64)
+PTX_REINTERPRET(f64, PTX_F64, u64, PTX_U64)
+#undef PTX_REINTERPRET
+
+/* ---- modules ---- */
+
+typedef struct ptx_module ptx_module;
+typedef struct ptx_kernel ptx_kernel;
+
+/**
+ * realloc with the old size: `resize(ctx, NULL, 0, n)` allocates, `resize(ctx, p, old, 0)` frees
+ * and returns NULL. Must be usable from the thread that builds the module.
+ */
+typedef struct ptx_allocator {
+    void *(*resize)(void *ctx, void *block, size_t old_size, size_t new_size);
+    void *ctx;
+} ptx_allocator;
+
+/** NULL only when out of memory; a bad target is the module's sticky error. allocator may be NULL. */
+PTXGEN_API ptx_module *ptx_module_create(const ptx_target *target, const ptx_allocator *allocator);
+PTXGEN_API void ptx_module_destroy(ptx_module *module);
+PTXGEN_API const ptx_target *ptx_module_target(const ptx_module *module);
+
+/** The sticky error, or PTXGEN_OK. */
+PTXGEN_API ptxgen_status ptx_module_status(const ptx_module *module, ptxgen_error *err);
+/** Sets the sticky error unless one is set; for emitters built on the builder. */
+PTXGEN_API void ptx_kernel_fail(ptx_kernel *kernel, ptxgen_status status, const char *format, ...)
+    PTXGEN_PRINTF(3, 4);
+
+enum { PTX_TEXT_ANNOTATE = 1 /**< keep sections, comments and register notes in the text */ };
+
+/**
+ * The module as NUL-terminated PTX. The text belongs to the module and lives until the next call or
+ * ptx_module_destroy. `length` (may be NULL) excludes the NUL.
+ */
+PTXGEN_API ptxgen_status ptx_module_text(ptx_module *module, unsigned flags, const char **text,
+                                         size_t *length, ptxgen_error *err);
+/** The PTX ISA version that the text declares: the lowest that its features and target need. */
+PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
+
+/* ---- kernels ---- */
+
+/** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL: after an error
+ *  it returns a kernel that swallows what it is given. */
+PTXGEN_API ptx_kernel *ptx_kernel_begin(ptx_module *module, const char *name);
+/** Ends and validates the kernel. */
+PTXGEN_API void ptx_kernel_end(ptx_kernel *kernel);
+PTXGEN_API ptx_module *ptx_kernel_module(ptx_kernel *kernel);
+
+/** Exact CTA shape (.reqntid). Divergence analysis assumes one-dimensional CTAs when y = z = 1. */
+PTXGEN_API void ptx_kernel_reqntid(ptx_kernel *kernel, unsigned x, unsigned y, unsigned z);
+/** Upper bound of the CTA's threads (.maxntid); not together with reqntid. */
+PTXGEN_API void ptx_kernel_maxntid(ptx_kernel *kernel, unsigned threads);
+/** .minnctapersm; needs reqntid or maxntid. */
+PTXGEN_API void ptx_kernel_minnctapersm(ptx_kernel *kernel, unsigned ctas);
+PTXGEN_API void ptx_kernel_maxnreg(ptx_kernel *kernel, unsigned registers);
+/** Exact cluster shape (.reqnctapercluster); needs sm_90 and PTX 7.8. */
+PTXGEN_API void ptx_kernel_reqnctapercluster(ptx_kernel *kernel, unsigned x, unsigned y, unsigned z);
+
+/** Kernel parameters, in the order of declaration. */
+typedef struct ptx_param { ptx_operand o; } ptx_param;
+/** Declares a parameter of `bytes` with `align`; read it with ptx_ld_param_*. */
+PTXGEN_API ptx_param ptx_param_declare(ptx_kernel *kernel, const char *name, size_t bytes,
+                                       size_t align);
+/** Declares a scalar parameter and loads it. */
+PTXGEN_API ptx_u32 ptx_param_u32(ptx_kernel *kernel, const char *name);
+PTXGEN_API ptx_u64 ptx_param_u64(ptx_kernel *kernel, const char *name);
+PTXGEN_API ptx_f32 ptx_param_f32(ptx_kernel *kernel, const char *name);
+/** The generic address of a parameter (a `__grid_constant__` tensor map, say). */
+PTXGEN_API ptx_u64 ptx_param_address(ptx_kernel *kernel, ptx_param param);
+
+/* ---- shared and local memory ---- */
+
+/**
+ * A buffer in shared memory. The builder lays buffers out in order of declaration, at the given
+ * alignment (a power of two ≤ 1024). Up to 48 KB in total they are static; beyond that the kernel
+ * uses one dynamic block, whose size ptx_kernel_info gives and the launch must pass.
+ */
+typedef struct ptx_shared { uint32_t index; } ptx_shared;
+PTXGEN_API ptx_shared ptx_shared_declare(ptx_kernel *kernel, const char *name, size_t bytes,
+                                         size_t align);
+/** The buffer's address in the shared window. */
+PTXGEN_API ptx_u32 ptx_shared_address(ptx_kernel *kernel, ptx_shared buffer);
+
+typedef struct ptx_local { uint32_t index; } ptx_local;
+PTXGEN_API ptx_local ptx_local_declare(ptx_kernel *kernel, const char *name, size_t bytes,
+                                       size_t align);
+PTXGEN_API ptx_u64 ptx_local_address(ptx_kernel *kernel, ptx_local buffer);
+
+/* ---- labels, barriers ---- */
+
+typedef struct ptx_label { ptx_operand o; } ptx_label;
+/** A new label; `name` is a hint for the listing and may be NULL. */
+PTXGEN_API ptx_label ptx_label_new(ptx_kernel *kernel, const char *name);
+/** Binds the label here; exactly once. */
+PTXGEN_API void ptx_label_bind(ptx_kernel *kernel, ptx_label label);
+
+/** A CTA barrier resource: number 0–15 and the count of threads that take part (0: all). */
+typedef struct ptx_barrier { uint8_t number; uint16_t threads; } ptx_barrier;
+/** Takes the next free barrier number. `threads` must be a multiple of 32, 0 for the whole CTA. */
+PTXGEN_API ptx_barrier ptx_barrier_new(ptx_kernel *kernel, unsigned threads);
+PTXGEN_API void ptx_barrier_wait(ptx_kernel *kernel, ptx_barrier barrier);
+PTXGEN_API void ptx_barrier_signal(ptx_kernel *kernel, ptx_barrier barrier);
+
+/* ---- structured control flow ---- */
+
+typedef struct ptx_block {
+    ptx_kernel *kernel;
+    ptx_operand head, tail; /* labels */
+    ptx_operand counter, step;
+    ptx_operand guard, guard_before;
+    int phase;
+} ptx_block;
+
+PTXGEN_API ptx_block ptx_if_begin(ptx_kernel *kernel, ptx_pred condition, bool negate);
+PTXGEN_API void ptx_if_end(ptx_block *block);
+PTXGEN_API void ptx_if_else_next(ptx_block *block);
+PTXGEN_API ptx_block ptx_for_begin(ptx_kernel *kernel, ptx_u32 counter, ptx_u32 limit, ptx_u32 step);
+PTXGEN_API void ptx_for_end(ptx_block *block);
+PTXGEN_API ptx_block ptx_loop_begin(ptx_kernel *kernel);
+PTXGEN_API void ptx_loop_break_if(ptx_block *block, ptx_pred condition, bool negate);
+PTXGEN_API void ptx_loop_end(ptx_block *block);
+PTXGEN_API ptx_block ptx_guard_begin(ptx_kernel *kernel, ptx_pred guard, bool negate);
+PTXGEN_API void ptx_guard_end(ptx_block *block);
+
+#define PTX_CAT_(a, b) a##b
+#define PTX_CAT(a, b) PTX_CAT_(a, b)
+#define PTX_BLOCK(begin, end)                                                                      \
+    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = (begin); PTX_CAT(ptx_block_, __LINE__).phase == 0; \
+         end(&PTX_CAT(ptx_block_, __LINE__)))
+
+/** ptx_if(k, p) { … } runs the body where p holds; ptx_unless where it does not. */
+#define ptx_if(k, p) PTX_BLOCK(ptx_if_begin(k, p, false), ptx_if_end)
+#define ptx_unless(k, p) PTX_BLOCK(ptx_if_begin(k, p, true), ptx_if_end)
+/** ptx_if_else(k, p) { … } else { … }: both branches. */
+#define ptx_if_else(k, p)                                                                          \
+    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = ptx_if_begin(k, p, false);                      \
+         PTX_CAT(ptx_block_, __LINE__).phase < 2; ptx_if_else_next(&PTX_CAT(ptx_block_, __LINE__))) \
+        if (PTX_CAT(ptx_block_, __LINE__).phase == 0)
+/**
+ * ptx_for(k, i, limit, step) { … }: the register i, which the caller initialised, is compared
+ * before each turn (i < limit, unsigned) and advanced by step after it.
+ */
+#define ptx_for(k, i, limit, step) PTX_BLOCK(ptx_for_begin(k, i, limit, step), ptx_for_end)
+/** ptx_loop(k, b) { … ptx_loop_break_if(&b, p, false); … }: for ever, until a break. */
+#define ptx_loop(k, b) \
+    for (ptx_block b = ptx_loop_begin(k); b.phase == 0; ptx_loop_end(&b))
+/** Every instruction emitted in the body carries @p (or @!p). Does not nest. */
+#define ptx_guarded(k, p) PTX_BLOCK(ptx_guard_begin(k, p, false), ptx_guard_end)
+#define ptx_guarded_not(k, p) PTX_BLOCK(ptx_guard_begin(k, p, true), ptx_guard_end)
+/** A C loop that unrolls: i is a C int. */
+#define ptx_for_static(i, count) for (int i = 0; i < (count); i++)
+
+/* ---- listing ---- */
+
+/** Starts a named section of the listing; instruction counts are reported by section. */
+PTXGEN_API void ptx_section(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
+/** A comment line before the next instruction. */
+PTXGEN_API void ptx_comment(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
+
+/* ---- analysis results ---- */
+
+/** Facts of an ended kernel. */
+typedef struct ptx_kernel_info {
+    const char *name;
+    size_t instructions;
+    size_t virtual_registers;
+    unsigned names_pred, names_16, names_32, names_64, names_128; /**< after the linear scan */
+    unsigned pressure; /**< peak of live 32-bit registers (64-bit ones count two) */
+    size_t static_shared_bytes, dynamic_shared_bytes;
+    size_t local_bytes;
+    unsigned threads; /**< of .reqntid or .maxntid, 0 when neither is set */
+    unsigned sections;
+} ptx_kernel_info;
+PTXGEN_API unsigned ptx_module_kernels(const ptx_module *module);
+PTXGEN_API ptxgen_status ptx_module_kernel_info(const ptx_module *module, unsigned index,
+                                                ptx_kernel_info *info);
+/** Instruction counts: fills up to `capacity` rows (mnemonic and count, most frequent first, ties
+ *  by mnemonic), and returns the number of different mnemonics. */
+typedef struct ptx_mix_row { const char *mnemonic; size_t count; } ptx_mix_row;
+PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index, ptx_mix_row *rows,
+                                        size_t capacity);
+
+/* ---- the instruction table, for tools ---- */
+
+PTXGEN_API size_t ptx_instruction_count(void);
+/** "fma_f32", or NULL past the end. */
+PTXGEN_API const char *ptx_instruction_name(size_t index);
+/** Syntax with its alternatives, "fma{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 d, a, b, c", and what it
+ *  needs; written NUL-terminated into `buffer`, cut to `size`. */
+PTXGEN_API void ptx_instruction_describe(size_t index, char *buffer, size_t size);
+
+/* ---- emission underneath the typed emitters ---- */
+
+/** Where in the C source an instruction was emitted. */
+typedef struct ptx_source {
+    const char *file;
+    int line;
+} ptx_source;
+static inline ptx_source ptx_source_at(const char *file, int line)
+{
+    ptx_source s;
+    s.file = file;
+    s.line = line;
+    return s;
+}
+#define PTX_HERE ptx_source_at(__FILE__, __LINE__)
+
+/**
+ * Appends instruction number `op`. `operands` are in the order of the table's operand list, an
+ * address counting two (base, immediate offset); destinations of kind NONE receive new registers.
+ */
+PTXGEN_API void ptx_emit(ptx_kernel *kernel, unsigned op, uint64_t modifiers, unsigned n,
+                         ptx_operand *operands, unsigned count, ptx_source source);
+
+/**
+ * The escape hatch: one instruction that the table lacks, given as text in which %0, %1 … stand
+ * for operands[0], …; the first `written` of them are destinations (kind NONE: new registers,
+ * typed by the operand's `type`). `min_ptx` is the PTX version that it needs, 0 for none.
+ */
+PTXGEN_API void ptx_raw_at(ptx_kernel *kernel, ptx_source source, const char *text, int min_ptx,
+                           ptx_operand *operands, unsigned count, unsigned written);
+#define ptx_raw(kernel, text, min_ptx, operands, count, written) \
+    ptx_raw_at(kernel, PTX_HERE, text, min_ptx, operands, count, written)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
