@@ -22,12 +22,21 @@
  * Threads: after opening, a table is only read; any number of threads may share it.
  *
  * Another implementation may fill the table instead: an emulator, a recorder, a program that
- * has libcuda open already. It zeroes the struct, sets every REQUIRED member and any OPTIONAL
- * ones, leaves `library` NULL, and calls `ptxgen_driver_start`. The calls take exactly
- * libcuda's arguments, so no instance pointer reaches them; like libcuda, an implementation
- * finds its state from the handles it gave out, from the calling thread's current context
- * (thread-local), and from device ordinals. `ptxgen_driver_start` and the device queries need
- * only what is true of the process; everything that holds data comes after a context exists.
+ * has libcuda open already. It zeroes the struct, so that `library` is NULL, sets every REQUIRED
+ * member and what it has of the OPTIONAL ones, and starts the table:
+ *
+ *     static ptxgen_cu_result mem_alloc(ptxgen_cu_deviceptr *address, size_t bytes) { … }
+ *
+ *     memset(driver, 0, sizeof *driver);
+ *     driver->mem_alloc = mem_alloc;
+ *     …
+ *     return ptxgen_driver_start(driver, err);
+ *
+ * The calls take exactly libcuda's arguments, so no instance pointer reaches them. Like libcuda,
+ * an implementation finds its state from the handles it gave out, from the calling thread's
+ * current context (thread-local), and from device ordinals. What is asked before a context
+ * exists (version, count, names, attributes) can be constant. ptxgen relies on a launch being
+ * refused when the function's context is not the current one.
  */
 #ifndef PTXGEN_DRIVER_H
 #define PTXGEN_DRIVER_H

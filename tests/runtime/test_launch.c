@@ -5,6 +5,9 @@
 
 #include <ptxgen/kernel.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static ptxgen_module *module;
 static ptxgen_kernel *kernel;
 static ptxgen_error err;
@@ -295,6 +298,43 @@ static void a_failed_launch_names_the_kernel_its_shape_and_the_error(void **stat
                      "memory: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701");
 }
 
+enum { THREADS = 4, LAUNCHES = 1000 };
+static atomic_int launched;
+
+static ptxgen_cu_result count_launch(ptxgen_cu_function function, unsigned int grid_x,
+                                     unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+                                     unsigned int block_y, unsigned int block_z,
+                                     unsigned int shared_bytes, ptxgen_cu_stream stream,
+                                     void **parameters, void **extra)
+{
+    (void)function, (void)stream, (void)parameters, (void)extra, (void)shared_bytes;
+    unsigned int threads = grid_x * grid_y * grid_z * block_x * block_y * block_z;
+    atomic_fetch_add(&launched, threads == 7 * 5 * 3 * 64 * 2);
+    return PTXGEN_CUDA_SUCCESS;
+}
+
+static void *launch_many_times(void *unused)
+{
+    (void)unused;
+    ptxgen_error own_error;
+    for (int i = 0; i < LAUNCHES; i++)
+        ptxgen_launch(kernel, &plain, NULL, NULL, &own_error);
+    return NULL;
+}
+
+static void threads_may_launch_one_kernel_together(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    fake.table.launch_kernel = count_launch;
+    atomic_store(&launched, 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_many_times, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&launched), THREADS * LAUNCHES);
+}
+
 static void null_arguments_are_refused(void **state)
 {
     (void)state;
@@ -331,6 +371,7 @@ int main(void)
         CASE(a_driver_without_launch_ex_still_launches_plainly),
         CASE(a_launch_with_another_context_current_says_so),
         CASE(a_failed_launch_names_the_kernel_its_shape_and_the_error),
+        CASE(threads_may_launch_one_kernel_together),
         CASE(null_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
