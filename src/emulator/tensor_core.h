@@ -65,7 +65,8 @@ typedef enum emu_numerics {
     EMU_NUMERICS_AMPERE,   /**< sm_80, 86, 87, 88 and the older Turing */
     EMU_NUMERICS_ADA,      /**< sm_89 */
     EMU_NUMERICS_HOPPER,   /**< sm_90 */
-    EMU_NUMERICS_BLACKWELL /**< sm_100 and later */
+    EMU_NUMERICS_BLACKWELL, /**< sm_100 to sm_110 */
+    EMU_NUMERICS_RTX_BLACKWELL /**< sm_120 and later */
 } emu_numerics;
 
 /** The hardware model of a compute capability written as in sm_XY: 80, 86, 89, 90, 100, 120. */
@@ -83,6 +84,7 @@ typedef struct emu_mma_op {
     uint16_t m, n, k;
     emu_element d, a, b, c;
     bool sparse;           /**< mma.sp and mma.sp::ordered_metadata */
+    bool ordered_metadata; /**< the latter: index pairs must ascend, not just differ */
     bool satfinite;        /**< integer types only */
     emu_mma_bit_op bit_op; /**< b1 only */
     emu_rounding rounding; /**< f64 only */

@@ -82,12 +82,9 @@ ptxgen_status emu_tensor_map_encode_tiled(uint8_t map[EMU_TENSOR_MAP_BYTES],
 ptxgen_status emu_tensor_map_decode(const uint8_t map[EMU_TENSOR_MAP_BYTES], emu_tensor_map *out,
                                     ptxgen_error *err);
 
-/** Bytes of one element; bytes of a whole box in shared memory (what the mbarrier counts). */
+/** Bytes of one element; bytes of a whole box in shared memory: what the mbarrier counts. */
 uint32_t emu_tensor_element_bytes(emu_tensor_type type);
 uint32_t emu_tensor_box_bytes(const emu_tensor_map *map);
-
-/** Shared-memory alignment that a box needs: 128, or the swizzle pattern's for swizzled maps. */
-uint32_t emu_tensor_shared_alignment(const emu_tensor_map *map);
 
 /** One box to copy: where it lies in the tensor and in shared memory. */
 typedef struct emu_tensor_box {
@@ -107,7 +104,7 @@ typedef struct emu_tensor_segment {
 /** Returns false to stop the walk. */
 typedef bool (*emu_tensor_visit)(void *user, const emu_tensor_segment *segment);
 
-/** A misaligned shared address is a PTX_FAULT. */
+/** A shared address that is not a multiple of 128 is a PTX_FAULT. */
 ptxgen_status emu_tensor_map_check_box(const emu_tensor_box *box, ptxgen_error *err);
 
 /** Visits the box in the order of its shared memory; false when a visit stopped it. */
