@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sums become: hand-computed cases in which the models differ, special values, and random
+ * operands against a slow statement of each model on integers.
+ *
+ * All cases set one output (row 0, column 0) through the first registers of m16n8k*: lane 0
+ * holds a(0, 0), a(0, 1), lane 1 the next two, and so on; B alike.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "slow_mma.h"
+
+enum { MAX_K = 32 };
+
+/** A dot product: bit patterns of one row of A, one column of B, and the addend. */
+typedef struct dot {
+    uint32_t a[MAX_K], b[MAX_K], c;
+} dot;
+
+static emu_mma_op float_op(emu_element type, unsigned k, emu_element acc)
+{
+    return (emu_mma_op){.m = 16, .n = 8, .k = (uint16_t)k, .d = acc, .a = type, .b = type, .c = acc};
+}
+
+/** Where element k of row 0 (column 0 of B) lives: P a register, four lanes, then the next. */
+static void place_k(emu_lanes *registers, unsigned stride, unsigned bits, unsigned k,
+                    uint32_t value)
+{
+    unsigned pack = 32 / bits, lane = k / pack % 4, block = k / pack / 4;
+    registers[block * stride].lane[lane] |= value << k % pack * bits;
+}
+
+static uint32_t run_dot(const emu_mma_op *op, emu_numerics numerics, const dot *in)
+{
+    emu_lanes a[4] = {{{0}}}, b[2] = {{{0}}}, c[4] = {{{0}}}, d[4];
+    unsigned bits = emu_element_bits(op->a);
+    assert_int_equal(emu_mma_check(op, NULL), PTXGEN_OK);
+    for (unsigned k = 0; k < op->k; k++) {
+        place_k(a, 2, bits, k, in->a[k]);
+        place_k(b, 1, bits, k, in->b[k]);
+    }
+    c[0].lane[0] = in->c;
+    emu_mma(op, numerics, d, a, b, c);
+    return op->d == EMU_F16 ? d[0].lane[0] & 0xFFFF : d[0].lane[0];
+}
+
+static uint32_t f32(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/** f16 power of two, also below 2^-14. */
+static uint32_t half_pow2(int exponent)
+{
+    return exponent >= -14 ? (uint32_t)(exponent + 15) << 10 : 1u << (exponent + 24);
+}
+
+static void set(dot *in, unsigned k, uint32_t a, uint32_t b)
+{
+    in->a[k] = a;
+    in->b[k] = b;
+}
+
+/** One expectation for each of EXACT, AMPERE, ADA, HOPPER, BLACKWELL, RTX_BLACKWELL. */
+static void expect_each(const emu_mma_op *op, const dot *in, const uint32_t expected[6])
+{
+    for (int n = 0; n < 6; n++)
+        assert_int_equal(run_dot(op, (emu_numerics)n, in), expected[n]);
+}
+
+static void expect_all(const emu_mma_op *op, const dot *in, uint32_t expected)
+{
+    const uint32_t same[6] = {expected, expected, expected, expected, expected, expected};
+    expect_each(op, in, same);
+}
+
+/* ---- truncation ---- */
+
+static void products_are_cut_24_bits_below_on_ampere_and_25_on_hopper(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F32);
+    dot in = {.c = f32(1.0f)};
+    for (unsigned k = 0; k < 4; k++) /* four times 2^-25 is one unit above 1 */
+        set(&in, k, half_pow2(-12), half_pow2(-13));
+    const uint32_t up = f32(1.0f) + 1;
+    expect_each(&op, &in, (uint32_t[]){up, f32(1), f32(1), up, up, up});
+    for (unsigned k = 0; k < 4; k++) /* four times 2^-26 is nothing: also exactly, a tie */
+        set(&in, k, half_pow2(-13), half_pow2(-13));
+    expect_all(&op, &in, f32(1));
+    set(&in, 4, half_pow2(-13), half_pow2(-13)); /* above the tie: only exact mode sees it */
+    expect_each(&op, &in, (uint32_t[]){up, f32(1), f32(1), f32(1), f32(1), f32(1)});
+}
+
+static void ampere_takes_k16_in_two_sums(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 16, EMU_F32);
+    const uint32_t up = f32(1.0f) + 1;
+    dot in = {.c = f32(1.0f)};
+    set(&in, 0, half_pow2(-12), half_pow2(-12)); /* 2^-24, half a unit, in each half of K */
+    set(&in, 8, half_pow2(-12), half_pow2(-12));
+    expect_each(&op, &in, (uint32_t[]){up, f32(1), f32(1), up, up, up});
+    in = (dot){.c = f32(1.0f)};
+    set(&in, 0, half_pow2(-12), half_pow2(-12)); /* both in the first half */
+    set(&in, 7, half_pow2(-12), half_pow2(-12));
+    expect_all(&op, &in, up);
+}
+
+static void tf32_k8_is_two_sums_on_ampere(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_TF32, 8, EMU_F32);
+    const uint32_t up = f32(1.0f) + 1;
+    dot in = {.c = f32(1.0f)};
+    set(&in, 3, f32(0x1p-12f), f32(0x1p-12f));
+    set(&in, 4, f32(0x1p-12f), f32(0x1p-12f));
+    expect_each(&op, &in, (uint32_t[]){up, f32(1), f32(1), up, up, up});
+}
+
+static void cut_is_toward_zero_for_negative_terms_and_results(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F32);
+    dot in = {.c = f32(1.0f)};
+    set(&in, 0, half_pow2(-12) | 0x8000, half_pow2(-13)); /* 1 - 2^-25: a tie to 1 */
+    const uint32_t below = f32(1.0f) - 1;
+    expect_each(&op, &in, (uint32_t[]){f32(1), f32(1), f32(1), below, below, below});
+    in.c = f32(-1.0f); /* -1 - 2^-25 */
+    expect_all(&op, &in, f32(-1));
+    set(&in, 1, half_pow2(-12) | 0x8000, half_pow2(-13)); /* -1 - 2^-24: a tie; then cut */
+    expect_all(&op, &in, f32(-1));
+}
+
+static void product_exponents_are_not_normalised(void **state)
+{
+    (void)state;
+    /* 1.5 · 1.5 counts as 2.25 · 2^0: terms of 2^-24 survive beside it on Ampere. */
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F32);
+    dot in = {.c = 0};
+    set(&in, 0, 0x3E00, 0x3E00);
+    for (unsigned k = 1; k < 5; k++)
+        set(&in, k, half_pow2(-12), half_pow2(-12));
+    expect_all(&op, &in, f32(2.25f) + 1);
+}
+
+static void subnormal_factors_count_with_the_least_exponent(void **state)
+{
+    (void)state;
+    /* 2^-24 · 1 counts as exponent -14, so 2^-39 is cut on Ampere (unit 2^-38), and is exactly
+     * the last place on Hopper. */
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F32);
+    dot in = {.c = 0};
+    set(&in, 0, half_pow2(-24), half_pow2(0));
+    set(&in, 1, half_pow2(-15), half_pow2(-24));
+    const uint32_t both = f32(0x1p-24f + 0x1p-39f), one = f32(0x1p-24f);
+    expect_each(&op, &in, (uint32_t[]){both, one, one, both, both, both});
+}
+
+static void zero_products_do_not_align_the_others(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_BF16, 8, EMU_F32);
+    dot in = {.c = f32(0x1.8p-60f)};
+    set(&in, 0, 0, 0x7F00); /* 0 · 2^127 */
+    expect_all(&op, &in, f32(0x1.8p-60f));
+}
+
+static void f16_accumulators_round_to_nearest_even(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 16, EMU_F16);
+    dot in = {.c = 0x6800}; /* 2048, whose neighbours are 2 apart */
+    set(&in, 0, 0x3C00, 0x3C00);
+    expect_all(&op, &in, 0x6800); /* 2049 ties to even */
+    set(&in, 1, 0x3C00, 0x4000);
+    expect_all(&op, &in, 0x6802); /* 2051 ties to 2052 */
+    in = (dot){.c = 0x6800};
+    set(&in, 0, 0x3C00, 0x3C00); /* one in each half of K: two ties on Ampere */
+    set(&in, 8, 0x3C00, 0x3C00);
+    expect_each(&op, &in, (uint32_t[]){0x6801, 0x6800, 0x6800, 0x6801, 0x6801, 0x6801});
+}
+
+static void f16_results_pass_to_infinity_at_65520(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F16);
+    dot in = {.c = 0x7BFF}; /* 65504 */
+    set(&in, 0, 0x3C00, 0x4B80); /* + 15 */
+    expect_all(&op, &in, 0x7BFF);
+    set(&in, 0, 0x3C00, 0x4C00); /* + 16 */
+    expect_all(&op, &in, 0x7C00);
+}
+
+static void f16_results_can_be_subnormal(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 8, EMU_F16);
+    dot in = {.c = 0x0001};
+    set(&in, 0, half_pow2(-12), half_pow2(-13)); /* 2^-24 + 2^-25 ties to 2^-23 */
+    expect_all(&op, &in, 0x0002);
+    in.c = 0x0002; /* 2^-23 + 2^-25 */
+    expect_all(&op, &in, 0x0002);
+}
+
+/* ---- fp8 ---- */
+
+static void ada_fp8_keeps_13_bits(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_E4M3, 32, EMU_F32);
+    dot in = {.c = f32(1.0f)};
+    set(&in, 0, 0x08, 0x02); /* 2^-6 · 2^-8 */
+    set(&in, 1, 0x08, 0x02);
+    const uint32_t full = f32(1 + 0x1p-13f);
+    expect_each(&op, &in, (uint32_t[]){full, full, f32(1), full, full, full});
+    in = (dot){.c = f32(1 + 0x1p-14f)}; /* the addend is cut too */
+    const uint32_t kept = f32(1 + 0x1p-14f);
+    expect_each(&op, &in, (uint32_t[]){kept, kept, f32(1), kept, kept, kept});
+}
+
+static void hopper_fp8_adds_c_in_a_separate_rounded_addition(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_E5M2, 16, EMU_F32);
+    dot in = {.c = f32(1.0f) + 1};
+    set(&in, 0, (uint32_t)(-12 + 15) << 2, (uint32_t)(-12 + 15) << 2); /* 2^-24: half a unit */
+    const uint32_t tie_up = f32(1.0f) + 2, cut = f32(1.0f) + 1;
+    const uint32_t ada = f32(1.0f);
+    expect_each(&op, &in, (uint32_t[]){tie_up, cut, ada, tie_up, tie_up, cut});
+}
+
+static void hopper_fp8_sums_even_pairs_of_k_before_odd_ones(void **state)
+{
+    (void)state;
+    /* 2^15·2^15 at k 0 hides 1 at k 4 (even pairs), but not at k 2 after -2^30 at k 3. */
+    const emu_mma_op op = float_op(EMU_E5M2, 16, EMU_F32);
+    dot in = {.c = 0};
+    set(&in, 0, 0x78, 0x78);
+    set(&in, 4, 0x3C, 0x3C);
+    set(&in, 2, 0xF8, 0x78);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_EXACT, &in), f32(1));
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_HOPPER, &in), f32(0));
+    in = (dot){.c = 0};
+    set(&in, 0, 0x78, 0x78);
+    set(&in, 1, 0xF8, 0x78);
+    set(&in, 6, 0x3C, 0x3C);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_HOPPER, &in), f32(1));
+}
+
+/* ---- special values ---- */
+
+static void infinities_and_nans_follow_ieee_with_a_canonical_nan(void **state)
+{
+    (void)state;
+    const uint32_t inf = 0x7C00, minus_inf = 0xFC00, one = 0x3C00, nan = 0xFE01;
+    static const emu_element accumulators[] = {EMU_F32, EMU_F16};
+    for (unsigned i = 0; i < 2; i++) {
+        const bool half = accumulators[i] == EMU_F16;
+        const emu_mma_op op = float_op(EMU_F16, 16, accumulators[i]);
+        const uint32_t out_nan = half ? 0x7FFF : 0x7FFFFFFF, out_inf = half ? inf : 0x7F800000;
+        const uint32_t c_minus_inf = half ? minus_inf : 0xFF800000;
+        dot in = {.c = 0};
+        set(&in, 5, inf, one);
+        expect_all(&op, &in, out_inf);
+        set(&in, 13, one, inf);
+        expect_all(&op, &in, out_inf);
+        set(&in, 13, minus_inf, one);
+        expect_all(&op, &in, out_nan);
+        set(&in, 13, minus_inf, 0);
+        expect_all(&op, &in, out_nan);
+        set(&in, 13, 0, 0);
+        in.c = c_minus_inf;
+        expect_all(&op, &in, out_nan);
+        set(&in, 5, minus_inf, one);
+        expect_all(&op, &in, c_minus_inf);
+        set(&in, 5, nan, 0);
+        expect_all(&op, &in, out_nan);
+        in = (dot){.c = half ? 0xFD00 : 0xFFC12345};
+        expect_all(&op, &in, out_nan);
+    }
+}
+
+static void e4m3_has_one_nan_and_no_infinity(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_E4M3, 32, EMU_F32);
+    dot in = {.c = 0};
+    set(&in, 0, 0x7E, 0x38); /* 448 */
+    expect_all(&op, &in, f32(448));
+    set(&in, 1, 0xFF, 0x00);
+    expect_all(&op, &in, 0x7FFFFFFF);
+}
+
+static void f32_overflow_is_infinity_and_truncation_stays_below_it(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_BF16, 8, EMU_F32);
+    dot in = {.c = 0x7F7FFFFF};
+    set(&in, 0, 0x7300, 0x3F80); /* 2^103, half a unit of the largest f32 */
+    const uint32_t max = 0x7F7FFFFF, inf = 0x7F800000;
+    expect_each(&op, &in, (uint32_t[]){inf, max, max, max, max, max});
+    set(&in, 0, 0x7380, 0x3F80); /* 2^104 */
+    expect_all(&op, &in, inf);
+    in = (dot){.c = 0};
+    set(&in, 0, 0xFF00, 0x7F00); /* -2^254 */
+    expect_all(&op, &in, 0xFF800000);
+    set(&in, 1, 0x7F00, 0x7F00); /* cancels; a 1 beside them is cut */
+    set(&in, 2, 0x3F80, 0x3F80);
+    expect_each(&op, &in, (uint32_t[]){f32(1), 0, 0, 0, 0, 0});
+}
+
+static void f32_subnormals_are_read_and_made(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_BF16, 8, EMU_F32);
+    dot in = {.c = 0x00000001};
+    expect_all(&op, &in, 0x00000001);
+    set(&in, 0, 0x0080, 0x3600); /* 2^-126 · 2^-19 = 2^-145 */
+    expect_all(&op, &in, 0x00000011);
+    in.c = 0x80000001;
+    expect_all(&op, &in, 0x0000000F);
+    in = (dot){.c = 0};
+    set(&in, 0, 0x0001, 0x3F80); /* a bf16 subnormal: 2^-133 */
+    expect_all(&op, &in, 0x00010000);
+    set(&in, 0, 0x8080, 0x3380); /* -2^-126 · 2^-24: half the least f32 */
+    expect_all(&op, &in, 0x80000000);
+}
+
+static void zero_sums_are_positive(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_F16, 16, EMU_F32), half = float_op(EMU_F16, 16, EMU_F16);
+    dot in = {.c = 0x80000000};
+    set(&in, 0, 0x8000, 0x3C00);
+    expect_all(&op, &in, 0);
+    in.c = 0x8000;
+    expect_all(&half, &in, 0);
+    in.c = 0xBC00;
+    set(&in, 0, 0x3C00, 0x3C00);
+    expect_all(&half, &in, 0);
+}
+
+static void tf32_drops_its_low_13_bits(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_TF32, 4, EMU_F32);
+    dot in = {.c = 0};
+    set(&in, 0, f32(1.0f) | 0x1FFF, f32(-3.0f) | 0x1FFF);
+    expect_all(&op, &in, f32(-3));
+}
+
+/* ---- f64 ---- */
+
+static double run_f64(emu_rounding rounding, double a0, double b0, double a1, double b1, double c0)
+{
+    emu_mma_op op = {.m = 8, .n = 8, .k = 4, .d = EMU_F64, .a = EMU_F64, .b = EMU_F64,
+                     .c = EMU_F64, .rounding = rounding};
+    emu_lanes a[2] = {{{0}}}, b[2] = {{{0}}}, c[4] = {{{0}}}, d[4];
+    const double av[2] = {a0, a1}, bv[2] = {b0, b1};
+    for (unsigned lane = 0; lane < 2; lane++) {
+        uint64_t bits;
+        memcpy(&bits, &av[lane], 8);
+        put_element(a, 64, lane, 0, bits);
+        memcpy(&bits, &bv[lane], 8);
+        put_element(b, 64, lane, 0, bits);
+    }
+    uint64_t bits;
+    memcpy(&bits, &c0, 8);
+    put_element(c, 64, 0, 0, bits);
+    assert_int_equal(emu_mma_check(&op, NULL), PTXGEN_OK);
+    emu_mma(&op, EMU_NUMERICS_HOPPER, d, a, b, c);
+    bits = get_element(d, 64, 0, 0);
+    double result;
+    memcpy(&result, &bits, 8);
+    return result;
+}
+
+static void f64_is_a_chain_of_fused_multiply_adds(void **state)
+{
+    (void)state;
+    const double e = 0x1p-53;
+    /* 1 + 2^-53 ties to 1 twice in a chain; together they would make 1 + 2^-52 */
+    assert_true(run_f64(EMU_RN, e, 1, e, 1, 1) == 1);
+    /* the product is not rounded: (1 + e)(1 - e) - 1 with e = 2^-30 leaves -2^-60 */
+    assert_true(run_f64(EMU_RN, 1 + 0x1p-30, 1 - 0x1p-30, 0, 0, -1) == -0x1p-60);
+}
+
+static void f64_rounding_modifiers_reach_every_addition(void **state)
+{
+    (void)state;
+    const double e = 0x1p-60;
+    assert_true(run_f64(EMU_RN, e, 1, 0, 0, 1) == 1);
+    assert_true(run_f64(EMU_RP, e, 1, e, 1, 1) == 1 + 0x1p-51);
+    assert_true(run_f64(EMU_RM, -e, 1, 0, 0, 1) == 1 - 0x1p-53);
+    assert_true(run_f64(EMU_RZ, -e, 1, 0, 0, 1) == 1 - 0x1p-53);
+    assert_true(run_f64(EMU_RZ, e, -1, 0, 0, -1) == -1);
+    assert_true(1.0 + e == 1.0); /* the mode of the host is restored */
+}
+
+/* ---- integers ---- */
+
+static void s8_sums_wrap_or_saturate(void **state)
+{
+    (void)state;
+    emu_mma_op op = {.m = 16, .n = 8, .k = 32, .d = EMU_S32, .a = EMU_S8, .b = EMU_S8, .c = EMU_S32};
+    dot in = {.c = 0x7FFFFFFF};
+    set(&in, 0, 2, 5);
+    expect_all(&op, &in, 0x80000009);
+    op.satfinite = true;
+    expect_all(&op, &in, 0x7FFFFFFF);
+    set(&in, 0, 0xFE, 5); /* -2 · 5 */
+    expect_all(&op, &in, 0x7FFFFFF5);
+    in.c = 0x80000003;
+    expect_all(&op, &in, 0x80000000);
+    op.satfinite = false;
+    expect_all(&op, &in, 0x7FFFFFF9);
+    in = (dot){.c = 0};
+    for (unsigned k = 0; k < 32; k++)
+        set(&in, k, 0x80, 0x80);
+    expect_all(&op, &in, 32 * 128 * 128);
+}
+
+/* ---- random operands against slow models ---- */
+
+/** Sign, significand and exponent of the significand's last place. */
+typedef struct number {
+    int sign;
+    int64_t significand;
+    int exponent;      /* of the unit place of the significand */
+    int leading;       /* of the format's leading place */
+} number;
+
+static number split(emu_element type, uint32_t bits)
+{
+    static const struct {
+        int fraction, exponent_bits;
+    } formats[EMU_ELEMENT_COUNT] = {[EMU_F16] = {10, 5}, [EMU_BF16] = {7, 8}, [EMU_TF32] = {23, 8},
+                                    [EMU_F32] = {23, 8}, [EMU_E4M3] = {3, 4}, [EMU_E5M2] = {2, 5}};
+    int fraction = formats[type].fraction, width = formats[type].exponent_bits;
+    int bias = (1 << (width - 1)) - 1;
+    if (type == EMU_TF32)
+        bits &= ~0x1FFFu;
+    int field = (int)(bits >> fraction & ((1u << width) - 1));
+    int64_t low = bits & ((1u << fraction) - 1);
+    number n = {bits >> (fraction + width) & 1 ? -1 : 1, field ? low | (int64_t)1 << fraction : low,
+                (field ? field : 1) - bias - fraction, (field ? field : 1) - bias};
+    return n;
+}
+
+/** value · 2^exponent to a format, toward zero or to nearest even; integers only. */
+static uint32_t round_integer(int64_t value, int exponent, int fraction, int width, bool nearest)
+{
+    int bias = (1 << (width - 1)) - 1, least = 1 - bias - fraction;
+    uint64_t magnitude = (uint64_t)(value < 0 ? -value : value);
+    uint32_t sign = value < 0 ? 1u << (fraction + width) : 0;
+    if (magnitude == 0)
+        return 0;
+    int digits = 0;
+    while (magnitude >> digits)
+        digits++;
+    int unit = exponent + digits - 1 - fraction;
+    unit = unit < least ? least : unit;
+    uint64_t kept;
+    if (unit <= exponent) {
+        kept = magnitude << (exponent - unit);
+    } else {
+        int drop = unit - exponent;
+        kept = drop > 63 ? 0 : magnitude >> drop;
+        uint64_t rest = drop > 63 ? 1 : magnitude - (kept << drop);
+        uint64_t half = drop > 63 ? 2 : (uint64_t)1 << (drop - 1);
+        if (nearest && (rest > half || (rest == half && (kept & 1))))
+            kept++;
+    }
+    if (kept >> (fraction + 1)) {
+        kept >>= 1;
+        unit++;
+    }
+    if (!(kept >> fraction))
+        return sign | (uint32_t)kept;
+    int field = unit + fraction + bias;
+    if (field >= (1 << width) - 1)
+        return sign | ((1u << width) - 1) << fraction;
+    return sign | (uint32_t)field << fraction | ((uint32_t)kept & ((1u << fraction) - 1));
+}
+
+static int64_t cut(number n, int unit)
+{
+    int shift = n.exponent - unit;
+    int64_t moved = shift >= 0 ? n.significand * ((int64_t)1 << shift)
+                    : shift < -62 ? 0 : n.significand >> -shift;
+    return n.sign * moved;
+}
+
+static number times(number x, number y)
+{
+    return (number){x.sign * y.sign, x.significand * y.significand, x.exponent + y.exponent,
+                    x.leading + y.leading};
+}
+
+/** One aligned sum of `count` products and c. */
+static uint32_t slow_step(emu_element type, emu_element acc, const dot *in, unsigned first,
+                          unsigned count, uint32_t c, int fraction_bits)
+{
+    number addend = split(acc, c), products[MAX_K];
+    int largest = -126;
+    if (addend.significand && addend.leading > largest)
+        largest = addend.leading;
+    for (unsigned i = 0; i < count; i++) {
+        products[i] = times(split(type, in->a[first + i]), split(type, in->b[first + i]));
+        if (products[i].significand && products[i].leading > largest)
+            largest = products[i].leading;
+    }
+    int64_t sum = cut(addend, largest - fraction_bits);
+    for (unsigned i = 0; i < count; i++)
+        sum += cut(products[i], largest - fraction_bits);
+    if (acc == EMU_F16)
+        return round_integer(sum, largest - fraction_bits, 10, 5, true);
+    return round_integer(sum, largest - fraction_bits, 23, 8, false);
+}
+
+/** A sum as signed counts of powers of two, carried and rounded bit by bit. */
+static uint32_t slow_exact(emu_element type, emu_element acc, const dot *in, unsigned k)
+{
+    enum { BITS = 700, LOW = -330 };
+    int counts[BITS] = {0};
+    number terms[MAX_K + 1];
+    for (unsigned i = 0; i < k; i++)
+        terms[i] = times(split(type, in->a[i]), split(type, in->b[i]));
+    terms[k] = split(acc, in->c);
+    for (unsigned i = 0; i <= k; i++) {
+        for (int bit = 0; bit < 60; bit++)
+            counts[terms[i].exponent - LOW + bit] +=
+                terms[i].sign * (int)(terms[i].significand >> bit & 1);
+    }
+    for (int sign = 1, pass = 0; pass < 2; pass++) {
+        int carry = 0, bits[BITS];
+        for (int i = 0; i < BITS; i++) {
+            int total = sign * counts[i] + carry;
+            bits[i] = total & 1;
+            carry = (total - bits[i]) / 2;
+        }
+        if (carry < 0) {
+            sign = -1;
+            continue;
+        }
+        int top = BITS - 1;
+        while (top >= 0 && !bits[top])
+            top--;
+        if (top < 0)
+            return 0;
+        /* 58 leading bits and a sticky one carry all that rounding needs */
+        int64_t leading = 0;
+        int low = top - 57 > 0 ? top - 57 : 0;
+        for (int i = top; i >= low; i--)
+            leading = leading * 2 + bits[i];
+        int sticky = 0;
+        for (int i = 0; i < low; i++)
+            sticky |= bits[i];
+        leading = leading * 2 + sticky;
+        return acc == EMU_F16 ? round_integer(sign * leading, low + LOW - 1, 10, 5, true)
+                              : round_integer(sign * leading, low + LOW - 1, 23, 8, true);
+    }
+    return 0;
+}
+
+/** A finite pattern: mostly of moderate size, some of any, some zero. */
+static uint32_t random_pattern(emu_element type, int style)
+{
+    static const struct {
+        int fraction, exponent_bits, middle;
+    } formats[EMU_ELEMENT_COUNT] = {[EMU_F16] = {10, 5, 15},   [EMU_BF16] = {7, 8, 127},
+                                    [EMU_TF32] = {23, 8, 127}, [EMU_F32] = {23, 8, 127},
+                                    [EMU_E4M3] = {3, 4, 7},    [EMU_E5M2] = {2, 5, 15}};
+    int fraction = formats[type].fraction, width = formats[type].exponent_bits;
+    uint32_t low = random_bits() & ((1u << fraction) - 1), sign = random_bits() & 1;
+    int field = formats[type].middle + random_int(-6, 6);
+    if (style == 1)
+        field = random_int(0, (1 << width) - 2);
+    if (style == 2)
+        field = random_int(0, 3);
+    if (style == 3 && random_int(0, 1))
+        field = 0, low = 0;
+    return sign << (fraction + width) | (uint32_t)field << fraction | low;
+}
+
+static void check_random(emu_element type, unsigned k, emu_element acc, emu_numerics numerics)
+{
+    const unsigned step_bytes = numerics < EMU_NUMERICS_HOPPER ? 16 : 32;
+    const int fraction_bits = numerics < EMU_NUMERICS_HOPPER ? 24 : 25;
+    const unsigned step = step_bytes * 8 / emu_element_bits(type);
+    const emu_mma_op op = float_op(type, k, acc);
+    for (unsigned round = 0; round < 4000; round++) {
+        dot in;
+        int style = (int)(round % 4);
+        for (unsigned i = 0; i < k; i++)
+            set(&in, i, random_pattern(type, style), random_pattern(type, style));
+        in.c = random_pattern(acc, random_int(0, 3));
+        uint32_t expected = in.c;
+        if (numerics == EMU_NUMERICS_EXACT)
+            expected = slow_exact(type, acc, &in, k);
+        for (unsigned first = 0; first < k && numerics != EMU_NUMERICS_EXACT; first += step) {
+            unsigned count = k - first < step ? k - first : step;
+            expected = slow_step(type, acc, &in, first, count, expected, fraction_bits);
+            bool infinite = acc == EMU_F16 ? (expected & 0x7FFF) == 0x7C00
+                                           : (expected & 0x7FFFFFFF) == 0x7F800000;
+            if (infinite) /* stays so: all other terms are finite */
+                break;
+        }
+        assert_int_equal(run_dot(&op, numerics, &in), expected);
+    }
+}
+
+static void random_sums_match_the_slow_statement_of_each_model(void **state)
+{
+    (void)state;
+    static const struct {
+        emu_element type;
+        unsigned k;
+        emu_element acc;
+    } ops[] = {{EMU_F16, 8, EMU_F32},  {EMU_F16, 16, EMU_F32}, {EMU_F16, 16, EMU_F16},
+               {EMU_BF16, 8, EMU_F32}, {EMU_BF16, 16, EMU_F32}, {EMU_TF32, 4, EMU_F32},
+               {EMU_TF32, 8, EMU_F32}};
+    for (unsigned i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        for (int n = EMU_NUMERICS_EXACT; n <= EMU_NUMERICS_RTX_BLACKWELL; n++)
+            check_random(ops[i].type, ops[i].k, ops[i].acc, (emu_numerics)n);
+    }
+    check_random(EMU_E4M3, 32, EMU_F32, EMU_NUMERICS_RTX_BLACKWELL);
+    check_random(EMU_E5M2, 16, EMU_F16, EMU_NUMERICS_RTX_BLACKWELL);
+    check_random(EMU_E4M3, 32, EMU_F32, EMU_NUMERICS_EXACT);
+    check_random(EMU_E5M2, 32, EMU_F16, EMU_NUMERICS_EXACT);
+}
+
+static void models_are_those_of_the_compute_capabilities(void **state)
+{
+    (void)state;
+    static const unsigned sm[] = {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
+    static const emu_numerics expected[] = {
+        EMU_NUMERICS_AMPERE,    EMU_NUMERICS_AMPERE,    EMU_NUMERICS_AMPERE,
+        EMU_NUMERICS_AMPERE,    EMU_NUMERICS_ADA,       EMU_NUMERICS_HOPPER,
+        EMU_NUMERICS_BLACKWELL, EMU_NUMERICS_BLACKWELL, EMU_NUMERICS_BLACKWELL,
+        EMU_NUMERICS_RTX_BLACKWELL, EMU_NUMERICS_RTX_BLACKWELL};
+    for (unsigned i = 0; i < sizeof sm / sizeof sm[0]; i++)
+        assert_int_equal(emu_numerics_of_sm(sm[i]), expected[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_are_cut_24_bits_below_on_ampere_and_25_on_hopper),
+        cmocka_unit_test(ampere_takes_k16_in_two_sums),
+        cmocka_unit_test(tf32_k8_is_two_sums_on_ampere),
+        cmocka_unit_test(cut_is_toward_zero_for_negative_terms_and_results),
+        cmocka_unit_test(product_exponents_are_not_normalised),
+        cmocka_unit_test(subnormal_factors_count_with_the_least_exponent),
+        cmocka_unit_test(zero_products_do_not_align_the_others),
+        cmocka_unit_test(f16_accumulators_round_to_nearest_even),
+        cmocka_unit_test(f16_results_pass_to_infinity_at_65520),
+        cmocka_unit_test(f16_results_can_be_subnormal),
+        cmocka_unit_test(ada_fp8_keeps_13_bits),
+        cmocka_unit_test(hopper_fp8_adds_c_in_a_separate_rounded_addition),
+        cmocka_unit_test(hopper_fp8_sums_even_pairs_of_k_before_odd_ones),
+        cmocka_unit_test(infinities_and_nans_follow_ieee_with_a_canonical_nan),
+        cmocka_unit_test(e4m3_has_one_nan_and_no_infinity),
+        cmocka_unit_test(f32_overflow_is_infinity_and_truncation_stays_below_it),
+        cmocka_unit_test(f32_subnormals_are_read_and_made),
+        cmocka_unit_test(zero_sums_are_positive),
+        cmocka_unit_test(tf32_drops_its_low_13_bits),
+        cmocka_unit_test(f64_is_a_chain_of_fused_multiply_adds),
+        cmocka_unit_test(f64_rounding_modifiers_reach_every_addition),
+        cmocka_unit_test(s8_sums_wrap_or_saturate),
+        cmocka_unit_test(random_sums_match_the_slow_statement_of_each_model),
+        cmocka_unit_test(models_are_those_of_the_compute_capabilities),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
