@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "safetensors.h"
+
+#include "printable.h"
+
+#include <cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH_BYTES = 8, MAX_HEADER_BYTES = 100000000 };
+static const char metadata_key[] = "__metadata__";
+
+/* Where a tensor lies in the data section, for the check that the section is filled. */
+struct span {
+    uint64_t begin, end;
+    const struct named_tensor *tensor;
+};
+
+/* Tensor names and metadata point into `header`. */
+struct safetensors_file {
+    cJSON *header;
+    struct tensor_list tensors;
+    size_t metadata_count;
+    struct name_index_entry *metadata; /* position: into metadata_values */
+    const char **metadata_values;
+};
+
+static struct printable quoted(const char *name)
+{
+    return printable(name, strlen(name));
+}
+
+/*
+ * What cJSON lets through inside strings: a raw control character, which JSON forbids, and an
+ * escaped NUL, which would cut a name short.
+ */
+static ptxgen_status check_strings(const char *text, size_t length, ptxgen_error *err)
+{
+    bool in_string = false;
+    for (size_t i = 0; i < length; i++) {
+        if (!in_string) {
+            in_string = text[i] == '"';
+            continue;
+        }
+        if ((unsigned char)text[i] < 0x20)
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                               "safetensors header: a string holds the raw control character "
+                               "0x%02X at byte %zu",
+                               (unsigned)text[i], i);
+        if (length - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0)
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                               "safetensors header: a string holds a NUL (\\u0000) at byte %zu", i);
+        if (text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            in_string = false;
+    }
+    return PTXGEN_OK;
+}
+
+static ptxgen_status find_header(const unsigned char *bytes, size_t size, size_t *length,
+                                 ptxgen_error *err)
+{
+    uint64_t claimed = 0;
+    if (size < LENGTH_BYTES)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "not a safetensors file: %zu bytes, fewer than the %d of the header's "
+                           "length",
+                           size, LENGTH_BYTES);
+    for (unsigned i = 0; i < LENGTH_BYTES; i++)
+        claimed |= (uint64_t)bytes[i] << (8 * i);
+    if (claimed > MAX_HEADER_BYTES)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "safetensors header: length %" PRIu64 "; at most %d bytes are allowed",
+                           claimed, MAX_HEADER_BYTES);
+    if (claimed > size - LENGTH_BYTES)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "safetensors header: length %" PRIu64 " ends past the file's %zu bytes",
+                           claimed, size);
+    if (claimed == 0 || bytes[LENGTH_BYTES] != '{')
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "safetensors header: it must begin with '{'");
+    *length = (size_t)claimed;
+    return PTXGEN_OK;
+}
+
+static ptxgen_status parse_header(const char *text, size_t length, cJSON **header,
+                                  ptxgen_error *err)
+{
+    if (!utf8_is_valid(text, length))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "safetensors header: it is not UTF-8");
+    ptxgen_status status = check_strings(text, length, err);
+    if (status != PTXGEN_OK)
+        return status;
+
+    const char *end = text;
+    *header = cJSON_ParseWithLengthOpts(text, length, &end, false);
+    if (!*header)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "safetensors header: the JSON is malformed near byte %td", end - text);
+    for (; end < text + length; end++)
+        if (!strchr(" \t\r\n", *end) || *end == '\0')
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                               "safetensors header: byte %td follows the JSON object but is not "
+                               "white space",
+                               end - text);
+    return PTXGEN_OK;
+}
+
+/* Counts and offsets. cJSON keeps numbers as doubles, exact below 2^53: beyond the largest file. */
+static bool as_count(const cJSON *item, uint64_t *value)
+{
+    const double limit = 9007199254740992.0;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < limit))
+        return false;
+    *value = (uint64_t)item->valuedouble;
+    return (double)*value == item->valuedouble;
+}
+
+static ptxgen_status read_dtype(const char *name, const cJSON *item, enum tensor_dtype *dtype,
+                                ptxgen_error *err)
+{
+    if (!cJSON_IsString(item))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"dtype\" is not a string",
+                           quoted(name).text);
+    for (int i = 0; i < TENSOR_DTYPE_COUNT; i++) {
+        const struct tensor_dtype_info *info = tensor_dtype_info((enum tensor_dtype)i);
+        if (info->in_safetensors && strcmp(info->name, item->valuestring) == 0) {
+            *dtype = (enum tensor_dtype)i;
+            return PTXGEN_OK;
+        }
+    }
+    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "tensor %s: dtype %s is unknown",
+                       quoted(name).text, quoted(item->valuestring).text);
+}
+
+static ptxgen_status read_shape(const cJSON *item, struct named_tensor *tensor, ptxgen_error *err)
+{
+    struct printable name = quoted(tensor->name);
+    const cJSON *dim;
+    if (!cJSON_IsArray(item))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"shape\" is not an array",
+                           name.text);
+    cJSON_ArrayForEach(dim, item)
+    {
+        if (tensor->ndim == TENSOR_MAX_DIMS)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "tensor %s: more than %d dimensions",
+                               name.text, TENSOR_MAX_DIMS);
+        if (!as_count(dim, &tensor->shape[tensor->ndim]))
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                               "tensor %s: dimension %u is not an integer from 0 to 2^53 - 1",
+                               name.text, tensor->ndim);
+        tensor->ndim++;
+    }
+    return PTXGEN_OK;
+}
+
+static ptxgen_status read_offsets(const char *name, const cJSON *item, struct span *span,
+                                  ptxgen_error *err)
+{
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
+        !as_count(item->child, &span->begin) || !as_count(item->child->next, &span->end))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "tensor %s: \"data_offsets\" is not two integers from 0 to 2^53 - 1",
+                           quoted(name).text);
+    if (span->begin > span->end)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "tensor %s: data_offsets [%" PRIu64 ", %" PRIu64 "] run backwards",
+                           quoted(name).text, span->begin, span->end);
+    return PTXGEN_OK;
+}
+
+/* The three members that the format defines; others are left alone, as other readers do. */
+enum member { DTYPE, SHAPE, DATA_OFFSETS, MEMBER_COUNT };
+
+static ptxgen_status find_members(const cJSON *entry, const cJSON *members[MEMBER_COUNT],
+                                  ptxgen_error *err)
+{
+    static const char *const names[MEMBER_COUNT] = {"dtype", "shape", "data_offsets"};
+    const cJSON *item;
+    if (!cJSON_IsObject(entry))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: its value is not an object",
+                           quoted(entry->string).text);
+    cJSON_ArrayForEach(item, entry)
+    {
+        for (int i = 0; i < MEMBER_COUNT; i++) {
+            if (strcmp(item->string, names[i]) != 0)
+                continue;
+            if (members[i])
+                return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"%s\" appears twice",
+                                   quoted(entry->string).text, names[i]);
+            members[i] = item;
+        }
+    }
+    for (int i = 0; i < MEMBER_COUNT; i++)
+        if (!members[i])
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "tensor %s: \"%s\" is missing",
+                               quoted(entry->string).text, names[i]);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status read_tensor(const cJSON *entry, struct named_tensor *tensor, struct span *span,
+                                 ptxgen_error *err)
+{
+    const cJSON *members[MEMBER_COUNT] = {0};
+    ptxgen_status status;
+    tensor->name = entry->string;
+    span->tensor = tensor;
+    if ((status = find_members(entry, members, err)) != PTXGEN_OK ||
+        (status = read_dtype(tensor->name, members[DTYPE], &tensor->dtype, err)) != PTXGEN_OK ||
+        (status = read_shape(members[SHAPE], tensor, err)) != PTXGEN_OK ||
+        (status = read_offsets(tensor->name, members[DATA_OFFSETS], span, err)) != PTXGEN_OK ||
+        (status = named_tensor_measure(tensor, err)) != PTXGEN_OK)
+        return status;
+    if (span->end - span->begin != tensor->bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "tensor %s: data_offsets [%" PRIu64 ", %" PRIu64 "] span %" PRIu64
+                           " bytes, but shape %s of %s takes %zu",
+                           quoted(tensor->name).text, span->begin, span->end,
+                           span->end - span->begin, tensor_shape_text(tensor).text,
+                           tensor_dtype_info(tensor->dtype)->name, tensor->bytes);
+    return PTXGEN_OK;
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+/* In offset order the tensors must fill the data section: no hole, no overlap, nothing after. */
+static ptxgen_status check_filled(struct span *spans, size_t count, uint64_t section,
+                                  ptxgen_error *err)
+{
+    uint64_t filled = 0;
+    if (count > 0)
+        qsort(spans, count, sizeof *spans, compare_spans);
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].begin != filled)
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                               "tensor %s: data_offsets begin at %" PRIu64
+                               ", but the tensors before it end at %" PRIu64 ": %s",
+                               quoted(spans[i].tensor->name).text, spans[i].begin, filled,
+                               spans[i].begin > filled ? "a hole" : "an overlap");
+        filled = spans[i].end;
+    }
+    if (filled != section)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "safetensors data: the tensors end at %" PRIu64
+                           ", but the file holds %" PRIu64 " bytes of data",
+                           filled, section);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status read_metadata(struct safetensors_file *file, const cJSON *object,
+                                   ptxgen_error *err)
+{
+    const cJSON *item;
+    size_t count = 0, i = 0;
+    if (!cJSON_IsObject(object))
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "\"%s\" is not an object", metadata_key);
+    cJSON_ArrayForEach(item, object) count++;
+    if (count == 0)
+        return PTXGEN_OK;
+    file->metadata = calloc(count, sizeof *file->metadata);
+    file->metadata_values = calloc(count, sizeof *file->metadata_values);
+    if (!file->metadata || !file->metadata_values)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu metadata keys",
+                           count);
+    cJSON_ArrayForEach(item, object)
+    {
+        if (!cJSON_IsString(item))
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s key %s: its value is not a string",
+                               metadata_key, quoted(item->string).text);
+        file->metadata[i] = (struct name_index_entry){item->string, i};
+        file->metadata_values[i++] = item->valuestring;
+    }
+    file->metadata_count = count;
+    name_index_sort(file->metadata, count);
+    const char *twice = name_index_duplicate(file->metadata, count);
+    if (twice)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s key %s appears twice", metadata_key,
+                           quoted(twice).text);
+    return PTXGEN_OK;
+}
+
+static bool is_metadata(const cJSON *entry)
+{
+    return strcmp(entry->string, metadata_key) == 0;
+}
+
+static ptxgen_status read_entries(struct safetensors_file *file, struct span *spans,
+                                  ptxgen_error *err)
+{
+    const cJSON *entry;
+    size_t i = 0;
+    bool metadata_seen = false;
+    cJSON_ArrayForEach(entry, file->header)
+    {
+        ptxgen_status status;
+        if (!is_metadata(entry)) {
+            status = read_tensor(entry, &file->tensors.items[i], &spans[i], err);
+            i++;
+        } else if (!metadata_seen) {
+            metadata_seen = true;
+            status = read_metadata(file, entry, err);
+        } else {
+            status = ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "\"%s\" appears twice", metadata_key);
+        }
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    return tensor_list_index(&file->tensors, err);
+}
+
+static ptxgen_status read_tensors(struct safetensors_file *file, const unsigned char *data,
+                                  size_t data_bytes, ptxgen_error *err)
+{
+    const cJSON *entry;
+    size_t count = 0;
+    cJSON_ArrayForEach(entry, file->header) count += !is_metadata(entry);
+
+    ptxgen_status status = tensor_list_allocate(&file->tensors, count, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct span *spans = calloc(count ? count : 1, sizeof *spans);
+    if (!spans)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu tensors", count);
+    status = read_entries(file, spans, err);
+    for (size_t i = 0; i < count && status == PTXGEN_OK; i++) {
+        if (spans[i].end > data_bytes)
+            status = ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                                 "tensor %s: data_offsets end at %" PRIu64
+                                 ", past the file's %zu bytes of data",
+                                 quoted(spans[i].tensor->name).text, spans[i].end, data_bytes);
+        else
+            file->tensors.items[i].data = data + spans[i].begin;
+    }
+    if (status == PTXGEN_OK)
+        status = check_filled(spans, count, data_bytes, err);
+    free(spans);
+    return status;
+}
+
+ptxgen_status safetensors_parse(const void *bytes, size_t size, struct safetensors_file **file,
+                                ptxgen_error *err)
+{
+    size_t header_bytes = 0;
+    *file = NULL;
+    ptxgen_status status = find_header(bytes, size, &header_bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct safetensors_file *parsed = calloc(1, sizeof *parsed);
+    if (!parsed)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to read a safetensors file");
+
+    const unsigned char *header = (const unsigned char *)bytes + LENGTH_BYTES;
+    status = parse_header((const char *)header, header_bytes, &parsed->header, err);
+    if (status == PTXGEN_OK)
+        status =
+            read_tensors(parsed, header + header_bytes, size - LENGTH_BYTES - header_bytes, err);
+    if (status == PTXGEN_OK)
+        *file = parsed;
+    else
+        safetensors_free(parsed);
+    return status;
+}
+
+void safetensors_free(struct safetensors_file *file)
+{
+    if (!file)
+        return;
+    free(file->metadata);
+    free(file->metadata_values);
+    tensor_list_free(&file->tensors);
+    cJSON_Delete(file->header);
+    free(file);
+}
+
+const struct tensor_list *safetensors_tensors(const struct safetensors_file *file)
+{
+    return &file->tensors;
+}
+
+const char *safetensors_metadata(const struct safetensors_file *file, const char *key)
+{
+    const struct name_index_entry *found =
+        name_index_find(file->metadata, file->metadata_count, key);
+    return found ? file->metadata_values[found->position] : NULL;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The safetensors reader: what a well-formed file yields, and that each broken rule is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "bytes.h"
+#include "src/cli/safetensors.h"
+
+#include <stdio.h>
+
+static struct bytes file_of_n(const char *header, size_t length, size_t data_bytes)
+{
+    struct bytes b = {0};
+    put_u64(&b, length);
+    put(&b, header, length);
+    for (size_t i = 0; i < data_bytes; i++)
+        put_u8(&b, (uint8_t)i);
+    return b;
+}
+
+static struct bytes file_of(const char *header, size_t data_bytes)
+{
+    return file_of_n(header, strlen(header), data_bytes);
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+static void expect_refusal_of(struct bytes b, ptxgen_status status, const char *names,
+                              const char *rule)
+{
+    struct safetensors_file *file;
+    ptxgen_error err = {0};
+    assert_int_equal(safetensors_parse(b.data, b.size, &file, &err), status);
+    assert_null(file);
+    assert_int_equal(err.status, status);
+    assert_contains(err.message, names);
+    assert_contains(err.message, rule);
+    bytes_free(&b);
+}
+
+static void expect_refusal(const char *header, size_t data_bytes, const char *names,
+                           const char *rule)
+{
+    expect_refusal_of(file_of(header, data_bytes), PTXGEN_ERROR_MALFORMED, names, rule);
+}
+
+static struct safetensors_file *expect_file(const struct bytes *b)
+{
+    struct safetensors_file *file;
+    ptxgen_error err = {0};
+    if (safetensors_parse(b->data, b->size, &file, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    return file;
+}
+
+static void safetensors_reads_tensors_and_metadata(void **state)
+{
+    (void)state;
+    struct bytes b = file_of(
+        "{\"__metadata__\":{\"bits\":\"4\",\"format\":\"pt\"},"
+        "\"second\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
+        "\"scalar \\u00e9\":{\"shape\":[],\"data_offsets\":[0,4],\"dtype\":\"I32\"},"
+        "\"empty\":{\"dtype\":\"F64\",\"shape\":[3,0],\"data_offsets\":[16,16],\"more\":1}}  \n",
+        16);
+    struct safetensors_file *file = expect_file(&b);
+    const struct tensor_list *tensors = safetensors_tensors(file);
+    const unsigned char *data = b.data + b.size - 16;
+
+    assert_int_equal(tensors->count, 3);
+    assert_string_equal(tensors->items[0].name, "second");
+    const struct named_tensor *t = tensor_list_find(tensors, "second");
+    assert_int_equal(t->dtype, TENSOR_F16);
+    assert_int_equal(t->ndim, 2);
+    assert_int_equal(t->shape[0], 2);
+    assert_int_equal(t->shape[1], 3);
+    assert_int_equal(t->bytes, 12);
+    assert_ptr_equal(t->data, data + 4);
+    t = tensor_list_find(tensors, "scalar \xC3\xA9");
+    assert_int_equal(t->ndim, 0);
+    assert_ptr_equal(t->data, data);
+    assert_int_equal(tensor_list_find(tensors, "empty")->bytes, 0);
+    assert_null(tensor_list_find(tensors, "__metadata__"));
+    assert_string_equal(safetensors_metadata(file, "bits"), "4");
+    assert_null(safetensors_metadata(file, "absent"));
+    safetensors_free(file);
+    bytes_free(&b);
+}
+
+static void safetensors_accepts_a_file_without_tensors(void **state)
+{
+    (void)state;
+    struct bytes b = file_of("{}", 0);
+    struct safetensors_file *file = expect_file(&b);
+    assert_int_equal(safetensors_tensors(file)->count, 0);
+    assert_null(safetensors_metadata(file, "bits"));
+    safetensors_free(file);
+    bytes_free(&b);
+}
+
+static void safetensors_sizes_every_dtype(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        unsigned bytes_of_4;
+    } dtypes[] = {{"BOOL", 4},    {"U8", 4},      {"I8", 4},          {"F8_E4M3", 4},
+                  {"F8_E5M2", 4}, {"F8_E8M0", 4}, {"F8_E4M3FNUZ", 4}, {"F8_E5M2FNUZ", 4},
+                  {"F4", 2},      {"F6_E2M3", 3}, {"F6_E3M2", 3},     {"U16", 8},
+                  {"I16", 8},     {"F16", 8},     {"BF16", 8},        {"U32", 16},
+                  {"I32", 16},    {"F32", 16},    {"U64", 32},        {"I64", 32},
+                  {"F64", 32},    {"C64", 32}};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        char header[256];
+        snprintf(header, sizeof header,
+                 "{\"t\":{\"dtype\":\"%s\",\"shape\":[4],\"data_offsets\":[0,%u]}}", dtypes[i].name,
+                 dtypes[i].bytes_of_4);
+        struct bytes b = file_of(header, dtypes[i].bytes_of_4);
+        struct safetensors_file *file = expect_file(&b);
+        const struct named_tensor *t = tensor_list_find(safetensors_tensors(file), "t");
+        assert_string_equal(tensor_dtype_info(t->dtype)->name, dtypes[i].name);
+        safetensors_free(file);
+        bytes_free(&b);
+    }
+}
+
+static void safetensors_refuses_a_bad_header_length(void **state)
+{
+    (void)state;
+    struct bytes b = {0};
+    put_int(&b, 2, 7);
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "7 bytes", "fewer than the 8");
+    b = (struct bytes){0};
+    put_u64(&b, 100000001);
+    put(&b, "{}", 2);
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 100000001", "at most 100000000");
+    b = (struct bytes){0};
+    put_u64(&b, 3);
+    put(&b, "{}", 2);
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 3", "past the file's 10 bytes");
+    b = (struct bytes){0};
+    put_u64(&b, UINT64_MAX);
+    put(&b, "{}", 2);
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 18446744073709551615", "at most");
+}
+
+static void safetensors_refuses_bad_json(void **state)
+{
+    (void)state;
+    expect_refusal("", 0, "header", "begin with '{'");
+    expect_refusal(" {}", 0, "header", "begin with '{'");
+    expect_refusal("[]", 0, "header", "begin with '{'");
+    expect_refusal("{\"t\":", 0, "JSON is malformed", "near byte");
+    expect_refusal("{} x", 0, "byte 3", "not white space");
+    expect_refusal_of(file_of_n("{}\0", 3, 0), PTXGEN_ERROR_MALFORMED, "byte 2", "not white space");
+    expect_refusal("{\"\xFF\":1}", 0, "header", "not UTF-8");
+    expect_refusal("{\"a\nb\":1}", 0, "control character 0x0A at byte 3", "raw");
+    expect_refusal("{\"a\\u0000b\":1}", 0, "NUL (\\u0000)", "byte 3");
+    expect_refusal("{\"\\ud800\":1}", 0, "JSON is malformed", "near byte");
+}
+
+static void safetensors_reads_an_escaped_backslash_before_u0000(void **state)
+{
+    (void)state;
+    struct bytes b =
+        file_of("{\"a\\\\u0000\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1);
+    struct safetensors_file *file = expect_file(&b);
+    assert_non_null(tensor_list_find(safetensors_tensors(file), "a\\u0000"));
+    safetensors_free(file);
+    bytes_free(&b);
+}
+
+static void safetensors_refuses_duplicates(void **state)
+{
+    (void)state;
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                   "\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+                   2, "tensor \"t\"", "appears twice");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],"
+                   "\"data_offsets\":[0,1]}}",
+                   1, "tensor \"t\"", "\"dtype\" appears twice");
+    expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\"",
+                   "appears twice");
+    expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", 0, "key \"a\"",
+                   "appears twice");
+}
+
+static void safetensors_refuses_bad_metadata(void **state)
+{
+    (void)state;
+    expect_refusal("{\"__metadata__\":[]}", 0, "\"__metadata__\"", "not an object");
+    expect_refusal("{\"__metadata__\":{\"bits\":4}}", 0, "key \"bits\"", "not a string");
+}
+
+static void safetensors_refuses_bad_tensor_entries(void **state)
+{
+    (void)state;
+    expect_refusal("{\"t\":7}", 0, "tensor \"t\"", "not an object");
+    expect_refusal("{\"t\":{}}", 0, "tensor \"t\"", "\"dtype\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "tensor \"t\"",
+                   "\"shape\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "tensor \"t\"",
+                   "\"data_offsets\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "tensor \"t\"",
+                   "\"dtype\" is not a string");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":1,\"data_offsets\":[0,1]}}", 1,
+                   "tensor \"t\"", "\"shape\" is not an array");
+    expect_refusal_of(
+        file_of("{\"t\":{\"dtype\":\"Q4_K\",\"shape\":[256],\"data_offsets\":[0,144]}}", 144),
+        PTXGEN_ERROR_UNSUPPORTED, "tensor \"t\"", "dtype \"Q4_K\" is unknown");
+    expect_refusal_of(file_of("{\"t\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],"
+                              "\"data_offsets\":[0,1]}}",
+                              1),
+                      PTXGEN_ERROR_UNSUPPORTED, "tensor \"t\"", "more than 8 dimensions");
+    expect_refusal("{\"t\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1,
+                   "shape [3] has 3 elements", "not a multiple of F4's block of 2");
+}
+
+static void safetensors_refuses_numbers_that_are_not_counts(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "-1", "1.5", "1e300", "9007199254740993", "null", "\"1\"", "18446744073709551616"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char header[256];
+        snprintf(header, sizeof header,
+                 "{\"t\":{\"dtype\":\"U8\",\"shape\":[2,%s],\"data_offsets\":[0,1]}}", bad[i]);
+        expect_refusal(header, 1, "tensor \"t\": dimension 1", "not an integer from 0");
+        snprintf(header, sizeof header,
+                 "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,%s]}}", bad[i]);
+        expect_refusal(header, 1, "\"data_offsets\"", "not two integers");
+    }
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
+                   "\"data_offsets\"", "not two integers");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1,
+                   "\"data_offsets\"", "not two integers");
+}
+
+static void safetensors_refuses_shapes_that_overflow(void **state)
+{
+    (void)state;
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[4503599627370496,4096],"
+                   "\"data_offsets\":[0,0]}}",
+                   0, "[4503599627370496, 4096]", "exceeds 64 bits");
+    expect_refusal("{\"t\":{\"dtype\":\"F64\",\"shape\":[4503599627370496,1024],"
+                   "\"data_offsets\":[0,0]}}",
+                   0, "[4503599627370496, 1024]", "more bytes than");
+}
+
+static void safetensors_refuses_spans_that_disagree(void **state)
+{
+    (void)state;
+    expect_refusal("{\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,12]}}", 12,
+                   "[0, 12] span 12 bytes", "shape [2, 2] of F32 takes 16");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[4,3]}}", 4,
+                   "data_offsets [4, 3]", "run backwards");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 3,
+                   "tensor \"t\": data_offsets end at 4", "past the file's 3 bytes");
+}
+
+static void safetensors_refuses_holes_overlaps_and_leftovers(void **state)
+{
+    (void)state;
+    expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                   "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
+                   3, "tensor \"b\": data_offsets begin at 2", "end at 1: a hole");
+    expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                   "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+                   3, "tensor \"b\": data_offsets begin at 1", "end at 2: an overlap");
+    expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2,
+                   "the tensors end at 1", "2 bytes of data");
+    expect_refusal("{}", 1, "the tensors end at 0", "1 bytes of data");
+}
+
+static void safetensors_refuses_every_truncation(void **state)
+{
+    (void)state;
+    struct bytes whole = file_of("{\"__metadata__\":{\"k\":\"v\"},"
+                                 "\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}} ",
+                                 4);
+    for (size_t size = 0; size < whole.size; size++) {
+        struct bytes cut = {0}; /* an exact copy, so that AddressSanitizer guards its end */
+        put(&cut, whole.data, size);
+        struct safetensors_file *file;
+        assert_int_equal(safetensors_parse(cut.data, size, &file, NULL), PTXGEN_ERROR_MALFORMED);
+        bytes_free(&cut);
+    }
+    bytes_free(&whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(safetensors_reads_tensors_and_metadata),
+        cmocka_unit_test(safetensors_accepts_a_file_without_tensors),
+        cmocka_unit_test(safetensors_sizes_every_dtype),
+        cmocka_unit_test(safetensors_refuses_a_bad_header_length),
+        cmocka_unit_test(safetensors_refuses_bad_json),
+        cmocka_unit_test(safetensors_reads_an_escaped_backslash_before_u0000),
+        cmocka_unit_test(safetensors_refuses_duplicates),
+        cmocka_unit_test(safetensors_refuses_bad_metadata),
+        cmocka_unit_test(safetensors_refuses_bad_tensor_entries),
+        cmocka_unit_test(safetensors_refuses_numbers_that_are_not_counts),
+        cmocka_unit_test(safetensors_refuses_shapes_that_overflow),
+        cmocka_unit_test(safetensors_refuses_spans_that_disagree),
+        cmocka_unit_test(safetensors_refuses_holes_overlaps_and_leftovers),
+        cmocka_unit_test(safetensors_refuses_every_truncation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
