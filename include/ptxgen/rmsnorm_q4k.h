@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * rmsnorm_q4k: RMSNorm fused with a matrix-vector product over GGUF Q4_K weights, for decoding
+ * 1 to 8 tokens at a time.
+ *
+ *     h[m,k] = x[m,k] (+ r[m,k], rounded to x's type)
+ *     y[m,n] = Σ_k W[n,k] · h[m,k] · γ[k] / sqrt(mean_k(h[m,k]²) + ε)  (+ bias[n])
+ *
+ * W is [N,K] in Q4_K rows as GGUF stores them (ptxgen/q4k.h): nothing is repacked. One launch may
+ * serve up to three weight matrices that share x (Q, K and V), each with its own N, output and
+ * bias; or, with PTXGEN_EPILOGUE_SWIGLU, the pair gate and up: y = silu(gate) · up.
+ *
+ * Activations are not quantised. Products are accumulated in f32 to f32 accuracy (the error bound
+ * stands at ptxgen_rmsnorm_q4k_reference). The result depends on the spec, the target and the inputs only:
+ * the same bits in every launch. A token with a NaN or infinity in h gives NaN in its own row of
+ * y only; so does a product h·γ beyond the range of f32.
+ *
+ *     ptxgen_rmsnorm_q4k_spec spec = {.k = 4096, .n = {14336}, .epsilon = 1e-6f,
+ *                                     .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+ *     ptxgen_rmsnorm_q4k_plan plan;
+ *     ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err);
+ *     ptx_module *m = ptx_module_create(&target.ptx, NULL);
+ *     ptxgen_rmsnorm_q4k_emit(&plan, m);                    // then ptx_module_text(m, …)
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions here are pure and may be called from any thread.
+ */
+#ifndef PTXGEN_RMSNORM_Q4K_H
+#define PTXGEN_RMSNORM_Q4K_H
+
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PTXGEN_RMSNORM_Q4K_MATRICES = 3, PTXGEN_RMSNORM_Q4K_MAX_TOKENS = 8 };
+
+/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+typedef struct ptxgen_rmsnorm_q4k_spec {
+    uint32_t k;    /**< a multiple of 256 */
+    uint32_t n[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< rows of each matrix; unused ones 0 */
+    float epsilon; /**< > 0, used at full precision */
+    uint32_t max_tokens; /**< largest M that will be launched, 1 … 8; 0 means 8 */
+    uint8_t x_type, y_type; /**< ptxgen_element */
+    uint8_t epilogue;       /**< ptxgen_epilogue */
+    uint8_t bias;           /**< 1: f32 biases are added */
+    uint8_t residual;       /**< 1: a residual of x's type is added to x first */
+    uint8_t residual_out;   /**< 1: the sum h is also written out */
+    uint8_t reserved[2];
+} ptxgen_rmsnorm_q4k_spec;
+
+/**
+ * The shape of one entry of the module, for up to `tokens` tokens. A CTA has wk × wr warps: wr
+ * tiles of 16 rows at a time, each by wk warps that share K between them.
+ */
+typedef struct ptxgen_rmsnorm_q4k_variant {
+    uint32_t tokens;       /**< 1, 4 or 8 */
+    uint32_t wk, wr;       /**< warps along K, warps along rows */
+    uint32_t stages;       /**< super-blocks of weights in a warp's ring, 2 … 4 */
+    uint32_t grid;         /**< CTAs */
+    uint32_t rounds;       /**< tiles that each warp works on, one after the other */
+    uint32_t chunk, chunks; /**< super-blocks of x held in shared memory at once; how many such */
+    uint32_t shared_bytes; /**< of one CTA */
+} ptxgen_rmsnorm_q4k_variant;
+
+typedef struct ptxgen_rmsnorm_q4k_plan {
+    ptxgen_rmsnorm_q4k_spec spec;
+    ptxgen_target target;
+    uint32_t tiles;         /**< tiles of 16 rows over all matrices */
+    uint32_t variant_count;
+    ptxgen_rmsnorm_q4k_variant variants[3]; /**< by rising token count */
+} ptxgen_rmsnorm_q4k_plan;
+
+/**
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule:
+ * K not a multiple of 256, no rows, ε not positive and finite, more than 8 tokens, SwiGLU over
+ * unequal matrices, residual_out without residual.
+ */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
+                                                      const ptxgen_target *target,
+                                                      ptxgen_rmsnorm_q4k_plan *plan,
+                                                      ptxgen_error *err);
+/** The variant that serves m tokens, or NULL when m is 0 or above the plan's largest. */
+PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
+ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t m);
+/** The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8". */
+PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
+/** Emits one entry for each variant. Errors are the module's sticky error, also returned. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan,
+                                                 ptx_module *module, ptxgen_error *err);
+
+/**
+ * Kernel parameters, in order, as the entries declare them: device addresses as u64, strides in
+ * elements as u32. Unused ones are still declared, and may be 0.
+ */
+typedef struct ptxgen_rmsnorm_q4k_params {
+    uint64_t x;            /**< [m, k], row stride x_stride ≥ k */
+    uint64_t residual;     /**< [m, k], x's type */
+    uint64_t residual_out; /**< [m, k], x's type; must not overlap x or residual */
+    uint64_t gamma;        /**< f32 [k] */
+    uint64_t weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k], 16-byte aligned */
+    uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< f32 [n] */
+    uint64_t y[PTXGEN_RMSNORM_Q4K_MATRICES];       /**< [m, n], row stride y_stride ≥ n */
+    uint32_t x_stride, residual_stride, residual_out_stride;
+    uint32_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
+    uint32_t m;
+} ptxgen_rmsnorm_q4k_params;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

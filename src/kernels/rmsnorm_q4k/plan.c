@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a spec to the shape of the kernel. */
+#include "layout.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_WARPS = 16, MAX_ROWS = 1 << 30, MAX_K = 1 << 24 };
+
+/* ---- validation ---- */
+
+static ptxgen_status check_shape(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error *err)
+{
+    if (!s->k || s->k % SUPER_BLOCK || s->k > MAX_K)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: K = %u must be a positive multiple of 256 (Q4_K's "
+                           "super-block) up to %d", s->k, MAX_K);
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
+        if (s->n[i] > MAX_ROWS)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "rmsnorm_q4k: N[%d] = %u is above %d rows", i, s->n[i], MAX_ROWS);
+    if (!s->n[0] || (s->n[2] && !s->n[1]))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: N = %u, %u, %u; the matrices must be given in order and "
+                           "the first must have rows", s->n[0], s->n[1], s->n[2]);
+    if (s->max_tokens > PTXGEN_RMSNORM_Q4K_MAX_TOKENS)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: max_tokens = %u is above 8", s->max_tokens);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error *err)
+{
+    if (!(s->epsilon > 0) || !isfinite(s->epsilon))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: epsilon = %g must be positive and finite", s->epsilon);
+    if (s->x_type > PTXGEN_BF16 || s->y_type > PTXGEN_BF16)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2",
+                           s->x_type, s->y_type);
+    if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU || s->bias > 1 || s->residual > 1 ||
+        s->residual_out > 1 || s->reserved[0] || s->reserved[1])
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: a flag is neither 0 nor 1, or a reserved byte is not 0");
+    if (s->residual_out && !s->residual)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: residual_out without residual would only copy x");
+    if (s->epilogue == PTXGEN_EPILOGUE_SWIGLU && (s->n[0] != s->n[1] || s->n[2]))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "rmsnorm_q4k: SwiGLU needs two matrices of equal N, not N = %u, %u, %u",
+                           s->n[0], s->n[1], s->n[2]);
+    return PTXGEN_OK;
+}
+
+/* ---- shared memory ---- */
+
+/* The partial sums of a round: every warp's tile, twice so that rounds may overlap. */
+static uint32_t reduction_bytes(const ptxgen_rmsnorm_q4k_variant *v)
+{
+    return v->wk > 1 ? 2 * v->wk * v->wr * TILE_ROWS * v->tokens * 4 : 0;
+}
+
+/* All but the activation records. */
+static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
+{
+    return (uint64_t)v->wk * v->wr * v->stages * STAGE_BYTES + reduction_bytes(v) +
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + 32;
+}
+
+/* How many super-blocks of x fit beside the rest: all, or a multiple of wk; 0: none. */
+static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint32_t all = super_blocks(&p->spec);
+    uint64_t fixed = fixed_bytes(p, v);
+    if (fixed >= p->target.shared_per_cta)
+        return 0;
+    uint64_t room = (p->target.shared_per_cta - fixed) / record_bytes(v->tokens);
+    return room >= all ? all : (uint32_t)(room / v->wk * v->wk);
+}
+
+/* ---- the search ---- */
+
+static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint32_t all = super_blocks(&p->spec);
+    v->grid = p->tiles < p->target.multiprocessors ? p->tiles : p->target.multiprocessors;
+    uint64_t per_round = (uint64_t)v->grid * v->wr;
+    v->rounds = (uint32_t)((p->tiles + per_round - 1) / per_round);
+    v->chunk = fit_chunk(p, v);
+    if (!v->chunk)
+        return false;
+    v->chunks = (all + v->chunk - 1) / v->chunk;
+    v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens));
+    return true;
+}
+
+/*
+ * Time on the busiest multiprocessor, in hundredths of what one super-block of a tile (2304
+ * bytes) takes from memory at full speed:
+ *   - every warp's turns, idle ones too, as long as enough bytes are in flight to keep the memory
+ *     busy (48 KB a multiprocessor), in proportion more where they are not;
+ *   - preparing a super-block of a token, about a fifth of one; again each round when x does not
+ *     fit into shared memory at once, and then about fifteen for each chunk's barriers and loads;
+ *   - the end of a round, about three.
+ */
+static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint64_t warps = v->wk * v->wr;
+    uint64_t in_flight = warps * (v->stages - 1) * TILE_ROWS * SUPER_BLOCK_BYTES;
+    uint64_t streaming = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps * 100;
+    if (in_flight < 48 * 1024)
+        streaming = streaming * (48 * 1024) / in_flight;
+    uint64_t preparing = 20 * (uint64_t)super_blocks(&p->spec) * v->tokens;
+    if (v->chunks > 1)
+        preparing = v->rounds * (preparing + (uint64_t)v->chunks * 1500);
+    return streaming + preparing + (uint64_t)v->rounds * 300;
+}
+
+static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *a,
+                   const ptxgen_rmsnorm_q4k_variant *b)
+{
+    uint64_t ca = cost(p, a), cb = cost(p, b);
+    if (ca != cb)
+        return ca < cb;
+    if (a->wk * a->wr != b->wk * b->wr)
+        return a->wk * a->wr > b->wk * b->wr;
+    return a->stages > b->stages;
+}
+
+static bool choose_tiles(const ptxgen_rmsnorm_q4k_plan *p, uint32_t tokens,
+                         ptxgen_rmsnorm_q4k_variant *best)
+{
+    bool found = false;
+    for (uint32_t stages = 4; stages >= 2; stages--)
+        for (uint32_t wk = 1; wk <= MAX_WARPS && wk <= super_blocks(&p->spec); wk++)
+            for (uint32_t wr = 1; wk * wr <= MAX_WARPS; wr++) {
+                ptxgen_rmsnorm_q4k_variant v = {
+                    .tokens = tokens, .wk = wk, .wr = wr, .stages = stages};
+                if (complete(p, &v) && (!found || better(p, &v, best))) {
+                    *best = v;
+                    found = true;
+                }
+            }
+    return found;
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
+                                           const ptxgen_target *target,
+                                           ptxgen_rmsnorm_q4k_plan *plan, ptxgen_error *err)
+{
+    if (!spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: spec, target and plan must be given");
+    ptxgen_status status = check_shape(spec, err);
+    if (status == PTXGEN_OK)
+        status = check_options(spec, err);
+    if (status == PTXGEN_OK)
+        status = ptx_target_check(&target->ptx, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (!target->multiprocessors || target->shared_per_cta < 48 * 1024)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: a target of %u multiprocessors with %u bytes of shared "
+                           "memory per CTA is none", target->multiprocessors, target->shared_per_cta);
+    memset(plan, 0, sizeof *plan);
+    plan->spec = *spec;
+    plan->target = *target;
+    for (uint32_t i = 0; i < tiled_matrices(spec); i++)
+        plan->tiles += matrix_tiles(spec, i);
+    static const uint32_t capacities[] = {1, 4, 8};
+    uint32_t most = spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)
+        if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "rmsnorm_q4k: K = %u with %u tokens does not fit into the %u bytes of "
+                               "shared memory of a CTA", spec->k, capacities[i],
+                               target->shared_per_cta);
+    return PTXGEN_OK;
+}
+
+const ptxgen_rmsnorm_q4k_variant *ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan,
+                                                            uint32_t m)
+{
+    uint32_t most = plan->spec.max_tokens ? plan->spec.max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
+        if (plan->variants[i].tokens >= m)
+            return &plan->variants[i];
+    return NULL;
+}
+
+const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
+{
+    return variant->tokens == 1   ? "rmsnorm_q4k_m1"
+           : variant->tokens == 4 ? "rmsnorm_q4k_m4"
+                                  : "rmsnorm_q4k_m8";
+}
