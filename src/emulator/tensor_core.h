@@ -62,10 +62,10 @@ unsigned emu_element_bits(emu_element type);
  */
 typedef enum emu_numerics {
     EMU_NUMERICS_EXACT,
-    EMU_NUMERICS_AMPERE,   /**< sm_80, 86, 87, 88 and the older Turing */
-    EMU_NUMERICS_ADA,      /**< sm_89 */
-    EMU_NUMERICS_HOPPER,   /**< sm_90 */
-    EMU_NUMERICS_BLACKWELL, /**< sm_100 to sm_110 */
+    EMU_NUMERICS_AMPERE,       /**< sm_80, 86, 87, 88 and the older Turing */
+    EMU_NUMERICS_ADA,          /**< sm_89 */
+    EMU_NUMERICS_HOPPER,       /**< sm_90 */
+    EMU_NUMERICS_BLACKWELL,    /**< sm_100 to sm_110 */
     EMU_NUMERICS_RTX_BLACKWELL /**< sm_120 and later */
 } emu_numerics;
 
@@ -126,8 +126,8 @@ typedef struct emu_wgmma_op {
     emu_element d, a, b;
     bool sparse;
     bool satfinite;
-    bool a_shared;          /**< A through a descriptor instead of registers */
-    bool negate_a, negate_b; /**< imm-scale-a / imm-scale-b of -1 */
+    bool a_shared;                 /**< A through a descriptor instead of registers */
+    bool negate_a, negate_b;       /**< imm-scale-a / imm-scale-b of -1 */
     bool transpose_a, transpose_b; /**< imm-trans: MN-major in shared memory; f16, bf16 only */
 } emu_wgmma_op;
 
@@ -156,13 +156,13 @@ unsigned emu_wgmma_registers(const emu_wgmma_op *op, emu_operand operand);
 
 /** The values of one execution of a wgmma. */
 typedef struct emu_wgmma_args {
-    emu_lanes *d;            /**< [4 warps][registers of D] */
-    const emu_lanes *a;      /**< [4 warps][registers of A], unless a_shared */
-    uint64_t a_descriptor;   /**< when a_shared */
+    emu_lanes *d;          /**< [4 warps][registers of D] */
+    const emu_lanes *a;    /**< [4 warps][registers of A], unless a_shared */
+    uint64_t a_descriptor; /**< when a_shared */
     uint64_t b_descriptor;
-    bool scale_d;            /**< false: D = A·B */
+    bool scale_d;              /**< false: D = A·B */
     const emu_lanes *metadata; /**< [4 warps], sparse only */
-    uint32_t selector;       /**< sparse only */
+    uint32_t selector;         /**< sparse only */
     emu_shared_reader shared;
 } emu_wgmma_args;
 
@@ -172,13 +172,13 @@ ptxgen_status emu_wgmma(const emu_wgmma_op *op, emu_numerics numerics, const emu
 /* ---- ldmatrix, stmatrix, movmatrix ---- */
 
 typedef enum emu_matrix_form {
-    EMU_M8N8_B16,        /**< ldmatrix and stmatrix, .trans optional, x1 x2 x4 */
-    EMU_M16N16_B8,       /**< ldmatrix, .trans mandatory, x1 x2 */
+    EMU_M8N8_B16,         /**< ldmatrix and stmatrix, .trans optional, x1 x2 x4 */
+    EMU_M16N16_B8,        /**< ldmatrix, .trans mandatory, x1 x2 */
     EMU_M16N16_B6X16_P32, /**< ldmatrix .b8x16.b6x16_p32, .trans mandatory, x1 x2 */
     EMU_M16N16_B4X16_P64, /**< ldmatrix .b8x16.b4x16_p64, .trans mandatory, x1 x2 */
-    EMU_M8N16_B6X16_P32, /**< ldmatrix .b8x16.b6x16_p32, no .trans, x1 x2 x4 */
-    EMU_M8N16_B4X16_P64, /**< ldmatrix .b8x16.b4x16_p64, no .trans, x1 x2 x4 */
-    EMU_M16N8_B8         /**< stmatrix, .trans mandatory, x1 x2 x4 */
+    EMU_M8N16_B6X16_P32,  /**< ldmatrix .b8x16.b6x16_p32, no .trans, x1 x2 x4 */
+    EMU_M8N16_B4X16_P64,  /**< ldmatrix .b8x16.b4x16_p64, no .trans, x1 x2 x4 */
+    EMU_M16N8_B8          /**< stmatrix, .trans mandatory, x1 x2 x4 */
 } emu_matrix_form;
 
 typedef struct emu_matrix_op {

@@ -40,8 +40,8 @@ emu_matrix_descriptor emu_matrix_descriptor_decode(uint64_t bits)
     };
 }
 
-uint32_t emu_descriptor_atom(const emu_matrix_descriptor *descriptor, bool mn_major,
-                             unsigned minor, unsigned major)
+uint32_t emu_descriptor_atom(const emu_matrix_descriptor *descriptor, bool mn_major, unsigned minor,
+                             unsigned major)
 {
     const uint32_t width = descriptor->swizzle_bytes;
     uint32_t offset;

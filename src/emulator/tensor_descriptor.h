@@ -17,7 +17,7 @@
 #include "tensor_core.h"
 
 /** Shared address of the atom `major` along the contiguous dimension in line `minor`. */
-uint32_t emu_descriptor_atom(const emu_matrix_descriptor *descriptor, bool mn_major,
-                             unsigned minor, unsigned major);
+uint32_t emu_descriptor_atom(const emu_matrix_descriptor *descriptor, bool mn_major, unsigned minor,
+                             unsigned major);
 
 #endif

@@ -30,8 +30,8 @@ emu_dot_rule emu_dot_rule_of(emu_numerics numerics, emu_element a, emu_element d
     static const struct {
         uint8_t fraction_bits, step_bytes;
     } unit[] = {
-        [EMU_NUMERICS_EXACT] = {0, 32},     [EMU_NUMERICS_AMPERE] = {24, 16},
-        [EMU_NUMERICS_ADA] = {24, 16},      [EMU_NUMERICS_HOPPER] = {25, 32},
+        [EMU_NUMERICS_EXACT] = {0, 32},      [EMU_NUMERICS_AMPERE] = {24, 16},
+        [EMU_NUMERICS_ADA] = {24, 16},       [EMU_NUMERICS_HOPPER] = {25, 32},
         [EMU_NUMERICS_BLACKWELL] = {25, 32}, [EMU_NUMERICS_RTX_BLACKWELL] = {25, 32},
     };
     emu_dot_rule rule = {
@@ -88,8 +88,7 @@ static void load_widened_a(emu_element type, const uint32_t *bits, const uint8_t
         reordered[i] = f16[source];
         out->depth[i] = depth[source];
     }
-    emu_decode(EMU_F16, reordered, EMU_TILE_ROWS * terms, out->value, out->exponent,
-               &out->range);
+    emu_decode(EMU_F16, reordered, EMU_TILE_ROWS * terms, out->value, out->exponent, &out->range);
 }
 
 void emu_dot_load_a(const emu_dot_rule *rule, emu_element type, const uint32_t *bits,
@@ -105,8 +104,8 @@ void emu_dot_load_a(const emu_dot_rule *rule, emu_element type, const uint32_t *
     emu_decode(type, bits, EMU_TILE_ROWS * terms, out->value, out->exponent, &out->range);
 }
 
-void emu_dot_load_b(const emu_dot_rule *rule, emu_element type, const uint32_t *bits,
-                    unsigned rows, emu_dot_b *out)
+void emu_dot_load_b(const emu_dot_rule *rule, emu_element type, const uint32_t *bits, unsigned rows,
+                    emu_dot_b *out)
 {
     uint32_t f16[EMU_DOT_MAX_DEPTH * COLUMNS];
     if (rule->widened_pairs) {

@@ -61,8 +61,8 @@ void emu_dot_load_a(const emu_dot_rule *rule, emu_element type, const uint32_t *
                     const uint8_t *depth, unsigned terms, emu_dot_a *out);
 
 /** Decodes `bits[row * 8 + column]`. */
-void emu_dot_load_b(const emu_dot_rule *rule, emu_element type, const uint32_t *bits,
-                    unsigned rows, emu_dot_b *out);
+void emu_dot_load_b(const emu_dot_rule *rule, emu_element type, const uint32_t *bits, unsigned rows,
+                    emu_dot_b *out);
 
 /** tile = A·B + tile. */
 void emu_dot(const emu_dot_rule *rule, const emu_dot_a *a, const emu_dot_b *b, emu_tile *tile);

@@ -11,8 +11,8 @@ static const uint64_t NAN_BITS = 0xFFF8000000000000u;
 
 static double read_double(const emu_lanes *registers, unsigned element, unsigned lane)
 {
-    uint64_t bits = registers[2 * element].lane[lane] |
-                    (uint64_t)registers[2 * element + 1].lane[lane] << 32;
+    uint64_t bits =
+        registers[2 * element].lane[lane] | (uint64_t)registers[2 * element + 1].lane[lane] << 32;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -38,9 +38,10 @@ static double fma_rounded(double a, double b, double c)
 
 static void multiply(const emu_mma_op *op, const double *a, const double *b, double *c)
 {
-    static const int mode[] = {
-        [EMU_RN] = FE_TONEAREST, [EMU_RZ] = FE_TOWARDZERO, [EMU_RM] = FE_DOWNWARD,
-        [EMU_RP] = FE_UPWARD};
+    static const int mode[] = {[EMU_RN] = FE_TONEAREST,
+                               [EMU_RZ] = FE_TOWARDZERO,
+                               [EMU_RM] = FE_DOWNWARD,
+                               [EMU_RP] = FE_UPWARD};
     int before = fegetround();
     fesetround(mode[op->rounding]);
     for (unsigned row = 0; row < op->m; row++) {

@@ -27,8 +27,8 @@ void emu_fragment_a(const emu_lanes *registers, unsigned bits, unsigned rows, un
     for (unsigned r = 0; r < count; r++) {
         uint32_t *block = out + r % row_groups * 8 * columns + r / row_groups * 4 * pack;
         for (unsigned lane = 0; lane < EMU_WARP_LANES; lane++)
-            unpack_any(registers[r].lane[lane], bits,
-                       block + lane / 4 * columns + lane % 4 * pack, 1);
+            unpack_any(registers[r].lane[lane], bits, block + lane / 4 * columns + lane % 4 * pack,
+                       1);
     }
 }
 
@@ -52,8 +52,7 @@ void emu_fragment_c(const emu_lanes *registers, unsigned bits, unsigned rows, em
             if (bits == 32)
                 out->at[row][column] = registers[row / 8 * 2 + column % 2].lane[lane];
             else
-                out->at[row][column] =
-                    registers[row / 8].lane[lane] >> (column % 2 * 16) & 0xFFFF;
+                out->at[row][column] = registers[row / 8].lane[lane] >> (column % 2 * 16) & 0xFFFF;
         }
     }
 }

@@ -18,8 +18,8 @@
 enum {
     EMU_TILE_ROWS = 16,
     EMU_TILE_COLUMNS = 8,
-    EMU_TILE_MAX_TERMS = 64,   /**< products in a dot product: dense s4 k64, sparse s4 k128 */
-    EMU_TILE_MAX_DEPTH = 128   /**< rows of B: sparse s4 k128 */
+    EMU_TILE_MAX_TERMS = 64, /**< products in a dot product: dense s4 k64, sparse s4 k128 */
+    EMU_TILE_MAX_DEPTH = 128 /**< rows of B: sparse s4 k128 */
 };
 
 /** A 16×8 accumulator tile as bit patterns; 8-row shapes use the first 8 rows. */

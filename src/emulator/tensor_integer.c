@@ -16,8 +16,8 @@ static void decode(emu_element type, const uint32_t *bits, unsigned count, int16
     }
 }
 
-void emu_integer_load_a(emu_element type, const uint32_t *bits, const uint8_t *depth,
-                        unsigned rows, unsigned terms, emu_integer_a *out)
+void emu_integer_load_a(emu_element type, const uint32_t *bits, const uint8_t *depth, unsigned rows,
+                        unsigned terms, emu_integer_a *out)
 {
     out->terms = terms;
     memcpy(out->depth, depth, rows * terms);

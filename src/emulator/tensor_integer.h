@@ -16,14 +16,13 @@ typedef struct emu_integer_b {
     int16_t value[EMU_TILE_MAX_DEPTH][EMU_TILE_COLUMNS];
 } emu_integer_b;
 
-void emu_integer_load_a(emu_element type, const uint32_t *bits, const uint8_t *depth,
-                        unsigned rows, unsigned terms, emu_integer_a *out);
-void emu_integer_load_b(emu_element type, const uint32_t *bits, unsigned rows,
-                        emu_integer_b *out);
+void emu_integer_load_a(emu_element type, const uint32_t *bits, const uint8_t *depth, unsigned rows,
+                        unsigned terms, emu_integer_a *out);
+void emu_integer_load_b(emu_element type, const uint32_t *bits, unsigned rows, emu_integer_b *out);
 
 /** tile = A·B + tile on the first `rows` rows. */
-void emu_integer_dot(const emu_integer_a *a, const emu_integer_b *b, unsigned rows,
-                     bool saturate, emu_tile *tile);
+void emu_integer_dot(const emu_integer_a *a, const emu_integer_b *b, unsigned rows, bool saturate,
+                     emu_tile *tile);
 
 /** As above for b1: 32 bits in each word of `a[row * words + w]` and of `b[w * 8 + column]`. */
 void emu_bit_dot(const uint32_t *a, const uint32_t *b, unsigned words, unsigned rows,

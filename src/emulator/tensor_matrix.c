@@ -5,7 +5,6 @@
  */
 #include "tensor_core.h"
 
-
 /** Rows and 32-bit registers of one matrix of each form, and how often it may occur. */
 typedef struct matrix_form {
     uint8_t rows, registers, max_count;
@@ -30,8 +29,8 @@ ptxgen_status emu_matrix_check(const emu_matrix_op *op, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no such shape and type", name);
     if ((op->count != 1 && op->count != 2 && op->count != 4) || op->count > form->max_count)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "%s: .x%u matrices: this shape takes at most .x%u, a power of two",
-                           name, op->count, form->max_count);
+                           "%s: .x%u matrices: this shape takes at most .x%u, a power of two", name,
+                           op->count, form->max_count);
     if (form->transpose_needed && !op->transpose)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s: this shape needs .trans", name);
     if (op->transpose && !form->transpose_allowed)

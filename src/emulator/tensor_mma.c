@@ -89,8 +89,8 @@ ptxgen_status emu_mma_check(const emu_mma_op *op, ptxgen_error *err)
                            "mma%s.m%un%uk%u does not exist with these element types",
                            op->sparse ? ".sp" : "", op->m, op->n, op->k);
     if (op->d != op->c && !(is_quad(op) && op->c == EMU_F16))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "mma.m%un%uk%u: .dtype must equal .ctype", op->m, op->n, op->k);
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "mma.m%un%uk%u: .dtype must equal .ctype",
+                           op->m, op->n, op->k);
     if (op->satfinite && (op->d != EMU_S32 || op->a == EMU_B1))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "mma: .satfinite needs 8- or 4-bit integer elements");
@@ -198,8 +198,8 @@ ptxgen_status emu_mma_sp(const emu_mma_op *op, emu_numerics numerics, emu_lanes 
                          const emu_lanes *metadata, uint32_t selector, ptxgen_error *err)
 {
     mma_operands in = {.terms = emu_sparse_terms(op->k)};
-    ptxgen_status status = emu_sparse_columns(op->a, op->k, op->ordered_metadata, metadata,
-                                              selector, in.column, err);
+    ptxgen_status status =
+        emu_sparse_columns(op->a, op->k, op->ordered_metadata, metadata, selector, in.column, err);
     if (status != PTXGEN_OK)
         return status;
     mma_tile(op, numerics, &in, d, a, b, c);

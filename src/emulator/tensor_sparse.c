@@ -79,9 +79,8 @@ static void chunk_columns(emu_element a, unsigned nibble, unsigned chunk, uint8_
     }
 }
 
-ptxgen_status emu_sparse_columns(emu_element a, unsigned k, bool ordered,
-                                 const emu_lanes *metadata, uint32_t selector, uint8_t *out,
-                                 ptxgen_error *err)
+ptxgen_status emu_sparse_columns(emu_element a, unsigned k, bool ordered, const emu_lanes *metadata,
+                                 uint32_t selector, uint8_t *out, ptxgen_error *err)
 {
     const unsigned contributors = emu_sparse_contributors(a, k);
     if (selector >= 4 / contributors)

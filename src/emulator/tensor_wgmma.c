@@ -52,10 +52,9 @@ ptxgen_status emu_wgmma_check(const emu_wgmma_op *op, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "wgmma does not exist with these element types");
     if (op->k != expected_k(op))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "wgmma%s.m64n%uk%u: K must be %u for %u-bit elements",
-                           op->sparse ? ".sp" : "", op->n, op->k, expected_k(op),
-                           emu_element_bits(op->a));
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED, "wgmma%s.m64n%uk%u: K must be %u for %u-bit elements",
+            op->sparse ? ".sp" : "", op->n, op->k, expected_k(op), emu_element_bits(op->a));
     if (!n_valid(op))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "wgmma: N is %u: it must be a multiple of 8 (integers above 32: of "
@@ -124,8 +123,8 @@ static uint32_t atom_element(const uint8_t atom[ATOM], unsigned bits, unsigned i
  * K each, to `out[line * line_step + k * k_step]`.
  */
 static ptxgen_status read_lines(const shared_operand *from, unsigned first, unsigned lines,
-                                unsigned depth, uint32_t *out, unsigned line_step,
-                                unsigned k_step, ptxgen_error *err)
+                                unsigned depth, uint32_t *out, unsigned line_step, unsigned k_step,
+                                ptxgen_error *err)
 {
     const unsigned pack = ATOM * 8 / from->bits;
     const unsigned outer = from->mn_major ? depth : lines;
@@ -137,8 +136,7 @@ static ptxgen_status read_lines(const shared_operand *from, unsigned first, unsi
     for (unsigned i = 0; i < outer; i++) {
         for (unsigned j = 0; j < inner; j++) {
             uint8_t atom[ATOM];
-            ptxgen_status status =
-                read_atom(from, outer_base + i, inner_base + j, atom, err);
+            ptxgen_status status = read_atom(from, outer_base + i, inner_base + j, atom, err);
             if (status != PTXGEN_OK)
                 return status;
             for (unsigned e = 0; e < pack; e++)
@@ -182,10 +180,9 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
     if (status != PTXGEN_OK)
         return status;
     if (op->a_shared) {
-        shared_operand from = {emu_matrix_descriptor_decode(args->a_descriptor),
-                               op->transpose_a, emu_element_bits(op->a), &args->shared, "A"};
-        status = read_lines(&from, warp * EMU_TILE_ROWS, EMU_TILE_ROWS, terms, bits, terms, 1,
-                            err);
+        shared_operand from = {emu_matrix_descriptor_decode(args->a_descriptor), op->transpose_a,
+                               emu_element_bits(op->a), &args->shared, "A"};
+        status = read_lines(&from, warp * EMU_TILE_ROWS, EMU_TILE_ROWS, terms, bits, terms, 1, err);
         if (status != PTXGEN_OK)
             return status;
     } else {
@@ -260,8 +257,7 @@ ptxgen_status emu_wgmma(const emu_wgmma_op *op, emu_numerics numerics, const emu
                         ptxgen_error *err)
 {
     emu_lanes d[WARPS * 128]; /* a fault must leave the registers as they were */
-    const size_t size =
-        sizeof(emu_lanes) * WARPS * emu_wgmma_registers(op, EMU_OPERAND_D);
+    const size_t size = sizeof(emu_lanes) * WARPS * emu_wgmma_registers(op, EMU_OPERAND_D);
     if (args->scale_d)
         memcpy(d, args->d, size);
     else

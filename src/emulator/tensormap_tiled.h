@@ -63,9 +63,9 @@ typedef struct emu_tensor_map {
 typedef struct emu_tensor_map_args {
     uint32_t type, rank;
     uint64_t address;
-    const uint64_t *dims;    /**< [rank] */
-    const uint64_t *strides; /**< [rank - 1], bytes */
-    const uint32_t *box;     /**< [rank] */
+    const uint64_t *dims;            /**< [rank] */
+    const uint64_t *strides;         /**< [rank - 1], bytes */
+    const uint32_t *box;             /**< [rank] */
     const uint32_t *element_strides; /**< [rank] */
     uint32_t interleave, swizzle, l2_promotion, oob_fill;
 } emu_tensor_map_args;

@@ -11,6 +11,10 @@
 
 #include "src/emulator/tensor_core.h"
 
+/** The fields of an emu_mma_op, and of an emu_wgmma_op, in the order of the PTX qualifiers. */
+#define MMA(M, K, D, A, B, C) .m = M, .n = 8, .k = K, .d = D, .a = A, .b = B, .c = C
+#define WGMMA(N, K, D, A, B) .n = N, .k = K, .d = D, .a = A, .b = B
+
 static uint64_t random_state = 1;
 
 static inline uint32_t random_bits(void)
@@ -99,8 +103,8 @@ static inline uint64_t get_element(const emu_lanes *registers, unsigned bits, un
 {
     unsigned at = index * bits;
     if (bits == 64)
-        return registers[2 * index].lane[lane] |
-               (uint64_t)registers[2 * index + 1].lane[lane] << 32;
+        return registers[2 * index].lane[lane] | (uint64_t)registers[2 * index + 1].lane[lane]
+                                                     << 32;
     uint32_t word = registers[at / 32].lane[lane] >> at % 32;
     return bits == 32 ? word : word & ((1u << bits) - 1);
 }

@@ -134,40 +134,37 @@ typedef struct layout_case {
     place_of a, b;
 } layout_case;
 
-#define FLOAT_CASE(M, K, TYPE, ACC, A, B)                                                          \
-    {{.m = M, .n = 8, .k = K, .d = ACC, .a = TYPE, .b = TYPE, .c = ACC}, A, B}
-#define INT_CASE(M, K, TA, TB, A, B)                                                               \
-    {{.m = M, .n = 8, .k = K, .d = EMU_S32, .a = TA, .b = TB, .c = EMU_S32}, A, B}
-#define FP8_CASE(K, TA, TB, ACC, A)                                                                \
-    {{.m = 16, .n = 8, .k = K, .d = ACC, .a = TA, .b = TB, .c = ACC}, A, b_byte}
+#define FLOAT_OP(M, K, TYPE, ACC) .op = {MMA(M, K, ACC, TYPE, TYPE, ACC)}
+#define INT_OP(M, K, TA, TB) .op = {MMA(M, K, EMU_S32, TA, TB, EMU_S32)}
+#define FP8_OP(K, TA, TB, ACC) .op = {MMA(16, K, ACC, TA, TB, ACC)}
 
 static const layout_case CASES[] = {
-    FLOAT_CASE(8, 4, EMU_F64, EMU_F64, a_884_f64, b_word_4),
-    FLOAT_CASE(16, 4, EMU_F64, EMU_F64, a_1684, b_word_4),
-    FLOAT_CASE(16, 8, EMU_F64, EMU_F64, a_1688_word, b_word_4),
-    FLOAT_CASE(16, 16, EMU_F64, EMU_F64, a_16816_f64, b_word_4),
-    FLOAT_CASE(16, 4, EMU_TF32, EMU_F32, a_1684, b_word_4),
-    FLOAT_CASE(16, 8, EMU_TF32, EMU_F32, a_1688_word, b_word_4),
-    FLOAT_CASE(16, 8, EMU_F16, EMU_F32, a_1688_half, b_half),
-    FLOAT_CASE(16, 8, EMU_F16, EMU_F16, a_1688_half, b_half),
-    FLOAT_CASE(16, 8, EMU_BF16, EMU_F32, a_1688_half, b_half),
-    FLOAT_CASE(16, 16, EMU_F16, EMU_F32, a_16816_half, b_half),
-    FLOAT_CASE(16, 16, EMU_F16, EMU_F16, a_16816_half, b_half),
-    FLOAT_CASE(16, 16, EMU_BF16, EMU_F32, a_16816_half, b_half),
-    FP8_CASE(16, EMU_E4M3, EMU_E5M2, EMU_F32, a_16816_byte),
-    FP8_CASE(16, EMU_E5M2, EMU_E4M3, EMU_F16, a_16816_byte),
-    FP8_CASE(32, EMU_E4M3, EMU_E4M3, EMU_F32, a_16832_byte),
-    FP8_CASE(32, EMU_E5M2, EMU_E5M2, EMU_F16, a_16832_byte),
-    INT_CASE(8, 16, EMU_S8, EMU_U8, a_8816, b_byte),
-    INT_CASE(16, 16, EMU_U8, EMU_S8, a_16816_byte, b_byte),
-    INT_CASE(16, 32, EMU_S8, EMU_S8, a_16832_byte, b_byte),
-    INT_CASE(16, 32, EMU_U8, EMU_U8, a_16832_byte, b_byte),
-    INT_CASE(8, 32, EMU_S4, EMU_U4, a_8832, b_nibble),
-    INT_CASE(16, 32, EMU_U4, EMU_S4, a_16832_nibble, b_nibble),
-    INT_CASE(16, 64, EMU_S4, EMU_S4, a_16864, b_nibble),
-    INT_CASE(8, 128, EMU_B1, EMU_B1, a_88128, b_bit),
-    INT_CASE(16, 128, EMU_B1, EMU_B1, a_168128, b_bit),
-    INT_CASE(16, 256, EMU_B1, EMU_B1, a_168256, b_bit),
+    {FLOAT_OP(8, 4, EMU_F64, EMU_F64), a_884_f64, b_word_4},
+    {FLOAT_OP(16, 4, EMU_F64, EMU_F64), a_1684, b_word_4},
+    {FLOAT_OP(16, 8, EMU_F64, EMU_F64), a_1688_word, b_word_4},
+    {FLOAT_OP(16, 16, EMU_F64, EMU_F64), a_16816_f64, b_word_4},
+    {FLOAT_OP(16, 4, EMU_TF32, EMU_F32), a_1684, b_word_4},
+    {FLOAT_OP(16, 8, EMU_TF32, EMU_F32), a_1688_word, b_word_4},
+    {FLOAT_OP(16, 8, EMU_F16, EMU_F32), a_1688_half, b_half},
+    {FLOAT_OP(16, 8, EMU_F16, EMU_F16), a_1688_half, b_half},
+    {FLOAT_OP(16, 8, EMU_BF16, EMU_F32), a_1688_half, b_half},
+    {FLOAT_OP(16, 16, EMU_F16, EMU_F32), a_16816_half, b_half},
+    {FLOAT_OP(16, 16, EMU_F16, EMU_F16), a_16816_half, b_half},
+    {FLOAT_OP(16, 16, EMU_BF16, EMU_F32), a_16816_half, b_half},
+    {FP8_OP(16, EMU_E4M3, EMU_E5M2, EMU_F32), a_16816_byte, b_byte},
+    {FP8_OP(16, EMU_E5M2, EMU_E4M3, EMU_F16), a_16816_byte, b_byte},
+    {FP8_OP(32, EMU_E4M3, EMU_E4M3, EMU_F32), a_16832_byte, b_byte},
+    {FP8_OP(32, EMU_E5M2, EMU_E5M2, EMU_F16), a_16832_byte, b_byte},
+    {INT_OP(8, 16, EMU_S8, EMU_U8), a_8816, b_byte},
+    {INT_OP(16, 16, EMU_U8, EMU_S8), a_16816_byte, b_byte},
+    {INT_OP(16, 32, EMU_S8, EMU_S8), a_16832_byte, b_byte},
+    {INT_OP(16, 32, EMU_U8, EMU_U8), a_16832_byte, b_byte},
+    {INT_OP(8, 32, EMU_S4, EMU_U4), a_8832, b_nibble},
+    {INT_OP(16, 32, EMU_U4, EMU_S4), a_16832_nibble, b_nibble},
+    {INT_OP(16, 64, EMU_S4, EMU_S4), a_16864, b_nibble},
+    {INT_OP(8, 128, EMU_B1, EMU_B1), a_88128, b_bit},
+    {INT_OP(16, 128, EMU_B1, EMU_B1), a_168128, b_bit},
+    {INT_OP(16, 256, EMU_B1, EMU_B1), a_168256, b_bit},
 };
 
 static int product(const emu_mma_op *op, int a, int b)
@@ -248,7 +245,7 @@ static void every_dense_shape_multiplies_by_the_isa_figures(void **state)
 static void bit_and_counts_common_bits(void **state)
 {
     (void)state;
-    layout_case test = INT_CASE(16, 256, EMU_B1, EMU_B1, a_168256, b_bit);
+    layout_case test = {INT_OP(16, 256, EMU_B1, EMU_B1), a_168256, b_bit};
     test.op.bit_op = EMU_BIT_AND;
     check_case(&test, EMU_NUMERICS_EXACT);
 }
@@ -277,14 +274,14 @@ static void register_counts_are_those_of_the_isa_tables(void **state)
         emu_mma_op op;
         unsigned a, b, c;
     } expected[] = {
-        {{.m = 16, .n = 8, .k = 16, .d = EMU_F16, .a = EMU_F16, .b = EMU_F16, .c = EMU_F16}, 4, 2, 2},
-        {{.m = 16, .n = 8, .k = 4, .d = EMU_F32, .a = EMU_TF32, .b = EMU_TF32, .c = EMU_F32}, 2, 1, 4},
-        {{.m = 16, .n = 8, .k = 16, .d = EMU_F64, .a = EMU_F64, .b = EMU_F64, .c = EMU_F64}, 16, 8, 8},
-        {{.m = 8, .n = 8, .k = 4, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F16}, 2, 2, 4},
-        {{.m = 8, .n = 8, .k = 32, .d = EMU_S32, .a = EMU_S4, .b = EMU_S4, .c = EMU_S32}, 1, 1, 2},
-        {{.m = 16, .n = 8, .k = 32, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32, .sparse = true}, 4, 4, 4},
-        {{.m = 16, .n = 8, .k = 8, .d = EMU_F32, .a = EMU_TF32, .b = EMU_TF32, .c = EMU_F32, .sparse = true}, 2, 2, 4},
-        {{.m = 16, .n = 8, .k = 128, .d = EMU_S32, .a = EMU_U4, .b = EMU_U4, .c = EMU_S32, .sparse = true}, 4, 4, 4},
+        {{MMA(16, 16, EMU_F16, EMU_F16, EMU_F16, EMU_F16)}, 4, 2, 2},
+        {{MMA(16, 4, EMU_F32, EMU_TF32, EMU_TF32, EMU_F32)}, 2, 1, 4},
+        {{MMA(16, 16, EMU_F64, EMU_F64, EMU_F64, EMU_F64)}, 16, 8, 8},
+        {{MMA(8, 4, EMU_F32, EMU_F16, EMU_F16, EMU_F16)}, 2, 2, 4},
+        {{MMA(8, 32, EMU_S32, EMU_S4, EMU_S4, EMU_S32)}, 1, 1, 2},
+        {{MMA(16, 32, EMU_F32, EMU_F16, EMU_F16, EMU_F32), .sparse = true}, 4, 4, 4},
+        {{MMA(16, 8, EMU_F32, EMU_TF32, EMU_TF32, EMU_F32), .sparse = true}, 2, 2, 4},
+        {{MMA(16, 128, EMU_S32, EMU_U4, EMU_U4, EMU_S32), .sparse = true}, 4, 4, 4},
     };
     for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_int_equal(emu_mma_check(&expected[i].op, NULL), PTXGEN_OK);
@@ -298,16 +295,16 @@ static void unknown_combinations_are_refused(void **state)
 {
     (void)state;
     static const emu_mma_op bad[] = {
-        {.m = 16, .n = 8, .k = 32, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_BF16, .c = EMU_F32},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F16},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F16, .a = EMU_BF16, .b = EMU_BF16, .c = EMU_F16},
-        {.m = 8, .n = 8, .k = 4, .d = EMU_F16, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32, .satfinite = true},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32, .rounding = EMU_RZ},
-        {.m = 16, .n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32, .a_column = true},
-        {.m = 16, .n = 8, .k = 32, .d = EMU_S32, .a = EMU_S8, .b = EMU_S4, .c = EMU_S32},
-        {.m = 16, .n = 8, .k = 64, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .c = EMU_F32, .sparse = true},
+        {MMA(16, 32, EMU_F32, EMU_F16, EMU_F16, EMU_F32)},
+        {MMA(16, 16, EMU_F32, EMU_F16, EMU_BF16, EMU_F32)},
+        {MMA(16, 16, EMU_F32, EMU_F16, EMU_F16, EMU_F16)},
+        {MMA(16, 16, EMU_F16, EMU_BF16, EMU_BF16, EMU_F16)},
+        {MMA(8, 4, EMU_F16, EMU_F16, EMU_F16, EMU_F32)},
+        {MMA(16, 16, EMU_F32, EMU_F16, EMU_F16, EMU_F32), .satfinite = true},
+        {MMA(16, 16, EMU_F32, EMU_F16, EMU_F16, EMU_F32), .rounding = EMU_RZ},
+        {MMA(16, 16, EMU_F32, EMU_F16, EMU_F16, EMU_F32), .a_column = true},
+        {MMA(16, 32, EMU_S32, EMU_S8, EMU_S4, EMU_S32)},
+        {MMA(16, 64, EMU_F32, EMU_F16, EMU_F16, EMU_F32), .sparse = true},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ptxgen_error err;
@@ -384,9 +381,9 @@ static void m8n8k4_does_four_products_in_quad_pairs(void **state)
     static const emu_element pairs[][2] = {
         {EMU_F32, EMU_F32}, {EMU_F32, EMU_F16}, {EMU_F16, EMU_F16}};
     for (unsigned i = 0; i < 12; i++) {
-        emu_mma_op op = {.m = 8, .n = 8, .k = 4, .a = EMU_F16, .b = EMU_F16,
-                         .d = pairs[i / 4][0], .c = pairs[i / 4][1],
-                         .a_column = i & 1, .b_row = i & 2};
+        emu_mma_op op = {MMA(8, 4, pairs[i / 4][0], EMU_F16, EMU_F16, pairs[i / 4][1])};
+        op.a_column = i & 1;
+        op.b_row = i & 2;
         check_quad(&op);
     }
 }

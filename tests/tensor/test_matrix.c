@@ -168,10 +168,10 @@ static void impossible_forms_are_refused(void **state)
 {
     (void)state;
     static const emu_matrix_op bad[] = {
-        {EMU_M8N8_B16, 3, false, false},  {EMU_M8N8_B16, 0, false, false},
-        {EMU_M16N16_B8, 4, true, false},  {EMU_M16N16_B8, 1, false, false},
-        {EMU_M16N16_B8, 1, true, true},   {EMU_M16N8_B8, 1, true, false},
-        {EMU_M16N8_B8, 1, false, true},   {EMU_M8N16_B4X16_P64, 1, true, false},
+        {EMU_M8N8_B16, 3, false, false}, {EMU_M8N8_B16, 0, false, false},
+        {EMU_M16N16_B8, 4, true, false}, {EMU_M16N16_B8, 1, false, false},
+        {EMU_M16N16_B8, 1, true, true},  {EMU_M16N8_B8, 1, true, false},
+        {EMU_M16N8_B8, 1, false, true},  {EMU_M8N16_B4X16_P64, 1, true, false},
         {EMU_M8N8_B16, 8, false, true},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {

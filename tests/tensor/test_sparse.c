@@ -21,24 +21,24 @@ typedef struct sparse_case {
 } sparse_case;
 
 static const sparse_case CASES[] = {
-    {EMU_F16, EMU_F16, EMU_F32, 16, 4, 4, true},  {EMU_F16, EMU_F16, EMU_F16, 16, 4, 4, true},
-    {EMU_F16, EMU_F16, EMU_F32, 32, 4, 2, true},  {EMU_BF16, EMU_BF16, EMU_F32, 16, 4, 4, true},
-    {EMU_BF16, EMU_BF16, EMU_F32, 32, 4, 2, true}, {EMU_TF32, EMU_TF32, EMU_F32, 8, 2, 4, true},
-    {EMU_TF32, EMU_TF32, EMU_F32, 16, 2, 2, true}, {EMU_S8, EMU_U8, EMU_S32, 32, 4, 2, false},
-    {EMU_U8, EMU_S8, EMU_S32, 64, 4, 1, false},   {EMU_S4, EMU_U4, EMU_S32, 64, 8, 2, false},
-    {EMU_U4, EMU_S4, EMU_S32, 128, 8, 1, false},  {EMU_E4M3, EMU_E5M2, EMU_F32, 64, 4, 1, false},
+    {EMU_F16, EMU_F16, EMU_F32, 16, 4, 4, true},    {EMU_F16, EMU_F16, EMU_F16, 16, 4, 4, true},
+    {EMU_F16, EMU_F16, EMU_F32, 32, 4, 2, true},    {EMU_BF16, EMU_BF16, EMU_F32, 16, 4, 4, true},
+    {EMU_BF16, EMU_BF16, EMU_F32, 32, 4, 2, true},  {EMU_TF32, EMU_TF32, EMU_F32, 8, 2, 4, true},
+    {EMU_TF32, EMU_TF32, EMU_F32, 16, 2, 2, true},  {EMU_S8, EMU_U8, EMU_S32, 32, 4, 2, false},
+    {EMU_U8, EMU_S8, EMU_S32, 64, 4, 1, false},     {EMU_S4, EMU_U4, EMU_S32, 64, 8, 2, false},
+    {EMU_U4, EMU_S4, EMU_S32, 128, 8, 1, false},    {EMU_E4M3, EMU_E5M2, EMU_F32, 64, 4, 1, false},
     {EMU_E5M2, EMU_E4M3, EMU_F16, 64, 4, 1, false},
 };
 
 static emu_mma_op op_of(const sparse_case *test)
 {
-    return (emu_mma_op){.m = 16, .n = 8, .k = (uint16_t)test->k, .d = test->acc, .a = test->a,
-                        .b = test->b, .c = test->acc, .sparse = true, .ordered_metadata = true};
+    return (emu_mma_op){MMA(16, (uint16_t)test->k, test->acc, test->a, test->b, test->acc),
+                        .sparse = true, .ordered_metadata = true};
 }
 
 /** Lane and lowest bit of the nibble of a chunk; as listed, not computed from the shape. */
-static void metadata_place(const sparse_case *test, unsigned selector, unsigned row,
-                           unsigned chunk, unsigned *lane, unsigned *bit)
+static void metadata_place(const sparse_case *test, unsigned selector, unsigned row, unsigned chunk,
+                           unsigned *lane, unsigned *bit)
 {
     unsigned first_lane = row % 8 * 4;
     if (test->rows_in_halves && test->selectors == 4) {
@@ -73,8 +73,7 @@ static unsigned random_nibble(const sparse_case *test, bool ascending)
     return ascending ? meaningful[random_int(0, 5)] : descending[random_int(0, 5)];
 }
 
-static void make_data(const sparse_case *test, unsigned selector, bool ascending,
-                      sparse_data *data)
+static void make_data(const sparse_case *test, unsigned selector, bool ascending, sparse_data *data)
 {
     memset(data->dense, 0, sizeof data->dense);
     for (unsigned lane = 0; lane < 32; lane++) /* lanes that do not contribute hold nonsense */
@@ -129,8 +128,7 @@ static void pack_operands(const sparse_case *test, const sparse_data *data, emu_
         }
         for (unsigned i = 0; i < test->k * 8 / 32; i++)
             put_element(b, bits, lane, i,
-                        element_bits(test->b,
-                                     data->b[i / per * 4 * per + t * per + i % per][g]));
+                        element_bits(test->b, data->b[i / per * 4 * per + t * per + i % per][g]));
         for (unsigned i = 0; i < 4; i++)
             put_element(c, emu_element_bits(test->acc), lane, i,
                         accumulator_bits(test->acc, data->c[i < 2 ? g : g + 8][2 * t + (i & 1)]));
@@ -164,9 +162,9 @@ static void every_sparse_shape_multiplies_the_matrix_it_describes(void **state)
                 emu_lanes a[4], b[4], c[4], d[4];
                 make_data(test, selector, true, &data);
                 pack_operands(test, &data, a, b, c);
-                assert_int_equal(emu_mma_sp(&op, (emu_numerics)n, d, a, b, c, &data.metadata,
-                                            selector, NULL),
-                                 PTXGEN_OK);
+                assert_int_equal(
+                    emu_mma_sp(&op, (emu_numerics)n, d, a, b, c, &data.metadata, selector, NULL),
+                    PTXGEN_OK);
                 check_product(test, &data, d);
             }
         }
@@ -182,13 +180,12 @@ static void unordered_metadata_may_name_positions_in_any_order(void **state)
     make_data(&CASES[2], 1, false, &data);
     pack_operands(&CASES[2], &data, a, b, c);
     op.ordered_metadata = false;
-    assert_int_equal(
-        emu_mma_sp(&op, EMU_NUMERICS_HOPPER, d, a, b, c, &data.metadata, 1, NULL), PTXGEN_OK);
+    assert_int_equal(emu_mma_sp(&op, EMU_NUMERICS_HOPPER, d, a, b, c, &data.metadata, 1, NULL),
+                     PTXGEN_OK);
     check_product(&CASES[2], &data, d);
     op.ordered_metadata = true;
-    assert_int_equal(
-        emu_mma_sp(&op, EMU_NUMERICS_HOPPER, d, a, b, c, &data.metadata, 1, NULL),
-        PTXGEN_ERROR_PTX_FAULT);
+    assert_int_equal(emu_mma_sp(&op, EMU_NUMERICS_HOPPER, d, a, b, c, &data.metadata, 1, NULL),
+                     PTXGEN_ERROR_PTX_FAULT);
 }
 
 static void metadata_without_meaning_is_a_fault_and_leaves_the_destination(void **state)
@@ -200,8 +197,8 @@ static void metadata_without_meaning_is_a_fault_and_leaves_the_destination(void 
     for (unsigned i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         emu_mma_op op = op_of(&CASES[i]);
         for (unsigned nibble = 0; nibble < 16; nibble++) {
-            bool meaningful = CASES[i].a == EMU_TF32 ? nibble == 4 || nibble == 14
-                                                     : (nibble & 3) < nibble >> 2;
+            bool meaningful =
+                CASES[i].a == EMU_TF32 ? nibble == 4 || nibble == 14 : (nibble & 3) < nibble >> 2;
             for (unsigned lane = 0; lane < 32; lane++)
                 metadata.lane[lane] = 0x44444444;
             unsigned lane, bit;
@@ -230,8 +227,8 @@ static void selectors_out_of_range_are_faults(void **state)
     for (unsigned i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         emu_mma_op op = op_of(&CASES[i]);
         for (unsigned selector = 0; selector < 6; selector++) {
-            ptxgen_status status = emu_mma_sp(&op, EMU_NUMERICS_EXACT, d, zero, zero, zero,
-                                              &metadata, selector, NULL);
+            ptxgen_status status =
+                emu_mma_sp(&op, EMU_NUMERICS_EXACT, d, zero, zero, zero, &metadata, selector, NULL);
             bool valid = selector < CASES[i].selectors;
             assert_int_equal(status, valid ? PTXGEN_OK : PTXGEN_ERROR_PTX_FAULT);
             assert_int_equal(emu_mma_sp_metadata_lanes(&op, selector) != 0, valid);

@@ -21,11 +21,18 @@ typedef struct spec {
 /** A valid map of rank 2: f16, 100 × 50, box 64 × 8. */
 static void valid_spec(spec *s)
 {
-    *s = (spec){.dims = {100, 50, 1, 1, 1}, .strides = {208}, .box = {64, 8, 1, 1, 1},
+    *s = (spec){.dims = {100, 50, 1, 1, 1},
+                .strides = {208},
+                .box = {64, 8, 1, 1, 1},
                 .steps = {1, 1, 1, 1, 1}};
-    s->args = (emu_tensor_map_args){.type = EMU_TENSOR_F16, .rank = 2, .address = 0x10000,
-                                    .dims = s->dims, .strides = s->strides, .box = s->box,
-                                    .element_strides = s->steps, .swizzle = EMU_SWIZZLE_128B};
+    s->args = (emu_tensor_map_args){.type = EMU_TENSOR_F16,
+                                    .rank = 2,
+                                    .address = 0x10000,
+                                    .dims = s->dims,
+                                    .strides = s->strides,
+                                    .box = s->box,
+                                    .element_strides = s->steps,
+                                    .swizzle = EMU_SWIZZLE_128B};
 }
 
 static ptxgen_status encode(const spec *s)
@@ -131,10 +138,10 @@ static const uint8_t PATTERN_64[4][8] = {{0, 1, 2, 3, 4, 5, 6, 7},
                                          {1, 0, 3, 2, 5, 4, 7, 6},
                                          {2, 3, 0, 1, 6, 7, 4, 5},
                                          {3, 2, 1, 0, 7, 6, 5, 4}};
-static const uint8_t PATTERN_128[8][8] = {
-    {0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6}, {2, 3, 0, 1, 6, 7, 4, 5},
-    {3, 2, 1, 0, 7, 6, 5, 4}, {4, 5, 6, 7, 0, 1, 2, 3}, {5, 4, 7, 6, 1, 0, 3, 2},
-    {6, 7, 4, 5, 2, 3, 0, 1}, {7, 6, 5, 4, 3, 2, 1, 0}};
+static const uint8_t PATTERN_128[8][8] = {{0, 1, 2, 3, 4, 5, 6, 7}, {1, 0, 3, 2, 5, 4, 7, 6},
+                                          {2, 3, 0, 1, 6, 7, 4, 5}, {3, 2, 1, 0, 7, 6, 5, 4},
+                                          {4, 5, 6, 7, 0, 1, 2, 3}, {5, 4, 7, 6, 1, 0, 3, 2},
+                                          {6, 7, 4, 5, 2, 3, 0, 1}, {7, 6, 5, 4, 3, 2, 1, 0}};
 
 static uint32_t table_swizzle(uint32_t address, emu_tensor_swizzle mode)
 {
@@ -189,7 +196,8 @@ static void slow_walk(const emu_tensor_box *box, pairing *pairs)
         int64_t global = (int64_t)map->address;
         bool inside = true;
         for (uint32_t i = 0; i < map->rank; i++) {
-            int64_t at = box->coordinates[i] + (int64_t)(rest % counts[i]) * map->element_strides[i];
+            int64_t at =
+                box->coordinates[i] + (int64_t)(rest % counts[i]) * map->element_strides[i];
             rest /= counts[i];
             inside = inside && at >= 0 && at < (int64_t)map->dims[i];
             global += at * (int64_t)map->strides[i];

@@ -247,10 +247,10 @@ static const unsigned SWIZZLES[] = {0, 32, 64, 128};
 
 static wgmma_case case_of(const type_case *types, unsigned n, bool sparse)
 {
-    wgmma_case test = {.op = {.n = (uint16_t)n, .k = (uint16_t)(types->k * (sparse ? 2 : 1)),
-                              .a = types->a, .b = types->b, .d = types->d, .sparse = sparse},
-                       .scale_d = true};
-    return test;
+    const uint16_t k = (uint16_t)(types->k * (sparse ? 2 : 1));
+    return (wgmma_case){
+        .op = {WGMMA((uint16_t)n, k, types->d, types->a, types->b), .sparse = sparse},
+        .scale_d = true};
 }
 
 static void every_type_multiplies_through_every_swizzle(void **state)
@@ -334,8 +334,10 @@ static void base_offset_moves_the_swizzle_pattern(void **state)
         const operand from = {EMU_F16, 8, 16, false, 128, 4096 + rows * 128, matrix};
         memset(memory.bytes, 0, sizeof memory.bytes);
         memory.limit = SHARED_BYTES;
-        emu_wgmma_op op = {.n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16};
-        emu_wgmma_args args = {.d = rd, .a = ra, .shared = {read16, &memory},
+        emu_wgmma_op op = {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16)};
+        emu_wgmma_args args = {.d = rd,
+                               .a = ra,
+                               .shared = {read16, &memory},
                                .b_descriptor = store_operand(&memory, &from, 4096 + rows * 128)};
         memset(ra, 0, sizeof ra);
         ra[0].lane[0] = 0x3C00; /* A(0, 0) = 1: row 0 of D is K = 0 of B */
@@ -349,8 +351,11 @@ static void base_offset_moves_the_swizzle_pattern(void **state)
 static void descriptor_fields_stand_where_the_isa_table_says(void **state)
 {
     (void)state;
-    const emu_matrix_descriptor fields = {.start = 0x3FFF0, .leading = 0x12340, .stride = 0x400,
-                                          .base_offset = 5, .swizzle_bytes = 64};
+    const emu_matrix_descriptor fields = {.start = 0x3FFF0,
+                                          .leading = 0x12340,
+                                          .stride = 0x400,
+                                          .base_offset = 5,
+                                          .swizzle_bytes = 64};
     const uint64_t bits = emu_matrix_descriptor_encode(&fields);
     assert_int_equal(bits & 0x3FFF, 0x3FFF);
     assert_int_equal(bits >> 14 & 3, 0);
@@ -372,9 +377,9 @@ static void descriptor_fields_stand_where_the_isa_table_says(void **state)
 static void refused_shared_reads_are_faults_that_leave_the_accumulators(void **state)
 {
     (void)state;
-    emu_wgmma_op op = {.n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16};
-    emu_wgmma_args args = {.d = rd, .a = ra, .shared = {read16, &memory}, .scale_d = true,
-                           .b_descriptor = 0x3FFF};
+    emu_wgmma_op op = {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16)};
+    emu_wgmma_args args = {
+        .d = rd, .a = ra, .shared = {read16, &memory}, .scale_d = true, .b_descriptor = 0x3FFF};
     static emu_lanes before[16];
     memory.limit = 1024;
     memset(rd, 0x11, sizeof rd);
@@ -388,7 +393,7 @@ static void refused_shared_reads_are_faults_that_leave_the_accumulators(void **s
 static void fp8_accumulates_with_13_bits(void **state)
 {
     (void)state;
-    emu_wgmma_op op = {.n = 8, .k = 32, .d = EMU_F32, .a = EMU_E4M3, .b = EMU_E4M3};
+    emu_wgmma_op op = {WGMMA(8, 32, EMU_F32, EMU_E4M3, EMU_E4M3)};
     emu_wgmma_args args = {.d = rd, .a = ra, .shared = {read16, &memory}, .scale_d = true};
     memset(memory.bytes, 0, sizeof memory.bytes);
     memory.limit = SHARED_BYTES;
@@ -407,17 +412,17 @@ static void impossible_operations_are_refused(void **state)
 {
     (void)state;
     static const emu_wgmma_op bad[] = {
-        {.n = 8, .k = 32, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16},
-        {.n = 12, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16},
-        {.n = 264, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16},
-        {.n = 40, .k = 32, .d = EMU_S32, .a = EMU_S8, .b = EMU_S8},
-        {.n = 8, .k = 16, .d = EMU_F16, .a = EMU_BF16, .b = EMU_BF16},
-        {.n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_BF16},
-        {.n = 8, .k = 8, .d = EMU_F32, .a = EMU_TF32, .b = EMU_TF32, .transpose_b = true},
-        {.n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .transpose_a = true},
-        {.n = 8, .k = 32, .d = EMU_S32, .a = EMU_S8, .b = EMU_S8, .negate_a = true},
-        {.n = 8, .k = 16, .d = EMU_F32, .a = EMU_F16, .b = EMU_F16, .satfinite = true},
-        {.n = 8, .k = 16, .d = EMU_S32, .a = EMU_S4, .b = EMU_S4},
+        {WGMMA(8, 32, EMU_F32, EMU_F16, EMU_F16)},
+        {WGMMA(12, 16, EMU_F32, EMU_F16, EMU_F16)},
+        {WGMMA(264, 16, EMU_F32, EMU_F16, EMU_F16)},
+        {WGMMA(40, 32, EMU_S32, EMU_S8, EMU_S8)},
+        {WGMMA(8, 16, EMU_F16, EMU_BF16, EMU_BF16)},
+        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_BF16)},
+        {WGMMA(8, 8, EMU_F32, EMU_TF32, EMU_TF32), .transpose_b = true},
+        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .transpose_a = true},
+        {WGMMA(8, 32, EMU_S32, EMU_S8, EMU_S8), .negate_a = true},
+        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .satfinite = true},
+        {WGMMA(8, 16, EMU_S32, EMU_S4, EMU_S4)},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ptxgen_error err;
