@@ -225,6 +225,41 @@ static void ada_fp8_keeps_13_bits(void **state)
     expect_each(&op, &in, (uint32_t[]){kept, kept, f32(1), kept, kept, kept});
 }
 
+static void ada_fp8_results_keep_13_bits_after_a_carry(void **state)
+{
+    (void)state;
+    const emu_mma_op op = float_op(EMU_E4M3, 16, EMU_F32);
+    dot in = {.c = f32(1 + 0x1p-13f)};
+    set(&in, 0, 0x38, 0x38); /* 2 + 2^-13 */
+    const uint32_t full = f32(2 + 0x1p-13f);
+    expect_each(&op, &in, (uint32_t[]){full, full, f32(2), full, full, full});
+}
+
+static void hopper_fp8_subnormals_are_normal_f16_numbers(void **state)
+{
+    (void)state;
+    /* e4m3 2^-9 · e5m2 2^15: exponent 6 as f16, but 9 where fp8 is native, which cuts 2^-17 */
+    const emu_mma_op op = {MMA(16, 16, EMU_F32, EMU_E4M3, EMU_E5M2, EMU_F32)};
+    dot in = {.c = 0};
+    set(&in, 0, 0x01, 0x78);
+    set(&in, 1, 0x01, 0x1C); /* 2^-9 · 2^-8 */
+    const uint32_t both = f32(64 + 0x1p-17f);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_HOPPER, &in), both);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_RTX_BLACKWELL, &in), f32(64));
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_EXACT, &in), both);
+}
+
+static void sums_of_largest_significands_do_not_overflow(void **state)
+{
+    (void)state;
+    dot in = {.c = f32(1.5f)};
+    for (unsigned k = 0; k < 32; k++)
+        set(&in, k, 0x3F, 0x3F); /* 1.875² */
+    const emu_mma_op op = float_op(EMU_E4M3, 32, EMU_F32);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_RTX_BLACKWELL, &in), f32(114));
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_EXACT, &in), f32(114));
+}
+
 static void hopper_fp8_adds_c_in_a_separate_rounded_addition(void **state)
 {
     (void)state;
@@ -275,6 +310,11 @@ static void infinities_and_nans_follow_ieee_with_a_canonical_nan(void **state)
         expect_all(&op, &in, out_nan);
         set(&in, 13, minus_inf, 0);
         expect_all(&op, &in, out_nan);
+        set(&in, 5, 0, 0);
+        expect_all(&op, &in, out_nan); /* ∞ · 0 alone */
+        set(&in, 13, 0xBC00, inf);
+        expect_all(&op, &in, c_minus_inf);
+        set(&in, 5, inf, one);
         set(&in, 13, 0, 0);
         in.c = c_minus_inf;
         expect_all(&op, &in, out_nan);
@@ -333,6 +373,41 @@ static void f32_subnormals_are_read_and_made(void **state)
     expect_all(&op, &in, 0x80000000);
 }
 
+static void alignment_goes_no_lower_than_the_least_f32_exponent(void **state)
+{
+    (void)state;
+    /* eight times 2^-152 make the least f32, but each lies below the unit 2^(-126 - 25) */
+    const emu_mma_op op = float_op(EMU_BF16, 8, EMU_F32);
+    dot in = {.c = 0};
+    for (unsigned k = 0; k < 8; k++)
+        set(&in, k, 0x0080, 0x3280);
+    expect_each(&op, &in, (uint32_t[]){1, 0, 0, 0, 0, 0});
+}
+
+static void exact_sums_see_terms_far_below_a_tie(void **state)
+{
+    (void)state;
+    /* 1 + 2^-24 ties to 1, but 2^-55 is left of two products that nearly cancel */
+    const emu_mma_op op = float_op(EMU_TF32, 8, EMU_F32);
+    dot in = {.c = f32(1)};
+    set(&in, 0, f32(0x1p-24f), f32(1));
+    set(&in, 1, f32(0x1p-35f + 0x1p-45f), f32(1 + 0x1p-10f));
+    set(&in, 2, f32(0x1p-35f + 0x1p-44f), f32(-1));
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_EXACT, &in), f32(1) + 1);
+    set(&in, 1, 0, 0);
+    set(&in, 2, 0, 0);
+    assert_int_equal(run_dot(&op, EMU_NUMERICS_EXACT, &in), f32(1));
+    /* and to f16, where 2^-25 ties to 0 and 2^-48 decides */
+    const emu_mma_op half = float_op(EMU_F16, 8, EMU_F16);
+    in = (dot){.c = 0};
+    set(&in, 0, half_pow2(10), 0x3C00);
+    set(&in, 1, half_pow2(10), 0xBC00);
+    set(&in, 2, half_pow2(-12), half_pow2(-13));
+    assert_int_equal(run_dot(&half, EMU_NUMERICS_EXACT, &in), 0);
+    set(&in, 3, half_pow2(-24), half_pow2(-24));
+    assert_int_equal(run_dot(&half, EMU_NUMERICS_EXACT, &in), 1);
+}
+
 static void zero_sums_are_positive(void **state)
 {
     (void)state;
@@ -387,6 +462,9 @@ static void f64_is_a_chain_of_fused_multiply_adds(void **state)
     const double e = 0x1p-53;
     /* 1 + 2^-53 ties to 1 twice in a chain; together they would make 1 + 2^-52 */
     assert_true(run_f64(EMU_RN, e, 1, e, 1, 1) == 1);
+    /* K ascends: 1 + 2^53 ties to 2^53, and so does the next 1 */
+    assert_true(run_f64(EMU_RN, 0x1p53, 1, 1, 1, 1) == 0x1p53);
+    assert_true(run_f64(EMU_RN, 1, 1, 0x1p53, 1, 1) == 0x1p53 + 2);
     /* the product is not rounded: (1 + e)(1 - e) - 1 with e = 2^-30 leaves -2^-60 */
     assert_true(run_f64(EMU_RN, 1 + 0x1p-30, 1 - 0x1p-30, 0, 0, -1) == -0x1p-60);
 }
@@ -664,12 +742,17 @@ int main(void)
         cmocka_unit_test(f16_results_pass_to_infinity_at_65520),
         cmocka_unit_test(f16_results_can_be_subnormal),
         cmocka_unit_test(ada_fp8_keeps_13_bits),
+        cmocka_unit_test(ada_fp8_results_keep_13_bits_after_a_carry),
+        cmocka_unit_test(hopper_fp8_subnormals_are_normal_f16_numbers),
+        cmocka_unit_test(sums_of_largest_significands_do_not_overflow),
         cmocka_unit_test(hopper_fp8_adds_c_in_a_separate_rounded_addition),
         cmocka_unit_test(hopper_fp8_sums_even_pairs_of_k_before_odd_ones),
         cmocka_unit_test(infinities_and_nans_follow_ieee_with_a_canonical_nan),
         cmocka_unit_test(e4m3_has_one_nan_and_no_infinity),
         cmocka_unit_test(f32_overflow_is_infinity_and_truncation_stays_below_it),
         cmocka_unit_test(f32_subnormals_are_read_and_made),
+        cmocka_unit_test(alignment_goes_no_lower_than_the_least_f32_exponent),
+        cmocka_unit_test(exact_sums_see_terms_far_below_a_tie),
         cmocka_unit_test(zero_sums_are_positive),
         cmocka_unit_test(tf32_drops_its_low_13_bits),
         cmocka_unit_test(f64_is_a_chain_of_fused_multiply_adds),

@@ -377,17 +377,27 @@ static void descriptor_fields_stand_where_the_isa_table_says(void **state)
 static void refused_shared_reads_are_faults_that_leave_the_accumulators(void **state)
 {
     (void)state;
-    emu_wgmma_op op = {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16)};
-    emu_wgmma_args args = {
-        .d = rd, .a = ra, .shared = {read16, &memory}, .scale_d = true, .b_descriptor = 0x3FFF};
-    static emu_lanes before[16];
-    memory.limit = 1024;
+    /* columns 0 … 7 of B can be read and would change D; columns 8 … 15 cannot */
+    const emu_wgmma_op op = {WGMMA(16, 16, EMU_F32, EMU_F16, EMU_F16)};
+    const emu_matrix_descriptor b_fields = {.leading = 128, .stride = 0x4000};
+    emu_wgmma_args args = {.d = rd,
+                           .a = ra,
+                           .shared = {read16, &memory},
+                           .scale_d = true,
+                           .b_descriptor = emu_matrix_descriptor_encode(&b_fields)};
+    static emu_lanes before[32];
+    memory.limit = 0x4000;
+    memset(memory.bytes, 0x3C, sizeof memory.bytes);
+    memset(ra, 0x3C, sizeof ra);
     memset(rd, 0x11, sizeof rd);
     memcpy(before, rd, sizeof before);
     ptxgen_error err;
     assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_ERROR_PTX_FAULT);
-    assert_non_null(strstr(err.message, "0x3FFF0"));
+    assert_non_null(strstr(err.message, "0x4000"));
     assert_memory_equal(rd, before, sizeof before);
+    memory.limit = SHARED_BYTES;
+    assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_OK);
+    assert_memory_not_equal(rd, before, sizeof before);
 }
 
 static void fp8_accumulates_with_13_bits(void **state)
