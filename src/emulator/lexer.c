@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/emulator/lexer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_NUMBER = 63 };
+
+void emu_lexer_start(struct emu_lexer *lexer, const char *text, size_t length)
+{
+    const char *nul = memchr(text, '\0', length);
+    *lexer = (struct emu_lexer){text, nul ? nul : text + length, text, 1};
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_start(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
+
+static bool is_name(char c)
+{
+    return is_name_start(c) || is_digit(c);
+}
+
+static int hex_value(char c)
+{
+    if (is_digit(c))
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+static char peek(const struct emu_lexer *lexer, size_t ahead)
+{
+    return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : '\0';
+}
+
+static void step(struct emu_lexer *lexer)
+{
+    if (*lexer->at++ == '\n') {
+        lexer->line++;
+        lexer->line_start = lexer->at;
+    }
+}
+
+/* Blanks, comments of both kinds and preprocessor lines; false in an unterminated comment. */
+static bool skip_blank(struct emu_lexer *lexer)
+{
+    while (lexer->at < lexer->end) {
+        char c = *lexer->at;
+        if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f') {
+            step(lexer);
+        } else if ((c == '/' && peek(lexer, 1) == '/') || c == '#') {
+            while (lexer->at < lexer->end && *lexer->at != '\n')
+                lexer->at++;
+        } else if (c == '/' && peek(lexer, 1) == '*') {
+            lexer->at += 2;
+            while (!(peek(lexer, 0) == '*' && peek(lexer, 1) == '/')) {
+                if (lexer->at >= lexer->end)
+                    return false;
+                step(lexer);
+            }
+            lexer->at += 2;
+        } else {
+            return true;
+        }
+    }
+    return true;
+}
+
+static void scan_radix(struct emu_lexer *lexer, struct emu_token *token, int radix)
+{
+    const char *first = lexer->at;
+    for (; lexer->at < lexer->end; lexer->at++) {
+        int digit = hex_value(*lexer->at);
+        if (digit < 0 || digit >= radix)
+            break;
+        token->bits = token->bits * (unsigned)radix + (unsigned)digit;
+    }
+    if (lexer->at == first)
+        token->kind = TOK_BAD;
+    if (peek(lexer, 0) == 'U' || peek(lexer, 0) == 'u')
+        lexer->at++;
+}
+
+static void scan_pattern(struct emu_lexer *lexer, struct emu_token *token, int digits)
+{
+    for (int i = 0; i < digits; i++) {
+        int digit = lexer->at < lexer->end ? hex_value(*lexer->at) : -1;
+        if (digit < 0) {
+            token->kind = TOK_BAD;
+            return;
+        }
+        token->bits = token->bits << 4 | (unsigned)digit;
+        lexer->at++;
+    }
+}
+
+static bool looks_decimal_float(const struct emu_lexer *lexer)
+{
+    size_t i = 0;
+    while (is_digit(peek(lexer, i)))
+        i++;
+    char c = peek(lexer, i);
+    return (c == '.' && is_digit(peek(lexer, i + 1))) ||
+           ((c == 'e' || c == 'E') &&
+            (is_digit(peek(lexer, i + 1)) ||
+             ((peek(lexer, i + 1) == '-' || peek(lexer, i + 1) == '+') &&
+              is_digit(peek(lexer, i + 2)))));
+}
+
+static void scan_decimal_float(struct emu_lexer *lexer, struct emu_token *token)
+{
+    char text[LONGEST_NUMBER + 1];
+    size_t n = 0;
+    while (n < LONGEST_NUMBER) {
+        char c = peek(lexer, 0);
+        bool sign = (c == '-' || c == '+') && n > 0 && (text[n - 1] | 32) == 'e';
+        if (!is_digit(c) && c != '.' && (c | 32) != 'e' && !sign)
+            break;
+        text[n++] = c;
+        lexer->at++;
+    }
+    text[n] = '\0';
+    double value = strtod(text, NULL);
+    token->kind = TOK_F64;
+    memcpy(&token->bits, &value, sizeof value);
+}
+
+static void scan_number(struct emu_lexer *lexer, struct emu_token *token)
+{
+    char second = peek(lexer, 1) | 32;
+    token->kind = TOK_INT;
+    if (*lexer->at != '0' || is_digit(second) || second == ('.' | 32) || second == 'e') {
+        if (looks_decimal_float(lexer))
+            scan_decimal_float(lexer, token);
+        else
+            scan_radix(lexer, token, *lexer->at == '0' ? 8 : 10);
+        return;
+    }
+    static const struct {
+        char letter;
+        int radix, digits;
+        enum emu_token_kind kind;
+    } prefixes[] = {
+        {'x', 16, 0, TOK_INT}, {'b', 2, 0, TOK_INT}, {'f', 0, 8, TOK_F32}, {'d', 0, 16, TOK_F64}};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (second != prefixes[i].letter)
+            continue;
+        lexer->at += 2;
+        token->kind = prefixes[i].kind;
+        if (prefixes[i].radix)
+            scan_radix(lexer, token, prefixes[i].radix);
+        else
+            scan_pattern(lexer, token, prefixes[i].digits);
+        return;
+    }
+    scan_radix(lexer, token, 10);
+}
+
+/* ".shared::cta" is one token; so is ".2d". */
+static void scan_dot(struct emu_lexer *lexer, struct emu_token *token)
+{
+    token->kind = TOK_DOT;
+    token->text.text = ++lexer->at;
+    while (is_name(peek(lexer, 0)) ||
+           (peek(lexer, 0) == ':' && peek(lexer, 1) == ':' && is_name(peek(lexer, 2))))
+        lexer->at += peek(lexer, 0) == ':' ? 2 : 1;
+    token->text.length = (uint32_t)(lexer->at - token->text.text);
+    if (token->text.length == 0)
+        token->kind = TOK_BAD;
+}
+
+static void scan_string(struct emu_lexer *lexer, struct emu_token *token)
+{
+    token->text.text = ++lexer->at;
+    while (lexer->at < lexer->end && *lexer->at != '"' && *lexer->at != '\n')
+        lexer->at++;
+    token->text.length = (uint32_t)(lexer->at - token->text.text);
+    token->kind = peek(lexer, 0) == '"' ? TOK_STRING : TOK_BAD;
+    if (token->kind == TOK_STRING)
+        lexer->at++;
+}
+
+struct emu_token emu_lexer_next(struct emu_lexer *lexer)
+{
+    bool closed = skip_blank(lexer);
+    struct emu_token token = {TOK_END, {lexer->at, 0}, lexer->line,
+                              (uint32_t)(lexer->at - lexer->line_start) + 1, 0};
+    if (!closed)
+        token.kind = TOK_BAD;
+    if (!closed || lexer->at >= lexer->end)
+        return token;
+    char c = *lexer->at;
+    if (is_name_start(c)) {
+        token.kind = TOK_NAME;
+        while (is_name(peek(lexer, 0)))
+            lexer->at++;
+    } else if (is_digit(c)) {
+        scan_number(lexer, &token);
+    } else if (c == '.') {
+        scan_dot(lexer, &token);
+        return token;
+    } else if (c == '"') {
+        scan_string(lexer, &token);
+        return token;
+    } else {
+        token.kind = strchr("{}[]()<>,;:@!|+-=&*~^/?", c) ? TOK_PUNCT : TOK_BAD;
+        lexer->at++;
+    }
+    token.text.length = (uint32_t)(lexer->at - token.text.text);
+    return token;
+}
