@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a warp's addresses to host memory, with every check on the way: state space, bounds,
+ * alignment, initialisation, pending copies, races, and the profile's counts.
+ */
+#ifndef PTXGEN_EMULATOR_ACCESS_H
+#define PTXGEN_EMULATOR_ACCESS_H
+
+#include "src/emulator/machine.h"
+
+enum emu_access_flags {
+    ACCESS_READ = 1,
+    ACCESS_WRITE = 2,
+    ACCESS_STRONG = 4,   /* volatile, relaxed, acquire, release, atomic */
+    ACCESS_ASYNC = 8,    /* the landing of an asynchronous copy */
+    ACCESS_SAME = 16,    /* a write of the value that is there */
+    ACCESS_NO_TRACK = 32 /* not for the race check */
+};
+
+/* Where one lane's bytes are. */
+struct emu_place {
+    uint8_t *data;
+    uint8_t *state;       /* a byte per byte; NULL for parameters */
+    struct emu_cta *owner; /* of shared memory, else NULL */
+    uint32_t offset;      /* in shared memory */
+};
+
+/* base + offset of every lane; 32-bit registers wrap. */
+void emu_addresses(struct emu_warp *warp, struct emu_src base, int64_t offset,
+                   uint64_t addresses[32]);
+
+/* The state space that an address is in; generic ones are translated, others kept. */
+enum emu_space emu_window(enum emu_space space, uint64_t *address);
+
+/* One lane's access, all checks done; faults do not return. */
+struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                            enum emu_space space, uint64_t address, uint32_t bytes,
+                            uint32_t alignment, uint32_t flags);
+
+/* All lanes of `mask`. A write marks its bytes as written. */
+void emu_locate_lanes(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                      enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
+                      uint32_t alignment, uint32_t flags, struct emu_place places[32]);
+
+/* Shared memory of the CTA that a shared address names. */
+struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                                 uint64_t address, uint32_t *offset);
+
+#endif

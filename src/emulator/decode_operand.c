@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operands and modifiers: names to registers, constants and addresses. */
+#include "src/emulator/decode.h"
+#include "src/emulator/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...)
+{
+    char sentence[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    const struct emu_statement *statement = decoder->statement;
+    if (statement)
+        ptxgen_fail(decoder->err, PTXGEN_ERROR_PTX_SYNTAX, "line %u, column %u: %.*s: %s",
+                    statement->line, statement->column, (int)statement->mnemonic.length,
+                    statement->mnemonic.text, sentence);
+    else
+        ptxgen_fail(decoder->err, PTXGEN_ERROR_PTX_SYNTAX, "line %u, column 1: %s",
+                    decoder->unit ? decoder->unit->function->line : 1, sentence);
+    longjmp(decoder->escape, 1);
+}
+
+/* ---- modifiers ---- */
+
+bool emu_mod(struct emu_decoder *decoder, const char *name)
+{
+    const struct emu_statement *statement = decoder->statement;
+    for (uint32_t i = 0; i < statement->modifier_count; i++) {
+        if ((decoder->used >> i & 1) || !emu_str_is(statement->modifiers[i], name))
+            continue;
+        decoder->used |= 1u << i;
+        return true;
+    }
+    return false;
+}
+
+int emu_mod_of(struct emu_decoder *decoder, const char *const *names)
+{
+    const struct emu_statement *statement = decoder->statement;
+    for (uint32_t i = 0; i < statement->modifier_count; i++) {
+        if (decoder->used >> i & 1)
+            continue;
+        for (int n = 0; names[n]; n++) {
+            if (!emu_str_is(statement->modifiers[i], names[n]))
+                continue;
+            decoder->used |= 1u << i;
+            return n;
+        }
+    }
+    return -1;
+}
+
+enum emu_type emu_mod_type(struct emu_decoder *decoder)
+{
+    const struct emu_statement *statement = decoder->statement;
+    for (uint32_t i = 0; i < statement->modifier_count; i++) {
+        enum emu_type type = emu_type_of(statement->modifiers[i]);
+        if ((decoder->used >> i & 1) || type == T_none)
+            continue;
+        decoder->used |= 1u << i;
+        return type;
+    }
+    return T_none;
+}
+
+enum emu_type emu_need_type(struct emu_decoder *decoder, const char *allowed)
+{
+    enum emu_type type = emu_mod_type(decoder);
+    if (type == T_none)
+        emu_refuse(decoder, "a type is missing; it is one of: %s", allowed);
+    const char *name = emu_types[type].name;
+    size_t length = strlen(name);
+    for (const char *at = strstr(allowed, name); at; at = strstr(at + 1, name))
+        if ((at == allowed || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return type;
+    emu_refuse(decoder, "type .%s is not among: %s", name, allowed);
+}
+
+enum emu_space emu_mod_space(struct emu_decoder *decoder)
+{
+    static const struct {
+        const char *name;
+        enum emu_space space;
+    } spaces[] = {{"global", SPACE_GLOBAL},
+                  {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED},
+                  {"shared::cluster", SPACE_SHARED_CLUSTER},
+                  {"local", SPACE_LOCAL},
+                  {"const", SPACE_CONST},
+                  {"param", SPACE_PARAM},
+                  {"param::entry", SPACE_PARAM},
+                  {"param::func", SPACE_PARAM}};
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        if (emu_mod(decoder, spaces[i].name))
+            return spaces[i].space;
+    return SPACE_GENERIC;
+}
+
+/* ---- registers and constants ---- */
+
+uint32_t emu_hidden_slot(struct emu_decoder *decoder, enum emu_type type)
+{
+    struct emu_program *program = decoder->program;
+    uint32_t bits = emu_types[type].bits, bytes = bits < 16 ? 2 : bits / 8;
+    uint32_t size = type == T_pred ? 64 : bytes * 32;
+    if (program->file_bytes > (64u << 20))
+        emu_refuse(decoder, "the kernel uses more registers than 64 MiB a warp hold");
+    emu_grow(&program->arena, &program->slots, program->slot_count, &program->slot_capacity,
+             sizeof *program->slots);
+    program->slots[program->slot_count] =
+        (struct emu_slot){{"", 0}, type, program->file_bytes};
+    program->file_bytes += size;
+    return (uint32_t)program->slot_count++;
+}
+
+struct emu_src emu_slot_src(const struct emu_decoder *decoder, uint32_t slot)
+{
+    const struct emu_slot *info = &decoder->program->slots[slot];
+    uint32_t bits = emu_types[info->type].bits;
+    return (struct emu_src){.offset = info->offset,
+                            .slot = slot,
+                            .bytes = info->type == T_pred ? 0 : bits < 16 ? 2 : bits / 8};
+}
+
+struct emu_src emu_constant(struct emu_decoder *decoder, uint64_t value, uint32_t bytes)
+{
+    struct emu_program *program = decoder->program;
+    uint32_t size = bytes ? bytes * 32 : 64;
+    if (program->constant_bytes + size > program->constant_capacity) {
+        size_t wider = program->constant_capacity ? program->constant_capacity * 2 : 4096;
+        uint8_t *moved = aligned_alloc(64, wider);
+        if (!moved)
+            longjmp(decoder->escape, 2);
+        if (program->constant_bytes)
+            memcpy(moved, program->constants, program->constant_bytes);
+        free(program->constants);
+        program->constants = moved;
+        program->constant_capacity = wider;
+    }
+    uint8_t *at = program->constants + program->constant_bytes;
+    memset(at, 0, size);
+    if (bytes == 0) {
+        uint32_t mask = value ? 0xffffffffu : 0;
+        memcpy(at, &mask, 4);
+    } else {
+        for (uint32_t lane = 0; lane < 32; lane++)
+            memcpy(at + lane * bytes, &value, bytes < 8 ? bytes : 8);
+    }
+    struct emu_src source = {.offset = (uint32_t)program->constant_bytes,
+                             .slot = EMU_NO_SLOT,
+                             .bank = 1,
+                             .bytes = (uint8_t)bytes};
+    program->constant_bytes += size;
+    return source;
+}
+
+void emu_note_read(struct emu_decoder *decoder, struct emu_src source)
+{
+    struct emu_insn *insn = decoder->insn;
+    if (source.bank || source.absent || source.slot == EMU_NO_SLOT)
+        return;
+    if (insn->read_count >= sizeof decoder->reads / sizeof *decoder->reads)
+        emu_refuse(decoder, "too many registers in one instruction");
+    decoder->reads[insn->read_count++] = source.slot;
+}
+
+void emu_note_write(struct emu_decoder *decoder, struct emu_src source)
+{
+    struct emu_insn *insn = decoder->insn;
+    if (source.absent)
+        return;
+    if (insn->write_count >= sizeof decoder->writes / sizeof *decoder->writes)
+        emu_refuse(decoder, "too many registers in one instruction");
+    decoder->writes[insn->write_count++] = source.slot;
+}
+
+static struct emu_src register_src(struct emu_decoder *decoder, const struct emu_symbol *symbol,
+                                   uint32_t number, struct emu_str name)
+{
+    uint32_t *slot = &decoder->unit->register_slots[number];
+    if (*slot == 0) {
+        *slot = emu_hidden_slot(decoder, symbol->type) + 1;
+        decoder->program->slots[*slot - 1].name = name;
+    }
+    return emu_slot_src(decoder, *slot - 1);
+}
+
+/* ISA "Special Registers". */
+static const struct {
+    const char *name;
+    enum emu_special which;
+} specials[] = {
+    {"%tid.x", SPECIAL_TID_X}, {"%tid.y", SPECIAL_TID_Y}, {"%tid.z", SPECIAL_TID_Z},
+    {"%tid", SPECIAL_TID_X}, {"%ntid.x", SPECIAL_NTID_X}, {"%ntid.y", SPECIAL_NTID_Y},
+    {"%ntid.z", SPECIAL_NTID_Z}, {"%ctaid.x", SPECIAL_CTAID_X}, {"%ctaid.y", SPECIAL_CTAID_Y},
+    {"%ctaid.z", SPECIAL_CTAID_Z}, {"%nctaid.x", SPECIAL_NCTAID_X},
+    {"%nctaid.y", SPECIAL_NCTAID_Y}, {"%nctaid.z", SPECIAL_NCTAID_Z},
+    {"%laneid", SPECIAL_LANEID}, {"%warpid", SPECIAL_WARPID}, {"%nwarpid", SPECIAL_NWARPID},
+    {"%smid", SPECIAL_SMID}, {"%nsmid", SPECIAL_NSMID}, {"%gridid", SPECIAL_GRIDID},
+    {"%lanemask_eq", SPECIAL_LANEMASK_EQ}, {"%lanemask_le", SPECIAL_LANEMASK_LE},
+    {"%lanemask_lt", SPECIAL_LANEMASK_LT}, {"%lanemask_ge", SPECIAL_LANEMASK_GE},
+    {"%lanemask_gt", SPECIAL_LANEMASK_GT}, {"%clock", SPECIAL_CLOCK},
+    {"%clock_hi", SPECIAL_CLOCK_HI}, {"%clock64", SPECIAL_CLOCK64},
+    {"%globaltimer", SPECIAL_GLOBALTIMER}, {"%globaltimer_lo", SPECIAL_GLOBALTIMER_LO},
+    {"%globaltimer_hi", SPECIAL_GLOBALTIMER_HI}, {"%clusterid.x", SPECIAL_CLUSTERID_X},
+    {"%clusterid.y", SPECIAL_CLUSTERID_Y}, {"%clusterid.z", SPECIAL_CLUSTERID_Z},
+    {"%nclusterid.x", SPECIAL_NCLUSTERID_X}, {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
+    {"%nclusterid.z", SPECIAL_NCLUSTERID_Z}, {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
+    {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y}, {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
+    {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X},
+    {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
+    {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z},
+    {"%cluster_ctarank", SPECIAL_CLUSTER_CTARANK},
+    {"%cluster_nctarank", SPECIAL_CLUSTER_NCTARANK},
+    {"%is_explicit_cluster", SPECIAL_IS_EXPLICIT_CLUSTER},
+    {"%dynamic_smem_size", SPECIAL_DYNAMIC_SMEM_SIZE},
+    {"%total_smem_size", SPECIAL_TOTAL_SMEM_SIZE}, {"%aggr_smem_size", SPECIAL_AGGR_SMEM_SIZE},
+    {"%reserved_smem_offset_begin", SPECIAL_ZERO}, {"%reserved_smem_offset_end", SPECIAL_ZERO},
+    {"%reserved_smem_offset_cap", SPECIAL_ZERO}, {"%pm0", SPECIAL_ZERO}, {"%pm1", SPECIAL_ZERO},
+    {"%pm2", SPECIAL_ZERO}, {"%pm3", SPECIAL_ZERO},
+    {"%current_graph_exec", SPECIAL_ZERO},
+};
+
+/* A special register is an ordinary one that the warp's start (or each read, for clocks) fills. */
+static bool special_src(struct emu_decoder *decoder, struct emu_str name, enum emu_type type,
+                        struct emu_src *source)
+{
+    struct emu_program *program = decoder->program;
+    size_t i = 0, count = sizeof specials / sizeof *specials;
+    while (i < count && !emu_str_is(name, specials[i].name))
+        i++;
+    if (i == count)
+        return false;
+    enum emu_special which = specials[i].which;
+    bool clock = which >= SPECIAL_CLOCK && which <= SPECIAL_GLOBALTIMER_HI;
+    if (clock)
+        decoder->insn->reads_clock = true;
+    for (size_t u = 0; u < program->special_count; u++) {
+        const struct emu_special_use *use = &program->specials[u];
+        if (use->which == which &&
+            emu_types[program->slots[use->slot].type].bits == emu_types[type].bits) {
+            *source = emu_slot_src(decoder, use->slot);
+            return true;
+        }
+    }
+    uint32_t slot = emu_hidden_slot(decoder, type);
+    program->slots[slot].name = name;
+    emu_grow(&program->arena, &program->specials, program->special_count,
+             &program->special_capacity, sizeof *program->specials);
+    program->specials[program->special_count++] = (struct emu_special_use){which, slot};
+    *source = emu_slot_src(decoder, slot);
+    return true;
+}
+
+/* Address of a variable in its own space. */
+static uint64_t variable_address(struct emu_decoder *decoder, const struct emu_symbol *symbol)
+{
+    struct emu_unit *unit = decoder->unit;
+    switch (symbol->count) {
+    case 1: return decoder->module_at[symbol->first];
+    case 2: return unit->variable_at[symbol->first];
+    case 3: return unit->parameter_at[symbol->first];
+    default: return unit->result_at[symbol->first];
+    }
+}
+
+static uint64_t literal_bits(struct emu_decoder *decoder, const struct emu_arg *operand,
+                             enum emu_type type)
+{
+    double wide;
+    float narrow;
+    uint32_t bits = (uint32_t)operand->bits;
+    bool real = emu_types[type].kind == 'F' && emu_types[type].bits >= 32 && type != T_f16x2 &&
+                type != T_bf16x2;
+    if (operand->kind == OPERAND_INT) {
+        if (real && operand->bits != 0)
+            emu_refuse(decoder, "a floating-point immediate is written 0f… or 0d…, not '%.*s'",
+                       (int)operand->name.length, operand->name.text);
+        return operand->bits;
+    }
+    if (operand->kind == OPERAND_F32) {
+        memcpy(&narrow, &bits, 4);
+        wide = narrow;
+    } else {
+        memcpy(&wide, &operand->bits, 8);
+        narrow = (float)wide;
+        memcpy(&bits, &narrow, 4);
+    }
+    uint64_t wide_bits;
+    memcpy(&wide_bits, &wide, 8);
+    return emu_types[type].bits == 64 ? wide_bits : bits;
+}
+
+static void check_width(struct emu_decoder *decoder, struct emu_src source,
+                        const struct emu_arg *operand, enum emu_type type, bool wider)
+{
+    uint32_t bits = emu_types[type].bits, need = type == T_pred ? 0 : bits < 16 ? 2 : bits / 8;
+    bool predicate_mix = (source.bytes == 0) != (type == T_pred);
+    if (predicate_mix || (wider ? source.bytes < need : source.bytes != need))
+        emu_refuse(decoder, "operand '%.*s' is %s wide, which does not suit type .%s",
+                   (int)operand->name.length, operand->name.text,
+                   source.bytes == 0   ? "a predicate, one bit"
+                   : source.bytes == 2 ? "16 bits"
+                   : source.bytes == 4 ? "32 bits"
+                   : source.bytes == 8 ? "64 bits"
+                                       : "128 bits",
+                   emu_types[type].name);
+}
+
+static struct emu_src read_name(struct emu_decoder *decoder, const struct emu_arg *operand,
+                                enum emu_type type, bool wider)
+{
+    uint32_t number;
+    const struct emu_symbol *symbol =
+        emu_find_symbol(decoder->module, operand->name, decoder->statement->scope, &number);
+    struct emu_src source;
+    if (symbol && symbol->kind == SYMBOL_REGISTER) {
+        if (operand->bits)
+            emu_refuse(decoder, "a register cannot carry an offset here");
+        source = register_src(decoder, symbol, number, operand->name);
+        check_width(decoder, source, operand, type, wider);
+        source.negated = operand->negated;
+        emu_note_read(decoder, source);
+        return source;
+    }
+    if (!symbol && special_src(decoder, operand->name, type, &source)) {
+        if (type == T_pred) {
+            if (emu_str_is(operand->name, "%is_explicit_cluster"))
+                return source;
+            emu_refuse(decoder, "a special register is no predicate");
+        }
+        return source;
+    }
+    uint32_t bytes = emu_types[type].bits / 8;
+    if (symbol && symbol->kind == SYMBOL_VARIABLE && bytes >= 4)
+        return emu_constant(decoder, variable_address(decoder, symbol) + operand->bits, bytes);
+    if (symbol && symbol->kind == SYMBOL_FUNCTION && bytes == 8)
+        return emu_constant(decoder, EMU_FUNCTION_BASE + symbol->first, bytes);
+    if (!symbol && emu_str_is(operand->name, "WARP_SZ"))
+        return emu_constant(decoder, 32, bytes);
+    emu_refuse(decoder, "'%.*s' is not declared, or is nothing that can be read here",
+               (int)operand->name.length, operand->name.text);
+}
+
+static struct emu_src read_operand(struct emu_decoder *decoder, const struct emu_arg *operand,
+                                   enum emu_type type, bool wider)
+{
+    uint32_t bits = emu_types[type].bits;
+    switch (operand->kind) {
+    case OPERAND_NAME: return read_name(decoder, operand, type, wider);
+    case OPERAND_INT:
+    case OPERAND_F32:
+    case OPERAND_F64: {
+        struct emu_src constant = emu_constant(decoder, literal_bits(decoder, operand, type),
+                                               type == T_pred ? 0 : bits < 16 ? 2 : bits / 8);
+        return constant;
+    }
+    default: emu_refuse(decoder, "a register or an immediate is due where a bracket stands");
+    }
+}
+
+struct emu_src emu_read(struct emu_decoder *decoder, const struct emu_arg *operand,
+                        enum emu_type type)
+{
+    return read_operand(decoder, operand, type, false);
+}
+
+struct emu_src emu_read_wide(struct emu_decoder *decoder, const struct emu_arg *operand,
+                             enum emu_type type)
+{
+    return read_operand(decoder, operand, type, true);
+}
+
+static struct emu_src write_operand(struct emu_decoder *decoder,
+                                    const struct emu_arg *operand, enum emu_type type,
+                                    bool wider)
+{
+    if (operand->kind == OPERAND_SINK) {
+        uint32_t slot = emu_hidden_slot(decoder, type);
+        return emu_slot_src(decoder, slot);
+    }
+    uint32_t number;
+    const struct emu_symbol *symbol =
+        operand->kind != OPERAND_NAME
+            ? NULL
+            : emu_find_symbol(decoder->module, operand->name, decoder->statement->scope, &number);
+    if (!symbol || symbol->kind != SYMBOL_REGISTER)
+        emu_refuse(decoder, "'%.*s' is no register that could be written",
+                   (int)operand->name.length, operand->name.text ? operand->name.text : "");
+    struct emu_src source = register_src(decoder, symbol, number, operand->name);
+    check_width(decoder, source, operand, type, wider);
+    emu_note_write(decoder, source);
+    return source;
+}
+
+struct emu_src emu_write(struct emu_decoder *decoder, const struct emu_arg *operand,
+                         enum emu_type type)
+{
+    return write_operand(decoder, operand, type, false);
+}
+
+struct emu_src emu_write_wide(struct emu_decoder *decoder, const struct emu_arg *operand,
+                              enum emu_type type)
+{
+    return write_operand(decoder, operand, type, true);
+}
+
+/* ---- counted access ---- */
+
+uint32_t emu_operand_count(const struct emu_decoder *decoder)
+{
+    return decoder->statement->operand_count;
+}
+
+void emu_need_operands(struct emu_decoder *decoder, uint32_t least, uint32_t most)
+{
+    uint32_t count = decoder->statement->operand_count;
+    if (count < least || count > most)
+        emu_refuse(decoder, "%u operands; between %u and %u are due", count, least, most);
+}
+
+const struct emu_arg *emu_operand_at(struct emu_decoder *decoder, uint32_t index)
+{
+    if (index >= decoder->statement->operand_count)
+        emu_refuse(decoder, "operand %u is missing", index + 1);
+    return &decoder->statement->operands[index];
+}
+
+struct emu_src emu_read_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type)
+{
+    return emu_read(decoder, emu_operand_at(decoder, index), type);
+}
+
+struct emu_src emu_write_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type)
+{
+    return emu_write(decoder, emu_operand_at(decoder, index), type);
+}
+
+uint64_t emu_immediate(struct emu_decoder *decoder, const struct emu_arg *operand)
+{
+    if (operand->kind != OPERAND_INT)
+        emu_refuse(decoder, "an integer constant is due, not '%.*s'", (int)operand->name.length,
+                   operand->name.text ? operand->name.text : "");
+    return operand->bits;
+}
+
+const struct emu_arg *emu_items(struct emu_decoder *decoder,
+                                    const struct emu_arg *operand, uint32_t *count)
+{
+    *count = 1;
+    if (operand->kind != OPERAND_VECTOR)
+        return operand;
+    *count = operand->count;
+    if (operand->count == 0)
+        emu_refuse(decoder, "an empty vector operand");
+    return operand->items;
+}
+
+/* ---- addresses ---- */
+
+enum emu_space emu_param_space(struct emu_decoder *decoder, const struct emu_arg *operand)
+{
+    uint32_t number;
+    if (operand->kind != OPERAND_ADDRESS || operand->items[0].kind != OPERAND_NAME)
+        return SPACE_PARAM;
+    const struct emu_symbol *symbol = emu_find_symbol(decoder->module, operand->items[0].name,
+                                                      decoder->statement->scope, &number);
+    bool is_variable = symbol && symbol->kind == SYMBOL_VARIABLE;
+    return is_variable && (!decoder->unit->function->is_entry || symbol->count == 2) ? SPACE_LOCAL
+                                                                                     : SPACE_PARAM;
+}
+
+void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand,
+                 struct emu_src *base, int64_t *offset)
+{
+    if (operand->kind != OPERAND_ADDRESS)
+        emu_refuse(decoder, "an address in brackets is due");
+    const struct emu_arg *inside = &operand->items[0];
+    *offset = 0;
+    uint32_t number = 0;
+    const struct emu_symbol *symbol =
+        inside->kind == OPERAND_NAME
+            ? emu_find_symbol(decoder->module, inside->name, decoder->statement->scope, &number)
+            : NULL;
+    if (symbol && symbol->kind == SYMBOL_REGISTER) {
+        *base = register_src(decoder, symbol, number, inside->name);
+        if (base->bytes != 4 && base->bytes != 8)
+            emu_refuse(decoder, "an address register has 32 or 64 bits");
+        *offset = (int64_t)inside->bits;
+        emu_note_read(decoder, *base);
+    } else if (symbol && symbol->kind == SYMBOL_VARIABLE) {
+        *base = emu_constant(decoder, variable_address(decoder, symbol) + inside->bits, 8);
+    } else if (inside->kind == OPERAND_INT) {
+        *base = emu_constant(decoder, inside->bits, 8);
+    } else {
+        emu_refuse(decoder, "'%.*s' is not declared, or is no address",
+                   (int)inside->name.length, inside->name.text ? inside->name.text : "");
+    }
+}
+
+uint32_t emu_label(struct emu_decoder *decoder, const struct emu_arg *operand)
+{
+    uint32_t number;
+    const struct emu_symbol *symbol =
+        operand->kind != OPERAND_NAME
+            ? NULL
+            : emu_find_symbol(decoder->module, operand->name, decoder->statement->scope, &number);
+    if (!symbol || symbol->kind != SYMBOL_LABEL)
+        emu_refuse(decoder, "'%.*s' is no label of this function", (int)operand->name.length,
+                   operand->name.text ? operand->name.text : "");
+    return symbol->first;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/emulator/device_memory.h"
+#include "src/emulator/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAP = 4096, BASE_ALIGNMENT = 512, FREED_KEPT = 4096 };
+
+bool emu_memory_init(struct emu_memory *memory, uint64_t limit)
+{
+    memset(memory, 0, sizeof *memory);
+    if (pthread_rwlock_init(&memory->lock, NULL) != 0)
+        return false;
+    for (int i = 0; i < EMU_ATOMIC_LOCKS; i++)
+        pthread_mutex_init(&memory->atomics[i], NULL);
+    memory->next = EMU_GLOBAL_BASE;
+    memory->limit = limit;
+    return true;
+}
+
+static void release(struct emu_allocation *allocation)
+{
+    free(allocation->data);
+    free(allocation->written);
+    allocation->data = allocation->written = NULL;
+}
+
+void emu_memory_destroy(struct emu_memory *memory)
+{
+    for (size_t i = 0; i < memory->count; i++) {
+        release(memory->list[i]);
+        free(memory->list[i]);
+    }
+    free(memory->list);
+    for (int i = 0; i < EMU_ATOMIC_LOCKS; i++)
+        pthread_mutex_destroy(&memory->atomics[i]);
+    pthread_rwlock_destroy(&memory->lock);
+}
+
+/* Forgets the oldest freed allocations; accesses to them are then merely out of bounds. */
+static void forget_freed(struct emu_memory *memory)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < memory->count; i++) {
+        if (!memory->list[i]->data && memory->freed > FREED_KEPT / 2) {
+            free(memory->list[i]);
+            memory->freed--;
+        } else {
+            memory->list[kept++] = memory->list[i];
+        }
+    }
+    memory->count = kept;
+}
+
+static bool make_room(struct emu_memory *memory)
+{
+    if (memory->freed > FREED_KEPT)
+        forget_freed(memory);
+    if (memory->count < memory->capacity)
+        return true;
+    size_t wider = memory->capacity ? memory->capacity * 2 : 64;
+    struct emu_allocation **list = realloc(memory->list, wider * sizeof *list);
+    if (!list)
+        return false;
+    memory->list = list;
+    memory->capacity = wider;
+    return true;
+}
+
+uint64_t emu_memory_alloc(struct emu_memory *memory, uint64_t size, uint64_t alignment)
+{
+    uint64_t address = 0;
+    struct emu_allocation *made = NULL;
+    if (alignment < BASE_ALIGNMENT)
+        alignment = BASE_ALIGNMENT;
+    pthread_rwlock_wrlock(&memory->lock);
+    if (size <= memory->limit - memory->in_use && make_room(memory))
+        made = calloc(1, sizeof *made);
+    if (made) {
+        made->data = calloc(1, size + 16);
+        made->written = calloc(1, size + 16);
+        if (made->data && made->written) {
+            made->size = size;
+            made->address = address = (memory->next + alignment - 1) / alignment * alignment;
+            memory->next = address + size + GAP;
+            memory->in_use += size;
+            memory->list[memory->count++] = made;
+        } else {
+            release(made);
+            free(made);
+        }
+    }
+    pthread_rwlock_unlock(&memory->lock);
+    return address;
+}
+
+struct emu_allocation *emu_memory_find(const struct emu_memory *memory, uint64_t address)
+{
+    size_t low = 0, high = memory->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct emu_allocation *allocation = memory->list[middle];
+        if (address < allocation->address)
+            high = middle;
+        else if (address - allocation->address >= allocation->size)
+            low = middle + 1;
+        else
+            return memory->list[middle];
+    }
+    return NULL;
+}
+
+bool emu_memory_free(struct emu_memory *memory, uint64_t address)
+{
+    pthread_rwlock_wrlock(&memory->lock);
+    struct emu_allocation *allocation = emu_memory_find(memory, address);
+    bool found = allocation && allocation->data && allocation->address == address;
+    if (found) {
+        memory->in_use -= allocation->size;
+        memory->freed++;
+        release(allocation);
+    }
+    pthread_rwlock_unlock(&memory->lock);
+    return found;
+}
+
+uint8_t *emu_memory_host(struct emu_memory *memory, uint64_t address, uint64_t size,
+                         uint8_t **written)
+{
+    struct emu_allocation *allocation = emu_memory_find(memory, address);
+    if (!allocation || !allocation->data || size > allocation->size ||
+        address - allocation->address > allocation->size - size)
+        return NULL;
+    uint64_t offset = address - allocation->address;
+    if (written)
+        *written = allocation->written + offset;
+    return allocation->data + offset;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The linker, and the container that it makes: magic, length, checksum, then the PTX text. */
+#include "src/emulator/driver_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cubin_header {
+    char magic[8];
+    uint64_t length, checksum;
+};
+
+static const char MAGIC[8] = {'\x7f', 'P', 'T', 'X', 'E', 'M', 'U', '1'};
+
+static uint64_t checksum(const char *text, size_t length)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    return hash;
+}
+
+bool emu_is_cubin(const void *image)
+{
+    return strncmp(image, MAGIC, sizeof MAGIC) == 0;
+}
+
+const char *emu_cubin_text(const void *image, size_t *length, ptxgen_error *err)
+{
+    struct cubin_header header;
+    memcpy(&header, image, sizeof header);
+    const char *text = (const char *)image + sizeof header;
+    *length = (size_t)header.length;
+    if (header.length > ((uint64_t)1 << 40) || checksum(text, *length) != header.checksum) {
+        ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "the emulator's cubin has a wrong checksum");
+        return NULL;
+    }
+    return text;
+}
+
+void *emu_cubin_make(const char *text, size_t length, size_t *size)
+{
+    struct cubin_header header = {.length = length, .checksum = checksum(text, length)};
+    memcpy(header.magic, MAGIC, sizeof MAGIC);
+    char *image = malloc(sizeof header + length + 1);
+    if (!image)
+        return NULL;
+    memcpy(image, &header, sizeof header);
+    memcpy(image + sizeof header, text, length);
+    image[sizeof header + length] = '\0';
+    *size = sizeof header + length + 1;
+    return image;
+}
+
+/* ---- the linker ---- */
+
+struct CUlinkState_st {
+    char *text;
+    size_t length, size;
+    void *image;
+    unsigned int option_count;
+    ptxgen_cu_jit_option *options;
+    void **values;
+};
+
+void emu_jit_log(unsigned int count, const ptxgen_cu_jit_option *options, void **values,
+                 const char *message)
+{
+    char *buffer = NULL;
+    size_t capacity = 0, size_at = count;
+    for (unsigned int i = 0; i < count; i++) {
+        if (options[i] == PTXGEN_CU_JIT_ERROR_LOG_BUFFER)
+            buffer = values[i];
+        if (options[i] == PTXGEN_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
+            capacity = (size_t)(uintptr_t)values[i];
+            size_at = i;
+        }
+        if (options[i] == PTXGEN_CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES)
+            values[i] = NULL;
+    }
+    size_t written = 0;
+    if (buffer && capacity) {
+        snprintf(buffer, capacity, "%s", message);
+        written = strlen(buffer);
+    }
+    if (size_at < count)
+        values[size_at] = (void *)(uintptr_t)written;
+}
+
+ptxgen_cu_result emu_cu_link_create(unsigned int option_count, ptxgen_cu_jit_option *options,
+                                    void **option_values, ptxgen_cu_link_state *state)
+{
+    struct CUctx_st *context;
+    ptxgen_cu_result result = emu_current(&context);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return result;
+    *state = calloc(1, sizeof **state);
+    if (!*state)
+        return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
+    (*state)->option_count = option_count;
+    (*state)->options = options;
+    (*state)->values = option_values;
+    return PTXGEN_CUDA_SUCCESS;
+}
+
+static ptxgen_cu_result refuse(struct CUlinkState_st *state, ptxgen_cu_result result,
+                               const char *message)
+{
+    emu_jit_log(state->option_count, state->options, state->values, message);
+    return result;
+}
+
+ptxgen_cu_result emu_cu_link_add_data(ptxgen_cu_link_state state, ptxgen_cu_jit_input_type type,
+                                      void *data, size_t size, const char *name,
+                                      unsigned int option_count, ptxgen_cu_jit_option *options,
+                                      void **option_values)
+{
+    struct CUctx_st *context = emu_thread_context();
+    ptxgen_error err = {0};
+    (void)name;
+    (void)option_count;
+    (void)options;
+    (void)option_values;
+    if (type != PTXGEN_CU_JIT_INPUT_PTX)
+        return refuse(state, PTXGEN_CUDA_ERROR_INVALID_IMAGE,
+                      "the emulator's linker takes PTX only");
+    if (state->text)
+        return refuse(state, PTXGEN_CUDA_ERROR_INVALID_IMAGE,
+                      "the emulator's linker takes one PTX module");
+    struct CUmod_st *module;
+    const char *nul = memchr(data, '\0', size);
+    size_t length = nul ? (size_t)(nul - (const char *)data) : size;
+    state->text = calloc(1, length + 1);
+    if (!state->text || !context)
+        return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(state->text, data, length);
+    state->length = length;
+    ptxgen_cu_result result = emu_module_from_text(context, state->text, length, &module, &err);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return refuse(state, result, err.message);
+    emu_cu_module_unload(module);
+    return refuse(state, PTXGEN_CUDA_SUCCESS, "");
+}
+
+ptxgen_cu_result emu_cu_link_complete(ptxgen_cu_link_state state, void **cubin, size_t *size)
+{
+    if (!state->text)
+        return refuse(state, PTXGEN_CUDA_ERROR_INVALID_VALUE, "nothing was added to the link");
+    free(state->image);
+    state->image = emu_cubin_make(state->text, state->length, &state->size);
+    if (!state->image)
+        return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
+    *cubin = state->image;
+    if (size)
+        *size = state->size;
+    return refuse(state, PTXGEN_CUDA_SUCCESS, "");
+}
+
+ptxgen_cu_result emu_cu_link_destroy(ptxgen_cu_link_state state)
+{
+    if (!state)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    free(state->text);
+    free(state->image);
+    free(state);
+    return PTXGEN_CUDA_SUCCESS;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ISA "Half Precision Floating Point Instructions": f16 and bf16, single and packed in pairs.
+ * Every operation is computed so widely that one rounding to the format is the right one: f16
+ * sums and products in f32, fused ones in f64; bf16 through sums rounded to odd.
+ */
+#include "src/emulator/arith.h"
+#include "src/emulator/half.h"
+
+
+static uint16_t narrow_f16(double x)
+{
+    return emu_f32_to_f16(emu_double_to_float_odd(x));
+}
+
+static uint16_t narrow_bf16(double x)
+{
+    return (uint16_t)emu_to_small(x, &emu_format_bf16, SMALL_RN, false);
+}
+
+static inline uint16_t flush_f16(uint16_t x)
+{
+    return (x & 0x7c00) == 0 ? x & 0x8000 : x;
+}
+
+/* .sat clamps to [0, 1] and turns NaN into +0; .relu clamps negatives to +0 and keeps NaN. */
+static inline uint16_t finish(const struct emu_insn *insn, uint16_t x, uint16_t one,
+                              uint16_t infinity)
+{
+    bool nan = (x & 0x7fff) > infinity;
+    if (insn->sat)
+        return nan || (x & 0x8000) ? 0 : x > one ? one : x;
+    if (insn->op & OP_RELU)
+        return !nan && (x & 0x8000) ? 0 : x;
+    return x;
+}
+
+static inline uint16_t f16_of(const struct emu_insn *insn, uint16_t x)
+{
+    x = insn->ftz ? flush_f16(x) : x;
+    return finish(insn, x, 0x3c00, 0x7c00);
+}
+
+static inline uint16_t bf16_of(const struct emu_insn *insn, uint16_t x)
+{
+    return finish(insn, x, 0x3f80, 0x7f80);
+}
+
+static inline float in_f16(const struct emu_insn *insn, uint16_t x)
+{
+    return emu_f16_to_f32(insn->ftz ? flush_f16(x) : x);
+}
+
+static inline float in_bf16(const struct emu_insn *insn, uint16_t x)
+{
+    (void)insn;
+    return emu_bf16_to_f32(x);
+}
+
+/* Directed modes exist for none of these; the fast f16 forms need no double. */
+#define HALF_LOOP(name, T, per_lane, count, format, compute)                                       \
+    static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)            \
+    {                                                                                              \
+        uint16_t *d = EMU_ROW_OF(uint16_t, insn->d);                                               \
+        const uint16_t *a = EMU_ROW_OF(uint16_t, insn->s[0]);                                      \
+        const uint16_t *b = count > 1 ? EMU_ROW_OF(uint16_t, insn->s[1]) : a;                      \
+        const uint16_t *c = count > 2 ? EMU_ROW_OF(uint16_t, insn->s[2]) : a;                      \
+        for (int h = 0; h < 32 * per_lane; h++) {                                                  \
+            if (!(mask >> (h / per_lane) & 1))                                                     \
+                continue;                                                                          \
+            float x = in_##format(insn, a[h]), y = in_##format(insn, b[h]);                        \
+            float z = in_##format(insn, c[h]);                                                     \
+            (void)y;                                                                               \
+            (void)z;                                                                               \
+            d[h] = format##_of(insn, compute);                                                     \
+        }                                                                                          \
+    }
+#define HALF_PAIR(op, count, format, compute)                                                      \
+    HALF_LOOP(op##_##format, uint16_t, 1, count, format, compute)                                  \
+    HALF_LOOP(op##_##format##x2, uint32_t, 2, count, format, compute)
+
+HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
+HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))
+HALF_PAIR(mul, 2, f16, emu_f32_to_f16(x *y))
+HALF_PAIR(fma, 3, f16, narrow_f16((double)x * y + z))
+HALF_PAIR(ex2, 1, f16, narrow_f16(exp2((double)x)))
+HALF_PAIR(tanh, 1, f16, narrow_f16(tanh((double)x)))
+HALF_PAIR(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))
+HALF_PAIR(sub, 2, bf16, narrow_bf16(emu_add_odd(x, -(double)y)))
+HALF_PAIR(mul, 2, bf16, narrow_bf16((double)x *y))
+HALF_PAIR(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x * y, z)))
+HALF_PAIR(ex2, 1, bf16, narrow_bf16(exp2((double)x)))
+HALF_PAIR(tanh, 1, bf16, narrow_bf16(tanh((double)x)))
+
+/* ---- min, max, abs, neg: on the encodings ---- */
+
+static inline int32_t order(uint16_t x)
+{
+    return x & 0x8000 ? -(int32_t)(x & 0x7fff) - 1 : x;
+}
+
+static inline uint16_t choose(uint16_t x, uint16_t y, const struct emu_insn *insn,
+                              uint16_t infinity, bool least)
+{
+    uint16_t sign = (uint16_t)((x ^ y) & 0x8000);
+    if (insn->op & OP_XORSIGN) {
+        x &= 0x7fff;
+        y &= 0x7fff;
+    }
+    bool nan_x = (x & 0x7fff) > infinity, nan_y = (y & 0x7fff) > infinity;
+    if (nan_x || nan_y) {
+        if ((nan_x && nan_y) || (insn->op & OP_NAN))
+            return 0x7fff;
+        x = nan_x ? y : x;
+        y = x;
+    }
+    uint16_t chosen = (order(x) < order(y)) == least ? x : y;
+    return insn->op & OP_XORSIGN ? chosen | sign : chosen;
+}
+
+#define BITS_LOOP(name, per_lane, expression)                                                      \
+    static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)            \
+    {                                                                                              \
+        uint16_t *d = EMU_ROW_OF(uint16_t, insn->d);                                               \
+        const uint16_t *a = EMU_ROW_OF(uint16_t, insn->s[0]);                                      \
+        const uint16_t *b = insn->s[1].bytes ? EMU_ROW_OF(uint16_t, insn->s[1]) : a;               \
+        for (int h = 0; h < 32 * per_lane; h++) {                                                  \
+            if (!(mask >> (h / per_lane) & 1))                                                     \
+                continue;                                                                          \
+            uint16_t x = a[h], y = b[h];                                                           \
+            (void)y;                                                                               \
+            d[h] = (uint16_t)(expression);                                                         \
+        }                                                                                          \
+    }
+#define BITS_PAIR(op, format, expression)                                                          \
+    BITS_LOOP(op##_##format, 1, expression)                                                        \
+    BITS_LOOP(op##_##format##x2, 2, expression)
+#define FLUSHED(x) (insn->ftz ? flush_f16(x) : (x))
+
+BITS_PAIR(min, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, true))
+BITS_PAIR(max, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, false))
+BITS_PAIR(min, bf16, choose(x, y, insn, 0x7f80, true))
+BITS_PAIR(max, bf16, choose(x, y, insn, 0x7f80, false))
+BITS_PAIR(abs, f16, FLUSHED(x) & 0x7fff)
+BITS_PAIR(neg, f16, FLUSHED(x) ^ 0x8000)
+BITS_PAIR(abs, bf16, x & 0x7fff)
+BITS_PAIR(neg, bf16, x ^ 0x8000)
+
+#define HALF(name, types, exec, shape, allowed) {name, types, exec, shape, allowed, CLASS_FLOAT}
+#define PER_FORMAT(name, op, shape, f16_allowed, bf16_allowed)                                     \
+    HALF(name, "f16", op##_f16, shape, f16_allowed),                                               \
+        HALF(name, "f16x2", op##_f16x2, shape, f16_allowed),                                       \
+        HALF(name, "bf16", op##_bf16, shape, bf16_allowed),                                        \
+        HALF(name, "bf16x2", op##_bf16x2, shape, bf16_allowed)
+#define HALF_ROUND(name, op, shape, extra)                                                         \
+    PER_FORMAT(name, op, shape, ALLOW_FTZ | ALLOW_SAT | (extra), (extra)),                         \
+        PER_FORMAT(name ".rn", op, shape, ALLOW_FTZ | ALLOW_SAT | (extra), (extra))
+enum { CHOICE = ALLOW_NAN | ALLOW_XORSIGN };
+
+const struct emu_row_def emu_half_rows[] = {
+    HALF_ROUND("add", add, "ttt", 0),
+    HALF_ROUND("sub", sub, "ttt", 0),
+    HALF_ROUND("mul", mul, "ttt", 0),
+    PER_FORMAT("fma.rn", fma, "tttt", ALLOW_FTZ | ALLOW_SAT | ALLOW_RELU, ALLOW_RELU),
+    PER_FORMAT("ex2.approx", ex2, "tt", 0, 0),
+    PER_FORMAT("ex2.approx.ftz", ex2, "tt", 0, 0),
+    PER_FORMAT("tanh.approx", tanh, "tt", 0, 0),
+    PER_FORMAT("min", min, "ttt", ALLOW_FTZ | CHOICE, CHOICE),
+    PER_FORMAT("max", max, "ttt", ALLOW_FTZ | CHOICE, CHOICE),
+    PER_FORMAT("abs", abs, "tt", ALLOW_FTZ, 0),
+    PER_FORMAT("neg", neg, "tt", ALLOW_FTZ, 0),
+    {0}};

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ISA "Data Movement": ld, ld.global.nc, ldu, st, and the cache hints prefetch, prefetchu,
+ * discard, applypriority, createpolicy, which change no value here.
+ */
+#include "src/emulator/access.h"
+#include "src/emulator/decode.h"
+#include "src/emulator/layout.h"
+#include "src/emulator/memory_order.h"
+#include "src/emulator/shared_memory.h"
+
+#include <string.h>
+
+/* ---- moving elements between memory and registers ---- */
+
+static inline uint64_t load_bits(const uint8_t *at, uint32_t bytes)
+{
+    uint64_t value = 0;
+    switch (bytes) {
+    case 1: return *at;
+    case 2: memcpy(&value, at, 2); return value;
+    case 4: memcpy(&value, at, 4); return value;
+    default: memcpy(&value, at, 8); return value;
+    }
+}
+
+static inline uint64_t widen(uint64_t value, enum emu_type type)
+{
+    if (emu_types[type].kind != 'S')
+        return value;
+    return type == T_s8 ? (uint64_t)(int8_t)value : type == T_s16 ? (uint64_t)(int16_t)value
+           : type == T_s32 ? (uint64_t)(int32_t)value : value;
+}
+
+static void load_element(struct emu_warp *warp, struct emu_src to, enum emu_type type,
+                         const struct emu_place places[32], uint32_t offset, uint32_t mask)
+{
+    uint32_t bytes = emu_types[type].bits / 8;
+    if (to.bytes == 4 && bytes == 4) {
+        uint32_t *row = (uint32_t *)(void *)emu_row(warp, to);
+        for (uint32_t left = mask; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            memcpy(&row[lane], places[lane].data + offset, 4);
+        }
+        return;
+    }
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        const uint8_t *at = places[lane].data + offset;
+        if (bytes == 16)
+            memcpy(emu_row(warp, to) + lane * 16, at, 16);
+        else
+            emu_set_lane(warp, to, lane, widen(load_bits(at, bytes), type));
+    }
+}
+
+static void store_element(struct emu_warp *warp, struct emu_src from, uint32_t bytes,
+                          const struct emu_place places[32], uint32_t offset, uint32_t mask)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint8_t *at = places[lane].data + offset;
+        if (bytes == 16) {
+            memcpy(at, emu_row(warp, from) + lane * 16, 16);
+            continue;
+        }
+        uint64_t value = emu_lane_value(warp, from, lane);
+        memcpy(at, &value, bytes);
+    }
+}
+
+static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    uint64_t addresses[32];
+    struct emu_place places[32];
+    uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
+    emu_addresses(warp, insn->s[0], insn->imm, addresses);
+    emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
+                     ACCESS_READ | (insn->strong ? ACCESS_STRONG : 0), places);
+    for (uint32_t i = 0; i < insn->vector; i++)
+        if (!insn->list[i].absent)
+            load_element(warp, insn->list[i], insn->type, places, i * element, mask);
+    if (insn->strong)
+        emu_after_strong_read(warp, insn, addresses[__builtin_ctz(mask)]);
+}
+
+/* Writes whose lanes only confirm what is there are no race. */
+static bool changes(struct emu_warp *warp, const struct emu_insn *insn, const uint8_t *at, int lane)
+{
+    uint32_t element = emu_types[insn->type].bits / 8;
+    for (uint32_t i = 0; i < insn->vector; i++) {
+        uint8_t bytes[16];
+        if (element == 16) {
+            memcpy(bytes, emu_row(warp, insn->list[i]) + lane * 16, 16);
+        } else {
+            uint64_t value = emu_lane_value(warp, insn->list[i], lane);
+            memcpy(bytes, &value, 8);
+        }
+        if (memcmp(at + i * element, bytes, element) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Lane after lane, so that lanes that write one place are seen to do so. */
+static void st_shared(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                      const uint64_t addresses[32], uint32_t bytes, uint32_t flags)
+{
+    uint32_t element = emu_types[insn->type].bits / 8;
+    if (warp->worker->counters)
+        emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
+                         ACCESS_NO_TRACK | ACCESS_ASYNC, (struct emu_place[32]){{0}});
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint32_t same = 0;
+        uint64_t address = addresses[lane];
+        enum emu_space space = emu_window(insn->space, &address);
+        uint64_t offset = address & EMU_SHARED_OFFSET_MASK;
+        const struct emu_cta *cta = warp->cta;
+        if ((space == SPACE_SHARED || space == SPACE_SHARED_CLUSTER) && cta->cells &&
+            address >> EMU_RANK_SHIFT == 0 && offset + bytes <= cta->shared_bytes &&
+            cta->shared_state[offset] == BYTE_WRITTEN &&
+            !changes(warp, insn, cta->shared + offset, lane))
+            same = ACCESS_SAME;
+        struct emu_place places[32];
+        places[lane] = emu_locate(warp, insn, lane, insn->space, addresses[lane], bytes, bytes,
+                                  flags | same);
+        for (uint32_t i = 0; i < insn->vector; i++)
+            store_element(warp, insn->list[i], element, places, i * element, 1u << lane);
+    }
+}
+
+static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    uint64_t addresses[32];
+    struct emu_place places[32];
+    uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
+    uint32_t flags = ACCESS_WRITE | (insn->strong ? ACCESS_STRONG : 0);
+    emu_addresses(warp, insn->s[0], insn->imm, addresses);
+    warp->worker->progress++;
+    if (insn->strong)
+        emu_before_strong_write(warp, insn);
+    if (insn->space != SPACE_GLOBAL && insn->space != SPACE_LOCAL) {
+        st_shared(warp, insn, mask, addresses, bytes, flags);
+        return;
+    }
+    emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes, flags, places);
+    for (uint32_t i = 0; i < insn->vector; i++)
+        store_element(warp, insn->list[i], element, places, i * element, mask);
+}
+
+/* ---- decoding ---- */
+
+/* Cache operators, eviction and prefetch hints, scopes: nothing of them changes a result. */
+void emu_skip_hints(struct emu_decoder *decoder)
+{
+    static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
+                                        "cta", "cluster", "gpu", "sys", "unified", NULL};
+    const struct emu_statement *statement = decoder->statement;
+    while (emu_mod_of(decoder, hints) >= 0)
+        continue;
+    for (uint32_t i = 0; i < statement->modifier_count; i++)
+        if (statement->modifiers[i].length > 4 && (memcmp(statement->modifiers[i].text, "L1::", 4) == 0 ||
+                                                   memcmp(statement->modifiers[i].text, "L2::", 4) == 0))
+            decoder->used |= 1u << i;
+}
+
+static uint8_t vector_of(struct emu_decoder *decoder)
+{
+    static const char *const vectors[] = {"v2", "v4", "v8", NULL};
+    int which = emu_mod_of(decoder, vectors);
+    return which < 0 ? 1 : (uint8_t)(2 << which);
+}
+
+static void decode_order(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release",
+                                         "mmio", NULL};
+    int order;
+    while ((order = emu_mod_of(decoder, orders)) >= 0) {
+        insn->strong |= order > 0;
+        insn->op = (uint8_t)(order == 3 || order == 4 ? order : insn->op);
+    }
+}
+
+static uint8_t memory_class(enum emu_space space)
+{
+    return space == SPACE_GLOBAL || space == SPACE_GENERIC || space == SPACE_CONST
+               ? CLASS_MEMORY_GLOBAL
+           : space == SPACE_SHARED || space == SPACE_SHARED_CLUSTER ? CLASS_MEMORY_SHARED
+                                                                    : CLASS_MEMORY_OTHER;
+}
+
+static void decode_access(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t address)
+{
+    insn->space = (uint8_t)emu_mod_space(decoder);
+    decode_order(decoder, insn);
+    emu_skip_hints(decoder);
+    insn->vector = vector_of(decoder);
+    insn->type = (uint8_t)emu_need_type(
+        decoder, "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 f16 bf16");
+    const struct emu_arg *operand = emu_operand_at(decoder, address);
+    if (insn->space == SPACE_PARAM)
+        insn->space = (uint8_t)emu_param_space(decoder, operand);
+    insn->class_id = memory_class(insn->space);
+    if (insn->strong && (insn->space == SPACE_GLOBAL || insn->space == SPACE_GENERIC))
+        decoder->program->communicates = true;
+    emu_address(decoder, operand, &insn->s[0], &insn->imm);
+}
+
+static void decode_elements(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t index,
+                            bool write)
+{
+    uint32_t count;
+    const struct emu_arg *operand = emu_operand_at(decoder, index);
+    const struct emu_arg *items = emu_items(decoder, operand, &count);
+    if (count != insn->vector)
+        emu_refuse(decoder, "%u elements stand in the vector, %u are due", count, insn->vector);
+    insn->list = emu_alloc(&decoder->program->arena, count, sizeof *insn->list);
+    insn->list_count = (uint16_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        if (write && items[i].kind == OPERAND_SINK)
+            insn->list[i].absent = true;
+        else
+            insn->list[i] = write ? emu_write_wide(decoder, &items[i], insn->type)
+                                  : emu_read_wide(decoder, &items[i], insn->type);
+    }
+}
+
+/* An optional last operand: the cache policy. */
+static void read_policy(struct emu_decoder *decoder, uint32_t index)
+{
+    emu_need_operands(decoder, index, index + 1);
+    if (emu_operand_count(decoder) > index)
+        emu_read_nth(decoder, index, T_b64);
+}
+
+static void decode_ld(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    decode_access(decoder, insn, 1);
+    read_policy(decoder, 2);
+    insn->exec = ld;
+    decode_elements(decoder, insn, 0, true);
+}
+
+static void decode_st(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    decode_access(decoder, insn, 0);
+    read_policy(decoder, 2);
+    insn->exec = st;
+    decode_elements(decoder, insn, 1, false);
+}
+
+/* ---- hints ---- */
+
+static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    (void)warp;
+    (void)insn;
+    (void)mask;
+}
+
+static void decode_hint(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    emu_mod_space(decoder);
+    emu_mod(decoder, "tensormap");
+    emu_mod_space(decoder);
+    emu_skip_hints(decoder);
+    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    emu_need_operands(decoder, 1, 2);
+    emu_address(decoder, emu_operand_at(decoder, 0), &insn->s[0], &insn->imm);
+    insn->exec = nothing;
+    insn->class_id = CLASS_MEMORY_OTHER;
+}
+
+/* The policy is a 64-bit token without meaning here. */
+static void create_policy(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    for (int l = 0; l < 32; l++)
+        if (mask >> l & 1)
+            emu_set_lane(warp, insn->d, l, 0x14f0000000000000u);
+}
+
+static void decode_policy(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    emu_need_operands(decoder, 1, 4);
+    insn->exec = create_policy;
+    insn->d = emu_write_nth(decoder, 0, T_b64);
+}
+
+const struct emu_opcode emu_memory_opcodes[] = {{"ld", decode_ld, CLASS_MEMORY_OTHER},
+                                                {"ldu", decode_ld, CLASS_MEMORY_GLOBAL},
+                                                {"st", decode_st, CLASS_MEMORY_OTHER},
+                                                {"prefetch", decode_hint, CLASS_MEMORY_OTHER},
+                                                {"prefetchu", decode_hint, CLASS_MEMORY_OTHER},
+                                                {"discard", decode_hint, CLASS_MEMORY_OTHER},
+                                                {"applypriority", decode_hint, CLASS_MEMORY_OTHER},
+                                                {"createpolicy", decode_policy, CLASS_OTHER},
+                                                {NULL, NULL, CLASS_OTHER}};

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The running machine: a launch holds workers (host threads), a worker its clusters, a cluster its
+ * CTAs, a CTA its warps, a warp its fragments. A fragment is a set of lanes that stand at one
+ * instruction; branches split fragments, and fragments that meet at one instruction join again
+ * (independent thread scheduling: every fragment makes progress).
+ */
+#ifndef PTXGEN_EMULATOR_MACHINE_H
+#define PTXGEN_EMULATOR_MACHINE_H
+
+#include "ptxgen/emulator.h"
+#include "src/emulator/chip.h"
+#include "src/emulator/device_memory.h"
+#include "src/emulator/program.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+
+enum { EMU_FULL_MASK = -1, EMU_MAX_WARPS = 32, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
+
+enum emu_fragment_state {
+    FRAGMENT_RUNS,
+    FRAGMENT_COLLECTS, /* at a warp-wide instruction, until the lanes it names are there */
+    FRAGMENT_BARRIER,  /* at a CTA barrier */
+    FRAGMENT_CLUSTER   /* at barrier.cluster.wait */
+};
+
+struct emu_fragment {
+    uint32_t pc, mask;
+    uint32_t age;   /* how often it gave way to the warp's other fragments */
+    uint32_t polls; /* reads that look like waiting, since it last gave way */
+    uint8_t state, barrier;
+};
+
+/* Order of events between warps of a CTA: [w] is the last epoch of warp w that is known. */
+struct emu_clock {
+    uint32_t epoch[EMU_MAX_WARPS];
+};
+
+struct emu_copy; /* async.h */
+
+struct emu_warp {
+    uint8_t *bank[2];
+    uint32_t *written; /* lanes that hold a value, by register slot */
+    struct emu_cta *cta;
+    struct emu_worker *worker;
+    uint32_t index, lanes, live; /* lanes that exist; that have not exited */
+    uint32_t fragment_count;
+    struct emu_fragment fragments[32], *current;
+    uint32_t carry;              /* CC.CF, one bit a lane */
+    bool yields;                 /* let other warps run */
+    uint8_t *local, *local_state;
+    struct emu_clock clock;
+    uint64_t polls;              /* waiting reads */
+    uint64_t seen_polls;         /* polls at the last look for a deadlock */
+    struct emu_copy *copies;     /* cp.async under way, oldest first */
+    uint32_t groups[32];         /* cp.async groups committed, by lane */
+    uint32_t bulk_groups[32];
+    uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
+    const struct emu_allocation *last_allocation;
+    uint32_t last_poll_pc;
+    uint64_t last_poll_address;
+};
+
+struct emu_barrier {
+    uint32_t arrived, expected; /* threads */
+    uint32_t all, any, count;   /* barrier.red, over the threads so far */
+    struct emu_clock clock;
+    uint32_t newest;            /* the largest epoch among the arrivals */
+};
+
+struct emu_cell; /* shared_memory.h */
+struct emu_mbarrier;
+
+struct emu_cta {
+    struct emu_cluster *cluster;
+    uint32_t rank; /* in the cluster */
+    uint32_t id[3];
+    struct emu_warp *warps;
+    uint32_t warp_count, threads, live_threads;
+    uint8_t *memory; /* one block: registers, shared memory, local memory */
+    uint8_t *shared, *shared_state;
+    struct emu_cell *cells;
+    uint32_t shared_bytes;
+    struct emu_barrier barriers[EMU_BARRIERS];
+    struct emu_clock fences; /* what fences and acquire/release have published */
+    struct emu_mbarrier *mbarriers;
+    uint32_t mbarrier_count, mbarrier_capacity;
+};
+
+struct emu_cluster {
+    struct emu_launch *launch;
+    struct emu_cta ctas[EMU_MAX_CLUSTER];
+    uint32_t cta_count;
+    uint64_t index;
+    uint32_t cluster_arrived, cluster_phase; /* barrier.cluster */
+    struct emu_copy *copies;                 /* bulk copies under way */
+    struct emu_cluster *next;
+    bool rested; /* has used up one quantum */
+    uint32_t next_warp;
+};
+
+struct emu_counters {
+    uint64_t warps, lanes, sectors, bytes_moved, bytes_needed, conflicts, shared_accesses;
+};
+
+struct emu_worker {
+    struct emu_launch *launch;
+    struct emu_cluster *clusters, *spare;
+    struct emu_counters *counters; /* by pc, when profiling */
+    pthread_t thread;
+    jmp_buf escape;
+    uint64_t random, progress, steps, lane_steps;
+    uint32_t index, live_clusters;
+    bool started;
+};
+
+struct emu_launch {
+    const struct emu_program *program;
+    const struct emu_chip *chip;
+    struct emu_memory *memory;
+    const struct ptxgen_emulator_options *options;
+    uint32_t grid[3], block[3], cluster[3], clusters[3]; /* clusters: the grid in clusters */
+    uint32_t cluster_ctas, threads, warps;
+    uint32_t dynamic_bytes, shared_bytes;
+    bool explicit_cluster;
+    const uint8_t *parameters;
+    uint64_t cluster_count, grid_number;
+    uint64_t next_cluster; /* guarded by lock */
+    uint32_t resident; /* clusters that may be live on one worker */
+    uint32_t worker_count;
+    struct emu_worker *workers;
+    pthread_mutex_t lock;
+    volatile bool stop;
+    struct ptxgen_emulator_fault fault;
+    bool faulted;
+    uint64_t steps, lane_steps;
+    uint64_t start_ns;
+    uint32_t checks;
+};
+
+/* Runs a launch to its end. On a fault, launch->fault says what happened. */
+ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err);
+
+/* fault.c: records what went wrong and leaves the worker. */
+_Noreturn void emu_fault(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                         enum ptxgen_emulator_check check, const char *format, ...)
+    PTXGEN_PRINTF(5, 6);
+_Noreturn void emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                            enum ptxgen_emulator_check check, uint64_t address,
+                            const char *format, ...) PTXGEN_PRINTF(6, 7);
+void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                      enum ptxgen_emulator_check check, bool has_address, uint64_t address,
+                      const char *sentence);
+
+/* warp.c */
+void emu_warp_start(struct emu_warp *warp);
+void emu_warp_run(struct emu_warp *warp, uint32_t budget);
+bool emu_warp_runnable(const struct emu_warp *warp);
+void emu_warp_retire(struct emu_warp *warp, uint32_t mask);
+void emu_split(struct emu_warp *warp, uint32_t mask, uint32_t pc);
+/* Counts a read that looks like waiting for another thread. */
+void emu_poll(struct emu_warp *warp);
+
+/* special.c */
+void emu_fill_specials(struct emu_warp *warp);
+void emu_fill_clocks(struct emu_warp *warp);
+
+/* exec_barrier.c: threads have exited, which may complete a barrier. */
+void emu_barriers_after_exit(struct emu_cta *cta);
+
+static inline uint8_t *emu_row(struct emu_warp *warp, struct emu_src source)
+{
+    return warp->bank[source.bank] + source.offset;
+}
+
+static inline uint32_t emu_predicate(const struct emu_warp *warp, struct emu_src source)
+{
+    uint32_t mask = *(const uint32_t *)(const void *)(warp->bank[source.bank] + source.offset);
+    return source.negated ? ~mask : mask;
+}
+
+static inline void emu_set_predicate(struct emu_warp *warp, struct emu_src target, uint32_t value,
+                                     uint32_t mask)
+{
+    uint32_t *row = (uint32_t *)(void *)emu_row(warp, target);
+    *row = (*row & ~mask) | (value & mask);
+}
+
+/* An integer of any register width, zero-extended. */
+static inline uint64_t emu_lane_value(struct emu_warp *warp, struct emu_src source, int lane)
+{
+    const uint8_t *row = emu_row(warp, source);
+    switch (source.bytes) {
+    case 2: return ((const uint16_t *)(const void *)row)[lane];
+    case 4: return ((const uint32_t *)(const void *)row)[lane];
+    case 8: return ((const uint64_t *)(const void *)row)[lane];
+    default: return *(const uint32_t *)(const void *)row >> lane & 1;
+    }
+}
+
+static inline void emu_set_lane(struct emu_warp *warp, struct emu_src target, int lane,
+                                uint64_t value)
+{
+    uint8_t *row = emu_row(warp, target);
+    switch (target.bytes) {
+    case 2: ((uint16_t *)(void *)row)[lane] = (uint16_t)value; break;
+    case 4: ((uint32_t *)(void *)row)[lane] = (uint32_t)value; break;
+    case 8: ((uint64_t *)(void *)row)[lane] = value; break;
+    default: emu_set_predicate(warp, target, value ? ~0u : 0, 1u << lane);
+    }
+}
+
+/* Runs `body` for every lane of `mask`; the full mask gets a loop that vectorises. */
+#define EMU_EACH_LANE(mask, body)                                                                  \
+    do {                                                                                           \
+        if ((mask) == 0xffffffffu) {                                                               \
+            for (int l = 0; l < 32; l++) {                                                         \
+                body                                                                               \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int l = 0; l < 32; l++)                                                           \
+                if ((mask) >> l & 1) {                                                             \
+                    body                                                                           \
+                }                                                                                  \
+        }                                                                                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/emulator/memory_order.h"
+#include "src/emulator/shared_memory.h"
+
+void emu_fence(struct emu_warp *warp)
+{
+    emu_clock_acquire(warp, &warp->cta->fences);
+    emu_clock_release(warp, &warp->cta->fences);
+}
+
+void emu_after_strong_read(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address)
+{
+    if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
+        emu_clock_acquire(warp, &warp->cta->fences);
+    warp->last_poll_address = address;
+    emu_poll(warp);
+}
+
+void emu_before_strong_write(struct emu_warp *warp, const struct emu_insn *insn)
+{
+    if (insn->op == ORDER_RELEASE || insn->op == ORDER_BOTH)
+        emu_clock_release(warp, &warp->cta->fences);
+}

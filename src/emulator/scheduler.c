@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running a launch: workers take clusters in order of their index, keep as many live as the chip
+ * would, and run them in turns, so that CTAs that wait for each other all make progress.
+ */
+#include "src/emulator/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { QUANTUM_SLICES = 64, SLICE_STEPS = 4096, STUCK_ROUNDS = 20000 };
+
+static uint64_t next_random(struct emu_worker *worker)
+{
+    worker->random ^= worker->random << 13;
+    worker->random ^= worker->random >> 7;
+    worker->random ^= worker->random << 17;
+    return worker->random;
+}
+
+static bool take_cluster(struct emu_launch *launch, uint64_t *index)
+{
+    pthread_mutex_lock(&launch->lock);
+    bool got = launch->next_cluster < launch->cluster_count;
+    if (got)
+        *index = launch->next_cluster++;
+    pthread_mutex_unlock(&launch->lock);
+    return got;
+}
+
+/* A new cluster begins when there is none, or when all live ones have had a long turn. */
+static bool wants_cluster(const struct emu_worker *worker)
+{
+    if (worker->live_clusters >= worker->launch->resident)
+        return false;
+    for (const struct emu_cluster *cluster = worker->clusters; cluster; cluster = cluster->next)
+        if (!cluster->rested)
+            return false;
+    return true;
+}
+
+static bool begin_cluster(struct emu_worker *worker)
+{
+    uint64_t index;
+    if (!take_cluster(worker->launch, &index))
+        return true;
+    struct emu_cluster *cluster = emu_cluster_start(worker, index);
+    if (!cluster)
+        return false;
+    struct emu_cluster **tail = &worker->clusters;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = cluster;
+    cluster->next = NULL;
+    worker->live_clusters++;
+    worker->progress++;
+    return true;
+}
+
+/* Runs the cluster's warps in turn; false when none of them can run. */
+static bool run_cluster(struct emu_worker *worker, struct emu_cluster *cluster)
+{
+    const struct emu_launch *launch = worker->launch;
+    uint32_t warps = launch->warps * cluster->cta_count, slices = 0, idle = 0;
+    bool ran = false;
+    while (slices < QUANTUM_SLICES && idle < warps && !launch->stop) {
+        uint32_t number = cluster->next_warp++ % warps;
+        uint32_t budget = SLICE_STEPS;
+        if (launch->options->seed) {
+            number = (uint32_t)(next_random(worker) % warps);
+            budget = 1 + (uint32_t)(next_random(worker) % 64);
+        }
+        struct emu_warp *warp =
+            &cluster->ctas[number / launch->warps].warps[number % launch->warps];
+        if (!emu_warp_runnable(warp)) {
+            idle++;
+            continue;
+        }
+        uint64_t polls = warp->polls;
+        emu_warp_run(warp, budget);
+        idle = warp->polls == polls ? 0 : idle + 1;
+        slices++;
+        ran = true;
+    }
+    cluster->rested = true;
+    return ran || emu_cluster_runnable(cluster);
+}
+
+static uint64_t total_progress(const struct emu_launch *launch)
+{
+    uint64_t sum = launch->next_cluster;
+    for (uint32_t i = 0; i < launch->worker_count; i++)
+        sum += *(volatile const uint64_t *)&launch->workers[i].progress;
+    return sum;
+}
+
+/* True when every live warp is parked or did nothing since the last look but poll. */
+static bool only_polls(struct emu_worker *worker)
+{
+    bool only = true;
+    for (struct emu_cluster *cluster = worker->clusters; cluster; cluster = cluster->next)
+        for (uint32_t c = 0; c < cluster->cta_count; c++)
+            for (uint32_t w = 0; w < worker->launch->warps; w++) {
+                struct emu_warp *warp = &cluster->ctas[c].warps[w];
+                if (emu_warp_runnable(warp) && warp->polls == warp->seen_polls)
+                    only = false;
+                warp->seen_polls = warp->polls;
+            }
+    return only;
+}
+
+static void check_steps(struct emu_worker *worker)
+{
+    const struct emu_launch *launch = worker->launch;
+    uint64_t limit = launch->options->max_steps;
+    if (limit && worker->steps > limit && worker->clusters)
+        emu_report_deadlock(worker, worker->clusters, "the launch has passed options.max_steps");
+}
+
+static void run_rounds(struct emu_worker *worker)
+{
+    struct emu_launch *launch = worker->launch;
+    uint64_t seen = 0;
+    uint32_t stuck = 0;
+    for (;;) {
+        if (launch->stop)
+            return;
+        if (wants_cluster(worker) && !begin_cluster(worker)) {
+            launch->stop = true;
+            return;
+        }
+        if (!worker->clusters)
+            return;
+        for (struct emu_cluster **link = &worker->clusters; *link;) {
+            struct emu_cluster *cluster = *link;
+            bool alive = run_cluster(worker, cluster);
+            if (emu_cluster_done(cluster)) {
+                *link = cluster->next;
+                cluster->next = worker->spare;
+                worker->spare = cluster;
+                worker->live_clusters--;
+                worker->progress++;
+                continue;
+            }
+            if (!alive && !launch->stop)
+                emu_report_deadlock(worker, cluster, "no thread of the CTA can go on");
+            link = &cluster->next;
+        }
+        check_steps(worker);
+        uint64_t progress = total_progress(launch);
+        bool polling = only_polls(worker);
+        stuck = polling && progress == seen ? stuck + 1 : 0;
+        seen = progress;
+        if (stuck > STUCK_ROUNDS && launch->next_cluster >= launch->cluster_count)
+            emu_report_deadlock(worker, worker->clusters,
+                                "every thread waits, and nothing changes any more");
+        if (stuck > STUCK_ROUNDS && worker->live_clusters >= launch->resident)
+            emu_report_deadlock(worker, worker->clusters,
+                                "every resident thread waits, and nothing changes any more");
+    }
+}
+
+static void *worker_main(void *argument)
+{
+    struct emu_worker *worker = argument;
+    if (setjmp(worker->escape) == 0)
+        run_rounds(worker);
+    emu_clusters_free(worker);
+    return NULL;
+}
+
+static void start_workers(struct emu_launch *launch)
+{
+    for (uint32_t i = 1; i < launch->worker_count; i++)
+        launch->workers[i].started =
+            pthread_create(&launch->workers[i].thread, NULL, worker_main, &launch->workers[i]) == 0;
+    worker_main(&launch->workers[0]);
+    for (uint32_t i = 1; i < launch->worker_count; i++)
+        if (launch->workers[i].started)
+            pthread_join(launch->workers[i].thread, NULL);
+    for (uint32_t i = 0; i < launch->worker_count; i++) {
+        launch->steps += launch->workers[i].steps;
+        launch->lane_steps += launch->workers[i].lane_steps;
+    }
+}
+
+ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err)
+{
+    bool profile = launch->options->profile;
+    launch->workers = calloc(launch->worker_count, sizeof *launch->workers);
+    bool enough = launch->workers != NULL;
+    for (uint32_t i = 0; enough && i < launch->worker_count; i++) {
+        struct emu_worker *worker = &launch->workers[i];
+        worker->launch = launch;
+        worker->index = i;
+        worker->random = launch->options->seed * 0x9e3779b97f4a7c15u + i + 1;
+        if (profile)
+            worker->counters = calloc(launch->program->count, sizeof *worker->counters);
+        enough = !profile || worker->counters;
+    }
+    if (enough)
+        start_workers(launch);
+    if (enough && !launch->faulted && launch->stop)
+        enough = false;
+    if (!enough)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to run %.*s",
+                           (int)launch->program->function->name.length,
+                           launch->program->function->name.text);
+    if (launch->faulted)
+        return ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT, "%s", launch->fault.message);
+    return PTXGEN_OK;
+}
