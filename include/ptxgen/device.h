@@ -14,6 +14,7 @@
 #define PTXGEN_DEVICE_H
 
 #include <ptxgen/driver.h>
+#include <ptxgen/target.h>
 
 #include <stdbool.h>
 
@@ -78,6 +79,12 @@ PTXGEN_API ptxgen_status ptxgen_device_read(const ptxgen_driver *driver, int ord
  * clock; 0 where the driver does not tell the clock.
  */
 PTXGEN_API double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts);
+
+/**
+ * The target to plan kernels for on this device: base text of its architecture ("sm_90", never
+ * "sm_90a"), capped at the PTX version that the driver takes, and the device's size.
+ */
+PTXGEN_API ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts);
 
 #ifdef __cplusplus
 }

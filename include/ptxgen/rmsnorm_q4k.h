@@ -28,6 +28,7 @@
 #ifndef PTXGEN_RMSNORM_Q4K_H
 #define PTXGEN_RMSNORM_Q4K_H
 
+#include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/types.h>
 
@@ -62,7 +63,8 @@ typedef struct ptxgen_rmsnorm_q4k_variant {
     uint32_t grid;         /**< CTAs */
     uint32_t rounds;       /**< tiles that each warp works on, one after the other */
     uint32_t chunk, chunks; /**< super-blocks of x held in shared memory at once; how many such */
-    uint32_t shared_bytes; /**< of one CTA */
+    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_rmsnorm_q4k_variant;
 
 typedef struct ptxgen_rmsnorm_q4k_plan {
@@ -91,22 +93,53 @@ PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan,
                                                  ptx_module *module, ptxgen_error *err);
 
+/* ---- running it (src/runtime) ---- */
+
 /**
- * Kernel parameters, in order, as the entries declare them: device addresses as u64, strides in
- * elements as u32. Unused ones are still declared, and may be 0.
+ * What a launch works on: device addresses, strides in elements. Members that the spec does not
+ * use are ignored. Zero it before filling it in.
+ *
+ * Activations may start at any multiple of their element size (16-byte aligned rows are read
+ * faster); the weights at a multiple of 16 bytes; gamma and bias at 4.
  */
-typedef struct ptxgen_rmsnorm_q4k_params {
+typedef struct ptxgen_rmsnorm_q4k_args {
     uint64_t x;            /**< [m, k], row stride x_stride ≥ k */
     uint64_t residual;     /**< [m, k], x's type */
-    uint64_t residual_out; /**< [m, k], x's type; must not overlap x or residual */
+    uint64_t residual_out; /**< [m, k], x's type; overlaps neither x nor residual */
     uint64_t gamma;        /**< f32 [k] */
-    uint64_t weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k], 16-byte aligned */
+    uint64_t weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
     uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< f32 [n] */
     uint64_t y[PTXGEN_RMSNORM_Q4K_MATRICES];       /**< [m, n], row stride y_stride ≥ n */
-    uint32_t x_stride, residual_stride, residual_out_stride;
-    uint32_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
-    uint32_t m;
-} ptxgen_rmsnorm_q4k_params;
+    uint32_t x_stride, residual_stride, residual_out_stride; /**< 0 means k */
+    uint32_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];          /**< 0 means that matrix's n */
+    uint32_t m; /**< tokens: 0 launches nothing, at most the spec's max_tokens */
+} ptxgen_rmsnorm_q4k_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_rmsnorm_q4k ptxgen_rmsnorm_q4k;
+
+/**
+ * Emits the plan's text and loads it into the current context. Errors: the builder's and the
+ * driver's; PTXGEN_ERROR_TARGET when the plan's target does not run on the context's device.
+ */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
+                                                 const ptxgen_rmsnorm_q4k_plan *plan,
+                                                 const ptxgen_module_options *options,
+                                                 ptxgen_rmsnorm_q4k **kernel, ptxgen_error *err);
+PTXGEN_API void ptxgen_rmsnorm_q4k_destroy(ptxgen_rmsnorm_q4k *kernel);
+/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *
+ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *kernel, uint32_t m);
+
+/**
+ * Enqueues the product on `stream`: one kernel, no allocation, no synchronisation, capturable.
+ * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
+ * misaligned address, a stride below its row, m above the plan's largest, or a residual_out that
+ * overlaps x or residual (other CTAs may still be reading them); and those of ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *kernel,
+                                                   const ptxgen_rmsnorm_q4k_args *args,
+                                                   ptxgen_cu_stream stream, ptxgen_error *err);
 
 #ifdef __cplusplus
 }

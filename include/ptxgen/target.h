@@ -5,7 +5,7 @@
  *
  *     ptxgen_target target;
  *     ptxgen_target_parse("sm_90", &target, &err);          // a typical chip of that name
- *     ptxgen_target_of_device(&facts, &target);             // the device at hand (kernel.h)
+ *     target = ptxgen_device_target(&facts);                // the device at hand (device.h)
  *
  * Plain values; no lifetime, any thread.
  */

@@ -124,3 +124,13 @@ double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts)
 {
     return 2.0 * 1000.0 * facts->memory_clock_khz * (facts->memory_bus_bits / 8.0);
 }
+
+ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts)
+{
+    ptxgen_target target = {
+        .ptx = {.sm = facts->compute_capability, .max_ptx = facts->max_ptx_version},
+        .multiprocessors = (uint32_t)facts->sm_count,
+        .shared_per_cta = (uint32_t)facts->shared_per_block_optin,
+    };
+    return target;
+}

@@ -69,14 +69,14 @@ static void declare_shared(struct kernel *q)
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     ptx_shared rings = ptx_shared_declare(k, "rings of weights", v->wk * v->wr * v->stages * STAGE_BYTES, 16);
     ptx_shared records = ptx_shared_declare(k, "activation records", v->chunk * record_bytes(v->tokens), 16);
-    ptx_shared squares = ptx_shared_declare(k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
     q->sh.rings = ptx_shared_address(k, rings);
     q->sh.records = ptx_shared_address(k, records);
-    q->sh.squares = ptx_shared_address(k, squares);
     if (v->wk > 1) {
         ptx_shared partials = ptx_shared_declare(k, "partial sums", 2 * v->wk * v->wr * TILE_ROWS * v->tokens * 4, 16);
         q->sh.partials = ptx_shared_address(k, partials);
     }
+    ptx_shared squares = ptx_shared_declare(k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
+    q->sh.squares = ptx_shared_address(k, squares);
 }
 
 /* ---- the end of a round ---- */

@@ -64,7 +64,7 @@ static uint32_t reduction_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     return (uint64_t)v->wk * v->wr * v->stages * STAGE_BYTES + reduction_bytes(v) +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + 32;
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8;
 }
 
 /* How many super-blocks of x fit beside the rest: all, or a multiple of wk; 0: none. */
@@ -91,6 +91,7 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
         return false;
     v->chunks = (all + v->chunk - 1) / v->chunk;
     v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens));
+    v->dynamic_shared_bytes = v->shared_bytes > 48 * 1024 ? v->shared_bytes : 0;
     return true;
 }
 

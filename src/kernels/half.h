@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * f16 (IEEE binary16) and bf16 on the host: conversions rounded once, to nearest, ties to even.
+ *
+ * Values past the largest finite one round to infinity by the same rule; subnormals are kept. A
+ * NaN stays a NaN of the same sign, made quiet, with the leading bits of its payload.
+ */
+#ifndef PTXGEN_KERNELS_HALF_H
+#define PTXGEN_KERNELS_HALF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+float ptxgen_f16_to_f32(uint16_t bits);
+float ptxgen_bf16_to_f32(uint16_t bits);
+uint16_t ptxgen_f32_to_f16(float value);
+uint16_t ptxgen_f32_to_bf16(float value);
+uint16_t ptxgen_f64_to_f16(double value);
+uint16_t ptxgen_f64_to_bf16(double value);
+
+/** The element types of activations and outputs. */
+enum ptxgen_float_type {
+    PTXGEN_FLOAT_F32,
+    PTXGEN_FLOAT_F16,
+    PTXGEN_FLOAT_BF16,
+};
+
+/** Bytes of one element. */
+size_t ptxgen_float_size(enum ptxgen_float_type type);
+/** Element `index` of an array that may be aligned to anything. */
+double ptxgen_float_load(enum ptxgen_float_type type, const void *array, size_t index);
+void ptxgen_float_store(enum ptxgen_float_type type, void *array, size_t index, double value);
+/** The value of `type` that `value` rounds to. */
+double ptxgen_float_round(enum ptxgen_float_type type, double value);
+/** Half the spacing of `type` at |magnitude|: the most that rounding there can move a value. */
+double ptxgen_float_half_ulp(enum ptxgen_float_type type, double magnitude);
+
+#endif

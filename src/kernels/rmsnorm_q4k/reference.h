@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * Fused RMSNorm + Q4_K GEMV in double precision, with an error bound for an f32 kernel.
+ *
+ *     x'[m,k] = x[m,k] + r[m,k], rounded to x's type (x' = x without a residual)
+ *     y[m,n]  = Σ_k W[n,k]·x'[m,k]·γ[k] / sqrt(Σ_k x'[m,k]²/K + ε) + bias[n]
+ *
+ * Rules for what is not an ordinary number:
+ * - A NaN or infinity in x'[m,·] makes all of y[m,·] NaN, and no other row. (An infinity would be
+ *   Inf/Inf.) So does a row of zeros with ε = 0, which is 0/0.
+ * - Where y[m,n], rounded to the output's type, would be infinite, the result is that infinity.
+ * - W, γ, bias and ε must be finite, which is checked: no kernel promises anything about others.
+ */
+#ifndef PTXGEN_KERNELS_RMSNORM_Q4K_REFERENCE_H
+#define PTXGEN_KERNELS_RMSNORM_Q4K_REFERENCE_H
+
+#include "../half.h"
+
+#include <ptxgen/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rmsnorm_q4k_problem {
+    size_t m, k, n; /**< tokens, weights a row (a multiple of 256), outputs; m and n may be 0 */
+    enum ptxgen_float_type x_type, y_type;
+
+    const void *x; /**< [m, k] of x_type, rows `ldx` elements apart */
+    size_t ldx;
+    const void *residual; /**< [m, k] of x_type, rows `ldr` elements apart, or NULL */
+    size_t ldr;
+    void *sum; /**< receives x' as [m, k] of x_type, rows `lds` apart, or NULL; may be x or r */
+    size_t lds;
+
+    const float *gamma; /**< [k] */
+    const void *w;      /**< [n] rows of Q4_K, contiguous */
+    const float *bias;  /**< [n], or NULL */
+    float eps;          /**< at least 0 */
+
+    /**
+     * How the kernel sums, for the bound alone: the most additions (an fma counts as one) that a
+     * single term passes through on its way into Σ W·x·γ, and into Σ x². For a thread that
+     * chains c terms and a tree over t threads that is c + ceil(log2 t).
+     */
+    unsigned dot_depth, square_depth;
+};
+
+/**
+ * Fills y[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output, after
+ * rounding to y_type, can be from y. See reference.c for the derivation. Where an intermediate
+ * could overflow f32, or where rounding decides between the largest finite output and infinity,
+ * the bound is infinite.
+ */
+ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
+                                    double *bound, ptxgen_error *err);
+
+/** Whether a kernel's output agrees with the reference: both NaN, equal, or within the bound. */
+bool rmsnorm_q4k_agrees(double output, double y, double bound);
+
+#endif

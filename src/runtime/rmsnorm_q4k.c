@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and launching the rmsnorm_q4k family. */
+#include <ptxgen/rmsnorm_q4k.h>
+
+#include <stdlib.h>
+
+enum { VARIANTS = 3 };
+
+struct ptxgen_rmsnorm_q4k {
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_module *module;
+    ptxgen_kernel *entries[VARIANTS];
+};
+
+/* ---- loading ---- */
+
+static ptxgen_status load_text(const ptxgen_driver *driver, const ptxgen_module_options *options,
+                               ptx_module *text, ptxgen_rmsnorm_q4k *q, ptxgen_error *err)
+{
+    const char *ptx;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_emit(&q->plan, text, err);
+    if (status == PTXGEN_OK)
+        status = ptx_module_text(text, 0, &ptx, NULL, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_module_load_ptx(driver, ptx, options, &q->module, err);
+    for (uint32_t i = 0; status == PTXGEN_OK && i < q->plan.variant_count; i++) {
+        ptx_kernel_info info;
+        status = ptx_module_kernel_info(text, i, &info);
+        if (status == PTXGEN_OK)
+            status = ptxgen_kernel_create(q->module, info.name, info.dynamic_shared_bytes,
+                                          &q->entries[i], err);
+    }
+    return status;
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
+                                      const ptxgen_rmsnorm_q4k_plan *plan,
+                                      const ptxgen_module_options *options,
+                                      ptxgen_rmsnorm_q4k **kernel, ptxgen_error *err)
+{
+    if (!driver || !plan || !kernel)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: driver, plan and kernel must be given");
+    ptxgen_rmsnorm_q4k *q = calloc(1, sizeof *q);
+    ptx_module *text = ptx_module_create(&plan->target.ptx, NULL);
+    ptxgen_status status;
+    if (q && text) {
+        q->plan = *plan;
+        status = load_text(driver, options, text, q, err);
+    } else
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "rmsnorm_q4k: no memory to load a plan");
+    ptx_module_destroy(text);
+    if (status == PTXGEN_OK)
+        *kernel = q;
+    else
+        ptxgen_rmsnorm_q4k_destroy(q);
+    return status;
+}
+
+void ptxgen_rmsnorm_q4k_destroy(ptxgen_rmsnorm_q4k *q)
+{
+    if (!q)
+        return;
+    for (int i = 0; i < VARIANTS; i++)
+        ptxgen_kernel_destroy(q->entries[i]);
+    ptxgen_module_destroy(q->module);
+    free(q);
+}
+
+static int entry_of(const ptxgen_rmsnorm_q4k *q, uint32_t m)
+{
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(&q->plan, m);
+    return v ? (int)(v - q->plan.variants) : -1;
+}
+
+const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *q, uint32_t m)
+{
+    int entry = entry_of(q, m);
+    return entry < 0 ? NULL : ptxgen_kernel_get_attributes(q->entries[entry]);
+}
+
+/* ---- checking arguments ---- */
+
+struct view {
+    const char *name;
+    int index; /* of an array member, −1 otherwise */
+    uint64_t address;
+    uint32_t *stride; /* NULL for a vector */
+    uint32_t columns;
+    unsigned align, element;
+};
+
+static ptxgen_status check_view(const struct view *v, ptxgen_error *err)
+{
+    char index[8] = "";
+    if (v->index >= 0) {
+        index[0] = '[';
+        index[1] = (char)('0' + v->index);
+        index[2] = ']';
+    }
+    if (!v->address)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s%s is null", v->name, index);
+    if (v->address % v->align)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: %s%s at 0x%llx is not a multiple of %u bytes", v->name,
+                           index, (unsigned long long)v->address, v->align);
+    if (v->stride && !*v->stride)
+        *v->stride = v->columns;
+    if (v->stride && *v->stride < v->columns)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: the row stride of %s%s, %u, is below its %u columns", v->name,
+                           index, *v->stride, v->columns);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_inputs(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
+                                  ptxgen_error *err)
+{
+    unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
+    const struct view views[] = {
+        {"x", -1, a->x, &a->x_stride, s->k, element, element},
+        {"gamma", -1, a->gamma, NULL, s->k, 4, 4},
+        {"residual", -1, a->residual, &a->residual_stride, s->k, element, element},
+        {"residual_out", -1, a->residual_out, &a->residual_out_stride, s->k, element, element},
+    };
+    int count = s->residual_out ? 4 : s->residual ? 3 : 2;
+    for (int i = 0; i < count; i++) {
+        ptxgen_status status = check_view(&views[i], err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_matrices(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
+                                    ptxgen_error *err)
+{
+    unsigned element = s->y_type == PTXGEN_F32 ? 4 : 2;
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++) {
+        bool has_output = i == 0 || s->epilogue != PTXGEN_EPILOGUE_SWIGLU;
+        const struct view views[] = {
+            {"weights", i, a->weights[i], NULL, 0, 16, 1},
+            {"y", i, a->y[i], &a->y_stride[i], s->n[i], element, element},
+            {"bias", i, a->bias[i], NULL, s->n[i], 4, 4},
+        };
+        for (int j = 0; j < 3; j++) {
+            if ((j == 1 && !has_output) || (j == 2 && !s->bias))
+                continue;
+            ptxgen_status status = check_view(&views[j], err);
+            if (status != PTXGEN_OK)
+                return status;
+        }
+    }
+    return PTXGEN_OK;
+}
+
+static bool overlap(uint64_t a, uint32_t a_stride, uint64_t b, uint32_t b_stride, uint32_t m,
+                    uint32_t k, unsigned element)
+{
+    uint64_t a_end = a + ((uint64_t)(m - 1) * a_stride + k) * element;
+    uint64_t b_end = b + ((uint64_t)(m - 1) * b_stride + k) * element;
+    return a < b_end && b < a_end;
+}
+
+static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s, const ptxgen_rmsnorm_q4k_args *a,
+                                   ptxgen_error *err)
+{
+    unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
+    if (s->residual_out &&
+        (overlap(a->residual_out, a->residual_out_stride, a->x, a->x_stride, a->m, s->k, element) ||
+         overlap(a->residual_out, a->residual_out_stride, a->residual, a->residual_stride, a->m, s->k, element)))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: residual_out overlaps x or residual, which other CTAs may "
+                           "still be reading when it is written");
+    return PTXGEN_OK;
+}
+
+/* ---- launching ---- */
+
+static ptxgen_status enqueue(const ptxgen_rmsnorm_q4k *q, int entry, ptxgen_rmsnorm_q4k_args *a,
+                             ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_rmsnorm_q4k_variant *v = &q->plan.variants[entry];
+    void *arguments[] = {&a->x, &a->residual, &a->residual_out, &a->gamma,
+                         &a->weights[0], &a->weights[1], &a->weights[2],
+                         &a->bias[0], &a->bias[1], &a->bias[2],
+                         &a->y[0], &a->y[1], &a->y[2],
+                         &a->x_stride, &a->residual_stride, &a->residual_out_stride,
+                         &a->y_stride[0], &a->y_stride[1], &a->y_stride[2], &a->m};
+    ptxgen_launch_shape shape = {.grid = {v->grid, 1, 1},
+                                 .block = {32 * v->wk * v->wr, 1, 1},
+                                 .dynamic_shared_bytes = v->dynamic_shared_bytes};
+    return ptxgen_launch(q->entries[entry], &shape, stream, arguments, err);
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *q,
+                                        const ptxgen_rmsnorm_q4k_args *args,
+                                        ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: kernel and args must be given");
+    if (!args->m)
+        return PTXGEN_OK;
+    int entry = entry_of(q, args->m);
+    if (entry < 0)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: m = %u is above the %u tokens that the plan serves", args->m,
+                           q->plan.spec.max_tokens ? q->plan.spec.max_tokens : 8u);
+    ptxgen_rmsnorm_q4k_args a = *args;
+    ptxgen_status status = check_inputs(&q->plan.spec, &a, err);
+    if (status == PTXGEN_OK)
+        status = check_matrices(&q->plan.spec, &a, err);
+    if (status == PTXGEN_OK)
+        status = check_overlap(&q->plan.spec, &a, err);
+    return status == PTXGEN_OK ? enqueue(q, entry, &a, stream, err) : status;
+}
