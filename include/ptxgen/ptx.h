@@ -19,7 +19,7 @@
  * Modifiers beyond the default go to an emitter's `_m` form: `ptx_add_f32_m(k, PTX_RZ | PTX_FTZ,
  * a, b)`.
  *
- * Control flow. `ptx_if`, `ptx_for`, `ptx_while` are C statements whose body emits the PTX body;
+ * Control flow. `ptx_if`, `ptx_for`, `ptx_loop` are C statements whose body emits the PTX body;
  * `ptx_guarded` puts `@p` on the instructions in its body. Leave such a body only at its end: a C
  * `break` or `return` out of it leaves the block open, which ptx_kernel_end reports.
  *
@@ -88,6 +88,27 @@ PTXGEN_API int ptx_target_first_ptx(const ptx_target *target);
 /** True when text for `text_target` runs on a chip of compute capability `chip_sm` (90 for 9.0). */
 PTXGEN_API bool ptx_target_runs_on(const ptx_target *text_target, int chip_sm);
 
+/* ---- where in the C source ---- */
+
+/** Where in the C source an instruction was emitted. */
+typedef struct ptx_source {
+    const char *file;
+    int line;
+} ptx_source;
+static inline ptx_source ptx_source_at(const char *file, int line)
+{
+    ptx_source s;
+    s.file = file;
+    s.line = line;
+    return s;
+}
+#define PTX_HERE ptx_source_at(__FILE__, __LINE__)
+
+/*
+ * Functions that emit take their caller's place in the source; the macro of the same name without
+ * `_at` gives it.
+ */
+
 /* ---- values ---- */
 
 typedef enum ptx_type {
@@ -107,7 +128,7 @@ typedef enum ptx_operand_kind {
 typedef struct ptx_operand {
     uint8_t kind; /**< ptx_operand_kind */
     uint8_t type; /**< ptx_type */
-    uint16_t reserved;
+    uint16_t reserved; /**< set by the builder: which kernel it belongs to; 0 for a constant */
     uint32_t index; /**< register, label or parameter number within its kernel */
     uint64_t bits;  /**< an immediate's bits, zero- or sign-extended */
 } ptx_operand;
@@ -201,6 +222,8 @@ PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
 
 /* ---- kernels ---- */
 
+/** Names of kernels, parameters, buffers and labels: ASCII letters, digits and '_', not WARP_SZ. */
+
 /** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL: after an error
  *  it returns a kernel that swallows what it is given. */
 PTXGEN_API ptx_kernel *ptx_kernel_begin(ptx_module *module, const char *name);
@@ -210,7 +233,8 @@ PTXGEN_API ptx_module *ptx_kernel_module(ptx_kernel *kernel);
 
 /** Exact CTA shape (.reqntid). Divergence analysis assumes one-dimensional CTAs when y = z = 1. */
 PTXGEN_API void ptx_kernel_reqntid(ptx_kernel *kernel, unsigned x, unsigned y, unsigned z);
-/** Upper bound of the CTA's threads (.maxntid); not together with reqntid. */
+/** Upper bound of the CTA's threads (.maxntid), which is taken to be one-dimensional; not together
+ *  with reqntid. */
 PTXGEN_API void ptx_kernel_maxntid(ptx_kernel *kernel, unsigned threads);
 /** .minnctapersm; needs reqntid or maxntid. */
 PTXGEN_API void ptx_kernel_minnctapersm(ptx_kernel *kernel, unsigned ctas);
@@ -224,11 +248,15 @@ typedef struct ptx_param { ptx_operand o; } ptx_param;
 PTXGEN_API ptx_param ptx_param_declare(ptx_kernel *kernel, const char *name, size_t bytes,
                                        size_t align);
 /** Declares a scalar parameter and loads it. */
-PTXGEN_API ptx_u32 ptx_param_u32(ptx_kernel *kernel, const char *name);
-PTXGEN_API ptx_u64 ptx_param_u64(ptx_kernel *kernel, const char *name);
-PTXGEN_API ptx_f32 ptx_param_f32(ptx_kernel *kernel, const char *name);
-/** The generic address of a parameter (a `__grid_constant__` tensor map, say). */
-PTXGEN_API ptx_u64 ptx_param_address(ptx_kernel *kernel, ptx_param param);
+#define ptx_param_u32(k, name) ptx_param_u32_at(k, PTX_HERE, name)
+#define ptx_param_u64(k, name) ptx_param_u64_at(k, PTX_HERE, name)
+#define ptx_param_f32(k, name) ptx_param_f32_at(k, PTX_HERE, name)
+PTXGEN_API ptx_u32 ptx_param_u32_at(ptx_kernel *kernel, ptx_source source, const char *name);
+PTXGEN_API ptx_u64 ptx_param_u64_at(ptx_kernel *kernel, ptx_source source, const char *name);
+PTXGEN_API ptx_f32 ptx_param_f32_at(ptx_kernel *kernel, ptx_source source, const char *name);
+/** The generic address of a parameter (a `__grid_constant__` tensor map, say); needs PTX 7.7. */
+#define ptx_param_address(k, param) ptx_param_address_at(k, PTX_HERE, param)
+PTXGEN_API ptx_u64 ptx_param_address_at(ptx_kernel *kernel, ptx_source source, ptx_param param);
 
 /* ---- shared and local memory ---- */
 
@@ -237,16 +265,20 @@ PTXGEN_API ptx_u64 ptx_param_address(ptx_kernel *kernel, ptx_param param);
  * alignment (a power of two ≤ 1024). Up to 48 KB in total they are static; beyond that the kernel
  * uses one dynamic block, whose size ptx_kernel_info gives and the launch must pass.
  */
-typedef struct ptx_shared { uint32_t index; } ptx_shared;
+typedef struct ptx_shared { uint32_t index; uint16_t owner; } ptx_shared;
 PTXGEN_API ptx_shared ptx_shared_declare(ptx_kernel *kernel, const char *name, size_t bytes,
                                          size_t align);
 /** The buffer's address in the shared window. */
-PTXGEN_API ptx_u32 ptx_shared_address(ptx_kernel *kernel, ptx_shared buffer);
+#define ptx_shared_address(k, buffer) ptx_shared_address_at(k, PTX_HERE, buffer)
+PTXGEN_API ptx_u32 ptx_shared_address_at(ptx_kernel *kernel, ptx_source source, ptx_shared buffer);
 
-typedef struct ptx_local { uint32_t index; } ptx_local;
+/** A buffer of each thread's own in local memory, laid out likewise; 512 KB in all. */
+typedef struct ptx_local { uint32_t index; uint16_t owner; } ptx_local;
 PTXGEN_API ptx_local ptx_local_declare(ptx_kernel *kernel, const char *name, size_t bytes,
                                        size_t align);
-PTXGEN_API ptx_u64 ptx_local_address(ptx_kernel *kernel, ptx_local buffer);
+/** The buffer's address in local space, for ptx_ld_local_* and ptx_st_local_*. */
+#define ptx_local_address(k, buffer) ptx_local_address_at(k, PTX_HERE, buffer)
+PTXGEN_API ptx_u64 ptx_local_address_at(ptx_kernel *kernel, ptx_source source, ptx_local buffer);
 
 /* ---- labels, barriers ---- */
 
@@ -254,34 +286,43 @@ typedef struct ptx_label { ptx_operand o; } ptx_label;
 /** A new label; `name` is a hint for the listing and may be NULL. */
 PTXGEN_API ptx_label ptx_label_new(ptx_kernel *kernel, const char *name);
 /** Binds the label here; exactly once. */
-PTXGEN_API void ptx_label_bind(ptx_kernel *kernel, ptx_label label);
+#define ptx_label_bind(k, label) ptx_label_bind_at(k, PTX_HERE, label)
+PTXGEN_API void ptx_label_bind_at(ptx_kernel *kernel, ptx_source source, ptx_label label);
 
 /** A CTA barrier resource: number 0–15 and the count of threads that take part (0: all). */
 typedef struct ptx_barrier { uint8_t number; uint16_t threads; } ptx_barrier;
 /** Takes the next free barrier number. `threads` must be a multiple of 32, 0 for the whole CTA. */
 PTXGEN_API ptx_barrier ptx_barrier_new(ptx_kernel *kernel, unsigned threads);
-PTXGEN_API void ptx_barrier_wait(ptx_kernel *kernel, ptx_barrier barrier);
-PTXGEN_API void ptx_barrier_signal(ptx_kernel *kernel, ptx_barrier barrier);
+#define ptx_barrier_wait(k, barrier) ptx_barrier_wait_at(k, PTX_HERE, barrier)
+PTXGEN_API void ptx_barrier_wait_at(ptx_kernel *kernel, ptx_source source, ptx_barrier barrier);
+/** Arrives without waiting. A barrier of the whole CTA needs .reqntid to know its count. */
+#define ptx_barrier_signal(k, barrier) ptx_barrier_signal_at(k, PTX_HERE, barrier)
+PTXGEN_API void ptx_barrier_signal_at(ptx_kernel *kernel, ptx_source source, ptx_barrier barrier);
 
 /* ---- structured control flow ---- */
 
+/** What the statements below keep between their beginning and their end. */
 typedef struct ptx_block {
     ptx_kernel *kernel;
+    ptx_source source;
     ptx_operand head, tail; /* labels */
-    ptx_operand counter, step;
-    ptx_operand guard, guard_before;
+    ptx_operand counter, limit, step;
     int phase;
 } ptx_block;
 
-PTXGEN_API ptx_block ptx_if_begin(ptx_kernel *kernel, ptx_pred condition, bool negate);
+PTXGEN_API ptx_block ptx_if_begin(ptx_kernel *kernel, ptx_source source, ptx_pred condition,
+                                  bool negate);
 PTXGEN_API void ptx_if_end(ptx_block *block);
 PTXGEN_API void ptx_if_else_next(ptx_block *block);
-PTXGEN_API ptx_block ptx_for_begin(ptx_kernel *kernel, ptx_u32 counter, ptx_u32 limit, ptx_u32 step);
+PTXGEN_API ptx_block ptx_for_begin(ptx_kernel *kernel, ptx_source source, ptx_u32 counter,
+                                   ptx_u32 limit, ptx_u32 step);
 PTXGEN_API void ptx_for_end(ptx_block *block);
-PTXGEN_API ptx_block ptx_loop_begin(ptx_kernel *kernel);
-PTXGEN_API void ptx_loop_break_if(ptx_block *block, ptx_pred condition, bool negate);
+PTXGEN_API ptx_block ptx_loop_begin(ptx_kernel *kernel, ptx_source source);
+PTXGEN_API void ptx_loop_break_if_at(ptx_block *block, ptx_source source, ptx_pred condition,
+                                     bool negate);
 PTXGEN_API void ptx_loop_end(ptx_block *block);
-PTXGEN_API ptx_block ptx_guard_begin(ptx_kernel *kernel, ptx_pred guard, bool negate);
+PTXGEN_API ptx_block ptx_guard_begin(ptx_kernel *kernel, ptx_source source, ptx_pred guard,
+                                     bool negate);
 PTXGEN_API void ptx_guard_end(ptx_block *block);
 
 #define PTX_CAT_(a, b) a##b
@@ -291,32 +332,40 @@ PTXGEN_API void ptx_guard_end(ptx_block *block);
          end(&PTX_CAT(ptx_block_, __LINE__)))
 
 /** ptx_if(k, p) { … } runs the body where p holds; ptx_unless where it does not. */
-#define ptx_if(k, p) PTX_BLOCK(ptx_if_begin(k, p, false), ptx_if_end)
-#define ptx_unless(k, p) PTX_BLOCK(ptx_if_begin(k, p, true), ptx_if_end)
+#define ptx_if(k, p) PTX_BLOCK(ptx_if_begin(k, PTX_HERE, p, false), ptx_if_end)
+#define ptx_unless(k, p) PTX_BLOCK(ptx_if_begin(k, PTX_HERE, p, true), ptx_if_end)
 /** ptx_if_else(k, p) { … } else { … }: both branches. */
 #define ptx_if_else(k, p)                                                                          \
-    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = ptx_if_begin(k, p, false);                      \
+    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = ptx_if_begin(k, PTX_HERE, p, false);                      \
          PTX_CAT(ptx_block_, __LINE__).phase < 2; ptx_if_else_next(&PTX_CAT(ptx_block_, __LINE__))) \
         if (PTX_CAT(ptx_block_, __LINE__).phase == 0)
 /**
  * ptx_for(k, i, limit, step) { … }: the register i, which the caller initialised, is compared
- * before each turn (i < limit, unsigned) and advanced by step after it.
+ * before each turn (i < limit, unsigned) and advanced by step after it. limit and step may be
+ * constants; i + step must not pass 2^32.
  */
-#define ptx_for(k, i, limit, step) PTX_BLOCK(ptx_for_begin(k, i, limit, step), ptx_for_end)
+#define ptx_for(k, i, limit, step) PTX_BLOCK(ptx_for_begin(k, PTX_HERE, i, limit, step), ptx_for_end)
 /** ptx_loop(k, b) { … ptx_loop_break_if(&b, p, false); … }: for ever, until a break. */
 #define ptx_loop(k, b) \
-    for (ptx_block b = ptx_loop_begin(k); b.phase == 0; ptx_loop_end(&b))
-/** Every instruction emitted in the body carries @p (or @!p). Does not nest. */
-#define ptx_guarded(k, p) PTX_BLOCK(ptx_guard_begin(k, p, false), ptx_guard_end)
-#define ptx_guarded_not(k, p) PTX_BLOCK(ptx_guard_begin(k, p, true), ptx_guard_end)
+    for (ptx_block b = ptx_loop_begin(k, PTX_HERE); b.phase == 0; ptx_loop_end(&b))
+#define ptx_loop_break_if(b, p, negate) ptx_loop_break_if_at(b, PTX_HERE, p, negate)
+/**
+ * Every instruction emitted in the body carries @p (or @!p). Does not nest, and holds no structured
+ * control flow; ptx_bra and ptx_ret in it are conditional.
+ */
+#define ptx_guarded(k, p) PTX_BLOCK(ptx_guard_begin(k, PTX_HERE, p, false), ptx_guard_end)
+#define ptx_guarded_not(k, p) PTX_BLOCK(ptx_guard_begin(k, PTX_HERE, p, true), ptx_guard_end)
 /** A C loop that unrolls: i is a C int. */
 #define ptx_for_static(i, count) for (int i = 0; i < (count); i++)
 
 /* ---- listing ---- */
 
-/** Starts a named section of the listing; instruction counts are reported by section. */
+/** Starts a named section of the listing; ptx_module_kernel_section counts its instructions. */
 PTXGEN_API void ptx_section(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
-/** A comment line before the next instruction. */
+/**
+ * A comment line before the next instruction. Assemblers take ASCII only: the listing spells the
+ * common signs (× · … ≤ ≥ – → and so on) in ASCII and others as '?'.
+ */
 PTXGEN_API void ptx_comment(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
 
 /* ---- analysis results ---- */
@@ -327,7 +376,12 @@ typedef struct ptx_kernel_info {
     size_t instructions;
     size_t virtual_registers;
     unsigned names_pred, names_16, names_32, names_64, names_128; /**< after the linear scan */
-    unsigned pressure; /**< peak of live 32-bit registers (64-bit ones count two) */
+    /**
+     * The peak of live registers in 32-bit units: 16- and 32-bit registers count one, 64-bit ones
+     * two, 128-bit ones four, predicates nothing. A lower bound for what the assembler needs without
+     * spilling; it adds registers for scheduling and addresses, and packs no 16-bit values.
+     */
+    unsigned pressure;
     size_t static_shared_bytes, dynamic_shared_bytes;
     size_t local_bytes;
     unsigned threads; /**< of .reqntid or .maxntid, 0 when neither is set */
@@ -336,8 +390,17 @@ typedef struct ptx_kernel_info {
 PTXGEN_API unsigned ptx_module_kernels(const ptx_module *module);
 PTXGEN_API ptxgen_status ptx_module_kernel_info(const ptx_module *module, unsigned index,
                                                 ptx_kernel_info *info);
+/**
+ * Section `section` of a kernel: its name and how many instructions it has. Section 0, named "", is
+ * what stands before the first ptx_section. PTXGEN_ERROR_INVALID_ARGUMENT past the last.
+ */
+PTXGEN_API ptxgen_status ptx_module_kernel_section(const ptx_module *module, unsigned index,
+                                                   unsigned section, const char **name,
+                                                   size_t *instructions);
 /** Instruction counts: fills up to `capacity` rows (mnemonic and count, most frequent first, ties
- *  by mnemonic), and returns the number of different mnemonics. */
+ *  by mnemonic), and returns the number of different mnemonics. A mnemonic is the emitter's name;
+ *  raw instructions are counted together as "raw", and addresses as the mov that they are. 0 when
+ *  there is no memory for the count. */
 typedef struct ptx_mix_row { const char *mnemonic; size_t count; } ptx_mix_row;
 PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index, ptx_mix_row *rows,
                                         size_t capacity);
@@ -347,25 +410,12 @@ PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index
 PTXGEN_API size_t ptx_instruction_count(void);
 /** "fma_f32", or NULL past the end. */
 PTXGEN_API const char *ptx_instruction_name(size_t index);
-/** Syntax with its alternatives, "fma{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 d, a, b, c", and what it
- *  needs; written NUL-terminated into `buffer`, cut to `size`. */
+/** Syntax with its alternatives and what it needs, as in
+ *  "add{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 f32, f32|imm, f32|imm; PTX 7.0 sm_80"; written
+ *  NUL-terminated into `buffer`, cut to `size`. */
 PTXGEN_API void ptx_instruction_describe(size_t index, char *buffer, size_t size);
 
 /* ---- emission underneath the typed emitters ---- */
-
-/** Where in the C source an instruction was emitted. */
-typedef struct ptx_source {
-    const char *file;
-    int line;
-} ptx_source;
-static inline ptx_source ptx_source_at(const char *file, int line)
-{
-    ptx_source s;
-    s.file = file;
-    s.line = line;
-    return s;
-}
-#define PTX_HERE ptx_source_at(__FILE__, __LINE__)
 
 /**
  * Appends instruction number `op`. `operands` are in the order of the table's operand list, an
@@ -375,9 +425,10 @@ PTXGEN_API void ptx_emit(ptx_kernel *kernel, unsigned op, uint64_t modifiers, un
                          ptx_operand *operands, unsigned count, ptx_source source);
 
 /**
- * The escape hatch: one instruction that the table lacks, given as text in which %0, %1 … stand
- * for operands[0], …; the first `written` of them are destinations (kind NONE: new registers,
- * typed by the operand's `type`). `min_ptx` is the PTX version that it needs, 0 for none.
+ * The escape hatch: one instruction that the table lacks, given as text in which %0, %1 … %255
+ * stand for operands[0], …; the first `written` of them are destinations (kind NONE: new registers,
+ * typed by the operand's `type`). `min_ptx` is the PTX version that it needs, 0 for none. The text
+ * names no register itself and does not branch; its results count as different between lanes.
  */
 PTXGEN_API void ptx_raw_at(ptx_kernel *kernel, ptx_source source, const char *text, int min_ptx,
                            ptx_operand *operands, unsigned count, unsigned written);

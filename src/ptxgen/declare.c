@@ -5,19 +5,36 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* The emitters used here record the line of this file's caller. */
+#undef PTX_HERE
+#define PTX_HERE here
+
 static bool power_of_two(size_t x)
 {
     return x && !(x & (x - 1));
 }
 
+enum { MOST_BYTES = 1 << 30, MOST_ALIGN = 1024 };
+
 static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *count,
                         size_t *capacity, const char *name, size_t bytes, size_t align, int type)
 {
-    if (!bytes || !power_of_two(align) || align > 1024)
+    if (!ptx_open(k, "something declared"))
+        return 0;
+    const char *shown = name ? name : "(null)";
+    if (!ptx_is_identifier(name))
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "'%.64s' is not an identifier of ASCII letters, digits and underscores", shown);
+    if (!bytes || bytes > MOST_BYTES || !power_of_two(align) || align > MOST_ALIGN)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "'%s' has %zu bytes at alignment %zu; it needs at least one byte and a power "
-                        "of two up to 1024",
-                        name, bytes, align);
+                        "'%s' has %zu bytes at alignment %zu; it needs 1 … 2^30 bytes and a power of "
+                        "two up to 1024",
+                        shown, bytes, align);
+    for (uint32_t i = 0; i < *count && !ptx_failed(k); i++)
+        if (!strcmp(ptx_note_text(k, (*list)[i].note), name))
+            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is declared twice", name);
+    if (*count == PTX_MAX_DECLARATIONS)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is one declaration too many", shown);
     if (ptx_failed(k) || !ptx_reserve(k->module, list, capacity, *count + 1, sizeof **list))
         return 0;
     (*list)[*count] = (struct ptx_declaration){ptx_note(k, "%s", name), bytes, align, 0, type};
@@ -28,7 +45,7 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
 
 static ptx_param declare_param(ptx_kernel *k, const char *name, size_t bytes, size_t align, int type)
 {
-    ptx_param p = {{.kind = PTX_OPERAND_PARAM}};
+    ptx_param p = {{.kind = PTX_OPERAND_PARAM, .reserved = k->owner}};
     p.o.index = declare(k, &k->params, &k->param_count, &k->param_capacity, name, bytes, align, type);
     return p;
 }
@@ -38,35 +55,47 @@ ptx_param ptx_param_declare(ptx_kernel *k, const char *name, size_t bytes, size_
     return declare_param(k, name, bytes, align, -1);
 }
 
-ptx_u32 ptx_param_u32(ptx_kernel *k, const char *name)
+ptx_u32 ptx_param_u32_at(ptx_kernel *k, ptx_source here, const char *name)
 {
     return ptx_ld_param_u32(k, declare_param(k, name, 4, 4, PTX_U32), 0);
 }
 
-ptx_u64 ptx_param_u64(ptx_kernel *k, const char *name)
+ptx_u64 ptx_param_u64_at(ptx_kernel *k, ptx_source here, const char *name)
 {
     return ptx_ld_param_u64(k, declare_param(k, name, 8, 8, PTX_U64), 0);
 }
 
-ptx_f32 ptx_param_f32(ptx_kernel *k, const char *name)
+ptx_f32 ptx_param_f32_at(ptx_kernel *k, ptx_source here, const char *name)
 {
     return ptx_ld_param_f32(k, declare_param(k, name, 4, 4, PTX_F32), 0);
 }
 
-static ptx_operand address_of(ptx_kernel *k, unsigned pseudo, ptx_type type, uint32_t index)
+/* A pseudo-instruction that takes the address of declaration `index` of `count`. */
+static ptx_operand address_of(ptx_kernel *k, ptx_source here, unsigned pseudo, ptx_type type,
+                              uint32_t index, uint16_t owner, uint32_t count)
 {
-    ptx_operand d = ptx_register_new(k, type);
-    struct ptx_instruction *i = ptx_append(k, pseudo, PTX_HERE, &d, 1);
+    ptx_operand d = {0};
+    if (!ptx_open(k, "an address taken"))
+        return d;
+    if (owner != k->owner || index >= count) {
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "the address of a %s of another kernel was taken",
+                        pseudo == PTX_PSEUDO_PARAM_ADDRESS ? "parameter" : "buffer");
+        return d;
+    }
+    d = ptx_register_new(k, type);
+    struct ptx_instruction *i = ptx_append(k, pseudo, here, &d, 1);
     if (i)
         i->n = (uint16_t)index;
     return d;
 }
 
-ptx_u64 ptx_param_address(ptx_kernel *k, ptx_param param)
+ptx_u64 ptx_param_address_at(ptx_kernel *k, ptx_source here, ptx_param param)
 {
-    /* cvta.param of a .param address (PTX 7.7); the address is generic. */
-    ptx_require_version(k, 77, "the generic address of a parameter");
-    ptx_u64 a = {address_of(k, PTX_PSEUDO_PARAM_ADDRESS, PTX_U64, param.o.index)};
+    ptx_operand o[2] = {ptx_new_operand(PTX_U64)};
+    o[1] = address_of(k, here, PTX_PSEUDO_PARAM_ADDRESS, PTX_U64, param.o.index, param.o.reserved,
+                      k->param_count);
+    ptx_raw_at(k, here, "cvta.param.u64 %0, %1", 77, o, 2, 1);
+    ptx_u64 a = {o[0]};
     return a;
 }
 
@@ -74,13 +103,29 @@ ptx_u64 ptx_param_address(ptx_kernel *k, ptx_param param)
 
 ptx_shared ptx_shared_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
 {
-    ptx_shared s = {declare(k, &k->shared, &k->shared_count, &k->shared_capacity, name, bytes, align, -1)};
+    ptx_shared s = {declare(k, &k->shared, &k->shared_count, &k->shared_capacity, name, bytes, align, -1),
+                    k->owner};
     return s;
 }
 
-ptx_u32 ptx_shared_address(ptx_kernel *k, ptx_shared buffer)
+ptx_u32 ptx_shared_address_at(ptx_kernel *k, ptx_source here, ptx_shared buffer)
 {
-    ptx_u32 a = {address_of(k, PTX_PSEUDO_SHARED_ADDRESS, PTX_U32, buffer.index)};
+    ptx_u32 a = {address_of(k, here, PTX_PSEUDO_SHARED_ADDRESS, PTX_U32, buffer.index, buffer.owner,
+                            k->shared_count)};
+    return a;
+}
+
+ptx_local ptx_local_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
+{
+    ptx_local l = {declare(k, &k->local, &k->local_count, &k->local_capacity, name, bytes, align, -1),
+                   k->owner};
+    return l;
+}
+
+ptx_u64 ptx_local_address_at(ptx_kernel *k, ptx_source here, ptx_local buffer)
+{
+    ptx_u64 a = {address_of(k, here, PTX_PSEUDO_LOCAL_ADDRESS, PTX_U64, buffer.index, buffer.owner,
+                            k->local_count)};
     return a;
 }
 
@@ -98,11 +143,8 @@ static size_t lay_out(struct ptx_declaration *list, uint32_t count, size_t *alig
     return bytes;
 }
 
-void ptx_shared_layout(ptx_kernel *k)
+static void check_shared(ptx_kernel *k)
 {
-    size_t align;
-    k->shared_bytes = lay_out(k->shared, k->shared_count, &k->shared_align);
-    k->local_bytes = lay_out(k->local, k->local_count, &align);
     size_t limit = ptx_target_shared_limit(&k->module->target);
     if (k->shared_bytes > limit)
         ptx_kernel_fail(k, PTXGEN_ERROR_SHARED_MEMORY,
@@ -110,24 +152,47 @@ void ptx_shared_layout(ptx_kernel *k)
                         k->shared_bytes, limit, k->module->target.sm);
 }
 
-ptx_local ptx_local_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
+static void check_local(ptx_kernel *k)
 {
-    ptx_local l = {declare(k, &k->local, &k->local_count, &k->local_capacity, name, bytes, align, -1)};
-    return l;
+    enum { LIMIT = 512 * 1024 };
+    if (k->local_bytes > LIMIT)
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%zu bytes of local memory exceed the %d of a thread",
+                        k->local_bytes, LIMIT);
 }
 
-ptx_u64 ptx_local_address(ptx_kernel *k, ptx_local buffer)
+/* Kernel parameters took 4,352 bytes until PTX 8.1 raised that to 32,764. */
+static void check_params(ptx_kernel *k)
 {
-    ptx_u64 a = {address_of(k, PTX_PSEUDO_LOCAL_ADDRESS, PTX_U64, buffer.index)};
-    return a;
+    enum { LIMIT_BEFORE_81 = 4352, LIMIT = 32764 };
+    if (k->param_bytes > LIMIT)
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%zu bytes of parameters exceed the %d of a kernel",
+                        k->param_bytes, LIMIT);
+    else if (k->param_bytes > LIMIT_BEFORE_81)
+        ptx_require_version(k, 81, "parameter space beyond 4352 bytes");
+}
+
+void ptx_lay_out_memory(ptx_kernel *k)
+{
+    size_t align;
+    k->shared_bytes = lay_out(k->shared, k->shared_count, &k->shared_align);
+    k->local_bytes = lay_out(k->local, k->local_count, &k->local_align);
+    k->param_bytes = lay_out(k->params, k->param_count, &align);
+    check_shared(k);
+    check_local(k);
+    check_params(k);
 }
 
 /* ---- labels ---- */
 
 ptx_label ptx_label_new(ptx_kernel *k, const char *name)
 {
-    ptx_label l = {{.kind = PTX_OPERAND_LABEL}};
-    if (ptx_failed(k) ||
+    ptx_label l = {{.kind = PTX_OPERAND_LABEL, .reserved = k->owner}};
+    if (name && *name && !ptx_is_identifier(name))
+        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL,
+                        "the label name '%.64s' is not an identifier of ASCII letters, digits and "
+                        "underscores",
+                        name);
+    if (!ptx_open(k, "a label made") ||
         !ptx_reserve(k->module, &k->labels, &k->label_capacity, k->label_count + 1, sizeof *k->labels))
         return l;
     k->labels[k->label_count] = (struct ptx_label_state){.note = ptx_note(k, "%s", name ? name : "")};
@@ -135,31 +200,38 @@ ptx_label ptx_label_new(ptx_kernel *k, const char *name)
     return l;
 }
 
-void ptx_label_bind(ptx_kernel *k, ptx_label label)
+void ptx_label_bind_at(ptx_kernel *k, ptx_source here, ptx_label label)
 {
-    if (ptx_failed(k))
+    if (!ptx_open(k, "a label bound"))
         return;
-    if (label.o.kind != PTX_OPERAND_LABEL || label.o.index >= k->label_count) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "a label that is not of this kernel was bound");
+    if (label.o.kind != PTX_OPERAND_LABEL || label.o.reserved != k->owner ||
+        label.o.index >= k->label_count) {
+        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "at %s:%d a label that is not of this kernel was bound",
+                        here.file, here.line);
         return;
     }
     struct ptx_label_state *s = &k->labels[label.o.index];
     if (s->bound) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "label %u '%s' is bound twice",
-                        (unsigned)label.o.index, ptx_note_text(k, s->note));
+        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "label %u '%s' is bound twice, at %s:%d",
+                        (unsigned)label.o.index, ptx_note_text(k, s->note), here.file, here.line);
         return;
     }
     s->bound = true;
     s->position = k->code_count;
-    ptx_append(k, PTX_PSEUDO_LABEL, PTX_HERE, &label.o, 1);
+    struct ptx_instruction *i = ptx_append(k, PTX_PSEUDO_LABEL, here, &label.o, 1);
+    if (i)
+        i->guarded = 0;
 }
 
 /* ---- barriers ---- */
 
 ptx_barrier ptx_barrier_new(ptx_kernel *k, unsigned threads)
 {
+    enum { BARRIERS = 16 };
     ptx_barrier b = {(uint8_t)k->barriers_used, (uint16_t)threads};
-    if (k->barriers_used == 16)
+    if (!ptx_open(k, "a barrier taken"))
+        return b;
+    if (k->barriers_used == BARRIERS)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "a CTA has 16 barriers; a 17th was asked for");
     else
         k->barriers_used++;
@@ -169,7 +241,7 @@ ptx_barrier ptx_barrier_new(ptx_kernel *k, unsigned threads)
     return b;
 }
 
-void ptx_barrier_wait(ptx_kernel *k, ptx_barrier b)
+void ptx_barrier_wait_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 {
     if (b.threads)
         ptx_bar_sync_n(k, ptx_imm_u32(b.number), ptx_imm_u32(b.threads));
@@ -177,12 +249,14 @@ void ptx_barrier_wait(ptx_kernel *k, ptx_barrier b)
         ptx_bar_sync(k, b.number);
 }
 
-void ptx_barrier_signal(ptx_kernel *k, ptx_barrier b)
+void ptx_barrier_signal_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 {
     unsigned threads = b.threads ? b.threads : k->ntid[0] * k->ntid[1] * k->ntid[2];
-    if (!threads)
+    if (!threads || threads % 32)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "signalling a barrier of the whole CTA needs .reqntid for its thread count");
+                        "signalling a barrier of the whole CTA needs .reqntid with a multiple of 32 "
+                        "threads; it has %u",
+                        threads);
     ptx_bar_arrive_n(k, ptx_imm_u32(b.number), ptx_imm_u32(threads));
 }
 
@@ -191,7 +265,7 @@ void ptx_barrier_signal(ptx_kernel *k, ptx_barrier b)
 static void annotate(ptx_kernel *k, unsigned pseudo, const char *format, va_list args)
 {
     uint32_t note = ptx_vnote(k, format, args);
-    struct ptx_instruction *i = ptx_append(k, pseudo, PTX_HERE, NULL, 0);
+    struct ptx_instruction *i = ptx_append(k, pseudo, (ptx_source){0}, NULL, 0);
     if (i) {
         i->note = note;
         i->guarded = 0;

@@ -39,27 +39,11 @@ PTX_IMMEDIATE(f64, double, PTX_F64)
 
 /* ---- registers ---- */
 
-enum ptx_class ptx_class_of(ptx_type type)
-{
-    switch (type) {
-    case PTX_PRED: return PTX_CLASS_PRED;
-    case PTX_U16:
-    case PTX_S16:
-    case PTX_F16:
-    case PTX_BF16: return PTX_CLASS_16;
-    case PTX_U64:
-    case PTX_S64:
-    case PTX_F64: return PTX_CLASS_64;
-    case PTX_B128: return PTX_CLASS_128;
-    default: return PTX_CLASS_32;
-    }
-}
-
 ptx_operand ptx_register_new(ptx_kernel *k, ptx_type type)
 {
-    ptx_operand o = {.kind = PTX_OPERAND_REGISTER, .type = (uint8_t)type};
+    ptx_operand o = {.kind = PTX_OPERAND_REGISTER, .type = (uint8_t)type, .reserved = k->owner};
     if (ptx_failed(k) || !ptx_reserve(k->module, &k->registers, &k->register_capacity,
-                                      k->register_count + 1, sizeof *k->registers))
+                                      (size_t)k->register_count + 1, sizeof *k->registers))
         return o;
     k->registers[k->register_count] = (struct ptx_register){.type = (uint8_t)type};
     o.index = k->register_count++;
@@ -68,15 +52,34 @@ ptx_operand ptx_register_new(ptx_kernel *k, ptx_type type)
 
 /* ---- the list ---- */
 
+static bool is_of(const ptx_kernel *k, const ptx_operand *o)
+{
+    return o->kind <= PTX_OPERAND_IMMEDIATE
+               ? o->kind != PTX_OPERAND_REGISTER || o->reserved == k->owner
+               : o->kind <= PTX_OPERAND_PARAM && o->reserved == k->owner;
+}
+
+static void refuse_strangers(ptx_kernel *k, uint32_t index, const ptx_operand *operands, unsigned count)
+{
+    static const char *const kinds[] = {"", "register", "", "label", "parameter"};
+    for (unsigned j = 0; j < count; j++)
+        if (!is_of(k, &operands[j]))
+            ptx_fail_at(k, index,
+                        operands[j].kind == PTX_OPERAND_LABEL ? PTXGEN_ERROR_LABEL : PTXGEN_ERROR_OPERAND,
+                        "a %s of another kernel was used",
+                        operands[j].kind <= PTX_OPERAND_PARAM ? kinds[operands[j].kind] : "value");
+}
+
 struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source,
                                    const ptx_operand *operands, unsigned count)
 {
     if (k->ended)
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "emitted into after its end (%s:%d)", source.file,
-                        source.line);
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "emitted into after its end (%s:%d)",
+                        source.file ? source.file : "?", source.line);
     if (ptx_failed(k) ||
-        !ptx_reserve(k->module, &k->code, &k->code_capacity, k->code_count + 1, sizeof *k->code) ||
-        !ptx_reserve(k->module, &k->operands, &k->operand_capacity, k->operand_count + count,
+        !ptx_reserve(k->module, &k->code, &k->code_capacity, (size_t)k->code_count + 1,
+                     sizeof *k->code) ||
+        !ptx_reserve(k->module, &k->operands, &k->operand_capacity, (size_t)k->operand_count + count,
                      sizeof *k->operands))
         return NULL;
     struct ptx_instruction *i = &k->code[k->code_count++];
@@ -90,7 +93,8 @@ struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source
     if (count)
         memcpy(&k->operands[k->operand_count], operands, count * sizeof *operands);
     k->operand_count += count;
-    return i;
+    refuse_strangers(k, k->code_count - 1, operands, count);
+    return ptx_failed(k) ? NULL : i;
 }
 
 void ptx_require_version(ptx_kernel *k, int version, const char *what)
@@ -101,22 +105,6 @@ void ptx_require_version(ptx_kernel *k, int version, const char *what)
                         version / 10, version % 10, m->target.max_ptx / 10, m->target.max_ptx % 10);
     if (version > m->ptx_version)
         m->ptx_version = version;
-}
-
-unsigned ptx_term_operands(const struct ptx_term *t, unsigned n)
-{
-    switch (t->kind) {
-    case PTX_TERM_VECTOR: return t->divisor ? n / t->divisor : t->count;
-    case PTX_TERM_ADDRESS: return 2;
-    case PTX_TERM_TENSOR: return 1u + t->count;
-    case PTX_TERM_LITERAL: return 0;
-    default: return 1;
-    }
-}
-
-uint32_t ptx_flags(const struct ptx_instruction *i)
-{
-    return i->op < PTX_OP_COUNT ? ptx_ops[i->op].flags : 0;
 }
 
 /* ---- checks ---- */
@@ -290,17 +278,38 @@ static void name_destinations(ptx_kernel *k, const struct ptx_op *op, unsigned n
     }
 }
 
+static unsigned operands_of(const struct ptx_op *op, unsigned n)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < op->term_count; i++)
+        count += ptx_term_operands(&op->terms[i], n);
+    return count;
+}
+
+/* What the typed emitters see to by themselves, and a direct call may break. */
+static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned count, ptx_source source)
+{
+    if (number >= ptx_op_count) {
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s:%d: there is no instruction number %u", source.file,
+                        source.line, number);
+        return false;
+    }
+    const struct ptx_op *op = &ptx_ops[number];
+    if (op->n.hi && !n_is_legal(&op->n, n))
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
+                        op->name, source.file, source.line, n);
+    else if (count != operands_of(op, n))
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", op->name,
+                        source.file, source.line, operands_of(op, n), count);
+    return !ptx_failed(k);
+}
+
 void ptx_emit(ptx_kernel *k, unsigned number, uint64_t modifiers, unsigned n, ptx_operand *operands,
               unsigned count, ptx_source source)
 {
-    if (ptx_failed(k))
+    if (ptx_failed(k) || !is_callable(k, number, n, count, source))
         return;
     const struct ptx_op *op = &ptx_ops[number];
-    if (op->n.hi && !n_is_legal(&op->n, n)) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
-                        op->name, source.file, source.line, n);
-        return;
-    }
     name_destinations(k, op, n, operands);
     struct ptx_instruction *i = ptx_append(k, number, source, operands, count);
     if (!i)
@@ -308,17 +317,83 @@ void ptx_emit(ptx_kernel *k, unsigned number, uint64_t modifiers, unsigned n, pt
     i->n = (uint16_t)n;
     i->modifiers = modifiers;
     uint32_t index = k->code_count - 1;
-    check_modifiers(k, index, op, modifiers);
+    if (modifiers)
+        check_modifiers(k, index, op, modifiers);
     if (!ptx_failed(k))
         check_target(k, index, op, modifiers);
     check_operands(k, index, op, n);
 }
 
+/* ---- raw text ---- */
+
+long ptx_raw_slot(const char **template)
+{
+    const char *s = *template;
+    long slot = 0;
+    if (s[0] != '%' || s[1] < '0' || s[1] > '9')
+        return -1;
+    for (s++; *s >= '0' && *s <= '9'; s++)
+        slot = slot < 1000 ? slot * 10 + (*s - '0') : slot;
+    *template = s;
+    return slot;
+}
+
+/* The builder gives %p0, %rs0, %r0, %rd0, %rq0 … out itself. */
+static bool names_a_register(const char *s)
+{
+    static const char *const prefixes[] = {"%p", "%rs", "%rd", "%rq", "%r"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t length = strlen(prefixes[i]);
+        if (!strncmp(s, prefixes[i], length) && s[length] >= '0' && s[length] <= '9')
+            return true;
+    }
+    return false;
+}
+
+static void check_raw_text(ptx_kernel *k, uint32_t index, const char *text, unsigned count)
+{
+    for (const char *s = text; *s;) {
+        long slot = ptx_raw_slot(&s);
+        if (slot >= (long)count)
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
+                        "the raw text names %%%ld, but %u operands were given", slot, count);
+        if (names_a_register(s))
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
+                        "the raw text names a register itself at '%.8s'; it must take it as an operand",
+                        s);
+        s += slot < 0;
+    }
+}
+
+static void check_raw_operands(ptx_kernel *k, uint32_t index, const ptx_operand *o, unsigned count,
+                               unsigned written)
+{
+    for (unsigned j = 0; j < count; j++) {
+        if (o[j].kind == PTX_OPERAND_LABEL)
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
+                        "a raw instruction cannot branch: %%%u is a label", j);
+        else if (o[j].kind == PTX_OPERAND_NONE)
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "the operand %%%u was never assigned", j);
+        else if (j < written && o[j].kind != PTX_OPERAND_REGISTER)
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "the result %%%u is not a register", j);
+    }
+}
+
 void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
                 ptx_operand *operands, unsigned count, unsigned written)
 {
-    for (unsigned i = 0; i < written && i < count; i++)
-        if (operands[i].kind == PTX_OPERAND_NONE)
+    enum { MOST_OPERANDS = 256 };
+    if (ptx_failed(k))
+        return;
+    if (!text || written > count || count > MOST_OPERANDS) {
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
+                        "raw instruction at %s:%d: it needs a text, at most %d operands, and no more "
+                        "results than operands",
+                        source.file, source.line, MOST_OPERANDS);
+        return;
+    }
+    for (unsigned i = 0; i < written; i++)
+        if (operands[i].kind == PTX_OPERAND_NONE && operands[i].type < PTX_TYPE_COUNT)
             operands[i] = ptx_register_new(k, operands[i].type);
     uint32_t note = ptx_note(k, "%s", text);
     struct ptx_instruction *i = ptx_append(k, PTX_PSEUDO_RAW, source, operands, count);
@@ -326,46 +401,9 @@ void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
         return;
     i->n = (uint16_t)written;
     i->note = note;
-    for (const char *s = text; (s = strchr(s, '%')); s++)
-        if (s[1] >= '0' && s[1] <= '9' && (unsigned)(s[1] - '0') >= count)
-            ptx_fail_at(k, k->code_count - 1, PTXGEN_ERROR_OPERAND,
-                        "the raw text names %%%c, but %u operands were given", s[1], count);
+    uint32_t index = k->code_count - 1;
+    check_raw_text(k, index, text, count);
+    check_raw_operands(k, index, operands, count, written);
     if (min_ptx)
         ptx_require_version(k, min_ptx, "a raw instruction");
-}
-
-/* ---- what an instruction reads and writes ---- */
-
-static unsigned add(struct ptx_reference *out, unsigned used, ptx_operand o, unsigned flags)
-{
-    if (o.kind != PTX_OPERAND_REGISTER || used == PTX_MAX_REFERENCES)
-        return used;
-    out[used] = (struct ptx_reference){o.index, (flags & PTX_TERM_WRITTEN) != 0,
-                                       (flags & PTX_TERM_READ) != 0,
-                                       (flags & PTX_TERM_UNDEF_OK) != 0};
-    return used + 1;
-}
-
-unsigned ptx_references(const ptx_kernel *k, const struct ptx_instruction *i, struct ptx_reference *out)
-{
-    const ptx_operand *o = &k->operands[i->first];
-    unsigned used = 0;
-    if (i->guarded)
-        out[used++] = (struct ptx_reference){i->guard, false, true, false};
-    if (i->op >= PTX_OP_COUNT) {
-        for (unsigned j = 0; j < i->count; j++) {
-            bool written = i->op != PTX_PSEUDO_RAW || j < i->n;
-            used = add(out, used, o[j], written ? PTX_TERM_WRITTEN : PTX_TERM_READ);
-        }
-        return used;
-    }
-    const struct ptx_op *op = &ptx_ops[i->op];
-    for (unsigned t = 0; t < op->term_count; t++) {
-        unsigned count = ptx_term_operands(&op->terms[t], i->n);
-        bool address = op->terms[t].kind == PTX_TERM_ADDRESS || op->terms[t].kind == PTX_TERM_TENSOR;
-        for (unsigned j = 0; j < count; j++)
-            used = add(out, used, o[j], address ? PTX_TERM_READ : op->terms[t].flags);
-        o += count;
-    }
-    return used;
 }

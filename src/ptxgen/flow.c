@@ -2,131 +2,176 @@
 /* Structured control flow over labels. */
 #include "internal.h"
 
-static ptx_operand guard_now(const ptx_kernel *k)
-{
-    ptx_operand o = {0};
-    o.kind = k->guarded;
-    o.index = k->guard;
-    return o;
-}
+/* The emitters used here record the line of this file's caller. */
+#undef PTX_HERE
+#define PTX_HERE here
 
-static void set_guard(ptx_kernel *k, ptx_operand guard)
-{
-    k->guarded = guard.kind;
-    k->guard = guard.index;
-}
+enum { OPEN = 0, IN_ELSE = 1, CLOSED = 2 }; /* phases of a block */
 
-static ptx_block open_block(ptx_kernel *k)
+static ptx_block open_block(ptx_kernel *k, ptx_source here)
 {
-    ptx_block b = {.kernel = k, .guard_before = guard_now(k)};
-    k->open_blocks++;
+    ptx_block b = {.kernel = k, .source = here};
+    if (ptx_open(k, "a block opened"))
+        k->open_blocks++;
     return b;
 }
 
 static void close_block(ptx_block *b)
 {
-    b->kernel->open_blocks--;
-    b->phase = 2;
+    if (b->phase == CLOSED)
+        ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
+                        "the block opened at %s:%d is closed twice", b->source.file, b->source.line);
+    else if (b->kernel->open_blocks)
+        b->kernel->open_blocks--;
+    b->phase = CLOSED;
 }
 
-static void branch(ptx_kernel *k, ptx_operand label, ptx_pred condition, bool negate)
+static void bind(ptx_kernel *k, ptx_source here, ptx_operand label)
 {
-    ptx_operand before = guard_now(k);
-    if (before.kind)
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "structured control flow inside ptx_guarded");
-    if (condition.o.kind != PTX_OPERAND_REGISTER)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "a branch condition must be a predicate register");
+    ptx_label_bind_at(k, here, (ptx_label){label});
+}
+
+/* Structured control flow branches by its own conditions, so no other guard may stand. */
+static bool free_of_guards(ptx_kernel *k, ptx_source here)
+{
+    if (k->guarded)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "structured control flow inside ptx_guarded, at %s:%d", here.file, here.line);
+    return !ptx_failed(k);
+}
+
+static bool is_predicate(ptx_kernel *k, ptx_source here, ptx_operand o)
+{
+    bool good = o.kind == PTX_OPERAND_REGISTER && o.reserved == k->owner && o.index < k->register_count &&
+                k->registers[o.index].type == PTX_PRED;
+    if (!good)
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
+                        "the condition at %s:%d is not a predicate register of this kernel", here.file,
+                        here.line);
+    return !ptx_failed(k);
+}
+
+static void branch(ptx_kernel *k, ptx_source here, ptx_operand label, ptx_pred condition, bool negate)
+{
+    if (ptx_failed(k) || !free_of_guards(k, here) || !is_predicate(k, here, condition.o))
+        return;
     k->guarded = negate ? '-' : '+';
     k->guard = condition.o.index;
     ptx_bra(k, (ptx_label){label});
-    set_guard(k, before);
+    k->guarded = 0;
 }
 
-ptx_block ptx_if_begin(ptx_kernel *k, ptx_pred condition, bool negate)
+/* ---- if ---- */
+
+ptx_block ptx_if_begin(ptx_kernel *k, ptx_source here, ptx_pred condition, bool negate)
 {
-    ptx_block b = open_block(k);
+    ptx_block b = open_block(k, here);
     b.tail = ptx_label_new(k, "endif").o;
-    branch(k, b.tail, condition, !negate);
+    branch(k, here, b.tail, condition, !negate);
     return b;
 }
 
 void ptx_if_end(ptx_block *b)
 {
-    ptx_label_bind(b->kernel, (ptx_label){b->tail});
+    free_of_guards(b->kernel, b->source);
+    bind(b->kernel, b->source, b->tail);
     close_block(b);
 }
 
 void ptx_if_else_next(ptx_block *b)
 {
-    if (b->phase == 0) {
-        ptx_operand end = ptx_label_new(b->kernel, "endif").o;
-        ptx_bra(b->kernel, (ptx_label){end});
-        ptx_label_bind(b->kernel, (ptx_label){b->tail});
-        b->tail = end;
-        b->phase = 1;
-    } else
+    if (b->phase != OPEN) {
         ptx_if_end(b);
+        return;
+    }
+    ptx_kernel *k = b->kernel;
+    ptx_source here = b->source;
+    ptx_operand end = ptx_label_new(k, "endif").o;
+    if (free_of_guards(k, here))
+        ptx_bra(k, (ptx_label){end});
+    bind(k, here, b->tail);
+    b->tail = end;
+    b->phase = IN_ELSE;
 }
 
-ptx_block ptx_for_begin(ptx_kernel *k, ptx_u32 counter, ptx_u32 limit, ptx_u32 step)
+/* ---- loops ---- */
+
+ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32 limit, ptx_u32 step)
 {
-    ptx_block b = open_block(k);
+    ptx_block b = open_block(k, here);
     b.head = ptx_label_new(k, "for").o;
     b.tail = ptx_label_new(k, "endfor").o;
     b.counter = counter.o;
+    b.limit = limit.o;
     b.step = step.o;
-    b.guard = limit.o;
+    if (!ptx_failed(k) && step.o.kind == PTX_OPERAND_IMMEDIATE && !step.o.bits)
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "the ptx_for at %s:%d has step 0", here.file,
+                        here.line);
     /* Tested before the first turn, then at the bottom: one branch a turn. */
-    branch(k, b.tail, ptx_setp_ge_u32(k, counter, limit), false);
-    ptx_label_bind(k, (ptx_label){b.head});
+    if (free_of_guards(k, here))
+        branch(k, here, b.tail, ptx_setp_ge_u32(k, counter, limit), false);
+    bind(k, here, b.head);
     return b;
 }
 
 void ptx_for_end(ptx_block *b)
 {
     ptx_kernel *k = b->kernel;
-    ptx_u32 counter = {b->counter}, step = {b->step}, limit = {b->guard};
-    ptx_add_u32_to(k, counter, counter, step);
-    branch(k, b->head, ptx_setp_lt_u32(k, counter, limit), false);
-    ptx_label_bind(k, (ptx_label){b->tail});
+    ptx_source here = b->source;
+    ptx_u32 counter = {b->counter}, step = {b->step}, limit = {b->limit};
+    if (free_of_guards(k, here)) {
+        ptx_add_u32_to(k, counter, counter, step);
+        branch(k, here, b->head, ptx_setp_lt_u32(k, counter, limit), false);
+    }
+    bind(k, here, b->tail);
     close_block(b);
 }
 
-ptx_block ptx_loop_begin(ptx_kernel *k)
+ptx_block ptx_loop_begin(ptx_kernel *k, ptx_source here)
 {
-    ptx_block b = open_block(k);
+    ptx_block b = open_block(k, here);
     b.head = ptx_label_new(k, "loop").o;
     b.tail = ptx_label_new(k, "endloop").o;
-    ptx_label_bind(k, (ptx_label){b.head});
+    free_of_guards(k, here);
+    bind(k, here, b.head);
     return b;
 }
 
-void ptx_loop_break_if(ptx_block *b, ptx_pred condition, bool negate)
+void ptx_loop_break_if_at(ptx_block *b, ptx_source here, ptx_pred condition, bool negate)
 {
-    branch(b->kernel, b->tail, condition, negate);
+    if (b->phase == CLOSED)
+        ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
+                        "a break at %s:%d from the loop of line %d, which has ended", here.file,
+                        here.line, b->source.line);
+    branch(b->kernel, here, b->tail, condition, negate);
 }
 
 void ptx_loop_end(ptx_block *b)
 {
-    ptx_bra(b->kernel, (ptx_label){b->head});
-    ptx_label_bind(b->kernel, (ptx_label){b->tail});
+    ptx_source here = b->source;
+    if (free_of_guards(b->kernel, here))
+        ptx_bra(b->kernel, (ptx_label){b->head});
+    bind(b->kernel, here, b->tail);
     close_block(b);
 }
 
-ptx_block ptx_guard_begin(ptx_kernel *k, ptx_pred guard, bool negate)
+/* ---- guards ---- */
+
+ptx_block ptx_guard_begin(ptx_kernel *k, ptx_source here, ptx_pred guard, bool negate)
 {
-    ptx_block b = open_block(k);
+    ptx_block b = open_block(k, here);
     if (k->guarded)
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ptx_guarded inside ptx_guarded");
-    if (guard.o.kind != PTX_OPERAND_REGISTER)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "a guard must be a predicate register");
-    k->guarded = negate ? '-' : '+';
-    k->guard = guard.o.index;
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ptx_guarded inside ptx_guarded, at %s:%d",
+                        here.file, here.line);
+    if (!ptx_failed(k) && is_predicate(k, here, guard.o)) {
+        k->guarded = negate ? '-' : '+';
+        k->guard = guard.o.index;
+    }
     return b;
 }
 
 void ptx_guard_end(ptx_block *b)
 {
-    set_guard(b->kernel, b->guard_before);
+    b->kernel->guarded = 0;
     close_block(b);
 }

@@ -2,6 +2,7 @@
 /* What tools ask: facts of finished kernels, and the instruction table in words. */
 #include "internal.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,11 @@ unsigned ptx_module_kernels(const ptx_module *m)
     return m->kernel_count;
 }
 
+static bool is_executed(const struct ptx_instruction *i)
+{
+    return i->op != PTX_PSEUDO_LABEL && i->op != PTX_PSEUDO_COMMENT && i->op != PTX_PSEUDO_SECTION;
+}
+
 ptxgen_status ptx_module_kernel_info(const ptx_module *m, unsigned index, ptx_kernel_info *info)
 {
     const ptx_kernel *k = kernel_at(m, index);
@@ -26,9 +32,8 @@ ptxgen_status ptx_module_kernel_info(const ptx_module *m, unsigned index, ptx_ke
         return PTXGEN_ERROR_INVALID_ARGUMENT;
     *info = (ptx_kernel_info){.name = k->name, .virtual_registers = k->register_count};
     for (uint32_t i = 0; i < k->code_count; i++) {
-        unsigned op = k->code[i].op;
-        info->instructions += op != PTX_PSEUDO_LABEL && op != PTX_PSEUDO_COMMENT && op != PTX_PSEUDO_SECTION;
-        info->sections += op == PTX_PSEUDO_SECTION;
+        info->instructions += is_executed(&k->code[i]);
+        info->sections += k->code[i].op == PTX_PSEUDO_SECTION;
     }
     info->names_pred = k->names[PTX_CLASS_PRED];
     info->names_16 = k->names[PTX_CLASS_16];
@@ -44,6 +49,23 @@ ptxgen_status ptx_module_kernel_info(const ptx_module *m, unsigned index, ptx_ke
     return PTXGEN_OK;
 }
 
+ptxgen_status ptx_module_kernel_section(const ptx_module *m, unsigned index, unsigned section,
+                                        const char **name, size_t *instructions)
+{
+    const ptx_kernel *k = kernel_at(m, index);
+    if (!k || !name || !instructions)
+        return PTXGEN_ERROR_INVALID_ARGUMENT;
+    *name = "";
+    *instructions = 0;
+    unsigned now = 0;
+    for (uint32_t i = 0; i < k->code_count && now <= section; i++) {
+        if (k->code[i].op == PTX_PSEUDO_SECTION && ++now == section)
+            *name = ptx_note_text(k, k->code[i].note);
+        *instructions += now == section && is_executed(&k->code[i]);
+    }
+    return now < section ? PTXGEN_ERROR_INVALID_ARGUMENT : PTXGEN_OK;
+}
+
 static int more_frequent(const void *a, const void *b)
 {
     const ptx_mix_row *x = a, *y = b;
@@ -52,25 +74,42 @@ static int more_frequent(const void *a, const void *b)
     return strcmp(x->mnemonic, y->mnemonic);
 }
 
+enum { ROW_RAW = PTX_OP_COUNT, ROWS };
+
+static unsigned row_of(const struct ptx_instruction *i)
+{
+    if (i->op < PTX_OP_COUNT)
+        return i->op;
+    return i->op == PTX_PSEUDO_RAW              ? (unsigned)ROW_RAW
+           : i->op == PTX_PSEUDO_SHARED_ADDRESS ? (unsigned)PTX_OP_mov_u32
+                                                : (unsigned)PTX_OP_mov_u64;
+}
+
+static size_t count_rows(const ptx_kernel *k, ptx_mix_row *all)
+{
+    memset(all, 0, ROWS * sizeof *all);
+    for (uint32_t i = 0; i < k->code_count; i++)
+        if (is_executed(&k->code[i]))
+            all[row_of(&k->code[i])].count++;
+    size_t used = 0;
+    for (size_t row = 0; row < ROWS; row++)
+        if (all[row].count)
+            all[used++] = (ptx_mix_row){row == ROW_RAW ? "raw" : ptx_ops[row].name, all[row].count};
+    return used;
+}
+
 size_t ptx_module_kernel_mix(const ptx_module *m, unsigned index, ptx_mix_row *rows, size_t capacity)
 {
     const ptx_kernel *k = kernel_at(m, index);
-    if (!k)
-        return 0;
-    ptx_mix_row *all = calloc(PTX_OP_COUNT, sizeof *all);
+    size_t bytes = ROWS * sizeof(ptx_mix_row);
+    ptx_mix_row *all = k ? m->allocator.resize(m->allocator.ctx, NULL, 0, bytes) : NULL;
     if (!all)
         return 0;
-    for (uint32_t i = 0; i < k->code_count; i++)
-        if (k->code[i].op < PTX_OP_COUNT)
-            all[k->code[i].op].count++;
-    size_t used = 0;
-    for (size_t op = 0; op < PTX_OP_COUNT; op++)
-        if (all[op].count)
-            all[used++] = (ptx_mix_row){ptx_ops[op].name, all[op].count};
+    size_t used = count_rows(k, all);
     qsort(all, used, sizeof *all, more_frequent);
     if (used && rows)
         memcpy(rows, all, (used < capacity ? used : capacity) * sizeof *rows);
-    free(all);
+    m->allocator.resize(m->allocator.ctx, all, bytes, 0);
     return used;
 }
 
@@ -91,69 +130,88 @@ struct writer {
     size_t size, used;
 };
 
-static void write(struct writer *w, const char *text, size_t length)
+static void add(struct writer *w, const char *text, size_t length)
 {
     for (size_t i = 0; i < length && w->used + 1 < w->size; i++)
         w->buffer[w->used++] = text[i];
     w->buffer[w->used] = 0;
 }
 
-static void write_string(struct writer *w, const char *text)
+static void addf(struct writer *w, const char *format, ...) PTXGEN_PRINTF(2, 3);
+static void addf(struct writer *w, const char *format, ...)
 {
-    write(w, text, strlen(text));
+    char text[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    add(w, text, strlen(text));
 }
 
-static void write_slot(struct writer *w, const char *name, size_t length)
+static void add_slot(struct writer *w, const char *name, size_t length)
 {
     const struct ptx_modifier_group *g = ptx_find_group(name, length);
-    write_string(w, "{");
+    add(w, "{", 1);
     if (!g)
-        write(w, name, length);
-    for (unsigned i = 0; g && i < g->count; i++) {
-        if (i)
-            write_string(w, "|");
-        write_string(w, g->alternatives[i].text);
-    }
-    write_string(w, "}");
+        add(w, name, length);
+    for (unsigned i = 0; g && i < g->count; i++)
+        addf(w, "%s%s", i ? "|" : "", g->alternatives[i].text);
+    add(w, "}", 1);
 }
 
 static const char *const type_names[PTX_TYPE_COUNT] = {
     "pred", "u16", "s16", "f16", "bf16", "u32", "s32", "f32", "f16x2", "bf16x2",
     "u64",  "s64", "f64", "b128"};
 
-static void write_term(struct writer *w, const struct ptx_term *t)
+static void add_range(struct writer *w, const struct ptx_term *t)
 {
-    char text[64];
+    addf(w, "%d", t->lo);
+    if (t->hi != t->lo)
+        addf(w, "…%d", t->hi);
+    if (t->flags & PTX_TERM_WGMMA_INT_N)
+        addf(w, " by 8 up to 32, then by 16");
+    else if (t->flags & PTX_TERM_POW2)
+        addf(w, " powers of two");
+    else if (t->step > 1 && t->hi != t->lo)
+        addf(w, " by %d", t->step);
+}
+
+static const char *space_name(char space)
+{
+    return space == 's' ? "shared" : space == 'p' ? "param" : space == 'l' ? "local" : "global";
+}
+
+static void add_term(struct writer *w, const struct ptx_term *t)
+{
     switch (t->kind) {
     case PTX_TERM_VECTOR:
         if (t->divisor)
-            snprintf(text, sizeof text, "{%s × n/%d}", type_names[t->type], t->divisor);
+            addf(w, "{%s × n/%d}", type_names[t->type], t->divisor);
         else
-            snprintf(text, sizeof text, "{%s × %d}", type_names[t->type], t->count);
+            addf(w, "{%s × %d}", type_names[t->type], t->count);
         break;
-    case PTX_TERM_ADDRESS:
-        snprintf(text, sizeof text, "[%s]", t->space == 's' ? "shared"
-                                            : t->space == 'p' ? "param"
-                                            : t->space == 'l' ? "local"
-                                                              : "global");
-        break;
-    case PTX_TERM_TENSOR:
-        snprintf(text, sizeof text, "[tensor map, {s32 × %d}]", t->count);
-        break;
-    case PTX_TERM_CONST:
-        snprintf(text, sizeof text, "%d…%d", t->lo, t->hi);
-        break;
-    case PTX_TERM_LITERAL:
-        snprintf(text, sizeof text, "%s", t->literal);
-        break;
-    case PTX_TERM_LABEL:
-        snprintf(text, sizeof text, "label");
-        break;
+    case PTX_TERM_ADDRESS: addf(w, "[%s]", space_name(t->space)); break;
+    case PTX_TERM_TENSOR: addf(w, "[tensor map, {s32 × %d}]", t->count); break;
+    case PTX_TERM_CONST: add_range(w, t); break;
+    case PTX_TERM_LITERAL: addf(w, "%s", t->literal); break;
+    case PTX_TERM_LABEL: addf(w, "label"); break;
     default:
-        snprintf(text, sizeof text, "%s%s", type_names[t->type],
-                 t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN) ? "" : "|imm");
+        addf(w, "%s%s", type_names[t->type],
+             t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN) ? "" : "|imm");
     }
-    write_string(w, text);
+}
+
+static void add_text(struct writer *w, const char *s)
+{
+    while (*s) {
+        size_t plain = strcspn(s, "{");
+        add(w, s, plain);
+        s += plain;
+        if (*s) {
+            add_slot(w, s + 1, strcspn(s + 1, "!}"));
+            s = strchr(s, '}') + 1;
+        }
+    }
 }
 
 void ptx_instruction_describe(size_t index, char *buffer, size_t size)
@@ -165,23 +223,16 @@ void ptx_instruction_describe(size_t index, char *buffer, size_t size)
     if (index >= ptx_op_count)
         return;
     const struct ptx_op *op = &ptx_ops[index];
-    for (const char *s = op->text; *s;) {
-        size_t plain = strcspn(s, "{");
-        write(&w, s, plain);
-        s += plain;
-        if (*s) {
-            write_slot(&w, s + 1, strcspn(s + 1, "!}"));
-            s = strchr(s, '}') + 1;
-        }
-    }
+    add_text(&w, op->text);
     for (unsigned t = 0; t < op->term_count; t++) {
-        write_string(&w, !t ? " " : op->terms[t].flags & PTX_TERM_BAR ? "|" : ", ");
-        write_term(&w, &op->terms[t]);
+        addf(&w, "%s", !t ? " " : op->terms[t].flags & PTX_TERM_BAR ? "|" : ", ");
+        add_term(&w, &op->terms[t]);
     }
-    for (unsigned i = 0; i < op->need_count; i++) {
-        char need[64];
-        snprintf(need, sizeof need, "%s PTX %d.%d sm_%d%.1s", i ? " or" : ";", op->needs[i].ptx / 10,
-                 op->needs[i].ptx % 10, op->needs[i].sm, &op->needs[i].suffix);
-        write_string(&w, need);
+    if (op->n.hi) {
+        addf(&w, "; n ");
+        add_range(&w, &op->n);
     }
+    for (unsigned i = 0; i < op->need_count; i++)
+        addf(&w, "%s PTX %d.%d sm_%d%.1s", i ? " or" : ";", op->needs[i].ptx / 10,
+             op->needs[i].ptx % 10, op->needs[i].sm, &op->needs[i].suffix);
 }

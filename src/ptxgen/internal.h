@@ -16,8 +16,11 @@ enum ptx_pseudo {
     PTX_PSEUDO_RAW,                  /* note: the template; n: how many operands are written */
     PTX_PSEUDO_SHARED_ADDRESS,       /* operand 0 written; n: the buffer */
     PTX_PSEUDO_LOCAL_ADDRESS,
-    PTX_PSEUDO_PARAM_ADDRESS
+    PTX_PSEUDO_PARAM_ADDRESS /* in param space; cvta.param makes it generic */
 };
+
+/* Room for what one kernel may hold: positions of instructions stay below 2^31. */
+enum { PTX_MAX_ELEMENTS = 1 << 30, PTX_MAX_DECLARATIONS = UINT16_MAX };
 
 struct ptx_instruction {
     uint16_t op;
@@ -54,6 +57,7 @@ struct ptx_kernel {
     ptx_module *module;
     struct ptx_kernel *next;
     char *name;
+    uint16_t owner; /* what operands of this kernel carry, so that strangers are told apart */
 
     struct ptx_instruction *code;
     ptx_operand *operands;
@@ -72,7 +76,7 @@ struct ptx_kernel {
     bool ended;
 
     unsigned ntid[3], maxntid, minnctapersm, maxnreg, cluster[3];
-    size_t shared_bytes, shared_align, local_bytes;
+    size_t shared_bytes, shared_align, local_bytes, local_align, param_bytes;
     uint32_t names[PTX_CLASSES];
     unsigned pressure;
 };
@@ -92,7 +96,12 @@ struct ptx_module {
 /* ---- memory (memory.c) ---- */
 
 /* Makes room for `need` elements in *data; false (with the sticky error set) when out of memory. */
-bool ptx_reserve(ptx_module *m, void *data, size_t *capacity, size_t need, size_t element);
+bool ptx_grow(ptx_module *m, void *data, size_t *capacity, size_t need, size_t element);
+static inline bool ptx_reserve(ptx_module *m, void *data, size_t *capacity, size_t need,
+                               size_t element)
+{
+    return need <= *capacity || ptx_grow(m, data, capacity, need, element);
+}
 void *ptx_scratch(ptx_module *m, size_t bytes); /* zeroed; freed with ptx_release */
 void ptx_release(ptx_module *m, void *block, size_t bytes);
 /* Keeps a formatted string in the kernel's notes; its offset, 0 being the empty string. */
@@ -113,27 +122,46 @@ static inline bool ptx_failed(const ptx_kernel *k)
 void ptx_fail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const char *format, ...)
     PTXGEN_PRINTF(4, 5);
 
+bool ptx_is_identifier(const char *name);
+/* False, with the sticky error set, when the kernel can no longer be changed. */
+bool ptx_open(ptx_kernel *k, const char *what);
+
 /* ---- emission (emit.c) ---- */
 
 void ptx_require_version(ptx_kernel *k, int ptx_version, const char *what);
 struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source,
                                    const ptx_operand *operands, unsigned count);
 ptx_operand ptx_register_new(ptx_kernel *k, ptx_type type);
-enum ptx_class ptx_class_of(ptx_type type);
-unsigned ptx_term_operands(const struct ptx_term *t, unsigned n);
+static inline enum ptx_class ptx_class_of(ptx_type type)
+{
+    static const uint8_t classes[PTX_TYPE_COUNT] = {
+        [PTX_PRED] = PTX_CLASS_PRED,  [PTX_U16] = PTX_CLASS_16,  [PTX_S16] = PTX_CLASS_16,
+        [PTX_F16] = PTX_CLASS_16,     [PTX_BF16] = PTX_CLASS_16, [PTX_U32] = PTX_CLASS_32,
+        [PTX_S32] = PTX_CLASS_32,     [PTX_F32] = PTX_CLASS_32,  [PTX_F16X2] = PTX_CLASS_32,
+        [PTX_BF16X2] = PTX_CLASS_32,  [PTX_U64] = PTX_CLASS_64,  [PTX_S64] = PTX_CLASS_64,
+        [PTX_F64] = PTX_CLASS_64,     [PTX_B128] = PTX_CLASS_128};
+    return (enum ptx_class)classes[type];
+}
+/* How many operands a term has, given the instruction's n. */
+static inline unsigned ptx_term_operands(const struct ptx_term *t, unsigned n)
+{
+    switch (t->kind) {
+    case PTX_TERM_VECTOR: return t->divisor ? n / t->divisor : t->count;
+    case PTX_TERM_ADDRESS: return 2;
+    case PTX_TERM_TENSOR: return 1u + t->count;
+    case PTX_TERM_LITERAL: return 0;
+    default: return 1;
+    }
+}
+static inline uint32_t ptx_flags(const struct ptx_instruction *i)
+{
+    return i->op < PTX_OP_COUNT ? ptx_ops[i->op].flags : 0;
+}
 /* The lowest PTX version at which `target` meets one of the needs; 0 when it never does. */
 int ptx_needs_met(const struct ptx_need *needs, unsigned count, const ptx_target *target);
 
-/* One register that an instruction touches. */
-struct ptx_reference {
-    uint32_t reg;
-    bool written, read, undef_ok;
-};
-enum { PTX_MAX_REFERENCES = 320 };
-/* Lists the registers of an instruction, its guard first; how many there are. */
-unsigned ptx_references(const ptx_kernel *k, const struct ptx_instruction *i,
-                        struct ptx_reference *out);
-uint32_t ptx_flags(const struct ptx_instruction *i);
+/* Reads the number at "%<digits>" in a raw template and steps over it; −1 when there is none. */
+long ptx_raw_slot(const char **template);
 
 /* ---- passes over an ended kernel ---- */
 
@@ -152,11 +180,101 @@ struct ptx_cfg {
 
 bool ptx_cfg_build(ptx_kernel *k, struct ptx_cfg *cfg);
 void ptx_cfg_free(ptx_kernel *k, struct ptx_cfg *cfg);
-/* Checks initialisation, folds registers into names, measures pressure (registers.c). */
-void ptx_allocate_registers(ptx_kernel *k, const struct ptx_cfg *cfg);
-void ptx_check_divergence(ptx_kernel *k, const struct ptx_cfg *cfg);
-void ptx_check_async(ptx_kernel *k, const struct ptx_cfg *cfg);
-void ptx_shared_layout(ptx_kernel *k);
+
+/* Successors of a block, cfg->count standing for the kernel's exit; how many there are. */
+unsigned ptx_cfg_successors(const struct ptx_cfg *cfg, uint32_t block, uint32_t out[3]);
+enum { PTX_NO_BLOCK = UINT32_MAX };
+/* Fills ipdom for each block and for the exit; PTX_NO_BLOCK where the exit cannot be reached. */
+bool ptx_find_postdominators(ptx_kernel *k, const struct ptx_cfg *cfg, uint32_t *ipdom);
+
+/* One register that one instruction touches. */
+struct ptx_reference {
+    uint32_t reg, at;
+    bool written, read, undef_ok;
+};
+
+/* A run of references, in program order. */
+struct ptx_references {
+    const struct ptx_reference *list;
+    uint32_t count;
+};
+
+/* All references of a kernel, by instruction and by register. */
+struct ptx_uses {
+    struct ptx_reference *by_instruction, *by_register;
+    uint32_t *instruction_start, *register_start; /* one more than there are of each */
+    uint32_t count;
+};
+
+bool ptx_uses_build(ptx_kernel *k, struct ptx_uses *uses);
+void ptx_uses_free(ptx_kernel *k, struct ptx_uses *uses);
+/* An instruction's guard comes first. */
+static inline struct ptx_references ptx_uses_at(const struct ptx_uses *u, uint32_t instruction)
+{
+    uint32_t start = u->instruction_start[instruction];
+    struct ptx_references r = {u->by_instruction + start,
+                               u->instruction_start[instruction + 1] - start};
+    return r;
+}
+static inline struct ptx_references ptx_uses_of(const struct ptx_uses *u, uint32_t reg)
+{
+    uint32_t start = u->register_start[reg];
+    struct ptx_references r = {u->by_register + start, u->register_start[reg + 1] - start};
+    return r;
+}
+/* True when an instruction in [from, to) writes the register. */
+bool ptx_written_between(const struct ptx_uses *u, uint32_t reg, uint32_t from, uint32_t to);
+
+/* ---- liveness (liveness.c, initialised.c) ---- */
+
+/*
+ * Registers that live across blocks are numbered densely, and sets of them are kept for each block;
+ * the others live within one block and need no sets.
+ */
+struct ptx_liveness {
+    ptx_kernel *k;
+    const struct ptx_cfg *cfg;
+    const struct ptx_uses *uses;
+    uint32_t *number;     /* by register: 1 + its number, 0 when it stays within a block */
+    uint32_t *reg;        /* by number */
+    uint32_t numbered;
+    size_t words;         /* of a set */
+    uint64_t *in, *out;   /* by block */
+    uint64_t *gen, *kill; /* by block: what it reads first, and what it writes wholly */
+    uint8_t *predicated;  /* by register: all of it stands under one guard, so writes are whole */
+    uint8_t *completes;   /* by instruction: with the write before it under the opposite guard, it
+                             writes wholly */
+};
+
+bool ptx_liveness_build(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses,
+                        struct ptx_liveness *l);
+void ptx_liveness_free(struct ptx_liveness *l);
+/* Solves the data-flow equations (again, after `predicated` has changed). */
+void ptx_liveness_solve(struct ptx_liveness *l);
+/* True when the reference is a write after which nothing of the old value is left. */
+bool ptx_kills(const struct ptx_liveness *l, const struct ptx_reference *r);
+/* Refuses reads of registers that some path has not written; may refine the liveness. */
+void ptx_check_initialised(struct ptx_liveness *l);
+
+static inline bool ptx_has(const uint64_t *set, uint32_t i)
+{
+    return set[i / 64] >> (i % 64) & 1;
+}
+static inline void ptx_put(uint64_t *set, uint32_t i)
+{
+    set[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+/* Folds registers into names and measures pressure (registers.c). */
+void ptx_allocate_registers(const struct ptx_liveness *l);
+/* Calls hold for each register of each wgmma with the instructions during which it is in use. */
+void ptx_hold_asynchronous(const struct ptx_liveness *l,
+                           void (*hold)(void *ctx, uint32_t reg, uint32_t first, uint32_t last),
+                           void *ctx);
+void ptx_check_divergence(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses);
+void ptx_check_async(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses);
+/* Gives buffers their offsets and checks the totals (declare.c). */
+void ptx_lay_out_memory(ptx_kernel *k);
 
 /* ---- text (text.c) ---- */
 

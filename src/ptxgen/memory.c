@@ -8,16 +8,19 @@
 static void *resize(ptx_module *m, void *block, size_t old_size, size_t new_size)
 {
     void *p = m->allocator.resize(m->allocator.ctx, block, old_size, new_size);
-    if (!p && new_size)
+    if (!p && new_size && m->error.status == PTXGEN_OK)
         ptxgen_fail(&m->error, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of the module",
                     new_size);
     return p;
 }
 
-bool ptx_reserve(ptx_module *m, void *data, size_t *capacity, size_t need, size_t element)
+bool ptx_grow(ptx_module *m, void *data, size_t *capacity, size_t need, size_t element)
 {
-    if (need <= *capacity)
-        return true;
+    if (need > PTX_MAX_ELEMENTS) {
+        ptxgen_fail(&m->error, PTXGEN_ERROR_OUT_OF_MEMORY, "a module's list of %zu elements is too long",
+                    need);
+        return false;
+    }
     size_t grown = *capacity ? *capacity * 2 : 64;
     if (grown < need)
         grown = need;

@@ -2,7 +2,6 @@
 /* Modules and kernels: their life, directives, and the sticky error. */
 #include "internal.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,19 +123,21 @@ void ptx_kernel_fail(ptx_kernel *k, ptxgen_status status, const char *format, ..
 
 /* ---- kernels ---- */
 
-static bool is_identifier(const char *name)
+/* ASCII letters only, whatever the locale; '$' and '%' are left to the builder's own names. */
+bool ptx_is_identifier(const char *name)
 {
-    if (!name || !(isalpha((unsigned char)name[0]) || name[0] == '_'))
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    enum { FIRST = 53 }; /* of them may stand first */
+    if (!name || !*name || !memchr(letters, *name, FIRST))
         return false;
-    for (const char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_')
-            return false;
-    return strlen(name) > (name[0] == '_') && strlen(name) < 512;
+    size_t length = strlen(name);
+    return strspn(name, letters) == length && length > (*name == '_') && length <= 255 &&
+           strcmp(name, "WARP_SZ") != 0;
 }
 
 ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
 {
-    bool named = is_identifier(name);
+    bool named = ptx_is_identifier(name);
     const char *stored = named ? name : "unnamed";
     ptx_kernel *k = ptx_scratch(m, sizeof *k);
     char *copy = ptx_scratch(m, strlen(stored) + 1);
@@ -149,9 +150,14 @@ ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
     strcpy(copy, stored);
     k->module = m;
     k->name = copy;
+    k->owner = (uint16_t)(m->kernel_count + 1);
+    if (m->kernel_count == UINT16_MAX - 1)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "a module holds at most %d kernels",
+                        UINT16_MAX - 1);
     if (!named)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "the kernel name '%.64s' is not a PTX identifier", name ? name : "(null)");
+                        "the kernel name '%.64s' is not an identifier of ASCII letters, digits and "
+                        "underscores", name ? name : "(null)");
     if (m->last_kernel && !m->last_kernel->ended)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "begun before kernel '%s' was ended",
                         m->last_kernel->name);
@@ -172,8 +178,17 @@ ptx_module *ptx_kernel_module(ptx_kernel *k)
     return k->module;
 }
 
+bool ptx_open(ptx_kernel *k, const char *what)
+{
+    if (k->ended)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "%s after its end", what);
+    return !ptx_failed(k);
+}
+
 void ptx_kernel_reqntid(ptx_kernel *k, unsigned x, unsigned y, unsigned z)
 {
+    if (!ptx_open(k, ".reqntid set"))
+        return;
     if (!x || !y || !z || x > 1024 || y > 1024 || z > 64 || x * y * z > 1024)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "a CTA of %u × %u × %u threads is outside 1 … 1024 threads in all", x, y, z);
@@ -184,6 +199,8 @@ void ptx_kernel_reqntid(ptx_kernel *k, unsigned x, unsigned y, unsigned z)
 
 void ptx_kernel_maxntid(ptx_kernel *k, unsigned threads)
 {
+    if (!ptx_open(k, ".maxntid set"))
+        return;
     if (!threads || threads > 1024)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, ".maxntid %u is outside 1 … 1024", threads);
     k->maxntid = threads;
@@ -191,11 +208,17 @@ void ptx_kernel_maxntid(ptx_kernel *k, unsigned threads)
 
 void ptx_kernel_minnctapersm(ptx_kernel *k, unsigned ctas)
 {
+    if (!ptx_open(k, ".minnctapersm set"))
+        return;
+    if (!ctas || ctas > 32)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, ".minnctapersm %u is outside 1 … 32", ctas);
     k->minnctapersm = ctas;
 }
 
 void ptx_kernel_maxnreg(ptx_kernel *k, unsigned registers)
 {
+    if (!ptx_open(k, ".maxnreg set"))
+        return;
     if (registers < 16 || registers > 255)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, ".maxnreg %u is outside 16 … 255", registers);
     k->maxnreg = registers;
@@ -204,11 +227,13 @@ void ptx_kernel_maxnreg(ptx_kernel *k, unsigned registers)
 void ptx_kernel_reqnctapercluster(ptx_kernel *k, unsigned x, unsigned y, unsigned z)
 {
     static const struct ptx_need need = {78, 90, 0};
+    if (!ptx_open(k, ".reqnctapercluster set"))
+        return;
     int version = ptx_needs_met(&need, 1, &k->module->target);
     if (!version)
         ptx_kernel_fail(k, PTXGEN_ERROR_TARGET, "clusters need sm_90, the target is sm_%d",
                         k->module->target.sm);
-    if (!x || !y || !z || x * y * z > 16)
+    if (!x || !y || !z || x > 16 || y > 16 || z > 16 || x * y * z > 16)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "a cluster of %u × %u × %u CTAs is outside 1 … 16",
                         x, y, z);
     ptx_require_version(k, version, ".reqnctapercluster");
@@ -243,24 +268,42 @@ static void end_with_ret(ptx_kernel *k)
         ptx_emit(k, PTX_OP_ret, 0, 0, NULL, 0, PTX_HERE);
 }
 
+static void analyse(ptx_kernel *k)
+{
+    struct ptx_cfg cfg;
+    struct ptx_uses uses;
+    struct ptx_liveness liveness;
+    if (!ptx_cfg_build(k, &cfg))
+        return;
+    if (ptx_uses_build(k, &uses)) {
+        if (ptx_liveness_build(k, &cfg, &uses, &liveness)) {
+            ptx_check_initialised(&liveness);
+            if (!ptx_failed(k))
+                ptx_allocate_registers(&liveness);
+            ptx_liveness_free(&liveness);
+        }
+        if (!ptx_failed(k))
+            ptx_check_divergence(k, &cfg, &uses);
+        if (!ptx_failed(k))
+            ptx_check_async(k, &cfg, &uses);
+        ptx_uses_free(k, &uses);
+    }
+    ptx_cfg_free(k, &cfg);
+}
+
 void ptx_kernel_end(ptx_kernel *k)
 {
-    if (k->ended)
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ended twice");
-    if (k->open_blocks || k->guarded)
+    if (!ptx_open(k, "ended again"))
+        return;
+    if (k->open_blocks)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "%u structured blocks were left open (a C break or return left their body)",
                         k->open_blocks);
     check_directives(k);
     check_labels(k);
     end_with_ret(k);
-    ptx_shared_layout(k);
+    ptx_lay_out_memory(k);
     k->ended = true;
-    struct ptx_cfg cfg;
-    if (ptx_failed(k) || !ptx_cfg_build(k, &cfg))
-        return;
-    ptx_allocate_registers(k, &cfg);
-    ptx_check_divergence(k, &cfg);
-    ptx_check_async(k, &cfg);
-    ptx_cfg_free(k, &cfg);
+    if (!ptx_failed(k))
+        analyse(k);
 }

@@ -1,442 +1,221 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Liveness over the control-flow graph, the check that no register is read before it is written,
- * the true register pressure, and the linear scan that folds virtual registers into few names.
- *
- * A guarded write leaves the old value where its guard is false, so it does not end a live range,
- * unless (a) the same register was written under the opposite guard just before, or (b) every
- * read and write of the register stands under that one guard ("predicated value").
+ * Register pressure, and the linear scan that folds virtual registers into names. A register's
+ * interval runs from its first to its last live position; intervals are coloured in order of their
+ * start with the lowest free name, which for intervals gives the fewest names possible.
  */
 #include "internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Inclusive positions: instruction i reads at 2i and writes at 2i + 1. */
 struct interval {
     uint32_t first, last;
-    bool used;
 };
 
-struct liveness {
-    ptx_kernel *k;
-    const struct ptx_cfg *cfg;
-    size_t words;          /* of a register set */
-    uint64_t *in, *out;    /* cfg->count sets each */
-    uint64_t *gen, *kill;  /* what a block reads first, and what it writes wholly */
-    uint8_t *predicated;   /* by register: rule (b) holds */
-    uint8_t *completes;    /* by instruction: rule (a) holds for its writes */
-    uint64_t *now;         /* one set, for scans */
+struct folding {
+    const struct ptx_liveness *l;
     struct interval *intervals;
-    uint32_t *order;
+    uint8_t *live;        /* by register, for the pressure scan */
+    uint32_t *next_start, *next_end; /* by register: the next one that starts or ends there */
+    uint32_t *starts, *ends;         /* by position: 1 + the first register that does */
+    uint64_t *free_names[PTX_CLASSES];
+    size_t words;         /* of a set of names */
 };
 
-static uint64_t *set_of(const struct liveness *l, uint64_t *sets, uint32_t block)
+static enum ptx_class class_of(const ptx_kernel *k, uint32_t reg)
 {
-    return sets + block * l->words;
+    return ptx_class_of(k->registers[reg].type);
 }
-
-static bool has(const uint64_t *set, uint32_t r)
-{
-    return set[r / 64] >> (r % 64) & 1;
-}
-
-static void insert(uint64_t *set, uint32_t r)
-{
-    set[r / 64] |= UINT64_C(1) << (r % 64);
-}
-
-static void erase(uint64_t *set, uint32_t r)
-{
-    set[r / 64] &= ~(UINT64_C(1) << (r % 64));
-}
-
-static void release(struct liveness *l)
-{
-    ptx_module *m = l->k->module;
-    size_t sets = l->cfg->count * l->words * sizeof *l->in;
-    ptx_release(m, l->in, sets);
-    ptx_release(m, l->out, sets);
-    ptx_release(m, l->gen, sets);
-    ptx_release(m, l->kill, sets);
-    ptx_release(m, l->predicated, l->k->register_count);
-    ptx_release(m, l->completes, l->k->code_count);
-    ptx_release(m, l->now, l->words * sizeof *l->now);
-    ptx_release(m, l->intervals, l->k->register_count * sizeof *l->intervals);
-    ptx_release(m, l->order, l->k->register_count * sizeof *l->order);
-}
-
-static bool prepare(struct liveness *l, ptx_kernel *k, const struct ptx_cfg *cfg)
-{
-    ptx_module *m = k->module;
-    *l = (struct liveness){.k = k, .cfg = cfg, .words = (k->register_count + 63) / 64};
-    size_t sets = cfg->count * l->words * sizeof *l->in;
-    l->in = ptx_scratch(m, sets);
-    l->out = ptx_scratch(m, sets);
-    l->gen = ptx_scratch(m, sets);
-    l->kill = ptx_scratch(m, sets);
-    l->predicated = ptx_scratch(m, k->register_count);
-    l->completes = ptx_scratch(m, k->code_count);
-    l->now = ptx_scratch(m, l->words * sizeof *l->now);
-    l->intervals = ptx_scratch(m, k->register_count * sizeof *l->intervals);
-    l->order = ptx_scratch(m, k->register_count * sizeof *l->order);
-    return l->in && l->out && l->gen && l->kill && l->predicated && l->completes && l->now && l->intervals && l->order;
-}
-
-/* ---- rule (a): a pair of writes under opposite guards writes wholly ---- */
-
-static bool writes(const ptx_kernel *k, const struct ptx_instruction *i, uint32_t reg)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    unsigned count = ptx_references(k, i, refs);
-    for (unsigned j = 0; j < count; j++)
-        if (refs[j].written && refs[j].reg == reg)
-            return true;
-    return false;
-}
-
-static bool has_opposite_before(const struct liveness *l, uint32_t index, uint32_t reg)
-{
-    const struct ptx_instruction *i = &l->k->code[index];
-    uint32_t start = l->cfg->blocks[l->cfg->block_of[index]].first;
-    for (uint32_t j = index; j-- > start;) {
-        const struct ptx_instruction *before = &l->k->code[j];
-        if (before->guarded && before->guard == i->guard && before->guarded != i->guarded &&
-            writes(l->k, before, reg))
-            return true;
-        if (writes(l->k, before, i->guard))
-            return false;
-    }
-    return false;
-}
-
-static void find_completing_writes(struct liveness *l)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    for (uint32_t i = 0; i < l->k->code_count; i++) {
-        if (!l->k->code[i].guarded)
-            continue;
-        unsigned count = ptx_references(l->k, &l->k->code[i], refs);
-        bool all = true, any = false;
-        for (unsigned j = 0; j < count; j++)
-            if (refs[j].written) {
-                any = true;
-                all = all && has_opposite_before(l, i, refs[j].reg);
-            }
-        l->completes[i] = any && all;
-    }
-}
-
-/* ---- liveness ---- */
-
-static bool kills(const struct liveness *l, uint32_t index, const struct ptx_reference *r)
-{
-    return r->written && !r->read &&
-           (!l->k->code[index].guarded || l->completes[index] || l->predicated[r->reg]);
-}
-
-static void summarise_block(struct liveness *l, uint32_t b)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    const struct ptx_basic_block *block = &l->cfg->blocks[b];
-    uint64_t *gen = set_of(l, l->gen, b), *kill = set_of(l, l->kill, b);
-    for (uint32_t i = block->end; i-- > block->first;) {
-        unsigned count = ptx_references(l->k, &l->k->code[i], refs);
-        for (unsigned j = 0; j < count; j++)
-            if (kills(l, i, &refs[j])) {
-                insert(kill, refs[j].reg);
-                erase(gen, refs[j].reg);
-            }
-        for (unsigned j = 0; j < count; j++)
-            if (refs[j].read)
-                insert(gen, refs[j].reg);
-    }
-}
-
-static void solve(struct liveness *l)
-{
-    size_t sets = l->cfg->count * l->words * sizeof *l->in;
-    memset(l->gen, 0, sets);
-    memset(l->kill, 0, sets);
-    memset(l->in, 0, sets);
-    memset(l->out, 0, sets);
-    for (uint32_t b = 0; b < l->cfg->count; b++)
-        summarise_block(l, b);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t b = l->cfg->count; b-- > 0;) {
-            const struct ptx_basic_block *block = &l->cfg->blocks[b];
-            uint64_t *out = set_of(l, l->out, b), *in = set_of(l, l->in, b);
-            const uint64_t *gen = set_of(l, l->gen, b), *kill = set_of(l, l->kill, b);
-            for (unsigned s = 0; s < block->successor_count; s++) {
-                const uint64_t *next = set_of(l, l->in, block->successors[s]);
-                for (size_t w = 0; w < l->words; w++)
-                    out[w] |= next[w];
-            }
-            for (size_t w = 0; w < l->words; w++) {
-                uint64_t now = gen[w] | (out[w] & ~kill[w]);
-                changed = changed || now != in[w];
-                in[w] = now;
-            }
-        }
-    }
-}
-
-/* ---- reads before writes ---- */
-
-/* Rule (b). A tolerated first read (wgmma's accumulator) does not count as a read. */
-static bool is_predicated_value(const struct liveness *l, uint32_t reg)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    uint8_t guarded = 0;
-    uint32_t guard = 0;
-    for (uint32_t i = 0; i < l->k->code_count; i++) {
-        const struct ptx_instruction *in = &l->k->code[i];
-        unsigned count = ptx_references(l->k, in, refs);
-        for (unsigned j = 0; j < count; j++) {
-            if (refs[j].reg != reg)
-                continue;
-            if (!in->guarded || (guarded && (in->guarded != guarded || in->guard != guard)))
-                return false;
-            guarded = in->guarded;
-            guard = in->guard;
-        }
-    }
-    return guarded != 0;
-}
-
-/* The first instruction in program order that reads `reg`, and whether that is tolerated. */
-static uint32_t first_read(const struct liveness *l, uint32_t reg, bool *tolerated)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    *tolerated = true;
-    uint32_t first = UINT32_MAX;
-    for (uint32_t i = 0; i < l->k->code_count; i++) {
-        unsigned count = ptx_references(l->k, &l->k->code[i], refs);
-        for (unsigned j = 0; j < count; j++) {
-            if (refs[j].reg != reg || !refs[j].read)
-                continue;
-            if (first == UINT32_MAX)
-                first = i;
-            if (!refs[j].undef_ok && first == i)
-                *tolerated = false;
-        }
-    }
-    return first;
-}
-
-static bool check_initialised(struct liveness *l)
-{
-    const uint64_t *entry = set_of(l, l->in, 0);
-    bool again = false;
-    for (uint32_t r = 0; r < l->k->register_count; r++) {
-        if (!has(entry, r) || l->predicated[r])
-            continue;
-        bool tolerated;
-        uint32_t where = first_read(l, r, &tolerated);
-        if (tolerated)
-            continue;
-        if (is_predicated_value(l, r)) {
-            l->predicated[r] = 1;
-            again = true;
-            continue;
-        }
-        ptx_fail_at(l->k, where, PTXGEN_ERROR_UNINITIALISED,
-                    "it reads a register that some path from the kernel's entry never wrote");
-        return false;
-    }
-    if (again)
-        solve(l);
-    return true;
-}
-
-/* ---- pressure and live intervals ---- */
 
 static unsigned weight(const ptx_kernel *k, uint32_t reg)
 {
     static const uint8_t weights[PTX_CLASSES] = {0, 1, 1, 2, 4};
-    return weights[ptx_class_of(k->registers[reg].type)];
+    return weights[class_of(k, reg)];
 }
 
-static unsigned set_weight(const struct liveness *l, const uint64_t *set)
+static void release(struct folding *f)
 {
-    unsigned sum = 0;
-    for (size_t w = 0; w < l->words; w++)
-        for (uint64_t bits = set[w]; bits; bits &= bits - 1)
-            sum += weight(l->k, (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits)));
-    return sum;
+    ptx_kernel *k = f->l->k;
+    ptx_module *m = k->module;
+    size_t registers = k->register_count, positions = 2 * (size_t)k->code_count;
+    ptx_release(m, f->intervals, registers * sizeof *f->intervals);
+    ptx_release(m, f->live, registers);
+    ptx_release(m, f->next_start, registers * sizeof *f->next_start);
+    ptx_release(m, f->next_end, registers * sizeof *f->next_end);
+    ptx_release(m, f->starts, positions * sizeof *f->starts);
+    ptx_release(m, f->ends, positions * sizeof *f->ends);
+    for (int c = 0; c < PTX_CLASSES; c++)
+        ptx_release(m, f->free_names[c], f->words * sizeof **f->free_names);
 }
 
-static void extend(struct interval *v, uint32_t at)
+static bool prepare(struct folding *f, const struct ptx_liveness *l)
 {
-    if (!v->used || at < v->first)
-        v->first = at;
-    if (!v->used || at > v->last)
-        v->last = at;
-    v->used = true;
-}
-
-static void extend_set(struct liveness *l, const uint64_t *set, uint32_t at)
-{
-    for (size_t w = 0; w < l->words; w++)
-        for (uint64_t bits = set[w]; bits; bits &= bits - 1)
-            extend(&l->intervals[w * 64 + (size_t)__builtin_ctzll(bits)], at);
-}
-
-/* Steps the live set backwards over one instruction; returns the peak weight seen there. */
-static unsigned step_back(struct liveness *l, uint32_t index, unsigned *now)
-{
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    unsigned count = ptx_references(l->k, &l->k->code[index], refs);
-    for (unsigned j = 0; j < count; j++) {
-        uint32_t r = refs[j].reg;
-        if (refs[j].read)
-            extend(&l->intervals[r], 2 * index);
-        if (!refs[j].written)
-            continue;
-        extend(&l->intervals[r], 2 * index + 1);
-        if (!has(l->now, r)) { /* never read, yet it needs a place */
-            insert(l->now, r);
-            *now += weight(l->k, r);
-        }
+    ptx_kernel *k = l->k;
+    ptx_module *m = k->module;
+    size_t registers = k->register_count, positions = 2 * (size_t)k->code_count;
+    *f = (struct folding){.l = l, .words = (registers + 63) / 64};
+    f->intervals = ptx_scratch(m, registers * sizeof *f->intervals);
+    f->live = ptx_scratch(m, registers);
+    f->next_start = ptx_scratch(m, registers * sizeof *f->next_start);
+    f->next_end = ptx_scratch(m, registers * sizeof *f->next_end);
+    f->starts = ptx_scratch(m, positions * sizeof *f->starts);
+    f->ends = ptx_scratch(m, positions * sizeof *f->ends);
+    bool names = true;
+    for (int c = 0; c < PTX_CLASSES; c++) {
+        f->free_names[c] = ptx_scratch(m, f->words * sizeof **f->free_names);
+        names = names && f->free_names[c];
     }
-    unsigned peak = *now;
-    for (unsigned j = 0; j < count; j++)
-        if (kills(l, index, &refs[j]) && has(l->now, refs[j].reg)) {
-            erase(l->now, refs[j].reg);
-            *now -= weight(l->k, refs[j].reg);
-        }
-    for (unsigned j = 0; j < count; j++)
-        if (refs[j].read && !has(l->now, refs[j].reg)) {
-            insert(l->now, refs[j].reg);
-            *now += weight(l->k, refs[j].reg);
-        }
+    return names && f->intervals && f->live && f->next_start && f->next_end && f->starts && f->ends;
+}
+
+/* ---- pressure ---- */
+
+static void set_live(struct folding *f, uint32_t reg, bool live, unsigned *now)
+{
+    if (live != f->live[reg])
+        *now = live ? *now + weight(f->l->k, reg) : *now - weight(f->l->k, reg);
+    f->live[reg] = live;
+}
+
+/* Steps the live set backwards over one instruction; returns the weight that it needs. */
+static unsigned step_back(struct folding *f, uint32_t at, unsigned *now)
+{
+    struct ptx_references refs = ptx_uses_at(f->l->uses, at);
+    unsigned unread = 0; /* results that nobody reads need a place too */
+    for (uint32_t j = 0; j < refs.count; j++)
+        if (refs.list[j].written && !f->live[refs.list[j].reg])
+            unread += weight(f->l->k, refs.list[j].reg);
+    unsigned peak = *now + unread;
+    for (uint32_t j = 0; j < refs.count; j++)
+        if (ptx_kills(f->l, &refs.list[j]))
+            set_live(f, refs.list[j].reg, false, now);
+    for (uint32_t j = 0; j < refs.count; j++)
+        if (refs.list[j].read)
+            set_live(f, refs.list[j].reg, true, now);
     return *now > peak ? *now : peak;
 }
 
-static void measure(struct liveness *l)
+/* The next register of a set, from number *n on; false when there is none. */
+static bool next_of(const struct ptx_liveness *l, const uint64_t *set, uint32_t *n)
 {
+    for (size_t w = *n / 64; w < l->words; w++, *n = (uint32_t)w * 64) {
+        uint64_t bits = set[w] >> (*n % 64);
+        if (bits) {
+            *n += (uint32_t)__builtin_ctzll(bits);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void measure_block(struct folding *f, uint32_t b)
+{
+    const struct ptx_liveness *l = f->l;
+    const struct ptx_basic_block *block = &l->cfg->blocks[b];
+    unsigned now = 0;
+    for (uint32_t n = 0; next_of(l, l->out + b * l->words, &n); n++)
+        set_live(f, l->reg[n], true, &now);
+    unsigned peak = now;
+    for (uint32_t i = block->end; i-- > block->first;) {
+        unsigned here = step_back(f, i, &now);
+        peak = here > peak ? here : peak;
+    }
+    for (uint32_t n = 0; next_of(l, l->in + b * l->words, &n); n++)
+        set_live(f, l->reg[n], false, &now);
+    if (peak > l->k->pressure)
+        l->k->pressure = peak;
+}
+
+/* ---- live intervals ---- */
+
+static void extend(struct folding *f, uint32_t reg, uint32_t position)
+{
+    struct interval *v = &f->intervals[reg];
+    if (position < v->first)
+        v->first = position;
+    if (position > v->last)
+        v->last = position;
+}
+
+static void hold(void *ctx, uint32_t reg, uint32_t first, uint32_t last)
+{
+    extend(ctx, reg, 2 * first);
+    extend(ctx, reg, 2 * last + 1);
+}
+
+static void find_intervals(struct folding *f)
+{
+    const struct ptx_liveness *l = f->l;
+    for (uint32_t r = 0; r < l->k->register_count; r++) {
+        struct ptx_references refs = ptx_uses_of(l->uses, r);
+        f->intervals[r].first = UINT32_MAX;
+        for (uint32_t j = 0; j < refs.count; j++) {
+            if (refs.list[j].read)
+                extend(f, r, 2 * refs.list[j].at);
+            if (refs.list[j].written)
+                extend(f, r, 2 * refs.list[j].at + 1);
+        }
+    }
     for (uint32_t b = 0; b < l->cfg->count; b++) {
         const struct ptx_basic_block *block = &l->cfg->blocks[b];
-        memcpy(l->now, set_of(l, l->out, b), l->words * sizeof *l->now);
-        extend_set(l, l->now, 2 * (block->end - 1) + 1);
-        extend_set(l, set_of(l, l->in, b), 2 * block->first);
-        unsigned now = set_weight(l, l->now), peak = now;
-        for (uint32_t i = block->end; i-- > block->first;) {
-            unsigned here = step_back(l, i, &now);
-            if (here > peak)
-                peak = here;
-        }
-        if (peak > l->k->pressure)
-            l->k->pressure = peak;
+        for (uint32_t n = 0; next_of(l, l->in + b * l->words, &n); n++)
+            extend(f, l->reg[n], 2 * block->first);
+        for (uint32_t n = 0; next_of(l, l->out + b * l->words, &n); n++)
+            extend(f, l->reg[n], 2 * (block->end - 1) + 1);
+    }
+    ptx_hold_asynchronous(l, hold, f);
+}
+
+/* ---- the linear scan ---- */
+
+static void bucket_intervals(struct folding *f)
+{
+    for (uint32_t r = f->l->k->register_count; r-- > 0;) {
+        const struct interval *v = &f->intervals[r];
+        if (v->first == UINT32_MAX)
+            continue;
+        f->next_start[r] = f->starts[v->first];
+        f->starts[v->first] = r + 1;
+        f->next_end[r] = f->ends[v->last];
+        f->ends[v->last] = r + 1;
     }
 }
 
-/* ---- asynchronous register operands ---- */
-
-/*
- * wgmma reads and writes its registers until a wgmma.wait_group that covers it, so their names may
- * not be given away before. The next wait in program order is taken; when a backward branch comes
- * first, the wait is in the loop's next turn and the whole loop keeps the name.
- */
-static void hold_until_wait(struct liveness *l, uint32_t index)
+static uint32_t take_name(struct folding *f, enum ptx_class c)
 {
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    unsigned count = ptx_references(l->k, &l->k->code[index], refs);
-    uint32_t first = index, last = index;
-    for (uint32_t i = index + 1; i < l->k->code_count; i++) {
-        const struct ptx_instruction *in = &l->k->code[i];
-        last = i;
-        if (in->op == PTX_OP_wgmma_wait_group)
-            break;
-        if (ptx_flags(in) & PTX_FLAG_BRANCH) {
-            uint32_t to = l->k->labels[l->k->operands[in->first].index].position;
-            if (to < first)
-                first = to;
+    ptx_kernel *k = f->l->k;
+    size_t words = (k->names[c] + 63) / 64;
+    for (size_t w = 0; w < words; w++)
+        if (f->free_names[c][w]) {
+            uint32_t name = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(f->free_names[c][w]));
+            f->free_names[c][w] &= f->free_names[c][w] - 1;
+            return name;
         }
-    }
-    for (unsigned j = 0; j < count; j++) {
-        extend(&l->intervals[refs[j].reg], 2 * last + 1);
-        extend(&l->intervals[refs[j].reg], 2 * first);
+    return k->names[c]++;
+}
+
+static void assign_names(struct folding *f)
+{
+    ptx_kernel *k = f->l->k;
+    bucket_intervals(f);
+    for (uint32_t position = 0; position < 2 * k->code_count; position++) {
+        for (uint32_t r = f->starts[position]; r; r = f->next_start[r - 1])
+            k->registers[r - 1].name = take_name(f, class_of(k, r - 1));
+        for (uint32_t r = f->ends[position]; r; r = f->next_end[r - 1])
+            ptx_put(f->free_names[class_of(k, r - 1)], k->registers[r - 1].name);
     }
 }
 
-static void hold_asynchronous(struct liveness *l)
+void ptx_allocate_registers(const struct ptx_liveness *l)
 {
-    for (uint32_t i = 0; i < l->k->code_count; i++)
-        if (l->k->code[i].op >= PTX_OP_wgmma_k16_f32_f16 && l->k->code[i].op < PTX_OP_setmaxnreg_inc)
-            hold_until_wait(l, i);
-}
-
-/* ---- linear scan ---- */
-
-/* The names of one class: which are free, and at which instruction each name in use ends. */
-struct names {
-    uint32_t *ends;
-    uint32_t count;
-};
-
-static uint32_t take_name(struct names *n, const struct interval *v)
-{
-    for (uint32_t i = 0; i < n->count; i++)
-        if (n->ends[i] < v->first) {
-            n->ends[i] = v->last;
-            return i;
-        }
-    n->ends[n->count] = v->last;
-    return n->count++;
-}
-
-static void sort_by_start(const struct liveness *l, uint32_t *order, uint32_t count)
-{
-    /* Counting sort by first position: stable, so equal starts keep creation order. */
-    ptx_kernel *k = l->k;
-    size_t bytes = (2 * (size_t)k->code_count + 1) * sizeof(uint32_t);
-    uint32_t *bucket = ptx_scratch(k->module, bytes);
-    if (!bucket)
-        return;
-    for (uint32_t r = 0; r < count; r++)
-        if (l->intervals[r].used)
-            bucket[l->intervals[r].first + 1]++;
-    for (uint32_t i = 0; i < 2 * k->code_count; i++)
-        bucket[i + 1] += bucket[i];
-    for (uint32_t r = 0; r < count; r++)
-        if (l->intervals[r].used)
-            order[bucket[l->intervals[r].first]++] = r;
-    ptx_release(k->module, bucket, bytes);
-}
-
-static void assign_names(struct liveness *l)
-{
-    ptx_kernel *k = l->k;
-    uint32_t used = 0;
-    for (uint32_t r = 0; r < k->register_count; r++)
-        used += l->intervals[r].used;
-    sort_by_start(l, l->order, k->register_count);
-    size_t bytes = (size_t)k->register_count * sizeof(uint32_t);
-    for (int c = 0; c < PTX_CLASSES && !ptx_failed(k); c++) {
-        struct names names = {ptx_scratch(k->module, bytes), 0};
-        for (uint32_t i = 0; names.ends && i < used; i++) {
-            uint32_t r = l->order[i];
-            if ((int)ptx_class_of(k->registers[r].type) == c)
-                k->registers[r].name = take_name(&names, &l->intervals[r]);
-        }
-        k->names[c] = names.count;
-        ptx_release(k->module, names.ends, bytes);
+    struct folding f;
+    if (prepare(&f, l)) {
+        for (uint32_t b = 0; b < l->cfg->count; b++)
+            measure_block(&f, b);
+        find_intervals(&f);
+        if (!ptx_failed(l->k))
+            assign_names(&f);
     }
-}
-
-void ptx_allocate_registers(ptx_kernel *k, const struct ptx_cfg *cfg)
-{
-    struct liveness l;
-    if (prepare(&l, k, cfg)) {
-        find_completing_writes(&l);
-        solve(&l);
-        if (check_initialised(&l)) {
-            measure(&l);
-            hold_asynchronous(&l);
-            assign_names(&l);
-        }
-    }
-    release(&l);
+    release(&f);
 }
