@@ -222,7 +222,10 @@ PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
 
 /* ---- kernels ---- */
 
-/** Names of kernels, parameters, buffers and labels: ASCII letters, digits and '_', not WARP_SZ. */
+/*
+ * Names of kernels, parameters and labels stand in the text: ASCII letters, digits and '_', not
+ * WARP_SZ. Names of buffers, sections and comments stand in the listing only and may be any words.
+ */
 
 /** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL: after an error
  *  it returns a kernel that swallows what it is given. */
@@ -378,8 +381,8 @@ typedef struct ptx_kernel_info {
     unsigned names_pred, names_16, names_32, names_64, names_128; /**< after the linear scan */
     /**
      * The peak of live registers in 32-bit units: 16- and 32-bit registers count one, 64-bit ones
-     * two, 128-bit ones four, predicates nothing. A lower bound for what the assembler needs without
-     * spilling; it adds registers for scheduling and addresses, and packs no 16-bit values.
+     * two, 128-bit ones four, predicates nothing. The assembler's own count lies near: above it
+     * where it moves loads up, below it where it computes values again.
      */
     unsigned pressure;
     size_t static_shared_bytes, dynamic_shared_bytes;

@@ -22,22 +22,16 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
     if (!ptx_open(k, "something declared"))
         return 0;
     const char *shown = name ? name : "(null)";
-    if (!ptx_is_identifier(name))
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "'%.64s' is not an identifier of ASCII letters, digits and underscores", shown);
     if (!bytes || bytes > MOST_BYTES || !power_of_two(align) || align > MOST_ALIGN)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
                         "'%s' has %zu bytes at alignment %zu; it needs 1 … 2^30 bytes and a power of "
                         "two up to 1024",
                         shown, bytes, align);
-    for (uint32_t i = 0; i < *count && !ptx_failed(k); i++)
-        if (!strcmp(ptx_note_text(k, (*list)[i].note), name))
-            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is declared twice", name);
     if (*count == PTX_MAX_DECLARATIONS)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is one declaration too many", shown);
     if (ptx_failed(k) || !ptx_reserve(k->module, list, capacity, *count + 1, sizeof **list))
         return 0;
-    (*list)[*count] = (struct ptx_declaration){ptx_note(k, "%s", name), bytes, align, 0, type};
+    (*list)[*count] = (struct ptx_declaration){ptx_note(k, "%s", shown), bytes, align, 0, type};
     return (*count)++;
 }
 
@@ -46,6 +40,14 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
 static ptx_param declare_param(ptx_kernel *k, const char *name, size_t bytes, size_t align, int type)
 {
     ptx_param p = {{.kind = PTX_OPERAND_PARAM, .reserved = k->owner}};
+    if (!ptx_is_identifier(name))
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "the parameter name '%.64s' is not an identifier of ASCII letters, digits and "
+                        "underscores",
+                        name ? name : "(null)");
+    for (uint32_t i = 0; i < k->param_count && !ptx_failed(k); i++)
+        if (!strcmp(ptx_note_text(k, k->params[i].note), name))
+            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the parameter '%s' is declared twice", name);
     p.o.index = declare(k, &k->params, &k->param_count, &k->param_capacity, name, bytes, align, type);
     return p;
 }

@@ -413,9 +413,11 @@ static void put_directives(struct listing *t)
 static void put_buffers(struct listing *t, const char *space, const struct ptx_declaration *list,
                         uint32_t count)
 {
-    for (uint32_t i = 0; t->annotate && i < count; i++)
-        putf(t, "\t// %s +%zu: %s, %zu bytes\n", space, list[i].offset,
-             ptx_note_text(t->k, list[i].note), list[i].bytes);
+    for (uint32_t i = 0; t->annotate && i < count; i++) {
+        putf(t, "\t// %s +%zu, %zu bytes: ", space, list[i].offset, list[i].bytes);
+        put_words(t, ptx_note_text(t->k, list[i].note));
+        PUT(t, "\n");
+    }
 }
 
 static void put_declarations(struct listing *t)
