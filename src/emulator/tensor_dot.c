@@ -187,11 +187,17 @@ static uint32_t dot_scalar(const dot_step *step, unsigned row, unsigned column, 
 
 /* ---- vector path: the eight outputs of a row, finite values in float's range ---- */
 
+/*
+ * The two scans below keep their results in a local array: stores through the parameter could
+ * alias the exponents, and the compiler would not vectorise.
+ */
+
 /** Largest exponent of the products of each column; EMU_NO_EXPONENT or less when all are 0. */
-static void largest_products(const dot_step *step, unsigned row, int16_t largest[COLUMNS])
+static void largest_products(const dot_step *step, unsigned row, int16_t out[COLUMNS])
 {
     const int16_t *ea = step->a->exponent + row_start(step, row);
     const uint8_t *depth = step->a->depth + row_start(step, row);
+    int16_t largest[COLUMNS];
     for (unsigned j = 0; j < COLUMNS; j++)
         largest[j] = 2 * EMU_ZERO_EXPONENT;
     for (unsigned i = 0; i < step->count; i++) {
@@ -201,13 +207,15 @@ static void largest_products(const dot_step *step, unsigned row, int16_t largest
             largest[j] = e > largest[j] ? e : largest[j];
         }
     }
+    memcpy(out, largest, sizeof largest);
 }
 
 /** Smallest exponent of the products that are not 0. */
-static void smallest_products(const dot_step *step, unsigned row, int16_t smallest[COLUMNS])
+static void smallest_products(const dot_step *step, unsigned row, int16_t out[COLUMNS])
 {
     const int16_t *ea = step->a->exponent + row_start(step, row);
     const uint8_t *depth = step->a->depth + row_start(step, row);
+    int16_t smallest[COLUMNS];
     for (unsigned j = 0; j < COLUMNS; j++)
         smallest[j] = -EMU_ZERO_EXPONENT;
     for (unsigned i = 0; i < step->count; i++) {
@@ -218,6 +226,7 @@ static void smallest_products(const dot_step *step, unsigned row, int16_t smalle
             smallest[j] = e < smallest[j] ? e : smallest[j];
         }
     }
+    memcpy(out, smallest, sizeof smallest);
 }
 
 static double power_of_two(int exponent)
