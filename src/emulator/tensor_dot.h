@@ -19,6 +19,10 @@
  * Blackwell: F 25, steps of 32 bytes; wgmma fp8: F 13. Hopper and sm_100 have no fp8 mma.sync:
  * the assembler widens to f16 and issues two f16 operations from a zero addend, first the even,
  * then the odd pairs of K, and adds C in a separate rounded-to-nearest addition.
+ *
+ * The studies do not settle these, which follow the simplest hardware: sparse operations sum
+ * like dense ones over the compressed K; a zero product does not align the others; a negative
+ * sum that rounds to zero gives -0.
  */
 #ifndef PTXGEN_EMULATOR_TENSOR_DOT_H
 #define PTXGEN_EMULATOR_TENSOR_DOT_H

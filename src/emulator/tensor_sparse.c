@@ -25,7 +25,8 @@ unsigned emu_sparse_terms(unsigned k)
     return k / 2;
 }
 
-unsigned emu_sparse_contributors(emu_element a, unsigned k)
+/** Lanes of a group of four that supply metadata: 1, 2 or 4. */
+static unsigned contributors_of(emu_element a, unsigned k)
 {
     unsigned chunks = k / chunk_elements(a);
     return chunks / 4; /* eight chunks of two rows fill two lanes, either way */
@@ -33,7 +34,7 @@ unsigned emu_sparse_contributors(emu_element a, unsigned k)
 
 uint32_t emu_sparse_lanes(emu_element a, unsigned k, uint32_t selector)
 {
-    unsigned contributors = emu_sparse_contributors(a, k);
+    unsigned contributors = contributors_of(a, k);
     if (selector >= 4 / contributors)
         return 0;
     uint32_t quad = ((1u << contributors) - 1) << selector * contributors;
@@ -82,7 +83,7 @@ static void chunk_columns(emu_element a, unsigned nibble, unsigned chunk, uint8_
 ptxgen_status emu_sparse_columns(emu_element a, unsigned k, bool ordered, const emu_lanes *metadata,
                                  uint32_t selector, uint8_t *out, ptxgen_error *err)
 {
-    const unsigned contributors = emu_sparse_contributors(a, k);
+    const unsigned contributors = contributors_of(a, k);
     if (selector >= 4 / contributors)
         return ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT,
                            "sparsity selector %u: with %u lanes of four supplying metadata it "

@@ -21,9 +21,6 @@
 
 #include "tensor_core.h"
 
-/** Lanes of a group of four that supply metadata: 1, 2 or 4. */
-unsigned emu_sparse_contributors(emu_element a, unsigned k);
-
 /** Columns of the dense A by `out[row * terms + term]`, 16 rows; `terms` compressed columns. */
 ptxgen_status emu_sparse_columns(emu_element a, unsigned k, bool ordered, const emu_lanes *metadata,
                                  uint32_t selector, uint8_t *out, ptxgen_error *err);

@@ -1,52 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What sums become: hand-computed cases in which the models differ, special values, and random
- * operands against a slow statement of each model on integers.
- *
- * All cases set one output (row 0, column 0) through the first registers of m16n8k*: lane 0
- * holds a(0, 0), a(0, 1), lane 1 the next two, and so on; B alike.
- */
+/* What sums become: hand-computed cases in which the models differ, and special values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "slow_mma.h"
-
-enum { MAX_K = 32 };
-
-/** A dot product: bit patterns of one row of A, one column of B, and the addend. */
-typedef struct dot {
-    uint32_t a[MAX_K], b[MAX_K], c;
-} dot;
-
-static emu_mma_op float_op(emu_element type, unsigned k, emu_element acc)
-{
-    return (emu_mma_op){MMA(16, (uint16_t)k, acc, type, type, acc)};
-}
-
-/** Where element k of row 0 (column 0 of B) lives: P a register, four lanes, then the next. */
-static void place_k(emu_lanes *registers, unsigned stride, unsigned bits, unsigned k,
-                    uint32_t value)
-{
-    unsigned pack = 32 / bits, lane = k / pack % 4, block = k / pack / 4;
-    registers[block * stride].lane[lane] |= value << k % pack * bits;
-}
-
-static uint32_t run_dot(const emu_mma_op *op, emu_numerics numerics, const dot *in)
-{
-    emu_lanes a[4] = {{{0}}}, b[2] = {{{0}}}, c[4] = {{{0}}}, d[4];
-    unsigned bits = emu_element_bits(op->a);
-    assert_int_equal(emu_mma_check(op, NULL), PTXGEN_OK);
-    for (unsigned k = 0; k < op->k; k++) {
-        place_k(a, 2, bits, k, in->a[k]);
-        place_k(b, 1, bits, k, in->b[k]);
-    }
-    c[0].lane[0] = in->c;
-    emu_mma(op, numerics, d, a, b, c);
-    return op->d == EMU_F16 ? d[0].lane[0] & 0xFFFF : d[0].lane[0];
-}
+#include "one_dot.h"
 
 static uint32_t f32(float value)
 {
@@ -59,12 +19,6 @@ static uint32_t f32(float value)
 static uint32_t half_pow2(int exponent)
 {
     return exponent >= -14 ? (uint32_t)(exponent + 15) << 10 : 1u << (exponent + 24);
-}
-
-static void set(dot *in, unsigned k, uint32_t a, uint32_t b)
-{
-    in->a[k] = a;
-    in->b[k] = b;
 }
 
 /** One expectation for each of EXACT, AMPERE, ADA, HOPPER, BLACKWELL, RTX_BLACKWELL. */
@@ -504,217 +458,6 @@ static void s8_sums_wrap_or_saturate(void **state)
     expect_all(&op, &in, 32 * 128 * 128);
 }
 
-/* ---- random operands against slow models ---- */
-
-/** Sign, significand and exponent of the significand's last place. */
-typedef struct number {
-    int sign;
-    int64_t significand;
-    int exponent; /* of the unit place of the significand */
-    int leading;  /* of the format's leading place */
-} number;
-
-static number split(emu_element type, uint32_t bits)
-{
-    static const struct {
-        int fraction, exponent_bits;
-    } formats[EMU_ELEMENT_COUNT] = {[EMU_F16] = {10, 5}, [EMU_BF16] = {7, 8}, [EMU_TF32] = {23, 8},
-                                    [EMU_F32] = {23, 8}, [EMU_E4M3] = {3, 4}, [EMU_E5M2] = {2, 5}};
-    int fraction = formats[type].fraction, width = formats[type].exponent_bits;
-    int bias = (1 << (width - 1)) - 1;
-    if (type == EMU_TF32)
-        bits &= ~0x1FFFu;
-    int field = (int)(bits >> fraction & ((1u << width) - 1));
-    int64_t low = bits & ((1u << fraction) - 1);
-    number n = {bits >> (fraction + width) & 1 ? -1 : 1, field ? low | (int64_t)1 << fraction : low,
-                (field ? field : 1) - bias - fraction, (field ? field : 1) - bias};
-    return n;
-}
-
-/** value · 2^exponent to a format, toward zero or to nearest even; integers only. */
-static uint32_t round_integer(int64_t value, int exponent, int fraction, int width, bool nearest)
-{
-    int bias = (1 << (width - 1)) - 1, least = 1 - bias - fraction;
-    uint64_t magnitude = (uint64_t)(value < 0 ? -value : value);
-    uint32_t sign = value < 0 ? 1u << (fraction + width) : 0;
-    if (magnitude == 0)
-        return 0;
-    int digits = 0;
-    while (magnitude >> digits)
-        digits++;
-    int unit = exponent + digits - 1 - fraction;
-    unit = unit < least ? least : unit;
-    uint64_t kept;
-    if (unit <= exponent) {
-        kept = magnitude << (exponent - unit);
-    } else {
-        int drop = unit - exponent;
-        kept = drop > 63 ? 0 : magnitude >> drop;
-        uint64_t rest = drop > 63 ? 1 : magnitude - (kept << drop);
-        uint64_t half = drop > 63 ? 2 : (uint64_t)1 << (drop - 1);
-        if (nearest && (rest > half || (rest == half && (kept & 1))))
-            kept++;
-    }
-    if (kept >> (fraction + 1)) {
-        kept >>= 1;
-        unit++;
-    }
-    if (!(kept >> fraction))
-        return sign | (uint32_t)kept;
-    int field = unit + fraction + bias;
-    if (field >= (1 << width) - 1)
-        return sign | ((1u << width) - 1) << fraction;
-    return sign | (uint32_t)field << fraction | ((uint32_t)kept & ((1u << fraction) - 1));
-}
-
-static int64_t cut(number n, int unit)
-{
-    int shift = n.exponent - unit;
-    int64_t moved = shift >= 0    ? n.significand * ((int64_t)1 << shift)
-                    : shift < -62 ? 0
-                                  : n.significand >> -shift;
-    return n.sign * moved;
-}
-
-static number times(number x, number y)
-{
-    return (number){x.sign * y.sign, x.significand * y.significand, x.exponent + y.exponent,
-                    x.leading + y.leading};
-}
-
-/** One aligned sum of `count` products and c. */
-static uint32_t slow_step(emu_element type, emu_element acc, const dot *in, unsigned first,
-                          unsigned count, uint32_t c, int fraction_bits)
-{
-    number addend = split(acc, c), products[MAX_K];
-    int largest = -126;
-    if (addend.significand && addend.leading > largest)
-        largest = addend.leading;
-    for (unsigned i = 0; i < count; i++) {
-        products[i] = times(split(type, in->a[first + i]), split(type, in->b[first + i]));
-        if (products[i].significand && products[i].leading > largest)
-            largest = products[i].leading;
-    }
-    int64_t sum = cut(addend, largest - fraction_bits);
-    for (unsigned i = 0; i < count; i++)
-        sum += cut(products[i], largest - fraction_bits);
-    if (acc == EMU_F16)
-        return round_integer(sum, largest - fraction_bits, 10, 5, true);
-    return round_integer(sum, largest - fraction_bits, 23, 8, false);
-}
-
-/** A sum as signed counts of powers of two, carried and rounded bit by bit. */
-static uint32_t slow_exact(emu_element type, emu_element acc, const dot *in, unsigned k)
-{
-    enum { BITS = 700, LOW = -330 };
-    int counts[BITS] = {0};
-    number terms[MAX_K + 1];
-    for (unsigned i = 0; i < k; i++)
-        terms[i] = times(split(type, in->a[i]), split(type, in->b[i]));
-    terms[k] = split(acc, in->c);
-    for (unsigned i = 0; i <= k; i++) {
-        for (int bit = 0; bit < 60; bit++)
-            counts[terms[i].exponent - LOW + bit] +=
-                terms[i].sign * (int)(terms[i].significand >> bit & 1);
-    }
-    for (int sign = 1, pass = 0; pass < 2; pass++) {
-        int carry = 0, bits[BITS];
-        for (int i = 0; i < BITS; i++) {
-            int total = sign * counts[i] + carry;
-            bits[i] = total & 1;
-            carry = (total - bits[i]) / 2;
-        }
-        if (carry < 0) {
-            sign = -1;
-            continue;
-        }
-        int top = BITS - 1;
-        while (top >= 0 && !bits[top])
-            top--;
-        if (top < 0)
-            return 0;
-        /* 58 leading bits and a sticky one carry all that rounding needs */
-        int64_t leading = 0;
-        int low = top - 57 > 0 ? top - 57 : 0;
-        for (int i = top; i >= low; i--)
-            leading = leading * 2 + bits[i];
-        int sticky = 0;
-        for (int i = 0; i < low; i++)
-            sticky |= bits[i];
-        leading = leading * 2 + sticky;
-        return acc == EMU_F16 ? round_integer(sign * leading, low + LOW - 1, 10, 5, true)
-                              : round_integer(sign * leading, low + LOW - 1, 23, 8, true);
-    }
-    return 0;
-}
-
-/** A finite pattern: mostly of moderate size, some of any, some zero. */
-static uint32_t random_pattern(emu_element type, int style)
-{
-    static const struct {
-        int fraction, exponent_bits, middle;
-    } formats[EMU_ELEMENT_COUNT] = {
-        [EMU_F16] = {10, 5, 15},  [EMU_BF16] = {7, 8, 127}, [EMU_TF32] = {23, 8, 127},
-        [EMU_F32] = {23, 8, 127}, [EMU_E4M3] = {3, 4, 7},   [EMU_E5M2] = {2, 5, 15}};
-    int fraction = formats[type].fraction, width = formats[type].exponent_bits;
-    uint32_t low = random_bits() & ((1u << fraction) - 1), sign = random_bits() & 1;
-    int field = formats[type].middle + random_int(-6, 6);
-    if (style == 1)
-        field = random_int(0, (1 << width) - 2);
-    if (style == 2)
-        field = random_int(0, 3);
-    if (style == 3 && random_int(0, 1))
-        field = 0, low = 0;
-    return sign << (fraction + width) | (uint32_t)field << fraction | low;
-}
-
-static void check_random(emu_element type, unsigned k, emu_element acc, emu_numerics numerics)
-{
-    const unsigned step_bytes = numerics < EMU_NUMERICS_HOPPER ? 16 : 32;
-    const int fraction_bits = numerics < EMU_NUMERICS_HOPPER ? 24 : 25;
-    const unsigned step = step_bytes * 8 / emu_element_bits(type);
-    const emu_mma_op op = float_op(type, k, acc);
-    for (unsigned round = 0; round < 1500; round++) {
-        dot in;
-        int style = (int)(round % 4);
-        for (unsigned i = 0; i < k; i++)
-            set(&in, i, random_pattern(type, style), random_pattern(type, style));
-        in.c = random_pattern(acc, random_int(0, 3));
-        uint32_t expected = in.c;
-        if (numerics == EMU_NUMERICS_EXACT)
-            expected = slow_exact(type, acc, &in, k);
-        for (unsigned first = 0; first < k && numerics != EMU_NUMERICS_EXACT; first += step) {
-            unsigned count = k - first < step ? k - first : step;
-            expected = slow_step(type, acc, &in, first, count, expected, fraction_bits);
-            bool infinite = acc == EMU_F16 ? (expected & 0x7FFF) == 0x7C00
-                                           : (expected & 0x7FFFFFFF) == 0x7F800000;
-            if (infinite) /* stays so: all other terms are finite */
-                break;
-        }
-        assert_int_equal(run_dot(&op, numerics, &in), expected);
-    }
-}
-
-static void random_sums_match_the_slow_statement_of_each_model(void **state)
-{
-    (void)state;
-    static const struct {
-        emu_element type;
-        unsigned k;
-        emu_element acc;
-    } ops[] = {{EMU_F16, 8, EMU_F32},  {EMU_F16, 16, EMU_F32},  {EMU_F16, 16, EMU_F16},
-               {EMU_BF16, 8, EMU_F32}, {EMU_BF16, 16, EMU_F32}, {EMU_TF32, 4, EMU_F32},
-               {EMU_TF32, 8, EMU_F32}};
-    for (unsigned i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        for (int n = EMU_NUMERICS_EXACT; n <= EMU_NUMERICS_RTX_BLACKWELL; n++)
-            check_random(ops[i].type, ops[i].k, ops[i].acc, (emu_numerics)n);
-    }
-    check_random(EMU_E4M3, 32, EMU_F32, EMU_NUMERICS_RTX_BLACKWELL);
-    check_random(EMU_E5M2, 16, EMU_F16, EMU_NUMERICS_RTX_BLACKWELL);
-    check_random(EMU_E4M3, 32, EMU_F32, EMU_NUMERICS_EXACT);
-    check_random(EMU_E5M2, 32, EMU_F16, EMU_NUMERICS_EXACT);
-}
-
 static void models_are_those_of_the_compute_capabilities(void **state)
 {
     (void)state;
@@ -758,7 +501,6 @@ int main(void)
         cmocka_unit_test(f64_is_a_chain_of_fused_multiply_adds),
         cmocka_unit_test(f64_rounding_modifiers_reach_every_addition),
         cmocka_unit_test(s8_sums_wrap_or_saturate),
-        cmocka_unit_test(random_sums_match_the_slow_statement_of_each_model),
         cmocka_unit_test(models_are_those_of_the_compute_capabilities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
