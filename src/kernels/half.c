@@ -98,50 +98,48 @@ uint16_t ptxgen_f32_to_bf16(float value)
     return from_f64(&bf16, value);
 }
 
-size_t ptxgen_float_size(enum ptxgen_float_type type)
+size_t ptxgen_element_size(ptxgen_element type)
 {
-    return type == PTXGEN_FLOAT_F32 ? sizeof(float) : sizeof(uint16_t);
+    return type == PTXGEN_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
-double ptxgen_float_load(enum ptxgen_float_type type, const void *array, size_t index)
+double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
 {
-    const unsigned char *at = (const unsigned char *)array + index * ptxgen_float_size(type);
+    const unsigned char *at = (const unsigned char *)array + index * ptxgen_element_size(type);
     float wide;
     uint16_t bits;
-    if (type == PTXGEN_FLOAT_F32) {
+    if (type == PTXGEN_F32) {
         memcpy(&wide, at, sizeof wide);
         return wide;
     }
     memcpy(&bits, at, sizeof bits);
-    return type == PTXGEN_FLOAT_F16 ? ptxgen_f16_to_f32(bits) : ptxgen_bf16_to_f32(bits);
+    return type == PTXGEN_F16 ? ptxgen_f16_to_f32(bits) : ptxgen_bf16_to_f32(bits);
 }
 
-void ptxgen_float_store(enum ptxgen_float_type type, void *array, size_t index, double value)
+void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value)
 {
-    unsigned char *at = (unsigned char *)array + index * ptxgen_float_size(type);
-    if (type == PTXGEN_FLOAT_F32) {
+    unsigned char *at = (unsigned char *)array + index * ptxgen_element_size(type);
+    if (type == PTXGEN_F32) {
         float wide = (float)value;
         memcpy(at, &wide, sizeof wide);
     } else {
-        uint16_t bits = from_f64(type == PTXGEN_FLOAT_F16 ? &f16 : &bf16, value);
+        uint16_t bits = from_f64(type == PTXGEN_F16 ? &f16 : &bf16, value);
         memcpy(at, &bits, sizeof bits);
     }
 }
 
-double ptxgen_float_round(enum ptxgen_float_type type, double value)
+double ptxgen_element_round(ptxgen_element type, double value)
 {
     switch (type) {
-    case PTXGEN_FLOAT_F16: return ptxgen_f16_to_f32(ptxgen_f64_to_f16(value));
-    case PTXGEN_FLOAT_BF16: return ptxgen_bf16_to_f32(ptxgen_f64_to_bf16(value));
+    case PTXGEN_F16: return ptxgen_f16_to_f32(ptxgen_f64_to_f16(value));
+    case PTXGEN_BF16: return ptxgen_bf16_to_f32(ptxgen_f64_to_bf16(value));
     default: return (float)value;
     }
 }
 
-double ptxgen_float_half_ulp(enum ptxgen_float_type type, double magnitude)
+double ptxgen_element_half_ulp(ptxgen_element type, double magnitude)
 {
-    const struct format *format = type == PTXGEN_FLOAT_F16    ? &f16
-                                  : type == PTXGEN_FLOAT_BF16 ? &bf16
-                                                              : &f32;
+    const struct format *format = type == PTXGEN_F16 ? &f16 : type == PTXGEN_BF16 ? &bf16 : &f32;
     int exponent = format->min_exponent;
     if (fabs(magnitude) >= DBL_MIN && ilogb(magnitude) > exponent)
         exponent = ilogb(magnitude);

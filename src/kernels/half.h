@@ -8,6 +8,8 @@
 #ifndef PTXGEN_KERNELS_HALF_H
 #define PTXGEN_KERNELS_HALF_H
 
+#include <ptxgen/types.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,21 +20,14 @@ uint16_t ptxgen_f32_to_bf16(float value);
 uint16_t ptxgen_f64_to_f16(double value);
 uint16_t ptxgen_f64_to_bf16(double value);
 
-/** The element types of activations and outputs. */
-enum ptxgen_float_type {
-    PTXGEN_FLOAT_F32,
-    PTXGEN_FLOAT_F16,
-    PTXGEN_FLOAT_BF16,
-};
-
 /** Bytes of one element. */
-size_t ptxgen_float_size(enum ptxgen_float_type type);
+size_t ptxgen_element_size(ptxgen_element type);
 /** Element `index` of an array that may be aligned to anything. */
-double ptxgen_float_load(enum ptxgen_float_type type, const void *array, size_t index);
-void ptxgen_float_store(enum ptxgen_float_type type, void *array, size_t index, double value);
+double ptxgen_element_load(ptxgen_element type, const void *array, size_t index);
+void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value);
 /** The value of `type` that `value` rounds to. */
-double ptxgen_float_round(enum ptxgen_float_type type, double value);
+double ptxgen_element_round(ptxgen_element type, double value);
 /** Half the spacing of `type` at |magnitude|: the most that rounding there can move a value. */
-double ptxgen_float_half_ulp(enum ptxgen_float_type type, double magnitude);
+double ptxgen_element_half_ulp(ptxgen_element type, double magnitude);
 
 #endif

@@ -136,33 +136,31 @@ static void float_types_load_store_and_round_at_any_address(void **state)
 {
     (void)state;
     static const struct {
-        enum ptxgen_float_type type;
+        ptxgen_element type;
         size_t size;
         double stored; /* of 1 + 2^-9 */
-    } cases[] = {{PTXGEN_FLOAT_F32, 4, 1 + 0x1p-9},
-                 {PTXGEN_FLOAT_F16, 2, 1 + 0x1p-9},
-                 {PTXGEN_FLOAT_BF16, 2, 1}};
+    } cases[] = {{PTXGEN_F32, 4, 1 + 0x1p-9}, {PTXGEN_F16, 2, 1 + 0x1p-9}, {PTXGEN_BF16, 2, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned char array[16] = {0};
-        assert_int_equal(ptxgen_float_size(cases[i].type), cases[i].size);
-        ptxgen_float_store(cases[i].type, array + 1, 2, 1 + 0x1p-9);
-        assert_true(ptxgen_float_load(cases[i].type, array + 1, 2) == cases[i].stored);
-        assert_true(ptxgen_float_round(cases[i].type, 1 + 0x1p-9) == cases[i].stored);
+        assert_int_equal(ptxgen_element_size(cases[i].type), cases[i].size);
+        ptxgen_element_store(cases[i].type, array + 1, 2, 1 + 0x1p-9);
+        assert_true(ptxgen_element_load(cases[i].type, array + 1, 2) == cases[i].stored);
+        assert_true(ptxgen_element_round(cases[i].type, 1 + 0x1p-9) == cases[i].stored);
     }
 }
 
 static void half_ulp_follows_the_binades_down_to_the_subnormals(void **state)
 {
     (void)state;
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, 1) == 0x1p-11);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, -1.999) == 0x1p-11);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, 2) == 0x1p-10);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, 0x1p-20) == 0x1p-25);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, 0) == 0x1p-25);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_BF16, 1) == 0x1p-8);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_BF16, 0) == 0x1p-134);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F32, 1) == 0x1p-24);
-    assert_true(ptxgen_float_half_ulp(PTXGEN_FLOAT_F32, 1e-320) == 0x1p-150);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F16, 1) == 0x1p-11);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F16, -1.999) == 0x1p-11);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F16, 2) == 0x1p-10);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F16, 0x1p-20) == 0x1p-25);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F16, 0) == 0x1p-25);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_BF16, 1) == 0x1p-8);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_BF16, 0) == 0x1p-134);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F32, 1) == 0x1p-24);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F32, 1e-320) == 0x1p-150);
 }
 
 int main(void)

@@ -47,8 +47,8 @@ static void naive_block(const float *weights, double *decoded)
         max_scale = fmax(max_scale, scale[j]);
         max_min = fmax(max_min, min[j]);
     }
-    double d = ptxgen_float_round(PTXGEN_FLOAT_F16, max_scale / 63);
-    double dmin = ptxgen_float_round(PTXGEN_FLOAT_F16, max_min / 63);
+    double d = ptxgen_element_round(PTXGEN_F16, max_scale / 63);
+    double dmin = ptxgen_element_round(PTXGEN_F16, max_min / 63);
     for (int i = 0; i < BLOCK; i++) {
         double s = d * fmin(63, round(scale[i / SUB] / d));
         double m = dmin > 0 ? dmin * fmin(63, round(min[i / SUB] / dmin)) : 0;
@@ -164,7 +164,7 @@ static void constants_err_by_the_rounding_of_d(void **state)
         for (int i = 0; i < BLOCK; i++)
             weights[i] = constants[c];
         quantise_and_decode(weights, BLOCK, decoded);
-        double most = 945 * ptxgen_float_half_ulp(PTXGEN_FLOAT_F16, constants[c] / 945.0);
+        double most = 945 * ptxgen_element_half_ulp(PTXGEN_F16, constants[c] / 945.0);
         for (int i = 0; i < BLOCK; i++)
             assert_true(fabs(decoded[i] - weights[i]) <= most);
     }

@@ -26,8 +26,7 @@ struct test_case {
 };
 
 /* Chain of K additions: the simplest kernel, and the deepest. */
-static struct test_case *make_case(enum ptxgen_float_type x_type, enum ptxgen_float_type y_type,
-                                   uint64_t seed)
+static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type, uint64_t seed)
 {
     struct test_case *c = calloc(1, sizeof *c);
     assert_non_null(c);
@@ -45,8 +44,8 @@ static struct test_case *make_case(enum ptxgen_float_type x_type, enum ptxgen_fl
     for (int k = 0; k < K; k++)
         c->gamma[k] = (float)(1 + 0.2 * random_normal(&r));
     for (size_t i = 0; i < M * (K + 8); i++) {
-        ptxgen_float_store(x_type, c->x, i, random_normal(&r));
-        ptxgen_float_store(x_type, c->residual, i, random_normal(&r));
+        ptxgen_element_store(x_type, c->x, i, random_normal(&r));
+        ptxgen_element_store(x_type, c->residual, i, random_normal(&r));
     }
     c->p = (struct rmsnorm_q4k_problem){
         .m = M,
@@ -136,7 +135,7 @@ static int count_rejected(struct test_case *c, struct kernel_style style, double
     for (size_t m = 0; m < M; m++) {
         float t[K], squares = 0;
         for (size_t k = 0; k < K; k++) {
-            float x = (float)ptxgen_float_load(c->p.x_type, c->x, m * c->p.ldx + k);
+            float x = (float)ptxgen_element_load(c->p.x_type, c->x, m * c->p.ldx + k);
             t[k] = x * c->gamma[k];
             squares += x * x;
         }
@@ -145,7 +144,7 @@ static int count_rejected(struct test_case *c, struct kernel_style style, double
             float y = kernel_dot(c, n, t, style) * rms;
             if (c->p.bias)
                 y += c->bias[n];
-            double out = ptxgen_float_round(c->p.y_type, y);
+            double out = ptxgen_element_round(c->p.y_type, y);
             double error = fabs(out - c->y[m * N + n]);
             rejected += !rmsnorm_q4k_agrees(out, c->y[m * N + n], c->bound[m * N + n]);
             *worst = fmax(*worst, error / c->bound[m * N + n]);
@@ -187,14 +186,14 @@ static void values_agree_with_the_formula(void **state)
 {
     (void)state;
     for (int with = 0; with < 2; with++) {
-        struct test_case *c = make_case(PTXGEN_FLOAT_BF16, PTXGEN_FLOAT_F32, 10);
+        struct test_case *c = make_case(PTXGEN_BF16, PTXGEN_F32, 10);
         if (with)
             c->p.bias = c->bias;
         run(c);
         for (size_t m = 0; m < M; m++) {
             long double squares = 0;
             for (size_t k = 0; k < K; k++) {
-                long double x = ptxgen_float_load(PTXGEN_FLOAT_BF16, c->x, m * c->p.ldx + k);
+                long double x = ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.ldx + k);
                 squares += x * x;
             }
             for (size_t n = 0; n < N; n++) {
@@ -202,7 +201,7 @@ static void values_agree_with_the_formula(void **state)
                 long double sum = 0;
                 ptxgen_q4k_decode_row_f64(c->w + n * ROW_BYTES, K, w, NULL);
                 for (size_t k = 0; k < K; k++)
-                    sum += w[k] * ptxgen_float_load(PTXGEN_FLOAT_BF16, c->x, m * c->p.ldx + k) *
+                    sum += w[k] * ptxgen_element_load(PTXGEN_BF16, c->x, m * c->p.ldx + k) *
                            (long double)c->gamma[k];
                 sum = sum / sqrtl(squares / K + c->p.eps) + (with ? c->bias[n] : 0);
                 assert_true(fabsl(sum - c->y[m * N + n]) <= 1e-13L);
@@ -215,24 +214,23 @@ static void values_agree_with_the_formula(void **state)
 static void residual_is_rounded_to_the_type_and_written_back(void **state)
 {
     (void)state;
-    static const enum ptxgen_float_type types[] = {PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F16,
-                                                   PTXGEN_FLOAT_BF16};
+    static const ptxgen_element types[] = {PTXGEN_F32, PTXGEN_F16, PTXGEN_BF16};
     for (size_t i = 0; i < 3; i++) {
-        struct test_case *added = make_case(types[i], PTXGEN_FLOAT_F32, 11);
-        struct test_case *plain = make_case(types[i], PTXGEN_FLOAT_F32, 11);
+        struct test_case *added = make_case(types[i], PTXGEN_F32, 11);
+        struct test_case *plain = make_case(types[i], PTXGEN_F32, 11);
         memset(added->sum, 0xA5, sizeof added->sum);
         use_residual(added);
         run(added);
         for (size_t m = 0; m < M; m++)
             for (size_t k = 0; k < K; k++) {
                 size_t at = m * (K + 8) + k;
-                float x = (float)ptxgen_float_load(types[i], added->x, at);
-                float r = (float)ptxgen_float_load(types[i], added->residual, at);
-                double sum = ptxgen_float_round(types[i], (double)(x + r)); /* as in f32 */
-                assert_true(ptxgen_float_load(types[i], added->sum, at) == sum);
-                ptxgen_float_store(types[i], plain->x, at, sum);
+                float x = (float)ptxgen_element_load(types[i], added->x, at);
+                float r = (float)ptxgen_element_load(types[i], added->residual, at);
+                double sum = ptxgen_element_round(types[i], (double)(x + r)); /* as in f32 */
+                assert_true(ptxgen_element_load(types[i], added->sum, at) == sum);
+                ptxgen_element_store(types[i], plain->x, at, sum);
             }
-        size_t size = ptxgen_float_size(types[i]); /* between rows nothing is touched */
+        size_t size = ptxgen_element_size(types[i]); /* between rows nothing is touched */
         for (size_t b = K * size; b < (K + 8) * size; b++)
             assert_int_equal(added->sum[b], 0xA5);
         run(plain);
@@ -246,8 +244,8 @@ static void residual_is_rounded_to_the_type_and_written_back(void **state)
 static void residual_sum_may_replace_the_residual(void **state)
 {
     (void)state;
-    struct test_case *apart = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 12);
-    struct test_case *in_place = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 12);
+    struct test_case *apart = make_case(PTXGEN_F16, PTXGEN_F16, 12);
+    struct test_case *in_place = make_case(PTXGEN_F16, PTXGEN_F16, 12);
     use_residual(apart);
     use_residual(in_place);
     in_place->p.sum = in_place->residual;
@@ -266,9 +264,9 @@ static void a_row_that_is_not_finite_is_nan_and_no_other(void **state)
     (void)state;
     const double bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < 3; i++) {
-        struct test_case *good = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 13);
-        struct test_case *c = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 13);
-        ptxgen_float_store(PTXGEN_FLOAT_F16, c->x, 1 * (K + 8) + 77, bad[i]);
+        struct test_case *good = make_case(PTXGEN_F16, PTXGEN_F16, 13);
+        struct test_case *c = make_case(PTXGEN_F16, PTXGEN_F16, 13);
+        ptxgen_element_store(PTXGEN_F16, c->x, 1 * (K + 8) + 77, bad[i]);
         c->p.bias = good->p.bias = c->bias;
         run(good);
         run(c);
@@ -287,10 +285,10 @@ static void a_row_that_is_not_finite_is_nan_and_no_other(void **state)
 static void a_residual_that_overflows_makes_its_row_nan(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 14);
+    struct test_case *c = make_case(PTXGEN_F16, PTXGEN_F16, 14);
     use_residual(c);
-    ptxgen_float_store(PTXGEN_FLOAT_F16, c->x, 5, 65504);
-    ptxgen_float_store(PTXGEN_FLOAT_F16, c->residual, 5, 16);
+    ptxgen_element_store(PTXGEN_F16, c->x, 5, 65504);
+    ptxgen_element_store(PTXGEN_F16, c->residual, 5, 16);
     run(c);
     assert_true(isnan(c->y[0]));
     assert_false(isnan(c->y[N]));
@@ -300,7 +298,7 @@ static void a_residual_that_overflows_makes_its_row_nan(void **state)
 static void a_row_of_zeros_gives_the_bias(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 15);
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 15);
     memset(c->x, 0, K * sizeof(float));
     c->p.bias = c->bias;
     for (float eps = 1e-12f; eps < 1e-2f; eps *= 1e3f) {
@@ -321,7 +319,7 @@ static void a_row_of_zeros_gives_the_bias(void **state)
 static void outputs_beyond_the_type_are_infinite(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F16, 16);
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F16, 16);
     c->p.bias = c->bias;
     c->bias[0] = 70000;
     c->bias[1] = -70000;
@@ -336,28 +334,92 @@ static void outputs_beyond_the_type_are_infinite(void **state)
     assert_true(rmsnorm_q4k_agrees(INFINITY, c->y[2], c->bound[2]));
     assert_true(rmsnorm_q4k_agrees(65504, c->y[2], c->bound[2]));
     assert_false(rmsnorm_q4k_agrees(NAN, c->y[2], c->bound[2]));
-    c->p.y_type = PTXGEN_FLOAT_BF16;
+    c->p.y_type = PTXGEN_BF16;
     run(c);
     assert_true(fabs(c->y[0] - 70000) < 1);
     free(c);
 }
 
-static void bound_is_infinite_where_f32_could_overflow(void **state)
+static void scale_x(struct test_case *c, double by)
+{
+    for (size_t i = 0; i < M * (K + 8); i++) {
+        double x = ptxgen_element_load(c->p.x_type, c->x, i);
+        ptxgen_element_store(c->p.x_type, c->x, i, by * x);
+    }
+}
+
+static void nothing_is_promised_where_f32_sums_could_overflow(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 17);
-    for (size_t i = 0; i < M * (K + 8); i++)
-        ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, i,
-                           1e18 * ptxgen_float_load(PTXGEN_FLOAT_F32, c->x, i));
-    run(c); /* Σx² near 5e38 */
-    for (size_t i = 0; i < M * N; i++)
-        assert_true(isfinite(c->y[i]) && c->bound[i] == INFINITY);
-    for (size_t i = 0; i < M * (K + 8); i++)
-        ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, i,
-                           1e-2 * ptxgen_float_load(PTXGEN_FLOAT_F32, c->x, i));
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 17);
+    scale_x(c, 1e36); /* Σ|q·t| near 3e39 */
     run(c);
-    for (size_t i = 0; i < M * N; i++)
-        assert_true(isfinite(c->bound[i]));
+    for (size_t i = 0; i < M * N; i++) {
+        assert_true(isfinite(c->y[i]) && isnan(c->bound[i]));
+        assert_true(rmsnorm_q4k_agrees(NAN, c->y[i], c->bound[i]));
+    }
+    free(c);
+}
+
+static void squares_beyond_f32_change_nothing(void **state)
+{
+    (void)state;
+    struct test_case *plain = make_case(PTXGEN_F32, PTXGEN_F32, 17);
+    struct test_case *large = make_case(PTXGEN_F32, PTXGEN_F32, 17);
+    scale_x(large, 0x1p70);
+    plain->p.eps = large->p.eps = 0;
+    run(plain);
+    run(large);
+    for (size_t i = 0; i < M * N; i++) {
+        assert_true(fabs(plain->y[i] - large->y[i]) <= 1e-13);
+        assert_true(fabs(plain->bound[i] - large->bound[i]) <= 1e-6 * plain->bound[i]);
+    }
+    free(plain);
+    free(large);
+}
+
+static void a_product_with_gamma_that_f32_cannot_hold_makes_its_row_nan(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 17);
+    c->gamma[40] = 1e30f;
+    ptxgen_element_store(PTXGEN_F32, c->x, 1 * (K + 8) + 40, 1e9);
+    ptxgen_element_store(PTXGEN_F32, c->x, 2 * (K + 8) + 40, 1e7);
+    run(c);
+    assert_false(isnan(c->y[0]));
+    assert_true(isnan(c->y[N]));
+    assert_false(isnan(c->y[2 * N]));
+    free(c);
+}
+
+/* One large t with a weight of 0 beside small ones: what its super-block's pieces may lose. */
+static void operand_floor_counts_the_largest_of_each_super_block(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 23);
+    c->p.dot_depth = c->p.square_depth = 0;
+    for (int b = 0; b < N * K / 256; b++) { /* w = 1, but 0 for weight 0 and all of block 1 */
+        struct q4k_block block = {.d = b % 2 ? 0 : ptxgen_f64_to_f16(1)};
+        memset(block.scale, 1, sizeof block.scale);
+        memset(block.code, 1, sizeof block.code);
+        block.code[0] = 0;
+        q4k_pack(&block, c->w + b * 144);
+    }
+    for (size_t m = 0; m < M; m++)
+        for (size_t k = 0; k < K; k++)
+            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + k, k % 256 ? 0x1p-20 : 1024);
+    for (size_t k = 0; k < K; k++)
+        c->gamma[k] = 1;
+    double without[M * N];
+    run(c);
+    memcpy(without, c->bound, sizeof without);
+    c->p.operand_floor = 0x1p-40;
+    run(c);
+    double rms = sqrt(2 * 1024.0 * 1024.0 / K), lost = 255 * 1024 * 0x1p-40 / rms;
+    for (size_t i = 0; i < M * N; i++) {
+        double added = c->bound[i] - without[i];
+        assert_true(added >= lost && added <= 1.001 * lost);
+    }
     free(c);
 }
 
@@ -365,8 +427,7 @@ static void f32_kernels_stay_within_the_bound(void **state)
 {
     (void)state;
     static const struct kernel_style styles[] = {{false, 1}, {false, 8}, {true, 1}, {true, 16}};
-    static const enum ptxgen_float_type types[] = {PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F16,
-                                                   PTXGEN_FLOAT_BF16};
+    static const ptxgen_element types[] = {PTXGEN_F32, PTXGEN_F16, PTXGEN_BF16};
     double worst[3] = {0};
     for (uint64_t seed = 0; seed < 20; seed++)
         for (size_t s = 0; s < 4; s++)
@@ -378,9 +439,9 @@ static void f32_kernels_stay_within_the_bound(void **state)
                 free(c);
             }
     /* and it is not far from what happens: rounding to a half decides, f32 sums err less */
-    assert_true(worst[PTXGEN_FLOAT_F32] > 0.01);
-    assert_true(worst[PTXGEN_FLOAT_F16] > 0.5);
-    assert_true(worst[PTXGEN_FLOAT_BF16] > 0.9);
+    assert_true(worst[PTXGEN_F32] > 0.01);
+    assert_true(worst[PTXGEN_F16] > 0.5);
+    assert_true(worst[PTXGEN_BF16] > 0.9);
 }
 
 /* All weights alike, made of a large scale part less a large min part: Σ nearly cancels. */
@@ -389,7 +450,7 @@ static void cancelling_scale_and_min_parts_stay_within_the_bound(void **state)
     (void)state;
     double worst = 0, largest_y = 0, smallest_bound = INFINITY, depth = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 200 + seed);
+        struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 200 + seed);
         struct random r = {seed};
         for (int b = 0; b < N * K / 256; b++) {
             struct q4k_block block = {.d = ptxgen_f32_to_f16(0.25f), .dmin = 0};
@@ -400,7 +461,7 @@ static void cancelling_scale_and_min_parts_stay_within_the_bound(void **state)
             q4k_pack(&block, c->w + b * 144);
         }
         for (size_t i = 0; i < M * (K + 8); i++) /* one sign, so that Σt is large as well */
-            ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, i, 1 + random_uniform(&r));
+            ptxgen_element_store(PTXGEN_F32, c->x, i, 1 + random_uniform(&r));
         assert_int_equal(count_rejected(c, (struct kernel_style){false, 8}, &worst), 0);
         for (size_t i = 0; i < M * N; i++) {
             largest_y = fmax(largest_y, fabs(c->y[i]));
@@ -422,12 +483,12 @@ static void bound_covers_the_worst_of_every_rounding_and_little_more(void **stat
     (void)state;
     const double u = 0x1p-24;
     for (int with_bias = 0; with_bias < 2; with_bias++) {
-        struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 22);
+        struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 22);
         for (int b = 0; b < N * K / 256; b++)
             memset(c->w + b * 144 + 2, 0, 2); /* dmin = 0 */
         memset(c->x, 0, sizeof c->x);
         for (size_t m = 0; m < M; m++)
-            ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, m * c->p.ldx + 5 + m, 1.5);
+            ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + 5 + m, 1.5);
         c->p.dot_depth = c->p.square_depth = 0;
         run(c);
         double z[M * N];
@@ -452,15 +513,15 @@ static void bound_covers_the_worst_of_every_rounding_and_little_more(void **stat
 static void small_outputs_of_f16_get_subnormal_spacing(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F16, PTXGEN_FLOAT_F16, 18);
+    struct test_case *c = make_case(PTXGEN_F16, PTXGEN_F16, 18);
     for (size_t k = 0; k < K; k++)
         c->gamma[k] *= 1e-7f;
     run(c);
     for (size_t i = 0; i < M * N; i++) {
         assert_true(fabs(c->y[i]) < 1e-5);
         assert_true(c->bound[i] >= 0x1p-25 && c->bound[i] < 0x1.2p-25);
-        assert_true(rmsnorm_q4k_agrees(ptxgen_float_round(PTXGEN_FLOAT_F16, c->y[i]), c->y[i],
-                                       c->bound[i]));
+        assert_true(
+            rmsnorm_q4k_agrees(ptxgen_element_round(PTXGEN_F16, c->y[i]), c->y[i], c->bound[i]));
     }
     free(c);
 }
@@ -468,10 +529,8 @@ static void small_outputs_of_f16_get_subnormal_spacing(void **state)
 /* mean(x²) near 1e-4, so that ε = 1e-5 counts */
 static struct test_case *make_small_x_case(void)
 {
-    struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 19);
-    for (size_t i = 0; i < M * (K + 8); i++)
-        ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, i,
-                           0.01 * ptxgen_float_load(PTXGEN_FLOAT_F32, c->x, i));
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 19);
+    scale_x(c, 0.01);
     return c;
 }
 
@@ -488,9 +547,9 @@ static void bound_rejects_wrong_kernels(void **state)
         struct test_case *c = make_small_x_case();
         for (size_t m = 0; m < M; m++) {
             if (fault == FIRST_ELEMENT) /* 1/rms stored over x[0] */
-                ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, m * c->p.ldx, 95);
+                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx, 95);
             if (fault == ONE_TERM_LOST)
-                ptxgen_float_store(PTXGEN_FLOAT_F32, c->x, m * c->p.ldx + K - 1, 0);
+                ptxgen_element_store(PTXGEN_F32, c->x, m * c->p.ldx + K - 1, 0);
         }
         if (fault == NO_EPSILON)
             c->p.eps = 0;
@@ -509,7 +568,7 @@ static void bound_rejects_wrong_kernels(void **state)
 static void no_tokens_or_no_outputs_touch_nothing(void **state)
 {
     (void)state;
-    struct test_case *c = make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 20);
+    struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 20);
     c->p.m = 0;
     c->p.x = NULL;
     assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL), PTXGEN_OK);
@@ -531,7 +590,7 @@ static void expect_refusal(struct test_case *c, ptxgen_status status, const char
 
 static struct test_case *plain_case(void)
 {
-    return make_case(PTXGEN_FLOAT_F32, PTXGEN_FLOAT_F32, 21);
+    return make_case(PTXGEN_F32, PTXGEN_F32, 21);
 }
 
 static void bad_problems_are_refused_by_name(void **state)
@@ -552,6 +611,9 @@ static void bad_problems_are_refused_by_name(void **state)
     c->p.eps = NAN;
     expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT,
                    "epsilon is nan; it must be finite and at least 0");
+    c = plain_case();
+    c->p.operand_floor = NAN;
+    expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "operand_floor is nan; it must be at least 0");
     c = plain_case();
     c->p.ldx = K - 1;
     expect_refusal(c, PTXGEN_ERROR_INVALID_ARGUMENT, "ldx = 511 is less than K = 512");
@@ -590,7 +652,10 @@ int main(void)
         cmocka_unit_test(a_residual_that_overflows_makes_its_row_nan),
         cmocka_unit_test(a_row_of_zeros_gives_the_bias),
         cmocka_unit_test(outputs_beyond_the_type_are_infinite),
-        cmocka_unit_test(bound_is_infinite_where_f32_could_overflow),
+        cmocka_unit_test(nothing_is_promised_where_f32_sums_could_overflow),
+        cmocka_unit_test(squares_beyond_f32_change_nothing),
+        cmocka_unit_test(a_product_with_gamma_that_f32_cannot_hold_makes_its_row_nan),
+        cmocka_unit_test(operand_floor_counts_the_largest_of_each_super_block),
         cmocka_unit_test(f32_kernels_stay_within_the_bound),
         cmocka_unit_test(cancelling_scale_and_min_parts_stay_within_the_bound),
         cmocka_unit_test(bound_covers_the_worst_of_every_rounding_and_little_more),

@@ -8,14 +8,17 @@
  *
  * Dot product. With t = x·γ, an output is S = Σ (d·sc)·q·t − (dmin·m)·t. d·sc and dmin·m are
  * exact in f32 (17 bits). A kernel may sum the two parts apart, Σ_j d·sc·(Σ q·t) − dmin·m·(Σ t),
- * so that each is rounded at its own size before they cancel. Each term passes through at most
- * three products (x·γ, ·q, ·scale; a kernel that decodes w = d·sc·q − dmin·m first has one
- * rounding there, relative to |w| ≤ |d·sc·q| + |dmin·m|) and dot_depth additions:
+ * so that each is rounded at its own size before they cancel. Each term passes through dot_depth
+ * additions and at most three units of other rounding: the products x·γ, ·q, ·scale; or x·γ, then
+ * one rounding of w = d·sc·q − dmin·m, relative to |w| ≤ |d·sc·q| + |dmin·m|, then w·t; or x·γ,
+ * then two for the split of its 24 bits into two f16, whose products with sc·q are exact.
  *
  *     |Ŝ − S| ≤ g(dot_depth + 3)·T + U      T = Σ |d·sc·q·t| + |dmin·m·t|
- *     U = 2⁻¹⁵⁰·(Σ |d·sc·q| + |dmin·m|  +  2K)·(1 + g)
+ *     U = (1 + g)·(2⁻¹⁵⁰·(Σ a + 2K) + operand_floor·Σ_b max_b|t|·Σ_b a)      a = |d·sc·q| +
+ * |dmin·m|
  *
- * where U is underflow: of t, scaled by its weight, and of the products with a scale.
+ * where U is underflow: of t, scaled by its weight; of the products with a scale; and, over each
+ * super-block b, what the pieces of t cannot hold.
  *
  * Norm. v = Σx²/K + ε is a sum of terms of one sign: square, square_depth additions, 1/K and its
  * product, + ε make v̂ = v·(1+θ), |θ| ≤ g(square_depth + 4), plus underflow of at most 2⁻¹⁴⁹. The
@@ -57,16 +60,25 @@ static double rounding_factor(double n, double unit)
 
 /* A token's t = x·γ, its ρ, and what the bound needs of them. */
 struct token {
-    double *t;
-    double rho;  /* NaN for a row whose outputs are NaN */
-    double beta; /* relative error of the kernel's ρ; infinite where Σx² could overflow */
+    double *t;       /* [k] */
+    double *largest; /* [k / 256]: of |t| over each super-block */
     double sum_abs_t;
+    double rho;  /* NaN for a row whose outputs are NaN */
+    double beta; /* relative error of the kernel's ρ */
+};
+
+/* A row of W as its two parts, d·sc·q and dmin·m. */
+struct row {
+    double *scaled, *min; /* [k] */
+    double *sum_abs;      /* [k / 256]: of both over each super-block */
 };
 
 /* What one output's terms add up to. */
 struct dot {
-    double sum; /* S */
-    double abs; /* T */
+    double sum;     /* S */
+    double abs;     /* T */
+    double weights; /* Σ a */
+    double largest; /* Σ_b max_b|t|·Σ_b a */
 };
 
 static ptxgen_status check_finite(const char *what, const float *values, size_t count,
@@ -113,6 +125,9 @@ static ptxgen_status check(const struct rmsnorm_q4k_problem *p, size_t row_bytes
     if (!isfinite(p->eps) || p->eps < 0)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "epsilon is %g; it must be finite and at least 0", (double)p->eps);
+    if (!(p->operand_floor >= 0))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "operand_floor is %g; it must be at least 0", p->operand_floor);
     if (!p->gamma || (p->m > 0 && !p->x) || (p->n > 0 && !p->w))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL",
                            !p->gamma           ? "gamma"
@@ -133,161 +148,175 @@ static ptxgen_status check(const struct rmsnorm_q4k_problem *p, size_t row_bytes
  */
 static double residual_sum(const struct rmsnorm_q4k_problem *p, size_t m, size_t k)
 {
-    double x = ptxgen_float_load(p->x_type, p->x, m * p->ldx + k);
+    double x = ptxgen_element_load(p->x_type, p->x, m * p->ldx + k);
     if (p->residual) {
-        double r = ptxgen_float_load(p->x_type, p->residual, m * p->ldr + k);
-        x = ptxgen_float_round(p->x_type, x + r);
+        double r = ptxgen_element_load(p->x_type, p->residual, m * p->ldr + k);
+        x = ptxgen_element_round(p->x_type, x + r);
     }
     if (p->sum)
-        ptxgen_float_store(p->x_type, p->sum, m * p->lds + k, x);
+        ptxgen_element_store(p->x_type, p->sum, m * p->lds + k, x);
     return x;
 }
 
 static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct token *token)
 {
     double squares = 0;
-    token->sum_abs_t = 0;
+    bool in_range = true;
     for (size_t k = 0; k < p->k; k++) {
-        double x = residual_sum(p, m, k);
+        double x = residual_sum(p, m, k), t = x * (double)p->gamma[k];
+        double *largest = &token->largest[k / PTXGEN_Q4K_BLOCK_WEIGHTS];
         squares += x * x;
-        token->t[k] = x * (double)p->gamma[k];
-        token->sum_abs_t += fabs(token->t[k]);
+        token->t[k] = t;
+        token->sum_abs_t += fabs(t);
+        *largest = fmax(*largest, fabs(t));
+        in_range = in_range && isfinite(ptxgen_element_round(PTXGEN_F32, t));
     }
     double v = squares / (double)p->k + (double)p->eps;
-    token->rho = isfinite(v) && v > 0 ? 1 / sqrt(v) : NAN;
+    token->rho = in_range && isfinite(v) && v > 0 ? 1 / sqrt(v) : NAN;
 
-    double g = rounding_factor(p->square_depth + NORM_ROUNDINGS, unit_f32);
-    double tau = g + 2 * underflow / v;
-    bool in_range = squares * (1 + g) <= FLT_MAX && tau < 1;
-    token->beta = in_range ? (1 + rsqrt_error) / sqrt(1 - tau) - 1 : INFINITY;
+    double tau = rounding_factor(p->square_depth + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
+    token->beta = tau < 1 ? (1 + rsqrt_error) / sqrt(1 - tau) - 1 : INFINITY;
 }
 
-/* `decoded`: the row's d·sc·q and dmin·m, interleaved. */
-static struct dot dot_row(const double *decoded, const double *t, size_t k)
+static void decode(const uint8_t *bytes, size_t k, struct row *row)
+{
+    for (size_t b = 0; b < k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++) {
+        struct q4k_block block;
+        q4k_unpack(bytes + b * PTXGEN_Q4K_BLOCK_BYTES, &block);
+        double d = ptxgen_f16_to_f32(block.d), dmin = ptxgen_f16_to_f32(block.dmin);
+        row->sum_abs[b] = 0;
+        for (size_t i = 0; i < PTXGEN_Q4K_BLOCK_WEIGHTS; i++) {
+            size_t j = i / Q4K_SUB_WEIGHTS, at = b * PTXGEN_Q4K_BLOCK_WEIGHTS + i;
+            row->scaled[at] = d * block.scale[j] * block.code[i];
+            row->min[at] = dmin * block.min[j];
+            row->sum_abs[b] += fabs(row->scaled[at]) + fabs(row->min[at]);
+        }
+    }
+}
+
+static struct dot multiply(const struct row *row, const struct token *token, size_t k)
 {
     struct dot dot = {0};
     for (size_t i = 0; i < k; i++) {
-        double scaled = decoded[2 * i] * t[i], min = decoded[2 * i + 1] * t[i];
-        dot.sum += (decoded[2 * i] - decoded[2 * i + 1]) * t[i];
-        dot.abs += fabs(scaled) + fabs(min);
+        double t = token->t[i];
+        dot.sum += (row->scaled[i] - row->min[i]) * t;
+        dot.abs += fabs(row->scaled[i] * t) + fabs(row->min[i] * t);
+    }
+    for (size_t b = 0; b < k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++) {
+        dot.weights += row->sum_abs[b];
+        dot.largest += row->sum_abs[b] * token->largest[b];
     }
     return dot;
 }
 
-/* Returns Σ |d·sc·q| + |dmin·m|. */
-static double decode_parts(const uint8_t *row, size_t k, double *parts)
-{
-    double sum_abs = 0;
-    for (size_t base = 0; base < k; base += PTXGEN_Q4K_BLOCK_WEIGHTS) {
-        struct q4k_block block;
-        q4k_unpack(row + base / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES, &block);
-        double d = ptxgen_f16_to_f32(block.d), dmin = ptxgen_f16_to_f32(block.dmin);
-        for (size_t i = 0; i < PTXGEN_Q4K_BLOCK_WEIGHTS; i++) {
-            size_t j = i / Q4K_SUB_WEIGHTS;
-            double *part = parts + 2 * (base + i);
-            part[0] = d * block.scale[j] * block.code[i];
-            part[1] = dmin * block.min[j];
-            sum_abs += fabs(part[0]) + fabs(part[1]);
-        }
-    }
-    return sum_abs;
-}
-
 static double error_bound(const struct rmsnorm_q4k_problem *p, const struct token *token,
-                          struct dot dot, double weight_abs, double y)
+                          const struct dot *dot, double y)
 {
     double g = rounding_factor(p->dot_depth + DOT_PRODUCTS, unit_f32);
     double k = (double)p->k;
     /* Σ|q·t| and T bound every partial sum, before and after the scales */
-    if (isinf(token->beta) || !(Q4K_MAX_CODE * token->sum_abs_t * (1 + g) <= FLT_MAX) ||
-        !(dot.abs * (1 + g) <= FLT_MAX))
-        return INFINITY;
+    bool in_range = Q4K_MAX_CODE * token->sum_abs_t * (1 + g) <= FLT_MAX &&
+                    dot->abs * (1 + g) <= FLT_MAX && isfinite(token->beta);
+    if (!in_range)
+        return NAN;
 
-    double z = fabs(dot.sum * token->rho);
+    double z = fabs(dot->sum * token->rho);
     double grown = (1 + token->beta) * (1 + unit_f32);
-    double underflows = underflow * (weight_abs + 2 * k) * (1 + g);
-    double e = token->rho * grown * (g * dot.abs + underflows) + z * (grown - 1) + underflow;
+    double lost = underflow * (dot->weights + 2 * k) + p->operand_floor * dot->largest;
+    double e = token->rho * grown * (g * dot->abs + (1 + g) * lost) + z * (grown - 1) + underflow;
     if (p->bias)
         e = e * (1 + unit_f32) + unit_f32 * fabs(y);
-    e += rounding_factor(k + 4, unit_f64) * dot.abs * token->rho +
+    e += rounding_factor(k + 4, unit_f64) * dot->abs * token->rho +
          rounding_factor(k + 8, unit_f64) * z + unit_f64 * fabs(y);
-    if (p->y_type != PTXGEN_FLOAT_F32)
-        e += ptxgen_float_half_ulp(p->y_type, fabs(y) + e);
+    if (p->y_type != PTXGEN_F32)
+        e += ptxgen_element_half_ulp(p->y_type, fabs(y) + e);
     return e * bound_slack;
 }
 
 /* Settles an output near or beyond the largest finite value of its type. */
-static void apply_range(enum ptxgen_float_type type, double *y, double *bound)
+static void apply_range(ptxgen_element type, double *y, double *bound)
 {
-    double rounded = ptxgen_float_round(type, *y);
-    bool may_be_finite = isfinite(ptxgen_float_round(type, fabs(*y) - *bound));
-    bool may_be_infinite = isinf(ptxgen_float_round(type, fabs(*y) + *bound));
+    double rounded = ptxgen_element_round(type, *y);
+    bool may_be_finite = isfinite(ptxgen_element_round(type, fabs(*y) - *bound));
+    bool may_be_infinite = isinf(ptxgen_element_round(type, fabs(*y) + *bound));
     if (isinf(rounded))
         *y = rounded;
-    if (may_be_infinite && isfinite(*bound))
+    if (may_be_infinite)
         *bound = may_be_finite ? INFINITY : 0;
 }
 
 static void compute_output(const struct rmsnorm_q4k_problem *p, const struct token *token,
-                           struct dot dot, double weight_abs, double bias, double *y, double *bound)
+                           const struct row *row, double bias, double *y, double *bound)
 {
+    struct dot dot = multiply(row, token, p->k);
     *y = dot.sum * token->rho + bias;
     *bound = 0;
     if (isnan(*y))
         return;
-    *bound = error_bound(p, token, dot, weight_abs, *y);
+    *bound = error_bound(p, token, &dot, *y);
     apply_range(p->y_type, y, bound);
 }
 
 static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct token *tokens,
-                double *parts, double *y, double *bound)
+                struct row *row, double *y, double *bound)
 {
-    const uint8_t *w = p->w;
     for (size_t m = 0; m < p->m; m++)
         normalise(p, m, &tokens[m]);
     for (size_t n = 0; n < p->n; n++) {
-        double weight_abs = decode_parts(w + n * row_bytes, p->k, parts);
+        decode((const uint8_t *)p->w + n * row_bytes, p->k, row);
         for (size_t m = 0; m < p->m; m++) {
             double unwanted;
-            struct dot dot = dot_row(parts, tokens[m].t, p->k);
-            compute_output(p, &tokens[m], dot, weight_abs, p->bias ? (double)p->bias[n] : 0,
-                           &y[m * p->n + n], bound ? &bound[m * p->n + n] : &unwanted);
+            compute_output(p, &tokens[m], row, p->bias ? (double)p->bias[n] : 0, &y[m * p->n + n],
+                           bound ? &bound[m * p->n + n] : &unwanted);
         }
     }
+}
+
+/* One zeroed block of doubles for a row of W and all tokens; NULL when there is no room. */
+static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *tokens, struct row *row)
+{
+    size_t blocks = p->k / PTXGEN_Q4K_BLOCK_WEIGHTS, each = p->k + blocks, vectors;
+    if (__builtin_add_overflow(p->m, 2, &vectors) || vectors > SIZE_MAX / sizeof(double) / each)
+        return NULL;
+    double *memory = calloc(vectors * each, sizeof *memory);
+    if (!memory)
+        return NULL;
+    row->scaled = memory;
+    row->sum_abs = row->scaled + p->k;
+    row->min = memory + each;
+    for (size_t m = 0; m < p->m; m++) {
+        tokens[m].t = memory + (m + 2) * each;
+        tokens[m].largest = tokens[m].t + p->k;
+    }
+    return memory;
 }
 
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p, double *y, double *bound,
                                     ptxgen_error *err)
 {
-    size_t row_bytes, values;
+    size_t row_bytes;
     ptxgen_status status;
     if ((status = ptxgen_q4k_row_bytes(p->k, &row_bytes, err)) != PTXGEN_OK ||
         (status = check(p, row_bytes, err)) != PTXGEN_OK)
         return status;
 
-    /* one block: the decoded row's two parts, then each token's t */
-    struct token *tokens = NULL;
-    double *block = NULL;
-    if (!__builtin_add_overflow(p->m, 2, &values) &&
-        !__builtin_mul_overflow(values, p->k, &values)) {
-        tokens = calloc(p->m ? p->m : 1, sizeof *tokens);
-        block = calloc(values, sizeof *block);
-    }
-    if (tokens && block) {
-        for (size_t m = 0; m < p->m; m++)
-            tokens[m].t = block + (m + 2) * p->k;
-        run(p, row_bytes, tokens, block, y, bound);
-    } else {
+    struct row row;
+    struct token *tokens = calloc(p->m ? p->m : 1, sizeof *tokens);
+    double *memory = tokens ? allocate(p, tokens, &row) : NULL;
+    if (memory)
+        run(p, row_bytes, tokens, &row, y, bound);
+    else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                              "no memory for %zu tokens of %zu elements in double", p->m, p->k);
-    }
+    free(memory);
     free(tokens);
-    free(block);
     return status;
 }
 
 bool rmsnorm_q4k_agrees(double output, double y, double bound)
 {
+    if (isnan(bound))
+        return true;
     if (isnan(y))
         return isnan(output);
     return output == y || fabs(output - y) <= bound;

@@ -7,7 +7,7 @@
  *
  * Rules for what is not an ordinary number:
  * - A NaN or infinity in x'[m,·] makes all of y[m,·] NaN, and no other row. (An infinity would be
- *   Inf/Inf.) So does a row of zeros with ε = 0, which is 0/0.
+ *   Inf/Inf.) So does a product x'·γ that f32 cannot hold, and a row of zeros with ε = 0 (0/0).
  * - Where y[m,n], rounded to the output's type, would be infinite, the result is that infinity.
  * - W, γ, bias and ε must be finite, which is checked: no kernel promises anything about others.
  */
@@ -23,7 +23,7 @@
 
 struct rmsnorm_q4k_problem {
     size_t m, k, n; /**< tokens, weights a row (a multiple of 256), outputs; m and n may be 0 */
-    enum ptxgen_float_type x_type, y_type;
+    ptxgen_element x_type, y_type;
 
     const void *x; /**< [m, k] of x_type, rows `ldx` elements apart */
     size_t ldx;
@@ -40,21 +40,29 @@ struct rmsnorm_q4k_problem {
     /**
      * How the kernel sums, for the bound alone: the most additions (an fma counts as one) that a
      * single term passes through on its way into Σ W·x·γ, and into Σ x². For a thread that
-     * chains c terms and a tree over t threads that is c + ceil(log2 t).
+     * chains c terms and a tree over t threads that is c + ceil(log2 t). A tensor-core product
+     * over p terms counts as p + 3: it cuts p products and the addend at 2⁻²⁴ of the largest, and
+     * rounds toward zero, which may take two units more.
      */
     unsigned dot_depth, square_depth;
+    /**
+     * Where x·γ is kept in pieces of a narrower range: how much of it may be lost beyond rounding,
+     * relative to the largest of its super-block. 0 for a kernel that keeps it in f32.
+     */
+    double operand_floor;
 };
 
 /**
  * Fills y[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output, after
- * rounding to y_type, can be from y. See reference.c for the derivation. Where an intermediate
- * could overflow f32, or where rounding decides between the largest finite output and infinity,
- * the bound is infinite.
+ * rounding to y_type, can be from y. See reference.c for the derivation. The bound is infinite
+ * where rounding decides between the largest finite output and infinity, and NaN, which promises
+ * nothing, where Σ|q·x·γ| or Σ|W·x·γ| could leave f32's range on the way to a smaller y. A row
+ * whose Σx² leaves it gets no such licence: a kernel can scale x first.
  */
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
                                     double *bound, ptxgen_error *err);
 
-/** Whether a kernel's output agrees with the reference: both NaN, equal, or within the bound. */
+/** Whether a kernel's output agrees: both NaN, equal, within the bound, or nothing promised. */
 bool rmsnorm_q4k_agrees(double output, double y, double bound);
 
 #endif
