@@ -155,23 +155,31 @@ struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *i
     return &cta->cluster->ctas[rank - 1];
 }
 
-static _Noreturn void bad_state(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                                uint64_t address, const uint8_t *state, uint32_t bytes,
-                                bool write)
+/* Bytes that are not plainly written: whose fault is it, if any? */
+static void check_state(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                        uint64_t address, const uint8_t *state, uint32_t bytes, uint32_t flags)
 {
-    for (uint32_t i = 0; i < bytes; i++)
-        if (state[i] == BYTE_PENDING)
+    uint32_t checks = warp->cta->cluster->launch->checks;
+    bool read = flags & ACCESS_READ, write = flags & ACCESS_WRITE;
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (state[i] == BYTE_PENDING && (checks & PTXGEN_CHECK_ASYNC))
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
                          "shared memory is %s while an asynchronous copy into it is under way: "
-                         "its wait is missing", write ? "written" : "read");
-    emu_fault_at(warp, insn, lane, PTXGEN_CHECK_SHARED_INIT, address,
-                 "shared memory is read, but was never written");
+                         "its wait is missing", read ? "read" : "written");
+        if (state[i] == BYTE_SOURCE && write && (checks & PTXGEN_CHECK_ASYNC))
+            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
+                         "shared memory is written while an asynchronous copy out of it is under "
+                         "way: its wait is missing");
+        if (state[i] == BYTE_UNWRITTEN && read && (checks & PTXGEN_CHECK_SHARED_INIT))
+            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_SHARED_INIT, address,
+                         "shared memory is read, but was never written");
+    }
 }
 
 static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                                       uint64_t address, uint32_t bytes, uint32_t flags)
 {
-    uint32_t offset, checks = warp->cta->cluster->launch->checks;
+    uint32_t offset;
     struct emu_cta *owner = emu_shared_owner(warp, insn, lane, address, &offset);
     if (offset > owner->shared_bytes || bytes > owner->shared_bytes - offset)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
@@ -180,13 +188,8 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
                      "shared memory of CTA %u of the cluster, which has exited", owner->rank);
     struct emu_place place = {owner->shared + offset, owner->shared_state + offset, owner, offset};
-    bool read = flags & ACCESS_READ, written = all_written(place.state, bytes);
-    if (!written && !(flags & ACCESS_ASYNC)) {
-        bool pending = memchr(place.state, BYTE_PENDING, bytes) != NULL;
-        if ((pending && (checks & PTXGEN_CHECK_ASYNC)) ||
-            (!pending && read && (checks & PTXGEN_CHECK_SHARED_INIT)))
-            bad_state(warp, insn, lane, address, place.state, bytes, !read);
-    }
+    if (!(flags & ACCESS_ASYNC) && !all_written(place.state, bytes))
+        check_state(warp, insn, lane, address, place.state, bytes, flags);
     if (owner->cells && owner == warp->cta && !(flags & ACCESS_NO_TRACK)) {
         struct emu_shared_access access = {.warp = warp,
                                            .insn = insn,

@@ -1,17 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/async.h"
+#include "src/emulator/access.h"
+#include "src/emulator/atomic_op.h"
+#include "src/emulator/shared_memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct emu_copy {
-    struct emu_copy *next;
-};
+static void free_copy(struct emu_copy *copy)
+{
+    free(copy->lanes);
+    free(copy->runs);
+    free(copy->data);
+    free(copy);
+}
 
 void emu_copies_free(struct emu_copy **list)
 {
     while (*list) {
         struct emu_copy *next = (*list)->next;
-        free(*list);
+        free_copy(*list);
         *list = next;
+    }
+}
+
+struct emu_copy *emu_copy_add(struct emu_copy **list, enum emu_copy_kind kind, size_t bytes,
+                              size_t runs)
+{
+    struct emu_copy *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    copy->kind = kind;
+    copy->data = calloc(1, bytes + 16);
+    copy->runs = calloc(runs + 1, sizeof *copy->runs);
+    copy->lanes = kind == COPY_LANES || kind == COPY_ARRIVE ? calloc(32, sizeof *copy->lanes) : NULL;
+    if (!copy->data || !copy->runs || (!copy->lanes && kind <= COPY_ARRIVE)) {
+        free_copy(copy);
+        return NULL;
+    }
+    while (*list)
+        list = &(*list)->next;
+    *list = copy;
+    return copy;
+}
+
+/* ---- cp.async ---- */
+
+static void land_lane(struct emu_warp *warp, struct emu_copy *copy, int lane)
+{
+    const struct emu_copy_lane *at = &copy->lanes[lane];
+    copy->mask &= ~(1u << lane);
+    warp->worker->progress++;
+    if (copy->kind == COPY_ARRIVE) {
+        struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, at->offset);
+        if (mbarrier)
+            emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
+        return;
+    }
+    struct emu_place place = emu_locate(warp, copy->insn, lane, SPACE_SHARED, at->offset,
+                                        copy->bytes, 1, ACCESS_WRITE | ACCESS_ASYNC);
+    memcpy(place.data, at->data, copy->bytes);
+}
+
+static void drop_finished(struct emu_warp *warp)
+{
+    for (struct emu_copy **link = &warp->copies; *link;) {
+        struct emu_copy *copy = *link;
+        if (copy->mask) {
+            link = &copy->next;
+            continue;
+        }
+        *link = copy->next;
+        free_copy(copy);
+    }
+}
+
+void emu_land_lanes(struct emu_warp *warp, uint32_t mask, uint32_t keep)
+{
+    bool all = keep == (uint32_t)EMU_LAND_ALL;
+    for (struct emu_copy *copy = warp->copies; copy; copy = copy->next)
+        for (uint32_t left = copy->mask & mask; left; left &= left - 1) {
+            int lane = __builtin_ctz(left);
+            uint32_t committed = warp->groups[lane];
+            bool due = copy->kind == COPY_LANES && copy->lanes[lane].group < committed &&
+                       committed - copy->lanes[lane].group > keep;
+            if (due || all)
+                land_lane(warp, copy, lane);
+        }
+    drop_finished(warp);
+}
+
+/* Copies of each lane up to its last arrival at the mbarrier. */
+static void land_arrivals(struct emu_warp *warp, uint32_t offset)
+{
+    for (int lane = 0; lane < 32; lane++) {
+        struct emu_copy *last = NULL;
+        for (struct emu_copy *copy = warp->copies; copy; copy = copy->next)
+            if (copy->kind == COPY_ARRIVE && (copy->mask >> lane & 1) &&
+                copy->lanes[lane].offset == offset)
+                last = copy;
+        for (struct emu_copy *copy = warp->copies; last && copy; copy = copy->next) {
+            if (copy->mask >> lane & 1)
+                land_lane(warp, copy, lane);
+            if (copy == last)
+                break;
+        }
+    }
+    drop_finished(warp);
+}
+
+/* ---- bulk copies ---- */
+
+static void unlink_copy(struct emu_cluster *cluster, struct emu_copy *copy)
+{
+    struct emu_copy **link = &cluster->copies;
+    while (*link != copy)
+        link = &(*link)->next;
+    *link = copy->next;
+    free_copy(copy);
+}
+
+static void reduce_bytes(const struct emu_copy *copy, uint8_t *to, const uint8_t *from,
+                         uint32_t bytes)
+{
+    uint32_t element = emu_types[copy->type].bits / 8;
+    uint8_t old[16] = {0}, value[16] = {0}, none[16] = {0}, result[16];
+    for (uint32_t i = 0; i + element <= bytes; i += element) {
+        memcpy(old, to + i, element);
+        memcpy(value, from + i, element);
+        emu_atomic_apply((enum emu_atomic)copy->op, (enum emu_type)copy->type, false, old, value,
+                         none, result);
+        memcpy(to + i, result, element);
+    }
+}
+
+/* Data arrives in shared memory; the mbarrier counts its bytes. */
+static void land_in(struct emu_copy *copy)
+{
+    struct emu_cta *cta = copy->cta;
+    for (uint32_t r = 0; r < copy->run_count; r++) {
+        const struct emu_run *run = &copy->runs[r];
+        uint8_t *to = cta->shared + run->to;
+        if (copy->reduces)
+            reduce_bytes(copy, to, copy->data + run->at, run->bytes);
+        else
+            memcpy(to, copy->data + run->at, run->bytes);
+        memset(cta->shared_state + run->to, BYTE_WRITTEN, run->bytes);
+    }
+    struct emu_mbarrier *mbarrier = emu_mbarrier_find(copy->mbarrier_cta, copy->mbarrier);
+    if (!mbarrier)
+        return;
+    if (copy->issuer->cta == copy->mbarrier_cta) {
+        uint32_t *known = &mbarrier->clock.epoch[copy->issuer->index];
+        *known = *known < copy->epoch ? copy->epoch : *known;
+    }
+    copy->issuer->worker->progress++;
+    emu_mbarrier_transact(copy->issuer, copy->insn, copy->lane, mbarrier,
+                          -(int64_t)copy->transaction);
+}
+
+static void release_source(struct emu_copy *copy)
+{
+    if (copy->read_done)
+        return;
+    uint8_t *state = copy->cta->shared_state + copy->offset;
+    for (uint32_t i = 0; i < copy->bytes; i++)
+        if (state[i] == BYTE_SOURCE)
+            state[i] = BYTE_WRITTEN;
+    copy->read_done = true;
+}
+
+static void land_out(struct emu_copy *copy)
+{
+    release_source(copy);
+    for (uint32_t r = 0; r < copy->run_count; r++) {
+        const struct emu_run *run = &copy->runs[r];
+        struct emu_place place =
+            emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_GLOBAL, run->to, run->bytes, 1,
+                       ACCESS_WRITE | (copy->reduces ? ACCESS_READ : 0));
+        if (copy->reduces)
+            reduce_bytes(copy, place.data, copy->data + run->at, run->bytes);
+        else
+            memcpy(place.data, copy->data + run->at, run->bytes);
+    }
+    copy->issuer->worker->progress++;
+}
+
+void emu_land_mbarrier(struct emu_cta *cta, struct emu_mbarrier *mbarrier)
+{
+    uint32_t offset = mbarrier->offset;
+    for (uint32_t w = 0; w < cta->warp_count; w++)
+        if (cta->warps[w].copies)
+            land_arrivals(&cta->warps[w], offset);
+    for (struct emu_copy *copy = cta->cluster->copies, *next; copy; copy = next) {
+        next = copy->next;
+        if (copy->kind != COPY_IN || copy->mbarrier_cta != cta || copy->mbarrier != offset)
+            continue;
+        land_in(copy);
+        unlink_copy(cta->cluster, copy);
+    }
+}
+
+void emu_land_bulk(struct emu_warp *warp, int lane, uint32_t keep, bool read)
+{
+    struct emu_cluster *cluster = warp->cta->cluster;
+    uint32_t committed = warp->bulk_groups[lane];
+    for (struct emu_copy *copy = cluster->copies, *next; copy; copy = next) {
+        next = copy->next;
+        if (copy->kind != COPY_OUT || copy->issuer != warp || copy->lane != lane ||
+            copy->group >= committed || committed - copy->group <= keep)
+            continue;
+        if (read) {
+            release_source(copy);
+            continue;
+        }
+        land_out(copy);
+        unlink_copy(cluster, copy);
+    }
+}
+
+void emu_land_at_exit(struct emu_cluster *cluster)
+{
+    for (struct emu_copy *copy = cluster->copies, *next; copy; copy = next) {
+        next = copy->next;
+        if (copy->kind == COPY_OUT)
+            land_out(copy);
+        unlink_copy(cluster, copy);
     }
 }

@@ -54,10 +54,11 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
         cta->memory = aligned_alloc(64, layout.total ? layout.total : 64);
     if (!cta->warps)
         cta->warps = aligned_alloc(64, round_up(launch->warps * sizeof *cta->warps));
+    if (cta->warps)
+        memset(cta->warps, 0, launch->warps * sizeof *cta->warps);
     if (!cta->memory || !cta->warps)
         return false;
     memset(cta->memory, 0, layout.total);
-    memset(cta->warps, 0, launch->warps * sizeof *cta->warps);
     cta->cluster = cluster;
     cta->rank = rank;
     cta->warp_count = launch->warps;
@@ -93,12 +94,20 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     return true;
 }
 
+static void free_warps(struct emu_cta *cta)
+{
+    for (uint32_t w = 0; cta->warps && w < cta->warp_count; w++) {
+        emu_copies_free(&cta->warps[w].copies);
+        free(cta->warps[w].tiles);
+        cta->warps[w].tiles = NULL;
+    }
+}
+
 static void free_cluster(struct emu_cluster *cluster)
 {
     for (uint32_t c = 0; c < EMU_MAX_CLUSTER; c++) {
         struct emu_cta *cta = &cluster->ctas[c];
-        for (uint32_t w = 0; cta->warps && w < cta->warp_count; w++)
-            emu_copies_free(&cta->warps[w].copies);
+        free_warps(cta);
         free(cta->memory);
         free(cta->warps);
         free(cta->mbarriers);
@@ -117,8 +126,7 @@ struct emu_cluster *emu_cluster_start(struct emu_worker *worker, uint64_t index)
     if (!cluster)
         return NULL;
     for (uint32_t c = 0; c < cluster->cta_count; c++)
-        for (uint32_t w = 0; w < cluster->ctas[c].warp_count; w++)
-            emu_copies_free(&cluster->ctas[c].warps[w].copies);
+        free_warps(&cluster->ctas[c]);
     emu_copies_free(&cluster->copies);
     cluster->launch = worker->launch;
     cluster->index = index;
@@ -179,6 +187,8 @@ static void describe(char *text, size_t size, const struct emu_warp *warp,
     if (fragment->state == FRAGMENT_BARRIER)
         snprintf(text + used, size - used, " wait at barrier %u, where %u of %u threads are",
                  fragment->barrier, barrier->arrived, barrier->expected);
+    else if (fragment->state == FRAGMENT_GROUP)
+        snprintf(text + used, size - used, " wait for the other warps of the warpgroup");
     else if (fragment->state == FRAGMENT_CLUSTER)
         snprintf(text + used, size - used, " wait at barrier.cluster");
     else if (fragment->state == FRAGMENT_COLLECTS)

@@ -10,7 +10,7 @@
 static const struct emu_opcode *const tables[] = {
     emu_convert_opcodes, emu_compare_opcodes,  emu_move_opcodes, emu_logic_opcodes,
     emu_memory_opcodes,  emu_atomic_opcodes,   emu_control_opcodes, emu_warp_opcodes,
-    emu_barrier_opcodes, emu_async_opcodes,    emu_mbarrier_opcodes, emu_bulk_opcodes,
+    emu_barrier_opcodes, emu_async_opcodes,    emu_mbarrier_opcodes,
     emu_tensor_opcodes,  emu_wgmma_opcodes};
 
 enum { OPCODE_BUCKETS = 512 };

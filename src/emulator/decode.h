@@ -56,7 +56,7 @@ struct emu_opcode {
 /* Every exec_*.c exports one table, ended by a NULL mnemonic. */
 extern const struct emu_opcode emu_convert_opcodes[], emu_compare_opcodes[], emu_move_opcodes[],
     emu_logic_opcodes[], emu_memory_opcodes[], emu_atomic_opcodes[], emu_control_opcodes[], emu_warp_opcodes[],
-    emu_barrier_opcodes[], emu_async_opcodes[], emu_mbarrier_opcodes[], emu_bulk_opcodes[],
+    emu_barrier_opcodes[], emu_async_opcodes[], emu_mbarrier_opcodes[],
     emu_tensor_opcodes[], emu_wgmma_opcodes[];
 
 _Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...)
@@ -95,7 +95,7 @@ uint64_t emu_immediate(struct emu_decoder *decoder, const struct emu_arg *operan
 /* An address operand: base into insn->s[`source`], offset into *offset. `space` resolves names. */
 void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand,
                  struct emu_src *base, int64_t *offset);
-/* The state space among the modifiers, GENERIC when none is given. */
+/* The first unused state space among the modifiers, GENERIC when none is given. */
 enum emu_space emu_mod_space(struct emu_decoder *decoder);
 /* Space to use for a plain name in an address: LOCAL for variables of .func parameters. */
 enum emu_space emu_param_space(struct emu_decoder *decoder, const struct emu_arg *operand);

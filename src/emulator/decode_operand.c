@@ -95,9 +95,14 @@ enum emu_space emu_mod_space(struct emu_decoder *decoder)
                   {"param", SPACE_PARAM},
                   {"param::entry", SPACE_PARAM},
                   {"param::func", SPACE_PARAM}};
-    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
-        if (emu_mod(decoder, spaces[i].name))
+    const struct emu_statement *statement = decoder->statement;
+    for (uint32_t m = 0; m < statement->modifier_count; m++)
+        for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+            if ((decoder->used >> m & 1) || !emu_str_is(statement->modifiers[m], spaces[i].name))
+                continue;
+            decoder->used |= 1u << m;
             return spaces[i].space;
+        }
     return SPACE_GENERIC;
 }
 

@@ -22,6 +22,7 @@ enum emu_fragment_state {
     FRAGMENT_RUNS,
     FRAGMENT_COLLECTS, /* at a warp-wide instruction, until the lanes it names are there */
     FRAGMENT_BARRIER,  /* at a CTA barrier */
+    FRAGMENT_GROUP,    /* at a wgmma, until the warpgroup's other warps are there */
     FRAGMENT_CLUSTER   /* at barrier.cluster.wait */
 };
 
@@ -55,7 +56,9 @@ struct emu_warp {
     uint64_t seen_polls;         /* polls at the last look for a deadlock */
     struct emu_copy *copies;     /* cp.async under way, oldest first */
     uint32_t groups[32];         /* cp.async groups committed, by lane */
-    uint32_t bulk_groups[32];
+    uint32_t bulk_groups[32];    /* the same for bulk copies */
+    struct emu_pending_tile *tiles; /* wgmma accumulators under way */
+    uint32_t tile_count, tile_capacity, tile_groups;
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
     uint32_t last_poll_pc;

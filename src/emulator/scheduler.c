@@ -3,6 +3,7 @@
  * Running a launch: workers take clusters in order of their index, keep as many live as the chip
  * would, and run them in turns, so that CTAs that wait for each other all make progress.
  */
+#include "src/emulator/async.h"
 #include "src/emulator/cluster.h"
 
 #include <stdlib.h>
@@ -136,6 +137,7 @@ static void run_rounds(struct emu_worker *worker)
             struct emu_cluster *cluster = *link;
             bool alive = run_cluster(worker, cluster);
             if (emu_cluster_done(cluster)) {
+                emu_land_at_exit(cluster);
                 *link = cluster->next;
                 cluster->next = worker->spare;
                 worker->spare = cluster;

@@ -13,7 +13,8 @@
 enum emu_byte_state {
     BYTE_UNWRITTEN = 0,
     BYTE_WRITTEN = 1,
-    BYTE_PENDING = 2 /* an asynchronous copy will write it */
+    BYTE_PENDING = 2, /* an asynchronous copy will write it */
+    BYTE_SOURCE = 3   /* written, and an asynchronous copy will still read it */
 };
 
 /* One word of 4 bytes. Threads are numbered within the CTA; 0 epochs mean "never". */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PTXGEN_EMULATOR_BULK_H
+#define PTXGEN_EMULATOR_BULK_H
+
+#include "src/emulator/decode.h"
+#include "src/emulator/machine.h"
+
+/* cp.async.bulk.* and cp.reduce.async.bulk.*, all forms. */
+void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn);
+
+_Noreturn void emu_host_memory_out(struct emu_warp *warp, const struct emu_insn *insn);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ISA "cp.async.bulk", "cp.async.bulk.tensor" (tile mode), "cp.reduce.async.bulk" and their
+ * groups. A lane's copy is cut into runs of bytes; what differs between the forms is who cuts.
+ */
+#include "src/emulator/access.h"
+#include "src/emulator/async.h"
+#include "src/emulator/atomic_op.h"
+#include "src/emulator/bulk.h"
+#include "src/emulator/layout.h"
+#include "src/emulator/memory_order.h"
+#include "src/emulator/shared_memory.h"
+#include "src/emulator/tensormap_tiled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BULK_SHARED, BULK_OTHER, BULK_SIZE, BULK_MBARRIER, BULK_CTAS };
+enum { BULK_ALIGNMENT = 16, MOST_SEGMENTS = 1 << 16 };
+
+/* What the form says, beside the operands. */
+struct bulk {
+    int64_t shared_offset, other_offset, mbarrier_offset;
+    bool to_shared, tensor, reduces, from_shared;
+    uint8_t rank;
+    enum emu_atomic op;
+    enum emu_type type;
+};
+
+static uint64_t lane_address(struct emu_warp *warp, struct emu_src base, int64_t offset, int lane)
+{
+    uint64_t value = emu_lane_value(warp, base, lane) + (uint64_t)offset;
+    return base.bytes == 4 ? (uint32_t)value : value;
+}
+
+static uint32_t copy_size(struct emu_warp *warp, const struct emu_insn *insn, int lane)
+{
+    uint64_t size = emu_lane_value(warp, insn->s[BULK_SIZE], lane);
+    if (size % BULK_ALIGNMENT || size > EMU_SHARED_OFFSET_MASK)
+        emu_fault(warp, insn, lane, PTXGEN_CHECK_OPERANDS,
+                  "a bulk copy of %llu bytes; the size is a multiple of 16",
+                  (unsigned long long)size);
+    return (uint32_t)size;
+}
+
+/* ---- tensor boxes ---- */
+
+struct box_walk {
+    struct emu_warp *warp;
+    const struct emu_insn *insn;
+    int lane;
+    const emu_tensor_map *map;
+    uint32_t base;         /* shared offset of the box */
+    struct emu_copy *copy; /* NULL while counting */
+    uint32_t runs;
+    bool load;
+};
+
+static bool count_segment(void *user, const emu_tensor_segment *segment)
+{
+    struct box_walk *walk = user;
+    walk->runs += !segment->out_of_bounds || walk->load;
+    return walk->runs <= MOST_SEGMENTS;
+}
+
+static bool take_segment(void *user, const emu_tensor_segment *segment)
+{
+    struct box_walk *walk = user;
+    struct emu_copy *copy = walk->copy;
+    if (segment->out_of_bounds && !walk->load)
+        return true;
+    uint32_t at = segment->shared - walk->base;
+    if (walk->load) {
+        copy->runs[copy->run_count++] = (struct emu_run){segment->shared, at, segment->bytes};
+        if (segment->out_of_bounds) {
+            emu_tensor_map_fill(walk->map, copy->data + at, segment->bytes);
+            return true;
+        }
+        struct emu_place place = emu_locate(walk->warp, walk->insn, walk->lane, SPACE_GLOBAL,
+                                            segment->global, segment->bytes, 1, ACCESS_READ);
+        memcpy(copy->data + at, place.data, segment->bytes);
+    } else {
+        copy->runs[copy->run_count++] = (struct emu_run){segment->global, at, segment->bytes};
+    }
+    return true;
+}
+
+static emu_tensor_map read_map(struct emu_warp *warp, const struct emu_insn *insn, int lane)
+{
+    const struct bulk *bulk = insn->extra;
+    uint64_t address = lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, lane);
+    struct emu_place place = emu_locate(warp, insn, lane, SPACE_GENERIC, address,
+                                        EMU_TENSOR_MAP_BYTES, 64, ACCESS_READ);
+    emu_tensor_map map;
+    ptxgen_error err;
+    if (emu_tensor_map_decode(place.data, &map, &err) != PTXGEN_OK)
+        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_OPERANDS, address, "%s", err.message);
+    if (map.rank != bulk->rank)
+        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_OPERANDS, address,
+                     "the tensor map has %u dimensions, the instruction %u", map.rank, bulk->rank);
+    return map;
+}
+
+/* ---- issuing ---- */
+
+/* A copy of one lane, filled with the data that it will deliver. */
+struct issue {
+    struct emu_warp *warp;
+    const struct emu_insn *insn;
+    int lane;
+    const struct bulk *bulk;
+    uint32_t bytes;
+    emu_tensor_map map; /* of tensor copies */
+};
+
+static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
+{
+    const struct bulk *bulk = issue->bulk;
+    struct emu_cluster *cluster = issue->warp->cta->cluster;
+    struct box_walk walk = {issue->warp, issue->insn, issue->lane, &issue->map, offset, NULL, 1,
+                            bulk->to_shared};
+    emu_tensor_box box = {.map = &issue->map, .shared = offset};
+    if (bulk->tensor) {
+        ptxgen_error err;
+        for (uint32_t i = 0; i < bulk->rank; i++)
+            box.coordinates[i] =
+                (int32_t)emu_lane_value(issue->warp, issue->insn->list[i], issue->lane);
+        if (emu_tensor_map_check_box(&box, &err) != PTXGEN_OK)
+            emu_fault_at(issue->warp, issue->insn, issue->lane, PTXGEN_CHECK_ALIGNMENT, offset,
+                         "%s", err.message);
+        if (!emu_tensor_map_walk(&box, count_segment, &walk))
+            emu_fault(issue->warp, issue->insn, issue->lane, PTXGEN_CHECK_OPERANDS,
+                      "the box falls into more than %d pieces", MOST_SEGMENTS);
+    }
+    struct emu_copy *copy = emu_copy_add(&cluster->copies, bulk->to_shared ? COPY_IN : COPY_OUT,
+                                         issue->bytes, walk.runs);
+    if (!copy)
+        emu_host_memory_out(issue->warp, issue->insn);
+    copy->insn = issue->insn;
+    copy->issuer = issue->warp;
+    copy->lane = issue->lane;
+    copy->epoch = issue->warp->clock.epoch[issue->warp->index];
+    copy->group = issue->warp->bulk_groups[issue->lane];
+    copy->bytes = copy->transaction = issue->bytes;
+    copy->offset = offset;
+    copy->reduces = bulk->reduces;
+    copy->op = (uint8_t)bulk->op;
+    copy->type = (uint8_t)bulk->type;
+    if (bulk->tensor) {
+        walk.copy = copy;
+        emu_tensor_map_walk(&box, take_segment, &walk);
+        return copy;
+    }
+    uint64_t other =
+        lane_address(issue->warp, issue->insn->s[BULK_OTHER], bulk->other_offset, issue->lane);
+    copy->runs[0] = (struct emu_run){bulk->to_shared ? offset : other, 0, issue->bytes};
+    copy->run_count = 1;
+    if (!bulk->to_shared)
+        return copy;
+    struct emu_place place =
+        emu_locate(issue->warp, issue->insn, issue->lane,
+                   bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL, other, issue->bytes,
+                   BULK_ALIGNMENT, ACCESS_READ);
+    memcpy(copy->data, place.data, issue->bytes);
+    return copy;
+}
+
+/* Into the shared memory of one CTA. */
+static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
+{
+    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane,
+                                        SPACE_SHARED_CLUSTER, shared, issue->bytes, BULK_ALIGNMENT,
+                                        issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE);
+    struct emu_copy *copy = make_copy(issue, place.offset);
+    struct emu_cta *owner;
+    struct emu_mbarrier *object = emu_mbarrier_at(issue->warp, issue->insn, issue->lane,
+                                                  SPACE_SHARED_CLUSTER, mbarrier, &owner);
+    copy->cta = place.owner;
+    copy->mbarrier_cta = owner;
+    copy->mbarrier = object->offset;
+    memset(place.state, BYTE_PENDING, issue->bytes);
+}
+
+static void issue_out(const struct issue *issue, uint64_t shared)
+{
+    struct emu_place place =
+        emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared, issue->bytes,
+                   BULK_ALIGNMENT, ACCESS_READ);
+    struct emu_copy *copy = make_copy(issue, place.offset);
+    copy->cta = place.owner;
+    memcpy(copy->data, place.data, issue->bytes);
+    memset(place.state, BYTE_SOURCE, issue->bytes);
+}
+
+static void multicast(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
+{
+    struct emu_warp *warp = issue->warp;
+    uint64_t ctas = emu_lane_value(warp, issue->insn->s[BULK_CTAS], issue->lane);
+    for (uint32_t rank = 0; rank < 16; rank++) {
+        if (!(ctas >> rank & 1))
+            continue;
+        if (rank >= warp->cta->cluster->cta_count)
+            emu_fault(warp, issue->insn, issue->lane, PTXGEN_CHECK_OPERANDS,
+                      "the CTA mask 0x%llx names CTA %u of a cluster of %u",
+                      (unsigned long long)ctas, rank, warp->cta->cluster->cta_count);
+        uint64_t window = rank == warp->cta->rank ? 0 : (uint64_t)(rank + 1) << EMU_RANK_SHIFT;
+        issue_in(issue, window | (shared & EMU_SHARED_OFFSET_MASK),
+                 window | (mbarrier & EMU_SHARED_OFFSET_MASK));
+    }
+}
+
+static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    const struct bulk *bulk = insn->extra;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        struct issue issue = {.warp = warp, .insn = insn, .lane = __builtin_ctz(left),
+                              .bulk = bulk};
+        uint64_t shared = lane_address(warp, insn->s[BULK_SHARED], bulk->shared_offset, issue.lane);
+        if (bulk->tensor) {
+            issue.map = read_map(warp, insn, issue.lane);
+            issue.bytes = emu_tensor_box_bytes(&issue.map);
+        } else {
+            issue.bytes = copy_size(warp, insn, issue.lane);
+            if (lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, issue.lane) %
+                BULK_ALIGNMENT)
+                emu_fault(warp, insn, issue.lane, PTXGEN_CHECK_ALIGNMENT,
+                          "the addresses of a bulk copy are multiples of 16");
+        }
+        if (!bulk->to_shared) {
+            issue_out(&issue, shared);
+            continue;
+        }
+        uint64_t mbarrier =
+            lane_address(warp, insn->s[BULK_MBARRIER], bulk->mbarrier_offset, issue.lane);
+        if (insn->s[BULK_CTAS].absent)
+            issue_in(&issue, shared, mbarrier);
+        else
+            multicast(&issue, shared, mbarrier);
+    }
+}
+
+/* ---- groups ---- */
+
+static void commit_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    (void)insn;
+    for (uint32_t left = mask; left; left &= left - 1)
+        warp->bulk_groups[__builtin_ctz(left)]++;
+}
+
+static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    for (uint32_t left = mask; left; left &= left - 1)
+        emu_land_bulk(warp, __builtin_ctz(left), (uint32_t)insn->imm, insn->has_value);
+}
+
+static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    (void)warp;
+    (void)insn;
+    (void)mask;
+}
+
+/* ---- decoding ---- */
+
+static void decode_tensor_operand(struct emu_decoder *decoder, struct emu_insn *insn,
+                                  struct bulk *bulk, const struct emu_arg *operand)
+{
+    if (operand->kind != OPERAND_ADDRESS || operand->count != 2 ||
+        operand->items[1].kind != OPERAND_VECTOR || operand->items[1].count != bulk->rank)
+        emu_refuse(decoder, "[map, {coordinates}] with %u coordinates is due", bulk->rank);
+    emu_address(decoder, operand, &insn->s[BULK_OTHER], &bulk->other_offset);
+    insn->list_count = bulk->rank;
+    insn->list = emu_alloc(&decoder->program->arena, bulk->rank, sizeof *insn->list);
+    for (uint32_t i = 0; i < bulk->rank; i++)
+        insn->list[i] = emu_read(decoder, &operand->items[1].items[i], T_b32);
+}
+
+static void decode_reduction(struct emu_decoder *decoder, struct bulk *bulk)
+{
+    int op = emu_mod_of(decoder, emu_atomic_names);
+    if (op < 0)
+        emu_refuse(decoder, "an operation such as .add is missing");
+    bulk->op = (enum emu_atomic)op;
+    emu_mod(decoder, "noftz");
+    if (!bulk->tensor)
+        bulk->type = emu_mod_type(decoder);
+    else
+        emu_refuse(decoder, "reductions of tensor boxes are not emulated");
+    if (!emu_atomic_allows(bulk->op, bulk->type) &&
+        !(bulk->type == T_b32 || bulk->type == T_b64))
+        emu_refuse(decoder, "operation .%s has no form for type .%s", emu_atomic_names[op],
+                   emu_types[bulk->type].name);
+}
+
+static void decode_operands(struct emu_decoder *decoder, struct emu_insn *insn, struct bulk *bulk,
+                            bool many, bool policy)
+{
+    uint32_t shared = bulk->to_shared ? 0 : 1, at = 2;
+    const struct emu_arg *other = emu_operand_at(decoder, 1 - shared);
+    emu_address(decoder, emu_operand_at(decoder, shared), &insn->s[BULK_SHARED],
+                &bulk->shared_offset);
+    insn->s[BULK_CTAS].absent = true;
+    if (bulk->tensor) {
+        decode_tensor_operand(decoder, insn, bulk, other);
+    } else {
+        emu_address(decoder, other, &insn->s[BULK_OTHER], &bulk->other_offset);
+        insn->s[BULK_SIZE] = emu_read_nth(decoder, at++, T_b32);
+    }
+    if (bulk->to_shared)
+        emu_address(decoder, emu_operand_at(decoder, at++), &insn->s[BULK_MBARRIER],
+                    &bulk->mbarrier_offset);
+    if (many)
+        insn->s[BULK_CTAS] = emu_read_nth(decoder, at++, T_b16);
+    if (policy)
+        emu_read_nth(decoder, at++, T_b64);
+    emu_need_operands(decoder, at, at);
+}
+
+static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
+    struct bulk *bulk = emu_alloc(&decoder->program->arena, 1, sizeof *bulk);
+    bulk->reduces = emu_mod(decoder, "reduce");
+    emu_mod(decoder, "async");
+    emu_mod(decoder, "bulk");
+    bulk->tensor = emu_mod(decoder, "tensor");
+    if (bulk->tensor) {
+        int rank = emu_mod_of(decoder, ranks);
+        if (rank < 0)
+            emu_refuse(decoder, "the number of dimensions (.1d to .5d) is missing");
+        bulk->rank = (uint8_t)(rank + 1);
+        emu_mod(decoder, "tile");
+    }
+    enum emu_space to = emu_mod_space(decoder), from = emu_mod_space(decoder);
+    bulk->to_shared = to == SPACE_SHARED || to == SPACE_SHARED_CLUSTER;
+    bulk->from_shared = from == SPACE_SHARED;
+    if (!bulk->to_shared && (to != SPACE_GLOBAL || !bulk->from_shared))
+        emu_refuse(decoder, "the state spaces of destination and source are missing or unsuited");
+    bool counted = emu_mod(decoder, "mbarrier::complete_tx::bytes");
+    bool grouped = emu_mod(decoder, "bulk_group");
+    if (counted != bulk->to_shared || grouped == bulk->to_shared)
+        emu_refuse(decoder, "the completion mechanism is missing or does not suit the direction");
+    bool many = emu_mod(decoder, "multicast::cluster");
+    bool policy = emu_mod(decoder, "L2::cache_hint");
+    if (bulk->reduces)
+        decode_reduction(decoder, bulk);
+    insn->extra = bulk;
+    insn->exec = bulk_copy;
+    decode_operands(decoder, insn, bulk, many, policy);
+}
+
+void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    if (emu_mod(decoder, "prefetch")) {
+        decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+        insn->exec = nothing;
+        return;
+    }
+    bool commit = emu_mod(decoder, "commit_group");
+    if (!commit && !emu_mod(decoder, "wait_group")) {
+        decode_transfer(decoder, insn);
+        return;
+    }
+    emu_mod(decoder, "async");
+    emu_mod(decoder, "bulk");
+    insn->has_value = emu_mod(decoder, "read");
+    insn->exec = commit ? commit_group : wait_group;
+    emu_need_operands(decoder, commit ? 0 : 1, commit ? 0 : 1);
+    if (!commit)
+        insn->imm = (int64_t)emu_immediate(decoder, emu_operand_at(decoder, 0));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mbarrier objects (ISA "Asynchronous barrier"), kept beside the shared memory that holds them. */
+#ifndef PTXGEN_EMULATOR_MBARRIER_H
+#define PTXGEN_EMULATOR_MBARRIER_H
+
+#include "src/emulator/machine.h"
+
+struct emu_mbarrier {
+    uint32_t offset;            /* in shared memory */
+    bool live;
+    uint32_t expected, pending; /* arrivals: of a phase, still due in this one */
+    int32_t transactions;       /* bytes still due */
+    uint32_t phase;
+    uint32_t fruitless;         /* waits in this phase that did not succeed */
+    struct emu_clock clock, done; /* of this phase's arrivals; of the last complete phase */
+};
+
+/* The live object at an address, in whichever CTA; a fault when there is none. */
+struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                                     enum emu_space space, uint64_t address,
+                                     struct emu_cta **owner);
+struct emu_mbarrier *emu_mbarrier_find(struct emu_cta *cta, uint32_t offset);
+
+void emu_mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                         struct emu_mbarrier *mbarrier, uint32_t count);
+void emu_mbarrier_transact(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                           struct emu_mbarrier *mbarrier, int64_t bytes);
+
+#endif
