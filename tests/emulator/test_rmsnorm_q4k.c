@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first kernel family, through the runtime and the emulator's driver table, against its
+ * double-precision reference. */
+#include "bench.h"
+
+#include "ptxgen/device.h"
+#include "ptxgen/q4k.h"
+#include "ptxgen/rmsnorm_q4k.h"
+#include "src/kernels/rmsnorm_q4k/reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { K = 1024, N = 80, TOKENS = 8 };
+
+static float next_value(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (float)(int32_t)*seed * 0x1p-31f;
+}
+
+static void agrees_with_reference(const char *device, uint32_t m)
+{
+    struct bench bench;
+    ptxgen_error err = {0};
+    uint32_t seed = 7 + m;
+    size_t row_bytes;
+    static float x[TOKENS * K], gamma[K], row[K], got[TOKENS * N];
+    static double y[TOKENS * N], bound[TOKENS * N];
+    assert_int_equal(ptxgen_q4k_row_bytes(K, &row_bytes, &err), PTXGEN_OK);
+    uint8_t *weights = malloc(row_bytes * N);
+    for (int i = 0; i < TOKENS * K; i++)
+        x[i] = next_value(&seed) * 3;
+    for (int i = 0; i < K; i++)
+        gamma[i] = 1 + next_value(&seed);
+    for (int n = 0; n < N; n++) {
+        for (int i = 0; i < K; i++)
+            row[i] = next_value(&seed) * 0.05f;
+        ptxgen_q4k_quantise_row(row, K, weights + (size_t)n * row_bytes, &err);
+    }
+    struct rmsnorm_q4k_problem problem = {.m = m, .k = K, .n = N, .x_type = PTXGEN_F32,
+                                          .y_type = PTXGEN_F32, .x = x, .ldx = K, .gamma = gamma,
+                                          .w = weights, .eps = 1e-6f, .dot_depth = 96,
+                                          .square_depth = 96};
+    assert_int_equal(rmsnorm_q4k_reference(&problem, y, bound, &err), PTXGEN_OK);
+
+    bench_open(&bench, device);
+    ptxgen_device_facts facts;
+    assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
+    ptxgen_target target = ptxgen_device_target(&facts);
+    ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {N}, .epsilon = 1e-6f, .x_type = PTXGEN_F32,
+                                    .y_type = PTXGEN_F32};
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_rmsnorm_q4k *kernel;
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);
+    if (ptxgen_rmsnorm_q4k_load(&bench.driver, &plan, NULL, &kernel, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, x, sizeof x),
+                                    .gamma = bench_buffer(&bench, gamma, sizeof gamma),
+                                    .weights = {bench_buffer(&bench, weights, row_bytes * N)},
+                                    .y = {bench_blank(&bench, sizeof got)},
+                                    .m = m};
+    if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    bench_read(&bench, got, args.y[0], sizeof(float) * m * N);
+    for (uint32_t i = 0; i < m * N; i++)
+        if (!rmsnorm_q4k_agrees(got[i], y[i], bound[i]))
+            fail_msg("y[%u] is %g, not %g ± %g", i, got[i], y[i], bound[i]);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    bench_close(&bench);
+    free(weights);
+}
+
+static void rmsnorm_q4k_runs_on_every_emulated_generation(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_89", "cpu:sm_90", "cpu:sm_100"};
+    for (int i = 0; i < 4; i++) {
+        agrees_with_reference(devices[i], 1);
+        agrees_with_reference(devices[i], 3);
+        agrees_with_reference(devices[i], 8);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rmsnorm_q4k_runs_on_every_emulated_generation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
