@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One step of decoding as an inference program does it: open the driver, read what the device is,
+ * plan a kernel for it, load it, launch it on a stream, read the result back; then compare with a
+ * plain loop in double precision.
+ *
+ * Exit status: 0 when the numbers agree, 1 on any failure, 77 where there is no GPU to run on.
+ */
+#include <ptxgen/device.h>
+#include <ptxgen/q4k.h>
+#include <ptxgen/rmsnorm_q4k.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { K = 1024, N = 96, TOKENS = 2, EXIT_NO_GPU = 77 };
+enum { ROW_BYTES = K / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES };
+static const float epsilon = 1e-6f;
+
+struct tensors {
+    float x[TOKENS][K], gamma[K], y[TOKENS][N];
+    unsigned char weights[N][ROW_BYTES];
+};
+
+struct session {
+    ptxgen_driver driver;
+    ptxgen_device_facts facts;
+    ptxgen_cu_context context;
+    ptxgen_cu_stream stream;
+    ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_cu_deviceptr x, gamma, weights, y;
+};
+
+static ptxgen_status fill(struct tensors *t, ptxgen_error *err)
+{
+    float row[K];
+    for (int k = 0; k < K; k++) {
+        t->gamma[k] = 1 + 0.1f * cosf(0.05f * (float)k);
+        for (int m = 0; m < TOKENS; m++)
+            t->x[m][k] = sinf(0.37f * (float)k + (float)m);
+    }
+    ptxgen_status status = PTXGEN_OK;
+    for (int n = 0; n < N && status == PTXGEN_OK; n++) {
+        for (int k = 0; k < K; k++)
+            row[k] = 0.02f * sinf(0.11f * (float)(k * (n + 1)));
+        status = ptxgen_q4k_quantise_row(row, K, t->weights[n], err);
+    }
+    return status;
+}
+
+/** Turns a failed driver call into a status and a sentence. */
+static ptxgen_status check(const struct session *s, ptxgen_cu_result result, const char *what,
+                           ptxgen_error *err)
+{
+    return result == PTXGEN_CUDA_SUCCESS ? PTXGEN_OK
+                                         : ptxgen_driver_fail(&s->driver, result, err, "%s", what);
+}
+
+static ptxgen_status open_gpu(struct session *s, ptxgen_error *err)
+{
+    ptxgen_status status = ptxgen_driver_open(&s->driver, NULL, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_device_read(&s->driver, 0, &s->facts, err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.device_primary_ctx_retain(&s->context, 0), "a context", err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.ctx_set_current(s->context), "making it current", err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.stream_create(&s->stream, 0), "a stream", err);
+    return status;
+}
+
+/** Once for each layer's shape: a plan for this device, and the plan's kernel loaded. */
+static ptxgen_status load_kernel(struct session *s, ptxgen_error *err)
+{
+    ptxgen_rmsnorm_q4k_spec spec;
+    ptxgen_rmsnorm_q4k_plan plan;
+    memset(&spec, 0, sizeof spec);
+    spec.k = K;
+    spec.n[0] = N;
+    spec.epsilon = epsilon;
+    spec.x_type = PTXGEN_F32;
+    spec.y_type = PTXGEN_F32;
+    ptxgen_target target = ptxgen_device_target(&s->facts);
+    ptxgen_status status = ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_rmsnorm_q4k_load(&s->driver, &plan, NULL, &s->kernel, err);
+    return status;
+}
+
+static ptxgen_status upload(struct session *s, ptxgen_cu_deviceptr *to, const void *from,
+                            size_t bytes, ptxgen_error *err)
+{
+    ptxgen_status status = check(s, s->driver.mem_alloc(to, bytes), "device memory", err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.memcpy_htod(*to, from, bytes), "a copy to the device", err);
+    return status;
+}
+
+static ptxgen_status upload_tensors(struct session *s, const struct tensors *t, ptxgen_error *err)
+{
+    ptxgen_status status = upload(s, &s->x, t->x, sizeof t->x, err);
+    if (status == PTXGEN_OK)
+        status = upload(s, &s->gamma, t->gamma, sizeof t->gamma, err);
+    if (status == PTXGEN_OK)
+        status = upload(s, &s->weights, t->weights, sizeof t->weights, err);
+    if (status == PTXGEN_OK)
+        status = upload(s, &s->y, t->y, sizeof t->y, err);
+    return status;
+}
+
+/** Once for each step: the launch returns at once and may be captured into a graph. */
+static ptxgen_status step(struct session *s, struct tensors *t, ptxgen_error *err)
+{
+    ptxgen_rmsnorm_q4k_args args;
+    memset(&args, 0, sizeof args);
+    args.x = s->x;
+    args.gamma = s->gamma;
+    args.weights[0] = s->weights;
+    args.y[0] = s->y;
+    args.m = TOKENS;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_launch(s->kernel, &args, s->stream, err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.memcpy_dtoh_async(t->y, s->y, sizeof t->y, s->stream),
+                       "a copy from the device", err);
+    if (status == PTXGEN_OK)
+        status = check(s, s->driver.stream_synchronize(s->stream), "the kernel", err);
+    return status;
+}
+
+static void close_gpu(struct session *s)
+{
+    if (s->context) {
+        ptxgen_rmsnorm_q4k_destroy(s->kernel);
+        const ptxgen_cu_deviceptr blocks[] = {s->x, s->gamma, s->weights, s->y};
+        for (int i = 0; i < 4; i++)
+            if (blocks[i])
+                s->driver.mem_free(blocks[i]);
+        if (s->stream)
+            s->driver.stream_destroy(s->stream);
+        s->driver.device_primary_ctx_release(0);
+    }
+    ptxgen_driver_close(&s->driver);
+}
+
+/** The largest |error| over what K roundings in f32 may come to, K · 2⁻²⁴ · Σ|w·x·γ| / rms. */
+static double worst_error(const struct tensors *t)
+{
+    double worst = 0, row[K];
+    for (int n = 0; n < N; n++) {
+        if (ptxgen_q4k_decode_row_f64(t->weights[n], K, row, NULL) != PTXGEN_OK)
+            return INFINITY;
+        for (int m = 0; m < TOKENS; m++) {
+            double sum = 0, magnitude = 0, squares = 0;
+            for (int k = 0; k < K; k++) {
+                double x = t->x[m][k], term = row[k] * x * t->gamma[k];
+                sum += term;
+                magnitude += fabs(term);
+                squares += x * x;
+            }
+            double rms = sqrt(squares / K + epsilon), bound = K * 0x1p-24 * magnitude / rms;
+            worst = fmax(worst, fabs(t->y[m][n] - sum / rms) / bound);
+        }
+    }
+    return worst;
+}
+
+int main(void)
+{
+    static struct tensors t;
+    struct session s;
+    ptxgen_error err;
+    memset(&s, 0, sizeof s);
+    ptxgen_status status = fill(&t, &err);
+    if (status == PTXGEN_OK)
+        status = open_gpu(&s, &err);
+    if (status == PTXGEN_OK)
+        status = load_kernel(&s, &err);
+    if (status == PTXGEN_OK)
+        status = upload_tensors(&s, &t, &err);
+    if (status == PTXGEN_OK)
+        status = step(&s, &t, &err);
+    if (status == PTXGEN_OK) {
+        double worst = worst_error(&t);
+        printf("%s: y[0][0] = %.6f, largest error %.2f of its bound\n", s.facts.name,
+               (double)t.y[0][0], worst);
+        status = worst <= 1 ? PTXGEN_OK
+                            : ptxgen_fail(&err, PTXGEN_ERROR_DRIVER, "the numbers disagree");
+    }
+    close_gpu(&s);
+    if (status == PTXGEN_OK)
+        return 0;
+    fprintf(stderr, "decode_step: %s\n", err.message);
+    return status == PTXGEN_ERROR_NO_DRIVER || status == PTXGEN_ERROR_NO_DEVICE ? EXIT_NO_GPU : 1;
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2317 # functions are reached through claim
+# Installs a build into an empty folder and uses it as a stranger would: with the compiler and
+# pkg-config alone, away from the source tree. Speaks TAP, one line a claim.
+#
+#   install.sh BUILD PREFIX LIBDIR SOURCES CC CXX     CXX is "none" without a C++ compiler
+set -uo pipefail
+build=$1 prefix=$2 libdir=$3 sources=$4
+read -ra cc <<<"$5"
+read -ra cxx <<<"$6"
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/$libdir/pkgconfig
+lib=$root$prefix/$libdir
+headers=$root$prefix/include/ptxgen
+strict=(-Wall -Wextra -pedantic -Werror)
+mkdir "$root/outside"
+cp "$sources/tests/install/consumer.c" "$sources"/examples/*.c "$root/outside"
+cd "$root/outside" || exit 1
+log=$root/log
+claims=0
+
+claim() { # claim SENTENCE COMMAND…: holds when the command succeeds
+    local sentence=$1
+    shift
+    claims=$((claims + 1))
+    if "$@" >"$log" 2>&1; then
+        echo "ok $claims - $sentence"
+    else
+        echo "not ok $claims - $sentence"
+        echo "$sentence:" >&2
+        cat "$log" >&2
+    fi
+}
+
+everything_is_there() {
+    local file
+    for file in "$headers"/{status,ptx,instr,kernel,driver,rmsnorm_q4k}.h "$lib"/libptxgen.{a,so} \
+        "$lib/pkgconfig/ptxgen.pc"; do
+        [ -e "$file" ] || { echo "missing: ${file#"$root"}"; return 1; }
+    done
+}
+
+headers_compile_alone() { # headers_compile_alone LANGUAGE STANDARD COMPILER…
+    local language=$1 standard=$2 header
+    shift 2
+    for header in "$headers"/*.h; do
+        # shellcheck disable=SC2046 # pkg-config prints words
+        echo "#include <ptxgen/${header##*/}>" | "$@" -x "$language" -std="$standard" "${strict[@]}" \
+            $(pkg-config --cflags ptxgen) -fsyntax-only - || { echo "in ${header##*/}"; return 1; }
+    done
+}
+
+compile() { # compile OUTPUT PKG-CONFIG-OPTIONS COMPILER… SOURCE
+    local output=$1 options=$2
+    shift 2
+    # shellcheck disable=SC2046,SC2086 # pkg-config prints and takes words
+    "$@" "${strict[@]}" -o "$output" $(pkg-config --cflags ptxgen) $(pkg-config --libs $options ptxgen)
+}
+
+prints_kernels() { # prints_kernels PROGRAM
+    LD_LIBRARY_PATH=$lib "./$1" >out.ptx && cat out.ptx &&
+        grep -q '^\.visible \.entry negate(' out.ptx &&
+        grep -q '^\.visible \.entry rmsnorm_q4k_m8(' out.ptx
+}
+
+program_works() { # program_works OUTPUT PKG-CONFIG-OPTIONS COMPILER…
+    compile "$@" && prints_kernels "$1"
+}
+
+static_program_works() {
+    program_works "$@" && ! readelf -d "$1" | grep "NEEDED.*libptxgen"
+}
+
+needs_only_libc() {
+    ! readelf -d "$lib/libptxgen.so" | grep NEEDED |
+        grep -vE '\[(libc|libm|libdl|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+}
+
+exports_are_prefixed() {
+    ! nm -D --defined-only "$lib/libptxgen.so" | awk '{ print $3 }' | grep -vE '^(ptx|ptxgen)_'
+}
+
+exports_match() {
+    nm -D --defined-only "$lib/libptxgen.so" | awk '{ print $3 }' | LC_ALL=C sort >exports
+    diff -u "$sources/tests/install/ptxgen.symbols" exports && return
+    echo "If the change is meant: ninja update-symbols"
+    return 1
+}
+
+claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
+claim headers_libraries_and_pkg_config_file_are_installed everything_is_there
+claim every_header_compiles_alone_as_c11 headers_compile_alone c c11 "${cc[@]}"
+if [ "${cxx[*]}" = none ]; then
+    echo "# no C++ compiler: nothing is built as C++"
+else
+    claim every_header_compiles_alone_as_cpp17 headers_compile_alone c++ c++17 "${cxx[@]}"
+    claim cpp_program_runs_on_the_shared_library \
+        program_works shared_cpp '' "${cxx[@]}" -std=c++17 -x c++ consumer.c -x none
+fi
+claim c_program_runs_on_the_shared_library program_works shared_c '' "${cc[@]}" -std=c11 consumer.c
+for example in "$sources"/examples/*.c; do
+    name=$(basename "$example" .c)
+    claim "example_${name}_builds_outside_the_tree" compile "$name" '' "${cc[@]}" -std=c11 "$name.c"
+done
+claim shared_library_needs_only_libc needs_only_libc
+claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
+claim shared_library_exports_what_the_list_says exports_match
+rm "$lib"/libptxgen.so*
+claim c_program_runs_on_the_static_library static_program_works static_c --static "${cc[@]}" -std=c11 consumer.c
+if [ "${cxx[*]}" != none ]; then
+    claim cpp_program_runs_on_the_static_library \
+        static_program_works static_cpp --static "${cxx[@]}" -std=c++17 -x c++ consumer.c -x none
+fi
+echo "1..$claims"
