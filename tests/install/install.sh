@@ -102,7 +102,8 @@ fi
 claim c_program_runs_on_the_shared_library program_works shared_c '' "${cc[@]}" -std=c11 consumer.c
 for example in "$sources"/examples/*.c; do
     name=$(basename "$example" .c)
-    claim "example_${name}_builds_outside_the_tree" compile "$name" '' "${cc[@]}" -std=c11 "$name.c"
+    claim "example_${name}_builds_outside_the_tree" compile "$name" '' \
+        "${cc[@]}" -std=c11 "$name.c" -lm
 done
 claim shared_library_needs_only_libc needs_only_libc
 claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
