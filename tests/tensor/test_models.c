@@ -74,6 +74,8 @@ static uint32_t round_integer(int64_t value, int exponent, int fraction, int wid
 
 static int64_t cut(number n, int unit)
 {
+    if (n.significand == 0)
+        return 0; /* its exponent means nothing */
     int shift = n.exponent - unit;
     int64_t moved = shift >= 0    ? n.significand * ((int64_t)1 << shift)
                     : shift < -62 ? 0
