@@ -53,13 +53,13 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
 } ptxgen_rmsnorm_q4k_spec;
 
 /**
- * The shape of one entry of the module, for up to `tokens` tokens. A CTA has wk × wr warps: wr
- * tiles of 16 rows at a time, each by wk warps that share K between them.
+ * The shape of one entry of the module, for up to `tokens` tokens. Each CTA has an equal share of
+ * all rows, and wk × wr warps: wr tiles of 16 rows at a time, each by wk warps that share K.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
     uint32_t tokens;       /**< 1, 4 or 8 */
     uint32_t wk, wr;       /**< warps along K, warps along rows */
-    uint32_t stages;       /**< super-blocks of weights in a warp's ring, 2 … 4 */
+    uint32_t stages;       /**< pairs of super-blocks in a warp's ring, 2 … 4 */
     uint32_t grid;         /**< CTAs */
     uint32_t rounds;       /**< tiles that each warp works on, one after the other */
     uint32_t chunk, chunks; /**< super-blocks of x held in shared memory at once; how many such */
@@ -70,7 +70,6 @@ typedef struct ptxgen_rmsnorm_q4k_variant {
 typedef struct ptxgen_rmsnorm_q4k_plan {
     ptxgen_rmsnorm_q4k_spec spec;
     ptxgen_target target;
-    uint32_t tiles;         /**< tiles of 16 rows over all matrices */
     uint32_t variant_count;
     ptxgen_rmsnorm_q4k_variant variants[3]; /**< by rising token count */
 } ptxgen_rmsnorm_q4k_plan;
@@ -113,6 +112,12 @@ typedef struct ptxgen_rmsnorm_q4k_args {
     uint32_t x_stride, residual_stride, residual_out_stride; /**< 0 means k */
     uint32_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];          /**< 0 means that matrix's n */
     uint32_t m; /**< tokens: 0 launches nothing, at most the spec's max_tokens */
+    /**
+     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
+     * ended (programmatic dependent launch). It then reads only weights until that kernel's
+     * results are visible, so that kernel must not be the one that writes the weights.
+     */
+    uint32_t overlap_previous;
 } ptxgen_rmsnorm_q4k_args;
 
 /** A plan's loaded entries, in one context. */

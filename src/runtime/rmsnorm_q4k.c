@@ -189,7 +189,8 @@ static ptxgen_status enqueue(const ptxgen_rmsnorm_q4k *q, int entry, ptxgen_rmsn
                          &a->y_stride[0], &a->y_stride[1], &a->y_stride[2], &a->m};
     ptxgen_launch_shape shape = {.grid = {v->grid, 1, 1},
                                  .block = {32 * v->wk * v->wr, 1, 1},
-                                 .dynamic_shared_bytes = v->dynamic_shared_bytes};
+                                 .dynamic_shared_bytes = v->dynamic_shared_bytes,
+                                 .programmatic = a->overlap_previous != 0};
     return ptxgen_launch(q->entries[entry], &shape, stream, arguments, err);
 }
 

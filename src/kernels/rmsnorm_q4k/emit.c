@@ -2,27 +2,25 @@
 /*
  * The rmsnorm_q4k kernel.
  *
- * One persistent CTA a multiprocessor, wk × wr warps. A warp owns a tile of 16 rows at a time and
- * every wk-th super-block of its K; the next ones are on their way into its ring of `stages` slots
- * while it multiplies one:
+ * One persistent CTA a multiprocessor with an equal share of the rows, wk × wr warps. A warp owns a
+ * tile of 16 rows at a time and every wk-th pair of super-blocks of its K; the next pairs are on
+ * their way into its ring of `stages` slots while it multiplies one:
  *
- *              K: super-blocks of 256 ──▶
+ *              K: pairs of super-blocks, 512 weights ──▶
  *            ┌────┬────┬────┬────┬────┬─
- *    tile    │ w0 │ w1 │ w0 │ w1 │ …        16 rows × 144 bytes a super-block      (wk = 2)
+ *    tile    │ w0 │ w1 │ w0 │ w1 │ …        16 rows × 288 bytes a turn      (wk = 2)
  *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k16,
  *            │ w2 │ w3 │ w2 │ w3 │ …        columns = {hi, lo} of 4 tokens
  *
  * Bytes: the weights once, N·K·144/256. For each weight a lane spends about 2 issue slots (and,
- * mul.f16x2 for two; scales; one mma for 8), for any M up to 4, and an eighth more up to 8: a third
- * of what an H100 has while its memory delivers them. Weights stream from the first cycle: the
- * activations are prepared while the first copies are under way, and 1/rms is applied to the
- * finished sums.
+ * mul.f16x2 for two; scales; one mma for 8), for any M up to 4, and an eighth more up to 8: less
+ * than half of what an H100 has while its memory delivers them. Weights stream from the first
+ * cycle: the activations are prepared while the first copies are under way, and 1/rms is applied
+ * to the finished sums.
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
  */
 #include "emit.h"
-
-#include <string.h>
 
 /* ---- parameters and thread indices ---- */
 
@@ -53,30 +51,61 @@ static void load_params(struct kernel *q)
 static void find_threads(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    q->at.tid = ptx_sreg_tid_x(k);
+    ptx_u32 tid = ptx_sreg_tid_x(k);
     q->at.cta = ptx_sreg_ctaid_x(k);
-    q->at.warp = ptx_shr_u32(k, q->at.tid, U32(5));
-    q->at.lane = ptx_and_b32(k, q->at.tid, U32(31));
+    q->at.warp = ptx_shr_u32(k, tid, U32(5));
+    q->at.lane = ptx_and_b32(k, tid, U32(31));
     q->at.group = ptx_shr_u32(k, q->at.lane, U32(2));
     q->at.quad = ptx_and_b32(k, q->at.lane, U32(3));
     q->at.wr = ptx_div_u32(k, q->at.warp, U32(q->v->wk));
     q->at.wk = ptx_rem_u32(k, q->at.warp, U32(q->v->wk));
 }
 
-static void declare_shared(struct kernel *q)
+/* Outputs [first, end) of this CTA: all of them divided evenly, the first CTAs taking one more. */
+static void divide_outputs(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    const ptxgen_rmsnorm_q4k_variant *v = q->v;
-    ptx_shared rings = ptx_shared_declare(k, "rings of weights", v->wk * v->wr * v->stages * STAGE_BYTES, 16);
-    ptx_shared records = ptx_shared_declare(k, "activation records", v->chunk * record_bytes(v->tokens), 16);
-    q->sh.rings = ptx_shared_address(k, rings);
-    q->sh.records = ptx_shared_address(k, records);
-    if (v->wk > 1) {
-        ptx_shared partials = ptx_shared_declare(k, "partial sums", 2 * v->wk * v->wr * TILE_ROWS * v->tokens * 4, 16);
-        q->sh.partials = ptx_shared_address(k, partials);
+    uint32_t each = outputs(q->spec) / q->v->grid, more = outputs(q->spec) % q->v->grid;
+    ptx_u32 extra = ptx_min_u32(k, q->at.cta, U32(more));
+    q->first_output = ptx_mad_lo_u32(k, q->at.cta, U32(each), extra);
+    ptx_u32 next = ptx_add_u32(k, q->at.cta, U32(1));
+    ptx_u32 next_extra = ptx_min_u32(k, next, U32(more));
+    q->end_output = ptx_mad_lo_u32(k, next, U32(each), next_extra);
+}
+
+struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
+                    const ptx_u32 numbers[3])
+{
+    ptx_kernel *k = q->k;
+    struct place p = {addresses[0], output, numbers[0]};
+    uint32_t before = 0;
+    for (int i = 1; i < PTXGEN_RMSNORM_Q4K_MATRICES && q->spec->n[i] && !is_gated(q->spec); i++) {
+        before += q->spec->n[i - 1];
+        ptx_pred here = ptx_setp_ge_u32(k, output, U32(before));
+        ptx_u32 row = ptx_sub_u32(k, output, U32(before));
+        p.address = ptx_selp_u64(k, addresses[i], p.address, here);
+        p.row = ptx_selp_u32(k, row, p.row, here);
+        p.number = ptx_selp_u32(k, numbers[i], p.number, here);
     }
-    ptx_shared squares = ptx_shared_declare(k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
-    q->sh.squares = ptx_shared_address(k, squares);
+    return p;
+}
+
+static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, uint32_t align)
+{
+    return ptx_shared_address(k, ptx_shared_declare(k, name, bytes, align));
+}
+
+static void declare_shared(struct kernel *q)
+{
+    const ptxgen_rmsnorm_q4k_variant *v = q->v;
+    uint32_t warps = v->wk * v->wr;
+    q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 16);
+    q->sh.records = shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 16);
+    if (v->wk > 1)
+        q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * TILE_ROWS * v->tokens * 4, 16);
+    q->sh.squares = shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
+    if (has_bulk_copies(&q->plan->target))
+        q->sh.ring_barriers = shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
 }
 
 /* ---- the end of a round ---- */
@@ -149,30 +178,6 @@ static ptx_f32 swiglu(ptx_kernel *k, ptx_f32 gate, ptx_f32 up)
     return ptx_mul_f32(k, silu, up);
 }
 
-/* Which matrix the tile belongs to: base addresses, rows, and the tile's number within it. */
-struct output {
-    ptx_u64 y, bias;
-    ptx_u32 stride, rows, tile;
-};
-
-static struct output locate_output(struct kernel *q, ptx_u32 tile)
-{
-    ptx_kernel *k = q->k;
-    struct output o = {q->y[0], q->bias[0], q->y_stride[0], ptx_mov_u32(k, U32(q->spec->n[0])), tile};
-    uint32_t before = 0;
-    for (uint32_t i = 1; i < tiled_matrices(q->spec); i++) {
-        before += matrix_tiles(q->spec, i - 1);
-        ptx_pred here = ptx_setp_ge_u32(k, tile, U32(before));
-        ptx_u32 local = ptx_sub_u32(k, tile, U32(before));
-        o.y = ptx_selp_u64(k, q->y[i], o.y, here);
-        o.bias = ptx_selp_u64(k, q->bias[i], o.bias, here);
-        o.stride = ptx_selp_u32(k, q->y_stride[i], o.stride, here);
-        o.rows = ptx_selp_u32(k, U32(q->spec->n[i]), o.rows, here);
-        o.tile = ptx_selp_u32(k, local, o.tile, here);
-    }
-    return o;
-}
-
 static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 value)
 {
     if (!q->spec->bias)
@@ -181,41 +186,53 @@ static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 val
     return ptx_add_f32(q->k, value, ptx_ld_global_nc_f32(q->k, at, 0));
 }
 
-/* Finishes the tile's sums and stores them; only rows and tokens that exist. */
-static void store_outputs(struct kernel *q, ptx_u32 tile, const struct sums *sums)
+/* One output of one token: sums[0], or with SwiGLU sums[0] gates sums[1]. */
+static void store_output(struct kernel *q, ptx_u32 output, ptx_u32 token, ptx_f32 inverse,
+                         const ptx_f32 *sums)
 {
     ptx_kernel *k = q->k;
-    bool gated = q->spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
-    struct output o = locate_output(q, tile);
-    ptx_u32 first = ptx_mad_lo_u32(k, o.tile, U32(matrix_tile_rows(q->spec)), q->at.group);
+    struct place to = locate(q, output, q->y, q->y_stride);
+    struct place bias = locate(q, output, q->bias, q->y_stride);
+    ptx_f32 value = add_bias(q, bias.address, to.row, ptx_mul_f32(k, sums[0], inverse));
+    if (is_gated(q->spec)) {
+        ptx_f32 up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, sums[1], inverse));
+        value = swiglu(k, value, up);
+    }
+    ptx_u64 line = ptx_mul_wide_u32(k, token, to.number);
+    ptx_u64 element = ptx_add_u64(k, line, ptx_cvt_u64_u32(k, to.row));
+    store_element(q, to.address, element, value);
+}
+
+/* Finishes the tile's sums and stores them; only rows and tokens that exist. */
+static void store_tile(struct kernel *q, ptx_u32 tile_first, const struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 first = ptx_add_u32(k, tile_first, q->at.group);
     for (int n = 0; n < n_tiles(q); n++) {
         ptx_u32 token = ptx_add_u32(k, q->at.quad, U32(4 * (unsigned)n));
         ptx_u32 known = ptx_min_u32(k, token, U32(q->v->tokens - 1));
         ptx_f32 inverse = emit_inverse_rms(q, known);
         ptx_pred exists = ptx_setp_lt_u32(k, token, q->m);
-        for (int r = 0; r < (gated ? 1 : 2); r++) {
-            ptx_u32 row = ptx_add_u32(k, first, U32(8 * (unsigned)r));
-            ptx_if(k, ptx_setp_bool_lt_u32(k, row, o.rows, exists)) {
-                ptx_f32 value = ptx_mul_f32(k, sums->acc[n][r], inverse);
-                value = add_bias(q, o.bias, row, value);
-                if (gated) {
-                    ptx_f32 up = ptx_mul_f32(k, sums->acc[n][1], inverse);
-                    up = add_bias(q, q->bias[1], row, up);
-                    value = swiglu(k, value, up);
-                }
-                ptx_u64 line = ptx_mul_wide_u32(k, token, o.stride);
-                ptx_u64 element = ptx_add_u64(k, line, ptx_cvt_u64_u32(k, row));
-                store_element(q, o.y, element, value);
-            }
+        for (unsigned r = 0; r < (is_gated(q->spec) ? 1 : 2); r++) {
+            ptx_u32 output = ptx_add_u32(k, first, U32(8 * r));
+            ptx_if(k, ptx_setp_bool_lt_u32(k, output, q->end_output, exists))
+                store_output(q, output, token, inverse, &sums->acc[n][r]);
         }
     }
+}
+
+/* The tile of a round starts at this output; past the CTA's end there is none. */
+static ptx_u32 tile_start(struct kernel *q, ptx_u32 tile)
+{
+    return ptx_mad_lo_u32(q->k, tile, U32(tile_outputs(q->spec)), q->first_output);
 }
 
 static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sum over the warps along K, apply 1/rms, store");
-    ptx_pred mine = ptx_setp_lt_u32(k, tile, U32(q->plan->tiles));
+    ptx_u32 start = tile_start(q, tile);
+    ptx_pred mine = ptx_setp_lt_u32(k, start, q->end_output);
     struct partials partials = {0};
     if (q->v->wk > 1) {
         partials = hand_over(q, round, sums);
@@ -225,69 +242,91 @@ static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, struct s
     ptx_if(k, mine) {
         if (q->v->wk > 1)
             add_partials(q, &partials, sums);
-        store_outputs(q, tile, sums);
+        store_tile(q, start, sums);
     }
 }
 
 /* ---- the main loop ---- */
 
-/* The ring and the turn: which slot is next to be multiplied, of which super-block of the tile. */
+/* Which slot is next to be multiplied, and which pair of the tile it holds. */
 struct consumer {
-    ptx_u32 slot, super_block;
+    struct slot slot;
+    ptx_u32 pair;
 };
 
-/*
- * The turns of one chunk. Each waits for the oldest copy, sends for the super-block stages − 1 turns
- * ahead (into the slot that the turn before has left), and multiplies.
- */
+/* Each turn sends for the pair stages − 1 turns ahead, into the slot that the turn before has left. */
 static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *stream,
                            struct consumer *at, ptx_pred has_tile, struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = record_bytes(q->v->tokens), all = super_blocks(q->spec);
-    ptx_section(k, "turns: wait for a super-block, send for another, multiply");
+    uint32_t bytes = PAIR * record_bytes(q->v->tokens);
+    ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
     ptx_u32 record = ptx_mad_lo_u32(k, q->at.wk, U32(bytes), q->sh.records);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
-        ptx_cp_async_wait_group(k, (int)q->v->stages - 2);
-        ptx_bar_warp_sync(k, U32(0xFFFFFFFF));
+        emit_turn_barrier(q);
         emit_load(q, stream);
         ptx_pred valid = has_tile;
-        if (all % q->v->wk)
-            valid = ptx_setp_bool_lt_u32(k, at->super_block, U32(all), has_tile);
-        ptx_if(k, valid)
-            emit_multiply(q, at->slot, record, sums);
+        if (pairs(q->spec) % q->v->wk)
+            valid = ptx_setp_bool_lt_u32(k, at->pair, U32(pairs(q->spec)), has_tile);
+        ptx_if(k, valid) {
+            emit_wait(q, stream, at->slot);
+            ptx_u32 stage = slot_address(q, stream, at->slot);
+            emit_multiply(q, stage, at->pair, record, sums);
+            advance_slot(q, &at->slot);
+        }
         ptx_add_u32_to(k, record, record, U32(q->v->wk * bytes));
-        ptx_add_u32_to(k, at->super_block, at->super_block, U32(q->v->wk));
-        ptx_mov_u32_to(k, at->slot, next_slot(q, stream, at->slot));
+        ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
     }
 }
 
-static void clear(ptx_kernel *k, struct sums *sums)
-{
-    for (int n = 0; n < 2; n++)
-        for (int r = 0; r < 2; r++)
-            ptx_mov_f32_to(k, sums->acc[n][r], F32(0));
-}
-
 static void multiply_round(struct kernel *q, struct stream *stream, struct consumer *at,
-                           ptx_u32 tile, struct sums *sums)
+                           ptx_u32 tile, ptx_pred vectors, struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / q->v->wk;
-    ptx_pred has_tile = ptx_setp_lt_u32(k, tile, U32(q->plan->tiles));
-    ptx_mov_u32_to(k, at->super_block, q->at.wk);
+    uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
+    ptx_pred has_tile = ptx_setp_lt_u32(k, tile_start(q, tile), q->end_output);
+    ptx_mov_u32_to(k, at->pair, q->at.wk);
+    for (int n = 0; n < n_tiles(q); n++)
+        for (int r = 0; r < 2; r++)
+            ptx_mov_f32_to(k, sums->acc[n][r], F32(0));
     if (q->v->chunks == 1) {
-        multiply_chunk(q, ptx_mov_u32(k, U32(all_turns)), stream, at, has_tile, sums);
+        multiply_chunk(q, U32(all_turns), stream, at, has_tile, sums);
         return;
     }
     ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_turns));
     ptx_for(k, first, U32(super_blocks(q->spec)), U32(q->v->chunk)) {
+        struct item item = emit_first_item(q, first, vectors);
         ptx_bar_sync(k, 0); /* all have finished with the records before they are replaced */
-        emit_activations(q, first);
+        emit_activations(q, first, &item, vectors);
         ptx_bar_sync(k, 0);
         multiply_chunk(q, ptx_min_u32(k, left, U32(per_chunk)), stream, at, has_tile, sums);
         ptx_sub_u32_to(k, left, left, U32(per_chunk));
+    }
+}
+
+/* The first copies of weights, then x. Weights may be read while the kernel before this one still
+ * runs (a programmatic dependent launch); x, which it may write, and y, which it may read, not. */
+static void start(struct kernel *q, struct stream *stream, ptx_pred *vectors)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "first copies of weights");
+    *stream = start_stream(q);
+    emit_load(q, stream);
+    if (has_bulk_copies(&q->plan->target)) {
+        ptx_griddepcontrol_launch_dependents(k);
+        ptx_griddepcontrol_wait(k);
+    }
+    *vectors = emit_vectors_allowed(q);
+    ptx_u32 first = ptx_mov_u32(k, U32(0));
+    struct item item = {0};
+    if (q->v->chunks == 1)
+        item = emit_first_item(q, first, *vectors);
+    for (uint32_t s = 2; s < q->v->stages; s++)
+        emit_load(q, stream);
+    if (q->v->chunks == 1) {
+        emit_activations(q, first, &item, *vectors);
+        ptx_bar_sync(k, 0);
     }
 }
 
@@ -301,30 +340,24 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     load_params(&q);
     declare_shared(&q);
     find_threads(&q);
+    divide_outputs(&q);
 
-    ptx_section(k, "first loads of weights");
-    struct stream stream = start_stream(&q);
-    for (uint32_t s = 1; s < v->stages; s++)
-        emit_load(&q, &stream);
-    if (v->chunks == 1) {
-        emit_activations(&q, ptx_mov_u32(k, U32(0)));
-        ptx_bar_sync(k, 0);
-    }
-
+    struct stream stream;
+    ptx_pred vectors;
+    start(&q, &stream, &vectors);
     struct consumer at;
-    at.slot = ptx_mov_u32(k, stream.ring);
-    at.super_block = ptx_mov_u32(k, q.at.wk);
+    at.slot.index = ptx_mov_u32(k, U32(0));
+    at.slot.parity = ptx_mov_u32(k, U32(0));
+    at.pair = ptx_mov_u32(k, q.at.wk);
     struct sums sums;
     for (int n = 0; n < 2; n++)
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
-    ptx_u32 round = ptx_mov_u32(k, U32(0));
-    ptx_u32 tile = ptx_mad_lo_u32(k, q.at.wr, U32(v->grid), q.at.cta);
+    ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);
     ptx_for(k, round, U32(v->rounds), U32(1)) {
-        clear(k, &sums);
-        multiply_round(&q, &stream, &at, tile, &sums);
+        multiply_round(&q, &stream, &at, tile, vectors, &sums);
         finish_round(&q, round, tile, &sums);
-        ptx_add_u32_to(k, tile, tile, U32(v->grid * v->wr));
+        ptx_add_u32_to(k, tile, tile, U32(v->wr));
     }
     ptx_kernel_end(k);
 }

@@ -8,19 +8,18 @@
 #include "layout.h"
 
 #define U32(x) ptx_imm_u32(x)
-#define S32(x) ptx_imm_s32(x)
 #define U64(x) ptx_imm_u64(x)
 #define F32(x) ptx_imm_f32(x)
+#define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
 
 /* A warp's lanes hold fragments by group (lane / 4: a row, or a column) and quad lane (lane % 4). */
 struct threads {
-    ptx_u32 tid, cta, warp, lane, group, quad;
+    ptx_u32 cta, warp, lane, group, quad;
     ptx_u32 wk, wr; /* the warp's place along K and along rows */
 };
 
-/* Shared memory: the warps' rings of weights, activation records, sums of squares, partial sums. */
 struct shared {
-    ptx_u32 rings, records, squares, partials;
+    ptx_u32 rings, ring_barriers, records, partials, squares;
 };
 
 struct kernel {
@@ -35,32 +34,62 @@ struct kernel {
         y[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 x_stride, residual_stride, residual_out_stride, y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 m;
+    ptx_u32 first_output, end_output; /* of this CTA, counted over all matrices */
 };
+
+/* Picks by the matrix that an output belongs to; for gated matrices all outputs are of the first. */
+struct place {
+    ptx_u64 address; /* the matrix's of the three given */
+    ptx_u32 row;     /* within the matrix */
+    ptx_u32 number;  /* of the three given */
+};
+struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
+                    const ptx_u32 numbers[3]);
 
 /* ---- activations.c ---- */
 
+/* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
+struct item {
+    ptx_u32 x[8], residual[8];
+    ptx_f32 gamma[8];
+};
+
+/* Sends for the warp's first item of the chunk that starts at super-block `first`. */
+struct item emit_first_item(struct kernel *q, ptx_u32 first, ptx_pred vectors);
+/* True where 16-byte loads are allowed: every base and row stride is a multiple of 16 bytes. */
+ptx_pred emit_vectors_allowed(struct kernel *q);
 /*
- * Prepares super-blocks [first, first + chunk) of all tokens: h = x (+ residual), its sums of
- * squares, and h·γ split into two f16 as B fragments (see layout.h).
+ * Prepares the chunk's super-blocks of all tokens: h = x (+ residual), its sums of squares, and
+ * h·γ split into two f16 as B fragments (see layout.h).
  */
-void emit_activations(struct kernel *q, ptx_u32 first);
-/* 1 / sqrt(mean(h²) + ε) of token `token` (the same in all lanes of its column), from the sums of squares. */
+void emit_activations(struct kernel *q, ptx_u32 first, struct item *item, ptx_pred vectors);
+/* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
 
 /* ---- weights.c ---- */
 
-/* Where a warp's next loads come from and go to: it runs stages − 1 turns ahead of the arithmetic. */
+/* A position in a warp's ring: the slot, and the parity of its barrier's phase. */
+struct slot {
+    ptx_u32 index, parity;
+};
+
+/* Where a warp's next copies come from and go to: it runs stages − 1 turns ahead of the arithmetic. */
 struct stream {
-    ptx_u32 tile, super_block;
-    ptx_u64 piece[LANE_PIECES];       /* the lane's sources */
-    ptx_u32 slot_offset[LANE_PIECES]; /* and destinations within a slot */
-    ptx_u32 ring, ring_end, fill;
+    ptx_u32 tile, pair;
+    ptx_u64 source; /* of the lane's row, at `pair` */
+    struct slot fill;
+    ptx_u32 ring, barriers; /* shared addresses */
 };
 
 struct stream start_stream(struct kernel *q);
-/* Sends for the stream's super-block (a group of its own, empty past the end) and moves on. */
+/* Sends for the stream's pair (nothing past the end) and moves on. */
 void emit_load(struct kernel *q, struct stream *s);
-ptx_u32 next_slot(struct kernel *q, const struct stream *s, ptx_u32 slot);
+/* Orders the copies of the turn's pair before the warp's reads, and its last reads before emit_load. */
+void emit_turn_barrier(struct kernel *q);
+/* Where the target has bulk copies: waits for the slot's. */
+void emit_wait(struct kernel *q, const struct stream *s, struct slot slot);
+void advance_slot(struct kernel *q, struct slot *slot);
+ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot);
 
 /* Sums of the lane: acc[n-tile][row] for token quad + 4 · n-tile. */
 struct sums {
@@ -70,7 +99,7 @@ static inline int n_tiles(const struct kernel *q)
 {
     return q->v->tokens > 4 ? 2 : 1;
 }
-/* acc += the super-block in the ring's slot times the activation record at `record`. */
-void emit_multiply(struct kernel *q, ptx_u32 slot, ptx_u32 record, struct sums *sums);
+/* acc += the pair in the slot at `stage` times the activation records at `record`. */
+void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums);
 
 #endif

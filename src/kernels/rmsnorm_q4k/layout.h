@@ -9,10 +9,11 @@ enum {
     SUPER_BLOCK = 256,       /* weights */
     SUPER_BLOCK_BYTES = 144, /* f16 d, f16 dmin, 12 bytes of scales, 128 of nibbles */
     TILE_ROWS = 16,
-    ROW_PIECES = SUPER_BLOCK_BYTES / 16,
-    LANE_PIECES = (TILE_ROWS * ROW_PIECES + 31) / 32, /* copies of a lane for a super-block */
-    RING_ROW_BYTES = 160,    /* a row's 144 bytes, padded for the banks */
-    STAGE_BYTES = TILE_ROWS * RING_ROW_BYTES
+    /* Super-blocks of a row that are copied together: 288 bytes are whole 32-byte sectors, and as
+     * the stride between a stage's rows they spread 8 rows of 8-byte reads over all banks. */
+    PAIR = 2,
+    PAIR_BYTES = PAIR * SUPER_BLOCK_BYTES,
+    STAGE_BYTES = TILE_ROWS * PAIR_BYTES,
 };
 
 /*
@@ -38,31 +39,37 @@ static inline uint32_t super_blocks(const ptxgen_rmsnorm_q4k_spec *spec)
 {
     return spec->k / SUPER_BLOCK;
 }
-
-/* Super-blocks that one warp works on for a tile, at most. */
+static inline uint32_t pairs(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    return (super_blocks(spec) + PAIR - 1) / PAIR;
+}
+/* Pairs that one warp works on for a tile, at most. */
 static inline uint32_t turns(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
 {
-    return (super_blocks(spec) + wk - 1) / wk;
+    return (pairs(spec) + wk - 1) / wk;
 }
 
-/* Rows of one matrix that a tile covers: SwiGLU puts 8 rows of gate beside 8 of up. */
-static inline uint32_t matrix_tile_rows(const ptxgen_rmsnorm_q4k_spec *spec)
+static inline bool is_gated(const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    return spec->epilogue == PTXGEN_EPILOGUE_SWIGLU ? TILE_ROWS / 2 : TILE_ROWS;
+    return spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
 }
 
-/* Matrices that have tiles of their own: up rides along with gate. */
-static inline uint32_t tiled_matrices(const ptxgen_rmsnorm_q4k_spec *spec)
+/* Outputs that a tile covers: SwiGLU puts 8 rows of gate beside the same 8 of up. */
+static inline uint32_t tile_outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    if (spec->epilogue == PTXGEN_EPILOGUE_SWIGLU)
-        return 1;
-    return spec->n[2] ? 3 : spec->n[1] ? 2 : 1;
+    return is_gated(spec) ? TILE_ROWS / 2 : TILE_ROWS;
 }
 
-static inline uint32_t matrix_tiles(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t matrix)
+/* Outputs of a token over all matrices, which the CTAs divide evenly between them. */
+static inline uint32_t outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    uint32_t rows = matrix_tile_rows(spec);
-    return (uint32_t)(((uint64_t)spec->n[matrix] + rows - 1) / rows);
+    return is_gated(spec) ? spec->n[0] : spec->n[0] + spec->n[1] + spec->n[2];
+}
+
+/* Bulk copies and mbarriers (sm_90) or cp.async. */
+static inline bool has_bulk_copies(const ptxgen_target *target)
+{
+    return target->ptx.sm >= 90;
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_WARPS = 16, MAX_ROWS = 1 << 30, MAX_K = 1 << 24 };
+enum { MAX_WARPS = 16, MAX_ROWS = 1 << 29, MAX_K = 1 << 24 };
 
 /* ---- validation ---- */
 
@@ -54,38 +54,38 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 
 /* ---- shared memory ---- */
 
-/* The partial sums of a round: every warp's tile, twice so that rounds may overlap. */
-static uint32_t reduction_bytes(const ptxgen_rmsnorm_q4k_variant *v)
-{
-    return v->wk > 1 ? 2 * v->wk * v->wr * TILE_ROWS * v->tokens * 4 : 0;
-}
-
-/* All but the activation records. */
+/* All but the activation records: rings, their mbarriers, partial sums (every warp's tile, twice so
+ * that rounds may overlap), sums of squares. */
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
-    return (uint64_t)v->wk * v->wr * v->stages * STAGE_BYTES + reduction_bytes(v) +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8;
+    uint64_t warps = v->wk * v->wr;
+    uint64_t barriers = has_bulk_copies(&p->target) ? warps * v->stages * 8 : 0;
+    uint64_t partials = v->wk > 1 ? 2 * warps * TILE_ROWS * v->tokens * 4 : 0;
+    return warps * v->stages * STAGE_BYTES + partials +
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers;
 }
 
-/* How many super-blocks of x fit beside the rest: all, or a multiple of wk; 0: none. */
+/* How many super-blocks of x fit beside the rest: all, or a multiple of wk pairs; 0: none. */
 static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint32_t all = super_blocks(&p->spec);
+    uint32_t all = super_blocks(&p->spec), step = v->wk * PAIR;
     uint64_t fixed = fixed_bytes(p, v);
     if (fixed >= p->target.shared_per_cta)
         return 0;
     uint64_t room = (p->target.shared_per_cta - fixed) / record_bytes(v->tokens);
-    return room >= all ? all : (uint32_t)(room / v->wk * v->wk);
+    return room >= all ? all : (uint32_t)(room / step * step);
 }
 
 /* ---- the search ---- */
 
 static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint32_t all = super_blocks(&p->spec);
-    v->grid = p->tiles < p->target.multiprocessors ? p->tiles : p->target.multiprocessors;
-    uint64_t per_round = (uint64_t)v->grid * v->wr;
-    v->rounds = (uint32_t)((p->tiles + per_round - 1) / per_round);
+    uint32_t all = super_blocks(&p->spec), out = outputs(&p->spec), tile = tile_outputs(&p->spec);
+    uint32_t tiles = (out + tile - 1) / tile;
+    v->grid = tiles < p->target.multiprocessors ? tiles : p->target.multiprocessors;
+    uint32_t cta_outputs = (out + v->grid - 1) / v->grid;
+    uint32_t cta_tiles = (cta_outputs + tile - 1) / tile;
+    v->rounds = (cta_tiles + v->wr - 1) / v->wr;
     v->chunk = fit_chunk(p, v);
     if (!v->chunk)
         return false;
@@ -96,25 +96,25 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
 }
 
 /*
- * Time on the busiest multiprocessor, in hundredths of what one super-block of a tile (2304
- * bytes) takes from memory at full speed:
+ * Time on a multiprocessor, in hundredths of what one pair of super-blocks of a tile (4608 bytes)
+ * takes from memory at full speed:
  *   - every warp's turns, idle ones too, as long as enough bytes are in flight to keep the memory
- *     busy (48 KB a multiprocessor), in proportion more where they are not;
- *   - preparing a super-block of a token, about a fifth of one; again each round when x does not
- *     fit into shared memory at once, and then about fifteen for each chunk's barriers and loads;
- *   - the end of a round, about three.
+ *     busy (64 KB a multiprocessor), in proportion more where they are not;
+ *   - preparing a super-block of a token, about a tenth of one; again each round when x does not
+ *     fit into shared memory at once, and then about eight for each chunk's barriers and loads;
+ *   - the end of a round, about two.
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wr;
-    uint64_t in_flight = warps * (v->stages - 1) * TILE_ROWS * SUPER_BLOCK_BYTES;
+    uint64_t in_flight = warps * (v->stages - 1) * STAGE_BYTES;
     uint64_t streaming = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps * 100;
-    if (in_flight < 48 * 1024)
-        streaming = streaming * (48 * 1024) / in_flight;
-    uint64_t preparing = 20 * (uint64_t)super_blocks(&p->spec) * v->tokens;
+    if (in_flight < 64 * 1024)
+        streaming = streaming * (64 * 1024) / in_flight;
+    uint64_t preparing = 10 * (uint64_t)super_blocks(&p->spec) * v->tokens;
     if (v->chunks > 1)
-        preparing = v->rounds * (preparing + (uint64_t)v->chunks * 1500);
-    return streaming + preparing + (uint64_t)v->rounds * 300;
+        preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
+    return streaming + preparing + (uint64_t)v->rounds * 200;
 }
 
 static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *a,
@@ -133,7 +133,7 @@ static bool choose_tiles(const ptxgen_rmsnorm_q4k_plan *p, uint32_t tokens,
 {
     bool found = false;
     for (uint32_t stages = 4; stages >= 2; stages--)
-        for (uint32_t wk = 1; wk <= MAX_WARPS && wk <= super_blocks(&p->spec); wk++)
+        for (uint32_t wk = 1; wk <= MAX_WARPS && wk <= pairs(&p->spec); wk++)
             for (uint32_t wr = 1; wk * wr <= MAX_WARPS; wr++) {
                 ptxgen_rmsnorm_q4k_variant v = {
                     .tokens = tokens, .wk = wk, .wr = wr, .stages = stages};
@@ -166,8 +166,6 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
-    for (uint32_t i = 0; i < tiled_matrices(spec); i++)
-        plan->tiles += matrix_tiles(spec, i);
     static const uint32_t capacities[] = {1, 4, 8};
     uint32_t most = spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
     for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)

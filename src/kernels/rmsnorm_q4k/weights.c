@@ -2,9 +2,11 @@
 /*
  * Q4_K weights: from global memory through a ring in shared memory, and from nibbles to A fragments.
  *
- * Each warp has a ring of its own, `stages` super-blocks of its 16 rows deep, filled by 16-byte
- * cp.async; no other warp touches it, so a warp barrier is all the synchronisation there is. A
- * row's 144 bytes take 160 in the ring, which spreads the rows over the banks.
+ * Each warp has a ring of its own, `stages` pairs of super-blocks of its 16 rows deep, filled by one
+ * bulk copy a row (sm_90) or by 16-byte cp.async, two lanes a row. No other warp touches it, so
+ * warp barriers are all the synchronisation there is. Pieces of 288 bytes are what an H100 wants:
+ * a copy loop of 144-byte pieces reads at 2.59 TB/s there (16-byte loads to registers 2.63), of
+ * 288-byte pieces at 2.70 by cp.async and 2.81 by bulk copies, of 2304-byte pieces at 2.84.
  *
  * mma.m16n8k16 wants of each lane, for rows `group` and `group + 8`, four weights of one
  * sub-block. The order of K within a product is free as long as A and B agree, so each lane takes
@@ -14,130 +16,188 @@
  * A nibble becomes a weight in two instructions for two: `and` leaves q in the low bits of each
  * half, which read as f16 is the subnormal q·2⁻²⁴ (16·q·2⁻²⁴ for a high nibble), and one
  * mul.f16x2 by the sub-block's scale gives sc·q·2⁻²⁴, at most 945·2⁻²⁴, exactly. The whole
- * super-block then accumulates in one f32 accumulator; d comes in once at its end. The mins are
- * eight more terms: Σ_j m_j · (sum of x over sub-block j), one mma.m16n8k8.
+ * super-block then accumulates in f32; d comes in once at its end. The mins are eight more terms:
+ * Σ_j m_j · (sum of x over sub-block j), one mma.m16n8k8.
  */
 #include "emit.h"
 
 /* ---- the stream of weights ---- */
 
-/* Where the tile's matrix starts and ends: rows past its last repeat the last. */
-struct matrix {
-    ptx_u64 base[2]; /* of the tile's first and second 8 rows */
-    ptx_u32 first[2], last;
-};
-
-static struct matrix locate_matrix(struct kernel *q, ptx_u32 tile)
+static bool bulk(const struct kernel *q)
 {
-    ptx_kernel *k = q->k;
-    const ptxgen_rmsnorm_q4k_spec *spec = q->spec;
-    bool gated = spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
-    struct matrix m = {.base = {q->weights[0], gated ? q->weights[1] : q->weights[0]}};
-    m.last = ptx_mov_u32(k, U32(spec->n[0] - 1));
-    uint32_t before = 0;
-    ptx_u32 local = tile;
-    for (uint32_t i = 1; i < tiled_matrices(spec); i++) {
-        before += matrix_tiles(spec, i - 1);
-        ptx_pred here = ptx_setp_ge_u32(k, tile, U32(before));
-        ptx_u32 within = ptx_sub_u32(k, tile, U32(before));
-        local = ptx_selp_u32(k, within, local, here);
-        m.last = ptx_selp_u32(k, U32(spec->n[i] - 1), m.last, here);
-        m.base[0] = m.base[1] = ptx_selp_u64(k, q->weights[i], m.base[0], here);
-    }
-    m.first[0] = ptx_mul_lo_u32(k, local, U32(matrix_tile_rows(spec)));
-    m.first[1] = gated ? m.first[0] : ptx_add_u32(k, m.first[0], U32(8));
-    return m;
+    return has_bulk_copies(&q->plan->target);
 }
 
-/* A lane copies 16-byte pieces lane, lane + 32, … of the 16 × 9 that a super-block of a tile has. */
-static void locate_pieces(struct kernel *q, struct stream *s)
+/* The lane's row of the tile; rows past the CTA's last output repeat it. */
+static void locate_row(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    uint32_t row_bytes = super_blocks(q->spec) * SUPER_BLOCK_BYTES;
-    struct matrix m = locate_matrix(q, s->tile);
-    ptx_u32 skipped = ptx_mul_lo_u32(k, q->at.wk, U32(SUPER_BLOCK_BYTES));
-    for (uint32_t i = 0; i < LANE_PIECES; i++) {
-        ptx_u32 piece = ptx_add_u32(k, q->at.lane, U32(32 * i));
-        ptx_u32 row = ptx_div_u32(k, piece, U32(ROW_PIECES));
-        ptx_u32 column = ptx_rem_u32(k, piece, U32(ROW_PIECES));
-        ptx_pred second = ptx_setp_ge_u32(k, row, U32(8));
-        ptx_u32 in_half = ptx_and_b32(k, row, U32(7));
-        ptx_u32 first = ptx_selp_u32(k, m.first[1], m.first[0], second);
-        ptx_u64 base = ptx_selp_u64(k, m.base[1], m.base[0], second);
-        ptx_u32 wanted = ptx_add_u32(k, first, in_half);
-        ptx_u32 real = ptx_min_u32(k, wanted, m.last);
-        ptx_u32 offset = ptx_mad_lo_u32(k, column, U32(16), skipped);
-        ptx_u64 start = ptx_mad_wide_u32(k, real, U32(row_bytes), base);
-        ptx_add_u64_to(k, s->piece[i], start, ptx_cvt_u64_u32(k, offset));
+    bool gated = is_gated(q->spec);
+    ptx_u32 row_bytes = U32(super_blocks(q->spec) * SUPER_BLOCK_BYTES);
+    ptx_u32 row = bulk(q) ? ptx_and_b32(k, q->at.lane, U32(15)) : ptx_shr_u32(k, q->at.lane, U32(1));
+    ptx_u32 in_matrix = gated ? ptx_and_b32(k, row, U32(7)) : row;
+    ptx_u32 tile_first = ptx_mad_lo_u32(k, s->tile, U32(tile_outputs(q->spec)), q->first_output);
+    ptx_u32 wanted = ptx_add_u32(k, tile_first, in_matrix);
+    ptx_u32 last = ptx_sub_u32(k, q->end_output, U32(1));
+    ptx_u32 output = ptx_min_u32(k, wanted, last);
+    struct place at = locate(q, output, q->weights, q->y_stride);
+    if (gated)
+        at.address = ptx_selp_u64(k, q->weights[1], q->weights[0], ptx_setp_ge_u32(k, row, U32(8)));
+    ptx_u64 start = ptx_mad_wide_u32(k, at.row, row_bytes, at.address);
+    if (!bulk(q)) { /* two lanes a row take its 16-byte pieces in turns */
+        ptx_u32 odd = ptx_and_b32(k, q->at.lane, U32(1));
+        start = ptx_mad_wide_u32(k, odd, U32(16), start);
     }
+    ptx_mad_wide_u32_to(k, s->source, s->pair, U32(PAIR_BYTES), start);
+}
+
+static void init_barriers(struct kernel *q, const struct stream *s)
+{
+    ptx_kernel *k = q->k;
+    ptx_if(k, ptx_setp_eq_u32(k, q->at.lane, U32(0))) {
+        for (uint32_t i = 0; i < q->v->stages; i++)
+            ptx_mbarrier_init(k, s->barriers, (int)(8 * i), U32(1));
+        ptx_fence_mbarrier_init_release_cluster(k);
+    }
+    ptx_bar_warp_sync(k, ALL_LANES);
 }
 
 struct stream start_stream(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     struct stream s;
-    s.tile = ptx_mad_lo_u32(k, q->at.wr, U32(q->v->grid), q->at.cta);
-    s.super_block = ptx_mov_u32(k, q->at.wk);
-    for (uint32_t i = 0; i < LANE_PIECES; i++) {
-        s.piece[i] = ptx_mov_u64(k, U64(0));
-        ptx_u32 piece = ptx_add_u32(k, q->at.lane, U32(32 * i));
-        ptx_u32 row = ptx_div_u32(k, piece, U32(ROW_PIECES));
-        ptx_u32 column = ptx_rem_u32(k, piece, U32(ROW_PIECES));
-        ptx_u32 to = ptx_mul_lo_u32(k, row, U32(RING_ROW_BYTES));
-        s.slot_offset[i] = ptx_mad_lo_u32(k, column, U32(16), to);
-    }
+    s.tile = ptx_mov_u32(k, q->at.wr);
+    s.pair = ptx_mov_u32(k, q->at.wk);
+    s.source = ptx_mov_u64(k, U64(0));
+    s.fill.index = ptx_mov_u32(k, U32(0));
+    s.fill.parity = ptx_mov_u32(k, U32(0));
     s.ring = ptx_mad_lo_u32(k, q->at.warp, U32(q->v->stages * STAGE_BYTES), q->sh.rings);
-    s.ring_end = ptx_add_u32(k, s.ring, U32(q->v->stages * STAGE_BYTES));
-    s.fill = ptx_mov_u32(k, s.ring);
-    locate_pieces(q, &s);
+    s.barriers = s.ring;
+    if (bulk(q)) {
+        s.barriers = ptx_mad_lo_u32(k, q->at.warp, U32(q->v->stages * 8), q->sh.ring_barriers);
+        init_barriers(q, &s);
+    }
+    locate_row(q, &s);
     return s;
 }
 
-/* One super-block on; past the row's end, the next round's tile. */
+void advance_slot(struct kernel *q, struct slot *slot)
+{
+    ptx_kernel *k = q->k;
+    ptx_add_u32_to(k, slot->index, slot->index, U32(1));
+    ptx_pred wraps = ptx_setp_eq_u32(k, slot->index, U32(q->v->stages));
+    ptx_selp_u32_to(k, slot->index, U32(0), slot->index, wraps);
+    if (bulk(q)) {
+        ptx_u32 other = ptx_xor_b32(k, slot->parity, U32(1));
+        ptx_selp_u32_to(k, slot->parity, other, slot->parity, wraps);
+    }
+}
+
+ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
+{
+    return ptx_mad_lo_u32(q->k, slot.index, U32(STAGE_BYTES), s->ring);
+}
+
+/* Bytes of a row's pair: at the end of an odd number of super-blocks only one is left. */
+static ptx_u32 pair_bytes(struct kernel *q, ptx_u32 pair)
+{
+    if (super_blocks(q->spec) % PAIR == 0)
+        return U32(PAIR_BYTES);
+    ptx_pred last = ptx_setp_eq_u32(q->k, pair, U32(pairs(q->spec) - 1));
+    return ptx_selp_u32(q->k, U32(SUPER_BLOCK_BYTES), U32(PAIR_BYTES), last);
+}
+
+static void copy_bulk(struct kernel *q, const struct stream *s, ptx_u32 stage)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 bytes = pair_bytes(q, s->pair);
+    ptx_u32 barrier = ptx_mad_lo_u32(k, s->fill.index, U32(8), s->barriers);
+    ptx_u32 to = ptx_mad_lo_u32(k, q->at.lane, U32(PAIR_BYTES), stage);
+    ptx_u32 all = ptx_mul_lo_u32(k, bytes, U32(TILE_ROWS));
+    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+        ptx_mbarrier_arrive_expect_tx(k, barrier, 0, all);
+    ptx_guarded(k, ptx_setp_lt_u32(k, q->at.lane, U32(TILE_ROWS)))
+        ptx_cp_async_bulk_g2s(k, to, 0, s->source, 0, bytes, barrier, 0);
+}
+
+static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 row = ptx_shr_u32(k, q->at.lane, U32(1));
+    ptx_u32 odd = ptx_and_b32(k, q->at.lane, U32(1));
+    ptx_u32 piece = ptx_mul_lo_u32(k, odd, U32(16));
+    ptx_u32 in_stage = ptx_mad_lo_u32(k, row, U32(PAIR_BYTES), piece);
+    ptx_u32 to = ptx_add_u32(k, stage, in_stage);
+    ptx_u32 bytes = pair_bytes(q, s->pair);
+    for (int i = 0; i < PAIR_BYTES / 32; i++) {
+        if (bytes.o.kind == PTX_OPERAND_IMMEDIATE || 32 * (i + 1) <= SUPER_BLOCK_BYTES) {
+            ptx_cp_async_cg(k, to, 32 * i, s->source, 32 * i, 16);
+            continue;
+        }
+        ptx_u32 end = ptx_add_u32(k, piece, U32(32 * (unsigned)i + 16));
+        ptx_guarded(k, ptx_setp_le_u32(k, end, bytes))
+            ptx_cp_async_cg(k, to, 32 * i, s->source, 32 * i, 16);
+    }
+}
+
+/* One pair on; past the row's end, the next round's tile. */
 static void advance(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_add_u32_to(k, s->super_block, s->super_block, U32(q->v->wk));
-    for (int i = 0; i < LANE_PIECES; i++)
-        ptx_add_u64_to(k, s->piece[i], s->piece[i], U64(q->v->wk * SUPER_BLOCK_BYTES));
-    uint32_t turn_end = turns(q->spec, q->v->wk) * q->v->wk;
-    if (q->v->rounds > 1)
-        ptx_if(k, ptx_setp_ge_u32(k, s->super_block, U32(turn_end))) {
-            ptx_mov_u32_to(k, s->super_block, q->at.wk);
-            ptx_add_u32_to(k, s->tile, s->tile, U32(q->v->grid * q->v->wr));
-            locate_pieces(q, s);
-        }
-}
-
-ptx_u32 next_slot(struct kernel *q, const struct stream *s, ptx_u32 slot)
-{
-    ptx_u32 next = ptx_add_u32(q->k, slot, U32(STAGE_BYTES));
-    ptx_pred at_end = ptx_setp_eq_u32(q->k, next, s->ring_end);
-    return ptx_selp_u32(q->k, s->ring, next, at_end);
+    ptx_add_u32_to(k, s->pair, s->pair, U32(q->v->wk));
+    ptx_add_u64_to(k, s->source, s->source, U64(q->v->wk * PAIR_BYTES));
+    if (q->v->rounds == 1)
+        return;
+    uint32_t end = turns(q->spec, q->v->wk) * q->v->wk;
+    ptx_if(k, ptx_setp_ge_u32(k, s->pair, U32(end))) {
+        ptx_mov_u32_to(k, s->pair, q->at.wk);
+        ptx_add_u32_to(k, s->tile, s->tile, U32(q->v->wr));
+        locate_row(q, s);
+    }
 }
 
 void emit_load(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_pred in_row = ptx_setp_lt_u32(k, s->super_block, U32(super_blocks(q->spec)));
-    ptx_pred valid = ptx_setp_bool_lt_u32(k, s->tile, U32(q->plan->tiles), in_row);
-    for (int i = 0; i < LANE_PIECES; i++) {
-        ptx_u32 to = ptx_add_u32(k, s->fill, s->slot_offset[i]);
-        if (i == LANE_PIECES - 1) /* 144 pieces are four and a half of the warp's */
-            valid = ptx_setp_bool_lt_u32(k, q->at.lane, U32(16), valid);
-        ptx_guarded(k, valid)
-            ptx_cp_async_cg(k, to, 0, s->piece[i], 0, 16);
+    ptx_u32 tile_first = ptx_mad_lo_u32(k, s->tile, U32(tile_outputs(q->spec)), q->first_output);
+    ptx_pred in_row = ptx_setp_lt_u32(k, s->pair, U32(pairs(q->spec)));
+    ptx_if(k, ptx_setp_bool_lt_u32(k, tile_first, q->end_output, in_row)) {
+        ptx_u32 stage = slot_address(q, s, s->fill);
+        if (bulk(q))
+            copy_bulk(q, s, stage);
+        else
+            copy_pieces(q, s, stage);
+        advance_slot(q, &s->fill);
     }
-    ptx_cp_async_commit_group(k);
-    ptx_mov_u32_to(k, s->fill, next_slot(q, s, s->fill));
+    if (!bulk(q))
+        ptx_cp_async_commit_group(k);
     advance(q, s);
+}
+
+void emit_turn_barrier(struct kernel *q)
+{
+    if (!bulk(q))
+        ptx_cp_async_wait_group(q->k, (int)q->v->stages - 2);
+    ptx_bar_warp_sync(q->k, ALL_LANES);
+}
+
+void emit_wait(struct kernel *q, const struct stream *s, struct slot slot)
+{
+    if (!bulk(q))
+        return;
+    ptx_kernel *k = q->k;
+    ptx_u32 barrier = ptx_mad_lo_u32(k, slot.index, U32(8), s->barriers);
+    ptx_loop(k, spin) {
+        ptx_pred done = ptx_mbarrier_try_wait_parity(k, barrier, 0, slot.parity);
+        ptx_loop_break_if(&spin, done, false);
+    }
 }
 
 /* ---- scales and mins ---- */
 
-/* The 6-bit scales and mins of one row's eight sub-blocks, one a byte; .high holds 4 … 7. */
+/* The 6-bit scales and mins of one row's eight sub-blocks, one a byte; [1] holds 4 … 7. */
 struct row_scales {
-    ptx_u32 scale_low, scale_high, min_low, min_high;
+    ptx_u32 scale[2], min[2];
     ptx_f32 d, dmin;
 };
 
@@ -152,28 +212,32 @@ static ptx_u32 join_high(ptx_kernel *k, ptx_u32 nibbles, ptx_u32 top)
 static struct row_scales unpack_scales(ptx_kernel *k, const ptx_u32 header[4])
 {
     struct row_scales s;
-    ptx_f16 pair[2];
-    ptx_unpack_f16x2(k, pair, ptx_u32_as_f16x2(header[0]));
-    s.d = ptx_cvt_f32_f16(k, pair[0]);
-    s.dmin = ptx_cvt_f32_f16(k, pair[1]);
-    s.scale_low = ptx_and_b32(k, header[1], U32(0x3F3F3F3F));
-    s.min_low = ptx_and_b32(k, header[2], U32(0x3F3F3F3F));
-    s.scale_high = join_high(k, header[3], header[1]);
-    s.min_high = join_high(k, ptx_shr_u32(k, header[3], U32(4)), header[2]);
+    ptx_f16 halves[2];
+    ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(header[0]));
+    s.d = ptx_cvt_f32_f16(k, halves[0]);
+    s.dmin = ptx_cvt_f32_f16(k, halves[1]);
+    s.scale[0] = ptx_and_b32(k, header[1], U32(0x3F3F3F3F));
+    s.min[0] = ptx_and_b32(k, header[2], U32(0x3F3F3F3F));
+    s.scale[1] = join_high(k, header[3], header[1]);
+    s.min[1] = join_high(k, ptx_shr_u32(k, header[3], U32(4)), header[2]);
     return s;
 }
 
-/* The sub-block's scale in both halves; for high nibbles, which stand 4 bits up, a 16th of it. */
-static ptx_f16x2 scale_pair(struct kernel *q, const struct row_scales *s, int sub_block)
+/* f16x2 constants: what turns 1024 + b into b, or into b/16 for nibbles that stand 4 bits up. */
+struct scale_constants {
+    ptx_f16x2 factor, minus;
+};
+
+static ptx_f16x2 constant_pair(ptx_kernel *k, uint32_t bits)
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 bytes = sub_block < 4 ? s->scale_low : s->scale_high;
-    /* 0x64 above a byte b makes the f16 1024 + b. */
-    ptx_u32 raised = ptx_prmt_b32(k, bytes, U32(0x64646464), U32(0x4040u + 0x0101u * (unsigned)(sub_block & 3)));
-    bool high = sub_block & 1;
-    ptx_f16x2 factor = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(high ? 0x2C002C00 : 0x3C003C00)));
-    ptx_f16x2 minus = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(high ? 0xD400D400 : 0xE400E400)));
-    return ptx_fma_f16x2(k, ptx_u32_as_f16x2(raised), factor, minus);
+    return ptx_u32_as_f16x2(ptx_mov_u32(k, U32(bits)));
+}
+
+/* Byte `index` of the word as f16 in both halves, by way of 0x64 above it: 1024 + b. */
+static ptx_f16x2 scale_pair(ptx_kernel *k, ptx_u32 word, unsigned index, struct scale_constants c)
+{
+    ptx_u32 raised = ptx_prmt_b32(k, word, U32(0x64646464), U32(0x4040u + 0x0101u * index));
+    return ptx_fma_f16x2(k, ptx_u32_as_f16x2(raised), c.factor, c.minus);
 }
 
 /* A of the mins' product: this lane's two of the row's eight, as subnormals m·2⁻²⁴. */
@@ -181,7 +245,7 @@ static ptx_u32 min_fragment(struct kernel *q, const struct row_scales *s)
 {
     ptx_kernel *k = q->k;
     ptx_pred first_half = ptx_setp_lt_u32(k, q->at.quad, U32(2));
-    ptx_u32 bytes = ptx_selp_u32(k, s->min_low, s->min_high, first_half);
+    ptx_u32 bytes = ptx_selp_u32(k, s->min[0], s->min[1], first_half);
     ptx_u32 second_pair = ptx_and_b32(k, q->at.quad, U32(1));
     ptx_u32 selector = ptx_mad_lo_u32(k, second_pair, U32(0x0202), U32(0x4140));
     return ptx_prmt_b32(k, bytes, U32(0), selector);
@@ -189,36 +253,53 @@ static ptx_u32 min_fragment(struct kernel *q, const struct row_scales *s)
 
 /* ---- the product ---- */
 
-struct tile_product {
-    ptx_f32 c[2][4]; /* by n-tile: rows group and group + 8, hi and lo column of the lane's token */
+/* A lane's shared addresses for one super-block. */
+struct operands {
+    ptx_u32 header, nibbles;  /* weights: row `group`; quad lane's bytes */
+    ptx_u32 b, b_min, scale;  /* activations */
 };
 
-static void multiply_sub_block(struct kernel *q, const ptx_u32 nibbles[2][2],
-                               const struct row_scales s[2], int sub_block, ptx_u32 record_lane,
-                               struct tile_product *p)
+struct product {
+    ptx_f32 c[2][2][4]; /* [low or high nibbles][n-tile][row × {hi, lo} column] */
+};
+
+/* 64 weights of each row, sub-blocks `index` and `index + 1` of the four that `scale` holds. */
+static void multiply_sub_blocks(struct kernel *q, const struct operands *at, const ptx_u32 scale[2],
+                                const struct scale_constants constants[2], unsigned index,
+                                struct product *p)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 b[2][4];
-    ptx_f16x2 scale[2];
-    for (int n = 0; n < n_tiles(q); n++)
-        ptx_ld_shared_v4_u32(k, b[n], record_lane,
-                             (int)(q->v->tokens * 128) * sub_block + 512 * n);
+    ptx_u32 bytes[2][2];
     for (int r = 0; r < 2; r++)
-        scale[r] = scale_pair(q, &s[r], sub_block);
-    ptx_u32 mask = U32(sub_block & 1 ? 0x00F000F0 : 0x000F000F);
-    ptx_for_static(step, 2) {
-        ptx_u32 a[4];
-        for (int r = 0; r < 2; r++) {
-            ptx_u32 bytes = nibbles[r][step];
-            ptx_u32 even = ptx_and_b32(k, bytes, mask);
-            ptx_u32 shifted = ptx_shr_u32(k, bytes, U32(8));
-            ptx_u32 odd = ptx_and_b32(k, shifted, mask);
-            a[r] = ptx_f16x2_as_u32(ptx_mul_f16x2(k, ptx_u32_as_f16x2(even), scale[r]));
-            a[r + 2] = ptx_f16x2_as_u32(ptx_mul_f16x2(k, ptx_u32_as_f16x2(odd), scale[r]));
-        }
+        ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles, 8 * PAIR_BYTES * r + 16 * (int)index);
+    for (unsigned half = 0; half < 2; half++) {
+        ptx_u32 b[2][4], mask = U32(half ? 0x00F000F0 : 0x000F000F);
+        ptx_f16x2 factor[2];
         for (int n = 0; n < n_tiles(q); n++)
-            ptx_mma_m16n8k16_f32_f16(k, p->c[n], a, &b[n][2 * step], p->c[n]);
+            ptx_ld_shared_v4_u32(k, b[n], at->b, (int)((index + half) * q->v->tokens * 128) + 512 * n);
+        for (int r = 0; r < 2; r++)
+            factor[r] = scale_pair(k, scale[r], index + half, constants[half]);
+        ptx_for_static(step, 2) {
+            ptx_u32 a[4];
+            for (int r = 0; r < 2; r++) {
+                ptx_u32 even = ptx_and_b32(k, bytes[r][step], mask);
+                ptx_u32 shifted = ptx_shr_u32(k, bytes[r][step], U32(8));
+                ptx_u32 odd = ptx_and_b32(k, shifted, mask);
+                a[r] = ptx_f16x2_as_u32(ptx_mul_f16x2(k, ptx_u32_as_f16x2(even), factor[r]));
+                a[r + 2] = ptx_f16x2_as_u32(ptx_mul_f16x2(k, ptx_u32_as_f16x2(odd), factor[r]));
+            }
+            for (int n = 0; n < n_tiles(q); n++)
+                ptx_mma_m16n8k16_f32_f16_to(k, p->c[half][n], a, &b[n][2 * step], p->c[half][n]);
+        }
     }
+}
+
+static void clear_product(struct kernel *q, struct product *p)
+{
+    for (int half = 0; half < 2; half++)
+        for (int n = 0; n < n_tiles(q); n++)
+            for (int i = 0; i < 4; i++)
+                p->c[half][n][i] = ptx_mov_f32(q->k, F32(0));
 }
 
 /* hi + lo · 2⁻¹¹, times `power`: what the two columns of a token stand for. */
@@ -228,55 +309,101 @@ static ptx_f32 join_columns(ptx_kernel *k, ptx_f32 hi, ptx_f32 lo, float power)
     return ptx_fma_f32(k, lo, F32(power / 2048), scaled);
 }
 
-void emit_multiply(struct kernel *q, ptx_u32 slot, ptx_u32 record, struct sums *sums)
+/* acc += d·2^e·(products) − dmin·2^e·(mins). */
+static void accumulate(struct kernel *q, const struct operands *at, const struct row_scales scales[2],
+                       const struct product *p, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t tokens = q->v->tokens;
-    /* Columns past the last token repeat earlier ones, so that nothing need be zeroed. */
-    ptx_u32 column = ptx_and_b32(k, q->at.group, U32(tokens >= 4 ? 7 : 2 * tokens - 1));
-    ptx_u32 place = ptx_mad_lo_u32(k, column, U32(4), q->at.quad);
-    ptx_u32 b_lane = ptx_mad_lo_u32(k, place, U32(16), record);
-    ptx_u32 min_lane = ptx_mad_lo_u32(k, place, U32(4), record);
-    ptx_u32 token = ptx_and_b32(k, q->at.quad, U32(tokens >= 4 ? 3 : tokens - 1));
-    ptx_u32 scale_lane = ptx_mad_lo_u32(k, token, U32(4), record);
-    ptx_u32 row_start = ptx_mad_lo_u32(k, q->at.group, U32(RING_ROW_BYTES), slot);
-    ptx_u32 quad_start = ptx_mad_lo_u32(k, q->at.quad, U32(8), row_start);
-
-    ptx_f32 zero = ptx_mov_f32(k, F32(0));
-    struct tile_product product, mins;
-    for (int n = 0; n < n_tiles(q); n++)
-        for (int i = 0; i < 4; i++)
-            product.c[n][i] = mins.c[n][i] = zero;
-
-    struct row_scales scales[2];
-    for (int r = 0; r < 2; r++) {
-        ptx_u32 header[4];
-        ptx_ld_shared_v4_u32(k, header, row_start, 8 * RING_ROW_BYTES * r);
-        scales[r] = unpack_scales(k, header);
-    }
-    ptx_for_static(pair, 4) {
-        ptx_u32 nibbles[2][2];
-        for (int r = 0; r < 2; r++)
-            ptx_ld_shared_v2_u32(k, nibbles[r], quad_start, 8 * RING_ROW_BYTES * r + 16 + 32 * pair);
-        ptx_for_static(half, 2)
-            multiply_sub_block(q, nibbles, scales, 2 * pair + half, b_lane, &product);
-    }
-
     ptx_u32 a_min[2];
     for (int r = 0; r < 2; r++)
         a_min[r] = min_fragment(q, &scales[r]);
+    ptx_f32 zero = ptx_mov_f32(k, F32(0));
     for (int n = 0; n < n_tiles(q); n++) {
-        ptx_u32 b_min = ptx_ld_shared_u32(k, min_lane, (int)record_bmin(tokens) + 128 * n);
-        ptx_f32 power = ptx_ld_shared_f32(k, scale_lane, (int)record_scale(tokens) + 16 * n);
-        ptx_mma_m16n8k8_f32_f16(k, mins.c[n], a_min, &b_min, mins.c[n]);
+        ptx_f32 mins[4], none[4] = {zero, zero, zero, zero}, c[4];
+        ptx_u32 b_min = ptx_ld_shared_u32(k, at->b_min, (int)record_bmin(tokens) + 128 * n);
+        ptx_f32 power = ptx_ld_shared_f32(k, at->scale, (int)record_scale(tokens) + 16 * n);
+        ptx_mma_m16n8k8_f32_f16(k, mins, a_min, &b_min, none);
+        for (int i = 0; i < 4; i++)
+            c[i] = ptx_add_f32(k, p->c[0][n][i], p->c[1][n][i]);
         for (int r = 0; r < 2; r++) {
-            ptx_f32 main = join_columns(k, product.c[n][2 * r], product.c[n][2 * r + 1], 0x1p24f);
-            ptx_f32 below = join_columns(k, mins.c[n][2 * r], mins.c[n][2 * r + 1], 0x1p30f);
+            ptx_f32 main = join_columns(k, c[2 * r], c[2 * r + 1], 0x1p24f);
+            ptx_f32 below = join_columns(k, mins[2 * r], mins[2 * r + 1], -0x1p30f);
             ptx_f32 d = ptx_mul_f32(k, scales[r].d, power);
             ptx_f32 dmin = ptx_mul_f32(k, scales[r].dmin, power);
             ptx_fma_f32_to(k, sums->acc[n][r], d, main, sums->acc[n][r]);
-            ptx_f32 minus = ptx_neg_f32(k, dmin);
-            ptx_fma_f32_to(k, sums->acc[n][r], minus, below, sums->acc[n][r]);
+            ptx_fma_f32_to(k, sums->acc[n][r], dmin, below, sums->acc[n][r]);
         }
+    }
+}
+
+static struct operands lane_operands(struct kernel *q, ptx_u32 stage, ptx_u32 record)
+{
+    ptx_kernel *k = q->k;
+    uint32_t tokens = q->v->tokens;
+    struct operands at;
+    /* Columns past the last token repeat earlier ones, so that nothing need be zeroed. */
+    ptx_u32 column = ptx_and_b32(k, q->at.group, U32(tokens >= 4 ? 7 : 2 * tokens - 1));
+    ptx_u32 cell = ptx_mad_lo_u32(k, column, U32(4), q->at.quad);
+    ptx_u32 token = ptx_and_b32(k, q->at.quad, U32(tokens >= 4 ? 3 : tokens - 1));
+    at.b = ptx_mad_lo_u32(k, cell, U32(16), record);
+    at.b_min = ptx_mad_lo_u32(k, cell, U32(4), record);
+    at.scale = ptx_mad_lo_u32(k, token, U32(4), record);
+    at.header = ptx_mad_lo_u32(k, q->at.group, U32(PAIR_BYTES), stage);
+    at.nibbles = ptx_mad_lo_u32(k, q->at.quad, U32(8), at.header);
+    return at;
+}
+
+static void multiply_super_block(struct kernel *q, struct operands at,
+                                 const struct scale_constants constants[2], struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    struct row_scales scales[2];
+    struct product product;
+    clear_product(q, &product);
+    ptx_u32 scale[2];
+    for (int r = 0; r < 2; r++) {
+        ptx_u32 header[4];
+        ptx_ld_shared_v4_u32(k, header, at.header, 8 * PAIR_BYTES * r);
+        scales[r] = unpack_scales(k, header);
+        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
+    }
+    struct operands step = at;
+    step.nibbles = ptx_add_u32(k, at.nibbles, U32(16));
+    step.b = ptx_mov_u32(k, at.b);
+    ptx_u32 quarter = ptx_mov_u32(k, U32(0));
+    ptx_for(k, quarter, U32(2), U32(1)) { /* sub-blocks 0 … 3, then 4 … 7 */
+        multiply_sub_blocks(q, &step, scale, constants, 0, &product);
+        multiply_sub_blocks(q, &step, scale, constants, 2, &product);
+        for (int r = 0; r < 2; r++)
+            ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
+        ptx_add_u32_to(k, step.nibbles, step.nibbles, U32(64));
+        ptx_add_u32_to(k, step.b, step.b, U32(4 * q->v->tokens * 128));
+    }
+    accumulate(q, &at, scales, &product, sums);
+}
+
+void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    struct scale_constants constants[2];
+    constants[0].factor = constant_pair(k, 0x3C003C00); /* 1, −1024 */
+    constants[0].minus = constant_pair(k, 0xE400E400);
+    constants[1].factor = constant_pair(k, 0x2C002C00); /* 1/16, −64 */
+    constants[1].minus = constant_pair(k, 0xD400D400);
+    struct operands at = lane_operands(q, stage, record);
+    ptx_u32 end = ptx_mov_u32(k, U32(PAIR));
+    if (super_blocks(q->spec) % PAIR) {
+        ptx_pred last = ptx_setp_eq_u32(k, pair, U32(pairs(q->spec) - 1));
+        end = ptx_selp_u32(k, U32(1), U32(PAIR), last);
+    }
+    ptx_u32 super_block = ptx_mov_u32(k, U32(0));
+    ptx_for(k, super_block, end, U32(1)) {
+        multiply_super_block(q, at, constants, sums);
+        ptx_u32 *const weights[] = {&at.header, &at.nibbles}, *const records[] = {&at.b, &at.b_min, &at.scale};
+        for (int i = 0; i < 2; i++)
+            ptx_add_u32_to(k, *weights[i], *weights[i], U32(SUPER_BLOCK_BYTES));
+        for (int i = 0; i < 3; i++)
+            ptx_add_u32_to(k, *records[i], *records[i], U32(record_bytes(q->v->tokens)));
     }
 }
