@@ -108,10 +108,10 @@ ptxgen_cu_result bench_launch(struct bench *bench, const char *kernel, uint32_t 
     cluster.value.cluster_dim.x = bench->cluster;
     cluster.value.cluster_dim.y = cluster.value.cluster_dim.z = 1;
     ptxgen_cu_launch_config config = {.grid_dim_x = ctas,
-                                      .grid_dim_y = 1,
+                                      .grid_dim_y = bench->grid_y ? bench->grid_y : 1,
                                       .grid_dim_z = 1,
                                       .block_dim_x = threads,
-                                      .block_dim_y = 1,
+                                      .block_dim_y = bench->block_y ? bench->block_y : 1,
                                       .block_dim_z = 1,
                                       .shared_mem_bytes = bench->dynamic_bytes,
                                       .attributes = &cluster,
