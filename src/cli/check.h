@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** The comparison of a kernel's outputs with a reference that knows how far each may be off. */
+#ifndef PTXGEN_CLI_CHECK_H
+#define PTXGEN_CLI_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct check {
+    char problem[256]; /**< "K=4096 N=14336 M=1 x=f16 …" */
+    uint64_t outputs;  /**< compared */
+    uint64_t wrong;    /**< beyond their bound */
+    uint64_t unbounded; /**< the reference promises nothing about these */
+    double worst;      /**< largest error over its bound */
+    double error;      /**< largest error */
+    char where[256];   /**< of the first wrong one */
+    char note[256];    /**< what else was compared, or empty */
+    double microseconds; /**< of a launch; 0 when it was not timed */
+};
+
+/**
+ * Compares one output. Agreement is: both NaN, equal, or within the bound; a NaN bound promises
+ * nothing. `name` and the indices say where it stands.
+ */
+void check_output(struct check *check, const char *name, size_t row, size_t column, double output,
+                  double reference, double bound);
+/** Adds the counts of `part`; the sentence of the first wrong output stays. */
+void check_add(struct check *check, const struct check *part);
+/** Notes something wrong that is not a number: a guard band, bits that differ. */
+void check_fail(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+bool check_passed(const struct check *check);
+
+#endif

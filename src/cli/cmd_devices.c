@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen devices: what --device can name, with the facts that plans use. */
+#include "command.h"
+#include "device.h"
+#include "exit_code.h"
+
+#include <argp.h>
+#include <stdio.h>
+
+static void print_device(const struct device_provider *provider, const ptxgen_device_facts *f)
+{
+    printf("%s:%d  %s\n", provider->name, f->ordinal, f->name);
+    printf("    sm_%d, PTX up to %d.%d, CUDA %d.%d driver\n", f->compute_capability,
+           f->max_ptx_version / 10, f->max_ptx_version % 10, f->driver_version / 1000,
+           f->driver_version % 1000 / 10);
+    printf("    %d multiprocessors, %d KB shared memory each, %d KB a CTA, %.1f MB L2, %.1f GB\n",
+           f->sm_count, f->shared_per_sm / 1024, f->shared_per_block_optin / 1024,
+           f->l2_bytes / 1048576.0, (double)f->memory_bytes / 1e9);
+    double bandwidth = ptxgen_device_peak_bandwidth(f);
+    if (bandwidth > 0 && !provider->emulated)
+        printf("    %.0f GB/s at most, by its memory's clock and width\n", bandwidth / 1e9);
+}
+
+/* Prints a provider's devices, or why it has none; returns how many there are. */
+static int print_provider(const struct device_provider *provider)
+{
+    ptxgen_driver driver;
+    ptxgen_error err;
+    if (provider->start(&driver, &err) != PTXGEN_OK) {
+        printf("%s: none: %s\n", provider->name, err.message);
+        return 0;
+    }
+    int count = driver.device_count;
+    for (int i = 0; i < count; i++) {
+        ptxgen_device_facts facts;
+        if (ptxgen_device_read(&driver, i, &facts, &err) == PTXGEN_OK)
+            print_device(provider, &facts);
+        else
+            printf("%s:%d: %s\n", provider->name, i, err.message);
+    }
+    ptxgen_driver_close(&driver);
+    return count;
+}
+
+static int devices(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .doc = "Prints the devices that --device can name, and what is known of each."};
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    const struct device_provider *provider;
+    int count = 0;
+    for (size_t i = 0; (provider = device_provider_at(i)); i++)
+        count += print_provider(provider);
+    return count ? EXIT_OK : EXIT_NO_DEVICE;
+}
+
+const struct command devices_command = {"devices", "", "the devices there are, and their facts",
+                                        devices};

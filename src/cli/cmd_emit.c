@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen emit: a family's PTX text. */
+#include "command.h"
+#include "exit_code.h"
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS };
+
+struct emit_options {
+    unsigned flags;
+    const char *path; /* NULL: standard output */
+    ptxgen_target target;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct emit_options *options = state->input;
+    switch (key) {
+    case KEY_ANNOTATE:
+        options->flags |= PTX_TEXT_ANNOTATE;
+        return 0;
+    case 'o':
+        options->path = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options_table[] = {
+    {.name = "annotate", .key = KEY_ANNOTATE, .doc = "Keep sections, comments and register notes"},
+    {.name = "output", .key = 'o', .arg = "FILE", .doc = "Write here instead of standard output"},
+    {0},
+};
+
+static ptxgen_status write_text(const char *path, const char *text, size_t length, ptxgen_error *err)
+{
+    FILE *out = path ? fopen(path, "wb") : stdout;
+    if (!out)
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
+    bool failed = fwrite(text, 1, length, out) != length;
+    failed |= path ? fclose(out) : fflush(out);
+    if (failed)
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s",
+                           path ? path : "standard output", strerror(errno));
+    return PTXGEN_OK;
+}
+
+static ptxgen_status emit_text(const struct family *family, const void *family_options,
+                               const struct emit_options *options, ptx_module *module,
+                               ptxgen_error *err)
+{
+    const char *text;
+    size_t length;
+    ptxgen_status status = family->emit(family_options, &options->target, module, err);
+    if (status == PTXGEN_OK)
+        status = ptx_module_text(module, options->flags, &text, &length, err);
+    if (status == PTXGEN_OK)
+        status = write_text(options->path, text, length, err);
+    return status;
+}
+
+static int emit(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options_table, .parser = parse};
+    struct emit_options options = {.target = default_target()};
+    const struct family_arguments arguments = {.command = &argp, .input = &options,
+                                               .shared = &target_argp,
+                                               .shared_input = &options.target};
+    void *family_options;
+    const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    ptxgen_error err = {0};
+    ptx_module *module = ptx_module_create(&options.target.ptx, NULL);
+    ptxgen_status status =
+        module ? emit_text(family, family_options, &options, module, &err)
+               : ptxgen_fail(&err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
+    ptx_module_destroy(module);
+    free(family_options);
+    return status == PTXGEN_OK ? EXIT_OK : report_failure(&err);
+}
+
+const struct command emit_command = {"emit", "FAMILY [OPTION...]", "write a kernel's PTX text", emit};

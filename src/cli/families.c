@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "family.h"
+
+#include <string.h>
+
+extern const struct family rmsnorm_q4k_family;
+
+static const struct family *const families[] = {
+    &rmsnorm_q4k_family,
+};
+
+const struct family *family_at(size_t index)
+{
+    return index < sizeof families / sizeof *families ? families[index] : NULL;
+}
+
+const struct family *family_find(const char *name)
+{
+    const struct family *family;
+    for (size_t i = 0; (family = family_at(i)); i++)
+        if (!strcmp(family->name, name))
+            return family;
+    return NULL;
+}

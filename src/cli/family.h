@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * What the command needs of a kernel family. A family is one entry of the table in families.c and
+ * its files in families/; nothing else in the command knows it.
+ *
+ * `options` below is the family's own struct of `options_size` bytes, filled by its option parsers
+ * and handed to every other function. M, the tokens of a launch, belongs to the commands.
+ */
+#ifndef PTXGEN_CLI_FAMILY_H
+#define PTXGEN_CLI_FAMILY_H
+
+#include "bench_subject.h"
+#include "check.h"
+#include "device.h"
+
+#include <ptxgen/ptx.h>
+#include <ptxgen/target.h>
+
+#include <argp.h>
+
+/** What a launch has to move and compute, whatever the kernel. */
+struct work {
+    const char *entry; /**< of the module, that serves this M */
+    uint64_t bytes;    /**< read and written once each */
+    double flops;
+    uint32_t grid;     /**< CTAs */
+};
+
+/** One run that the user asked for. */
+struct run_request {
+    uint32_t m;
+    bool m_given; /**< else m is 1, or what the input file holds */
+    uint64_t seed;
+};
+
+struct family {
+    const char *name;
+    const char *summary; /**< one line */
+
+    size_t options_size;
+    void (*set_defaults)(void *options);
+    const struct argp *spec_options; /**< of every command: their input is `options` */
+    const struct argp *data_options; /**< of run alone: files; may be NULL */
+
+    /** Fills the module for the options' spec on the target. */
+    ptxgen_status (*emit)(const void *options, const ptxgen_target *target, ptx_module *module,
+                          ptxgen_error *err);
+    /** What a launch of m > 0 tokens does. */
+    ptxgen_status (*describe)(const void *options, const ptxgen_target *target, uint32_t m,
+                              struct work *work, ptxgen_error *err);
+    /** Runs once on random data or the options' files, and compares with the reference. */
+    ptxgen_status (*run)(const void *options, const struct run_request *request,
+                         struct device *device, struct check *check, ptxgen_error *err);
+    /** The same on a spec, shape and layout drawn from the seed. */
+    ptxgen_status (*run_random)(uint64_t seed, struct device *device, struct check *check,
+                                ptxgen_error *err);
+    /** Sets K and N of the options, for bench --shape. */
+    void (*set_shape)(void *options, uint32_t k, uint32_t n);
+    /** Prepares to time m tokens; the subject is released by its own `destroy`. */
+    ptxgen_status (*bench)(const void *options, uint32_t m, struct device *device,
+                           struct bench_subject *subject, ptxgen_error *err);
+};
+
+/** The table; NULL past its end. */
+const struct family *family_at(size_t index);
+const struct family *family_find(const char *name);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include "exit_code.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ---- */
+
+static bool read_number(const char *text, const char **end, uint64_t low, uint64_t high,
+                        uint64_t *number)
+{
+    char *stop;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return false;
+    *number = strtoull(text, &stop, 10);
+    *end = stop;
+    return !errno && *number >= low && *number <= high;
+}
+
+uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
+                      uint64_t high)
+{
+    uint64_t number = 0;
+    const char *end = text;
+    if (!read_number(text, &end, low, high, &number) || *end)
+        argp_error(state, "%s %s: expected a whole number from %" PRIu64 " to %" PRIu64, option,
+                   text, low, high);
+    return number;
+}
+
+double parse_positive(struct argp_state *state, const char *option, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value > 0) || !isfinite(value))
+        argp_error(state, "%s %s: expected a positive number", option, text);
+    return value;
+}
+
+unsigned parse_numbers(struct argp_state *state, const char *option, const char *text,
+                       uint64_t low, uint64_t high, uint32_t *numbers, unsigned capacity)
+{
+    const char *at = text;
+    for (unsigned count = 0;; at++) {
+        uint64_t number = 0;
+        if (count == capacity)
+            argp_error(state, "%s %s: at most %u numbers", option, text, capacity);
+        if (!read_number(at, &at, low, high, &number) || (*at && *at != ','))
+            argp_error(state, "%s %s: expected whole numbers from %" PRIu64 " to %" PRIu64
+                       " with commas between them", option, text, low, high);
+        numbers[count++] = (uint32_t)number;
+        if (!*at)
+            return count;
+    }
+}
+
+int parse_choice(struct argp_state *state, const char *option, const char *text,
+                 const char *const *choices)
+{
+    char list[256] = "";
+    for (int i = 0; choices[i]; i++) {
+        if (!strcmp(choices[i], text))
+            return i;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", choices[i]);
+    }
+    argp_error(state, "%s %s: expected one of %s", option, text, list);
+    return 0;
+}
+
+/* ---- the target ---- */
+
+enum { KEY_TARGET = OPTION_SHARED_KEYS, KEY_PTX_VERSION };
+
+ptxgen_target default_target(void)
+{
+    ptxgen_target target = {0};
+    ptxgen_target_parse("sm_80", &target, NULL);
+    return target;
+}
+
+static int read_ptx_version(struct argp_state *state, const char *text)
+{
+    unsigned major, minor;
+    int used = 0;
+    if (sscanf(text, "%1u.%1u%n", &major, &minor, &used) != 2 || text[used])
+        argp_error(state, "--ptx-version %s: expected a version such as 7.8", text);
+    return (int)(10 * major + minor);
+}
+
+static error_t parse_target(int key, char *arg, struct argp_state *state)
+{
+    ptxgen_target *target = state->input;
+    ptxgen_error err;
+    int cap = target->ptx.max_ptx;
+    switch (key) {
+    case KEY_TARGET:
+        if (ptxgen_target_parse(arg, target, &err) != PTXGEN_OK)
+            argp_error(state, "--target %s: %s", arg, err.message);
+        target->ptx.max_ptx = cap;
+        return 0;
+    case KEY_PTX_VERSION:
+        target->ptx.max_ptx = read_ptx_version(state, arg);
+        return 0;
+    case ARGP_KEY_SUCCESS:
+        if (ptx_target_check(&target->ptx, &err) != PTXGEN_OK)
+            argp_failure(state, EXIT_USAGE, 0, "%s", err.message);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option target_options[] = {
+    {.name = "target", .key = KEY_TARGET, .arg = "SM",
+     .doc = "Write for this target: sm_80 (the default), sm_90a, sm_120f ..."},
+    {.name = "ptx-version", .key = KEY_PTX_VERSION, .arg = "X.Y",
+     .doc = "Refuse whatever needs a PTX ISA newer than this"},
+    {0},
+};
+const struct argp target_argp = {.options = target_options, .parser = parse_target};
+
+/* ---- families ---- */
+
+enum { MAX_CHILDREN = 4 };
+
+struct combined {
+    void *inputs[MAX_CHILDREN];
+    const char *family;
+};
+
+static error_t parse_combined(int key, char *arg, struct argp_state *state)
+{
+    struct combined *combined = state->input;
+    (void)arg;
+    if (key != ARGP_KEY_INIT)
+        return ARGP_ERR_UNKNOWN;
+    for (int i = 0; state->root_argp->children[i].argp; i++)
+        state->child_inputs[i] = combined->inputs[i];
+    return 0;
+}
+
+static const struct family *take_family(int *argc, char ***argv,
+                                        const struct family_arguments *arguments)
+{
+    if (*argc < 2 || (*argv)[1][0] == '-') {
+        const struct argp_child children[] = {
+            {arguments->command, 0, NULL, 0}, {arguments->shared, 0, NULL, 0}, {0}};
+        const struct argp argp = {
+            .args_doc = "FAMILY",
+            .doc = "FAMILY is one that `ptxgen list` prints. `--help` after it adds its options.",
+            .children = children};
+        if (*argc > 1 && (!strcmp((*argv)[1], "--help") || !strcmp((*argv)[1], "-?")))
+            argp_help(&argp, stdout, ARGP_HELP_STD_HELP, (*argv)[0]);
+        argp_help(&argp, stderr, ARGP_HELP_STD_ERR, (*argv)[0]);
+    }
+    const struct family *family = family_find((*argv)[1]);
+    if (!family) {
+        fprintf(stderr, "ptxgen: no family is named \"%s\"; `ptxgen list` prints them\n", (*argv)[1]);
+        exit(EXIT_USAGE);
+    }
+    ++*argv;
+    --*argc;
+    return family;
+}
+
+const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
+                                  void **family_options)
+{
+    char *command = argv[0];
+    const struct family *family = take_family(&argc, &argv, arguments);
+    void *options = calloc(1, family->options_size);
+    if (!options) {
+        fputs("ptxgen: no memory for the options\n", stderr);
+        exit(EXIT_INTERNAL);
+    }
+    family->set_defaults(options);
+
+    struct combined combined = {0};
+    struct argp_child children[MAX_CHILDREN + 1] = {0};
+    const struct {
+        const struct argp *argp;
+        void *input;
+        const char *title;
+    } parts[MAX_CHILDREN] = {
+        {arguments->command, arguments->input, NULL},
+        {arguments->shared, arguments->shared_input, NULL},
+        {family->spec_options, options, "The kernel:"},
+        {arguments->with_data ? family->data_options : NULL, options, "The data:"},
+    };
+    int count = 0;
+    for (int i = 0; i < MAX_CHILDREN; i++)
+        if (parts[i].argp) {
+            children[count] = (struct argp_child){parts[i].argp, 0, parts[i].title, i};
+            combined.inputs[count++] = parts[i].input;
+        }
+    const struct argp argp = {.parser = parse_combined, .children = children, .doc = family->summary};
+    char name[128];
+    snprintf(name, sizeof name, "%s %s", command, family->name);
+    argv[0] = name;
+    argp_parse(&argp, argc, argv, 0, NULL, &combined);
+    *family_options = options;
+    return family;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** Option parsing that the commands share, on top of argp. */
+#ifndef PTXGEN_CLI_OPTIONS_H
+#define PTXGEN_CLI_OPTIONS_H
+
+#include "family.h"
+
+#include <argp.h>
+
+/** Reads a whole number in [low, high], or ends the program with a usage error naming `option`. */
+uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
+                      uint64_t high);
+double parse_positive(struct argp_state *state, const char *option, const char *text);
+/** Reads "1,2,4" into up to `capacity` numbers and returns how many. */
+unsigned parse_numbers(struct argp_state *state, const char *option, const char *text,
+                       uint64_t low, uint64_t high, uint32_t *numbers, unsigned capacity);
+/** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
+int parse_choice(struct argp_state *state, const char *option, const char *text,
+                 const char *const *choices);
+/** Option keys of the commands start here, those of families at OPTION_FAMILY_KEYS. */
+enum { OPTION_COMMAND_KEYS = 1000, OPTION_SHARED_KEYS = 2000, OPTION_FAMILY_KEYS = 3000 };
+
+/** --target and --ptx-version; the argp's input is a ptxgen_target, which has a default. */
+extern const struct argp target_argp;
+ptxgen_target default_target(void);
+
+/**
+ * Parses "COMMAND FAMILY [option...]": finds the family named by the first argument, then parses
+ * the rest by `command` (its input is `input`), `shared` (may be NULL; its input is
+ * `shared_input`), the family's spec options and, with `with_data`, its data options. Returns
+ * the family; its filled options, which the caller frees, go to *family_options.
+ */
+struct family_arguments {
+    const struct argp *command;
+    void *input;
+    const struct argp *shared;
+    void *shared_input;
+    bool with_data;
+};
+const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
+                                  void **family_options);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** Pseudo-random numbers for test data: equal seeds give equal numbers on every machine. */
+#ifndef PTXGEN_CLI_RANDOM_H
+#define PTXGEN_CLI_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct random {
+    uint64_t state;
+};
+
+struct random random_start(uint64_t seed);
+/** 64 uniform bits (SplitMix64: Steele, Lea, Flood 2014). */
+uint64_t random_bits(struct random *r);
+/** Uniform in [0, count), count > 0. */
+uint32_t random_below(struct random *r, uint32_t count);
+/** About normal, mean 0 and variance 1, within ±6: a sum of twelve uniform numbers. */
+double random_normal(struct random *r);
+void random_fill(struct random *r, void *bytes, size_t count);
+
+#endif
