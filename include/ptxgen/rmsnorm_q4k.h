@@ -92,6 +92,43 @@ PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan,
                                                  ptx_module *module, ptxgen_error *err);
 
+/* ---- the reference ---- */
+
+/**
+ * What ptxgen_rmsnorm_q4k_args says in device addresses, in host memory. Strides are in elements,
+ * 0 meaning the row itself; members that the spec does not use are ignored. Nothing need be
+ * aligned but floats.
+ */
+typedef struct ptxgen_rmsnorm_q4k_operands {
+    const void *x;        /**< [m, k] of x's type */
+    const void *residual; /**< [m, k] of x's type */
+    const float *gamma;   /**< [k] */
+    const void *weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
+    const float *bias[PTXGEN_RMSNORM_Q4K_MATRICES];   /**< [n] */
+    uint32_t x_stride, residual_stride;
+    uint32_t m; /**< at most the spec's max_tokens */
+} ptxgen_rmsnorm_q4k_operands;
+
+/**
+ * Rows first_row … first_row + rows − 1 of output `matrix` (0 with SwiGLU), computed in double:
+ * y[m, rows], and, unless `bound` is NULL, how far the kernel of this plan may be from each after
+ * rounding to y's type. Compare with ptxgen_rmsnorm_q4k_agrees; a bound may be infinite or NaN,
+ * which src/kernels/rmsnorm_q4k/reference.h explains.
+ *
+ * Unless `sum` is NULL it receives h as [m, k] of x's type; a spec with residual_out writes just
+ * these bits. Slow and allocating; different rows may be computed by different threads.
+ *
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for what is NULL or out of range, and for weights, gamma
+ * or bias that are not finite; PTXGEN_ERROR_OUT_OF_MEMORY.
+ */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
+                                                      const ptxgen_rmsnorm_q4k_operands *operands,
+                                                      uint32_t matrix, uint32_t first_row,
+                                                      uint32_t rows, double *y, double *bound,
+                                                      void *sum, ptxgen_error *err);
+/** True when both are NaN, equal, within the bound, or the bound is NaN: nothing is promised. */
+PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound);
+
 /* ---- running it (src/runtime) ---- */
 
 /**

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** Small enumerations that the kernel families share. Their values are part of cache keys. */
+/**
+ * Small enumerations that the kernel families share, whose values are part of cache keys, and the
+ * element types' conversions on the host. Pure functions; no lifetime, any thread.
+ *
+ *     size_t bytes = k * ptxgen_element_size(PTXGEN_F16);
+ *     ptxgen_element_store(PTXGEN_F16, x, i, 0.5);           // x[i] = 0.5
+ *     double value = ptxgen_element_load(PTXGEN_F16, x, i);
+ */
 #ifndef PTXGEN_TYPES_H
 #define PTXGEN_TYPES_H
+
+#include <ptxgen/status.h>
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /** Element types of activations and outputs. */
 typedef enum ptxgen_element { PTXGEN_F32 = 0, PTXGEN_F16 = 1, PTXGEN_BF16 = 2 } ptxgen_element;
@@ -12,4 +27,17 @@ typedef enum ptxgen_epilogue {
     PTXGEN_EPILOGUE_SWIGLU = 1 /**< silu(gate) · up, over a pair of weight matrices */
 } ptxgen_epilogue;
 
+/** Bytes of one element. */
+PTXGEN_API size_t ptxgen_element_size(ptxgen_element type);
+/** Element `index` of an array, which may start at any address. */
+PTXGEN_API double ptxgen_element_load(ptxgen_element type, const void *array, size_t index);
+/**
+ * Stores `value` rounded once, to nearest, ties to even: past the largest finite value to
+ * infinity, below the normal ones to a subnormal. A NaN stays one.
+ */
+PTXGEN_API void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device.h"
 
+#include <ptxgen/emulator.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -32,8 +34,22 @@ static ptxgen_status find_gpu(const ptxgen_driver *driver, const char *selector,
     return PTXGEN_OK;
 }
 
+static ptxgen_status start_cpu(ptxgen_driver *driver, ptxgen_error *err)
+{
+    ptxgen_emulator_driver(driver);
+    return ptxgen_driver_start(driver, err);
+}
+
+static ptxgen_status find_cpu(const ptxgen_driver *driver, const char *selector, int *ordinal,
+                              ptxgen_error *err)
+{
+    (void)driver;
+    return ptxgen_emulator_ordinal(selector ? selector : "cpu", ordinal, err);
+}
+
 static const struct device_provider providers[] = {
-    {"gpu", "GPUs of the NVIDIA driver", start_gpu, find_gpu, false},
+    {"gpu", start_gpu, find_gpu, false},
+    {"cpu", start_cpu, find_cpu, true},
 };
 enum { PROVIDERS = sizeof providers / sizeof *providers };
 
@@ -114,7 +130,8 @@ ptxgen_status device_open(const char *name, struct device *d, ptxgen_error *err)
             return open_at(&providers[i], colon ? colon + 1 : NULL, d, err);
     memset(d, 0, sizeof *d);
     return ptxgen_fail(err, PTXGEN_ERROR_NO_DEVICE,
-                       "no device is named \"%s\"; there are auto, gpu, gpu:NUMBER", name);
+                       "no device is named \"%s\"; there are auto, gpu, gpu:NUMBER, cpu, cpu:SM",
+                       name);
 }
 
 void device_close(struct device *d)
@@ -127,7 +144,20 @@ void device_close(struct device *d)
     memset(d, 0, sizeof *d);
 }
 
+ptxgen_status device_explain(struct device *d, ptxgen_status status, ptxgen_error *err)
+{
+    ptxgen_emulator_fault fault;
+    if (status != PTXGEN_ERROR_DRIVER || !d->emulated)
+        return status;
+    ptxgen_emulator_last_fault(d->context, &fault);
+    if (fault.check == PTXGEN_CHECK_NONE)
+        return status;
+    return ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT, "%s", fault.message);
+}
+
 ptxgen_status device_wait(struct device *d, ptxgen_error *err)
 {
-    return device_check(d, d->driver.stream_synchronize(d->stream), "running the kernel", err);
+    ptxgen_status status =
+        device_check(d, d->driver.stream_synchronize(d->stream), "running the kernel", err);
+    return device_explain(d, status, err);
 }

@@ -28,6 +28,11 @@ void device_close(struct device *device);
 
 /** Waits for the stream; a kernel's fault becomes a sentence. */
 ptxgen_status device_wait(struct device *device, ptxgen_error *err);
+/**
+ * Returns `status`; but where the emulator knows of a fault behind a driver error, puts its
+ * sentence into err and returns PTXGEN_ERROR_PTX_FAULT. For failed launches.
+ */
+ptxgen_status device_explain(struct device *device, ptxgen_status status, ptxgen_error *err);
 /** PTXGEN_OK, or `what` failed with this result. */
 ptxgen_status device_check(struct device *device, ptxgen_cu_result result, const char *what,
                            ptxgen_error *err);
@@ -35,7 +40,6 @@ ptxgen_status device_check(struct device *device, ptxgen_cu_result result, const
 /** The providers, for the devices command. */
 struct device_provider {
     const char *name; /**< "gpu" */
-    const char *summary;
     /** Fills and starts the driver table. */
     ptxgen_status (*start)(ptxgen_driver *driver, ptxgen_error *err);
     /** The ordinal that the text after the colon names; NULL when there is none. */

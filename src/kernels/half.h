@@ -20,11 +20,6 @@ uint16_t ptxgen_f32_to_bf16(float value);
 uint16_t ptxgen_f64_to_f16(double value);
 uint16_t ptxgen_f64_to_bf16(double value);
 
-/** Bytes of one element. */
-size_t ptxgen_element_size(ptxgen_element type);
-/** Element `index` of an array that may be aligned to anything. */
-double ptxgen_element_load(ptxgen_element type, const void *array, size_t index);
-void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value);
 /** The value of `type` that `value` rounds to. */
 double ptxgen_element_round(ptxgen_element type, double value);
 /** Half the spacing of `type` at |magnitude|: the most that rounding there can move a value. */

@@ -233,8 +233,7 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
     return e * bound_slack;
 }
 
-/* Settles an output near or beyond the largest finite value of its type. */
-static void apply_range(ptxgen_element type, double *y, double *bound)
+void rmsnorm_q4k_settle(ptxgen_element type, double *y, double *bound)
 {
     double rounded = ptxgen_element_round(type, *y);
     bool may_be_finite = isfinite(ptxgen_element_round(type, fabs(*y) - *bound));
@@ -254,7 +253,7 @@ static void compute_output(const struct rmsnorm_q4k_problem *p, const struct tok
     if (isnan(*y))
         return;
     *bound = error_bound(p, token, &dot, *y);
-    apply_range(p->y_type, y, bound);
+    rmsnorm_q4k_settle(p->y_type, y, bound);
 }
 
 static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct token *tokens,

@@ -62,6 +62,12 @@ struct rmsnorm_q4k_problem {
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
                                     double *bound, ptxgen_error *err);
 
+/**
+ * Settles an output near or beyond the largest finite value of its type: what rounds to infinity
+ * is infinite, and where the bound leaves open whether it does, the bound is infinite.
+ */
+void rmsnorm_q4k_settle(ptxgen_element y_type, double *y, double *bound);
+
 /** Whether a kernel's output agrees: both NaN, equal, within the bound, or nothing promised. */
 bool rmsnorm_q4k_agrees(double output, double y, double bound);
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** What bench times: a family's kernel, prepared over several copies of its weights. */
+#ifndef PTXGEN_CLI_BENCH_SUBJECT_H
+#define PTXGEN_CLI_BENCH_SUBJECT_H
+
+#include "device.h"
+
+struct bench_subject {
+    void *state;
+    char shape[96];  /**< "K=4096 N=14336" */
+    uint32_t k, n, m; /**< of the product that a general library would compute */
+    uint32_t copies; /**< of the weights; a launch uses one */
+    uint64_t weight_bytes; /**< of one copy */
+    uint64_t bytes;  /**< that a launch reads and writes, each once */
+    double flops;
+    double plan_seconds, emit_seconds, jit_seconds;
+    uint64_t text_bytes;
+    int registers, local_bytes, shared_bytes;
+    uint32_t grid;
+    /** Enqueues one launch on the device's stream, over weights `copy`. */
+    ptxgen_status (*launch)(void *state, uint32_t copy, ptxgen_error *err);
+    void (*destroy)(void *state);
+};
+
+/** Copies that make the weights worth more than four times the device's L2, at least 2. */
+uint32_t bench_copies(const struct device *device, uint64_t weight_bytes);
+
+#endif

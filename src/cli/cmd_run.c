@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen run: one problem or many, on a device, against the reference. */
+#include "command.h"
+#include "exit_code.h"
+#include "options.h"
+#include "progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_M, KEY_SEED, KEY_RANDOM_SPECS, MAX_MS = 64 };
+
+struct run_options {
+    const char *device;
+    uint32_t ms[MAX_MS];
+    unsigned m_count;
+    bool m_given;
+    uint64_t seed;
+    uint32_t random_specs; /* 0: the problem of the options */
+};
+
+static const struct argp_option options_table[] = {
+    {.name = "device", .key = KEY_DEVICE, .arg = "NAME",
+     .doc = "auto (default), gpu, gpu:1, cpu, cpu:sm_80; `ptxgen devices` prints them"},
+    {.name = "m", .key = KEY_M, .arg = "M[,M...]",
+     .doc = "Tokens (1, or as many as the input file has); several are run one by one"},
+    {.name = "seed", .key = KEY_SEED, .arg = "S", .doc = "Of the random data (1)"},
+    {.name = "random-specs", .key = KEY_RANDOM_SPECS, .arg = "COUNT",
+     .doc = "Run COUNT problems drawn at random, from seeds S, S+1 ..."},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+    switch (key) {
+    case KEY_DEVICE: o->device = arg; return 0;
+    case KEY_M:
+        o->m_count = parse_numbers(state, "--m", arg, 0, UINT32_MAX, o->ms, MAX_MS);
+        o->m_given = true;
+        return 0;
+    case KEY_SEED: o->seed = parse_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
+    case KEY_RANDOM_SPECS:
+        o->random_specs = (uint32_t)parse_number(state, "--random-specs", arg, 1, 1000000);
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- printing ---- */
+
+static void print_check(const char *family, const struct device *device, const struct check *c)
+{
+    printf("%s %s on %s\n", family, c->problem, device->facts.name);
+    printf("  %" PRIu64 " outputs: largest error %.3g, %.3g of its bound\n", c->outputs, c->error,
+           c->worst);
+    if (c->unbounded)
+        printf("  %" PRIu64 " outputs overflow f32 on the way: not compared\n", c->unbounded);
+    if (c->note[0])
+        printf("  %s\n", c->note);
+    if (c->microseconds > 0)
+        printf("  %.1f us a launch (ten in a row, weights warm in L2 where they fit)\n",
+               c->microseconds);
+    if (!check_passed(c))
+        printf("  WRONG: %s\n", c->where);
+    fflush(stdout);
+}
+
+/* ---- running ---- */
+
+static enum exit_code run_problems(const struct family *family, const void *family_options,
+                                   const struct run_options *o, struct device *device)
+{
+    enum exit_code code = EXIT_OK;
+    for (unsigned i = 0; i < o->m_count; i++) {
+        struct run_request request = {.m = o->ms[i], .m_given = o->m_given, .seed = o->seed};
+        struct check check = {0};
+        ptxgen_error err = {0};
+        if (family->run(family_options, &request, device, &check, &err) != PTXGEN_OK)
+            return report_failure(&err);
+        print_check(family->name, device, &check);
+        if (!check_passed(&check))
+            code = EXIT_WRONG_NUMBERS;
+    }
+    return code;
+}
+
+static enum exit_code run_random(const struct family *family, const struct run_options *o,
+                                 struct device *device)
+{
+    struct check total = {0};
+    uint32_t failed = 0;
+    char worst_problem[sizeof total.problem] = "";
+    double worst = -1;
+    struct progress progress = progress_start("random problems", o->random_specs);
+    for (uint32_t i = 0; i < o->random_specs; i++) {
+        struct check check = {0};
+        ptxgen_error err = {0};
+        if (family->run_random(o->seed + i, device, &check, &err) != PTXGEN_OK) {
+            fprintf(stderr, "ptxgen: the problem of --random-specs 1 --seed %" PRIu64 " (%s):\n",
+                    o->seed + i, check.problem);
+            return report_failure(&err);
+        }
+        if (check.worst > worst) {
+            worst = check.worst;
+            snprintf(worst_problem, sizeof worst_problem, "%s", check.problem);
+        }
+        if (!check_passed(&check)) {
+            failed++;
+            printf("WRONG with --random-specs 1 --seed %" PRIu64 ": %s\n  %s\n", o->seed + i,
+                   check.problem, check.where);
+        }
+        check_add(&total, &check);
+        progress_update(&progress, i + 1);
+    }
+    progress_end(&progress);
+    printf("%s: %u random problems on %s, %u wrong\n", family->name, o->random_specs,
+           device->facts.name, failed);
+    printf("  %" PRIu64 " outputs (%" PRIu64 " without a bound): largest error over its bound %.3g\n",
+           total.outputs, total.unbounded, total.worst);
+    printf("  at %s\n", worst_problem);
+    return failed ? EXIT_WRONG_NUMBERS : EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options_table, .parser = parse};
+    struct run_options o = {.device = "auto", .ms = {1}, .m_count = 1, .seed = 1};
+    const struct family_arguments arguments = {.command = &argp, .input = &o, .with_data = true};
+    void *family_options;
+    const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    struct device device;
+    ptxgen_error err = {0};
+    enum exit_code code;
+    if (device_open(o.device, &device, &err) != PTXGEN_OK) {
+        fprintf(stderr, "ptxgen: %s was not run: %s\n", family->name, err.message);
+        code = exit_code_of(err.status);
+    } else
+        code = o.random_specs ? run_random(family, &o, &device)
+                              : run_problems(family, family_options, &o, &device);
+    device_close(&device);
+    free(family_options);
+    return code;
+}
+
+const struct command run_command = {"run", "FAMILY [OPTION...]",
+                                    "run a kernel and compare it with the reference", run};

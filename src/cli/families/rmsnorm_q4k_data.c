@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of a run of rmsnorm_q4k, and random numbers in them. */
+#include "rmsnorm_q4k.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sizes ---- */
+
+/* Bytes of m rows `stride` apart, the last one without its gap. */
+static size_t rows_bytes(uint32_t m, uint64_t stride, uint64_t columns, size_t element)
+{
+    return m ? (size_t)((m - 1) * stride + columns) * element : 0;
+}
+
+struct plan_of_buffer {
+    struct buffer *buffer;
+    const char *name;
+    bool used;
+    size_t bytes, offset;
+};
+
+ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
+                                   const ptxgen_rmsnorm_q4k_spec *spec, uint32_t m,
+                                   const struct rmsnorm_q4k_layout *l, struct device *device,
+                                   ptxgen_error *err)
+{
+    static const char *const names[3][MATRICES] = {
+        {"weights[0]", "weights[1]", "weights[2]"}, {"bias[0]", "bias[1]", "bias[2]"}, {"y[0]", "y[1]", "y[2]"}};
+    memset(p, 0, sizeof *p);
+    ptxgen_target target = ptxgen_device_target(&device->facts);
+    ptxgen_status status = rmsnorm_q4k_make_plan(spec, m, &target, &p->plan, err);
+    if (status != PTXGEN_OK)
+        return status;
+    size_t x_size = ptxgen_element_size((ptxgen_element)spec->x_type);
+    size_t y_size = ptxgen_element_size((ptxgen_element)spec->y_type);
+    p->m = m;
+    p->x_stride = spec->k + l->x_gap;
+    p->residual_stride = spec->k + l->residual_gap;
+    p->residual_out_stride = spec->k + l->residual_out_gap;
+
+    struct plan_of_buffer plans[4 + 3 * MATRICES] = {
+        {&p->x, "x", true, rows_bytes(m, p->x_stride, spec->k, x_size), l->x_offset},
+        {&p->residual, "residual", spec->residual,
+         rows_bytes(m, p->residual_stride, spec->k, x_size), l->residual_offset},
+        {&p->residual_out, "residual_out", spec->residual_out,
+         rows_bytes(m, p->residual_out_stride, spec->k, x_size), l->residual_out_offset},
+        {&p->gamma, "gamma", true, 4 * (size_t)spec->k, l->gamma_offset},
+    };
+    size_t row_bytes = (size_t)spec->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+    for (unsigned i = 0; i < MATRICES; i++) {
+        uint32_t n = spec->n[i];
+        p->y_stride[i] = n + l->y_gap[i];
+        plans[4 + i] = (struct plan_of_buffer){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
+        plans[7 + i] = (struct plan_of_buffer){&p->bias[i], names[1][i], n && spec->bias,
+                                               4 * (size_t)n, l->gamma_offset};
+        plans[10 + i] = (struct plan_of_buffer){
+            &p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
+            rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
+    }
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
+        if (plans[i].used)
+            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
+                                   plans[i].buffer, err);
+    if (status != PTXGEN_OK)
+        rmsnorm_q4k_release(p);
+    return status;
+}
+
+void rmsnorm_q4k_release(struct rmsnorm_q4k_problem *p)
+{
+    struct buffer *single[] = {&p->x, &p->residual, &p->residual_out, &p->gamma};
+    for (int i = 0; i < 4; i++)
+        buffer_destroy(single[i]);
+    for (int i = 0; i < MATRICES; i++) {
+        buffer_destroy(&p->weights[i]);
+        buffer_destroy(&p->bias[i]);
+        buffer_destroy(&p->y[i]);
+    }
+    free(p->expected);
+    free(p->exact_x);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- random numbers ---- */
+
+/* A positive f16 with a random fraction and an exponent in [low, low + 3]. */
+static uint16_t random_f16(struct random *r, int low)
+{
+    uint32_t bits = (uint32_t)random_bits(r);
+    return (uint16_t)(((uint32_t)(low + 15) + (bits >> 10 & 3)) << 10 | (bits & 0x3FF));
+}
+
+void rmsnorm_q4k_random_weights(struct random *r, void *blocks, size_t count)
+{
+    unsigned char *block = blocks;
+    for (; count; count--, block += PTXGEN_Q4K_BLOCK_BYTES) {
+        random_fill(r, block, PTXGEN_Q4K_BLOCK_BYTES);
+        uint16_t d = random_f16(r, -14), dmin = random_f16(r, -12);
+        block[0] = (unsigned char)d;
+        block[1] = (unsigned char)(d >> 8);
+        block[2] = (unsigned char)dmin;
+        block[3] = (unsigned char)(dmin >> 8);
+    }
+}
+
+/* About normal, with an outlier channel now and then, as language models have them. */
+static void random_activations(struct random *r, ptxgen_element type, uint32_t m, uint32_t stride,
+                               uint32_t k, void *x)
+{
+    for (uint32_t row = 0; row < m; row++)
+        for (uint32_t i = 0; i < k; i++) {
+            double value = random_normal(r);
+            if (random_below(r, 512) == 0)
+                value *= 64;
+            ptxgen_element_store(type, x, (size_t)row * stride + i, value);
+        }
+}
+
+static void random_floats(struct random *r, struct buffer *b, double mean, double spread)
+{
+    float *values = (float *)(void *)b->host;
+    for (size_t i = 0; i < b->bytes / sizeof *values; i++)
+        values[i] = (float)(mean + spread * random_normal(r));
+}
+
+void rmsnorm_q4k_fill(struct rmsnorm_q4k_problem *p, struct random *r)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->x_type;
+    random_activations(r, type, p->m, p->x_stride, s->k, p->x.host);
+    if (s->residual)
+        random_activations(r, type, p->m, p->residual_stride, s->k, p->residual.host);
+    random_floats(r, &p->gamma, 1, 0.25);
+    for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++) {
+        rmsnorm_q4k_random_weights(r, p->weights[i].host,
+                                   p->weights[i].bytes / PTXGEN_Q4K_BLOCK_BYTES);
+        random_floats(r, &p->bias[i], 0, 2);
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference of a plan: how this kernel sums, which rows of which matrix, and SwiGLU.
+ *
+ * SwiGLU, y = s(g)·u with s(x) = x/(1 + e⁻ˣ), from a gate g and an up u that are within E_g and
+ * E_u of the exact ones (the bounds of plain f32 outputs). |s'| < 1.1. The kernel's
+ *     p = −log2(e)·g      within 2⁻²³·|p|: the constant's rounding and the product's
+ *     e = 2^p             within 2⁻²²·e + the effect of p, |p|·ln 2·2⁻²³·e
+ *     s = g / (1 + e)     two roundings
+ * gives with |p|·ln 2 = |g|
+ *     E_s = 1.1·E_g + |s|·(2⁻²² + |g|·2⁻²³ + 2⁻²³) + 2⁻¹¹⁸
+ * where the last term is e's overflow, past which s is 0 instead of less than 2⁻¹¹⁸. Then
+ *     E_y = |s|·E_u + E_s·(|u| + E_u) + 2⁻²⁴·(|y| + …) and the rounding to y's type.
+ */
+#include "layout.h"
+#include "reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The depth of reference.h for this kernel: the chain of the warp that adds the others' sums. */
+static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    enum { PRODUCTS_A_BLOCK = SUPER_BLOCK / 16, DEPTH_A_PRODUCT = 16 + 3, JOIN = 1 };
+    return PRODUCTS_A_BLOCK * DEPTH_A_PRODUCT + JOIN + 2 * turns(spec, v->wk) + v->wk - 1;
+}
+
+static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    enum { LANE = 8, LANE_TREE = 5, GROUPS = 8, GROUP_TREE = 3 };
+    return LANE + LANE_TREE + (super_blocks(spec) + GROUPS - 1) / GROUPS + GROUP_TREE;
+}
+
+/*
+ * h·γ is f16 pieces: 2⁻⁵⁰ of the super-block's largest is lost. The mins multiply sums over
+ * 32 of them, kept to 2⁻⁴⁴ of the largest: a 32nd of that for each weight.
+ */
+static const double operand_floor = 0x1p-49;
+
+static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan,
+                                             const ptxgen_rmsnorm_q4k_operands *o)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, o->m ? o->m : 1);
+    return (struct rmsnorm_q4k_problem){
+        .m = o->m,
+        .k = s->k,
+        .x_type = (ptxgen_element)s->x_type,
+        .y_type = (ptxgen_element)s->y_type,
+        .x = o->x,
+        .ldx = o->x_stride ? o->x_stride : s->k,
+        .residual = s->residual ? o->residual : NULL,
+        .ldr = o->residual_stride ? o->residual_stride : s->k,
+        .lds = s->k,
+        .gamma = o->gamma,
+        .eps = s->epsilon,
+        .dot_depth = dot_depth(v, s),
+        .square_depth = square_depth(s),
+        .operand_floor = operand_floor,
+    };
+}
+
+static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
+                        const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix, uint32_t first_row,
+                        uint32_t rows)
+{
+    size_t row_bytes = (size_t)super_blocks(&plan->spec) * SUPER_BLOCK_BYTES;
+    p->n = rows;
+    p->w = (const unsigned char *)o->weights[matrix] + first_row * row_bytes;
+    p->bias = plan->spec.bias ? o->bias[matrix] + first_row : NULL;
+}
+
+static void apply_swiglu(ptxgen_element y_type, size_t count, const double *gate,
+                         const double *gate_bound, double *y, double *bound)
+{
+    for (size_t i = 0; i < count; i++) {
+        double g = gate[i], up = y[i], up_bound = bound[i];
+        double s = g / (1 + exp(-g));
+        double s_bound = 1.1 * gate_bound[i] + fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
+        y[i] = s * up;
+        double e = fabs(s) * up_bound + s_bound * (fabs(up) + up_bound);
+        e += 0x1p-24 * (fabs(y[i]) + e) + 0x1p-149;
+        if (y_type != PTXGEN_F32)
+            e += ptxgen_element_half_ulp(y_type, fabs(y[i]) + e);
+        bound[i] = e;
+        rmsnorm_q4k_settle(y_type, &y[i], &bound[i]);
+    }
+}
+
+static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
+                            const ptxgen_rmsnorm_q4k_operands *o, uint32_t first_row, uint32_t rows,
+                            double *y, double *bound, ptxgen_error *err)
+{
+    size_t count = (size_t)o->m * rows;
+    double *gate = calloc(3 * count + 1, sizeof *gate);
+    if (!gate)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "rmsnorm_q4k: no memory for %zu outputs",
+                           count);
+    double *gate_bound = gate + count, *up_bound = bound ? bound : gate + 2 * count;
+    p->y_type = PTXGEN_F32;
+    ptxgen_status status = rmsnorm_q4k_reference(p, gate, gate_bound, err);
+    select_rows(p, plan, o, 1, first_row, rows);
+    p->sum = NULL;
+    if (status == PTXGEN_OK)
+        status = rmsnorm_q4k_reference(p, y, up_bound, err);
+    if (status == PTXGEN_OK)
+        apply_swiglu((ptxgen_element)plan->spec.y_type, count, gate, gate_bound, y, up_bound);
+    free(gate);
+    return status;
+}
+
+static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_operands *o,
+                           uint32_t matrix, uint32_t first_row, uint32_t rows, ptxgen_error *err)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
+    bool gated = s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
+    if (matrix >= tiled_matrices(s) || first_row > s->n[matrix] || rows > s->n[matrix] - first_row)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: the plan has no rows %u to %u of output %u", first_row,
+                           first_row + rows, matrix);
+    if (o->m && !ptxgen_rmsnorm_q4k_choose(plan, o->m))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: m = %u is above the plan's tokens", o->m);
+    if (!o->gamma || (o->m && (!o->x || (s->residual && !o->residual))))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s is NULL",
+                           !o->gamma ? "gamma" : !o->x ? "x" : "residual");
+    for (uint32_t i = matrix; i <= matrix + gated; i++)
+        if (rows && (!o->weights[i] || (s->bias && !o->bias[i])))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s[%u] is NULL",
+                               !o->weights[i] ? "weights" : "bias", i);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
+                                           const ptxgen_rmsnorm_q4k_operands *operands,
+                                           uint32_t matrix, uint32_t first_row, uint32_t rows,
+                                           double *y, double *bound, void *sum, ptxgen_error *err)
+{
+    if (!plan || !operands || (operands->m && rows && !y))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: plan, operands and y must be given");
+    ptxgen_status status = check(plan, operands, matrix, first_row, rows, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct rmsnorm_q4k_problem p = problem_of(plan, operands);
+    p.sum = sum;
+    select_rows(&p, plan, operands, matrix, first_row, rows);
+    if (plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU)
+        return swiglu(&p, plan, operands, first_row, rows, y, bound, err);
+    return rmsnorm_q4k_reference(&p, y, bound, err);
+}
+
+bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)
+{
+    return rmsnorm_q4k_agrees(output, y, bound);
+}
