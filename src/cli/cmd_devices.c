@@ -9,7 +9,10 @@
 
 static void print_device(const struct device_provider *provider, const ptxgen_device_facts *f)
 {
-    printf("%s:%d  %s\n", provider->name, f->ordinal, f->name);
+    if (provider->emulated)
+        printf("%s:sm_%d  %s\n", provider->name, f->compute_capability, f->name);
+    else
+        printf("%s:%d  %s\n", provider->name, f->ordinal, f->name);
     printf("    sm_%d, PTX up to %d.%d, CUDA %d.%d driver\n", f->compute_capability,
            f->max_ptx_version / 10, f->max_ptx_version % 10, f->driver_version / 1000,
            f->driver_version % 1000 / 10);
