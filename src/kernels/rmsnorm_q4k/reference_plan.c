@@ -22,7 +22,7 @@
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
     enum { PRODUCTS_A_BLOCK = SUPER_BLOCK / 16, DEPTH_A_PRODUCT = 16 + 3, JOIN = 1 };
-    return PRODUCTS_A_BLOCK * DEPTH_A_PRODUCT + JOIN + 2 * turns(spec, v->wk) + v->wk - 1;
+    return PRODUCTS_A_BLOCK * DEPTH_A_PRODUCT + JOIN + 2 * PAIR * turns(spec, v->wk) + v->wk - 1;
 }
 
 static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -113,8 +113,8 @@ static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rms
                            uint32_t matrix, uint32_t first_row, uint32_t rows, ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
-    bool gated = s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
-    if (matrix >= tiled_matrices(s) || first_row > s->n[matrix] || rows > s->n[matrix] - first_row)
+    uint32_t gated = is_gated(s);
+    if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_row > s->n[matrix] || rows > s->n[matrix] - first_row)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: the plan has no rows %u to %u of output %u", first_row,
                            first_row + rows, matrix);
@@ -145,7 +145,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
     struct rmsnorm_q4k_problem p = problem_of(plan, operands);
     p.sum = sum;
     select_rows(&p, plan, operands, matrix, first_row, rows);
-    if (plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU)
+    if (is_gated(&plan->spec))
         return swiglu(&p, plan, operands, first_row, rows, y, bound, err);
     return rmsnorm_q4k_reference(&p, y, bound, err);
 }
