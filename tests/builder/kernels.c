@@ -85,7 +85,7 @@ static void emit_tiles(ptx_kernel *k, size_t more_shared)
         ptx_bar_sync(k, 0);
         ptx_u32 f[4];
         ptx_ldmatrix_x4_b16_m(k, PTX_TRANS, f, mine, 0);
-        ptx_mma_m16n8k16_f32_f16(k, sum, f, f + 2, sum);
+        ptx_mma_m16n8k16_f32_f16_to(k, sum, f, f + 2, sum);
         emit_copy(k, mine, STAGES - 1, from);
     }
     ptx_section(k, "epilogue");
@@ -171,7 +171,9 @@ static void emit_hopper(ptx_kernel *k)
     ptx_u32 bar = ptx_shared_address(k, ptx_shared_declare(k, "barrier", 8, 8));
     ptx_u32 tid = ptx_sreg_tid_x(k);
     ptx_pred first = ptx_setp_eq_u32(k, tid, ptx_imm_u32(0));
-    ptx_s32 at[2] = {ptx_mov_s32(k, ptx_imm_s32(0)), ptx_mov_s32(k, ptx_imm_s32(64))};
+    ptx_s32 at[2];
+    for (int j = 0; j < 2; j++)
+        at[j] = ptx_mov_s32(k, ptx_imm_s32(64 * j));
     ptx_if(k, first)
     {
         ptx_mbarrier_init(k, bar, 0, ptx_imm_u32(1));
@@ -187,12 +189,14 @@ static void emit_hopper(ptx_kernel *k)
     for (int j = 0; j < N / 2; j++)
         sum[j] = (ptx_f32){ptx_new_operand(PTX_F32)};
     ptx_u32 turn = ptx_mov_u32(k, ptx_imm_u32(0));
-    ptx_wgmma_fence(k);
-    ptx_for(k, turn, ptx_imm_u32(4), ptx_imm_u32(1))
+    ptx_loop(k, b)
     {
+        ptx_wgmma_fence(k);
         ptx_pred add = ptx_setp_ne_u32(k, turn, ptx_imm_u32(0));
         ptx_wgmma_k16_f32_f16(k, N, sum, descriptor, descriptor, add, 1, 1, 0, 0);
         ptx_wgmma_commit_group(k);
+        ptx_add_u32_to(k, turn, turn, ptx_imm_u32(1));
+        ptx_loop_break_if(&b, ptx_setp_eq_u32(k, turn, ptx_imm_u32(4)), false);
     }
     ptx_wgmma_wait_group(k, 0);
     ptx_u64 to = ptx_add_u64(k, out, ptx_mul_wide_u32(k, tid, ptx_imm_u32(N * 2)));
