@@ -7,7 +7,7 @@
 
 struct bench_subject {
     void *state;
-    char shape[96];  /**< "K=4096 N=14336" */
+    char shape[160]; /**< "K=4096 N=14336 M=1 x=f16 …" */
     uint32_t k, n, m; /**< of the product that a general library would compute */
     uint32_t copies; /**< of the weights; a launch uses one */
     uint64_t weight_bytes; /**< of one copy */
@@ -19,6 +19,8 @@ struct bench_subject {
     uint32_t grid;
     /** Enqueues one launch on the device's stream, over weights `copy`. */
     ptxgen_status (*launch)(void *state, uint32_t copy, ptxgen_error *err);
+    /** Lets a launch begin before the one ahead of it has ended; NULL when it cannot. */
+    void (*set_overlap)(void *state, bool overlap);
     void (*destroy)(void *state);
 };
 

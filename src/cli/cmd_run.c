@@ -133,10 +133,9 @@ static int run(int argc, char **argv)
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code;
-    if (device_open(o.device, &device, &err) != PTXGEN_OK) {
-        fprintf(stderr, "ptxgen: %s was not run: %s\n", family->name, err.message);
-        code = exit_code_of(err.status);
-    } else
+    if (device_open(o.device, &device, &err) != PTXGEN_OK)
+        code = report_undone(family->name, "run", &err);
+    else
         code = o.random_specs ? run_random(family, &o, &device)
                               : run_problems(family, family_options, &o, &device);
     device_close(&device);

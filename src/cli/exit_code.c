@@ -38,3 +38,10 @@ enum exit_code report_failure(const ptxgen_error *err)
     fprintf(stderr, "ptxgen: %s\n", err->message);
     return exit_code_of(err->status);
 }
+
+enum exit_code report_undone(const char *subject, const char *verb, const ptxgen_error *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "ptxgen: %s was not %s: %s\n", subject, verb, err->message);
+    return exit_code_of(err->status);
+}

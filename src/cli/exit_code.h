@@ -30,5 +30,7 @@ enum exit_code {
 enum exit_code exit_code_of(ptxgen_status status);
 /** Prints "ptxgen: sentence" to stderr and returns the code. */
 enum exit_code report_failure(const ptxgen_error *err);
+/** The same with what it prevented: "ptxgen: marlin was not run: sentence". */
+enum exit_code report_undone(const char *subject, const char *verb, const ptxgen_error *err);
 
 #endif

@@ -209,5 +209,6 @@ const struct family rmsnorm_q4k_family = {
     .run = rmsnorm_q4k_run,
     .run_random = rmsnorm_q4k_run_random,
     .set_shape = set_shape,
+    .bench = rmsnorm_q4k_bench,
 
 };

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench_time.h"
+
+#include "random.h"
+
+#include <stdlib.h>
+
+/* ---- the graph ---- */
+
+static ptxgen_status capture(struct device *d, bench_launch *launch, void *state, uint32_t copies,
+                             unsigned launches, ptxgen_cu_graph *graph, ptxgen_error *err)
+{
+    ptxgen_driver *driver = &d->driver;
+    ptxgen_status status = device_check(
+        d, driver->stream_begin_capture(d->stream, PTXGEN_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        "starting to capture a graph", err);
+    if (status != PTXGEN_OK)
+        return status;
+    for (unsigned i = 0; status == PTXGEN_OK && i < launches; i++)
+        status = launch(state, i % copies, err);
+    ptxgen_cu_result ended = driver->stream_end_capture(d->stream, graph);
+    return status == PTXGEN_OK ? device_check(d, ended, "capturing a graph", err) : status;
+}
+
+static ptxgen_status instantiate(struct device *d, ptxgen_cu_graph graph,
+                                 ptxgen_cu_graph_exec *exec, ptxgen_error *err)
+{
+    ptxgen_status status =
+        ptxgen_driver_require(&d->driver, offsetof(ptxgen_driver, graph_instantiate), err);
+    if (status != PTXGEN_OK)
+        return status;
+    return device_check(d, d->driver.graph_instantiate(exec, graph, 0), "instantiating a graph", err);
+}
+
+/* ---- replays ---- */
+
+struct events {
+    ptxgen_cu_event start, end;
+};
+
+static ptxgen_status replay(struct device *d, ptxgen_cu_graph_exec exec, const struct events *events,
+                            double *seconds, ptxgen_error *err)
+{
+    ptxgen_driver *driver = &d->driver;
+    float milliseconds = 0;
+    ptxgen_cu_result result = driver->event_record(events->start, d->stream);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->graph_launch(exec, d->stream);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->event_record(events->end, d->stream);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->stream_synchronize(d->stream);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->event_elapsed_time(&milliseconds, events->start, events->end);
+    *seconds = milliseconds / 1e3;
+    return device_explain(d, device_check(d, result, "replaying a graph", err), err);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static ptxgen_status replay_all(struct device *d, ptxgen_cu_graph_exec exec,
+                                const struct events *events, struct timing *t, ptxgen_error *err)
+{
+    enum { UNMEASURED = 3 };
+    double unused, *seconds = calloc(t->replays, sizeof *seconds);
+    ptxgen_status status = seconds ? PTXGEN_OK
+                                   : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                                                 "no memory for %u times", t->replays);
+    for (unsigned i = 0; status == PTXGEN_OK && i < UNMEASURED; i++)
+        status = replay(d, exec, events, &unused, err);
+    for (unsigned i = 0; status == PTXGEN_OK && i < t->replays; i++)
+        status = replay(d, exec, events, &seconds[i], err);
+    if (status == PTXGEN_OK) {
+        t->median = bench_median(seconds, t->replays) / t->launches;
+        t->least = seconds[0] / t->launches;
+        t->most = seconds[t->replays - 1] / t->launches;
+    }
+    free(seconds);
+    return status;
+}
+
+ptxgen_status bench_time(struct device *d, bench_launch *launch, void *state, uint32_t copies,
+                         unsigned launches, unsigned replays, struct timing *timing,
+                         ptxgen_error *err)
+{
+    ptxgen_driver *driver = &d->driver;
+    ptxgen_cu_graph graph = NULL;
+    ptxgen_cu_graph_exec exec = NULL;
+    struct events events = {NULL, NULL};
+    *timing = (struct timing){.replays = replays, .launches = launches};
+    ptxgen_status status = launch(state, 0, err); /* may load code, which capturing forbids */
+    if (status == PTXGEN_OK)
+        status = device_wait(d, err);
+    if (status == PTXGEN_OK)
+        status = capture(d, launch, state, copies, launches, &graph, err);
+    if (status == PTXGEN_OK)
+        status = instantiate(d, graph, &exec, err);
+    if (status == PTXGEN_OK)
+        status = device_check(d, driver->event_create(&events.start, PTXGEN_CU_EVENT_DEFAULT),
+                              "creating an event", err);
+    if (status == PTXGEN_OK)
+        status = device_check(d, driver->event_create(&events.end, PTXGEN_CU_EVENT_DEFAULT),
+                              "creating an event", err);
+    if (status == PTXGEN_OK)
+        status = replay_all(d, exec, &events, timing, err);
+    if (events.end)
+        driver->event_destroy(events.end);
+    if (events.start)
+        driver->event_destroy(events.start);
+    if (exec)
+        driver->graph_exec_destroy(exec);
+    if (graph)
+        driver->graph_destroy(graph);
+    return status;
+}
+
+/* ---- memory ---- */
+
+ptxgen_status bench_repeat_memory(struct device *d, ptxgen_cu_deviceptr address, size_t done,
+                                  size_t bytes, ptxgen_error *err)
+{
+    ptxgen_cu_result result = PTXGEN_CUDA_SUCCESS;
+    while (result == PTXGEN_CUDA_SUCCESS && done < bytes) {
+        size_t count = done < bytes - done ? done : bytes - done;
+        result = d->driver.memcpy_dtod(address + done, address, count);
+        done += count;
+    }
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = d->driver.ctx_synchronize();
+    return device_check(d, result, "filling device memory", err);
+}
+
+ptxgen_status bench_random_memory(struct device *d, const char *what, size_t bytes, uint64_t mask,
+                                  ptxgen_cu_deviceptr *address, ptxgen_error *err)
+{
+    enum { PIECE = 32 << 20 };
+    size_t piece = bytes < PIECE ? bytes : PIECE, words = (piece + 7) / 8;
+    ptxgen_cu_result result = d->driver.mem_alloc(address, bytes);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(&d->driver, result, err, "allocating %zu bytes for %s", bytes, what);
+    uint64_t *host = malloc(words * sizeof *host);
+    if (!host)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece, what);
+    struct random r = random_start(1);
+    for (size_t i = 0; i < words; i++)
+        host[i] = random_bits(&r) & mask;
+    ptxgen_status status = device_check(d, d->driver.memcpy_htod(*address, host, piece),
+                                        "copying random data to the device", err);
+    free(host);
+    return status == PTXGEN_OK ? bench_repeat_memory(d, *address, piece, bytes, err) : status;
+}

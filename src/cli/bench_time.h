@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** Timing by device events around a CUDA graph of many launches. */
+#ifndef PTXGEN_CLI_BENCH_TIME_H
+#define PTXGEN_CLI_BENCH_TIME_H
+
+#include "device.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Seconds of one launch: a replay's time divided by its launches. */
+struct timing {
+    double median, least, most;
+    unsigned replays, launches;
+};
+
+/** Sorts the values. */
+double bench_median(double *values, size_t count);
+
+/** Enqueues one launch over copy number `copy` of its data. */
+typedef ptxgen_status bench_launch(void *state, uint32_t copy, ptxgen_error *err);
+
+/**
+ * Captures `launches` calls of `launch`, copy after copy, into a graph; replays it three times
+ * unmeasured, then `replays` times between two events each.
+ */
+ptxgen_status bench_time(struct device *device, bench_launch *launch, void *state, uint32_t copies,
+                         unsigned launches, unsigned replays, struct timing *timing,
+                         ptxgen_error *err);
+
+/**
+ * Device memory of random 64-bit words, each masked; the caller frees it with
+ * device->driver.mem_free.
+ */
+ptxgen_status bench_random_memory(struct device *device, const char *what, size_t bytes,
+                                  uint64_t mask, ptxgen_cu_deviceptr *address, ptxgen_error *err);
+/** Copies the first `done` bytes at `address` over the rest of `bytes`. */
+ptxgen_status bench_repeat_memory(struct device *device, ptxgen_cu_deviceptr address, size_t done,
+                                  size_t bytes, ptxgen_error *err);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen bench: times on cold weights, against the read ceiling and a peer of the same run. */
+#include "bench_peer.h"
+#include "bench_report.h"
+#include "command.h"
+#include "exit_code.h"
+#include "options.h"
+#include "progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SHAPE, KEY_M, KEY_REPLAYS, KEY_LAUNCHES, KEY_JSON,
+    KEY_PEER, KEY_NO_PEER, MAX_SHAPES = 64, MAX_MS = 64
+};
+
+struct bench_options {
+    const char *device;
+    struct {
+        uint32_t k, n;
+    } shapes[MAX_SHAPES];
+    unsigned shape_count; /* 0: the family options' own */
+    uint32_t ms[MAX_MS];
+    unsigned m_count;
+    unsigned replays, launches;
+    bool json, no_peer;
+    const char *peer_path;
+};
+
+static const struct argp_option options_table[] = {
+    {.name = "device", .key = KEY_DEVICE, .arg = "NAME",
+     .doc = "gpu (default) or gpu:1; on cpu the times mean nothing"},
+    {.name = "shape", .key = KEY_SHAPE, .arg = "KxN[,KxN...]", .doc = "Shapes to time, instead of --k and --n"},
+    {.name = "m", .key = KEY_M, .arg = "M[,M...]", .doc = "Tokens of a launch (1)"},
+    {.name = "replays", .key = KEY_REPLAYS, .arg = "COUNT", .doc = "Measured replays of a graph (20)"},
+    {.name = "launches", .key = KEY_LAUNCHES, .arg = "COUNT", .doc = "Launches in a graph, at least (200)"},
+    {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
+    {.name = "cublas", .key = KEY_PEER, .arg = "FILE", .doc = "The peer's library (libcublas.so.13 or .12)"},
+    {.name = "no-peer", .key = KEY_NO_PEER, .doc = "Do not time the peer"},
+    {0},
+};
+
+static void parse_shapes(struct argp_state *state, const char *text, struct bench_options *o)
+{
+    const char *at = text;
+    for (o->shape_count = 0;; at++) {
+        int used = 0;
+        unsigned k, n;
+        if (o->shape_count == MAX_SHAPES)
+            argp_error(state, "--shape %s: at most %d shapes", text, MAX_SHAPES);
+        if (*at < '0' || *at > '9' || sscanf(at, "%9ux%9u%n", &k, &n, &used) != 2 || !used || !k || !n ||
+            (at[used] && at[used] != ','))
+            argp_error(state, "--shape %s: expected KxN, such as 4096x14336, with commas between",
+                       text);
+        o->shapes[o->shape_count].k = k;
+        o->shapes[o->shape_count++].n = n;
+        at += used;
+        if (!*at)
+            return;
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct bench_options *o = state->input;
+    switch (key) {
+    case KEY_DEVICE: o->device = arg; return 0;
+    case KEY_SHAPE: parse_shapes(state, arg, o); return 0;
+    case KEY_M: o->m_count = parse_numbers(state, "--m", arg, 1, UINT32_MAX, o->ms, MAX_MS); return 0;
+    case KEY_REPLAYS: o->replays = (unsigned)parse_number(state, "--replays", arg, 1, 100000); return 0;
+    case KEY_LAUNCHES: o->launches = (unsigned)parse_number(state, "--launches", arg, 1, 100000); return 0;
+    case KEY_JSON: o->json = true; return 0;
+    case KEY_PEER: o->peer_path = arg; return 0;
+    case KEY_NO_PEER: o->no_peer = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- one shape and one M ---- */
+
+uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
+{
+    uint64_t wanted = device->emulated ? 0 : 4 * (uint64_t)device->facts.l2_bytes;
+    uint64_t copies = wanted / weight_bytes + 1;
+    return copies < 2 ? 2 : (uint32_t)copies;
+}
+
+/* At least as many launches as asked for, and every copy equally often. */
+static unsigned whole_rounds(unsigned launches, uint32_t copies)
+{
+    return (launches + copies - 1) / copies * copies;
+}
+
+static ptxgen_status time_row(struct bench_row *row, const struct bench_options *o,
+                              struct device *device, struct peer *peer, ptxgen_error *err)
+{
+    struct bench_subject *s = &row->subject;
+    unsigned launches = whole_rounds(o->launches, s->copies);
+    ptxgen_status status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
+                                      &row->plain, err);
+    if (status == PTXGEN_OK && s->set_overlap) {
+        s->set_overlap(s->state, true);
+        status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
+                            &row->overlapped, err);
+    }
+    ptxgen_error failure;
+    if (status == PTXGEN_OK && peer &&
+        peer_time(peer, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) != PTXGEN_OK) {
+        row->peer.replays = 0;
+        fprintf(stderr, "ptxgen: the peer was not timed: %s\n", failure.message);
+    }
+    return status;
+}
+
+static ptxgen_status bench_one(const struct family *family, const void *family_options,
+                               const struct bench_options *o, uint32_t m, struct device *device,
+                               struct peer *peer, struct bench_report *report, ptxgen_error *err)
+{
+    struct bench_row row = {0};
+    ptxgen_status status = family->bench(family_options, m, device, &row.subject, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = time_row(&row, o, device, peer, err);
+    row.subject.destroy(row.subject.state);
+    if (status == PTXGEN_OK)
+        report_row(report, &row);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static ptxgen_status bench_rows(const struct family *family, void *family_options,
+                                const struct bench_options *o, struct device *device,
+                                struct peer *peer, struct bench_report *report, ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    unsigned shapes = o->shape_count ? o->shape_count : 1;
+    struct progress progress = progress_start("shapes", (size_t)shapes * o->m_count);
+    for (unsigned i = 0; i < shapes; i++) {
+        if (o->shape_count)
+            family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
+        for (unsigned j = 0; status == PTXGEN_OK && j < o->m_count; j++) {
+            status = bench_one(family, family_options, o, o->ms[j], device, peer, report, err);
+            progress_update(&progress, (size_t)i * o->m_count + j + 1);
+        }
+    }
+    progress_end(&progress);
+    return status;
+}
+
+static ptxgen_status bench_device(const struct family *family, void *family_options,
+                                  const struct bench_options *o, struct device *device,
+                                  ptxgen_error *err)
+{
+    struct bench_report report = {.family = family->name, .peer = "not asked for"};
+    ptxgen_status status = bench_ceiling(device, o->replays, &report.ceiling, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct peer *peer = o->no_peer ? NULL : peer_open(device, o->peer_path, report.peer, sizeof report.peer);
+    if (peer)
+        snprintf(report.peer, sizeof report.peer, "cuBLAS, f16 weights (%s)", peer_name(peer));
+    if (report_start(&report, device, o->json))
+        status = bench_rows(family, family_options, o, device, peer, &report, err);
+    else
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the report");
+    report_end(&report);
+    peer_close(peer);
+    return status;
+}
+
+static int bench(int argc, char **argv)
+{
+    static const struct argp argp = {.options = options_table, .parser = parse};
+    struct bench_options o = {.device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200};
+    const struct family_arguments arguments = {.command = &argp, .input = &o};
+    void *family_options;
+    const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    struct device device;
+    ptxgen_error err = {0};
+    setenv("CUDA_CACHE_DISABLE", "1", 1); /* before the driver starts, or JIT times are a cache's */
+    enum exit_code code = EXIT_OK;
+    if (device_open(o.device, &device, &err) != PTXGEN_OK ||
+        bench_device(family, family_options, &o, &device, &err) != PTXGEN_OK)
+        code = report_undone(family->name, "timed", &err);
+    device_close(&device);
+    free(family_options);
+    return code;
+}
+
+const struct command bench_command = {
+    "bench", "FAMILY [OPTION...]", "time a kernel on cold weights, beside the ceiling and a peer", bench};
