@@ -19,8 +19,8 @@ enum ptx_pseudo {
     PTX_PSEUDO_PARAM_ADDRESS /* in param space; cvta.param makes it generic */
 };
 
-/* Room for what one kernel may hold: positions of instructions stay below 2^31. */
-enum { PTX_MAX_ELEMENTS = 1 << 30, PTX_MAX_DECLARATIONS = UINT16_MAX };
+/* Room for what one kernel may hold: instructions are numbered in 29 bits. */
+enum { PTX_MAX_ELEMENTS = 1 << 29, PTX_MAX_DECLARATIONS = UINT16_MAX };
 
 struct ptx_instruction {
     uint16_t op;
@@ -103,6 +103,7 @@ static inline bool ptx_reserve(ptx_module *m, void *data, size_t *capacity, size
     return need <= *capacity || ptx_grow(m, data, capacity, need, element);
 }
 void *ptx_scratch(ptx_module *m, size_t bytes); /* zeroed; freed with ptx_release */
+void *ptx_unset(ptx_module *m, size_t bytes);   /* the same, not zeroed */
 void ptx_release(ptx_module *m, void *block, size_t bytes);
 /* Keeps a formatted string in the kernel's notes; its offset, 0 being the empty string. */
 uint32_t ptx_note(ptx_kernel *k, const char *format, ...) PTXGEN_PRINTF(2, 3);
@@ -189,8 +190,9 @@ bool ptx_find_postdominators(ptx_kernel *k, const struct ptx_cfg *cfg, uint32_t 
 
 /* One register that one instruction touches. */
 struct ptx_reference {
-    uint32_t reg, at;
-    bool written, read, undef_ok;
+    uint32_t reg;
+    uint32_t at : 29;
+    bool written : 1, read : 1, undef_ok : 1;
 };
 
 /* A run of references, in program order. */
@@ -252,7 +254,11 @@ void ptx_liveness_free(struct ptx_liveness *l);
 /* Solves the data-flow equations (again, after `predicated` has changed). */
 void ptx_liveness_solve(struct ptx_liveness *l);
 /* True when the reference is a write after which nothing of the old value is left. */
-bool ptx_kills(const struct ptx_liveness *l, const struct ptx_reference *r);
+static inline bool ptx_kills(const struct ptx_liveness *l, const struct ptx_reference *r)
+{
+    return r->written && !r->read &&
+           (!l->k->code[r->at].guarded || l->completes[r->at] || l->predicated[r->reg]);
+}
 /* Refuses reads of registers that some path has not written; may refine the liveness. */
 void ptx_check_initialised(struct ptx_liveness *l);
 

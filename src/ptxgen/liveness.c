@@ -15,12 +15,6 @@ static uint64_t *set_of(const struct ptx_liveness *l, uint64_t *sets, uint32_t b
     return sets + block * l->words;
 }
 
-bool ptx_kills(const struct ptx_liveness *l, const struct ptx_reference *r)
-{
-    return r->written && !r->read &&
-           (!l->k->code[r->at].guarded || l->completes[r->at] || l->predicated[r->reg]);
-}
-
 /* ---- rule (a) ---- */
 
 /* Whether the write `refs.list[j]` follows one under the opposite value of the same guard. */

@@ -34,9 +34,14 @@ bool ptx_grow(ptx_module *m, void *data, size_t *capacity, size_t need, size_t e
     return true;
 }
 
+void *ptx_unset(ptx_module *m, size_t bytes)
+{
+    return resize(m, NULL, 0, bytes ? bytes : 1);
+}
+
 void *ptx_scratch(ptx_module *m, size_t bytes)
 {
-    void *p = resize(m, NULL, 0, bytes ? bytes : 1);
+    void *p = ptx_unset(m, bytes);
     if (p)
         memset(p, 0, bytes);
     return p;

@@ -57,8 +57,8 @@ static bool prepare(struct folding *f, const struct ptx_liveness *l)
     *f = (struct folding){.l = l, .words = (registers + 63) / 64};
     f->intervals = ptx_scratch(m, registers * sizeof *f->intervals);
     f->live = ptx_scratch(m, registers);
-    f->next_start = ptx_scratch(m, registers * sizeof *f->next_start);
-    f->next_end = ptx_scratch(m, registers * sizeof *f->next_end);
+    f->next_start = ptx_unset(m, registers * sizeof *f->next_start);
+    f->next_end = ptx_unset(m, registers * sizeof *f->next_end);
     f->starts = ptx_scratch(m, positions * sizeof *f->starts);
     f->ends = ptx_scratch(m, positions * sizeof *f->ends);
     bool names = true;

@@ -22,23 +22,22 @@ struct listing {
 
 /* ---- output ---- */
 
-/* Room for `bytes` more and a NUL; NULL when there is none. */
-static char *room(struct listing *t, size_t bytes)
+/* Room for `bytes` more; NULL when there is none. The NUL comes at the end. */
+static inline char *room(struct listing *t, size_t bytes)
 {
     ptx_module *m = t->m;
-    if (m->error.status != PTXGEN_OK ||
-        !ptx_reserve(m, &m->text, &m->text_capacity, m->text_length + bytes + 1, 1))
+    if (bytes > m->text_capacity - m->text_length &&
+        !ptx_grow(m, &m->text, &m->text_capacity, m->text_length + bytes, 1))
         return NULL;
     return m->text + m->text_length;
 }
 
-static void put_bytes(struct listing *t, const char *s, size_t length)
+static inline void put_bytes(struct listing *t, const char *s, size_t length)
 {
     char *to = room(t, length);
     if (!to)
         return;
     memcpy(to, s, length);
-    to[length] = 0;
     t->m->text_length += length;
 }
 
@@ -52,6 +51,11 @@ static void put(struct listing *t, const char *s)
 
 static void put_unsigned(struct listing *t, uint64_t value)
 {
+    if (value < 10) {
+        char digit = (char)('0' + value);
+        put_bytes(t, &digit, 1);
+        return;
+    }
     char digits[20];
     size_t first = sizeof digits;
     do
@@ -85,7 +89,7 @@ static void putf(struct listing *t, const char *format, ...)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    char *to = length > 0 ? room(t, (size_t)length) : NULL;
+    char *to = length > 0 ? room(t, (size_t)length + 1) : NULL;
     if (to) {
         vsnprintf(to, (size_t)length + 1, format, args);
         t->m->text_length += (size_t)length;
@@ -145,7 +149,6 @@ static void put_mnemonic(struct listing *t, const struct ptx_instruction *i)
         char *to = room(t, s->length);
         if (to) {
             memcpy(to, t->m->text + s->offset, s->length);
-            to[s->length] = 0;
             t->m->text_length += s->length;
         }
         return;
@@ -462,6 +465,8 @@ static void put_module(struct listing *t)
          m->ptx_version % 10, m->target.sm, suffix);
     for (const ptx_kernel *k = m->kernels; k && m->error.status == PTXGEN_OK; k = k->next)
         put_kernel(t, k);
+    if (room(t, 1))
+        m->text[m->text_length] = 0;
 }
 
 ptxgen_status ptx_module_text(ptx_module *m, unsigned flags, const char **text, size_t *length,

@@ -79,8 +79,8 @@ bool ptx_uses_build(ptx_kernel *k, struct ptx_uses *u)
     ptx_module *m = k->module;
     size_t bytes = capacity(k) * sizeof *u->by_register;
     *u = (struct ptx_uses){
-        .by_instruction = ptx_scratch(m, bytes),
-        .by_register = ptx_scratch(m, bytes),
+        .by_instruction = ptx_unset(m, bytes),
+        .by_register = ptx_unset(m, bytes),
         .instruction_start = ptx_scratch(m, (k->code_count + 1) * sizeof(uint32_t)),
         .register_start = ptx_scratch(m, (k->register_count + 1) * sizeof(uint32_t))};
     if (!u->by_instruction || !u->by_register || !u->instruction_start || !u->register_start) {
