@@ -79,7 +79,8 @@ struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source
     if (ptx_failed(k) ||
         !ptx_reserve(k->module, &k->code, &k->code_capacity, (size_t)k->code_count + 1,
                      sizeof *k->code) ||
-        !ptx_reserve(k->module, &k->operands, &k->operand_capacity, (size_t)k->operand_count + count,
+        !ptx_reserve(k->module, &k->operands, &k->operand_capacity,
+                     (size_t)k->operand_count + count + 1, /* never an empty list to point into */
                      sizeof *k->operands))
         return NULL;
     struct ptx_instruction *i = &k->code[k->code_count++];

@@ -173,7 +173,7 @@ enum { FORKS = 250, EXECS = 250, THREADS = 8, PER_THREAD = 50, PER_LOCALE = 50 }
 
 static void count_child(pid_t child, int *bad)
 {
-    int status;
+    int status = -1;
     assert_true(child > 0 && waitpid(child, &status, 0) == child);
     *bad += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
