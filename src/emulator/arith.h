@@ -40,8 +40,9 @@ extern const struct emu_row_def emu_integer_rows[], emu_bits_rows[], emu_float_r
 /* False when no row has the mnemonic. */
 bool emu_decode_arith(struct emu_decoder *decoder, struct emu_insn *insn);
 
+/* Rows are the same or disjoint, so lanes are independent. */
 #if defined(__clang__)
-#define EMU_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define EMU_INDEPENDENT
 #else
 #define EMU_INDEPENDENT _Pragma("GCC ivdep")
 #endif

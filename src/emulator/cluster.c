@@ -172,11 +172,20 @@ bool emu_cluster_done(const struct emu_cluster *cluster)
 
 /* ---- who waits for what ---- */
 
+/* A fragment that polls is at the instruction it polls with. */
+static const struct emu_insn *where_it_is(const struct emu_warp *warp,
+                                          const struct emu_fragment *fragment)
+{
+    if (fragment->state == FRAGMENT_RUNS && warp->last_poll)
+        return warp->last_poll;
+    return &warp->cta->cluster->launch->program->code[fragment->pc];
+}
+
 static void describe(char *text, size_t size, const struct emu_warp *warp,
                      const struct emu_fragment *fragment)
 {
     const struct emu_cta *cta = warp->cta;
-    uint32_t line = cta->cluster->launch->program->code[fragment->pc].line;
+    uint32_t line = where_it_is(warp, fragment)->line;
     size_t used = strlen(text);
     used += (size_t)snprintf(text + used, size - used,
                              "; CTA (%u,%u,%u) warp %u lanes 0x%08x at line %u", cta->id[0],
@@ -226,7 +235,7 @@ _Noreturn void emu_report_deadlock(struct emu_worker *worker, struct emu_cluster
     if (exited && used < sizeof text)
         snprintf(text + used, sizeof text - used, "; %u threads have exited", exited);
     bool barrier = where->state == FRAGMENT_BARRIER;
-    emu_fault_record(first, &worker->launch->program->code[where->pc], __builtin_ctz(where->mask),
+    emu_fault_record(first, where_it_is(first, where), __builtin_ctz(where->mask),
                      barrier ? PTXGEN_CHECK_BARRIERS : PTXGEN_CHECK_DEADLOCK,
                      where->state == FRAGMENT_RUNS && first->last_poll_address != 0,
                      first->last_poll_address, text);

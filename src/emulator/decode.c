@@ -13,7 +13,7 @@ static const struct emu_opcode *const tables[] = {
     emu_barrier_opcodes, emu_async_opcodes,    emu_mbarrier_opcodes,
     emu_tensor_opcodes,  emu_wgmma_opcodes};
 
-enum { OPCODE_BUCKETS = 512 };
+enum { OPCODE_BUCKETS = 512, MOST_LOCAL_BYTES = 512 << 10 };
 
 static uint32_t opcode_bucket(struct emu_str name)
 {
@@ -199,6 +199,9 @@ static void lay_out(struct emu_decoder *decoder)
                                          sizeof(uint32_t));
     }
     place_dynamic(decoder, shared);
+    if (local > MOST_LOCAL_BYTES)
+        emu_refuse(decoder, "the kernel needs %llu bytes of local memory a thread; the limit is %d",
+                   (unsigned long long)local, MOST_LOCAL_BYTES);
     decoder->program->local_bytes = (uint32_t)((local + 15) / 16 * 16);
 }
 

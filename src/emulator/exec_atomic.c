@@ -80,8 +80,7 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
     if (changed) {
         warp->worker->progress++;
     } else {
-        warp->last_poll_address = addresses[__builtin_ctz(mask)];
-        emu_poll(warp);
+        emu_poll(warp, insn, addresses[__builtin_ctz(mask)]);
     }
 }
 

@@ -203,8 +203,7 @@ static void test_wait(struct emu_warp *warp, const struct emu_insn *insn, uint32
     }
     emu_set_predicate(warp, insn->d, result, mask);
     if (result != mask) {
-        warp->last_poll_address = addresses[__builtin_ctz(mask & ~result)];
-        emu_poll(warp);
+        emu_poll(warp, insn, addresses[__builtin_ctz(mask & ~result)]);
         warp->yields = true;
     }
 }

@@ -61,7 +61,7 @@ struct emu_warp {
     uint32_t tile_count, tile_capacity, tile_groups;
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
-    uint32_t last_poll_pc;
+    const struct emu_insn *last_poll; /* and its address */
     uint64_t last_poll_address;
 };
 
@@ -162,8 +162,8 @@ void emu_warp_run(struct emu_warp *warp, uint32_t budget);
 bool emu_warp_runnable(const struct emu_warp *warp);
 void emu_warp_retire(struct emu_warp *warp, uint32_t mask);
 void emu_split(struct emu_warp *warp, uint32_t mask, uint32_t pc);
-/* Counts a read that looks like waiting for another thread. */
-void emu_poll(struct emu_warp *warp);
+/* Counts a read that looks like waiting for another thread; address 0: none. */
+void emu_poll(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address);
 
 /* special.c */
 void emu_fill_specials(struct emu_warp *warp);

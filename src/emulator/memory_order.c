@@ -12,8 +12,7 @@ void emu_after_strong_read(struct emu_warp *warp, const struct emu_insn *insn, u
 {
     if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
         emu_clock_acquire(warp, &warp->cta->fences);
-    warp->last_poll_address = address;
-    emu_poll(warp);
+    emu_poll(warp, insn, address);
 }
 
 void emu_before_strong_write(struct emu_warp *warp, const struct emu_insn *insn)

@@ -12,6 +12,7 @@ struct emu_parser {
     struct emu_token token, next;
     struct emu_function *function; /* being parsed, NULL at module level */
     uint32_t scope;
+    uint64_t initialised; /* bytes of initialised variables so far */
     jmp_buf escape;
     ptxgen_error *err;
 };

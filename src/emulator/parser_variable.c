@@ -11,6 +11,7 @@ static const struct {
               {"local", SPACE_LOCAL},   {"const", SPACE_CONST},   {"param", SPACE_PARAM}};
 
 static const uint64_t LARGEST_VARIABLE = (uint64_t)1 << 32;
+static const uint64_t MOST_INITIALISED = 64 << 20;
 static const uint32_t MOST_REGISTERS = 1u << 20;
 
 static int space_at(const struct emu_parser *parser)
@@ -242,8 +243,9 @@ static void parse_declarator(struct emu_parser *parser, struct emu_variable *var
     if (emu_accept(parser, '=')) {
         if (variable->space != SPACE_GLOBAL && variable->space != SPACE_CONST)
             emu_syntax(parser, &at, "only .global and .const variables have initial values");
-        if (variable->size > (64u << 20))
-            emu_syntax(parser, &at, "an initialised variable is larger than 64 MiB");
+        parser->initialised += variable->size;
+        if (parser->initialised > MOST_INITIALISED)
+            emu_syntax(parser, &at, "initialised variables of more than 64 MiB");
         struct initialiser init = {variable, (uint32_t)emu_types[variable->type].bits / 8, 0,
                                    variable->size, open, 0};
         if (!open)

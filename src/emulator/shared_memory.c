@@ -16,7 +16,10 @@ void emu_clock_release(struct emu_warp *warp, struct emu_clock *to)
 
 void emu_clock_acquire(struct emu_warp *warp, const struct emu_clock *from)
 {
+    uint32_t *own = &warp->clock.epoch[warp->index];
     emu_clock_join(&warp->clock, from, warp->index);
+    if (from->epoch[warp->index] >= *own) /* the warp's other lanes published in this epoch */
+        *own = from->epoch[warp->index] + 1;
 }
 
 static void report(const struct emu_shared_access *access, uint32_t offset, uint32_t other,
@@ -43,18 +46,21 @@ static inline bool ordered(const struct emu_shared_access *access, uint32_t thre
     return epoch <= warp->clock.epoch[other];
 }
 
-/* A write against the readers of the word: all of them read in one epoch. */
+/* A write against the readers of the word: all of them read in one epoch. Readers of other warps
+ * come first, for a race between warps is the graver report. */
 static void check_readers(const struct emu_shared_access *access, const struct emu_cell *cell,
                           uint32_t offset)
 {
-    if (!ordered(access, cell->read_thread, cell->read_epoch))
-        report(access, offset, cell->read_thread, "write follows a read by");
-    for (uint32_t left = cell->read_warps; left; left &= left - 1) {
+    uint32_t own = access->warp->index, reader = cell->read_thread;
+    if (reader / 32 != own && !ordered(access, reader, cell->read_epoch))
+        report(access, offset, reader, "write follows a read by");
+    for (uint32_t left = cell->read_warps & ~(1u << own); left; left &= left - 1) {
         uint32_t other = (uint32_t)__builtin_ctz(left);
-        if (other != access->warp->index &&
-            cell->read_epoch > access->warp->clock.epoch[other])
+        if (cell->read_epoch > access->warp->clock.epoch[other])
             report(access, offset, other * 32, "write follows a read by the warp of");
     }
+    if (!ordered(access, reader, cell->read_epoch))
+        report(access, offset, reader, "write follows a read by");
 }
 
 static void track_write(const struct emu_shared_access *access, struct emu_cell *cell,

@@ -112,9 +112,11 @@ static void give_way(struct emu_warp *warp)
         warp->current->age++;
 }
 
-void emu_poll(struct emu_warp *warp)
+void emu_poll(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address)
 {
     warp->polls++;
+    warp->last_poll = insn;
+    warp->last_poll_address = address;
     if (++warp->current->polls % POLLS_BEFORE_GIVING_WAY == 0) {
         warp->yields = true;
         give_way(warp);

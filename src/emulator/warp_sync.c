@@ -94,10 +94,10 @@ bool emu_resolve_stall(struct emu_warp *warp)
     const struct emu_insn *code = warp->cta->cluster->launch->program->code;
     const struct emu_fragment *stuck = NULL;
     for (uint32_t i = 0; i < warp->fragment_count; i++) {
-        if (warp->fragments[i].state == FRAGMENT_COLLECTS)
-            stuck = &warp->fragments[i];
-        else
+        if (warp->fragments[i].state != FRAGMENT_COLLECTS)
             return false;
+        if (!stuck || warp->fragments[i].pc < stuck->pc)
+            stuck = &warp->fragments[i];
     }
     if (!stuck)
         return false;

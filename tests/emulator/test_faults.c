@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Planted faults: kernels that are wrong in one way each, and their clean twins. The faulty line
+ * ends in "// here"; the report must name that line. pa holds 4096 written bytes, pb 4096 bytes
+ * that were never written.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct planted {
+    const char *name;
+    ptxgen_emulator_check check;
+    uint32_t threads, cluster; /* 0: 64 threads, no cluster */
+    const char *faulty, *clean;
+};
+
+static const char head[] =
+    ".version 8.6\n.target sm_90a\n.address_size 64\n"
+    ".visible .entry k(.param .u64 pa, .param .u64 pb)\n{\n"
+    ".reg .pred %p<8>; .reg .b16 %h<4>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<80>;\n"
+    ".shared .align 128 .b8 buf[4096];\n"
+    ".shared .align 8 .b64 bar;\n"
+    ".local .align 4 .b8 frame[64];\n"
+    "ld.param.u64 %rd1, [pa];\n"
+    "ld.param.u64 %rd2, [pb];\n"
+    "mov.u32 %r1, %tid.x;\n"
+    "shl.b32 %r2, %r1, 2;\n"             /* 4·tid */
+    "cvt.u64.u32 %rd3, %r2;\n"
+    "add.u64 %rd4, %rd1, %rd3;\n"        /* pa + 4·tid */
+    "add.u64 %rd5, %rd2, %rd3;\n"        /* pb + 4·tid */
+    "mov.u32 %r3, buf;\n"
+    "add.u32 %r4, %r3, %r2;\n"           /* buf + 4·tid */
+    "and.b32 %r5, %r1, 31;\n"            /* lane */
+    "shr.u32 %r6, %r1, 5;\n"             /* warp */
+    "mov.u32 %r7, bar;\n"
+    "setp.eq.u32 %p1, %r1, 0;\n"         /* thread 0 */
+    "setp.lt.u32 %p2, %r5, 16;\n"        /* lower half of the warp */
+    "xor.b32 %r8, %r2, 128; add.u32 %r8, %r3, %r8;\n" /* the other warp's word */
+    "xor.b32 %r9, %r2, 4; add.u32 %r9, %r3, %r9;\n";  /* the neighbour's word */
+
+#define INIT_BAR(count) \
+    "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
+#define WAIT_BAR                                                          \
+    "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
+#define BULK_IN                                                                       \
+    "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"                       \
+    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, " \
+    "[%r7];\n"
+#define FILL "st.shared.u32 [%r4], %r1;\n"
+#define REFILL "setp.eq.u32 %p3, %r6, 1;\n" FILL "bar.sync 0;\n"
+#define COPY_IF(guard)                                                      \
+    "shl.b32 %r20, %r1, 4; add.u32 %r21, %r3, %r20; cvt.u64.u32 %rd6, %r20;\n" \
+    "add.u64 %rd6, %rd1, %rd6;\n"                                           \
+    guard "cp.async.cg.shared.global [%r21], [%rd6], 16;\ncp.async.commit_group;\n"
+#define COPY16 COPY_IF("")
+#define WGMMA                                                                                  \
+    "shr.u32 %r20, %r3, 4; cvt.u64.u32 %rd6, %r20;\n"                                         \
+    "mov.u64 %rd7, 0x0000002000080000; or.b64 %rd6, %rd6, %rd7;\n"                             \
+    "wgmma.fence.sync.aligned;\nsetp.ne.b32 %p4, 0, 0;\n"                                     \
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd6, %rd6, %p4, 1, " \
+    "1, 0, 0;\nwgmma.commit_group.sync.aligned;\n"
+#define FILL_ALL                                                                       \
+    "mov.u32 %r10, 0;\nshl.b32 %r11, %r1, 5; add.u32 %r11, %r3, %r11;\n"                \
+    "FILLING: st.shared.u32 [%r11], %r10; st.shared.u32 [%r11+4], 0;\n"                 \
+    "st.shared.u32 [%r11+8], 0; st.shared.u32 [%r11+12], 0; st.shared.u32 [%r11+16], 0;\n" \
+    "st.shared.u32 [%r11+20], 0; st.shared.u32 [%r11+24], 0; st.shared.u32 [%r11+28], 0;\n" \
+    "bar.sync 0;\n"
+
+static const struct planted faults[] = {
+    {"register_never_written", PTXGEN_CHECK_REGISTERS, 0, 0,
+     "add.u32 %r10, %r11, 1; // here\n", "mov.u32 %r11, 1;\nadd.u32 %r10, %r11, 1;\n"},
+    {"register_written_on_one_path_only", PTXGEN_CHECK_REGISTERS, 0, 0,
+     "@!%p2 bra JOIN;\nmov.u32 %r10, 5;\nJOIN: st.global.u32 [%rd5], %r10; // here\n",
+     "mov.u32 %r10, 4;\n@!%p2 bra JOIN;\nmov.u32 %r10, 5;\nJOIN: st.global.u32 [%rd5], %r10;\n"},
+    {"predicate_never_written", PTXGEN_CHECK_REGISTERS, 0, 0,
+     "@%p7 st.global.u32 [%rd5], %r1; // here\n",
+     "setp.ne.u32 %p7, %r1, 3;\n@%p7 st.global.u32 [%rd5], %r1;\n"},
+    {"value_shuffled_from_a_lane_that_is_absent", PTXGEN_CHECK_REGISTERS, 48, 0,
+     "shfl.sync.bfly.b32 %r10, %r1, 16, 31, -1;\nst.global.u32 [%rd5], %r10; // here\n",
+     "shfl.sync.bfly.b32 %r10, %r1, 8, 31, -1;\nst.global.u32 [%rd5], %r10;\n"},
+    {"shared_memory_never_written", PTXGEN_CHECK_SHARED_INIT, 0, 0,
+     "ld.shared.u32 %r10, [%r4]; // here\n", FILL "ld.shared.u32 %r10, [%r4];\n"},
+    {"local_memory_never_written", PTXGEN_CHECK_SHARED_INIT, 0, 0,
+     "ld.local.u32 %r10, [frame+8]; // here\n",
+     "st.local.u32 [frame+8], %r1;\nld.local.u32 %r10, [frame+8];\n"},
+    {"global_memory_never_written", PTXGEN_CHECK_GLOBAL_INIT, 0, 0,
+     "ld.global.u32 %r10, [%rd5]; // here\n", "ld.global.u32 %r10, [%rd4];\n"},
+    {"global_load_past_the_end", PTXGEN_CHECK_BOUNDS, 0, 0,
+     "ld.global.u32 %r10, [%rd4+3844]; // here\n", "ld.global.u32 %r10, [%rd4+3840];\n"},
+    {"global_store_to_a_wild_address", PTXGEN_CHECK_BOUNDS, 0, 0,
+     "st.global.u32 [%rd3], %r1; // here\n", "st.global.u32 [%rd5], %r1;\n"},
+    {"shared_store_past_the_end", PTXGEN_CHECK_BOUNDS, 0, 0,
+     "st.shared.u32 [%r4+8192], %r1; // here\n", "st.shared.u32 [%r4+2048], %r1;\n"},
+    {"misaligned_vector_load", PTXGEN_CHECK_ALIGNMENT, 0, 0,
+     "ld.global.v4.u32 {%r10,%r11,%r12,%r13}, [%rd4]; // here\n",
+     "ld.global.v4.u32 {%r10,%r11,%r12,%r13}, [%rd1];\n"},
+    {"read_of_another_warps_word_without_a_barrier", PTXGEN_CHECK_RACES, 0, 0,
+     REFILL "@%p3 st.shared.u32 [%r4], %r2;\n@!%p3 ld.shared.u32 %r10, [%r8]; // here\n",
+     REFILL "@%p3 st.shared.u32 [%r4], %r2;\nbar.sync 0;\n@!%p3 ld.shared.u32 %r10, [%r8];\n"},
+    {"write_over_a_word_that_another_warp_has_read", PTXGEN_CHECK_RACES, 0, 0,
+     REFILL "@%p3 ld.shared.u32 %r10, [%r8];\n@!%p3 st.shared.u32 [%r4], %r2; // here\n",
+     FILL "bar.sync 0;\nld.shared.u32 %r10, [%r8];\nbar.sync 0;\nst.shared.u32 [%r4], %r10;\n"},
+    {"two_warps_write_one_word", PTXGEN_CHECK_RACES, 0, 0,
+     "st.shared.u32 [%r3], %r6; // here\n",
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 st.shared.u32 [%r3], %r6;\n"},
+    {"lanes_exchange_without_a_warp_barrier", PTXGEN_CHECK_WARP_RACES, 0, 0,
+     FILL "ld.shared.u32 %r10, [%r9]; // here\n",
+     FILL "bar.warp.sync -1;\nld.shared.u32 %r10, [%r9];\n"},
+    {"named_barrier_that_does_not_cover_the_writer", PTXGEN_CHECK_RACES, 96, 0,
+     "setp.eq.u32 %p3, %r6, 0;\nsetp.eq.u32 %p4, %r5, 0;\n"
+     "@%p1 st.shared.u32 [%r3], %r1;\n@%p3 bra OUT;\n"
+     "bar.sync 1, 64;\nld.shared.u32 %r10, [%r3]; // here\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 2;\n@!%p3 bra READ;\nsetp.eq.u32 %p4, %r5, 0;\n"
+     "@%p4 st.shared.u32 [%r3], %r1;\nbar.arrive 1, 96;\nbra OUT;\n"
+     "READ: bar.sync 1, 96;\nld.shared.u32 %r10, [%r3];\nOUT:\n"},
+    {"async_copy_read_before_its_wait", PTXGEN_CHECK_ASYNC, 0, 0,
+     COPY16 "ld.shared.u32 %r10, [%r21]; // here\n",
+     COPY16 "cp.async.wait_group 0;\nld.shared.u32 %r10, [%r21];\n"},
+    {"async_wait_that_leaves_one_group_too_many", PTXGEN_CHECK_ASYNC, 0, 0,
+     COPY16 "cp.async.wait_group 1;\nld.shared.u32 %r10, [%r21]; // here\n",
+     COPY16 "cp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r10, [%r21];\n"},
+    {"async_copy_of_another_thread_without_a_barrier", PTXGEN_CHECK_RACES, 0, 0,
+     FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nxor.b32 %r22, %r21, 512;\n"
+                     "@%p3 ld.shared.u32 %r10, [%r22]; // here\n",
+     FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %r22, %r21, 512;\n"
+                     "@%p3 ld.shared.u32 %r10, [%r22];\n"},
+    {"bulk_copy_read_before_its_mbarrier_completes", PTXGEN_CHECK_ASYNC, 0, 0,
+     INIT_BAR("1") BULK_IN "bar.sync 0;\nld.shared.u32 %r10, [%r4]; // here\n",
+     INIT_BAR("1") BULK_IN WAIT_BAR "ld.shared.u32 %r10, [%r4];\n"},
+    {"source_of_a_bulk_store_overwritten_before_its_wait", PTXGEN_CHECK_ASYNC, 0, 0,
+     FILL "bar.sync 0;\n@!%p1 bra OUT;\n"
+          "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 256;\n"
+          "cp.async.bulk.commit_group;\nst.shared.u32 [%r3], 9; // here\n"
+          "cp.async.bulk.wait_group 0;\nOUT:\n",
+     FILL "bar.sync 0;\n@!%p1 bra OUT;\n"
+          "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 256;\n"
+          "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\n"
+          "st.shared.u32 [%r3], 9;\ncp.async.bulk.wait_group 0;\nOUT:\n"},
+    {"barrier_in_a_divergent_branch", PTXGEN_CHECK_DIVERGENCE, 32, 0,
+     "@!%p2 bra ELSE;\nbar.sync 0; // here\nbra JOIN;\nELSE: bar.sync 1;\nJOIN:\n",
+     "@!%p2 bra ELSE;\nmov.u32 %r10, 1;\nbra JOIN;\nELSE: mov.u32 %r10, 2;\nJOIN: bar.sync 0;\n"},
+    {"barrier_after_a_divergent_exit", PTXGEN_CHECK_DIVERGENCE, 0, 0,
+     "@%p2 exit;\nbar.sync 0; // here\n", "bar.sync 0;\n@%p2 exit;\n"},
+    {"barrier_under_a_guard_that_differs", PTXGEN_CHECK_DIVERGENCE, 0, 0,
+     "@%p2 bar.sync 0; // here\n", "setp.ne.u32 %p3, 0, 1;\n@%p3 bar.sync 0;\n"},
+    {"barrier_with_two_thread_counts", PTXGEN_CHECK_BARRIERS, 0, 0,
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 32;\nbra OUT;\n"
+     "FIRST: bar.sync 1, 96; // here\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 64;\nbra OUT;\n"
+     "FIRST: bar.sync 1, 64;\nOUT:\n"},
+    {"barrier_that_a_warp_never_reaches", PTXGEN_CHECK_BARRIERS, 0, 0,
+     "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra OUT;\nbar.sync 0; // here\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 1;\nbar.sync 0;\n@%p3 bra OUT;\nOUT:\n"},
+    {"shuffle_without_the_lanes_of_its_mask", PTXGEN_CHECK_DIVERGENCE, 32, 0,
+     "@!%p2 bra OUT;\nshfl.sync.idx.b32 %r10, %r1, 0, 31, -1; // here\nbra DONE;\n"
+     "OUT: bar.warp.sync -1;\nDONE:\n",
+     "@!%p2 bra OUT;\nshfl.sync.idx.b32 %r10, %r1, 0, 31, 0xffff;\nOUT:\n"},
+    {"vote_by_a_lane_outside_its_mask", PTXGEN_CHECK_DIVERGENCE, 32, 0,
+     "vote.sync.ballot.b32 %r10, %p2, 0xffff; // here\n",
+     "vote.sync.ballot.b32 %r10, %p2, -1;\n"},
+    {"lock_that_is_never_freed", PTXGEN_CHECK_DEADLOCK, 0, 0,
+     "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1; // here\nsetp.ne.u32 %p3, %r10, 0;\n"
+     "@%p3 bra SPIN;\n",
+     "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1;\nsetp.ne.u32 %p3, %r10, 0;\n"
+     "@%p3 bra SPIN;\natom.global.exch.b32 %r10, [%rd1], 0;\n"},
+    {"mbarrier_that_expects_one_arrival_too_many", PTXGEN_CHECK_DEADLOCK, 0, 0,
+     INIT_BAR("65") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
+     "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6; // here\n@!%p3 bra WAIT;\n",
+     INIT_BAR("64") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
+     "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6;\n@!%p3 bra WAIT;\n"},
+    {"mbarrier_without_init", PTXGEN_CHECK_BARRIERS, 0, 0,
+     "mbarrier.arrive.shared.b64 %rd6, [%r7]; // here\n",
+     INIT_BAR("64") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"},
+    {"mbarrier_with_more_arrivals_than_it_expects", PTXGEN_CHECK_BARRIERS, 0, 0,
+     INIT_BAR("1000") "mbarrier.arrive.shared.b64 %rd6, [%r7], 600; // here\n",
+     INIT_BAR("1000") "mbarrier.arrive.shared.b64 %rd6, [%r7], 2;\n"},
+    {"branch_index_outside_its_list", PTXGEN_CHECK_OPERANDS, 0, 0,
+     "LIST: .branchtargets A, B;\nbrx.idx %r6, LIST;\nA: bra OUT;\nB: add.u32 %r10, %r6, 1;\n"
+     "brx.idx %r10, LIST; // here\nOUT:\n",
+     "LIST: .branchtargets A, B;\nbrx.idx %r6, LIST;\nA: bra OUT;\nB: bra OUT;\nOUT:\n"},
+    {"accumulator_read_before_wgmma_wait", PTXGEN_CHECK_REGISTERS, 128, 0,
+     FILL_ALL WGMMA "add.f32 %f5, %f1, %f2; // here\nwgmma.wait_group.sync.aligned 0;\n",
+     FILL_ALL WGMMA "wgmma.wait_group.sync.aligned 0;\nadd.f32 %f5, %f1, %f2;\n"},
+    {"sparse_metadata_with_equal_indices", PTXGEN_CHECK_OPERANDS, 32, 0,
+     "mov.b32 %r10, 0; mov.b32 %r11, 0x44440044; mov.f32 %f1, 0f00000000;\n"
+     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0; // here\n",
+     "mov.b32 %r10, 0; mov.b32 %r11, 0x44444444; mov.f32 %f1, 0f00000000;\n"
+     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0;\n"},
+    {"remote_shared_memory_of_a_cta_that_has_exited", PTXGEN_CHECK_BOUNDS, 32, 2,
+     FILL "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+          "mov.u32 %r10, %cluster_ctarank;\nsetp.eq.u32 %p3, %r10, 1;\n@%p3 exit;\n"
+          "mov.u32 %r13, 200;\n"
+          "LATE: sub.u32 %r13, %r13, 1; nanosleep.u32 20; setp.ne.u32 %p4, %r13, 0;\n"
+          "@%p4 bra LATE;\nmapa.shared::cluster.u32 %r11, %r4, 1;\n"
+          "ld.shared::cluster.u32 %r12, [%r11]; // here\n",
+     FILL "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+          "mapa.shared::cluster.u32 %r11, %r4, 1;\nld.shared::cluster.u32 %r12, [%r11];\n"
+          "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"},
+    {"cluster_barrier_waited_for_without_arriving", PTXGEN_CHECK_BARRIERS, 32, 2,
+     "barrier.cluster.wait.aligned; // here\n",
+     "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"},
+    {"trap", PTXGEN_CHECK_TRAP, 0, 0, "trap; // here\n", "add.u32 %r10, %r1, 1;\n"},
+};
+
+static uint32_t marked_line(const char *text)
+{
+    const char *mark = strstr(text, "// here");
+    uint32_t line = 1;
+    for (const char *at = text; at < mark; at++)
+        line += *at == '\n';
+    return mark ? line : 0;
+}
+
+static char *whole(const char *body)
+{
+    size_t size = sizeof head + strlen(body) + 16;
+    char *text = malloc(size);
+    snprintf(text, size, "%s%sret;\n}\n", head, body);
+    return text;
+}
+
+static ptxgen_emulator_fault run_body(const struct planted *planted, const char *text,
+                                      uint64_t seed)
+{
+    struct bench bench;
+    uint32_t words[1024] = {0};
+    bench_open(&bench, "cpu:sm_90");
+    bench_options(&bench, &(ptxgen_emulator_options){.seed = seed});
+    bench.cluster = planted->cluster;
+    bench_load(&bench, text);
+    ptxgen_cu_deviceptr pa = bench_buffer(&bench, words, sizeof words);
+    ptxgen_cu_deviceptr pb = bench_blank(&bench, sizeof words);
+    ptxgen_cu_result result =
+        bench_launch(&bench, "k", planted->cluster ? planted->cluster : 1,
+                     planted->threads ? planted->threads : 64, (void *[]){&pa, &pb});
+    ptxgen_emulator_fault fault = bench_fault(&bench);
+    assert_int_equal(result != PTXGEN_CUDA_SUCCESS, fault.check != PTXGEN_CHECK_NONE);
+    ptxgen_emulator_clear_fault(bench.context);
+    bench_close(&bench);
+    return fault;
+}
+
+static void every_planted_fault_is_reported_at_its_line(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        char *text = whole(faults[i].faulty);
+        ptxgen_emulator_fault fault = run_body(&faults[i], text, 0);
+        if (fault.check != faults[i].check || fault.line != marked_line(text) ||
+            strcmp(fault.kernel, "k") != 0 || !strstr(fault.message, "CTA (")) {
+            print_error("%s: check %d at line %u (want %d at %u): %s\n", faults[i].name,
+                        (int)fault.check, fault.line, (int)faults[i].check, marked_line(text),
+                        fault.message);
+            wrong++;
+        }
+        free(text);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void every_clean_twin_is_silent(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            char *text = whole(faults[i].clean);
+            ptxgen_emulator_fault fault = run_body(&faults[i], text, seed);
+            if (fault.check != PTXGEN_CHECK_NONE) {
+                print_error("%s, seed %d: %s\n", faults[i].name, (int)seed, fault.message);
+                wrong++;
+            }
+            free(text);
+        }
+    assert_int_equal(wrong, 0);
+}
+
+static void use_after_free_is_reported(void **state)
+{
+    (void)state;
+    struct bench bench;
+    ptxgen_cu_deviceptr freed;
+    bench_open(&bench, "cpu");
+    bench_kernel(&bench, "sm_80", ".param .u64 px",
+                 ".reg .b32 %r1; .reg .b64 %rd1;\nld.param.u64 %rd1, [px];\n"
+                 "ld.global.u32 %r1, [%rd1];\nret;");
+    assert_int_equal(bench.driver.mem_alloc(&freed, 64), 0);
+    assert_int_equal(bench.driver.mem_free(freed), 0);
+    assert_int_equal(bench_launch(&bench, "k", 1, 1, (void *[]){&freed}),
+                     PTXGEN_CUDA_ERROR_ILLEGAL_ADDRESS);
+    ptxgen_emulator_fault fault = bench_fault(&bench);
+    assert_int_equal(fault.check, PTXGEN_CHECK_BOUNDS);
+    assert_int_equal(fault.line, 8);
+    assert_true(fault.has_address && fault.address == freed);
+    assert_non_null(strstr(fault.message, "use after free"));
+    bench_close(&bench);
+}
+
+static void a_fault_makes_the_context_unusable_until_cleared(void **state)
+{
+    (void)state;
+    struct bench bench;
+    size_t free_bytes, total;
+    const char *text;
+    bench_open(&bench, "cpu");
+    bench_kernel(&bench, "sm_80", "", "trap;");
+    assert_int_equal(bench_launch(&bench, "k", 1, 1, NULL), PTXGEN_CUDA_ERROR_ILLEGAL_INSTRUCTION);
+    assert_int_equal(bench.driver.ctx_synchronize(), PTXGEN_CUDA_ERROR_ILLEGAL_INSTRUCTION);
+    assert_int_equal(bench.driver.mem_get_info(&free_bytes, &total),
+                     PTXGEN_CUDA_ERROR_ILLEGAL_INSTRUCTION);
+    bench.driver.get_error_string(PTXGEN_CUDA_ERROR_ILLEGAL_INSTRUCTION, &text);
+    assert_non_null(strstr(text, "kernel k, line 6"));
+    ptxgen_emulator_clear_fault(bench.context);
+    assert_int_equal(bench.driver.ctx_synchronize(), 0);
+    bench_close(&bench);
+}
+
+static void a_disabled_check_is_silent(void **state)
+{
+    (void)state;
+    static const ptxgen_emulator_check some[] = {PTXGEN_CHECK_REGISTERS, PTXGEN_CHECK_SHARED_INIT,
+                                                 PTXGEN_CHECK_GLOBAL_INIT, PTXGEN_CHECK_RACES,
+                                                 PTXGEN_CHECK_WARP_RACES};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        for (size_t c = 0; c < sizeof some / sizeof *some; c++) {
+            if (faults[i].check != some[c] || faults[i].threads)
+                continue;
+            struct bench bench;
+            uint32_t words[1024] = {0};
+            char *text = whole(faults[i].faulty);
+            bench_open(&bench, "cpu:sm_90");
+            bench_options(&bench, &(ptxgen_emulator_options){.disabled_checks = some[c]});
+            bench_load(&bench, text);
+            ptxgen_cu_deviceptr pa = bench_buffer(&bench, words, sizeof words);
+            ptxgen_cu_deviceptr pb = bench_blank(&bench, sizeof words);
+            bench_run(&bench, "k", 1, 64, (void *[]){&pa, &pb});
+            bench_close(&bench);
+            free(text);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_planted_fault_is_reported_at_its_line),
+        cmocka_unit_test(every_clean_twin_is_silent),
+        cmocka_unit_test(use_after_free_is_reported),
+        cmocka_unit_test(a_fault_makes_the_context_unusable_until_cleared),
+        cmocka_unit_test(a_disabled_check_is_silent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
