@@ -101,6 +101,17 @@ static emu_tensor_map read_map(struct emu_warp *warp, const struct emu_insn *ins
     return map;
 }
 
+static enum emu_type element_type(const emu_tensor_map *map)
+{
+    static const uint8_t types[] = {
+        [EMU_TENSOR_U8] = T_u8,       [EMU_TENSOR_U16] = T_u16,     [EMU_TENSOR_U32] = T_u32,
+        [EMU_TENSOR_S32] = T_s32,     [EMU_TENSOR_U64] = T_u64,     [EMU_TENSOR_S64] = T_s64,
+        [EMU_TENSOR_F16] = T_f16,     [EMU_TENSOR_F32] = T_f32,     [EMU_TENSOR_F64] = T_f64,
+        [EMU_TENSOR_BF16] = T_bf16,   [EMU_TENSOR_F32_FTZ] = T_f32, [EMU_TENSOR_TF32] = T_f32,
+        [EMU_TENSOR_TF32_FTZ] = T_f32};
+    return (enum emu_type)types[map->type];
+}
+
 /* ---- issuing ---- */
 
 /* A copy of one lane, filled with the data that it will deliver. */
@@ -145,7 +156,7 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     copy->offset = offset;
     copy->reduces = bulk->reduces;
     copy->op = (uint8_t)bulk->op;
-    copy->type = (uint8_t)bulk->type;
+    copy->type = (uint8_t)(bulk->tensor ? element_type(&issue->map) : bulk->type);
     if (bulk->tensor) {
         walk.copy = copy;
         emu_tensor_map_walk(&box, take_segment, &walk);
@@ -283,10 +294,9 @@ static void decode_reduction(struct emu_decoder *decoder, struct bulk *bulk)
         emu_refuse(decoder, "an operation such as .add is missing");
     bulk->op = (enum emu_atomic)op;
     emu_mod(decoder, "noftz");
-    if (!bulk->tensor)
-        bulk->type = emu_mod_type(decoder);
-    else
-        emu_refuse(decoder, "reductions of tensor boxes are not emulated");
+    if (bulk->tensor) /* the map says of what type the elements are */
+        return;
+    bulk->type = emu_mod_type(decoder);
     if (!emu_atomic_allows(bulk->op, bulk->type) &&
         !(bulk->type == T_b32 || bulk->type == T_b64))
         emu_refuse(decoder, "operation .%s has no form for type .%s", emu_atomic_names[op],

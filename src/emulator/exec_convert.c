@@ -294,7 +294,7 @@ static void cvt_pack(struct emu_warp *warp, const struct emu_insn *insn, uint32_
 static void decode_cvt_pack(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     emu_mod(decoder, "sat");
-    insn->type = (uint8_t)emu_need_type(decoder, "u16 s16 u8 s8 u4 s4");
+    insn->type = (uint8_t)emu_need_type(decoder, "u16 s16 u8 s8 u4 s4 u2 s2");
     emu_need_type(decoder, "s32");
     insn->has_value = emu_mod(decoder, "b32");
     emu_need_operands(decoder, insn->has_value ? 4 : 3, insn->has_value ? 4 : 3);
