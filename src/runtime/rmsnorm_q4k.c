@@ -2,11 +2,13 @@
 /* Loading and launching the rmsnorm_q4k family. */
 #include <ptxgen/rmsnorm_q4k.h>
 
+#include <stddef.h>
 #include <stdlib.h>
 
 enum { VARIANTS = 3 };
 
 struct ptxgen_rmsnorm_q4k {
+    const ptxgen_driver *driver;
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_module *module;
     ptxgen_kernel *entries[VARIANTS];
@@ -18,6 +20,12 @@ static ptxgen_status load_text(const ptxgen_driver *driver, const ptxgen_module_
                                ptx_module *text, ptxgen_rmsnorm_q4k *q, ptxgen_error *err)
 {
     const char *ptx;
+    if (q->plan.target.ptx.sm >= 90) {
+        ptxgen_status has = ptxgen_driver_require(
+            driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), err);
+        if (has != PTXGEN_OK)
+            return has;
+    }
     ptxgen_status status = ptxgen_rmsnorm_q4k_emit(&q->plan, text, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(text, 0, &ptx, NULL, err);
@@ -45,6 +53,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
     ptx_module *text = ptx_module_create(&plan->target.ptx, NULL);
     ptxgen_status status;
     if (q && text) {
+        q->driver = driver;
         q->plan = *plan;
         status = load_text(driver, options, text, q, err);
     } else
@@ -177,20 +186,51 @@ static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s, const ptxge
 
 /* ---- launching ---- */
 
+/* The weights as rows of 32-bit elements; boxes of 8 rows by two super-blocks (see weights.c). */
+static ptxgen_status map_weights(const ptxgen_rmsnorm_q4k *q, const ptxgen_rmsnorm_q4k_args *a,
+                                 ptxgen_cu_tensor_map maps[PTXGEN_RMSNORM_Q4K_MATRICES],
+                                 ptxgen_error *err)
+{
+    enum { SUPER_BLOCK_BYTES = 144, BOX_COLUMNS = 2 * SUPER_BLOCK_BYTES / 4, BOX_ROWS = 8 };
+    const ptxgen_rmsnorm_q4k_spec *s = &q->plan.spec;
+    uint64_t row_bytes = (uint64_t)s->k / 256 * SUPER_BLOCK_BYTES;
+    const uint32_t box[2] = {BOX_COLUMNS, BOX_ROWS}, steps[2] = {1, 1};
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++) {
+        const uint64_t shape[2] = {row_bytes / 4, s->n[i]};
+        ptxgen_cu_result result = q->driver->tensor_map_encode_tiled(
+            &maps[i], PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, (void *)(uintptr_t)a->weights[i], shape,
+            &row_bytes, box, steps, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE,
+            PTXGEN_CU_TENSOR_MAP_SWIZZLE_NONE, PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        if (result != PTXGEN_CUDA_SUCCESS)
+            return ptxgen_driver_fail(q->driver, result, err,
+                                      "rmsnorm_q4k: the tensor map of weights[%d], %u rows of %llu bytes",
+                                      i, s->n[i], (unsigned long long)row_bytes);
+    }
+    return PTXGEN_OK;
+}
+
 static ptxgen_status enqueue(const ptxgen_rmsnorm_q4k *q, int entry, ptxgen_rmsnorm_q4k_args *a,
                              ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_variant *v = &q->plan.variants[entry];
+    ptxgen_cu_tensor_map maps[PTXGEN_RMSNORM_Q4K_MATRICES] = {0};
     void *arguments[] = {&a->x, &a->residual, &a->residual_out, &a->gamma,
                          &a->weights[0], &a->weights[1], &a->weights[2],
                          &a->bias[0], &a->bias[1], &a->bias[2],
                          &a->y[0], &a->y[1], &a->y[2],
                          &a->x_stride, &a->residual_stride, &a->residual_out_stride,
-                         &a->y_stride[0], &a->y_stride[1], &a->y_stride[2], &a->m};
+                         &a->y_stride[0], &a->y_stride[1], &a->y_stride[2], &a->m,
+                         &maps[0], &maps[1], &maps[2]}; /* the maps from sm_90 on */
     ptxgen_launch_shape shape = {.grid = {v->grid, 1, 1},
                                  .block = {32 * v->wk * v->wr, 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,
                                  .programmatic = a->overlap_previous != 0};
+    if (q->plan.target.ptx.sm >= 90) {
+        ptxgen_status status = map_weights(q, a, maps, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
     return ptxgen_launch(q->entries[entry], &shape, stream, arguments, err);
 }
 

@@ -2,13 +2,13 @@
 /*
  * Activations: h = x (+ residual), the sums of squares, and h·γ as B fragments in shared memory.
  *
- * f16 holds 11 bits, f32 24, so v = h·γ is split in two. Each super-block of a token is divided by
- * a power of two 2^e that brings its largest magnitude into [2¹⁴, 2¹⁵); then hi = f16(v·2⁻ᵉ) and
- * lo = f16((v·2⁻ᵉ − hi)·2¹¹) keep v to 2⁻²⁴ of itself, or to 2⁻⁵⁰ of the super-block's largest.
- * hi and lo are two columns of B, so one product serves four tokens.
+ * v = h·γ becomes fixed point, one power of two for a super-block of a token: its largest magnitude
+ * lands in [2²⁹, 2³⁰), so v is kept to 2⁻²⁴ of itself, as f32 has it, down to 2⁻⁷ of the
+ * super-block's largest, and to 2⁻³¹ of that below. The integer's four balanced bytes are the
+ * planes: four columns of B, so one product serves two tokens.
  *
  * A warp takes one super-block: each lane 8 consecutive values, which are just the 8 that one quad
- * lane needs of a sub-block (see weights.c), in the order 0 2 1 3 4 6 5 7.
+ * lane needs of a sub-block (see weights.c).
  */
 #include "emit.h"
 
@@ -249,26 +249,6 @@ static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 
         ptx_st_shared_v2_f32(k, to, 0, sums);
 }
 
-struct split {
-    ptx_f16x2 hi, lo;
-};
-
-/* (a, b), already divided by 2^e, as hi and lo pairs; a in the low half. */
-static struct split split_pair(ptx_kernel *k, ptx_f32 a, ptx_f32 b)
-{
-    struct split s;
-    ptx_f16 halves[2];
-    ptx_f32 rest[2], value[2] = {a, b};
-    s.hi = ptx_cvt_f16x2_f32(k, b, a);
-    ptx_unpack_f16x2(k, halves, s.hi);
-    for (int i = 0; i < 2; i++) {
-        ptx_f32 less = ptx_sub_f32(k, value[i], ptx_cvt_f32_f16(k, halves[i]));
-        rest[i] = ptx_mul_f32(k, less, F32(2048));
-    }
-    s.lo = ptx_cvt_f16x2_f32(k, rest[1], rest[0]);
-    return s;
-}
-
 /* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
 static ptx_u32 largest_exponent(ptx_kernel *k, const ptx_f32 v[LANE_VALUES])
 {
@@ -291,54 +271,89 @@ struct record {
     ptx_u32 token;
 };
 
-/* Sums over the sub-block's four lanes, times 2⁻⁶, as the hi and lo of the mins' B fragments. */
+/* The sub-block's sum over its four lanes, times 2⁻²⁰, as hi and lo·2¹¹ for the mins' B fragments. */
 static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 sum)
 {
     ptx_kernel *k = q->k;
     for (unsigned mask = 2; mask; mask /= 2)
         sum = ptx_add_f32(k, sum, ptx_shfl_sync_bfly_f32(k, sum, U32(mask), U32(31), ALL_LANES));
-    sum = ptx_mul_f32(k, sum, F32(0x1p-6f));
-    struct split s = split_pair(k, sum, sum);
-    ptx_f16 hi[2], lo[2];
-    ptx_unpack_f16x2(k, hi, s.hi);
-    ptx_unpack_f16x2(k, lo, s.lo);
+    sum = ptx_mul_f32(k, sum, F32(0x1p-20f));
+    ptx_f16 hi = ptx_cvt_f16_f32(k, sum);
+    ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, hi));
+    ptx_f16 lo = ptx_cvt_f16_f32(k, ptx_mul_f32(k, rest, F32(2048)));
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
     ptx_u32 row = ptx_mad_lo_u32(k, to->token, U32(32), to->base);
     ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(2), row);
     int offset = (int)record_bmin(q->v->tokens);
     ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0))) {
-        ptx_st_shared_f16(k, cell, offset, hi[0]);
-        ptx_st_shared_f16(k, cell, offset + 16, lo[0]);
+        ptx_st_shared_f16(k, cell, offset, hi);
+        ptx_st_shared_f16(k, cell, offset + 16, lo);
+    }
+}
+
+/* Sums neighbours, their sums, and so on. */
+static ptx_f32 add_values(ptx_kernel *k, const ptx_f32 v[LANE_VALUES])
+{
+    ptx_f32 t[LANE_VALUES];
+    for (int i = 0; i < LANE_VALUES; i++)
+        t[i] = v[i];
+    for (int width = LANE_VALUES / 2; width; width /= 2)
+        for (int i = 0; i < width; i++)
+            t[i] = ptx_add_f32(k, t[2 * i], t[2 * i + 1]);
+    return t[0];
+}
+
+/* Four integers' bytes, balanced to −128 … 127, by plane: one register of four for each. */
+static void split_planes(ptx_kernel *k, const ptx_f32 v[4], ptx_u32 planes[PLANES])
+{
+    ptx_u32 x[4], pair[2][2]; /* pair[p / 2][e / 2]: planes p, p + 1 of elements e, e + 1 */
+    for (int i = 0; i < 4; i++) {
+        ptx_u32 integer = ptx_s32_as_u32(ptx_cvt_s32_f32_m(k, PTX_RNI, v[i]));
+        ptx_u32 carried = ptx_add_u32(k, integer, U32(0x00808080));
+        x[i] = ptx_xor_b32(k, carried, U32(0x00808080));
+    }
+    for (int e = 0; e < 2; e++) {
+        pair[0][e] = ptx_prmt_b32(k, x[2 * e], x[2 * e + 1], U32(0x5140));
+        pair[1][e] = ptx_prmt_b32(k, x[2 * e], x[2 * e + 1], U32(0x7362));
+    }
+    for (int p = 0; p < 2; p++) {
+        planes[2 * p] = ptx_prmt_b32(k, pair[p][0], pair[p][1], U32(0x5410));
+        planes[2 * p + 1] = ptx_prmt_b32(k, pair[p][0], pair[p][1], U32(0x7632));
+    }
+}
+
+static void store_planes(struct kernel *q, const struct record *to, const ptx_f32 v[LANE_VALUES])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 words[2][PLANES];
+    for (int half = 0; half < 2; half++)
+        split_planes(k, &v[4 * half], words[half]);
+    ptx_u32 pair = ptx_shr_u32(k, q->at.group, U32(1)), odd = ptx_and_b32(k, q->at.group, U32(1));
+    ptx_u32 row = ptx_mad_lo_u32(k, pair, U32(q->v->tokens * 256), to->of_token);
+    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.quad, U32(16), row);
+    cell = ptx_mad_lo_u32(k, odd, U32(8), cell);
+    for (int p = 0; p < PLANES; p++) {
+        ptx_u32 both[2] = {words[0][p], words[1][p]};
+        ptx_st_shared_v2_u32(k, cell, 64 * p, both);
     }
 }
 
 static void store_fragments(struct kernel *q, const struct record *to, const ptx_f32 h[LANE_VALUES],
                             const ptx_f32 gamma[LANE_VALUES])
 {
-    static const uint8_t order[LANE_VALUES] = {0, 2, 1, 3, 4, 6, 5, 7};
     ptx_kernel *k = q->k;
     ptx_f32 v[LANE_VALUES];
     for (int i = 0; i < LANE_VALUES; i++)
         v[i] = ptx_mul_f32(k, h[i], gamma[i]);
     ptx_u32 field = largest_exponent(k, v);
-    ptx_f32 down = power_of_two(k, ptx_sub_u32(k, U32(2 * 127 + 14), field));
-    ptx_f32 up = power_of_two(k, ptx_sub_u32(k, field, U32(14)));
-    ptx_f32 sum = up;
-    for (int i = 0; i < LANE_VALUES; i++) {
+    ptx_f32 down = power_of_two(k, ptx_sub_u32(k, U32(127 + 156), field));
+    ptx_f32 up = power_of_two(k, ptx_sub_u32(k, field, U32(156 - 127)));
+    ptx_pred finite = ptx_setp_lt_u32(k, field, U32(255));
+    up = ptx_selp_f32(k, up, F32(__builtin_nanf("")), finite);
+    for (int i = 0; i < LANE_VALUES; i++)
         v[i] = ptx_mul_f32(k, v[i], down);
-        sum = i ? ptx_add_f32(k, sum, v[i]) : v[i];
-    }
-    ptx_u32 hi[4], lo[4];
-    for (int i = 0; i < 4; i++) {
-        struct split s = split_pair(k, v[order[2 * i]], v[order[2 * i + 1]]);
-        hi[i] = ptx_f16x2_as_u32(s.hi);
-        lo[i] = ptx_f16x2_as_u32(s.lo);
-    }
-    ptx_u32 sub_block = ptx_mad_lo_u32(k, q->at.group, U32(q->v->tokens * 128), to->of_token);
-    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.quad, U32(16), sub_block);
-    ptx_st_shared_v4_u32(k, cell, 0, hi);
-    ptx_st_shared_v4_u32(k, cell, 64, lo);
-    store_block_sum(q, to, sum);
+    store_planes(q, to, v);
+    store_block_sum(q, to, add_values(k, v));
     ptx_u32 scale = ptx_mad_lo_u32(k, to->token, U32(4), to->base);
     ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
         ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tokens), up);
@@ -351,7 +366,7 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     ptx_u32 in_chunk = ptx_sub_u32(k, at.super_block, first);
     struct record to = {.token = at.token};
     to.base = ptx_mad_lo_u32(k, in_chunk, U32(record_bytes(q->v->tokens)), q->sh.records);
-    to.of_token = ptx_mad_lo_u32(k, at.token, U32(128), to.base);
+    to.of_token = ptx_mad_lo_u32(k, at.token, U32(256), to.base);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
     emit_squares(q, &at, h);

@@ -9,14 +9,13 @@
  *              K: pairs of super-blocks, 512 weights ──▶
  *            ┌────┬────┬────┬────┬────┬─
  *    tile    │ w0 │ w1 │ w0 │ w1 │ …        16 rows × 288 bytes a turn      (wk = 2)
- *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k16,
- *            │ w2 │ w3 │ w2 │ w3 │ …        columns = {hi, lo} of 4 tokens
+ *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k32,
+ *            │ w2 │ w3 │ w2 │ w3 │ …        columns = 4 planes of 2 tokens
  *
- * Bytes: the weights once, N·K·144/256. For each weight a lane spends about 2 issue slots (and,
- * mul.f16x2 for two; scales; one mma for 8), for any M up to 4, and an eighth more up to 8: less
- * than half of what an H100 has while its memory delivers them. Weights stream from the first
- * cycle: the activations are prepared while the first copies are under way, and 1/rms is applied
- * to the finished sums.
+ * Bytes: the weights once, N·K·144/256. Issue slots: about 1.5 a weight and lane for one or two
+ * tokens, 0.3 more for each two; an H100 has 6 while its memory delivers the weight. Weights stream
+ * from the first cycle: the activations are prepared while the first copies are under way, and
+ * 1/rms is applied to the finished sums.
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
  */
@@ -46,6 +45,9 @@ static void load_params(struct kernel *q)
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
         q->y_stride[i] = ptx_param_u32(k, strides[i]);
     q->m = ptx_param_u32(k, "m");
+    static const char *const maps[PTXGEN_RMSNORM_Q4K_MATRICES] = {"map0", "map1", "map2"};
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && has_tensor_copies(&q->plan->target); i++)
+        q->maps[i] = ptx_param_address(k, ptx_param_declare(k, maps[i], 128, 64));
 }
 
 static void find_threads(struct kernel *q)
@@ -53,7 +55,8 @@ static void find_threads(struct kernel *q)
     ptx_kernel *k = q->k;
     ptx_u32 tid = ptx_sreg_tid_x(k);
     q->at.cta = ptx_sreg_ctaid_x(k);
-    q->at.warp = ptx_shr_u32(k, tid, U32(5));
+    ptx_u32 warp = ptx_shr_u32(k, tid, U32(5));
+    q->at.warp = ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
     q->at.lane = ptx_and_b32(k, tid, U32(31));
     q->at.group = ptx_shr_u32(k, q->at.lane, U32(2));
     q->at.quad = ptx_and_b32(k, q->at.lane, U32(3));
@@ -65,27 +68,30 @@ static void find_threads(struct kernel *q)
 static void divide_outputs(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t each = outputs(q->spec) / q->v->grid, more = outputs(q->spec) % q->v->grid;
+    uint32_t unit = granule(q->spec), units = outputs(q->spec) / unit;
+    uint32_t each = units / q->v->grid, more = units % q->v->grid;
     ptx_u32 extra = ptx_min_u32(k, q->at.cta, U32(more));
-    q->first_output = ptx_mad_lo_u32(k, q->at.cta, U32(each), extra);
+    ptx_u32 first = ptx_mad_lo_u32(k, q->at.cta, U32(each), extra);
     ptx_u32 next = ptx_add_u32(k, q->at.cta, U32(1));
     ptx_u32 next_extra = ptx_min_u32(k, next, U32(more));
-    q->end_output = ptx_mad_lo_u32(k, next, U32(each), next_extra);
+    ptx_u32 end = ptx_mad_lo_u32(k, next, U32(each), next_extra);
+    q->first_output = ptx_mul_lo_u32(k, first, U32(unit));
+    q->end_output = ptx_mul_lo_u32(k, end, U32(unit));
 }
 
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
                     const ptx_u32 numbers[3])
 {
     ptx_kernel *k = q->k;
-    struct place p = {addresses[0], output, numbers[0]};
-    uint32_t before = 0;
+    struct place p = {addresses[0], numbers[0], output, U32(q->spec->n[0])};
     for (int i = 1; i < PTXGEN_RMSNORM_Q4K_MATRICES && q->spec->n[i] && !is_gated(q->spec); i++) {
-        before += q->spec->n[i - 1];
-        ptx_pred here = ptx_setp_ge_u32(k, output, U32(before));
-        ptx_u32 row = ptx_sub_u32(k, output, U32(before));
+        ptx_u32 start = U32(matrix_end(q->spec, i - 1));
+        ptx_pred here = ptx_setp_ge_u32(k, output, start);
+        ptx_u32 row = ptx_sub_u32(k, output, start);
         p.address = ptx_selp_u64(k, addresses[i], p.address, here);
-        p.row = ptx_selp_u32(k, row, p.row, here);
         p.number = ptx_selp_u32(k, numbers[i], p.number, here);
+        p.row = ptx_selp_u32(k, row, p.row, here);
+        p.rows = ptx_selp_u32(k, U32(q->spec->n[i]), p.rows, here);
     }
     return p;
 }
@@ -99,43 +105,64 @@ static void declare_shared(struct kernel *q)
 {
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     uint32_t warps = v->wk * v->wr;
-    q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 16);
+    q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
     q->sh.records = shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 16);
     if (v->wk > 1)
         q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * TILE_ROWS * v->tokens * 4, 16);
     q->sh.squares = shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
-    if (has_bulk_copies(&q->plan->target))
+    if (has_tensor_copies(&q->plan->target))
         q->sh.ring_barriers = shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
 }
 
 /* ---- the end of a round ---- */
 
+/* The lane's token of an n-tile; its quad neighbour shares it, and after join_planes has its sums too. */
+static ptx_u32 lane_token(struct kernel *q, int n)
+{
+    ptx_u32 pair = ptx_shr_u32(q->k, q->at.quad, U32(1));
+    return n ? ptx_add_u32(q->k, pair, U32(BOX_TOKENS * (unsigned)n)) : pair;
+}
+
+static void join_planes(struct kernel *q, struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    for (int n = 0; n < n_tiles(q); n++)
+        for (int r = 0; r < 2; r++) {
+            ptx_f32 other = ptx_shfl_sync_bfly_f32(k, sums->acc[n][r], U32(1), U32(31), ALL_LANES);
+            ptx_add_f32_to(k, sums->acc[n][r], sums->acc[n][r], other);
+        }
+}
+
 /*
  * Partial sums in shared memory: [round parity][wr][wk][row][token]. Two parities let a warp be a
- * round ahead of the one that adds. Lanes whose token is past the last one have nothing to hand over.
+ * round ahead of the one that adds. Odd quad lanes, and those whose token is past the last one,
+ * have nothing to hand over.
  */
 struct partials {
-    ptx_u32 lane;       /* the lane's first cell of the first warp along K */
+    ptx_u32 lane; /* the lane's first cell of the first warp along K */
     ptx_pred has_token;
-    uint32_t warp_bytes, row_bytes;
+    uint32_t warp_bytes, half_bytes;
 };
 
 static struct partials hand_over(struct kernel *q, ptx_u32 round, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
-    struct partials p = {.warp_bytes = TILE_ROWS * v->tokens * 4, .row_bytes = v->tokens * 4};
+    struct partials p = {.warp_bytes = TILE_ROWS * v->tokens * 4, .half_bytes = 8 * v->tokens * 4};
     ptx_u32 parity = ptx_and_b32(k, round, U32(1));
     ptx_u32 wave = ptx_mad_lo_u32(k, parity, U32(v->wr), q->at.wr);
     ptx_u32 base = ptx_mad_lo_u32(k, wave, U32(v->wk * p.warp_bytes), q->sh.partials);
-    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(v->tokens), q->at.quad);
+    ptx_u32 token = lane_token(q, 0);
+    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(v->tokens), token);
     p.lane = ptx_mad_lo_u32(k, cell, U32(4), base);
-    p.has_token = ptx_setp_lt_u32(k, q->at.quad, U32(v->tokens));
+    ptx_u32 odd = ptx_and_b32(k, q->at.quad, U32(1));
+    ptx_pred even = ptx_setp_eq_u32(k, odd, U32(0));
+    p.has_token = ptx_setp_bool_lt_u32(k, token, U32(v->tokens), even);
     ptx_u32 mine = ptx_mad_lo_u32(k, q->at.wk, U32(p.warp_bytes), p.lane);
     ptx_guarded(k, p.has_token)
         for (int n = 0; n < n_tiles(q); n++)
             for (int r = 0; r < 2; r++)
-                ptx_st_shared_f32(k, mine, (int)(8 * p.row_bytes) * r + 16 * n, sums->acc[n][r]);
+                ptx_st_shared_f32(k, mine, (int)p.half_bytes * r + 4 * BOX_TOKENS * n, sums->acc[n][r]);
     return p;
 }
 
@@ -149,7 +176,7 @@ static void add_partials(struct kernel *q, const struct partials *p, struct sums
                 ptx_f32 part = ptx_mov_f32(k, F32(0));
                 ptx_guarded(k, p->has_token)
                     ptx_ld_shared_f32_to(k, part, p->lane,
-                                         (int)(w * p->warp_bytes + 8 * p->row_bytes * (uint32_t)r) + 16 * n);
+                                         (int)(w * p->warp_bytes + p->half_bytes * (uint32_t)r) + 4 * BOX_TOKENS * n);
                 ptx_add_f32_to(k, sums->acc[n][r], sums->acc[n][r], part);
             }
 }
@@ -187,13 +214,11 @@ static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 val
 }
 
 /* One output of one token: sums[0], or with SwiGLU sums[0] gates sums[1]. */
-static void store_output(struct kernel *q, ptx_u32 output, ptx_u32 token, ptx_f32 inverse,
+static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u32 token, ptx_f32 inverse,
                          const ptx_f32 *sums)
 {
     ptx_kernel *k = q->k;
-    struct place to = locate(q, output, q->y, q->y_stride);
-    struct place bias = locate(q, output, q->bias, q->y_stride);
-    ptx_f32 value = add_bias(q, bias.address, to.row, ptx_mul_f32(k, sums[0], inverse));
+    ptx_f32 value = add_bias(q, bias, to.row, ptx_mul_f32(k, sums[0], inverse));
     if (is_gated(q->spec)) {
         ptx_f32 up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, sums[1], inverse));
         value = swiglu(k, value, up);
@@ -203,20 +228,35 @@ static void store_output(struct kernel *q, ptx_u32 output, ptx_u32 token, ptx_f3
     store_element(q, to.address, element, value);
 }
 
+static void find_inverse_rms(struct kernel *q)
+{
+    for (int n = 0; n < n_tiles(q); n++) {
+        ptx_u32 known = ptx_min_u32(q->k, lane_token(q, n), U32(q->v->tokens - 1));
+        q->inverse_rms[n] = emit_inverse_rms(q, known);
+    }
+}
+
 /* Finishes the tile's sums and stores them; only rows and tokens that exist. */
-static void store_tile(struct kernel *q, ptx_u32 tile_first, const struct sums *sums)
+static void store_tile(struct kernel *q, ptx_u32 start, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 first = ptx_add_u32(k, tile_first, q->at.group);
-    for (int n = 0; n < n_tiles(q); n++) {
-        ptx_u32 token = ptx_add_u32(k, q->at.quad, U32(4 * (unsigned)n));
-        ptx_u32 known = ptx_min_u32(k, token, U32(q->v->tokens - 1));
-        ptx_f32 inverse = emit_inverse_rms(q, known);
-        ptx_pred exists = ptx_setp_lt_u32(k, token, q->m);
-        for (unsigned r = 0; r < (is_gated(q->spec) ? 1 : 2); r++) {
-            ptx_u32 output = ptx_add_u32(k, first, U32(8 * r));
-            ptx_if(k, ptx_setp_bool_lt_u32(k, output, q->end_output, exists))
-                store_output(q, output, token, inverse, &sums->acc[n][r]);
+    if (q->v->chunks > 1) /* the sums of squares are complete only now */
+        find_inverse_rms(q);
+    ptx_u32 first = ptx_add_u32(k, start, q->at.group), odd = ptx_and_b32(k, q->at.quad, U32(1));
+    ptx_pred even = ptx_setp_eq_u32(k, odd, U32(0));
+    for (unsigned r = 0; r < (is_gated(q->spec) ? 1 : 2); r++) {
+        ptx_u32 output = ptx_add_u32(k, first, U32(8 * r));
+        struct place to = locate(q, output, q->y, q->y_stride);
+        struct place bias = locate(q, output, q->bias, q->y_stride);
+        ptx_pred mine = ptx_setp_bool_lt_u32(k, output, q->end_output, even);
+        ptx_pred row_exists = ptx_setp_bool_lt_u32(k, to.row, to.rows, mine);
+        for (int n = 0; n < n_tiles(q); n++) {
+            ptx_u32 token = lane_token(q, n);
+            ptx_pred counts = row_exists;
+            if (q->v->tokens < BOX_TOKENS)
+                counts = ptx_setp_bool_lt_u32(k, token, U32(q->v->tokens), row_exists);
+            ptx_if(k, ptx_setp_bool_lt_u32(k, token, q->m, counts))
+                store_output(q, to, bias.address, token, q->inverse_rms[n], &sums->acc[n][r]);
         }
     }
 }
@@ -234,6 +274,7 @@ static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, struct s
     ptx_u32 start = tile_start(q, tile);
     ptx_pred mine = ptx_setp_lt_u32(k, start, q->end_output);
     struct partials partials = {0};
+    join_planes(q, sums);
     if (q->v->wk > 1) {
         partials = hand_over(q, round, sums);
         ptx_bar_sync(k, 0);
@@ -313,7 +354,7 @@ static void start(struct kernel *q, struct stream *stream, ptx_pred *vectors)
     ptx_section(k, "first copies of weights");
     *stream = start_stream(q);
     emit_load(q, stream);
-    if (has_bulk_copies(&q->plan->target)) {
+    if (has_tensor_copies(&q->plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
@@ -327,6 +368,7 @@ static void start(struct kernel *q, struct stream *stream, ptx_pred *vectors)
     if (q->v->chunks == 1) {
         emit_activations(q, first, &item, *vectors);
         ptx_bar_sync(k, 0);
+        find_inverse_rms(q);
     }
 }
 
@@ -350,7 +392,7 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     at.slot.parity = ptx_mov_u32(k, U32(0));
     at.pair = ptx_mov_u32(k, q.at.wk);
     struct sums sums;
-    for (int n = 0; n < 2; n++)
+    for (int n = 0; n < n_tiles(&q); n++)
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
     ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);

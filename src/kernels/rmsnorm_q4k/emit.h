@@ -7,6 +7,8 @@
 
 #include "layout.h"
 
+enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_TOKENS / BOX_TOKENS };
+
 #define U32(x) ptx_imm_u32(x)
 #define U64(x) ptx_imm_u64(x)
 #define F32(x) ptx_imm_f32(x)
@@ -34,14 +36,16 @@ struct kernel {
         y[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 x_stride, residual_stride, residual_out_stride, y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 m;
-    ptx_u32 first_output, end_output; /* of this CTA, counted over all matrices */
+    ptx_u64 maps[PTXGEN_RMSNORM_Q4K_MATRICES]; /* generic addresses of the tensor maps (sm_90) */
+    ptx_u32 first_output, end_output;          /* of this CTA, counted over all matrices */
+    ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
-/* Picks by the matrix that an output belongs to; for gated matrices all outputs are of the first. */
+/* The matrix that an output belongs to (SwiGLU's outputs belong to the first). */
 struct place {
-    ptx_u64 address; /* the matrix's of the three given */
-    ptx_u32 row;     /* within the matrix */
+    ptx_u64 address; /* that matrix's of the three given */
     ptx_u32 number;  /* of the three given */
+    ptx_u32 row, rows;
 };
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
                     const ptx_u32 numbers[3]);
@@ -60,7 +64,7 @@ struct item emit_first_item(struct kernel *q, ptx_u32 first, ptx_pred vectors);
 ptx_pred emit_vectors_allowed(struct kernel *q);
 /*
  * Prepares the chunk's super-blocks of all tokens: h = x (+ residual), its sums of squares, and
- * h·γ split into two f16 as B fragments (see layout.h).
+ * h·γ as fixed-point B fragments (see layout.h).
  */
 void emit_activations(struct kernel *q, ptx_u32 first, struct item *item, ptx_pred vectors);
 /* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
@@ -76,7 +80,9 @@ struct slot {
 /* Where a warp's next copies come from and go to: it runs stages − 1 turns ahead of the arithmetic. */
 struct stream {
     ptx_u32 tile, pair;
-    ptx_u64 source; /* of the lane's row, at `pair` */
+    ptx_u64 source;  /* cp.async: the lane's row at `pair` */
+    ptx_u64 maps[2]; /* tensor copies: of the tile's halves, and their first rows */
+    ptx_u32 rows[2];
     struct slot fill;
     ptx_u32 ring, barriers; /* shared addresses */
 };
@@ -86,18 +92,21 @@ struct stream start_stream(struct kernel *q);
 void emit_load(struct kernel *q, struct stream *s);
 /* Orders the copies of the turn's pair before the warp's reads, and its last reads before emit_load. */
 void emit_turn_barrier(struct kernel *q);
-/* Where the target has bulk copies: waits for the slot's. */
+/* Where the target has tensor copies: waits for the slot's. */
 void emit_wait(struct kernel *q, const struct stream *s, struct slot slot);
 void advance_slot(struct kernel *q, struct slot *slot);
 ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot);
 
-/* Sums of the lane: acc[n-tile][row] for token quad + 4 · n-tile. */
+/*
+ * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile: an even quad lane has the
+ * two low planes' share, an odd one the two high planes'.
+ */
 struct sums {
-    ptx_f32 acc[2][2];
+    ptx_f32 acc[MAX_N_TILES][2];
 };
 static inline int n_tiles(const struct kernel *q)
 {
-    return q->v->tokens > 4 ? 2 : 1;
+    return q->v->tokens > BOX_TOKENS ? (int)q->v->tokens / BOX_TOKENS : 1;
 }
 /* acc += the pair in the slot at `stage` times the activation records at `record`. */
 void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums);

@@ -14,14 +14,19 @@ enum {
     PAIR = 2,
     PAIR_BYTES = PAIR * SUPER_BLOCK_BYTES,
     STAGE_BYTES = TILE_ROWS * PAIR_BYTES,
+    BOX_ROWS = 8, /* of a tensor copy: half a tile, since SwiGLU's halves come from two matrices */
 };
 
 /*
- * One super-block of prepared activations in shared memory, for `tokens` tokens:
- *   B     8 sub-blocks × tokens × {hi, lo} × 4 lanes × 16 bytes: B fragments of mma.m16n8k16
- *   Bmin  tokens × {hi, lo} × 4 lanes × 4 bytes: the sub-blocks' sums, B of mma.m16n8k8
- *   scale tokens × f32: 2^e, the power of two by which the super-block's activations were divided
+ * Activations are fixed point: a super-block of a token is i·2^e with 31-bit integers i, and i is
+ * four signed bytes, its planes. One super-block in shared memory, for `tokens` tokens:
+ *   B     4 pairs of sub-blocks × tokens × 4 planes × 4 quad lanes × 2 × 8 bytes: B fragments of
+ *         mma.m16n8k32
+ *   Bmin  tokens × {hi, lo} × 4 quad lanes × 4 bytes: the sub-blocks' sums, B of mma.m16n8k8
+ *   scale tokens × f32: 2^e, or NaN for a super-block with a NaN or infinity
  */
+enum { PLANES = 4, BOX_TOKENS = 8 / PLANES /* tokens of one product's 8 columns */ };
+
 static inline uint32_t record_bmin(uint32_t tokens)
 {
     return tokens * 1024;
@@ -60,14 +65,28 @@ static inline uint32_t tile_outputs(const ptxgen_rmsnorm_q4k_spec *spec)
     return is_gated(spec) ? TILE_ROWS / 2 : TILE_ROWS;
 }
 
-/* Outputs of a token over all matrices, which the CTAs divide evenly between them. */
+/*
+ * Outputs of a token are numbered over all matrices, and the CTAs divide them evenly. Several
+ * matrices start at multiples of a tile, and whole tiles are dealt out, so that no tile has rows of two.
+ */
+static inline uint32_t granule(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    return is_gated(spec) || !spec->n[1] ? 1 : TILE_ROWS;
+}
+static inline uint32_t matrix_end(const ptxgen_rmsnorm_q4k_spec *spec, int matrix)
+{
+    uint32_t end = 0, unit = granule(spec);
+    for (int i = 0; i <= matrix && !(is_gated(spec) && i); i++)
+        end += (spec->n[i] + unit - 1) / unit * unit;
+    return end;
+}
 static inline uint32_t outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    return is_gated(spec) ? spec->n[0] : spec->n[0] + spec->n[1] + spec->n[2];
+    return matrix_end(spec, PTXGEN_RMSNORM_Q4K_MATRICES - 1);
 }
 
-/* Bulk copies and mbarriers (sm_90) or cp.async. */
-static inline bool has_bulk_copies(const ptxgen_target *target)
+/* Tensor copies and mbarriers (sm_90) or cp.async. */
+static inline bool has_tensor_copies(const ptxgen_target *target)
 {
     return target->ptx.sm >= 90;
 }

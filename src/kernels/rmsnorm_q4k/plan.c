@@ -59,7 +59,7 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wr;
-    uint64_t barriers = has_bulk_copies(&p->target) ? warps * v->stages * 8 : 0;
+    uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
     uint64_t partials = v->wk > 1 ? 2 * warps * TILE_ROWS * v->tokens * 4 : 0;
     return warps * v->stages * STAGE_BYTES + partials +
            (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers;
@@ -83,7 +83,8 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
     uint32_t all = super_blocks(&p->spec), out = outputs(&p->spec), tile = tile_outputs(&p->spec);
     uint32_t tiles = (out + tile - 1) / tile;
     v->grid = tiles < p->target.multiprocessors ? tiles : p->target.multiprocessors;
-    uint32_t cta_outputs = (out + v->grid - 1) / v->grid;
+    uint32_t units = out / granule(&p->spec);
+    uint32_t cta_outputs = (units + v->grid - 1) / v->grid * granule(&p->spec);
     uint32_t cta_tiles = (cta_outputs + tile - 1) / tile;
     v->rounds = (cta_tiles + v->wr - 1) / v->wr;
     v->chunk = fit_chunk(p, v);
