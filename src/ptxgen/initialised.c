@@ -50,8 +50,6 @@ static uint32_t pop(struct pass *p)
 
 static void follow(struct pass *p, uint32_t predicate)
 {
-    if (predicate == p->reg)
-        return;
     for (unsigned i = 0; i < p->predicate_count; i++)
         if (p->predicates[i] == predicate)
             return;

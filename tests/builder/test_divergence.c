@@ -169,6 +169,26 @@ static void value_that_turns_divergent_in_a_later_turn(ptx_kernel *k)
         ptx_mov_u32_to(k, x, ptx_sreg_laneid(k));
     }
 }
+static void barrier_before_a_divergent_break(ptx_kernel *k)
+{
+    ptx_pred p = lane_condition(k);
+    ptx_loop(k, b)
+    {
+        barrier(k);
+        ptx_loop_break_if(&b, p, false);
+    }
+}
+static void value_written_before_a_divergent_break(ptx_kernel *k)
+{
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(0)), n = ptx_mov_u32(k, ptx_imm_u32(0));
+    ptx_loop(k, b)
+    {
+        ptx_add_u32_to(k, x, n, ptx_imm_u32(1));
+        ptx_add_u32_to(k, n, x, ptx_imm_u32(1));
+        ptx_loop_break_if(&b, ptx_setp_gt_u32(k, ptx_sreg_laneid(k), ptx_imm_u32(3)), false);
+    }
+    ptx_if(k, ptx_setp_eq_u32(k, x, ptx_imm_u32(3))) barrier(k);
+}
 static void barrier_in_a_uniform_loop(ptx_kernel *k)
 {
     ptx_u32 i = ptx_mov_u32(k, ptx_imm_u32(0));
@@ -186,6 +206,8 @@ static void loop_of_lane_dependent_length_diverges_inside_and_in_its_results(voi
     (void)state;
     refuses(barrier_in_a_divergent_loop, PTXGEN_ERROR_DIVERGENCE, lanes);
     refuses(value_from_a_divergent_loop, PTXGEN_ERROR_DIVERGENCE, lanes);
+    refuses(barrier_before_a_divergent_break, PTXGEN_ERROR_DIVERGENCE, lanes);
+    refuses(value_written_before_a_divergent_break, PTXGEN_ERROR_DIVERGENCE, lanes);
     refuses(value_that_turns_divergent_in_a_later_turn, PTXGEN_ERROR_DIVERGENCE, lanes);
     accepts(barrier_in_a_uniform_loop);
 }
@@ -291,6 +313,13 @@ static ptx_u32 chosen_by_lane(ptx_kernel *k)
     ptx_guarded(k, lane_condition(k)) ptx_mov_u32_to(k, x, ptx_imm_u32(2));
     return x;
 }
+static ptx_u32 loaded_by_some_lanes(ptx_kernel *k)
+{
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
+    ptx_param n = ptx_param_declare(k, "n", 4, 4);
+    ptx_guarded(k, lane_condition(k)) ptx_ld_param_u32_to(k, x, n, 0);
+    return x;
+}
 static ptx_u32 written_under_warps(ptx_kernel *k)
 {
     ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
@@ -327,6 +356,7 @@ static void levels_of_values_are_known(void **state)
     LEVEL(read_and_added, LANE);
     LEVEL(raw, LANE);
     LEVEL(chosen_by_lane, LANE);
+    LEVEL(loaded_by_some_lanes, LANE);
     LEVEL(written_under_warps, WARP);
     LEVEL(written_under_lanes, LANE);
 #undef LEVEL

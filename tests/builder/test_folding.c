@@ -287,6 +287,34 @@ static void folded_programs_compute_what_virtual_ones_do(void **state)
     assert_true(names * 3 < registers); /* there was something to fold */
 }
 
+/* Blocks laid out against the order of their execution: the read stands before the write. */
+static void code_out_of_order_computes_what_virtual_registers_do(void **state)
+{
+    (void)state;
+    ptx_module *m = ptx_module_create(&sm_80, NULL);
+    ptx_kernel *k = ptx_kernel_begin(m, "kernel");
+    ptx_u64 out = ptx_mov_u64(k, ptx_imm_u64(0));
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
+    ptx_label start = ptx_label_new(k, "start"), finish = ptx_label_new(k, "finish");
+    ptx_bra(k, start);
+    ptx_label_bind(k, finish);
+    ptx_st_global_u32(k, out, 0, ptx_mov_u32(k, ptx_imm_u32(5)));
+    ptx_st_global_u32(k, out, 4, x);
+    ptx_ret(k);
+    ptx_label_bind(k, start);
+    ptx_mov_u32_to(k, x, ptx_imm_u32(2));
+    ptx_bra(k, finish);
+    ptx_kernel_end(k);
+    assert_int_equal(ptx_module_status(m, NULL), PTXGEN_OK);
+    struct machine before, after;
+    run(&before, m->kernels, false);
+    run(&after, m->kernels, true);
+    assert_int_equal(before.result[1], 2);
+    assert_int_equal(after.results, 2);
+    assert_memory_equal(before.result, after.result, 2 * sizeof *before.result);
+    ptx_module_destroy(m);
+}
+
 /* Live intervals by a plain statement of the data-flow equations, over single instructions. */
 struct plain {
     const ptx_kernel *k;
@@ -508,6 +536,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(folded_programs_compute_what_virtual_ones_do),
+        TEST(code_out_of_order_computes_what_virtual_registers_do),
         TEST(names_are_as_many_as_intervals_overlap),
         TEST(wgmma_operands_keep_their_names_until_a_wait_covers_their_group),
         TEST(wgmma_operands_keep_their_names_around_a_loop_that_waits_in_its_next_turn),

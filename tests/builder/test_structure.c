@@ -224,6 +224,23 @@ static void text_of_an_unended_kernel_is_refused(void **state)
     ptx_module_destroy(m);
 }
 
+static void kernel_returns_at_its_end_exactly_once(void **state)
+{
+    (void)state;
+    for (int explicitly = 0; explicitly < 2; explicitly++) {
+        ptx_module *m = ptx_module_create(&sm_80, NULL);
+        ptx_kernel *k = ptx_kernel_begin(m, "kernel");
+        if (explicitly)
+            ptx_ret(k);
+        ptx_comment(k, "the end");
+        ptx_kernel_end(k);
+        ptx_kernel_info info;
+        assert_int_equal(ptx_module_kernel_info(m, 0, &info), PTXGEN_OK);
+        assert_int_equal(info.instructions, 1);
+        ptx_module_destroy(m);
+    }
+}
+
 /* ---- names ---- */
 
 static void check_kernel_name(const char *name, bool good)
@@ -569,6 +586,7 @@ int main(void)
         TEST(blocks_nest_and_take_constants),
         TEST(nothing_may_change_after_the_end),
         TEST(text_of_an_unended_kernel_is_refused),
+        TEST(kernel_returns_at_its_end_exactly_once),
         TEST(kernel_names_are_ascii_identifiers),
         TEST(two_kernels_of_one_name_and_overlapping_kernels_are_refused),
         TEST(parameter_names_are_unique_identifiers),
