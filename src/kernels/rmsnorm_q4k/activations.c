@@ -26,7 +26,19 @@ static uint32_t element_bytes(const struct kernel *q)
 
 /* ---- loading: 8 consecutive values a lane ---- */
 
-ptx_pred emit_vectors_allowed(struct kernel *q)
+/* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
+struct item {
+    ptx_u32 x[LANE_VALUES], residual[LANE_VALUES];
+    ptx_f32 gamma[LANE_VALUES];
+};
+
+static int item_words(const struct kernel *q)
+{
+    return is_narrow(q) ? LANE_VALUES / 2 : LANE_VALUES;
+}
+
+/* True where 16-byte loads are allowed: every base and row stride is a multiple of 16 bytes. */
+static ptx_pred vectors_allowed(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_u64 bits = ptx_or_b64(k, q->x, q->gamma);
@@ -51,7 +63,7 @@ static void load_vectors(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES]
 static void load_scalars(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
-    for (int i = 0; i < (is_narrow(q) ? 4 : 8); i++) {
+    for (int i = 0; i < item_words(q); i++) {
         ptx_u16 halves[2];
         if (!is_narrow(q)) {
             ptx_ld_global_u32_to(k, to[i], from, 4 * i);
@@ -117,15 +129,28 @@ static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_pred 
     }
 }
 
-static struct item copy_item(ptx_kernel *k, const struct item *from)
+static struct item new_item(struct kernel *q)
 {
-    struct item to;
-    for (int i = 0; i < LANE_VALUES; i++) {
-        to.x[i] = ptx_mov_u32(k, from->x[i]);
-        to.residual[i] = ptx_mov_u32(k, from->residual[i]);
-        to.gamma[i] = ptx_mov_f32(k, from->gamma[i]);
+    struct item item;
+    for (int i = 0; i < item_words(q); i++) {
+        item.x[i] = ptx_mov_u32(q->k, U32(0));
+        if (q->spec->residual)
+            item.residual[i] = ptx_mov_u32(q->k, U32(0));
     }
-    return to;
+    for (int i = 0; i < LANE_VALUES; i++)
+        item.gamma[i] = ptx_mov_f32(q->k, F32(0));
+    return item;
+}
+
+static void move_item(struct kernel *q, const struct item *from, struct item *to)
+{
+    for (int i = 0; i < item_words(q); i++) {
+        ptx_mov_u32_to(q->k, to->x[i], from->x[i]);
+        if (q->spec->residual)
+            ptx_mov_u32_to(q->k, to->residual[i], from->residual[i]);
+    }
+    for (int i = 0; i < LANE_VALUES; i++)
+        ptx_mov_f32_to(q->k, to->gamma[i], from->gamma[i]);
 }
 
 static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
@@ -139,26 +164,12 @@ static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
     return ptx_mul_lo_u32(k, count, U32(q->v->tokens));
 }
 
-struct item emit_first_item(struct kernel *q, ptx_u32 first, ptx_pred vectors)
-{
-    ptx_kernel *k = q->k;
-    struct item item;
-    for (int i = 0; i < LANE_VALUES; i++) {
-        item.x[i] = ptx_mov_u32(k, U32(0));
-        item.residual[i] = ptx_mov_u32(k, U32(0));
-        item.gamma[i] = ptx_mov_f32(k, F32(0));
-    }
-    ptx_if(k, ptx_setp_lt_u32(k, q->at.warp, chunk_items(q, first)))
-        load_item(q, first, q->at.warp, vectors, &item);
-    return item;
-}
-
 /* ---- h = x + residual ---- */
 
 static void widen(struct kernel *q, const ptx_u32 words[LANE_VALUES], ptx_f32 to[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
-    for (int i = 0; i < (is_narrow(q) ? 4 : 8); i++) {
+    for (int i = 0; i < item_words(q); i++) {
         ptx_f16 halves[2];
         switch (q->spec->x_type) {
         case PTXGEN_F32:
@@ -373,20 +384,26 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     store_fragments(q, &to, h, item->gamma);
 }
 
-void emit_activations(struct kernel *q, ptx_u32 first, struct item *item, ptx_pred vectors)
+/* Each turn sends for an item and prepares the one that the turn before has sent for. */
+void emit_activations(struct kernel *q, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
     uint32_t warps = q->v->wk * q->v->wr;
+    ptx_pred vectors = vectors_allowed(q);
     ptx_u32 end = ptx_mov_u32(k, chunk_items(q, first));
-    ptx_u32 number = ptx_mov_u32(k, q->at.warp);
-    ptx_for(k, number, end, U32(warps)) {
-        struct item now = copy_item(k, item);
-        ptx_u32 next = ptx_add_u32(k, number, U32(warps));
-        ptx_if(k, ptx_setp_lt_u32(k, next, end))
-            load_item(q, first, next, vectors, item);
-        prepare_item(q, first, number, &now);
+    ptx_u32 number = ptx_mov_u32(k, q->at.warp), before = ptx_mov_u32(k, q->at.warp);
+    struct item now = new_item(q), next = new_item(q);
+    ptx_loop(k, turn) {
+        ptx_if(k, ptx_setp_lt_u32(k, number, end))
+            load_item(q, first, number, vectors, &next);
+        ptx_if(k, ptx_setp_ne_u32(k, number, before))
+            prepare_item(q, first, before, &now);
+        ptx_loop_break_if(&turn, ptx_setp_ge_u32(k, number, end), false);
+        move_item(q, &next, &now);
+        ptx_mov_u32_to(k, before, number);
+        ptx_add_u32_to(k, number, number, U32(warps));
     }
 }
 

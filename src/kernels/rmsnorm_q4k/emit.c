@@ -75,8 +75,8 @@ static void divide_outputs(struct kernel *q)
     ptx_u32 next = ptx_add_u32(k, q->at.cta, U32(1));
     ptx_u32 next_extra = ptx_min_u32(k, next, U32(more));
     ptx_u32 end = ptx_mad_lo_u32(k, next, U32(each), next_extra);
-    q->first_output = ptx_mul_lo_u32(k, first, U32(unit));
-    q->end_output = ptx_mul_lo_u32(k, end, U32(unit));
+    q->first_output = unit > 1 ? ptx_mul_lo_u32(k, first, U32(unit)) : first;
+    q->end_output = unit > 1 ? ptx_mul_lo_u32(k, end, U32(unit)) : end;
 }
 
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
@@ -322,7 +322,7 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
 }
 
 static void multiply_round(struct kernel *q, struct stream *stream, struct consumer *at,
-                           ptx_u32 tile, ptx_pred vectors, struct sums *sums)
+                           ptx_u32 tile, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
@@ -337,39 +337,38 @@ static void multiply_round(struct kernel *q, struct stream *stream, struct consu
     }
     ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_turns));
     ptx_for(k, first, U32(super_blocks(q->spec)), U32(q->v->chunk)) {
-        struct item item = emit_first_item(q, first, vectors);
         ptx_bar_sync(k, 0); /* all have finished with the records before they are replaced */
-        emit_activations(q, first, &item, vectors);
+        emit_activations(q, first);
         ptx_bar_sync(k, 0);
         multiply_chunk(q, ptx_min_u32(k, left, U32(per_chunk)), stream, at, has_tile, sums);
         ptx_sub_u32_to(k, left, left, U32(per_chunk));
     }
 }
 
-/* The first copies of weights, then x. Weights may be read while the kernel before this one still
- * runs (a programmatic dependent launch); x, which it may write, and y, which it may read, not. */
-static void start(struct kernel *q, struct stream *stream, ptx_pred *vectors)
+/*
+ * The first copies of weights, then x, then more weights: x would wait behind a full ring. Weights may
+ * be read while the kernel before this one still runs (a programmatic dependent launch); x, which
+ * it may write, and y, which it may read, must not be touched before it has ended.
+ */
+static struct stream start(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "first copies of weights");
-    *stream = start_stream(q);
-    emit_load(q, stream);
+    struct stream stream = start_stream(q);
+    emit_load(q, &stream);
     if (has_tensor_copies(&q->plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
-    *vectors = emit_vectors_allowed(q);
-    ptx_u32 first = ptx_mov_u32(k, U32(0));
-    struct item item = {0};
     if (q->v->chunks == 1)
-        item = emit_first_item(q, first, *vectors);
+        emit_activations(q, ptx_mov_u32(k, U32(0)));
     for (uint32_t s = 2; s < q->v->stages; s++)
-        emit_load(q, stream);
+        emit_load(q, &stream);
     if (q->v->chunks == 1) {
-        emit_activations(q, first, &item, *vectors);
         ptx_bar_sync(k, 0);
         find_inverse_rms(q);
     }
+    return stream;
 }
 
 static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_variant *v,
@@ -384,9 +383,7 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     find_threads(&q);
     divide_outputs(&q);
 
-    struct stream stream;
-    ptx_pred vectors;
-    start(&q, &stream, &vectors);
+    struct stream stream = start(&q);
     struct consumer at;
     at.slot.index = ptx_mov_u32(k, U32(0));
     at.slot.parity = ptx_mov_u32(k, U32(0));
@@ -397,7 +394,7 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
     ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);
     ptx_for(k, round, U32(v->rounds), U32(1)) {
-        multiply_round(&q, &stream, &at, tile, vectors, &sums);
+        multiply_round(&q, &stream, &at, tile, &sums);
         finish_round(&q, round, tile, &sums);
         ptx_add_u32_to(k, tile, tile, U32(v->wr));
     }

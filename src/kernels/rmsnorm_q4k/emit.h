@@ -52,21 +52,11 @@ struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3]
 
 /* ---- activations.c ---- */
 
-/* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
-struct item {
-    ptx_u32 x[8], residual[8];
-    ptx_f32 gamma[8];
-};
-
-/* Sends for the warp's first item of the chunk that starts at super-block `first`. */
-struct item emit_first_item(struct kernel *q, ptx_u32 first, ptx_pred vectors);
-/* True where 16-byte loads are allowed: every base and row stride is a multiple of 16 bytes. */
-ptx_pred emit_vectors_allowed(struct kernel *q);
 /*
- * Prepares the chunk's super-blocks of all tokens: h = x (+ residual), its sums of squares, and
- * h·γ as fixed-point B fragments (see layout.h).
+ * Prepares the chunk of super-blocks from `first` on, of all tokens: h = x (+ residual), its sums of
+ * squares, and h·γ as fixed-point B fragments (see layout.h).
  */
-void emit_activations(struct kernel *q, ptx_u32 first, struct item *item, ptx_pred vectors);
+void emit_activations(struct kernel *q, ptx_u32 first);
 /* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
 

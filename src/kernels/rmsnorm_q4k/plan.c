@@ -98,24 +98,29 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
 
 /*
  * Time on a multiprocessor, in hundredths of what one pair of super-blocks of a tile (4608 bytes)
- * takes from memory at full speed:
- *   - every warp's turns, idle ones too, as long as enough bytes are in flight to keep the memory
- *     busy (64 KB a multiprocessor), in proportion more where they are not;
- *   - preparing a super-block of a token, about a tenth of one; again each round when x does not
- *     fit into shared memory at once, and then about eight for each chunk's barriers and loads;
- *   - the end of a round, about two.
+ * takes from memory at full speed, 0.2 µs on an H100, where the weights of the terms were fitted:
+ *   - the bytes, longer where too few are in flight to keep the memory busy (64 KB);
+ *   - turns in which warps have nothing to do, a third;
+ *   - preparing activations: four for each super-block of a token that a warp has to take, again
+ *     each round when x does not fit into shared memory at once, and eight for each chunk then;
+ *   - the end of a round, one.
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint64_t warps = v->wk * v->wr;
+    uint64_t warps = v->wk * v->wr, items = (uint64_t)super_blocks(&p->spec) * v->tokens;
+    uint64_t tile = tile_outputs(&p->spec), out = outputs(&p->spec);
+    uint64_t cta_tiles = (out + v->grid * tile - 1) / (v->grid * tile);
+    uint64_t pairs_taken = cta_tiles * pairs(&p->spec);
+    uint64_t slots = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps;
     uint64_t in_flight = warps * (v->stages - 1) * STAGE_BYTES;
-    uint64_t streaming = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps * 100;
+    uint64_t streaming = pairs_taken * 100;
     if (in_flight < 64 * 1024)
         streaming = streaming * (64 * 1024) / in_flight;
-    uint64_t preparing = 10 * (uint64_t)super_blocks(&p->spec) * v->tokens;
+    uint64_t idle = (slots - pairs_taken) * 30;
+    uint64_t preparing = (items + warps - 1) / warps * 400;
     if (v->chunks > 1)
         preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
-    return streaming + preparing + (uint64_t)v->rounds * 200;
+    return streaming + idle + preparing + (uint64_t)v->rounds * 100;
 }
 
 static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *a,
