@@ -94,8 +94,8 @@ static ptxgen_status allocate(struct reader *r, ptxgen_error *err)
     if (status != PTXGEN_OK)
         return status;
     r->bytes = free_bytes / 2 < (size_t)2 << 30 ? free_bytes / 2 : (size_t)2 << 30;
-    if (r->device->emulated) /* a turn of the largest grid: the time means nothing */
-        r->bytes = (uint64_t)MAX_CTAS * (unsigned)r->device->facts.sm_count * THREADS * LOADS * LOAD_BYTES;
+    if (r->device->emulated) /* one turn of the smallest grid: the time means nothing */
+        r->bytes = (uint64_t)(unsigned)r->device->facts.sm_count * THREADS * LOADS * LOAD_BYTES;
     status = bench_random_memory(r->device, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
     if (status == PTXGEN_OK)
         status = device_check(r->device, r->device->driver.mem_alloc(&r->out, 4), "allocating a word", err);
@@ -110,6 +110,8 @@ static ptxgen_status measure(struct reader *r, unsigned replays, struct ceiling 
     for (r->ctas = 1; status == PTXGEN_OK && r->ctas <= MAX_CTAS; r->ctas++) {
         struct timing t;
         uint64_t bytes = turns_of(r) * stride_of(r) * LOADS;
+        if (!bytes)
+            break;
         status = bench_time(r->device, launch, r, 1, r->device->emulated ? 1 : 4, replays, &t, err);
         double bandwidth = (double)bytes / t.median;
         if (status == PTXGEN_OK && !(bandwidth <= best->bandwidth))

@@ -157,9 +157,10 @@ static const struct family *take_family(int *argc, char ***argv,
             .args_doc = "FAMILY",
             .doc = "FAMILY is one that `ptxgen list` prints. `--help` after it adds its options.",
             .children = children};
-        if (*argc > 1 && (!strcmp((*argv)[1], "--help") || !strcmp((*argv)[1], "-?")))
-            argp_help(&argp, stdout, ARGP_HELP_STD_HELP, (*argv)[0]);
-        argp_help(&argp, stderr, ARGP_HELP_STD_ERR, (*argv)[0]);
+        bool asked = *argc > 1 && (!strcmp((*argv)[1], "--help") || !strcmp((*argv)[1], "-?"));
+        argp_help(&argp, asked ? stdout : stderr, asked ? ARGP_HELP_STD_HELP : ARGP_HELP_STD_USAGE,
+                  (*argv)[0]);
+        exit(asked ? EXIT_OK : EXIT_USAGE);
     }
     const struct family *family = family_find((*argv)[1]);
     if (!family) {

@@ -53,6 +53,8 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
 void rmsnorm_q4k_release(struct rmsnorm_q4k_problem *p);
 /** Random activations and weights of moderate size. */
 void rmsnorm_q4k_fill(struct rmsnorm_q4k_problem *p, struct random *r);
+/** Makes some tokens zero, tiny, huge, or gives them a NaN or infinity. */
+void rmsnorm_q4k_disturb(struct rmsnorm_q4k_problem *p, struct random *r);
 /** `count` super-blocks of random codes and scales. */
 void rmsnorm_q4k_random_weights(struct random *r, void *blocks, size_t count);
 /** Allocates for, and fills from, the options' file. */

@@ -2,6 +2,7 @@
 /* Buffers of a run of rmsnorm_q4k, and random numbers in them. */
 #include "rmsnorm_q4k.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,33 @@ static void random_floats(struct random *r, struct buffer *b, double mean, doubl
     for (size_t i = 0; i < b->bytes / sizeof *values; i++)
         values[i] = (float)(mean + spread * random_normal(r));
 }
+
+/* ---- rows that are no ordinary ones ---- */
+
+static void scale_row(ptxgen_element type, void *x, size_t first, uint32_t k, double factor)
+{
+    for (size_t i = first; i < first + k; i++)
+        ptxgen_element_store(type, x, i, ptxgen_element_load(type, x, i) * factor);
+}
+
+void rmsnorm_q4k_disturb(struct rmsnorm_q4k_problem *p, struct random *r)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->x_type;
+    static const double elements[] = {NAN, INFINITY, -INFINITY};
+    /* Up to where x*x leaves f32, which f16 does not reach; down to where it is subnormal. */
+    static const double factors[] = {0, 0x1p-70, 0x1p-20, 0x1p10, 0x1p70};
+    for (uint32_t m = 0; m < p->m; m++) {
+        size_t first = (size_t)m * p->x_stride;
+        uint32_t kind = random_below(r, 16);
+        if (kind < 3)
+            ptxgen_element_store(type, p->x.host, first + random_below(r, s->k), elements[kind]);
+        else if (kind < 8)
+            scale_row(type, p->x.host, first, s->k, factors[kind - 3]);
+    }
+}
+
+/* ---- an ordinary problem ---- */
 
 void rmsnorm_q4k_fill(struct rmsnorm_q4k_problem *p, struct random *r)
 {

@@ -104,6 +104,8 @@ ptxgen_status rmsnorm_q4k_run_random(uint64_t seed, struct device *device, struc
     if (status != PTXGEN_OK)
         return status;
     rmsnorm_q4k_fill(&p, &r);
+    if (random_below(&r, 4) == 0)
+        rmsnorm_q4k_disturb(&p, &r);
     status = rmsnorm_q4k_check(&p, device, check, err);
     rmsnorm_q4k_release(&p);
     return status;
