@@ -188,7 +188,7 @@ static void inspect_reports_mix_registers_occupancy_and_floor(void **state)
     struct outcome o = run("inspect", "rmsnorm_q4k", "--k", "4096", "--n", "14336", "--target", "sm_90",
                            "--m", "1,8", "--bandwidth", "3000");
     assert_exit(&o, 0);
-    const char *const parts[] = {"registers:", "shared memory:", "occupancy on sm_90", "mma_m16n8k16_f32_f16",
+    const char *const parts[] = {"registers:", "shared memory:", "occupancy on sm_90", "mma_m16n8k",
                                  /* 14336 x 16 x 144 + 4096 x 4 + (4096 + 14336) x 2 bytes */
                                  "M=1: rmsnorm_q4k_m1, 132 CTAs; 33083392 bytes", "floor: 11.03 us",
                                  "M=8: rmsnorm_q4k_m8"};

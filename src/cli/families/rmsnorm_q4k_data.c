@@ -139,7 +139,7 @@ void rmsnorm_q4k_disturb(struct rmsnorm_q4k_problem *p, struct random *r)
     ptxgen_element type = (ptxgen_element)s->x_type;
     static const double elements[] = {NAN, INFINITY, -INFINITY};
     /* Up to where x*x leaves f32, which f16 does not reach; down to where it is subnormal. */
-    static const double factors[] = {0, 0x1p-70, 0x1p-20, 0x1p10, 0x1p70};
+    static const double factors[] = {0, 0x1p-110, 0x1p-70, 0x1p-20, 0x1p70};
     for (uint32_t m = 0; m < p->m; m++) {
         size_t first = (size_t)m * p->x_stride;
         uint32_t kind = random_below(r, 16);

@@ -14,11 +14,12 @@
  * then two for the split of its 24 bits into two f16, whose products with sc·q are exact.
  *
  *     |Ŝ − S| ≤ g(dot_depth + 3)·T + U      T = Σ |d·sc·q·t| + |dmin·m·t|
- *     U = (1 + g)·(2⁻¹⁵⁰·(Σ a + 2K) + operand_floor·Σ_b max_b|t|·Σ_b a)      a = |d·sc·q| +
- * |dmin·m|
+ *     U = (1 + g)·(2⁻¹⁵⁰·(Σ a + 2K) + Σ_b (operand_floor·max_b|t|·Σ_b a + block_loss))
+ *     a = |d·sc·q| + |dmin·m|
  *
  * where U is underflow: of t, scaled by its weight; of the products with a scale; and, over each
- * super-block b, what the pieces of t cannot hold.
+ * super-block b, what the pieces of t cannot hold (max_b|t| at least operand_least) and what
+ * underflowing scales lose.
  *
  * Norm. v = Σx²/K + ε is a sum of terms of one sign: square, square_depth additions, 1/K and its
  * product, + ε make v̂ = v·(1+θ), |θ| ≤ g(square_depth + 4), plus underflow of at most 2⁻¹⁴⁹. The
@@ -171,6 +172,8 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
         *largest = fmax(*largest, fabs(t));
         in_range = in_range && isfinite(ptxgen_element_round(PTXGEN_F32, t));
     }
+    for (size_t b = 0; b < p->k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++)
+        token->largest[b] = fmax(token->largest[b], p->operand_least);
     double v = squares / (double)p->k + (double)p->eps;
     token->rho = in_range && isfinite(v) && v > 0 ? 1 / sqrt(v) : NAN;
 
@@ -222,7 +225,8 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
 
     double z = fabs(dot->sum * token->rho);
     double grown = (1 + token->beta) * (1 + unit_f32);
-    double lost = underflow * (dot->weights + 2 * k) + p->operand_floor * dot->largest;
+    double lost = underflow * (dot->weights + 2 * k) + p->operand_floor * dot->largest +
+                  p->block_loss * k / PTXGEN_Q4K_BLOCK_WEIGHTS;
     double e = token->rho * grown * (g * dot->abs + (1 + g) * lost) + z * (grown - 1) + underflow;
     if (p->bias)
         e = e * (1 + unit_f32) + unit_f32 * fabs(y);

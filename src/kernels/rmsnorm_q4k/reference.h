@@ -50,6 +50,10 @@ struct rmsnorm_q4k_problem {
      * relative to the largest of its super-block. 0 for a kernel that keeps it in f32.
      */
     double operand_floor;
+    /** What the largest counts as at least, where those pieces have a least exponent too; or 0. */
+    double operand_least;
+    /** What each super-block of a dot product may lose besides, through scales that underflow; or 0. */
+    double block_loss;
 };
 
 /**

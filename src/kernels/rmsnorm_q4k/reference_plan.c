@@ -18,11 +18,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The depth of reference.h for this kernel: the chain of the warp that adds the others' sums. */
+/*
+ * The depth of reference.h for this kernel. A super-block's products are exact integers, converted
+ * and joined: 2. Its mins are deeper: a lane's 8 values, its quad's 4 lanes, the tensor core's 8
+ * sub-blocks (counted as reference.h says), and joining hi and lo. Then come two fma for each of
+ * the warp's super-blocks, the join of the planes, and the other warps' sums.
+ */
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    enum { PRODUCTS_A_BLOCK = SUPER_BLOCK / 16, DEPTH_A_PRODUCT = 16 + 3, JOIN = 1 };
-    return PRODUCTS_A_BLOCK * DEPTH_A_PRODUCT + JOIN + 2 * PAIR * turns(spec, v->wk) + v->wk - 1;
+    enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1, PLANES_JOIN = 1 };
+    return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) + PLANES_JOIN +
+           v->wk - 1;
 }
 
 static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -32,10 +38,16 @@ static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
 }
 
 /*
- * h·γ is f16 pieces: 2⁻⁵⁰ of the super-block's largest is lost. The mins multiply sums over
- * 32 of them, kept to 2⁻⁴⁴ of the largest: a 32nd of that for each weight.
+ * h·γ is fixed point, its super-block's largest in [2²⁹, 2³⁰): rounding to integers loses 2⁻³⁰ of
+ * that. The integer's upper planes are summed apart from each other, where each sum rounds relative
+ * to plane 2's own 2²³ or to 2²³ more than the integer: 2⁻⁶·2⁻²⁴ of the largest, twice; sums with the
+ * lower planes round relative to 2¹⁵, which up to 2⁹ roundings leave below the same.
  */
-static const double operand_floor = 0x1p-49;
+static const double operand_floor = 0x1p-28;
+/* The power of two is no smaller than for this largest, so that its inverse is a normal number. */
+static const double operand_least = 0x1p-96;
+/* d·2^e is rounded at 2⁻¹⁵⁰ when it underflows, times at most Σ sc·q·i ≤ 256·945·2³⁰; mins lose less. */
+static const double block_loss = 0x1p-101;
 
 static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan,
                                              const ptxgen_rmsnorm_q4k_operands *o)
@@ -57,6 +69,8 @@ static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan
         .dot_depth = dot_depth(v, s),
         .square_depth = square_depth(s),
         .operand_floor = operand_floor,
+        .operand_least = operand_least,
+        .block_loss = block_loss,
     };
 }
 
