@@ -197,7 +197,8 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
                                            .bytes = bytes,
                                            .write = flags & ACCESS_WRITE,
                                            .strong = flags & ACCESS_STRONG,
-                                           .same_value = flags & ACCESS_SAME};
+                                           .store = flags & ACCESS_STORE,
+                                           .data = place.data};
         emu_shared_track(&access, owner, offset);
     }
     if (flags & ACCESS_WRITE)

@@ -13,7 +13,7 @@ enum emu_access_flags {
     ACCESS_WRITE = 2,
     ACCESS_STRONG = 4,   /* volatile, relaxed, acquire, release, atomic */
     ACCESS_ASYNC = 8,    /* the landing of an asynchronous copy */
-    ACCESS_SAME = 16,    /* a write of the value that is there */
+    ACCESS_STORE = 16,   /* by st, whose registers tell whether it changes anything */
     ACCESS_NO_TRACK = 32 /* not for the race check */
 };
 
@@ -41,6 +41,10 @@ struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, 
 void emu_locate_lanes(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
                       enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
                       uint32_t alignment, uint32_t flags, struct emu_place places[32]);
+
+/* Whether st would change the bytes at `at` (exec_memory.c). */
+bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                       const uint8_t *at);
 
 /* Shared memory of the CTA that a shared address names. */
 struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *insn, int lane,

@@ -7,15 +7,18 @@
 #include "src/emulator/arith.h"
 #include "src/emulator/half.h"
 
+#include <string.h>
 
-static uint16_t narrow_f16(double x)
+
+/* Through f32 rounded to odd, which keeps what the last rounding needs. */
+static inline uint16_t narrow_f16(double x)
 {
     return emu_f32_to_f16(emu_double_to_float_odd(x));
 }
 
-static uint16_t narrow_bf16(double x)
+static inline uint16_t narrow_bf16(double x)
 {
-    return (uint16_t)emu_to_small(x, &emu_format_bf16, SMALL_RN, false);
+    return emu_f32_to_bf16(emu_double_to_float_odd(x));
 }
 
 static inline uint16_t flush_f16(uint16_t x)
@@ -23,61 +26,77 @@ static inline uint16_t flush_f16(uint16_t x)
     return (x & 0x7c00) == 0 ? x & 0x8000 : x;
 }
 
-/* .sat clamps to [0, 1] and turns NaN into +0; .relu clamps negatives to +0 and keeps NaN. */
-static inline uint16_t finish(const struct emu_insn *insn, uint16_t x, uint16_t one,
-                              uint16_t infinity)
+static inline float in_f16(uint16_t x)
 {
-    bool nan = (x & 0x7fff) > infinity;
-    if (insn->sat)
-        return nan || (x & 0x8000) ? 0 : x > one ? one : x;
-    if (insn->op & OP_RELU)
-        return !nan && (x & 0x8000) ? 0 : x;
-    return x;
+    return emu_f16_to_f32(x);
 }
 
-static inline uint16_t f16_of(const struct emu_insn *insn, uint16_t x)
+static inline float in_bf16(uint16_t x)
 {
-    x = insn->ftz ? flush_f16(x) : x;
-    return finish(insn, x, 0x3c00, 0x7c00);
-}
-
-static inline uint16_t bf16_of(const struct emu_insn *insn, uint16_t x)
-{
-    return finish(insn, x, 0x3f80, 0x7f80);
-}
-
-static inline float in_f16(const struct emu_insn *insn, uint16_t x)
-{
-    return emu_f16_to_f32(insn->ftz ? flush_f16(x) : x);
-}
-
-static inline float in_bf16(const struct emu_insn *insn, uint16_t x)
-{
-    (void)insn;
     return emu_bf16_to_f32(x);
 }
 
-/* Directed modes exist for none of these; the fast f16 forms need no double. */
-#define HALF_LOOP(name, T, per_lane, count, format, compute)                                       \
+enum { MOST_HALVES = 64, ONE_f16 = 0x3c00, ONE_bf16 = 0x3f80, INFINITY_f16 = 0x7c00,
+       INFINITY_bf16 = 0x7f80 };
+
+static void flush_all(uint16_t out[MOST_HALVES], int count)
+{
+    for (int h = 0; h < count; h++)
+        out[h] = flush_f16(out[h]);
+}
+
+/* .sat clamps to [0, 1] and turns NaN into +0; .relu clamps negatives to +0 and keeps NaN. */
+static void clamp_all(const struct emu_insn *insn, uint16_t out[MOST_HALVES], int count,
+                      uint16_t one, uint16_t infinity)
+{
+    for (int h = 0; h < count; h++) {
+        bool nan = (out[h] & 0x7fff) > infinity, negative = out[h] & 0x8000;
+        if (insn->sat)
+            out[h] = nan || negative ? 0 : out[h] > one ? one : out[h];
+        else if (!nan && negative)
+            out[h] = 0;
+    }
+}
+
+static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_t *out,
+                         uint32_t mask, int per_lane)
+{
+    uint16_t *d = EMU_ROW_OF(uint16_t, to);
+    if (mask == 0xffffffffu)
+        memcpy(d, out, (size_t)per_lane * 64);
+    else
+        for (int h = 0; h < 32 * per_lane; h++)
+            if (mask >> (h / per_lane) & 1)
+                d[h] = out[h];
+}
+
+/* Loops over all halves that vectorise, whatever the mask; then the masked ones are stored. */
+#define HALF_LOOP(name, per_lane, count, format, compute)                                          \
     static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)            \
     {                                                                                              \
-        uint16_t *d = EMU_ROW_OF(uint16_t, insn->d);                                               \
-        const uint16_t *a = EMU_ROW_OF(uint16_t, insn->s[0]);                                      \
-        const uint16_t *b = count > 1 ? EMU_ROW_OF(uint16_t, insn->s[1]) : a;                      \
-        const uint16_t *c = count > 2 ? EMU_ROW_OF(uint16_t, insn->s[2]) : a;                      \
-        for (int h = 0; h < 32 * per_lane; h++) {                                                  \
-            if (!(mask >> (h / per_lane) & 1))                                                     \
-                continue;                                                                          \
-            float x = in_##format(insn, a[h]), y = in_##format(insn, b[h]);                        \
-            float z = in_##format(insn, c[h]);                                                     \
+        enum { N = 32 * per_lane };                                                                \
+        uint16_t in[3][MOST_HALVES], out[MOST_HALVES];                                             \
+        for (int i = 0; i < count; i++) {                                                          \
+            memcpy(in[i], emu_row(warp, insn->s[i]), N * 2);                                       \
+            if (insn->ftz)                                                                         \
+                flush_all(in[i], N);                                                               \
+        }                                                                                          \
+        for (int h = 0; h < N; h++) {                                                              \
+            float x = in_##format(in[0][h]), y = count > 1 ? in_##format(in[1][h]) : 0;            \
+            float z = count > 2 ? in_##format(in[2][h]) : 0;                                       \
             (void)y;                                                                               \
             (void)z;                                                                               \
-            d[h] = format##_of(insn, compute);                                                     \
+            out[h] = compute;                                                                      \
         }                                                                                          \
+        if (insn->ftz)                                                                             \
+            flush_all(out, N);                                                                     \
+        if (insn->sat || (insn->op & OP_RELU))                                                     \
+            clamp_all(insn, out, N, ONE_##format, INFINITY_##format);                              \
+        store_halves(warp, insn->d, out, mask, per_lane);                                          \
     }
 #define HALF_PAIR(op, count, format, compute)                                                      \
-    HALF_LOOP(op##_##format, uint16_t, 1, count, format, compute)                                  \
-    HALF_LOOP(op##_##format##x2, uint32_t, 2, count, format, compute)
+    HALF_LOOP(op##_##format, 1, count, format, compute)                                            \
+    HALF_LOOP(op##_##format##x2, 2, count, format, compute)
 
 HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
 HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))

@@ -5,8 +5,8 @@
  */
 #include "src/emulator/access.h"
 #include "src/emulator/decode.h"
-#include "src/emulator/layout.h"
 #include "src/emulator/memory_order.h"
+#include "src/emulator/profile.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -84,8 +84,8 @@ static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
         emu_after_strong_read(warp, insn, addresses[__builtin_ctz(mask)]);
 }
 
-/* Writes whose lanes only confirm what is there are no race. */
-static bool changes(struct emu_warp *warp, const struct emu_insn *insn, const uint8_t *at, int lane)
+bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                       const uint8_t *at)
 {
     uint32_t element = emu_types[insn->type].bits / 8;
     for (uint32_t i = 0; i < insn->vector; i++) {
@@ -107,24 +107,13 @@ static void st_shared(struct emu_warp *warp, const struct emu_insn *insn, uint32
                       const uint64_t addresses[32], uint32_t bytes, uint32_t flags)
 {
     uint32_t element = emu_types[insn->type].bits / 8;
+    struct emu_place places[32];
     if (warp->worker->counters)
-        emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                         ACCESS_NO_TRACK | ACCESS_ASYNC, (struct emu_place[32]){{0}});
+        emu_count_access(warp, insn, mask, insn->space, addresses, bytes);
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        uint32_t same = 0;
-        uint64_t address = addresses[lane];
-        enum emu_space space = emu_window(insn->space, &address);
-        uint64_t offset = address & EMU_SHARED_OFFSET_MASK;
-        const struct emu_cta *cta = warp->cta;
-        if ((space == SPACE_SHARED || space == SPACE_SHARED_CLUSTER) && cta->cells &&
-            address >> EMU_RANK_SHIFT == 0 && offset + bytes <= cta->shared_bytes &&
-            cta->shared_state[offset] == BYTE_WRITTEN &&
-            !changes(warp, insn, cta->shared + offset, lane))
-            same = ACCESS_SAME;
-        struct emu_place places[32];
         places[lane] = emu_locate(warp, insn, lane, insn->space, addresses[lane], bytes, bytes,
-                                  flags | same);
+                                  flags | ACCESS_STORE);
         for (uint32_t i = 0; i < insn->vector; i++)
             store_element(warp, insn->list[i], element, places, i * element, 1u << lane);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/shared_memory.h"
+#include "src/emulator/access.h"
 
 void emu_clock_join(struct emu_clock *into, const struct emu_clock *from, uint32_t own)
 {
@@ -22,10 +23,14 @@ void emu_clock_acquire(struct emu_warp *warp, const struct emu_clock *from)
         *own = from->epoch[warp->index] + 1;
 }
 
+/* A store that only confirms what is there is no race. */
 static void report(const struct emu_shared_access *access, uint32_t offset, uint32_t other,
                    const char *kind)
 {
     const uint32_t *block = access->warp->cta->cluster->launch->block;
+    if (access->store &&
+        !emu_store_changes(access->warp, access->insn, access->lane, access->data))
+        return;
     emu_fault_at(access->warp, access->insn, access->lane,
                  other / 32 == access->warp->index ? PTXGEN_CHECK_WARP_RACES
                                                    : PTXGEN_CHECK_RACES,
@@ -68,13 +73,11 @@ static void track_write(const struct emu_shared_access *access, struct emu_cell 
 {
     uint16_t thread = (uint16_t)(access->warp->index * 32 + (uint32_t)access->lane);
     uint32_t epoch = access->warp->clock.epoch[access->warp->index];
-    if (!access->same_value) {
-        if ((cell->write_bytes & bytes) && !(cell->write_strong && access->strong) &&
-            !ordered(access, cell->write_thread, cell->write_epoch))
-            report(access, offset, cell->write_thread, "write follows a write by");
-        if ((cell->read_bytes & bytes) && !(cell->read_strong && access->strong))
-            check_readers(access, cell, offset);
-    }
+    if ((cell->write_bytes & bytes) && !(cell->write_strong && access->strong) &&
+        !ordered(access, cell->write_thread, cell->write_epoch))
+        report(access, offset, cell->write_thread, "write follows a write by");
+    if ((cell->read_bytes & bytes) && !(cell->read_strong && access->strong))
+        check_readers(access, cell, offset);
     bool same = cell->write_thread == thread && cell->write_epoch == epoch;
     cell->write_bytes = same ? cell->write_bytes | bytes : bytes;
     cell->write_strong = access->strong && (!same || cell->write_strong);

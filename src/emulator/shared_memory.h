@@ -31,8 +31,9 @@ struct emu_shared_access {
     const struct emu_insn *insn;
     int lane;
     uint32_t bytes;
-    bool write, strong, remote;
-    bool same_value; /* a write that changes nothing */
+    bool write, strong;
+    bool store;          /* by st: no race if it changes nothing */
+    const uint8_t *data; /* where the access begins */
 };
 
 /* Faults on an access that is unordered with an earlier one, and records it. */

@@ -186,7 +186,7 @@ static inline void step(struct emu_warp *warp, const struct emu_insn *code, bool
     if (warp->worker->counters)
         count(warp, fragment->pc, mask);
     warp->worker->steps++;
-    warp->worker->lane_steps += (uint32_t)__builtin_popcount(mask);
+    warp->worker->lane_steps += mask == 0xffffffffu ? 32u : (uint32_t)__builtin_popcount(mask);
     if (insn->flow == FLOW_CONTROL || insn->flow == FLOW_BRANCH) {
         insn->exec(warp, insn, mask);
         return;
