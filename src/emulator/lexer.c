@@ -51,8 +51,14 @@ static void step(struct emu_lexer *lexer)
     }
 }
 
-/* Blanks, comments of both kinds and preprocessor lines; false in an unterminated comment. */
-static bool skip_blank(struct emu_lexer *lexer)
+static uint32_t column_of(const struct emu_lexer *lexer)
+{
+    return (uint32_t)(lexer->at - lexer->line_start) + 1;
+}
+
+/* Blanks, comments of both kinds and preprocessor lines; false in a comment without end, whose
+ * beginning `open` then names. */
+static bool skip_blank(struct emu_lexer *lexer, struct emu_token *open)
 {
     while (lexer->at < lexer->end) {
         char c = *lexer->at;
@@ -62,6 +68,7 @@ static bool skip_blank(struct emu_lexer *lexer)
             while (lexer->at < lexer->end && *lexer->at != '\n')
                 lexer->at++;
         } else if (c == '/' && peek(lexer, 1) == '*') {
+            *open = (struct emu_token){TOK_BAD, {lexer->at, 2}, lexer->line, column_of(lexer), 0};
             lexer->at += 2;
             while (!(peek(lexer, 0) == '*' && peek(lexer, 1) == '/')) {
                 if (lexer->at >= lexer->end)
@@ -192,12 +199,11 @@ static void scan_string(struct emu_lexer *lexer, struct emu_token *token)
 
 struct emu_token emu_lexer_next(struct emu_lexer *lexer)
 {
-    bool closed = skip_blank(lexer);
-    struct emu_token token = {TOK_END, {lexer->at, 0}, lexer->line,
-                              (uint32_t)(lexer->at - lexer->line_start) + 1, 0};
-    if (!closed)
-        token.kind = TOK_BAD;
-    if (!closed || lexer->at >= lexer->end)
+    struct emu_token open;
+    if (!skip_blank(lexer, &open))
+        return open;
+    struct emu_token token = {TOK_END, {lexer->at, 0}, lexer->line, column_of(lexer), 0};
+    if (lexer->at >= lexer->end)
         return token;
     char c = *lexer->at;
     if (is_name_start(c)) {
