@@ -227,14 +227,26 @@ static void check_register(ptx_kernel *k, uint32_t index, ptx_operand o, ptx_typ
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "a register of another width was used");
 }
 
-static void check_value(ptx_kernel *k, uint32_t index, const struct ptx_term *t, ptx_operand o)
+static void check_immediate(ptx_kernel *k, uint32_t index, const struct ptx_term *t,
+                            const ptx_operand *o)
 {
-    if (o.kind == PTX_OPERAND_REGISTER)
-        check_register(k, index, o, t->type);
-    else if (o.kind == PTX_OPERAND_NONE)
-        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "an operand that was never assigned is read");
-    else if (t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN))
+    if (t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN))
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "a constant stands where PTX takes a register only");
+    else if (t->hi)
+        check_constant(k, index, t, *o);
+    else if ((t->flags & PTX_TERM_UPTO) && o->bits > o[-1].bits)
+        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "the constant %llu exceeds the %llu before it",
+                    (unsigned long long)o->bits, (unsigned long long)o[-1].bits);
+}
+
+static void check_value(ptx_kernel *k, uint32_t index, const struct ptx_term *t, const ptx_operand *o)
+{
+    if (o->kind == PTX_OPERAND_REGISTER)
+        check_register(k, index, *o, t->type);
+    else if (o->kind == PTX_OPERAND_NONE)
+        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "an operand that was never assigned is read");
+    else
+        check_immediate(k, index, t, o);
 }
 
 static void check_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *op, unsigned n)
@@ -247,7 +259,7 @@ static void check_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *o
         case PTX_TERM_VALUE:
         case PTX_TERM_VECTOR:
             for (unsigned j = 0; j < count; j++)
-                check_value(k, index, t, o[j]);
+                check_value(k, index, t, &o[j]);
             break;
         case PTX_TERM_ADDRESS:
             check_offset(k, index, op, t, o);

@@ -74,7 +74,7 @@ struct term {
     int count, divisor;
     char space;
     int lo, hi, step;
-    bool written, read, reg, bar, undef_ok, pow2, int_n;
+    bool written, read, reg, bar, undef_ok, pow2, int_n, upto;
     char literal[64];
 };
 
@@ -177,11 +177,17 @@ static void parse_value(char *s, struct term *t)
         t->reg = true;
         s[n - 1] = 0;
     }
+    char *range = strchr(s, ':');
+    if (range) {
+        *range = 0;
+        t->upto = !strcmp(range + 1, "upto");
+        if (!t->upto)
+            parse_range(range + 1, t);
+    }
     char *star = strchr(s, '*');
     if (star) {
         *star = 0;
         t->kind = 'v';
-        t->reg = true;
         parse_count(star + 1, t);
     }
     const struct type *type = find_type(s);
@@ -678,7 +684,7 @@ static void print_term(const struct term *t)
         if (kinds[i].kind == t->kind)
             kind = kinds[i].name;
     int flags = (t->written ? 1 : 0) | (t->read ? 2 : 0) | (t->reg ? 4 : 0) | (t->bar ? 8 : 0) |
-                (t->undef_ok ? 16 : 0) | (t->pow2 ? 32 : 0) | (t->int_n ? 64 : 0);
+                (t->undef_ok ? 16 : 0) | (t->pow2 ? 32 : 0) | (t->int_n ? 64 : 0) | (t->upto ? 128 : 0);
     printf("{%s, %s, %d, %d, %d, %d, %d, %d, %d, ", kind,
            t->type[0] ? find_type(t->type)->constant : "0", flags, t->count, t->divisor,
            t->space, t->lo, t->hi, t->step);

@@ -22,7 +22,8 @@ enum ptx_term_flag {
     PTX_TERM_BAR = 8,         /* printed after '|' behind the term before it */
     PTX_TERM_UNDEF_OK = 16,   /* read, but its first value may be undefined */
     PTX_TERM_POW2 = 32,       /* constants that are powers of two only */
-    PTX_TERM_WGMMA_INT_N = 64 /* n as integer wgmma has it: 8 to 32 by 8, then by 16 */
+    PTX_TERM_WGMMA_INT_N = 64, /* n as integer wgmma has it: 8 to 32 by 8, then by 16 */
+    PTX_TERM_UPTO = 128        /* an immediate is at most the constant before it */
 };
 
 struct ptx_term {
@@ -30,7 +31,7 @@ struct ptx_term {
     uint8_t count;   /* of a vector or of tensor coordinates; 0: n / divisor */
     uint8_t divisor;
     char space;      /* of an address: g s l p */
-    int16_t lo, hi, step;
+    int32_t lo, hi, step; /* of a constant; of a value's immediates, where hi is not 0 */
     const char *literal;
 };
 
