@@ -144,9 +144,9 @@ static void misaligned_constant_offset_is_refused_with_offset_and_size(void **st
     accepts(emit_aligned);
 }
 
-static void emit_stored_constant(ptx_kernel *k)
+static void emit_transposed_constant(ptx_kernel *k)
 {
-    ptx_st_global_u32(k, ptx_param_u64(k, "p"), 0, ptx_imm_u32(1));
+    ptx_movmatrix_trans_b16(k, ptx_imm_u32(1));
 }
 
 static void emit_constant_destination(ptx_kernel *k)
@@ -157,7 +157,7 @@ static void emit_constant_destination(ptx_kernel *k)
 static void constant_where_only_a_register_is_allowed_is_refused(void **state)
 {
     (void)state;
-    refuses(emit_stored_constant, PTXGEN_ERROR_OPERAND, "register only");
+    refuses(emit_transposed_constant, PTXGEN_ERROR_OPERAND, "register only");
     refuses(emit_constant_destination, PTXGEN_ERROR_OPERAND, "register only");
 }
 

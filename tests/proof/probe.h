@@ -31,7 +31,7 @@ struct register_source {
     ptx_operand param, label;
 };
 /* Fills `operands` as ptx_emit takes them; how many there are. */
-enum { PROBE_MAX_OPERANDS = PTX_MAX_REFERENCES };
+enum { PROBE_MAX_OPERANDS = 320 };
 unsigned probe_operands(const struct probe *p, struct register_source *from, ptx_operand *operands);
 
 /* The validator's verdict; *version is the PTX version that it infers, *why the sentence of a

@@ -24,12 +24,17 @@ struct pool {
     unsigned names[PTX_CLASSES]; /* given so far */
 };
 
+static bool is_result(const struct ptx_term *t)
+{
+    return (t->flags & PTX_TERM_WRITTEN) && !(t->flags & PTX_TERM_READ) && t->kind != PTX_TERM_LITERAL;
+}
+
 static ptx_operand take_pooled(struct register_source *from, const struct ptx_term *t)
 {
     struct pool *pool = (struct pool *)from;
     ptx_operand o = ptx_register_new(from->kernel, t->type);
     enum ptx_class c = ptx_class_of(t->type);
-    bool result = (t->flags & PTX_TERM_WRITTEN) && !(t->flags & PTX_TERM_READ);
+    bool result = is_result(t);
     unsigned name = result ? pool->names[c]++ : pool->used[c]++;
     if (!result && pool->used[c] > pool->most[c])
         pool->most[c] = pool->used[c];
@@ -40,7 +45,7 @@ static ptx_operand take_pooled(struct register_source *from, const struct ptx_te
 static void append(char **text, const char *format, ...) PTXGEN_PRINTF(2, 3);
 static void append(char **text, const char *format, ...)
 {
-    char piece[128];
+    char piece[192];
     va_list args;
     va_start(args, format);
     int length = vsnprintf(piece, sizeof piece, format, args);
@@ -80,17 +85,19 @@ static char *store_results(const ptx_kernel *k, const struct ptx_instruction *i)
         "st.volatile.global.u64 [%%keep], %%rd%u; ",
         "mov.b128 {%%keep1, %%keep2}, %%rq%u; st.volatile.global.v2.u64 [%%keep], {%%keep1, %%keep2}; ",
     };
-    struct ptx_reference refs[PTX_MAX_REFERENCES];
-    unsigned count = ptx_references(k, i, refs);
+    const struct ptx_op *op = &ptx_ops[i->op];
+    const ptx_operand *o = &k->operands[i->first];
     char *s = NULL;
-    for (unsigned j = 0; j < count; j++) {
-        const struct ptx_register *r = &k->registers[refs[j].reg];
-        enum ptx_class c = ptx_class_of(r->type);
-        if (!refs[j].written || refs[j].read)
-            continue;
-        char piece[160];
-        snprintf(piece, sizeof piece, store[c], r->name);
-        append(&s, "%s", piece);
+    for (unsigned t = 0; t < op->term_count; t++) {
+        const struct ptx_term *term = &op->terms[t];
+        unsigned count = ptx_term_operands(term, i->n);
+        for (unsigned j = 0; j < count && is_result(term); j++) {
+            char piece[160];
+            snprintf(piece, sizeof piece, store[ptx_class_of(term->type)],
+                     (unsigned)k->registers[o[j].index].name);
+            append(&s, "%s", piece);
+        }
+        o += count;
     }
     return s;
 }
