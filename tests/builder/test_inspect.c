@@ -126,7 +126,7 @@ static void descriptions_give_modifiers_operands_and_needs(void **state)
                                      "[shared], [global], 4…16 powers of two; PTX 7.0 sm_80");
     check_description("cp_async_cg", "cp.async.cg.shared.global{.L2::64B|.L2::128B|.L2::256B} "
                                      "[shared], [global], 16; PTX 7.0 sm_80");
-    check_description("match_all_sync_b32", "match.all.sync.b32 u32|pred, u32, u32|imm; PTX 7.0 sm_80");
+    check_description("match_all_sync_b32", "match.all.sync.b32 u32|pred, u32|imm, u32|imm; PTX 7.0 sm_80");
     check_description("sreg_tid_x", "mov.u32 u32, %tid.x; PTX 7.0 sm_80");
     check_description("bra", "bra label; PTX 7.0 sm_80");
     check_description("ret", "ret; PTX 7.0 sm_80");
