@@ -126,18 +126,19 @@ static void descriptions_give_modifiers_operands_and_needs(void **state)
                                      "[shared], [global], 4…16 powers of two; PTX 7.0 sm_80");
     check_description("cp_async_cg", "cp.async.cg.shared.global{.L2::64B|.L2::128B|.L2::256B} "
                                      "[shared], [global], 16; PTX 7.0 sm_80");
-    check_description("match_all_sync_b32", "match.all.sync.b32 u32|pred, u32|imm, u32|imm; PTX 7.0 sm_80");
+    check_description("match_all_sync_b32", "match.all.sync.b32 u32|pred, u32|imm, u32|imm; "
+                                            "PTX 7.0 sm_80");
     check_description("sreg_tid_x", "mov.u32 u32, %tid.x; PTX 7.0 sm_80");
     check_description("bra", "bra label; PTX 7.0 sm_80");
     check_description("ret", "ret; PTX 7.0 sm_80");
-    check_description("cvt_e4m3x2_f32", "cvt.rn.satfinite{.relu}.e4m3x2.f32 u16, f32, f32; PTX 8.1 sm_89 "
-                                        "or PTX 7.8 sm_90");
+    check_description("cvt_e4m3x2_f32", "cvt.rn.satfinite{.relu}.e4m3x2.f32 u16, f32|imm, f32|imm; "
+                                        "PTX 8.1 sm_89 or PTX 7.8 sm_90");
     check_description("cp_async_bulk_tensor_2d_g2s",
                       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                       "[shared], [tensor map, {s32 × 2}], [shared]; PTX 8.0 sm_90");
     check_description("wgmma_k32_s32_s8_s8",
-                      "wgmma.mma_async.sync.aligned.m64n{n}k32.s32.s8.s8{.satfinite} {s32 × n/2}, u64, "
-                      "u64, pred; n 8…256 by 8 up to 32, then by 16; PTX 8.0 sm_90a");
+                      "wgmma.mma_async.sync.aligned.m64n{n}k32.s32.s8.s8{.satfinite} {s32 × n/2}, "
+                      "u64|imm, u64|imm, pred; n 8…256 by 8 up to 32, then by 16; PTX 8.0 sm_90a");
 }
 
 static void description_is_cut_to_the_buffer(void **state)
