@@ -361,6 +361,10 @@ PTXGEN_API void ptx_guard_end(ptx_block *block);
 /** A C loop that unrolls: i is a C int. */
 #define ptx_for_static(i, count) for (int i = 0; i < (count); i++)
 
+/** First in a loop's body: the assembler is not to unroll it (code size, and so JIT time). */
+PTXGEN_API void ptx_nounroll_at(ptx_kernel *kernel, ptx_source source);
+#define ptx_nounroll(kernel) ptx_nounroll_at(kernel, PTX_HERE)
+
 /* ---- listing ---- */
 
 /** Starts a named section of the listing; ptx_module_kernel_section counts its instructions. */

@@ -175,3 +175,8 @@ void ptx_guard_end(ptx_block *b)
     b->kernel->guarded = 0;
     close_block(b);
 }
+
+void ptx_nounroll_at(ptx_kernel *k, ptx_source here)
+{
+    ptx_raw_at(k, here, ".pragma \"nounroll\"", 0, NULL, 0, 0);
+}

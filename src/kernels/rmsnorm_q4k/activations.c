@@ -84,9 +84,12 @@ struct spot {
 static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
 {
     ptx_kernel *k = q->k;
-    struct spot s;
-    ptx_u32 in_chunk = ptx_div_u32(k, number, U32(q->v->tokens));
-    s.token = ptx_rem_u32(k, number, U32(q->v->tokens));
+    struct spot s = {.token = U32(0)};
+    ptx_u32 in_chunk = number;
+    if (q->v->tokens > 1) {
+        in_chunk = ptx_div_u32(k, number, U32(q->v->tokens));
+        s.token = ptx_rem_u32(k, number, U32(q->v->tokens));
+    }
     s.super_block = ptx_add_u32(k, first, in_chunk);
     ptx_u32 lane_column = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
     s.column = ptx_mad_lo_u32(k, s.super_block, U32(SUPER_BLOCK), lane_column);
@@ -97,6 +100,8 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
                                ptx_u32 column)
 {
     ptx_kernel *k = q->k;
+    if (token.o.kind == PTX_OPERAND_IMMEDIATE) /* the only one */
+        return ptx_mad_wide_u32(k, column, U32(element_bytes(q)), base);
     ptx_u64 row = ptx_mul_wide_u32(k, token, stride);
     ptx_u64 element = ptx_add_u64(k, row, ptx_cvt_u64_u32(k, column));
     ptx_u64 bytes = ptx_mul_lo_u64(k, element, U64(element_bytes(q)));
@@ -108,8 +113,9 @@ static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_pred 
 {
     ptx_kernel *k = q->k;
     struct spot s = item_spot(q, first, number);
-    ptx_u32 last = ptx_sub_u32(k, q->m, U32(1));
-    ptx_u32 token = ptx_min_u32(k, s.token, last); /* absent tokens repeat the last */
+    ptx_u32 token = s.token;
+    if (q->v->tokens > 1) /* absent tokens repeat the last */
+        token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
     ptx_u64 gamma = ptx_mad_wide_u32(k, s.column, U32(4), q->gamma);
     ptx_u64 x = element_address(q, q->x, q->x_stride, token, s.column), residual = x;
     if (q->spec->residual)
@@ -241,23 +247,36 @@ static void make_h(struct kernel *q, const struct item *item, const struct spot 
 
 /* ---- one item into shared memory ---- */
 
-/* The warp's sums of squares: of h, and of h·2⁻⁶⁴ for rows whose squares overflow f32. */
+/* Squares of f16 cannot overflow f32; of wider types, sums of (h·2⁻⁶⁴)² stand beside those of h². */
+static int square_sums(const struct kernel *q)
+{
+    return q->spec->x_type == PTXGEN_F16 ? 1 : 2;
+}
+
+static ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask)
+{
+    for (unsigned mask = first_mask; mask >= last_mask; mask /= 2)
+        value = ptx_add_f32(k, value, ptx_shfl_sync_bfly_f32(k, value, U32(mask), U32(31), ALL_LANES));
+    return value;
+}
+
 static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
-    ptx_f32 sums[2] = {h[0], h[0]};
-    for (int i = 0; i < LANE_VALUES; i++) {
-        ptx_f32 down = ptx_mul_f32(k, h[i], F32(0x1p-64f));
-        sums[0] = i ? ptx_fma_f32(k, h[i], h[i], sums[0]) : ptx_mul_f32(k, h[i], h[i]);
-        sums[1] = i ? ptx_fma_f32(k, down, down, sums[1]) : ptx_mul_f32(k, down, down);
-    }
-    for (unsigned mask = 16; mask; mask /= 2)
-        for (int i = 0; i < 2; i++)
-            sums[i] = ptx_add_f32(k, sums[i], ptx_shfl_sync_bfly_f32(k, sums[i], U32(mask), U32(31), ALL_LANES));
-    ptx_u32 cell = ptx_mad_lo_u32(k, at->token, U32(super_blocks(q->spec)), at->super_block);
+    ptx_u32 cell = at->super_block;
+    if (q->v->tokens > 1)
+        cell = ptx_mad_lo_u32(k, at->token, U32(super_blocks(q->spec)), at->super_block);
     ptx_u32 to = ptx_mad_lo_u32(k, cell, U32(8), q->sh.squares);
-    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
-        ptx_st_shared_v2_f32(k, to, 0, sums);
+    for (int s = 0; s < square_sums(q); s++) {
+        ptx_f32 sum = h[0];
+        for (int i = 0; i < LANE_VALUES; i++) {
+            ptx_f32 value = s ? ptx_mul_f32(k, h[i], F32(0x1p-64f)) : h[i];
+            sum = i ? ptx_fma_f32(k, value, value, sum) : ptx_mul_f32(k, value, value);
+        }
+        sum = warp_sum(k, sum, 16, 1);
+        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+            ptx_st_shared_f32(k, to, 4 * s, sum);
+    }
 }
 
 /* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
@@ -286,9 +305,7 @@ struct record {
 static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 sum)
 {
     ptx_kernel *k = q->k;
-    for (unsigned mask = 2; mask; mask /= 2)
-        sum = ptx_add_f32(k, sum, ptx_shfl_sync_bfly_f32(k, sum, U32(mask), U32(31), ALL_LANES));
-    sum = ptx_mul_f32(k, sum, F32(0x1p-20f));
+    sum = ptx_mul_f32(k, warp_sum(k, sum, 2, 1), F32(0x1p-20f));
     ptx_f16 hi = ptx_cvt_f16_f32(k, sum);
     ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, hi));
     ptx_f16 lo = ptx_cvt_f16_f32(k, ptx_mul_f32(k, rest, F32(2048)));
@@ -377,7 +394,7 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     ptx_u32 in_chunk = ptx_sub_u32(k, at.super_block, first);
     struct record to = {.token = at.token};
     to.base = ptx_mad_lo_u32(k, in_chunk, U32(record_bytes(q->v->tokens)), q->sh.records);
-    to.of_token = ptx_mad_lo_u32(k, at.token, U32(256), to.base);
+    to.of_token = q->v->tokens > 1 ? ptx_mad_lo_u32(k, at.token, U32(256), to.base) : to.base;
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
     emit_squares(q, &at, h);
@@ -409,42 +426,39 @@ void emit_activations(struct kernel *q, ptx_u32 first)
 
 /* ---- 1 / rms ---- */
 
-/* Sums pairs (plain, small) of one token over all super-blocks: each group takes every eighth. */
-static void sum_squares(struct kernel *q, ptx_u32 token, ptx_f32 sums[2])
+/* One token's sum number `s` over all super-blocks: each group of lanes takes every eighth. */
+static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
 {
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
-    ptx_u32 row = ptx_mad_lo_u32(k, token, U32(all * 8), q->sh.squares);
     ptx_u32 at = ptx_mad_lo_u32(k, q->at.group, U32(8), row);
-    sums[0] = ptx_mov_f32(k, F32(0));
-    sums[1] = ptx_mov_f32(k, F32(0));
-    for (uint32_t s = 0; s < all; s += 8) {
-        ptx_f32 pair[2];
-        for (int i = 0; i < 2; i++)
-            pair[i] = ptx_mov_f32(k, F32(0));
-        if (s + 8 <= all)
-            ptx_ld_shared_v2_f32_to(k, pair, at, (int)s * 8);
-        else
-            ptx_guarded(k, ptx_setp_lt_u32(k, q->at.group, U32(all - s)))
-                ptx_ld_shared_v2_f32_to(k, pair, at, (int)s * 8);
-        for (int i = 0; i < 2; i++)
-            sums[i] = ptx_add_f32(k, sums[i], pair[i]);
+    ptx_f32 sum = ptx_mov_f32(k, F32(0));
+    for (uint32_t first = 0; first < all; first += 8) {
+        ptx_f32 part;
+        if (first + 8 <= all)
+            part = ptx_ld_shared_f32(k, at, (int)first * 8 + 4 * s);
+        else {
+            part = ptx_mov_f32(k, F32(0));
+            ptx_guarded(k, ptx_setp_lt_u32(k, q->at.group, U32(all - first)))
+                ptx_ld_shared_f32_to(k, part, at, (int)first * 8 + 4 * s);
+        }
+        sum = ptx_add_f32(k, sum, part);
     }
-    for (int i = 0; i < 2; i++)
-        for (unsigned mask = 16; mask > 2; mask /= 2)
-            sums[i] = ptx_add_f32(k, sums[i], ptx_shfl_sync_bfly_f32(k, sums[i], U32(mask), U32(31), ALL_LANES));
+    return warp_sum(k, sum, 16, 4);
 }
 
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
     float per_k = 1.0f / (float)q->spec->k;
-    ptx_f32 sums[2];
-    sum_squares(q, token, sums);
-    ptx_f32 plain = ptx_fma_f32(k, sums[0], F32(per_k), F32(q->spec->epsilon));
+    ptx_u32 row = ptx_mad_lo_u32(k, token, U32(super_blocks(q->spec) * 8), q->sh.squares);
+    ptx_f32 sum = sum_squares(q, row, 0);
+    ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(q->spec->epsilon));
+    if (square_sums(q) == 1)
+        return ptx_rsqrt_approx_f32(k, plain);
     /* Where the squares overflowed, epsilon is far below their last bit. */
-    ptx_f32 small = ptx_mul_f32(k, sums[1], F32(per_k));
-    ptx_pred overflowed = ptx_setp_eq_f32(k, sums[0], F32(__builtin_inff()));
+    ptx_f32 small = ptx_mul_f32(k, sum_squares(q, row, 1), F32(per_k));
+    ptx_pred overflowed = ptx_setp_eq_f32(k, sum, F32(__builtin_inff()));
     ptx_f32 radicand = ptx_selp_f32(k, small, plain, overflowed);
     ptx_f32 inverse = ptx_rsqrt_approx_f32(k, radicand);
     ptx_f32 down = ptx_mul_f32(k, inverse, F32(0x1p-64f));

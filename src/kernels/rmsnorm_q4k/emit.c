@@ -23,31 +23,52 @@
 
 /* ---- parameters and thread indices ---- */
 
+/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
+static ptx_u64 address_param(ptx_kernel *k, const char *name, bool used)
+{
+    if (used)
+        return ptx_param_u64(k, name);
+    ptx_param_declare(k, name, 8, 8);
+    return U64(0);
+}
+
+static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
+{
+    if (used)
+        return ptx_param_u32(k, name);
+    ptx_param_declare(k, name, 4, 4);
+    return U32(0);
+}
+
 static void load_params(struct kernel *q)
 {
+    static const char *const weights[] = {"weights0", "weights1", "weights2"},
+                      *const bias[] = {"bias0", "bias1", "bias2"}, *const y[] = {"y0", "y1", "y2"},
+                      *const strides[] = {"y0_stride", "y1_stride", "y2_stride"},
+                      *const maps[] = {"map0", "map1", "map2"};
     ptx_kernel *k = q->k;
-    q->x = ptx_param_u64(k, "x");
-    q->residual = ptx_param_u64(k, "residual");
-    q->residual_out = ptx_param_u64(k, "residual_out");
-    q->gamma = ptx_param_u64(k, "gamma");
-    static const char *const names[3][PTXGEN_RMSNORM_Q4K_MATRICES] = {
-        {"weights0", "weights1", "weights2"}, {"bias0", "bias1", "bias2"}, {"y0", "y1", "y2"}};
+    const ptxgen_rmsnorm_q4k_spec *s = q->spec;
+    bool tensor = has_tensor_copies(&q->plan->target), rows = q->v->tokens > 1;
+    q->x = address_param(k, "x", true);
+    q->residual = address_param(k, "residual", s->residual);
+    q->residual_out = address_param(k, "residual_out", s->residual_out);
+    q->gamma = address_param(k, "gamma", true);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->weights[i] = ptx_param_u64(k, names[0][i]);
+        q->weights[i] = address_param(k, weights[i], s->n[i] && !tensor);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->bias[i] = ptx_param_u64(k, names[1][i]);
+        q->bias[i] = address_param(k, bias[i], s->n[i] && s->bias);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->y[i] = ptx_param_u64(k, names[2][i]);
-    static const char *const strides[PTXGEN_RMSNORM_Q4K_MATRICES] = {"y0_stride", "y1_stride", "y2_stride"};
-    q->x_stride = ptx_param_u32(k, "x_stride");
-    q->residual_stride = ptx_param_u32(k, "residual_stride");
-    q->residual_out_stride = ptx_param_u32(k, "residual_out_stride");
+        q->y[i] = address_param(k, y[i], s->n[i]);
+    q->x_stride = number_param(k, "x_stride", rows);
+    q->residual_stride = number_param(k, "residual_stride", rows && s->residual);
+    q->residual_out_stride = number_param(k, "residual_out_stride", rows && s->residual_out);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->y_stride[i] = ptx_param_u32(k, strides[i]);
-    q->m = ptx_param_u32(k, "m");
-    static const char *const maps[PTXGEN_RMSNORM_Q4K_MATRICES] = {"map0", "map1", "map2"};
-    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && has_tensor_copies(&q->plan->target); i++)
-        q->maps[i] = ptx_param_address(k, ptx_param_declare(k, maps[i], 128, 64));
+        q->y_stride[i] = number_param(k, strides[i], s->n[i]);
+    q->m = number_param(k, "m", true);
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && tensor; i++) {
+        ptx_param map = ptx_param_declare(k, maps[i], 128, 64);
+        q->maps[i] = s->n[i] ? ptx_param_address(k, map) : U64(0);
+    }
 }
 
 static void find_threads(struct kernel *q)

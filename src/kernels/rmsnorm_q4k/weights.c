@@ -410,6 +410,7 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record
     }
     ptx_u32 super_block = ptx_mov_u32(k, U32(0));
     ptx_for(k, super_block, end, U32(1)) {
+        ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
         multiply_super_block(q, at, sums);
         ptx_u32 *const weights[] = {&at.header, &at.nibbles}, *const records[] = {&at.b, &at.b_min, &at.scale};
         for (int i = 0; i < 2; i++)
