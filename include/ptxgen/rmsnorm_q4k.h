@@ -10,10 +10,12 @@
  * serve up to three weight matrices that share x (Q, K and V), each with its own N, output and
  * bias; or, with PTXGEN_EPILOGUE_SWIGLU, the pair gate and up: y = silu(gate) · up.
  *
- * Activations are not quantised. Products are accumulated in f32 to f32 accuracy (the error bound
- * stands at ptxgen_rmsnorm_q4k_reference). The result depends on the spec, the target and the inputs only:
- * the same bits in every launch. A token with a NaN or infinity in h gives NaN in its own row of
- * y only; so does a product h·γ beyond the range of f32.
+ * Activations keep their precision: h·γ is rounded to f32, then held as 31-bit fixed point with one
+ * power of two for each 256 values of a token, which loses nothing down to 2⁻⁷ of the largest of
+ * them and at most 2⁻³¹ of it below. Its products with the weights' nibbles and scales are exact
+ * integers; super-blocks add up in f32 (the bound is at ptxgen_rmsnorm_q4k_reference). The result
+ * depends on the spec, the target and the inputs only: the same bits in every launch. A token with
+ * a NaN or infinity in h, or in h·γ as f32, gives NaN in its own row of y only.
  *
  *     ptxgen_rmsnorm_q4k_spec spec = {.k = 4096, .n = {14336}, .epsilon = 1e-6f,
  *                                     .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};

@@ -81,8 +81,9 @@ static void find_threads(struct kernel *q)
     q->at.lane = ptx_and_b32(k, tid, U32(31));
     q->at.group = ptx_shr_u32(k, q->at.lane, U32(2));
     q->at.quad = ptx_and_b32(k, q->at.lane, U32(3));
-    q->at.wr = ptx_div_u32(k, q->at.warp, U32(q->v->wk));
-    q->at.wk = ptx_rem_u32(k, q->at.warp, U32(q->v->wk));
+    bool whole_rows = q->v->wk == 1;
+    q->at.wr = whole_rows ? q->at.warp : ptx_div_u32(k, q->at.warp, U32(q->v->wk));
+    q->at.wk = whole_rows ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wk));
 }
 
 /* Outputs [first, end) of this CTA: all of them divided evenly, the first CTAs taking one more. */
