@@ -148,6 +148,17 @@ static struct item new_item(struct kernel *q)
     return item;
 }
 
+/* Registers to come: the first load into it takes them. */
+static struct item no_item(void)
+{
+    struct item item;
+    for (int i = 0; i < LANE_VALUES; i++) {
+        item.x[i] = item.residual[i] = ptx_new_u32();
+        item.gamma[i] = ptx_new_f32();
+    }
+    return item;
+}
+
 static void move_item(struct kernel *q, const struct item *from, struct item *to)
 {
     for (int i = 0; i < item_words(q); i++) {
@@ -279,13 +290,25 @@ static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 
     }
 }
 
-/* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
-static ptx_u32 largest_exponent(ptx_kernel *k, const ptx_f32 v[LANE_VALUES])
+/* The larger magnitude, NaN if either is; the sign is of no account. */
+static ptx_u32 larger_magnitude(struct kernel *q, ptx_f32 a, ptx_f32 b)
 {
-    ptx_u32 most = ptx_f32_as_u32(ptx_abs_f32(k, v[0]));
+    ptx_kernel *k = q->k;
+    if (q->plan->target.ptx.sm >= 86)
+        return ptx_f32_as_u32(ptx_max_f32_m(k, PTX_NAN | PTX_XORSIGN_ABS, a, b));
+    ptx_u32 abs_a = ptx_f32_as_u32(ptx_abs_f32(k, a));
+    return ptx_max_u32(k, abs_a, ptx_f32_as_u32(ptx_abs_f32(k, b)));
+}
+
+/* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
+static ptx_u32 largest_exponent(struct kernel *q, const ptx_f32 v[LANE_VALUES])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 most = ptx_f32_as_u32(v[0]);
     for (int i = 1; i < LANE_VALUES; i++)
-        most = ptx_max_u32(k, most, ptx_f32_as_u32(ptx_abs_f32(k, v[i])));
-    most = ptx_redux_sync_max_u32(k, most, ALL_LANES);
+        most = larger_magnitude(q, ptx_u32_as_f32(most), v[i]);
+    ptx_u32 magnitude = ptx_and_b32(k, most, U32(0x7FFFFFFF));
+    most = ptx_redux_sync_max_u32(k, magnitude, ALL_LANES);
     ptx_u32 field = ptx_shr_u32(k, most, U32(23));
     return ptx_max_u32(k, field, U32(30));
 }
@@ -373,7 +396,7 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
     ptx_f32 v[LANE_VALUES];
     for (int i = 0; i < LANE_VALUES; i++)
         v[i] = ptx_mul_f32(k, h[i], gamma[i]);
-    ptx_u32 field = largest_exponent(k, v);
+    ptx_u32 field = largest_exponent(q, v);
     ptx_f32 down = power_of_two(k, ptx_sub_u32(k, U32(127 + 156), field));
     ptx_f32 up = power_of_two(k, ptx_sub_u32(k, field, U32(156 - 127)));
     ptx_pred finite = ptx_setp_lt_u32(k, field, U32(255));
@@ -401,7 +424,10 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     store_fragments(q, &to, h, item->gamma);
 }
 
-/* Each turn sends for an item and prepares the one that the turn before has sent for. */
+/*
+ * Each turn sends for an item and prepares the one that the turn before has sent for. The last turn
+ * has none to send for, and sends for the last item again.
+ */
 void emit_activations(struct kernel *q, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
@@ -410,11 +436,11 @@ void emit_activations(struct kernel *q, ptx_u32 first)
     uint32_t warps = q->v->wk * q->v->wr;
     ptx_pred vectors = vectors_allowed(q);
     ptx_u32 end = ptx_mov_u32(k, chunk_items(q, first));
+    ptx_u32 last = ptx_sub_u32(k, end, U32(1));
     ptx_u32 number = ptx_mov_u32(k, q->at.warp), before = ptx_mov_u32(k, q->at.warp);
-    struct item now = new_item(q), next = new_item(q);
+    struct item now = new_item(q), next = no_item();
     ptx_loop(k, turn) {
-        ptx_if(k, ptx_setp_lt_u32(k, number, end))
-            load_item(q, first, number, vectors, &next);
+        load_item(q, first, ptx_min_u32(k, number, last), vectors, &next);
         ptx_if(k, ptx_setp_ne_u32(k, number, before))
             prepare_item(q, first, before, &now);
         ptx_loop_break_if(&turn, ptx_setp_ge_u32(k, number, end), false);

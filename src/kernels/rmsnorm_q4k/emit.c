@@ -384,8 +384,10 @@ static struct stream start(struct kernel *q)
     }
     if (q->v->chunks == 1)
         emit_activations(q, ptx_mov_u32(k, U32(0)));
-    for (uint32_t s = 2; s < q->v->stages; s++)
-        emit_load(q, &stream);
+    ptx_u32 ahead = ptx_mov_u32(k, U32(2));
+    if (q->v->stages > 2)
+        ptx_for(k, ahead, U32(q->v->stages), U32(1))
+            emit_load(q, &stream);
     if (q->v->chunks == 1) {
         ptx_bar_sync(k, 0);
         find_inverse_rms(q);
@@ -415,9 +417,11 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
     ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);
-    ptx_for(k, round, U32(v->rounds), U32(1)) {
+    ptx_loop(k, rounds) {
         multiply_round(&q, &stream, &at, tile, &sums);
         finish_round(&q, round, tile, &sums);
+        ptx_add_u32_to(k, round, round, U32(1));
+        ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);
         ptx_add_u32_to(k, tile, tile, U32(v->wr));
     }
     ptx_kernel_end(k);
