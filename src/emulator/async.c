@@ -50,7 +50,7 @@ static void land_lane(struct emu_warp *warp, struct emu_copy *copy, int lane)
 {
     const struct emu_copy_lane *at = &copy->lanes[lane];
     copy->mask &= ~(1u << lane);
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     if (copy->kind == COPY_ARRIVE) {
         struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, at->offset);
         if (mbarrier)
@@ -154,7 +154,7 @@ static void land_in(struct emu_copy *copy)
         uint32_t *known = &mbarrier->clock.epoch[copy->issuer->index];
         *known = *known < copy->epoch ? copy->epoch : *known;
     }
-    copy->issuer->worker->progress++;
+    emu_progress(copy->issuer->worker);
     emu_mbarrier_transact(copy->issuer, copy->insn, copy->lane, mbarrier,
                           -(int64_t)copy->transaction);
 }
@@ -183,7 +183,7 @@ static void land_out(struct emu_copy *copy)
         else
             memcpy(place.data, copy->data + run->at, run->bytes);
     }
-    copy->issuer->worker->progress++;
+    emu_progress(copy->issuer->worker);
 }
 
 void emu_land_mbarrier(struct emu_cta *cta, struct emu_mbarrier *mbarrier)

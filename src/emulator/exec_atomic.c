@@ -78,7 +78,7 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
     if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
         emu_clock_acquire(warp, &warp->cta->fences);
     if (changed) {
-        warp->worker->progress++;
+        emu_progress(warp->worker);
     } else {
         emu_poll(warp, insn, addresses[__builtin_ctz(mask)]);
     }

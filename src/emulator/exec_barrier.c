@@ -95,7 +95,7 @@ static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *
     emu_clock_join(&barrier->clock, &warp->clock, EMU_MAX_WARPS);
     if (warp->clock.epoch[warp->index] > barrier->newest)
         barrier->newest = warp->clock.epoch[warp->index];
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     *id = (uint32_t)which;
     return barrier;
 }
@@ -204,7 +204,7 @@ static void cluster_arrive(struct emu_warp *warp, const struct emu_insn *insn, u
     cluster->cluster_arrived += (uint32_t)__builtin_popcount(mask);
     if (!insn->has_value) /* not .relaxed */
         emu_clock_release(warp, &warp->cta->fences);
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     cluster_complete(cluster);
 }
 

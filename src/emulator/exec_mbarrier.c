@@ -73,7 +73,7 @@ void emu_mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, int
                   "%u arrivals at the mbarrier, where %u are still due in this phase (of %u)",
                   count, mbarrier->pending, mbarrier->expected);
     mbarrier->pending -= count;
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     complete_phase(mbarrier);
 }
 
@@ -86,7 +86,7 @@ void emu_mbarrier_transact(struct emu_warp *warp, const struct emu_insn *insn, i
                   "the mbarrier's transaction count becomes %lld; its range is ±%d",
                   (long long)sum, MOST_COUNT);
     mbarrier->transactions = (int32_t)sum;
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     complete_phase(mbarrier);
 }
 
@@ -114,7 +114,7 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
                                           .expected = (uint32_t)count,
                                           .pending = (uint32_t)count};
         memcpy(place.data, &count, 8);
-        warp->worker->progress++;
+        emu_progress(warp->worker);
     }
 }
 

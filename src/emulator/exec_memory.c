@@ -126,7 +126,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
     uint32_t flags = ACCESS_WRITE | (insn->strong ? ACCESS_STRONG : 0);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     if (insn->strong)
         emu_before_strong_write(warp, insn);
     if (insn->space != SPACE_GLOBAL && insn->space != SPACE_LOCAL) {

@@ -270,7 +270,7 @@ static void stmatrix(struct emu_warp *warp, const struct emu_insn *insn, uint32_
     emu_matrix_row rows[32];
     emu_lanes s[8];
     (void)mask;
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     locate_rows(warp, insn, ACCESS_WRITE, places);
     emu_gather_rows(warp, insn->list, insn->list_count, s);
     emu_stmatrix(insn->extra, rows, s);

@@ -154,7 +154,7 @@ static void mma_async(struct emu_warp *warp, const struct emu_insn *insn, uint32
         if (!waits_at(first + w, fragment->pc))
             return;
     multiply(first, insn);
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     for (uint32_t w = 0; w < 4; w++) {
         first[w].fragments[0].state = FRAGMENT_RUNS;
         first[w].fragments[0].pc++;

@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 
 enum { EMU_FULL_MASK = -1, EMU_MAX_WARPS = 32, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
 
@@ -113,7 +114,8 @@ struct emu_worker {
     struct emu_counters *counters; /* by pc, when profiling */
     pthread_t thread;
     jmp_buf escape;
-    uint64_t random, progress, steps, lane_steps;
+    uint64_t random, steps, lane_steps;
+    _Atomic uint64_t progress; /* changes made; only this worker writes it */
     uint32_t index, live_clusters;
     bool started;
 };
@@ -129,12 +131,12 @@ struct emu_launch {
     bool explicit_cluster;
     const uint8_t *parameters;
     uint64_t cluster_count, grid_number;
-    uint64_t next_cluster; /* guarded by lock */
+    _Atomic uint64_t next_cluster;
     uint32_t resident; /* clusters that may be live on one worker */
     uint32_t worker_count;
     struct emu_worker *workers;
     pthread_mutex_t lock;
-    volatile bool stop;
+    _Atomic bool stop;
     struct ptxgen_emulator_fault fault;
     bool faulted;
     uint64_t steps, lane_steps;
@@ -171,6 +173,13 @@ void emu_fill_clocks(struct emu_warp *warp);
 
 /* exec_barrier.c: threads have exited, which may complete a barrier. */
 void emu_barriers_after_exit(struct emu_cta *cta);
+
+/* Something has changed that others may wait for. */
+static inline void emu_progress(struct emu_worker *worker)
+{
+    uint64_t before = atomic_load_explicit(&worker->progress, memory_order_relaxed);
+    atomic_store_explicit(&worker->progress, before + 1, memory_order_relaxed);
+}
 
 static inline uint8_t *emu_row(struct emu_warp *warp, struct emu_src source)
 {

@@ -9,7 +9,7 @@ enum { MOST_MODIFIERS = 24, MOST_OPERANDS = 24, MOST_ITEMS = 512, DEEPEST_SCOPE 
 /* A number, a name (with component and +offset), or the sink. */
 static struct emu_arg parse_scalar(struct emu_parser *parser)
 {
-    struct emu_arg operand = {OPERAND_NONE};
+    struct emu_arg operand = {.kind = OPERAND_NONE};
     struct emu_token at = parser->token;
     operand.negated = emu_accept(parser, '!') || emu_accept(parser, '-');
     struct emu_token token = parser->token;

@@ -22,12 +22,10 @@ static uint64_t next_random(struct emu_worker *worker)
 
 static bool take_cluster(struct emu_launch *launch, uint64_t *index)
 {
-    pthread_mutex_lock(&launch->lock);
-    bool got = launch->next_cluster < launch->cluster_count;
-    if (got)
-        *index = launch->next_cluster++;
-    pthread_mutex_unlock(&launch->lock);
-    return got;
+    if (atomic_load_explicit(&launch->next_cluster, memory_order_relaxed) >= launch->cluster_count)
+        return false;
+    *index = atomic_fetch_add(&launch->next_cluster, 1);
+    return *index < launch->cluster_count;
 }
 
 /* A new cluster begins when there is none, or when all live ones have had a long turn. */
@@ -55,7 +53,7 @@ static bool begin_cluster(struct emu_worker *worker)
     *tail = cluster;
     cluster->next = NULL;
     worker->live_clusters++;
-    worker->progress++;
+    emu_progress(worker);
     return true;
 }
 
@@ -92,7 +90,7 @@ static uint64_t total_progress(const struct emu_launch *launch)
 {
     uint64_t sum = launch->next_cluster;
     for (uint32_t i = 0; i < launch->worker_count; i++)
-        sum += *(volatile const uint64_t *)&launch->workers[i].progress;
+        sum += atomic_load_explicit(&launch->workers[i].progress, memory_order_relaxed);
     return sum;
 }
 
@@ -142,7 +140,7 @@ static void run_rounds(struct emu_worker *worker)
                 cluster->next = worker->spare;
                 worker->spare = cluster;
                 worker->live_clusters--;
-                worker->progress++;
+                emu_progress(worker);
                 continue;
             }
             if (!alive && !launch->stop)

@@ -51,7 +51,7 @@ void emu_warp_retire(struct emu_warp *warp, uint32_t mask)
 {
     warp->live &= ~mask;
     warp->cta->live_threads -= (uint32_t)__builtin_popcount(mask);
-    warp->worker->progress++;
+    emu_progress(warp->worker);
     warp->current->mask &= ~mask;
     for (uint32_t i = 0; i < warp->fragment_count; i++)
         if (warp->fragments[i].state == FRAGMENT_COLLECTS)
