@@ -50,19 +50,19 @@ extern "C" {
 /** What the emulator looks for; each is a bit of `ptxgen_emulator_options.disabled_checks`. */
 typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_NONE = 0,
-    PTXGEN_CHECK_REGISTERS = 1 << 0,     /**< read of a register that was never written */
-    PTXGEN_CHECK_SHARED_INIT = 1 << 1,   /**< read of shared or local memory never written */
-    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2,   /**< read of global memory never written */
-    PTXGEN_CHECK_BOUNDS = 1 << 3,        /**< out of bounds, use after free; cannot be disabled */
-    PTXGEN_CHECK_ALIGNMENT = 1 << 4,     /**< misaligned access; cannot be disabled */
-    PTXGEN_CHECK_RACES = 1 << 5,         /**< unordered shared accesses of two warps */
-    PTXGEN_CHECK_WARP_RACES = 1 << 6,    /**< the same within a warp, without bar.warp.sync */
-    PTXGEN_CHECK_ASYNC = 1 << 7,         /**< asynchronous copy read or overwritten too early */
-    PTXGEN_CHECK_DIVERGENCE = 1 << 8,    /**< .aligned or .sync without the lanes it names */
-    PTXGEN_CHECK_BARRIERS = 1 << 9,      /**< thread counts that differ or cannot be reached */
-    PTXGEN_CHECK_DEADLOCK = 1 << 10,     /**< no thread can go on; cannot be disabled */
-    PTXGEN_CHECK_OPERANDS = 1 << 11,     /**< run-time values that PTX forbids; not disabled */
-    PTXGEN_CHECK_TRAP = 1 << 12          /**< trap or brkpt was executed */
+    PTXGEN_CHECK_REGISTERS = 1 << 0,   /**< read of a register that was never written */
+    PTXGEN_CHECK_SHARED_INIT = 1 << 1, /**< read of shared or local memory never written */
+    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2, /**< read of global memory never written */
+    PTXGEN_CHECK_BOUNDS = 1 << 3,      /**< out of bounds, use after free; cannot be disabled */
+    PTXGEN_CHECK_ALIGNMENT = 1 << 4,   /**< misaligned access; cannot be disabled */
+    PTXGEN_CHECK_RACES = 1 << 5,       /**< unordered shared accesses of two warps */
+    PTXGEN_CHECK_WARP_RACES = 1 << 6,  /**< the same within a warp, without bar.warp.sync */
+    PTXGEN_CHECK_ASYNC = 1 << 7,       /**< asynchronous copy read or overwritten too early */
+    PTXGEN_CHECK_DIVERGENCE = 1 << 8,  /**< .aligned or .sync without the lanes it names */
+    PTXGEN_CHECK_BARRIERS = 1 << 9,    /**< thread counts that differ or cannot be reached */
+    PTXGEN_CHECK_DEADLOCK = 1 << 10,   /**< no thread can go on; cannot be disabled */
+    PTXGEN_CHECK_OPERANDS = 1 << 11,   /**< run-time values that PTX forbids; not disabled */
+    PTXGEN_CHECK_TRAP = 1 << 12        /**< trap or brkpt was executed */
 } ptxgen_emulator_check;
 
 /** Tensor-core arithmetic. */
@@ -88,7 +88,7 @@ typedef struct ptxgen_emulator_options {
 typedef struct ptxgen_emulator_fault {
     ptxgen_emulator_check check; /**< NONE when there was no fault */
     char kernel[128];
-    uint32_t line;               /**< of the PTX text, from 1 */
+    uint32_t line; /**< of the PTX text, from 1 */
     uint32_t cta[3], thread[3];
     bool has_address;
     uint64_t address;
@@ -101,10 +101,10 @@ typedef struct ptxgen_emulator_line {
     const char *text;   /**< the instruction */
     const char *kind;   /**< "integer", "float", "global", "shared", "barrier", … */
     uint32_t line;
-    uint64_t warps;     /**< warp instructions run */
-    uint64_t lanes;     /**< lane instructions: active lanes only */
-    uint64_t sectors;   /**< 32-byte sectors of global memory touched */
-    uint64_t bytes_moved, bytes_needed; /**< sectors × 32, and what the lanes asked for */
+    uint64_t warps;                      /**< warp instructions run */
+    uint64_t lanes;                      /**< lane instructions: active lanes only */
+    uint64_t sectors;                    /**< 32-byte sectors of global memory touched */
+    uint64_t bytes_moved, bytes_needed;  /**< sectors × 32, and what the lanes asked for */
     uint64_t shared_accesses, conflicts; /**< shared accesses; extra passes for bank conflicts */
 } ptxgen_emulator_line;
 
@@ -117,8 +117,7 @@ PTXGEN_API void ptxgen_emulator_driver(ptxgen_driver *driver);
  * The ordinal of a device by name: "cpu" (ordinal 0), "cpu:sm_80" or "sm_80".
  * Error: PTXGEN_ERROR_NO_DEVICE, naming the devices there are.
  */
-PTXGEN_API ptxgen_status ptxgen_emulator_ordinal(const char *name, int *ordinal,
-                                                 ptxgen_error *err);
+PTXGEN_API ptxgen_status ptxgen_emulator_ordinal(const char *name, int *ordinal, ptxgen_error *err);
 
 /** Sets the options of a context that the emulator gave out; they are copied. */
 PTXGEN_API ptxgen_status ptxgen_emulator_set_options(ptxgen_cu_context context,
@@ -126,8 +125,7 @@ PTXGEN_API ptxgen_status ptxgen_emulator_set_options(ptxgen_cu_context context,
                                                      ptxgen_error *err);
 
 /** The last fault of a context; `check` is NONE when there was none. */
-PTXGEN_API void ptxgen_emulator_last_fault(ptxgen_cu_context context,
-                                           ptxgen_emulator_fault *fault);
+PTXGEN_API void ptxgen_emulator_last_fault(ptxgen_cu_context context, ptxgen_emulator_fault *fault);
 
 /** Makes a context usable again after a fault. Memory keeps what the kernel left in it. */
 PTXGEN_API void ptxgen_emulator_clear_fault(ptxgen_cu_context context);
@@ -144,8 +142,8 @@ PTXGEN_API ptxgen_status ptxgen_emulator_profile_take(ptxgen_cu_context context,
                                                       ptxgen_emulator_profile **profile,
                                                       ptxgen_error *err);
 PTXGEN_API size_t ptxgen_emulator_profile_count(const ptxgen_emulator_profile *profile);
-PTXGEN_API ptxgen_emulator_line ptxgen_emulator_profile_line(
-    const ptxgen_emulator_profile *profile, size_t index);
+PTXGEN_API ptxgen_emulator_line ptxgen_emulator_profile_line(const ptxgen_emulator_profile *profile,
+                                                             size_t index);
 PTXGEN_API void ptxgen_emulator_profile_free(ptxgen_emulator_profile *profile);
 
 #ifdef __cplusplus

@@ -92,15 +92,14 @@ static _Noreturn void outside_global(struct emu_warp *warp, const struct emu_ins
     if (below)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
                      "out of bounds: no allocation there; the nearest below, %llu bytes at 0x%llx, "
-                     "ends %llu bytes before", (unsigned long long)below->size,
-                     (unsigned long long)below->address,
+                     "ends %llu bytes before",
+                     (unsigned long long)below->size, (unsigned long long)below->address,
                      (unsigned long long)(address - below->address - below->size));
     emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
                  "out of bounds: no allocation holds this address");
 }
 
-static inline bool inside(const struct emu_allocation *allocation, uint64_t address,
-                          uint32_t bytes)
+static inline bool inside(const struct emu_allocation *allocation, uint64_t address, uint32_t bytes)
 {
     uint64_t offset = address - allocation->address;
     return offset < allocation->size && bytes <= allocation->size - offset;
@@ -165,7 +164,8 @@ static void check_state(struct emu_warp *warp, const struct emu_insn *insn, int 
         if (state[i] == BYTE_PENDING && (checks & PTXGEN_CHECK_ASYNC))
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
                          "shared memory is %s while an asynchronous copy into it is under way: "
-                         "its wait is missing", read ? "read" : "written");
+                         "its wait is missing",
+                         read ? "read" : "written");
         if (state[i] == BYTE_SOURCE && write && (checks & PTXGEN_CHECK_ASYNC))
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
                          "shared memory is written while an asynchronous copy out of it is under "
@@ -259,8 +259,8 @@ struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, 
     case SPACE_LOCAL: return locate_local(warp, insn, lane, address, bytes, flags);
     case SPACE_PARAM: return locate_param(warp, insn, lane, address, bytes, flags);
     default:
-        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
-                     "no access to %s memory", space_name(space));
+        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address, "no access to %s memory",
+                     space_name(space));
     }
 }
 

@@ -20,9 +20,9 @@ enum emu_access_flags {
 /* Where one lane's bytes are. */
 struct emu_place {
     uint8_t *data;
-    uint8_t *state;       /* a byte per byte; NULL for parameters */
+    uint8_t *state;        /* a byte per byte; NULL for parameters */
     struct emu_cta *owner; /* of shared memory, else NULL */
-    uint32_t offset;      /* in shared memory */
+    uint32_t offset;       /* in shared memory */
 };
 
 /* base + offset of every lane; 32-bit registers wrap. */

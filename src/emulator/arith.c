@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const struct emu_row_def *const tables[] = {emu_integer_rows, emu_bits_rows, emu_float_rows,
-                                               emu_half_rows};
+                                                   emu_half_rows};
 
 static bool in_list(const char *list, const char *word)
 {
@@ -49,7 +49,7 @@ static enum emu_type last_type(const struct emu_statement *statement)
 }
 
 static const struct emu_row_def *find_row(struct emu_decoder *decoder, enum emu_type type,
-                                      bool *known)
+                                          bool *known)
 {
     const struct emu_row_def *best = NULL;
     int most = -1;

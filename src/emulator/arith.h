@@ -11,12 +11,12 @@
 
 /* Modifiers that a row allows besides those that select it. */
 enum emu_allowed {
-    ALLOW_ROUND = 1,      /* .rn .rz .rm .rp, into insn->mode */
+    ALLOW_ROUND = 1, /* .rn .rz .rm .rp, into insn->mode */
     ALLOW_FTZ = 2,
     ALLOW_SAT = 4,
-    ALLOW_NAN = 8,        /* into insn->op: OP_NAN */
-    ALLOW_XORSIGN = 16,   /* .xorsign.abs: OP_XORSIGN */
-    ALLOW_RELU = 32,      /* OP_RELU */
+    ALLOW_NAN = 8,      /* into insn->op: OP_NAN */
+    ALLOW_XORSIGN = 16, /* .xorsign.abs: OP_XORSIGN */
+    ALLOW_RELU = 32,    /* OP_RELU */
     NEEDS_ROUND = 64
 };
 

@@ -33,7 +33,8 @@ struct emu_copy *emu_copy_add(struct emu_copy **list, enum emu_copy_kind kind, s
     copy->kind = kind;
     copy->data = calloc(1, bytes + 16);
     copy->runs = calloc(runs + 1, sizeof *copy->runs);
-    copy->lanes = kind == COPY_LANES || kind == COPY_ARRIVE ? calloc(32, sizeof *copy->lanes) : NULL;
+    copy->lanes =
+        kind == COPY_LANES || kind == COPY_ARRIVE ? calloc(32, sizeof *copy->lanes) : NULL;
     if (!copy->data || !copy->runs || (!copy->lanes && kind <= COPY_ARRIVE)) {
         free_copy(copy);
         return NULL;

@@ -38,14 +38,14 @@ struct emu_copy {
     struct emu_warp *issuer;
     int lane;
     uint32_t epoch, group;
-    struct emu_cta *cta;      /* whose shared memory */
+    struct emu_cta *cta; /* whose shared memory */
     uint32_t offset;
     struct emu_cta *mbarrier_cta;
     uint32_t mbarrier;
-    uint32_t transaction;     /* bytes that the mbarrier counts */
-    bool reduces, read_done;  /* COPY_OUT: source free again */
-    uint8_t op, type;         /* enum emu_atomic, enum emu_type */
-    struct emu_run *runs;     /* COPY_OUT: where the data goes */
+    uint32_t transaction;    /* bytes that the mbarrier counts */
+    bool reduces, read_done; /* COPY_OUT: source free again */
+    uint8_t op, type;        /* enum emu_atomic, enum emu_type */
+    struct emu_run *runs;    /* COPY_OUT: where the data goes */
     uint32_t run_count;
     uint8_t *data;
 };

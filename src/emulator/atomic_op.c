@@ -17,10 +17,12 @@ bool emu_atomic_allows(enum emu_atomic op, enum emu_type type)
     case ATOMIC_CAS: return kind == 'B' && bits >= 16;
     case ATOMIC_INC:
     case ATOMIC_DEC: return type == T_u32;
-    case ATOMIC_ADD: return (kind == 'U' || kind == 'S' || kind == 'F') && bits >= 16 &&
-                            type != T_u16 && type != T_s16 && type != T_tf32;
-    default: return type == T_u32 || type == T_s32 || type == T_u64 || type == T_s64 ||
-                    type == T_f16 || type == T_bf16 || type == T_f16x2 || type == T_bf16x2;
+    case ATOMIC_ADD:
+        return (kind == 'U' || kind == 'S' || kind == 'F') && bits >= 16 && type != T_u16 &&
+               type != T_s16 && type != T_tf32;
+    default:
+        return type == T_u32 || type == T_s32 || type == T_u64 || type == T_s64 || type == T_f16 ||
+               type == T_bf16 || type == T_f16x2 || type == T_bf16x2;
     }
 }
 
@@ -57,9 +59,9 @@ static uint16_t half_op(enum emu_atomic op, uint16_t x, uint16_t y, bool bf16)
 static uint64_t float_op(enum emu_atomic op, enum emu_type type, bool flush, uint64_t x, uint64_t y)
 {
     if (type == T_f32)
-        return emu_bits_of(flushed(
-            emu_canonical(flushed(emu_float_of((uint32_t)x), flush) +
-                          flushed(emu_float_of((uint32_t)y), flush)), flush));
+        return emu_bits_of(flushed(emu_canonical(flushed(emu_float_of((uint32_t)x), flush) +
+                                                 flushed(emu_float_of((uint32_t)y), flush)),
+                                   flush));
     if (type == T_f64)
         return emu_bits64_of(emu_double_of(x) + emu_double_of(y));
     bool bf16 = type == T_bf16 || type == T_bf16x2;

@@ -6,8 +6,16 @@
 #include "src/emulator/types.h"
 
 enum emu_atomic {
-    ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_EXCH, ATOMIC_CAS, ATOMIC_INC, ATOMIC_DEC, ATOMIC_ADD,
-    ATOMIC_MIN, ATOMIC_MAX
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCH,
+    ATOMIC_CAS,
+    ATOMIC_INC,
+    ATOMIC_DEC,
+    ATOMIC_ADD,
+    ATOMIC_MIN,
+    ATOMIC_MAX
 };
 
 extern const char *const emu_atomic_names[]; /* in that order, NULL-terminated */

@@ -9,7 +9,7 @@
 struct emu_chip {
     const char *target; /* "sm_90" */
     const char *name;
-    uint32_t sm;        /* 90 */
+    uint32_t sm; /* 90 */
     uint32_t multiprocessors;
     uint32_t shared_per_sm, shared_per_cta; /* bytes; the second by opt-in */
     uint32_t threads_per_sm, ctas_per_sm;
@@ -22,6 +22,10 @@ struct emu_chip {
 extern const struct emu_chip emu_chips[];
 extern const size_t emu_chip_count;
 
-enum { EMU_REGISTERS_PER_SM = 65536, EMU_SHARED_STATIC_LIMIT = 48 << 10, EMU_SHARED_RESERVED = 1024 };
+enum {
+    EMU_REGISTERS_PER_SM = 65536,
+    EMU_SHARED_STATIC_LIMIT = 48 << 10,
+    EMU_SHARED_RESERVED = 1024
+};
 
 #endif

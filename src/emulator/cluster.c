@@ -66,7 +66,7 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     cta->shared_bytes = launch->shared_bytes;
     uint64_t index = cluster->index;
     for (int i = 0; i < 3; i++) {
-        uint32_t inside = i == 0 ? rank % launch->cluster[0]
+        uint32_t inside = i == 0   ? rank % launch->cluster[0]
                           : i == 1 ? rank / launch->cluster[0] % launch->cluster[1]
                                    : rank / launch->cluster[0] / launch->cluster[1];
         cta->id[i] = (uint32_t)(index % launch->clusters[i]) * launch->cluster[i] + inside;

@@ -8,10 +8,10 @@
 #include <string.h>
 
 static const struct emu_opcode *const tables[] = {
-    emu_convert_opcodes, emu_compare_opcodes,  emu_move_opcodes, emu_logic_opcodes,
-    emu_memory_opcodes,  emu_atomic_opcodes,   emu_control_opcodes, emu_warp_opcodes,
-    emu_barrier_opcodes, emu_async_opcodes,    emu_mbarrier_opcodes,
-    emu_tensor_opcodes,  emu_wgmma_opcodes};
+    emu_convert_opcodes, emu_compare_opcodes, emu_move_opcodes,     emu_logic_opcodes,
+    emu_memory_opcodes,  emu_atomic_opcodes,  emu_control_opcodes,  emu_warp_opcodes,
+    emu_barrier_opcodes, emu_async_opcodes,   emu_mbarrier_opcodes, emu_tensor_opcodes,
+    emu_wgmma_opcodes};
 
 enum { OPCODE_BUCKETS = 512, MOST_LOCAL_BYTES = 512 << 10 };
 
@@ -45,8 +45,8 @@ static const struct emu_opcode *find_opcode(const struct emu_decoder *decoder, s
 
 /* ---- which functions and shared variables the kernel reaches ---- */
 
-static void mark_name(struct emu_decoder *decoder, const struct emu_arg *operand,
-                      uint32_t scope, size_t *stack, size_t *depth)
+static void mark_name(struct emu_decoder *decoder, const struct emu_arg *operand, uint32_t scope,
+                      size_t *stack, size_t *depth)
 {
     uint32_t number;
     if (operand->kind != OPERAND_NAME)
@@ -65,8 +65,8 @@ static void mark_name(struct emu_decoder *decoder, const struct emu_arg *operand
     stack[(*depth)++] = symbol->first;
 }
 
-static void mark_operand(struct emu_decoder *decoder, const struct emu_arg *operand,
-                         uint32_t scope, size_t *stack, size_t *depth)
+static void mark_operand(struct emu_decoder *decoder, const struct emu_arg *operand, uint32_t scope,
+                         size_t *stack, size_t *depth)
 {
     mark_name(decoder, operand, scope, stack, depth);
     for (uint32_t i = 0; i < operand->count; i++)
@@ -121,7 +121,8 @@ static void place_parameters(struct emu_decoder *decoder, struct emu_unit *unit,
         return;
     program->parameter_count = (uint32_t)function->parameter_count;
     program->parameter_bytes = (uint32_t)bytes;
-    program->parameters = emu_alloc(arena, function->parameter_count + 1, sizeof(struct emu_parameter));
+    program->parameters =
+        emu_alloc(arena, function->parameter_count + 1, sizeof(struct emu_parameter));
     for (size_t i = 0; i < function->parameter_count; i++)
         program->parameters[i] = (struct emu_parameter){(uint32_t)unit->parameter_at[i],
                                                         (uint32_t)function->parameters[i].size};
@@ -131,15 +132,17 @@ static void place_variables(struct emu_decoder *decoder, struct emu_unit *unit, 
                             uint64_t *shared)
 {
     const struct emu_function *function = unit->function;
-    unit->variable_at = emu_alloc(&decoder->program->arena, function->variable_count + 1,
-                                  sizeof(uint64_t));
+    unit->variable_at =
+        emu_alloc(&decoder->program->arena, function->variable_count + 1, sizeof(uint64_t));
     for (size_t i = 0; i < function->variable_count; i++) {
         const struct emu_variable *variable = &function->variables[i];
         if (variable->space == SPACE_SHARED && variable->is_extern)
             continue;
         if (variable->space == SPACE_GLOBAL || variable->space == SPACE_CONST)
-            emu_refuse(decoder, "'%.*s': .global and .const variables inside functions are not "
-                       "emulated", (int)variable->name.length, variable->name.text);
+            emu_refuse(decoder,
+                       "'%.*s': .global and .const variables inside functions are not "
+                       "emulated",
+                       (int)variable->name.length, variable->name.text);
         unit->variable_at[i] = place(decoder, variable->space == SPACE_SHARED ? shared : local,
                                      variable->size, variable->alignment);
     }
@@ -159,7 +162,8 @@ static void place_dynamic(struct emu_decoder *decoder, uint64_t shared)
         if (is_dynamic(&module->variables[i]) && module->variables[i].alignment > alignment)
             alignment = module->variables[i].alignment;
     for (size_t f = 0; f < module->function_count; f++)
-        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count; i++)
+        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count;
+             i++)
             if (is_dynamic(&module->functions[f].variables[i]) &&
                 module->functions[f].variables[i].alignment > alignment)
                 alignment = module->functions[f].variables[i].alignment;
@@ -168,7 +172,8 @@ static void place_dynamic(struct emu_decoder *decoder, uint64_t shared)
         if (is_dynamic(&module->variables[i]))
             decoder->module_at[i] = start;
     for (size_t f = 0; f < module->function_count; f++)
-        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count; i++)
+        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count;
+             i++)
             if (is_dynamic(&module->functions[f].variables[i]))
                 decoder->units[f].variable_at[i] = start;
     decoder->program->shared_bytes = (uint32_t)shared;
@@ -181,8 +186,7 @@ static void lay_out(struct emu_decoder *decoder)
     uint64_t shared = 0, local = 0;
     for (size_t i = 0; i < module->variable_count; i++) {
         const struct emu_variable *variable = &module->variables[i];
-        decoder->module_at[i] =
-            decoder->placement.addresses ? decoder->placement.addresses[i] : 0;
+        decoder->module_at[i] = decoder->placement.addresses ? decoder->placement.addresses[i] : 0;
         if (variable->space == SPACE_SHARED && !variable->is_extern && decoder->shared_used[i])
             decoder->module_at[i] = place(decoder, &shared, variable->size, variable->alignment);
     }
@@ -194,9 +198,8 @@ static void lay_out(struct emu_decoder *decoder)
         place_parameters(decoder, unit, &local);
         place_variables(decoder, unit, &local, &shared);
         unit->return_slot = emu_hidden_slot(decoder, T_b32);
-        unit->register_slots = emu_alloc(&decoder->program->arena,
-                                         (size_t)unit->function->register_count + 1,
-                                         sizeof(uint32_t));
+        unit->register_slots = emu_alloc(
+            &decoder->program->arena, (size_t)unit->function->register_count + 1, sizeof(uint32_t));
     }
     place_dynamic(decoder, shared);
     if (local > MOST_LOCAL_BYTES)
@@ -268,9 +271,8 @@ static void decode_end(struct emu_decoder *decoder)
     static const struct emu_statement ret = {.mnemonic = {"ret", 3}};
     struct emu_statement end = ret;
     const struct emu_function *function = decoder->unit->function;
-    end.line = function->statement_count
-                   ? function->statements[function->statement_count - 1].line
-                   : function->line;
+    end.line = function->statement_count ? function->statements[function->statement_count - 1].line
+                                         : function->line;
     decode_statement(decoder, &end);
 }
 
@@ -332,10 +334,9 @@ static void make(struct emu_decoder *decoder)
     resolve_calls(decoder);
 }
 
-ptxgen_status emu_program_make(const struct emu_module *module,
-                               const struct emu_function *function,
-                               const struct emu_placement *placement,
-                               struct emu_program **program, ptxgen_error *err)
+ptxgen_status emu_program_make(const struct emu_module *module, const struct emu_function *function,
+                               const struct emu_placement *placement, struct emu_program **program,
+                               ptxgen_error *err)
 {
     struct emu_insn insn;
     struct emu_program *made = calloc(1, sizeof *made);

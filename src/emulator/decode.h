@@ -37,9 +37,9 @@ struct emu_decoder {
     uint64_t *module_at;    /* module variable → address in its space */
     bool *shared_used;      /* module variable → some instruction names it */
     const struct emu_statement *statement;
-    struct emu_insn *insn;  /* the instruction under way */
+    struct emu_insn *insn; /* the instruction under way */
     const struct emu_opcode *opcodes[512];
-    uint32_t used;          /* modifiers taken, one bit each */
+    uint32_t used; /* modifiers taken, one bit each */
     uint32_t reads[640], writes[320];
     jmp_buf escape;
     ptxgen_error *err;
@@ -55,12 +55,11 @@ struct emu_opcode {
 
 /* Every exec_*.c exports one table, ended by a NULL mnemonic. */
 extern const struct emu_opcode emu_convert_opcodes[], emu_compare_opcodes[], emu_move_opcodes[],
-    emu_logic_opcodes[], emu_memory_opcodes[], emu_atomic_opcodes[], emu_control_opcodes[], emu_warp_opcodes[],
-    emu_barrier_opcodes[], emu_async_opcodes[], emu_mbarrier_opcodes[],
+    emu_logic_opcodes[], emu_memory_opcodes[], emu_atomic_opcodes[], emu_control_opcodes[],
+    emu_warp_opcodes[], emu_barrier_opcodes[], emu_async_opcodes[], emu_mbarrier_opcodes[],
     emu_tensor_opcodes[], emu_wgmma_opcodes[];
 
-_Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...)
-    PTXGEN_PRINTF(2, 3);
+_Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...) PTXGEN_PRINTF(2, 3);
 
 /* Bits of emu_insn.flags: what the end of decoding still has to fill in. */
 enum { INSN_LABEL = 1, INSN_LABEL_LIST = 2, INSN_FUNCTION = 4 };
@@ -93,20 +92,22 @@ struct emu_src emu_write_nth(struct emu_decoder *decoder, uint32_t index, enum e
 /* A constant integer operand. */
 uint64_t emu_immediate(struct emu_decoder *decoder, const struct emu_arg *operand);
 /* An address operand: base into insn->s[`source`], offset into *offset. `space` resolves names. */
-void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand,
-                 struct emu_src *base, int64_t *offset);
+void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, struct emu_src *base,
+                 int64_t *offset);
 /* The first unused state space among the modifiers, GENERIC when none is given. */
 enum emu_space emu_mod_space(struct emu_decoder *decoder);
 /* Space to use for a plain name in an address: LOCAL for variables of .func parameters. */
 enum emu_space emu_param_space(struct emu_decoder *decoder, const struct emu_arg *operand);
 /* The items of a { } operand, or the operand itself when it is a scalar. */
 const struct emu_arg *emu_items(struct emu_decoder *decoder, const struct emu_arg *operand,
-                                    uint32_t *count);
+                                uint32_t *count);
 uint32_t emu_label(struct emu_decoder *decoder, const struct emu_arg *operand);
 /* Ends the instruction under way and begins another, for statements that need several. */
 void emu_next_insn(struct emu_decoder *decoder);
 uint32_t emu_hidden_slot(struct emu_decoder *decoder, enum emu_type type);
 struct emu_src emu_slot_src(const struct emu_decoder *decoder, uint32_t slot);
+/* The function of hints and of what the emulator has no use for. */
+void emu_exec_nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask);
 void emu_note_read(struct emu_decoder *decoder, struct emu_src source);
 void emu_note_write(struct emu_decoder *decoder, struct emu_src source);
 
@@ -114,10 +115,9 @@ void emu_note_write(struct emu_decoder *decoder, struct emu_src source);
  * Makes `function` of `module` ready to run. The program points into the module. Refusals are
  * PTXGEN_ERROR_PTX_SYNTAX with line and column.
  */
-ptxgen_status emu_program_make(const struct emu_module *module,
-                               const struct emu_function *function,
-                               const struct emu_placement *placement,
-                               struct emu_program **program, ptxgen_error *err);
+ptxgen_status emu_program_make(const struct emu_module *module, const struct emu_function *function,
+                               const struct emu_placement *placement, struct emu_program **program,
+                               ptxgen_error *err);
 void emu_program_free(struct emu_program *program);
 
 #endif

@@ -86,14 +86,10 @@ enum emu_space emu_mod_space(struct emu_decoder *decoder)
     static const struct {
         const char *name;
         enum emu_space space;
-    } spaces[] = {{"global", SPACE_GLOBAL},
-                  {"shared", SPACE_SHARED},
-                  {"shared::cta", SPACE_SHARED},
-                  {"shared::cluster", SPACE_SHARED_CLUSTER},
-                  {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST},
-                  {"param", SPACE_PARAM},
-                  {"param::entry", SPACE_PARAM},
+    } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED_CLUSTER},
+                  {"local", SPACE_LOCAL},        {"const", SPACE_CONST},
+                  {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
                   {"param::func", SPACE_PARAM}};
     const struct emu_statement *statement = decoder->statement;
     for (uint32_t m = 0; m < statement->modifier_count; m++)
@@ -117,8 +113,7 @@ uint32_t emu_hidden_slot(struct emu_decoder *decoder, enum emu_type type)
         emu_refuse(decoder, "the kernel uses more registers than 64 MiB a warp hold");
     emu_grow(&program->arena, &program->slots, program->slot_count, &program->slot_capacity,
              sizeof *program->slots);
-    program->slots[program->slot_count] =
-        (struct emu_slot){{"", 0}, type, program->file_bytes};
+    program->slots[program->slot_count] = (struct emu_slot){{"", 0}, type, program->file_bytes};
     program->file_bytes += size;
     return (uint32_t)program->slot_count++;
 }
@@ -129,7 +124,9 @@ struct emu_src emu_slot_src(const struct emu_decoder *decoder, uint32_t slot)
     uint32_t bits = emu_types[info->type].bits;
     return (struct emu_src){.offset = info->offset,
                             .slot = slot,
-                            .bytes = info->type == T_pred ? 0 : bits < 16 ? 2 : bits / 8};
+                            .bytes = info->type == T_pred ? 0
+                                     : bits < 16          ? 2
+                                                          : bits / 8};
 }
 
 struct emu_src emu_constant(struct emu_decoder *decoder, uint64_t value, uint32_t bytes)
@@ -200,23 +197,45 @@ static const struct {
     const char *name;
     enum emu_special which;
 } specials[] = {
-    {"%tid.x", SPECIAL_TID_X}, {"%tid.y", SPECIAL_TID_Y}, {"%tid.z", SPECIAL_TID_Z},
-    {"%tid", SPECIAL_TID_X}, {"%ntid.x", SPECIAL_NTID_X}, {"%ntid.y", SPECIAL_NTID_Y},
-    {"%ntid.z", SPECIAL_NTID_Z}, {"%ctaid.x", SPECIAL_CTAID_X}, {"%ctaid.y", SPECIAL_CTAID_Y},
-    {"%ctaid.z", SPECIAL_CTAID_Z}, {"%nctaid.x", SPECIAL_NCTAID_X},
-    {"%nctaid.y", SPECIAL_NCTAID_Y}, {"%nctaid.z", SPECIAL_NCTAID_Z},
-    {"%laneid", SPECIAL_LANEID}, {"%warpid", SPECIAL_WARPID}, {"%nwarpid", SPECIAL_NWARPID},
-    {"%smid", SPECIAL_SMID}, {"%nsmid", SPECIAL_NSMID}, {"%gridid", SPECIAL_GRIDID},
-    {"%lanemask_eq", SPECIAL_LANEMASK_EQ}, {"%lanemask_le", SPECIAL_LANEMASK_LE},
-    {"%lanemask_lt", SPECIAL_LANEMASK_LT}, {"%lanemask_ge", SPECIAL_LANEMASK_GE},
-    {"%lanemask_gt", SPECIAL_LANEMASK_GT}, {"%clock", SPECIAL_CLOCK},
-    {"%clock_hi", SPECIAL_CLOCK_HI}, {"%clock64", SPECIAL_CLOCK64},
-    {"%globaltimer", SPECIAL_GLOBALTIMER}, {"%globaltimer_lo", SPECIAL_GLOBALTIMER_LO},
-    {"%globaltimer_hi", SPECIAL_GLOBALTIMER_HI}, {"%clusterid.x", SPECIAL_CLUSTERID_X},
-    {"%clusterid.y", SPECIAL_CLUSTERID_Y}, {"%clusterid.z", SPECIAL_CLUSTERID_Z},
-    {"%nclusterid.x", SPECIAL_NCLUSTERID_X}, {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
-    {"%nclusterid.z", SPECIAL_NCLUSTERID_Z}, {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
-    {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y}, {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
+    {"%tid.x", SPECIAL_TID_X},
+    {"%tid.y", SPECIAL_TID_Y},
+    {"%tid.z", SPECIAL_TID_Z},
+    {"%tid", SPECIAL_TID_X},
+    {"%ntid.x", SPECIAL_NTID_X},
+    {"%ntid.y", SPECIAL_NTID_Y},
+    {"%ntid.z", SPECIAL_NTID_Z},
+    {"%ctaid.x", SPECIAL_CTAID_X},
+    {"%ctaid.y", SPECIAL_CTAID_Y},
+    {"%ctaid.z", SPECIAL_CTAID_Z},
+    {"%nctaid.x", SPECIAL_NCTAID_X},
+    {"%nctaid.y", SPECIAL_NCTAID_Y},
+    {"%nctaid.z", SPECIAL_NCTAID_Z},
+    {"%laneid", SPECIAL_LANEID},
+    {"%warpid", SPECIAL_WARPID},
+    {"%nwarpid", SPECIAL_NWARPID},
+    {"%smid", SPECIAL_SMID},
+    {"%nsmid", SPECIAL_NSMID},
+    {"%gridid", SPECIAL_GRIDID},
+    {"%lanemask_eq", SPECIAL_LANEMASK_EQ},
+    {"%lanemask_le", SPECIAL_LANEMASK_LE},
+    {"%lanemask_lt", SPECIAL_LANEMASK_LT},
+    {"%lanemask_ge", SPECIAL_LANEMASK_GE},
+    {"%lanemask_gt", SPECIAL_LANEMASK_GT},
+    {"%clock", SPECIAL_CLOCK},
+    {"%clock_hi", SPECIAL_CLOCK_HI},
+    {"%clock64", SPECIAL_CLOCK64},
+    {"%globaltimer", SPECIAL_GLOBALTIMER},
+    {"%globaltimer_lo", SPECIAL_GLOBALTIMER_LO},
+    {"%globaltimer_hi", SPECIAL_GLOBALTIMER_HI},
+    {"%clusterid.x", SPECIAL_CLUSTERID_X},
+    {"%clusterid.y", SPECIAL_CLUSTERID_Y},
+    {"%clusterid.z", SPECIAL_CLUSTERID_Z},
+    {"%nclusterid.x", SPECIAL_NCLUSTERID_X},
+    {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
+    {"%nclusterid.z", SPECIAL_NCLUSTERID_Z},
+    {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
+    {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y},
+    {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
     {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X},
     {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
     {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z},
@@ -224,10 +243,15 @@ static const struct {
     {"%cluster_nctarank", SPECIAL_CLUSTER_NCTARANK},
     {"%is_explicit_cluster", SPECIAL_IS_EXPLICIT_CLUSTER},
     {"%dynamic_smem_size", SPECIAL_DYNAMIC_SMEM_SIZE},
-    {"%total_smem_size", SPECIAL_TOTAL_SMEM_SIZE}, {"%aggr_smem_size", SPECIAL_AGGR_SMEM_SIZE},
-    {"%reserved_smem_offset_begin", SPECIAL_ZERO}, {"%reserved_smem_offset_end", SPECIAL_ZERO},
-    {"%reserved_smem_offset_cap", SPECIAL_ZERO}, {"%pm0", SPECIAL_ZERO}, {"%pm1", SPECIAL_ZERO},
-    {"%pm2", SPECIAL_ZERO}, {"%pm3", SPECIAL_ZERO},
+    {"%total_smem_size", SPECIAL_TOTAL_SMEM_SIZE},
+    {"%aggr_smem_size", SPECIAL_AGGR_SMEM_SIZE},
+    {"%reserved_smem_offset_begin", SPECIAL_ZERO},
+    {"%reserved_smem_offset_end", SPECIAL_ZERO},
+    {"%reserved_smem_offset_cap", SPECIAL_ZERO},
+    {"%pm0", SPECIAL_ZERO},
+    {"%pm1", SPECIAL_ZERO},
+    {"%pm2", SPECIAL_ZERO},
+    {"%pm3", SPECIAL_ZERO},
     {"%current_graph_exec", SPECIAL_ZERO},
 };
 
@@ -362,7 +386,9 @@ static struct emu_src read_operand(struct emu_decoder *decoder, const struct emu
     case OPERAND_F32:
     case OPERAND_F64: {
         struct emu_src constant = emu_constant(decoder, literal_bits(decoder, operand, type),
-                                               type == T_pred ? 0 : bits < 16 ? 2 : bits / 8);
+                                               type == T_pred ? 0
+                                               : bits < 16    ? 2
+                                                              : bits / 8);
         return constant;
     }
     default: emu_refuse(decoder, "a register or an immediate is due where a bracket stands");
@@ -381,9 +407,8 @@ struct emu_src emu_read_wide(struct emu_decoder *decoder, const struct emu_arg *
     return read_operand(decoder, operand, type, true);
 }
 
-static struct emu_src write_operand(struct emu_decoder *decoder,
-                                    const struct emu_arg *operand, enum emu_type type,
-                                    bool wider)
+static struct emu_src write_operand(struct emu_decoder *decoder, const struct emu_arg *operand,
+                                    enum emu_type type, bool wider)
 {
     if (operand->kind == OPERAND_SINK) {
         uint32_t slot = emu_hidden_slot(decoder, type);
@@ -454,8 +479,8 @@ uint64_t emu_immediate(struct emu_decoder *decoder, const struct emu_arg *operan
     return operand->bits;
 }
 
-const struct emu_arg *emu_items(struct emu_decoder *decoder,
-                                    const struct emu_arg *operand, uint32_t *count)
+const struct emu_arg *emu_items(struct emu_decoder *decoder, const struct emu_arg *operand,
+                                uint32_t *count)
 {
     *count = 1;
     if (operand->kind != OPERAND_VECTOR)
@@ -480,8 +505,8 @@ enum emu_space emu_param_space(struct emu_decoder *decoder, const struct emu_arg
                                                                                      : SPACE_PARAM;
 }
 
-void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand,
-                 struct emu_src *base, int64_t *offset)
+void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, struct emu_src *base,
+                 int64_t *offset)
 {
     if (operand->kind != OPERAND_ADDRESS)
         emu_refuse(decoder, "an address in brackets is due");
@@ -503,8 +528,8 @@ void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand,
     } else if (inside->kind == OPERAND_INT) {
         *base = emu_constant(decoder, inside->bits, 8);
     } else {
-        emu_refuse(decoder, "'%.*s' is not declared, or is no address",
-                   (int)inside->name.length, inside->name.text ? inside->name.text : "");
+        emu_refuse(decoder, "'%.*s' is not declared, or is no address", (int)inside->name.length,
+                   inside->name.text ? inside->name.text : "");
     }
 }
 

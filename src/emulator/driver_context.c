@@ -202,14 +202,13 @@ ptxgen_cu_result emu_cu_ctx_synchronize(void)
 /* ---- the emulator's own calls on contexts ---- */
 
 ptxgen_status ptxgen_emulator_set_options(ptxgen_cu_context context,
-                                          const ptxgen_emulator_options *options,
-                                          ptxgen_error *err)
+                                          const ptxgen_emulator_options *options, ptxgen_error *err)
 {
     if (!context || !options)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the context or options are NULL");
     if (options->workers > 1024)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%u workers; the limit is 1024", options->workers);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%u workers; the limit is 1024",
+                           options->workers);
     pthread_mutex_lock(&context->lock);
     context->options = *options;
     pthread_mutex_unlock(&context->lock);

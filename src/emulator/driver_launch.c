@@ -74,7 +74,8 @@ static bool bounds_fit(const struct emu_op *op)
 {
     const struct emu_function *parsed = op->function->function;
     uint64_t threads = (uint64_t)op->block[0] * op->block[1] * op->block[2];
-    uint64_t most = (uint64_t)parsed->max_threads[0] * parsed->max_threads[1] * parsed->max_threads[2];
+    uint64_t most =
+        (uint64_t)parsed->max_threads[0] * parsed->max_threads[1] * parsed->max_threads[2];
     if (parsed->required_threads[0] &&
         memcmp(parsed->required_threads, op->block, sizeof op->block) != 0)
         return false;
@@ -307,8 +308,8 @@ ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct emu_op *o
     launch.warps = (launch.threads + 31) / 32;
     uint32_t alignment = launch.program->shared_alignment;
     uint32_t fixed = (launch.program->shared_bytes + alignment - 1) / alignment * alignment;
-    launch.shared_bytes = op->dynamic_bytes ? fixed + op->dynamic_bytes
-                                            : launch.program->shared_bytes;
+    launch.shared_bytes =
+        op->dynamic_bytes ? fixed + op->dynamic_bytes : launch.program->shared_bytes;
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = op->grid[i];
         launch.block[i] = op->block[i];

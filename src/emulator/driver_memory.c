@@ -208,8 +208,8 @@ ptxgen_cu_result emu_cu_memset_d8_async(ptxgen_cu_deviceptr to, unsigned char va
     return emu_enqueue(stream, &op);
 }
 
-ptxgen_cu_result emu_cu_memset_d16_async(ptxgen_cu_deviceptr to, unsigned short value,
-                                         size_t count, ptxgen_cu_stream stream)
+ptxgen_cu_result emu_cu_memset_d16_async(ptxgen_cu_deviceptr to, unsigned short value, size_t count,
+                                         ptxgen_cu_stream stream)
 {
     struct emu_op op = fill(to, value, 2, count);
     return emu_enqueue(stream, &op);
@@ -243,17 +243,13 @@ ptxgen_cu_result emu_cu_pointer_get_attribute(void *value, ptxgen_cu_pointer_att
     case PTXGEN_CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned int *)value = PTXGEN_CU_MEMORYTYPE_DEVICE;
         break;
-    case PTXGEN_CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        *(ptxgen_cu_deviceptr *)value = address;
-        break;
+    case PTXGEN_CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(ptxgen_cu_deviceptr *)value = address; break;
     case PTXGEN_CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned int *)value = 0; break;
     case PTXGEN_CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = context->ordinal; break;
     case PTXGEN_CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(ptxgen_cu_deviceptr *)value = allocation.address;
         break;
-    case PTXGEN_CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = (size_t)allocation.size;
-        break;
+    case PTXGEN_CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = (size_t)allocation.size; break;
     default: return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     }
     return PTXGEN_CUDA_SUCCESS;

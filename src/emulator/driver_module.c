@@ -129,9 +129,10 @@ ptxgen_cu_result emu_prepare(struct CUfunc_st *function, ptxgen_error *err)
     if (function->program->shared_bytes > EMU_SHARED_STATIC_LIMIT) {
         ptxgen_fail(err, PTXGEN_ERROR_PTX_SYNTAX,
                     "line %u, column 1: kernel %.*s has %u bytes of static shared memory; "
-                    "the limit is %d", function->function->line,
-                    (int)function->function->name.length, function->function->name.text,
-                    function->program->shared_bytes, EMU_SHARED_STATIC_LIMIT);
+                    "the limit is %d",
+                    function->function->line, (int)function->function->name.length,
+                    function->function->name.text, function->program->shared_bytes,
+                    EMU_SHARED_STATIC_LIMIT);
         return PTXGEN_CUDA_ERROR_INVALID_PTX;
     }
     return PTXGEN_CUDA_SUCCESS;
@@ -198,7 +199,10 @@ ptxgen_cu_result emu_cu_module_load_data_ex(ptxgen_cu_module *module, const void
     size_t length = 0;
     if (emu_is_cubin(image))
         text = emu_cubin_text(image, &length, &err);
-    else if (strncmp(image, "\x7f" "ELF", 4) == 0)
+    else if (strncmp(image,
+                     "\x7f"
+                     "ELF",
+                     4) == 0)
         return PTXGEN_CUDA_ERROR_NO_BINARY_FOR_GPU;
     else
         length = strlen(text);
@@ -251,7 +255,8 @@ ptxgen_cu_result emu_cu_module_get_global(ptxgen_cu_deviceptr *address, size_t *
 static uint32_t most_threads(const struct CUfunc_st *function)
 {
     const struct emu_function *parsed = function->function;
-    const uint32_t *limit = parsed->required_threads[0] ? parsed->required_threads : parsed->max_threads;
+    const uint32_t *limit =
+        parsed->required_threads[0] ? parsed->required_threads : parsed->max_threads;
     uint64_t threads = limit[0] ? (uint64_t)limit[0] * limit[1] * limit[2] : 1024;
     return threads < 1024 ? (uint32_t)threads : 1024;
 }
@@ -265,7 +270,9 @@ ptxgen_cu_result emu_cu_func_get_attribute(int *value, ptxgen_cu_function_attrib
     const struct emu_module *parsed = function->module->parsed;
     const uint32_t *cluster = function->function->required_cluster;
     switch (attribute) {
-    case PTXGEN_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)most_threads(function); break;
+    case PTXGEN_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = (int)most_threads(function);
+        break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)program->shared_bytes; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)program->const_bytes; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)program->local_bytes; break;
@@ -277,10 +284,13 @@ ptxgen_cu_result emu_cu_func_get_attribute(int *value, ptxgen_cu_function_attrib
         *value = (int)function->module->context->chip->sm;
         break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *value = function->max_dynamic_shared ? function->max_dynamic_shared
-                                              : (int)(EMU_SHARED_STATIC_LIMIT - program->shared_bytes);
+        *value = function->max_dynamic_shared
+                     ? function->max_dynamic_shared
+                     : (int)(EMU_SHARED_STATIC_LIMIT - program->shared_bytes);
         break;
-    case PTXGEN_CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carveout; break;
+    case PTXGEN_CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = function->carveout;
+        break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: *value = (int)cluster[0]; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: *value = (int)cluster[1]; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *value = (int)cluster[2]; break;

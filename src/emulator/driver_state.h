@@ -116,7 +116,7 @@ ptxgen_cu_result emu_module_from_text(struct CUctx_st *context, const char *text
 void emu_jit_log(unsigned int count, const ptxgen_cu_jit_option *options, void **values,
                  const char *message);
 
-#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters) \
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
     ptxgen_cu_result emu_cu_##member parameters;
 #include <ptxgen/driver_calls.def>
 

@@ -203,8 +203,7 @@ ptxgen_cu_result emu_cu_stream_get_ctx(ptxgen_cu_stream handle, ptxgen_cu_contex
     return result;
 }
 
-ptxgen_cu_result emu_cu_stream_begin_capture(ptxgen_cu_stream handle,
-                                             ptxgen_cu_capture_mode mode)
+ptxgen_cu_result emu_cu_stream_begin_capture(ptxgen_cu_stream handle, ptxgen_cu_capture_mode mode)
 {
     struct CUstream_st *stream;
     ptxgen_cu_result result = emu_stream_of(handle, &stream);

@@ -8,7 +8,7 @@
 void ptxgen_emulator_driver(ptxgen_driver *driver)
 {
     memset(driver, 0, sizeof *driver);
-#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters) \
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
     driver->member = emu_cu_##member;
 #include <ptxgen/driver_calls.def>
 }
@@ -65,7 +65,7 @@ static const struct {
     const char *name, *symbol;
     any_function function;
 } entries[] = {
-#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters) \
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
     {#name, symbol, (any_function)emu_cu_##member},
 #include <ptxgen/driver_calls.def>
 };

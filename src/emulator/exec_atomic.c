@@ -70,8 +70,8 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         int lane = __builtin_ctz(left);
         pthread_mutex_t *lock = lock_of(warp, &places[lane]);
         for (uint32_t i = 0; i < insn->vector; i++)
-            changed |= apply(warp, insn, lane, i, places[lane].data + i * element,
-                             !places[lane].owner);
+            changed |=
+                apply(warp, insn, lane, i, places[lane].data + i * element, !places[lane].owner);
         if (lock)
             pthread_mutex_unlock(lock);
     }

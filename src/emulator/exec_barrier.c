@@ -24,7 +24,7 @@ static uint32_t expected_threads(struct emu_warp *warp, const struct emu_insn *i
     const struct emu_cta *cta = warp->cta;
     if (insn->s[BAR_COUNT].absent)
         return cta->cluster->launch->checks & PTXGEN_CHECK_BARRIERS ? cta->threads
-                                                                     : cta->live_threads;
+                                                                    : cta->live_threads;
     uint64_t count = emu_lane_value(warp, insn->s[BAR_COUNT], lane);
     if (count == 0 || count % 32 || count > cta->warp_count * 32u)
         emu_fault(warp, insn, lane, PTXGEN_CHECK_BARRIERS,
@@ -70,8 +70,8 @@ static void complete(struct emu_cta *cta, uint32_t id)
     memset(barrier, 0, sizeof *barrier);
 }
 
-static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *insn,
-                                  uint32_t mask, uint32_t *id)
+static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                                  uint32_t *id)
 {
     int lane = __builtin_ctz(mask);
     uint64_t which = emu_lane_value(warp, insn->s[BAR_ID], lane);

@@ -181,8 +181,7 @@ EMU_BINARY(shr_s64, int64_t, int64_t, uint32_t, x >> (y > 63 ? 63 : y))
 #define CLAMP32(c) ((c) > 32 ? 32 : (c))
 EMU_TERNARY(shf_l_wrap, uint32_t, uint32_t, uint32_t, uint32_t, FUNNEL(x, y) << (z & 31) >> 32)
 EMU_TERNARY(shf_r_wrap, uint32_t, uint32_t, uint32_t, uint32_t, FUNNEL(x, y) >> (z & 31))
-EMU_TERNARY(shf_l_clamp, uint32_t, uint32_t, uint32_t, uint32_t,
-            FUNNEL(x, y) << CLAMP32(z) >> 32)
+EMU_TERNARY(shf_l_clamp, uint32_t, uint32_t, uint32_t, uint32_t, FUNNEL(x, y) << CLAMP32(z) >> 32)
 EMU_TERNARY(shf_r_clamp, uint32_t, uint32_t, uint32_t, uint32_t, FUNNEL(x, y) >> CLAMP32(z))
 
 /* ---- dot products of bytes and halves; the second type is b's ---- */
@@ -212,81 +211,82 @@ static inline uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, bool sa, bool sb
     EMU_TERNARY(dp4a_##ta##tb, uint32_t, uint32_t, uint32_t, uint32_t, dot4(x, y, z, sa, sb))      \
     EMU_TERNARY(dp2a_lo_##ta##tb, uint32_t, uint32_t, uint32_t, uint32_t,                          \
                 dot2(x, y, z, sa, sb, 0))                                                          \
-    EMU_TERNARY(dp2a_hi_##ta##tb, uint32_t, uint32_t, uint32_t, uint32_t,                          \
-                dot2(x, y, z, sa, sb, 1))
+    EMU_TERNARY(dp2a_hi_##ta##tb, uint32_t, uint32_t, uint32_t, uint32_t, dot2(x, y, z, sa, sb, 1))
 DOTS(false, false, u, u)
 DOTS(true, true, s, s)
 DOTS(false, true, u, s)
 DOTS(true, false, s, u)
 
-#define BITS(name, types, exec, shape) {name, types, exec, shape, 0, CLASS_INTEGER}
+#define BITS(name, types, exec, shape)                                                             \
+    {                                                                                              \
+        name, types, exec, shape, 0, CLASS_INTEGER                                                 \
+    }
 #define DOT_ROWS(a, b)                                                                             \
     BITS("dp4a." #a "32." #b "32", #b "32", dp4a_##a##b, "uuuu"),                                  \
         BITS("dp2a.lo." #a "32." #b "32", #b "32", dp2a_lo_##a##b, "uuuu"),                        \
         BITS("dp2a.hi." #a "32." #b "32", #b "32", dp2a_hi_##a##b, "uuuu")
 
-const struct emu_row_def emu_bits_rows[] = {
-    BITS("popc", "b32", popc_b32, "ut"),
-    BITS("popc", "b64", popc_b64, "ut"),
-    BITS("clz", "b32", clz_b32, "ut"),
-    BITS("clz", "b64", clz_b64, "ut"),
-    BITS("brev", "b32", brev_b32, "tt"),
-    BITS("brev", "b64", brev_b64, "tt"),
-    BITS("bfind", "u32", bfind_u32, "ut"),
-    BITS("bfind", "s32", bfind_s32, "ut"),
-    BITS("bfind", "u64", bfind_u64, "ut"),
-    BITS("bfind", "s64", bfind_s64, "ut"),
-    BITS("bfind.shiftamt", "u32", bfind_shift_u32, "ut"),
-    BITS("bfind.shiftamt", "s32", bfind_shift_s32, "ut"),
-    BITS("bfind.shiftamt", "u64", bfind_shift_u64, "ut"),
-    BITS("bfind.shiftamt", "s64", bfind_shift_s64, "ut"),
-    BITS("fns", "b32", fns_b32, "tttt"),
-    BITS("bfe", "u32", bfe_u32, "ttuu"),
-    BITS("bfe", "s32", bfe_s32, "ttuu"),
-    BITS("bfe", "u64", bfe_u64, "ttuu"),
-    BITS("bfe", "s64", bfe_s64, "ttuu"),
-    BITS("bfi", "b32", bfi_b32, "tttuu"),
-    BITS("bfi", "b64", bfi_b64, "tttuu"),
-    BITS("bmsk.clamp", "b32", bmsk_clamp, "ttt"),
-    BITS("bmsk.wrap", "b32", bmsk_wrap, "ttt"),
-    BITS("szext.clamp", "u32", szext_clamp_u32, "ttu"),
-    BITS("szext.clamp", "s32", szext_clamp_s32, "ttu"),
-    BITS("szext.wrap", "u32", szext_wrap_u32, "ttu"),
-    BITS("szext.wrap", "s32", szext_wrap_s32, "ttu"),
-    BITS("and", "pred", and_pred, "ttt"),
-    BITS("and", "b16", and_b16, "ttt"),
-    BITS("and", "b32", and_b32, "ttt"),
-    BITS("and", "b64", and_b64, "ttt"),
-    BITS("or", "pred", or_pred, "ttt"),
-    BITS("or", "b16", or_b16, "ttt"),
-    BITS("or", "b32", or_b32, "ttt"),
-    BITS("or", "b64", or_b64, "ttt"),
-    BITS("xor", "pred", xor_pred, "ttt"),
-    BITS("xor", "b16", xor_b16, "ttt"),
-    BITS("xor", "b32", xor_b32, "ttt"),
-    BITS("xor", "b64", xor_b64, "ttt"),
-    BITS("not", "pred", not_pred, "tt"),
-    BITS("not", "b16", not_b16, "tt"),
-    BITS("not", "b32", not_b32, "tt"),
-    BITS("not", "b64", not_b64, "tt"),
-    BITS("cnot", "b16", cnot_b16, "tt"),
-    BITS("cnot", "b32", cnot_b32, "tt"),
-    BITS("cnot", "b64", cnot_b64, "tt"),
-    BITS("shl", "b16", shl_b16, "ttu"),
-    BITS("shl", "b32", shl_b32, "ttu"),
-    BITS("shl", "b64", shl_b64, "ttu"),
-    BITS("shr", "b16 u16", shr_u16, "ttu"),
-    BITS("shr", "b32 u32", shr_u32, "ttu"),
-    BITS("shr", "b64 u64", shr_u64, "ttu"),
-    BITS("shr", "s16", shr_s16, "ttu"),
-    BITS("shr", "s32", shr_s32, "ttu"),
-    BITS("shr", "s64", shr_s64, "ttu"),
-    BITS("shf.l.wrap", "b32", shf_l_wrap, "tttu"),
-    BITS("shf.r.wrap", "b32", shf_r_wrap, "tttu"),
-    BITS("shf.l.clamp", "b32", shf_l_clamp, "tttu"),
-    BITS("shf.r.clamp", "b32", shf_r_clamp, "tttu"),
-    DOT_ROWS(u, u),
-    DOT_ROWS(s, s),
-    DOT_ROWS(u, s),
-    DOT_ROWS(s, u),
-    {0}};
+const struct emu_row_def emu_bits_rows[] = {BITS("popc", "b32", popc_b32, "ut"),
+                                            BITS("popc", "b64", popc_b64, "ut"),
+                                            BITS("clz", "b32", clz_b32, "ut"),
+                                            BITS("clz", "b64", clz_b64, "ut"),
+                                            BITS("brev", "b32", brev_b32, "tt"),
+                                            BITS("brev", "b64", brev_b64, "tt"),
+                                            BITS("bfind", "u32", bfind_u32, "ut"),
+                                            BITS("bfind", "s32", bfind_s32, "ut"),
+                                            BITS("bfind", "u64", bfind_u64, "ut"),
+                                            BITS("bfind", "s64", bfind_s64, "ut"),
+                                            BITS("bfind.shiftamt", "u32", bfind_shift_u32, "ut"),
+                                            BITS("bfind.shiftamt", "s32", bfind_shift_s32, "ut"),
+                                            BITS("bfind.shiftamt", "u64", bfind_shift_u64, "ut"),
+                                            BITS("bfind.shiftamt", "s64", bfind_shift_s64, "ut"),
+                                            BITS("fns", "b32", fns_b32, "tttt"),
+                                            BITS("bfe", "u32", bfe_u32, "ttuu"),
+                                            BITS("bfe", "s32", bfe_s32, "ttuu"),
+                                            BITS("bfe", "u64", bfe_u64, "ttuu"),
+                                            BITS("bfe", "s64", bfe_s64, "ttuu"),
+                                            BITS("bfi", "b32", bfi_b32, "tttuu"),
+                                            BITS("bfi", "b64", bfi_b64, "tttuu"),
+                                            BITS("bmsk.clamp", "b32", bmsk_clamp, "ttt"),
+                                            BITS("bmsk.wrap", "b32", bmsk_wrap, "ttt"),
+                                            BITS("szext.clamp", "u32", szext_clamp_u32, "ttu"),
+                                            BITS("szext.clamp", "s32", szext_clamp_s32, "ttu"),
+                                            BITS("szext.wrap", "u32", szext_wrap_u32, "ttu"),
+                                            BITS("szext.wrap", "s32", szext_wrap_s32, "ttu"),
+                                            BITS("and", "pred", and_pred, "ttt"),
+                                            BITS("and", "b16", and_b16, "ttt"),
+                                            BITS("and", "b32", and_b32, "ttt"),
+                                            BITS("and", "b64", and_b64, "ttt"),
+                                            BITS("or", "pred", or_pred, "ttt"),
+                                            BITS("or", "b16", or_b16, "ttt"),
+                                            BITS("or", "b32", or_b32, "ttt"),
+                                            BITS("or", "b64", or_b64, "ttt"),
+                                            BITS("xor", "pred", xor_pred, "ttt"),
+                                            BITS("xor", "b16", xor_b16, "ttt"),
+                                            BITS("xor", "b32", xor_b32, "ttt"),
+                                            BITS("xor", "b64", xor_b64, "ttt"),
+                                            BITS("not", "pred", not_pred, "tt"),
+                                            BITS("not", "b16", not_b16, "tt"),
+                                            BITS("not", "b32", not_b32, "tt"),
+                                            BITS("not", "b64", not_b64, "tt"),
+                                            BITS("cnot", "b16", cnot_b16, "tt"),
+                                            BITS("cnot", "b32", cnot_b32, "tt"),
+                                            BITS("cnot", "b64", cnot_b64, "tt"),
+                                            BITS("shl", "b16", shl_b16, "ttu"),
+                                            BITS("shl", "b32", shl_b32, "ttu"),
+                                            BITS("shl", "b64", shl_b64, "ttu"),
+                                            BITS("shr", "b16 u16", shr_u16, "ttu"),
+                                            BITS("shr", "b32 u32", shr_u32, "ttu"),
+                                            BITS("shr", "b64 u64", shr_u64, "ttu"),
+                                            BITS("shr", "s16", shr_s16, "ttu"),
+                                            BITS("shr", "s32", shr_s32, "ttu"),
+                                            BITS("shr", "s64", shr_s64, "ttu"),
+                                            BITS("shf.l.wrap", "b32", shf_l_wrap, "tttu"),
+                                            BITS("shf.r.wrap", "b32", shf_r_wrap, "tttu"),
+                                            BITS("shf.l.clamp", "b32", shf_l_clamp, "tttu"),
+                                            BITS("shf.r.clamp", "b32", shf_r_clamp, "tttu"),
+                                            DOT_ROWS(u, u),
+                                            DOT_ROWS(s, s),
+                                            DOT_ROWS(u, s),
+                                            DOT_ROWS(s, u),
+                                            {0}};

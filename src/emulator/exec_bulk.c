@@ -89,8 +89,8 @@ static emu_tensor_map read_map(struct emu_warp *warp, const struct emu_insn *ins
 {
     const struct bulk *bulk = insn->extra;
     uint64_t address = lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, lane);
-    struct emu_place place = emu_locate(warp, insn, lane, SPACE_GENERIC, address,
-                                        EMU_TENSOR_MAP_BYTES, 64, ACCESS_READ);
+    struct emu_place place =
+        emu_locate(warp, insn, lane, SPACE_GENERIC, address, EMU_TENSOR_MAP_BYTES, 64, ACCESS_READ);
     emu_tensor_map map;
     ptxgen_error err;
     if (emu_tensor_map_decode(place.data, &map, &err) != PTXGEN_OK)
@@ -128,8 +128,8 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
 {
     const struct bulk *bulk = issue->bulk;
     struct emu_cluster *cluster = issue->warp->cta->cluster;
-    struct box_walk walk = {issue->warp, issue->insn, issue->lane, &issue->map, offset, NULL, 1,
-                            bulk->to_shared};
+    struct box_walk walk = {issue->warp, issue->insn, issue->lane, &issue->map,
+                            offset,      NULL,        1,           bulk->to_shared};
     emu_tensor_box box = {.map = &issue->map, .shared = offset};
     if (bulk->tensor) {
         ptxgen_error err;
@@ -168,10 +168,9 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     copy->run_count = 1;
     if (!bulk->to_shared)
         return copy;
-    struct emu_place place =
-        emu_locate(issue->warp, issue->insn, issue->lane,
-                   bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL, other, issue->bytes,
-                   BULK_ALIGNMENT, ACCESS_READ);
+    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane,
+                                        bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL, other,
+                                        issue->bytes, BULK_ALIGNMENT, ACCESS_READ);
     memcpy(copy->data, place.data, issue->bytes);
     return copy;
 }
@@ -179,9 +178,9 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
 /* Into the shared memory of one CTA. */
 static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
 {
-    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane,
-                                        SPACE_SHARED_CLUSTER, shared, issue->bytes, BULK_ALIGNMENT,
-                                        issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE);
+    struct emu_place place =
+        emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER, shared,
+                   issue->bytes, BULK_ALIGNMENT, issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE);
     struct emu_copy *copy = make_copy(issue, place.offset);
     struct emu_cta *owner;
     struct emu_mbarrier *object = emu_mbarrier_at(issue->warp, issue->insn, issue->lane,
@@ -194,9 +193,8 @@ static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarri
 
 static void issue_out(const struct issue *issue, uint64_t shared)
 {
-    struct emu_place place =
-        emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared, issue->bytes,
-                   BULK_ALIGNMENT, ACCESS_READ);
+    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared,
+                                        issue->bytes, BULK_ALIGNMENT, ACCESS_READ);
     struct emu_copy *copy = make_copy(issue, place.offset);
     copy->cta = place.owner;
     memcpy(copy->data, place.data, issue->bytes);
@@ -224,8 +222,8 @@ static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32
 {
     const struct bulk *bulk = insn->extra;
     for (uint32_t left = mask; left; left &= left - 1) {
-        struct issue issue = {.warp = warp, .insn = insn, .lane = __builtin_ctz(left),
-                              .bulk = bulk};
+        struct issue issue = {
+            .warp = warp, .insn = insn, .lane = __builtin_ctz(left), .bulk = bulk};
         uint64_t shared = lane_address(warp, insn->s[BULK_SHARED], bulk->shared_offset, issue.lane);
         if (bulk->tensor) {
             issue.map = read_map(warp, insn, issue.lane);
@@ -265,13 +263,6 @@ static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint3
         emu_land_bulk(warp, __builtin_ctz(left), (uint32_t)insn->imm, insn->has_value);
 }
 
-static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
-{
-    (void)warp;
-    (void)insn;
-    (void)mask;
-}
-
 /* ---- decoding ---- */
 
 static void decode_tensor_operand(struct emu_decoder *decoder, struct emu_insn *insn,
@@ -297,8 +288,7 @@ static void decode_reduction(struct emu_decoder *decoder, struct bulk *bulk)
     if (bulk->tensor) /* the map says of what type the elements are */
         return;
     bulk->type = emu_mod_type(decoder);
-    if (!emu_atomic_allows(bulk->op, bulk->type) &&
-        !(bulk->type == T_b32 || bulk->type == T_b64))
+    if (!emu_atomic_allows(bulk->op, bulk->type) && !(bulk->type == T_b32 || bulk->type == T_b64))
         emu_refuse(decoder, "operation .%s has no form for type .%s", emu_atomic_names[op],
                    emu_types[bulk->type].name);
 }
@@ -364,7 +354,7 @@ void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     if (emu_mod(decoder, "prefetch")) {
         decoder->used |= (1u << decoder->statement->modifier_count) - 1;
-        insn->exec = nothing;
+        insn->exec = emu_exec_nothing;
         return;
     }
     bool commit = emu_mod(decoder, "commit_group");

@@ -9,8 +9,20 @@ struct order_masks {
 };
 
 enum comparison {
-    CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU,
-    CMP_GEU, CMP_NUM, CMP_NAN
+    CMP_EQ,
+    CMP_NE,
+    CMP_LT,
+    CMP_LE,
+    CMP_GT,
+    CMP_GE,
+    CMP_EQU,
+    CMP_NEU,
+    CMP_LTU,
+    CMP_LEU,
+    CMP_GTU,
+    CMP_GEU,
+    CMP_NUM,
+    CMP_NAN
 };
 
 static const char *const comparison_names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
@@ -71,11 +83,11 @@ COMPARE_REAL(f16x2, uint16_t, float, emu_f16_to_f32, 2)
 COMPARE_REAL(bf16x2, uint16_t, float, emu_bf16_to_f32, 2)
 
 static const compare_fn compare_by_type[EMU_TYPE_COUNT] = {
-    [T_u16] = compare_u16,     [T_b16] = compare_u16,       [T_s16] = compare_s16,
-    [T_u32] = compare_u32,     [T_b32] = compare_u32,       [T_s32] = compare_s32,
-    [T_u64] = compare_u64,     [T_b64] = compare_u64,       [T_s64] = compare_s64,
-    [T_f32] = compare_f32,     [T_f64] = compare_f64,       [T_f16] = compare_f16,
-    [T_bf16] = compare_bf16,   [T_f16x2] = compare_f16x2,   [T_bf16x2] = compare_bf16x2};
+    [T_u16] = compare_u16,   [T_b16] = compare_u16,     [T_s16] = compare_s16,
+    [T_u32] = compare_u32,   [T_b32] = compare_u32,     [T_s32] = compare_s32,
+    [T_u64] = compare_u64,   [T_b64] = compare_u64,     [T_s64] = compare_s64,
+    [T_f32] = compare_f32,   [T_f64] = compare_f64,     [T_f16] = compare_f16,
+    [T_bf16] = compare_bf16, [T_f16x2] = compare_f16x2, [T_bf16x2] = compare_bf16x2};
 
 static uint32_t judge(struct order_masks m, uint8_t op)
 {
@@ -135,12 +147,11 @@ static void set(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mas
     uint32_t truth = combine(warp, insn, compared(warp, insn, 0));
     bool packed = insn->type == T_f16x2 || insn->type == T_bf16x2;
     uint32_t second = packed ? combine(warp, insn, compared(warp, insn, 1)) : 0;
-    uint32_t one = insn->type2 == T_f32                             ? 0x3f800000u
-                   : insn->type2 == T_f16 || insn->type2 == T_f16x2 ? 0x3c00u
-                   : insn->type2 == T_bf16 || insn->type2 == T_bf16x2
-                       ? 0x3f80u
-                       : packed && emu_types[insn->type2].bits == 32 ? 0xffffu
-                                                                     : 0xffffffffu;
+    uint32_t one = insn->type2 == T_f32                               ? 0x3f800000u
+                   : insn->type2 == T_f16 || insn->type2 == T_f16x2   ? 0x3c00u
+                   : insn->type2 == T_bf16 || insn->type2 == T_bf16x2 ? 0x3f80u
+                   : packed && emu_types[insn->type2].bits == 32      ? 0xffffu
+                                                                      : 0xffffffffu;
     for (int l = 0; l < 32; l++) {
         if (!(mask >> l & 1))
             continue;
@@ -234,8 +245,8 @@ static void slct(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         if (!(mask >> l & 1))
             continue;
         uint32_t c = (uint32_t)emu_lane_value(warp, insn->s[2], l);
-        bool first = insn->type2 == T_s32 ? (int32_t)c >= 0
-                                          : flushed(emu_float_of(c), insn->ftz) >= 0;
+        bool first =
+            insn->type2 == T_s32 ? (int32_t)c >= 0 : flushed(emu_float_of(c), insn->ftz) >= 0;
         emu_set_lane(warp, insn->d, l, emu_lane_value(warp, insn->s[first ? 0 : 1], l));
     }
 }

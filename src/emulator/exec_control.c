@@ -19,8 +19,7 @@ static void bra(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mas
         fragment->pc = insn->target;
         return;
     }
-    if (mask && insn->aligned &&
-        (warp->cta->cluster->launch->checks & PTXGEN_CHECK_DIVERGENCE))
+    if (mask && insn->aligned && (warp->cta->cluster->launch->checks & PTXGEN_CHECK_DIVERGENCE))
         emu_fault(warp, insn, __builtin_ctz(mask), PTXGEN_CHECK_DIVERGENCE,
                   "bra.uni is taken by lanes 0x%08x only, of 0x%08x", mask, fragment->mask);
     fragment->pc = next;
@@ -243,13 +242,12 @@ static void fill_transfer(struct emu_decoder *decoder, struct transfer *transfer
     transfer->callee = (uint32_t)callee;
     transfer->size = (uint32_t)parameter->size;
     if (symbol && symbol->kind == SYMBOL_VARIABLE && symbol->count == 2) {
-        const struct emu_variable *variable =
-            &decoder->unit->function->variables[symbol->first];
+        const struct emu_variable *variable = &decoder->unit->function->variables[symbol->first];
         transfer->caller = (uint32_t)decoder->unit->variable_at[symbol->first];
         if (variable->size != parameter->size)
             emu_refuse(decoder, "'%.*s' has %llu bytes, the function's parameter %llu",
-                       (int)item->name.length, item->name.text,
-                       (unsigned long long)variable->size, (unsigned long long)parameter->size);
+                       (int)item->name.length, item->name.text, (unsigned long long)variable->size,
+                       (unsigned long long)parameter->size);
         return;
     }
     transfer->is_register = true;
@@ -268,8 +266,8 @@ static const struct call *make_call(struct emu_decoder *decoder, const struct em
     if (given != count)
         emu_refuse(decoder, "%zu %s given, %zu declared", given,
                    in ? "arguments are" : "results are", count);
-    struct call *info = emu_alloc(&decoder->program->arena, 1,
-                                  sizeof *info + count * sizeof *info->transfers);
+    struct call *info =
+        emu_alloc(&decoder->program->arena, 1, sizeof *info + count * sizeof *info->transfers);
     info->return_slot = return_slot;
     info->count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
@@ -339,7 +337,7 @@ static void decode_nanosleep(struct emu_decoder *decoder, struct emu_insn *insn)
     insn->exec = yield;
 }
 
-static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+void emu_exec_nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     (void)warp;
     (void)insn;
@@ -350,7 +348,7 @@ static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t
 static void decode_nothing(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     decoder->used |= (1u << decoder->statement->modifier_count) - 1;
-    insn->exec = nothing;
+    insn->exec = emu_exec_nothing;
 }
 
 /* "setmaxnreg.sync.aligned": a multiple of 8 from 24 to 256. */
@@ -366,21 +364,20 @@ static void decode_setmaxnreg(struct emu_decoder *decoder, struct emu_insn *insn
     if (count < 24 || count > 256 || count % 8)
         emu_refuse(decoder, "%llu registers; a multiple of 8 from 24 to 256 is due",
                    (unsigned long long)count);
-    insn->exec = nothing;
+    insn->exec = emu_exec_nothing;
     insn->flow = FLOW_COLLECT;
     insn->collect = COLLECT_ALIGNED;
 }
 
-const struct emu_opcode emu_control_opcodes[] = {
-    {"bra", decode_bra, CLASS_CONTROL},
-    {"brx", decode_brx, CLASS_CONTROL},
-    {"call", decode_call, CLASS_CONTROL},
-    {"ret", decode_ret, CLASS_CONTROL},
-    {"exit", decode_exit, CLASS_CONTROL},
-    {"trap", decode_trap, CLASS_CONTROL},
-    {"brkpt", decode_trap, CLASS_CONTROL},
-    {"nanosleep", decode_nanosleep, CLASS_CONTROL},
-    {"pmevent", decode_nothing, CLASS_CONTROL},
-    {"griddepcontrol", decode_nothing, CLASS_CONTROL},
-    {"setmaxnreg", decode_setmaxnreg, CLASS_CONTROL},
-    {NULL, NULL, CLASS_OTHER}};
+const struct emu_opcode emu_control_opcodes[] = {{"bra", decode_bra, CLASS_CONTROL},
+                                                 {"brx", decode_brx, CLASS_CONTROL},
+                                                 {"call", decode_call, CLASS_CONTROL},
+                                                 {"ret", decode_ret, CLASS_CONTROL},
+                                                 {"exit", decode_exit, CLASS_CONTROL},
+                                                 {"trap", decode_trap, CLASS_CONTROL},
+                                                 {"brkpt", decode_trap, CLASS_CONTROL},
+                                                 {"nanosleep", decode_nanosleep, CLASS_CONTROL},
+                                                 {"pmevent", decode_nothing, CLASS_CONTROL},
+                                                 {"griddepcontrol", decode_nothing, CLASS_CONTROL},
+                                                 {"setmaxnreg", decode_setmaxnreg, CLASS_CONTROL},
+                                                 {NULL, NULL, CLASS_OTHER}};

@@ -117,8 +117,8 @@ static uint64_t real_out(double x, const struct emu_insn *insn, enum emu_type to
         x = 0;
     if (to == T_f64)
         return emu_bits64_of(x);
-    uint32_t bits = emu_to_small(x, format_of(to), (enum emu_small_round)insn->mode,
-                                 insn->op & 128);
+    uint32_t bits =
+        emu_to_small(x, format_of(to), (enum emu_small_round)insn->mode, insn->op & 128);
     if (insn->ftz && to == T_f32 && (bits & 0x7f800000u) == 0)
         bits &= 0x80000000u;
     return to == T_tf32 ? bits << 13 : bits;
@@ -167,8 +167,10 @@ static void cvt_pack_real(struct emu_warp *warp, const struct emu_insn *insn, ui
     for (int l = 0; l < 32; l++) {
         if (!(mask >> l & 1))
             continue;
-        uint64_t high = real_out(real_in(emu_lane_value(warp, insn->s[0], l), T_f32, false), insn, to);
-        uint64_t low = real_out(real_in(emu_lane_value(warp, insn->s[1], l), T_f32, false), insn, to);
+        uint64_t high =
+            real_out(real_in(emu_lane_value(warp, insn->s[0], l), T_f32, false), insn, to);
+        uint64_t low =
+            real_out(real_in(emu_lane_value(warp, insn->s[1], l), T_f32, false), insn, to);
         emu_set_lane(warp, insn->d, l, high << width | low);
     }
 }
@@ -283,8 +285,8 @@ static void cvt_pack(struct emu_warp *warp, const struct emu_insn *insn, uint32_
             continue;
         uint64_t a = integer_in(emu_lane_value(warp, insn->s[0], l), T_s32);
         uint64_t b = integer_in(emu_lane_value(warp, insn->s[1], l), T_s32);
-        uint64_t packed = (clamp_integer(a, T_s32, to) & keep) << width |
-                          (clamp_integer(b, T_s32, to) & keep);
+        uint64_t packed =
+            (clamp_integer(a, T_s32, to) & keep) << width | (clamp_integer(b, T_s32, to) & keep);
         if (insn->has_value)
             packed |= emu_lane_value(warp, insn->s[2], l) << (2 * width);
         emu_set_lane(warp, insn->d, l, packed);

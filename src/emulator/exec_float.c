@@ -303,7 +303,10 @@ EMU_BINARY(copysign_f64, uint64_t, uint64_t, uint64_t,
 TESTPS(f32, float)
 TESTPS(f64, double)
 
-#define FLT(name, types, exec, shape, allowed) {name, types, exec, shape, allowed, CLASS_FLOAT}
+#define FLT(name, types, exec, shape, allowed)                                                     \
+    {                                                                                              \
+        name, types, exec, shape, allowed, CLASS_FLOAT                                             \
+    }
 #define TESTP_ROWS(kind)                                                                           \
     FLT("testp." #kind, "f32", testp_##kind##_f32, "pt", 0),                                       \
         FLT("testp." #kind, "f64", testp_##kind##_f64, "pt", 0)

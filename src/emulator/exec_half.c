@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-
 /* Through f32 rounded to odd, which keeps what the last rounding needs. */
 static inline uint16_t narrow_f16(double x)
 {
@@ -36,8 +35,13 @@ static inline float in_bf16(uint16_t x)
     return emu_bf16_to_f32(x);
 }
 
-enum { MOST_HALVES = 64, ONE_f16 = 0x3c00, ONE_bf16 = 0x3f80, INFINITY_f16 = 0x7c00,
-       INFINITY_bf16 = 0x7f80 };
+enum {
+    MOST_HALVES = 64,
+    ONE_f16 = 0x3c00,
+    ONE_bf16 = 0x3f80,
+    INFINITY_f16 = 0x7c00,
+    INFINITY_bf16 = 0x7f80
+};
 
 static void flush_all(uint16_t out[MOST_HALVES], int count)
 {
@@ -101,13 +105,13 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
 HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
 HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))
 HALF_PAIR(mul, 2, f16, emu_f32_to_f16(x *y))
-HALF_PAIR(fma, 3, f16, narrow_f16((double)x * y + z))
+HALF_PAIR(fma, 3, f16, narrow_f16((double)x *y + z))
 HALF_PAIR(ex2, 1, f16, narrow_f16(exp2((double)x)))
 HALF_PAIR(tanh, 1, f16, narrow_f16(tanh((double)x)))
 HALF_PAIR(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))
 HALF_PAIR(sub, 2, bf16, narrow_bf16(emu_add_odd(x, -(double)y)))
 HALF_PAIR(mul, 2, bf16, narrow_bf16((double)x *y))
-HALF_PAIR(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x * y, z)))
+HALF_PAIR(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x *y, z)))
 HALF_PAIR(ex2, 1, bf16, narrow_bf16(exp2((double)x)))
 HALF_PAIR(tanh, 1, bf16, narrow_bf16(tanh((double)x)))
 
@@ -165,7 +169,10 @@ BITS_PAIR(neg, f16, FLUSHED(x) ^ 0x8000)
 BITS_PAIR(abs, bf16, x & 0x7fff)
 BITS_PAIR(neg, bf16, x ^ 0x8000)
 
-#define HALF(name, types, exec, shape, allowed) {name, types, exec, shape, allowed, CLASS_FLOAT}
+#define HALF(name, types, exec, shape, allowed)                                                    \
+    {                                                                                              \
+        name, types, exec, shape, allowed, CLASS_FLOAT                                             \
+    }
 #define PER_FORMAT(name, op, shape, f16_allowed, bf16_allowed)                                     \
     HALF(name, "f16", op##_f16, shape, f16_allowed),                                               \
         HALF(name, "f16x2", op##_f16x2, shape, f16_allowed),                                       \

@@ -11,9 +11,9 @@
 
 SAME_3(add, x + y)
 SAME_3(sub, x - y)
-EMU_BINARY(mul_lo_16, uint16_t, uint16_t, uint16_t, (uint32_t)x * y)
-EMU_BINARY(mul_lo_32, uint32_t, uint32_t, uint32_t, x * y)
-EMU_BINARY(mul_lo_64, uint64_t, uint64_t, uint64_t, x * y)
+EMU_BINARY(mul_lo_16, uint16_t, uint16_t, uint16_t, (uint32_t)x *y)
+EMU_BINARY(mul_lo_32, uint32_t, uint32_t, uint32_t, x *y)
+EMU_BINARY(mul_lo_64, uint64_t, uint64_t, uint64_t, x *y)
 
 static inline int32_t clamp_s32(int64_t value)
 {
@@ -23,9 +23,9 @@ static inline int32_t clamp_s32(int64_t value)
 EMU_BINARY(add_sat_s32, int32_t, int32_t, int32_t, clamp_s32((int64_t)x + y))
 EMU_BINARY(sub_sat_s32, int32_t, int32_t, int32_t, clamp_s32((int64_t)x - y))
 
-#define LOW(x) ((x) & 0xffffu)
+#define LOW(x) ((x)&0xffffu)
 #define HIGH(x) ((x) >> 16)
-#define PAIR(low, high) (((uint32_t)(low) & 0xffffu) | (uint32_t)(high) << 16)
+#define PAIR(low, high) (((uint32_t)(low)&0xffffu) | (uint32_t)(high) << 16)
 EMU_BINARY(add_16x2, uint32_t, uint32_t, uint32_t, PAIR(LOW(x) + LOW(y), HIGH(x) + HIGH(y)))
 EMU_BINARY(sub_16x2, uint32_t, uint32_t, uint32_t, PAIR(LOW(x) - LOW(y), HIGH(x) - HIGH(y)))
 
@@ -38,32 +38,30 @@ EMU_BINARY(mul_hi_u32, uint32_t, uint32_t, uint32_t, ((uint64_t)x * y) >> 32)
 EMU_BINARY(mul_hi_s32, int32_t, int32_t, int32_t, ((int64_t)x * y) >> 32)
 EMU_BINARY(mul_hi_u64, uint64_t, uint64_t, uint64_t, ((u128)x * y) >> 64)
 EMU_BINARY(mul_hi_s64, int64_t, int64_t, int64_t, ((s128)x * y) >> 64)
-EMU_BINARY(mul_wide_u16, uint32_t, uint16_t, uint16_t, (uint32_t)x * y)
-EMU_BINARY(mul_wide_s16, int32_t, int16_t, int16_t, (int32_t)x * y)
-EMU_BINARY(mul_wide_u32, uint64_t, uint32_t, uint32_t, (uint64_t)x * y)
-EMU_BINARY(mul_wide_s32, int64_t, int32_t, int32_t, (int64_t)x * y)
+EMU_BINARY(mul_wide_u16, uint32_t, uint16_t, uint16_t, (uint32_t)x *y)
+EMU_BINARY(mul_wide_s16, int32_t, int16_t, int16_t, (int32_t)x *y)
+EMU_BINARY(mul_wide_u32, uint64_t, uint32_t, uint32_t, (uint64_t)x *y)
+EMU_BINARY(mul_wide_s32, int64_t, int32_t, int32_t, (int64_t)x *y)
 
-EMU_TERNARY(mad_lo_16, uint16_t, uint16_t, uint16_t, uint16_t, (uint32_t)x * y + z)
-EMU_TERNARY(mad_lo_32, uint32_t, uint32_t, uint32_t, uint32_t, x * y + z)
-EMU_TERNARY(mad_lo_64, uint64_t, uint64_t, uint64_t, uint64_t, x * y + z)
+EMU_TERNARY(mad_lo_16, uint16_t, uint16_t, uint16_t, uint16_t, (uint32_t)x *y + z)
+EMU_TERNARY(mad_lo_32, uint32_t, uint32_t, uint32_t, uint32_t, x *y + z)
+EMU_TERNARY(mad_lo_64, uint64_t, uint64_t, uint64_t, uint64_t, x *y + z)
 EMU_TERNARY(mad_hi_u16, uint16_t, uint16_t, uint16_t, uint16_t, (((uint32_t)x * y) >> 16) + z)
 EMU_TERNARY(mad_hi_s16, int16_t, int16_t, int16_t, int16_t, (((int32_t)x * y) >> 16) + z)
 EMU_TERNARY(mad_hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, (((uint64_t)x * y) >> 32) + z)
 EMU_TERNARY(mad_hi_s32, uint32_t, int32_t, int32_t, uint32_t,
             (uint32_t)(((int64_t)x * y) >> 32) + z)
-EMU_TERNARY(mad_hi_u64, uint64_t, uint64_t, uint64_t, uint64_t,
-            (uint64_t)(((u128)x * y) >> 64) + z)
-EMU_TERNARY(mad_hi_s64, uint64_t, int64_t, int64_t, uint64_t,
-            (uint64_t)(((s128)x * y) >> 64) + z)
+EMU_TERNARY(mad_hi_u64, uint64_t, uint64_t, uint64_t, uint64_t, (uint64_t)(((u128)x * y) >> 64) + z)
+EMU_TERNARY(mad_hi_s64, uint64_t, int64_t, int64_t, uint64_t, (uint64_t)(((s128)x * y) >> 64) + z)
 EMU_TERNARY(mad_hi_sat_s32, int32_t, int32_t, int32_t, int32_t,
             clamp_s32((((int64_t)x * y) >> 32) + z))
-EMU_TERNARY(mad_wide_u16, uint32_t, uint16_t, uint16_t, uint32_t, (uint32_t)x * y + z)
-EMU_TERNARY(mad_wide_s16, uint32_t, int16_t, int16_t, uint32_t, (uint32_t)((int32_t)x * y) + z)
-EMU_TERNARY(mad_wide_u32, uint64_t, uint32_t, uint32_t, uint64_t, (uint64_t)x * y + z)
-EMU_TERNARY(mad_wide_s32, uint64_t, int32_t, int32_t, uint64_t, (uint64_t)((int64_t)x * y) + z)
+EMU_TERNARY(mad_wide_u16, uint32_t, uint16_t, uint16_t, uint32_t, (uint32_t)x *y + z)
+EMU_TERNARY(mad_wide_s16, uint32_t, int16_t, int16_t, uint32_t, (uint32_t)((int32_t)x *y) + z)
+EMU_TERNARY(mad_wide_u32, uint64_t, uint32_t, uint32_t, uint64_t, (uint64_t)x *y + z)
+EMU_TERNARY(mad_wide_s32, uint64_t, int32_t, int32_t, uint64_t, (uint64_t)((int64_t)x *y) + z)
 
 /* 24-bit products: bits 0–31 or 16–47 of the 48-bit product. */
-#define U24(x) ((uint64_t)((x) & 0xffffffu))
+#define U24(x) ((uint64_t)((x)&0xffffffu))
 #define S24(x) ((int64_t)((int32_t)((uint32_t)(x) << 8) >> 8))
 EMU_BINARY(mul24_lo_u32, uint32_t, uint32_t, uint32_t, U24(x) * U24(y))
 EMU_BINARY(mul24_hi_u32, uint32_t, uint32_t, uint32_t, (U24(x) * U24(y)) >> 16)
@@ -71,8 +69,7 @@ EMU_BINARY(mul24_lo_s32, uint32_t, uint32_t, uint32_t, S24(x) * S24(y))
 EMU_BINARY(mul24_hi_s32, uint32_t, uint32_t, uint32_t, (S24(x) * S24(y)) >> 16)
 EMU_TERNARY(mad24_lo_u32, uint32_t, uint32_t, uint32_t, uint32_t, U24(x) * U24(y) + z)
 EMU_TERNARY(mad24_hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, ((U24(x) * U24(y)) >> 16) + z)
-EMU_TERNARY(mad24_lo_s32, uint32_t, uint32_t, uint32_t, uint32_t,
-            (uint64_t)(S24(x) * S24(y)) + z)
+EMU_TERNARY(mad24_lo_s32, uint32_t, uint32_t, uint32_t, uint32_t, (uint64_t)(S24(x) * S24(y)) + z)
 EMU_TERNARY(mad24_hi_s32, uint32_t, uint32_t, uint32_t, uint32_t,
             (uint64_t)((S24(x) * S24(y)) >> 16) + z)
 EMU_TERNARY(mad24_hi_sat_s32, int32_t, uint32_t, uint32_t, int32_t,
@@ -199,7 +196,10 @@ CARRY(madc_hi_cc, CARRY_MUL_HI | CARRY_IN | CARRY_OUT)
 
 /* ---- the table ---- */
 
-#define INT(name, types, exec, shape) {name, types, exec, shape, 0, CLASS_INTEGER}
+#define INT(name, types, exec, shape)                                                              \
+    {                                                                                              \
+        name, types, exec, shape, 0, CLASS_INTEGER                                                 \
+    }
 #define TYPED_2(mnemonic, op)                                                                      \
     INT(mnemonic, "u16", op##_u16, "ttt"), INT(mnemonic, "s16", op##_s16, "ttt"),                  \
         INT(mnemonic, "u32", op##_u32, "ttt"), INT(mnemonic, "s32", op##_s32, "ttt"),              \

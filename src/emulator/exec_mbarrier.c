@@ -23,8 +23,7 @@ struct emu_mbarrier *emu_mbarrier_find(struct emu_cta *cta, uint32_t offset)
 }
 
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                                     enum emu_space space, uint64_t address,
-                                     struct emu_cta **owner)
+                                     enum emu_space space, uint64_t address, struct emu_cta **owner)
 {
     uint32_t offset;
     emu_window(space, &address);
@@ -83,8 +82,8 @@ void emu_mbarrier_transact(struct emu_warp *warp, const struct emu_insn *insn, i
     int64_t sum = mbarrier->transactions + bytes;
     if (sum > MOST_COUNT || sum < -MOST_COUNT)
         emu_fault(warp, insn, lane, PTXGEN_CHECK_OPERANDS,
-                  "the mbarrier's transaction count becomes %lld; its range is ±%d",
-                  (long long)sum, MOST_COUNT);
+                  "the mbarrier's transaction count becomes %lld; its range is ±%d", (long long)sum,
+                  MOST_COUNT);
     mbarrier->transactions = (int32_t)sum;
     emu_progress(warp->worker);
     complete_phase(mbarrier);

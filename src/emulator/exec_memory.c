@@ -28,8 +28,10 @@ static inline uint64_t widen(uint64_t value, enum emu_type type)
 {
     if (emu_types[type].kind != 'S')
         return value;
-    return type == T_s8 ? (uint64_t)(int8_t)value : type == T_s16 ? (uint64_t)(int16_t)value
-           : type == T_s32 ? (uint64_t)(int32_t)value : value;
+    return type == T_s8    ? (uint64_t)(int8_t)value
+           : type == T_s16 ? (uint64_t)(int16_t)value
+           : type == T_s32 ? (uint64_t)(int32_t)value
+                           : value;
 }
 
 static void load_element(struct emu_warp *warp, struct emu_src to, enum emu_type type,
@@ -143,14 +145,15 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
 /* Cache operators, eviction and prefetch hints, scopes: nothing of them changes a result. */
 void emu_skip_hints(struct emu_decoder *decoder)
 {
-    static const char *const hints[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
-                                        "cta", "cluster", "gpu", "sys", "unified", NULL};
+    static const char *const hints[] = {"ca", "cg",  "cs",      "lu",  "cv",  "wb",      "wt",
+                                        "nc", "cta", "cluster", "gpu", "sys", "unified", NULL};
     const struct emu_statement *statement = decoder->statement;
     while (emu_mod_of(decoder, hints) >= 0)
         continue;
     for (uint32_t i = 0; i < statement->modifier_count; i++)
-        if (statement->modifiers[i].length > 4 && (memcmp(statement->modifiers[i].text, "L1::", 4) == 0 ||
-                                                   memcmp(statement->modifiers[i].text, "L2::", 4) == 0))
+        if (statement->modifiers[i].length > 4 &&
+            (memcmp(statement->modifiers[i].text, "L1::", 4) == 0 ||
+             memcmp(statement->modifiers[i].text, "L2::", 4) == 0))
             decoder->used |= 1u << i;
 }
 
@@ -163,8 +166,8 @@ static uint8_t vector_of(struct emu_decoder *decoder)
 
 static void decode_order(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release",
-                                         "mmio", NULL};
+    static const char *const orders[] = {"weak",    "volatile", "relaxed", "acquire",
+                                         "release", "mmio",     NULL};
     int order;
     while ((order = emu_mod_of(decoder, orders)) >= 0) {
         insn->strong |= order > 0;
@@ -242,13 +245,6 @@ static void decode_st(struct emu_decoder *decoder, struct emu_insn *insn)
 
 /* ---- hints ---- */
 
-static void nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
-{
-    (void)warp;
-    (void)insn;
-    (void)mask;
-}
-
 static void decode_hint(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     emu_mod_space(decoder);
@@ -258,7 +254,7 @@ static void decode_hint(struct emu_decoder *decoder, struct emu_insn *insn)
     decoder->used |= (1u << decoder->statement->modifier_count) - 1;
     emu_need_operands(decoder, 1, 2);
     emu_address(decoder, emu_operand_at(decoder, 0), &insn->s[0], &insn->imm);
-    insn->exec = nothing;
+    insn->exec = emu_exec_nothing;
     insn->class_id = CLASS_MEMORY_OTHER;
 }
 

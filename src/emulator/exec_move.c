@@ -72,7 +72,8 @@ static void decode_vector_mov(struct emu_decoder *decoder, struct emu_insn *insn
                               enum emu_type type, bool pack)
 {
     const struct emu_arg *vector = emu_operand_at(decoder, pack ? 1 : 0);
-    enum emu_type element = element_type(decoder, emu_types[type].bits / (vector->count ? vector->count : 1));
+    enum emu_type element =
+        element_type(decoder, emu_types[type].bits / (vector->count ? vector->count : 1));
     insn->list = emu_alloc(&decoder->program->arena, vector->count + 1, sizeof *insn->list);
     insn->list_count = (uint16_t)vector->count;
     insn->exec = pack ? mov_pack : mov_unpack;
@@ -155,7 +156,8 @@ static void isspacep(struct emu_warp *warp, const struct emu_insn *insn, uint32_
     uint64_t wanted = window_base(insn->space) >> EMU_WINDOW_SHIFT;
     uint32_t result = 0;
     for (int l = 0; l < 32; l++) {
-        uint64_t address = emu_lane_value(warp, insn->s[0], l), window = address >> EMU_WINDOW_SHIFT;
+        uint64_t address = emu_lane_value(warp, insn->s[0], l),
+                 window = address >> EMU_WINDOW_SHIFT;
         bool own = insn->space != SPACE_SHARED || (uint32_t)address >> EMU_RANK_SHIFT == 0;
         bool hit = wanted ? window == wanted && own : window > 3;
         result |= (uint32_t)hit << l;
@@ -184,9 +186,8 @@ static void mapa(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         uint64_t address = emu_lane_value(warp, insn->s[0], l);
         uint64_t rank = emu_lane_value(warp, insn->s[1], l);
         if (rank >= warp->cta->cluster->cta_count)
-            emu_fault(warp, insn, l, PTXGEN_CHECK_OPERANDS,
-                      "CTA rank %llu in a cluster of %u CTAs", (unsigned long long)rank,
-                      warp->cta->cluster->cta_count);
+            emu_fault(warp, insn, l, PTXGEN_CHECK_OPERANDS, "CTA rank %llu in a cluster of %u CTAs",
+                      (unsigned long long)rank, warp->cta->cluster->cta_count);
         emu_set_lane(warp, insn->d, l,
                      base | (rank + 1) << EMU_RANK_SHIFT | (address & EMU_SHARED_OFFSET_MASK));
     }

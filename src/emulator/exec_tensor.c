@@ -153,8 +153,8 @@ uint32_t emu_matrix_list(struct emu_decoder *decoder, struct emu_insn *insn,
                    words / width);
     for (uint32_t i = 0; i < count; i++) {
         enum emu_type type = width == 2 ? T_b64 : T_b32;
-        insn->list[insn->list_count++] = write ? emu_write(decoder, &items[i], type)
-                                               : emu_read(decoder, &items[i], type);
+        insn->list[insn->list_count++] =
+            write ? emu_write(decoder, &items[i], type) : emu_read(decoder, &items[i], type);
     }
     return count;
 }
@@ -323,8 +323,8 @@ static void decode_matrix(struct emu_decoder *decoder, struct emu_insn *insn)
     uint16_t reads = insn->read_count;
     emu_address(decoder, emu_operand_at(decoder, store ? 0 : 1), &insn->s[0], &insn->imm);
     insn->read_count = reads; /* only the lanes that give rows: locate_rows looks */
-    emu_matrix_list(decoder, insn, emu_operand_at(decoder, store ? 1 : 0),
-                    emu_matrix_registers(op), EMU_F16, !store);
+    emu_matrix_list(decoder, insn, emu_operand_at(decoder, store ? 1 : 0), emu_matrix_registers(op),
+                    EMU_F16, !store);
 }
 
 static void movmatrix(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)

@@ -56,9 +56,7 @@ static bool shfl_source(uint8_t mode, int lane, uint32_t b, uint32_t c, int *sou
         j = lane ^ step;
         valid = j <= most;
         break;
-    default:
-        j = least | (step & ~segment);
-        valid = j <= most;
+    default: j = least | (step & ~segment); valid = j <= most;
     }
     *source = valid ? j : lane;
     return valid;
@@ -240,7 +238,7 @@ static void decode_redux(struct emu_decoder *decoder, struct emu_insn *insn)
         insn->op |= OP_XORSIGN;
     if (emu_mod(decoder, "NaN"))
         insn->op |= OP_NAN;
-    insn->type = (uint8_t)emu_need_type(decoder, op >= REDUX_AND  ? "b32"
+    insn->type = (uint8_t)emu_need_type(decoder, op >= REDUX_AND   ? "b32"
                                                  : op == REDUX_ADD ? "u32 s32"
                                                                    : "u32 s32 f32");
     emu_need_operands(decoder, 3, 3);

@@ -89,8 +89,8 @@ struct reader {
 static bool read16(void *user, uint32_t address, uint8_t out[16])
 {
     struct reader *reader = user;
-    struct emu_place place = emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16,
-                                        ACCESS_READ);
+    struct emu_place place =
+        emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16, ACCESS_READ);
     memcpy(out, place.data, 16);
     return true;
 }
@@ -147,8 +147,8 @@ static void mma_async(struct emu_warp *warp, const struct emu_insn *insn, uint32
         return;
     struct emu_warp *first = warp - warp->index % 4;
     if (first->index + 4 > warp->cta->warp_count)
-        emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS,
-                  "a warpgroup is four warps; the CTA has %u", warp->cta->warp_count);
+        emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS, "a warpgroup is four warps; the CTA has %u",
+                  warp->cta->warp_count);
     fragment->state = FRAGMENT_GROUP;
     for (uint32_t w = 0; w < 4; w++)
         if (!waits_at(first + w, fragment->pc))
@@ -172,13 +172,6 @@ static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint3
 {
     (void)mask;
     release_tiles(warp, (uint32_t)insn->imm);
-}
-
-static void fence(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
-{
-    (void)warp;
-    (void)insn;
-    (void)mask;
 }
 
 /* ---- decoding ---- */
@@ -255,8 +248,8 @@ static void decode_mma_async(struct emu_decoder *decoder, struct emu_insn *insn)
     if (op->a_shared)
         insn->s[0] = emu_read_nth(decoder, 1, T_b64);
     else
-        info->a = emu_matrix_list(decoder, insn, a, emu_wgmma_registers(op, EMU_OPERAND_A),
-                                  EMU_F32, false);
+        info->a = emu_matrix_list(decoder, insn, a, emu_wgmma_registers(op, EMU_OPERAND_A), EMU_F32,
+                                  false);
 }
 
 static void decode_wgmma(struct emu_decoder *decoder, struct emu_insn *insn)
@@ -271,7 +264,7 @@ static void decode_wgmma(struct emu_decoder *decoder, struct emu_insn *insn)
         emu_refuse(decoder, ".mma_async, .fence, .commit_group or .wait_group is missing");
     emu_need_aligned(decoder, insn);
     emu_need_operands(decoder, waits, waits);
-    insn->exec = commit ? commit_group : fences ? fence : wait_group;
+    insn->exec = commit ? commit_group : fences ? emu_exec_nothing : wait_group;
     if (waits)
         insn->imm = (int64_t)emu_immediate(decoder, emu_operand_at(decoder, 0));
 }

@@ -21,10 +21,8 @@ void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int la
     struct emu_launch *launch = warp->cta->cluster->launch;
     struct emu_str name = launch->program->function->name;
     struct emu_str text = emu_source_line(launch->program->module, insn->line);
-    struct ptxgen_emulator_fault fault = {.check = check,
-                                          .line = insn->line,
-                                          .has_address = has_address,
-                                          .address = address};
+    struct ptxgen_emulator_fault fault = {
+        .check = check, .line = insn->line, .has_address = has_address, .address = address};
     snprintf(fault.kernel, sizeof fault.kernel, "%.*s", (int)name.length, name.text);
     memcpy(fault.cta, warp->cta->id, sizeof fault.cta);
     thread_id(warp, lane, fault.thread);
@@ -57,8 +55,8 @@ _Noreturn void emu_fault(struct emu_warp *warp, const struct emu_insn *insn, int
 }
 
 _Noreturn void emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                            enum ptxgen_emulator_check check, uint64_t address,
-                            const char *format, ...)
+                            enum ptxgen_emulator_check check, uint64_t address, const char *format,
+                            ...)
 {
     char sentence[700];
     va_list args;

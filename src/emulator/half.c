@@ -19,11 +19,11 @@ static bool rounds_up(uint64_t kept, uint64_t rest, uint64_t half, bool negative
     }
 }
 
-static uint32_t overflow(const struct emu_format *format, bool negative,
-                         enum emu_small_round round, bool saturate)
+static uint32_t overflow(const struct emu_format *format, bool negative, enum emu_small_round round,
+                         bool saturate)
 {
-    bool toward_zero = round == SMALL_RZ || (round == SMALL_RM && !negative) ||
-                       (round == SMALL_RP && negative);
+    bool toward_zero =
+        round == SMALL_RZ || (round == SMALL_RM && !negative) || (round == SMALL_RP && negative);
     if (saturate || toward_zero)
         return format->largest;
     return format->has_infinity ? format->largest + 1 : format->nan;
@@ -38,9 +38,9 @@ uint32_t emu_to_small(double value, const struct emu_format *format, enum emu_sm
     if (value != value)
         return format->nan;
     if (isinf(value))
-        return sign | (saturate || !format->has_infinity
-                           ? overflow(format, negative, SMALL_RN, saturate)
-                           : format->largest + 1);
+        return sign |
+               (saturate || !format->has_infinity ? overflow(format, negative, SMALL_RN, saturate)
+                                                  : format->largest + 1);
     if (value == 0)
         return sign;
     int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
@@ -57,9 +57,8 @@ uint32_t emu_to_small(double value, const struct emu_format *format, enum emu_sm
     uint64_t rest = shift > 63 ? 1 : fraction & (((uint64_t)1 << shift) - 1);
     kept += rounds_up(kept, rest, half, negative, round);
     uint64_t encoded = ((uint64_t)(base - least) << format->fraction_bits) + kept;
-    return sign |
-           (encoded > format->largest ? overflow(format, negative, round, saturate)
-                                      : (uint32_t)encoded);
+    return sign | (encoded > format->largest ? overflow(format, negative, round, saturate)
+                                             : (uint32_t)encoded);
 }
 
 double emu_from_small(uint32_t bits, const struct emu_format *format)

@@ -118,10 +118,9 @@ static bool looks_decimal_float(const struct emu_lexer *lexer)
         i++;
     char c = peek(lexer, i);
     return (c == '.' && is_digit(peek(lexer, i + 1))) ||
-           ((c == 'e' || c == 'E') &&
-            (is_digit(peek(lexer, i + 1)) ||
-             ((peek(lexer, i + 1) == '-' || peek(lexer, i + 1) == '+') &&
-              is_digit(peek(lexer, i + 2)))));
+           ((c == 'e' || c == 'E') && (is_digit(peek(lexer, i + 1)) ||
+                                       ((peek(lexer, i + 1) == '-' || peek(lexer, i + 1) == '+') &&
+                                        is_digit(peek(lexer, i + 2)))));
 }
 
 static void scan_decimal_float(struct emu_lexer *lexer, struct emu_token *token)

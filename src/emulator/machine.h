@@ -49,15 +49,15 @@ struct emu_warp {
     uint32_t index, lanes, live; /* lanes that exist; that have not exited */
     uint32_t fragment_count;
     struct emu_fragment fragments[32], *current;
-    uint32_t carry;              /* CC.CF, one bit a lane */
-    bool yields;                 /* let other warps run */
+    uint32_t carry; /* CC.CF, one bit a lane */
+    bool yields;    /* let other warps run */
     uint8_t *local, *local_state;
     struct emu_clock clock;
-    uint64_t polls;              /* waiting reads */
-    uint64_t seen_polls;         /* polls at the last look for a deadlock */
-    struct emu_copy *copies;     /* cp.async under way, oldest first */
-    uint32_t groups[32];         /* cp.async groups committed, by lane */
-    uint32_t bulk_groups[32];    /* the same for bulk copies */
+    uint64_t polls;                 /* waiting reads */
+    uint64_t seen_polls;            /* polls at the last look for a deadlock */
+    struct emu_copy *copies;        /* cp.async under way, oldest first */
+    uint32_t groups[32];            /* cp.async groups committed, by lane */
+    uint32_t bulk_groups[32];       /* the same for bulk copies */
     struct emu_pending_tile *tiles; /* wgmma accumulators under way */
     uint32_t tile_count, tile_capacity, tile_groups;
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
@@ -70,7 +70,7 @@ struct emu_barrier {
     uint32_t arrived, expected; /* threads */
     uint32_t all, any, count;   /* barrier.red, over the threads so far */
     struct emu_clock clock;
-    uint32_t newest;            /* the largest epoch among the arrivals */
+    uint32_t newest; /* the largest epoch among the arrivals */
 };
 
 struct emu_cell; /* shared_memory.h */
@@ -152,8 +152,8 @@ _Noreturn void emu_fault(struct emu_warp *warp, const struct emu_insn *insn, int
                          enum ptxgen_emulator_check check, const char *format, ...)
     PTXGEN_PRINTF(5, 6);
 _Noreturn void emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                            enum ptxgen_emulator_check check, uint64_t address,
-                            const char *format, ...) PTXGEN_PRINTF(6, 7);
+                            enum ptxgen_emulator_check check, uint64_t address, const char *format,
+                            ...) PTXGEN_PRINTF(6, 7);
 void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                       enum ptxgen_emulator_check check, bool has_address, uint64_t address,
                       const char *sentence);

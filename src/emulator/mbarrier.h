@@ -6,12 +6,12 @@
 #include "src/emulator/machine.h"
 
 struct emu_mbarrier {
-    uint32_t offset;            /* in shared memory */
+    uint32_t offset; /* in shared memory */
     bool live;
     uint32_t expected, pending; /* arrivals: of a phase, still due in this one */
     int32_t transactions;       /* bytes still due */
     uint32_t phase;
-    uint32_t fruitless;         /* waits in this phase that did not succeed */
+    uint32_t fruitless;           /* waits in this phase that did not succeed */
     struct emu_clock clock, done; /* of this phase's arrivals; of the last complete phase */
 };
 

@@ -12,21 +12,21 @@
 
 enum emu_operand_kind {
     OPERAND_NONE,
-    OPERAND_NAME,   /* register, variable, label, function or special register; + offset */
-    OPERAND_INT,    /* bits */
+    OPERAND_NAME, /* register, variable, label, function or special register; + offset */
+    OPERAND_INT,  /* bits */
     OPERAND_F32,
     OPERAND_F64,
-    OPERAND_VECTOR, /* { items } */
-    OPERAND_ADDRESS,/* [ items[0] + offset ] or [ items[0], items[1] … ] for tensors */
-    OPERAND_LIST,   /* ( items ), in calls */
-    OPERAND_SINK    /* _ */
+    OPERAND_VECTOR,  /* { items } */
+    OPERAND_ADDRESS, /* [ items[0] + offset ] or [ items[0], items[1] … ] for tensors */
+    OPERAND_LIST,    /* ( items ), in calls */
+    OPERAND_SINK     /* _ */
 };
 
 struct emu_arg {
     enum emu_operand_kind kind;
-    bool negated;            /* ! or - before the name */
-    struct emu_str name;     /* with its .x component when there is one */
-    uint64_t bits;           /* value of a literal, offset added to a name */
+    bool negated;        /* ! or - before the name */
+    struct emu_str name; /* with its .x component when there is one */
+    uint64_t bits;       /* value of a literal, offset added to a name */
     struct emu_arg *items;
     uint32_t count;
     struct emu_arg *pair; /* the q of p|q */
@@ -51,9 +51,9 @@ struct emu_variable {
     enum emu_space space;
     enum emu_type type;
     uint32_t alignment, line;
-    uint64_t size;          /* bytes; 0 for an extern array of unknown length */
+    uint64_t size; /* bytes; 0 for an extern array of unknown length */
     bool is_extern, is_pointer;
-    uint8_t *initial;       /* size bytes, or NULL for zeroes */
+    uint8_t *initial; /* size bytes, or NULL for zeroes */
     struct emu_relocation *relocations;
     size_t relocation_count, relocation_capacity;
 };
@@ -71,9 +71,9 @@ struct emu_symbol {
     struct emu_str name;
     uint32_t scope;
     enum emu_symbol_kind kind;
-    enum emu_type type;     /* of a register */
+    enum emu_type type; /* of a register */
     bool is_range;
-    uint32_t first, count;  /* register numbers; statement index of a label; variable index */
+    uint32_t first, count; /* register numbers; statement index of a label; variable index */
     struct emu_arg *targets;
     struct emu_symbol *next;
 };

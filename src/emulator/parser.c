@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Noreturn void emu_syntax(struct emu_parser *parser, const struct emu_token *at,
-                          const char *format, ...)
+_Noreturn void emu_syntax(struct emu_parser *parser, const struct emu_token *at, const char *format,
+                          ...)
 {
     char sentence[700];
     va_list args;
@@ -60,8 +60,8 @@ static _Noreturn void unexpected(struct emu_parser *parser, const char *wanted)
     const struct emu_token *token = &parser->token;
     if (token->kind == TOK_END)
         emu_syntax(parser, token, "the text ends where %s is due", wanted);
-    emu_syntax(parser, token, "%s is due, not '%s%.*s'", wanted,
-               token->kind == TOK_DOT ? "." : "", (int)token->text.length, token->text.text);
+    emu_syntax(parser, token, "%s is due, not '%s%.*s'", wanted, token->kind == TOK_DOT ? "." : "",
+               (int)token->text.length, token->text.text);
 }
 
 void emu_expect(struct emu_parser *parser, char punctuation)
@@ -262,8 +262,8 @@ static struct emu_function *new_function(struct emu_parser *parser, const struct
         *earlier = (struct emu_function){.name = name};
         return earlier;
     }
-    emu_grow(&module->arena, &module->functions, module->function_count,
-             &module->function_capacity, sizeof *module->functions);
+    emu_grow(&module->arena, &module->functions, module->function_count, &module->function_capacity,
+             sizeof *module->functions);
     symbol->first = (uint32_t)module->function_count;
     symbol->count = 1;
     struct emu_function *function = &module->functions[module->function_count++];
@@ -271,7 +271,7 @@ static struct emu_function *new_function(struct emu_parser *parser, const struct
     return function;
 }
 
-static uint32_t open_scope(struct emu_parser *parser)
+uint32_t emu_open_scope(struct emu_parser *parser)
 {
     struct emu_module *module = parser->module;
     emu_grow(&module->arena, &module->scopes, module->scope_count, &module->scope_capacity,
@@ -284,7 +284,7 @@ static void parse_function(struct emu_parser *parser, bool is_entry)
 {
     struct emu_function parsed = {.is_entry = is_entry, .line = parser->token.line};
     emu_advance(parser);
-    uint32_t inner = open_scope(parser);
+    uint32_t inner = emu_open_scope(parser);
     parser->function = &parsed;
     if (!is_entry && emu_at(parser, '(')) {
         parser->scope = inner;
@@ -422,7 +422,7 @@ ptxgen_status emu_module_parse(const char *text, size_t length, struct emu_modul
         made->text = emu_copy_text(&made->arena, text, length);
         made->length = strlen(made->text);
         made->address_size = 64;
-        open_scope(parser);
+        emu_open_scope(parser);
         emu_lexer_start(&parser->lexer, made->text, made->length);
         parse_module(parser);
     }

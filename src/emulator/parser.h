@@ -17,8 +17,8 @@ struct emu_parser {
     ptxgen_error *err;
 };
 
-_Noreturn void emu_syntax(struct emu_parser *parser, const struct emu_token *at,
-                          const char *format, ...) PTXGEN_PRINTF(3, 4);
+_Noreturn void emu_syntax(struct emu_parser *parser, const struct emu_token *at, const char *format,
+                          ...) PTXGEN_PRINTF(3, 4);
 void emu_advance(struct emu_parser *parser);
 bool emu_at(const struct emu_parser *parser, char punctuation);
 bool emu_at_dot(const struct emu_parser *parser, const char *directive);
@@ -30,6 +30,8 @@ uint64_t emu_expect_int(struct emu_parser *parser, const char *what);
 void emu_skip_to_semicolon(struct emu_parser *parser);
 void emu_skip_line(struct emu_parser *parser);
 
+/* A new scope within the current one, which stays current. */
+uint32_t emu_open_scope(struct emu_parser *parser);
 struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token *at,
                                struct emu_str name, enum emu_symbol_kind kind);
 

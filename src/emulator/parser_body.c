@@ -76,8 +76,8 @@ static struct emu_arg parse_operand(struct emu_parser *parser)
     static const struct {
         char open, close;
         enum emu_operand_kind kind;
-    } brackets[] = {{'{', '}', OPERAND_VECTOR}, {'[', ']', OPERAND_ADDRESS},
-                    {'(', ')', OPERAND_LIST}};
+    } brackets[] = {
+        {'{', '}', OPERAND_VECTOR}, {'[', ']', OPERAND_ADDRESS}, {'(', ')', OPERAND_LIST}};
     for (size_t i = 0; i < 3; i++) {
         struct emu_token at = parser->token;
         if (!emu_accept(parser, brackets[i].open))
@@ -135,8 +135,8 @@ static void parse_instruction(struct emu_parser *parser)
     statement.operands = emu_alloc(arena, 1, bytes);
     memcpy(statement.operands, operands, bytes);
     struct emu_function *function = parser->function;
-    emu_grow(arena, &function->statements, function->statement_count,
-             &function->statement_capacity, sizeof statement);
+    emu_grow(arena, &function->statements, function->statement_count, &function->statement_capacity,
+             sizeof statement);
     function->statements[function->statement_count++] = statement;
 }
 
@@ -160,15 +160,6 @@ static void parse_label(struct emu_parser *parser)
     }
 }
 
-static void open_scope(struct emu_parser *parser)
-{
-    struct emu_module *module = parser->module;
-    emu_grow(&module->arena, &module->scopes, module->scope_count, &module->scope_capacity,
-             sizeof *module->scopes);
-    module->scopes[module->scope_count].parent = parser->scope;
-    parser->scope = (uint32_t)module->scope_count++;
-}
-
 void emu_parse_body(struct emu_parser *parser)
 {
     size_t depth = 1;
@@ -176,7 +167,7 @@ void emu_parse_body(struct emu_parser *parser)
         if (emu_accept(parser, '{')) {
             if (++depth > DEEPEST_SCOPE)
                 emu_syntax(parser, &parser->token, "scopes nest deeper than %d", DEEPEST_SCOPE);
-            open_scope(parser);
+            parser->scope = emu_open_scope(parser);
         } else if (emu_accept(parser, '}')) {
             if (--depth > 0)
                 parser->scope = parser->module->scopes[parser->scope].parent;

@@ -36,8 +36,7 @@ static enum emu_type expect_type(struct emu_parser *parser, uint32_t *vector)
         *vector = 4;
     else if (emu_accept_dot(parser, "v8"))
         *vector = 8;
-    enum emu_type type =
-        parser->token.kind == TOK_DOT ? emu_type_of(parser->token.text) : T_none;
+    enum emu_type type = parser->token.kind == TOK_DOT ? emu_type_of(parser->token.text) : T_none;
     if (type == T_none)
         emu_syntax(parser, &parser->token, "a type such as .b32 is due here");
     emu_advance(parser);
@@ -152,8 +151,8 @@ static void put_symbol(struct emu_parser *parser, struct initialiser *init)
         emu_syntax(parser, &parser->token, "an address needs a 64-bit element");
     emu_grow(&parser->module->arena, &variable->relocations, variable->relocation_count,
              &variable->relocation_capacity, sizeof *variable->relocations);
-    variable->relocations[variable->relocation_count++] = (struct emu_relocation){
-        init->offset, minus ? (uint64_t)0 - addend : addend, symbol};
+    variable->relocations[variable->relocation_count++] =
+        (struct emu_relocation){init->offset, minus ? (uint64_t)0 - addend : addend, symbol};
     put_bytes(parser, init, 0);
 }
 
@@ -246,8 +245,8 @@ static void parse_declarator(struct emu_parser *parser, struct emu_variable *var
         parser->initialised += variable->size;
         if (parser->initialised > MOST_INITIALISED)
             emu_syntax(parser, &at, "initialised variables of more than 64 MiB");
-        struct initialiser init = {variable, (uint32_t)emu_types[variable->type].bits / 8, 0,
-                                   variable->size, open, 0};
+        struct initialiser init = {
+            variable, (uint32_t)emu_types[variable->type].bits / 8, 0, variable->size, open, 0};
         if (!open)
             variable->initial = emu_alloc(&parser->module->arena, variable->size + 8, 1);
         parse_initialiser(parser, &init);

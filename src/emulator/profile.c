@@ -31,8 +31,8 @@ static uint32_t distinct_units(uint32_t mask, const uint64_t addresses[32], uint
     return kept;
 }
 
-static void count_global(struct emu_counters *counters, uint32_t mask,
-                         const uint64_t addresses[32], uint32_t bytes)
+static void count_global(struct emu_counters *counters, uint32_t mask, const uint64_t addresses[32],
+                         uint32_t bytes)
 {
     uint64_t units[MOST_PIECES];
     uint32_t sectors = distinct_units(mask, addresses, bytes, SECTOR_BYTES, units);
@@ -55,8 +55,8 @@ static uint32_t passes(uint32_t mask, const uint64_t addresses[32], uint32_t byt
 }
 
 /* 8-byte accesses go by half warps, 16-byte ones by quarters: each part moves 128 bytes. */
-static void count_shared(struct emu_counters *counters, uint32_t mask,
-                         const uint64_t addresses[32], uint32_t bytes)
+static void count_shared(struct emu_counters *counters, uint32_t mask, const uint64_t addresses[32],
+                         uint32_t bytes)
 {
     uint32_t parts = bytes >= 16 ? 4 : bytes == 8 ? 2 : 1, lanes = 32 / parts;
     for (uint32_t part = 0; part < parts; part++) {
@@ -97,8 +97,8 @@ void emu_count_access(struct emu_warp *warp, const struct emu_insn *insn, uint32
 /* ---- the tally over launches ---- */
 
 static const char *const class_names[CLASS_COUNT] = {
-    "other",  "integer", "float",   "convert", "move",   "compare", "global", "shared",
-    "memory", "atomic",  "control", "warp",    "barrier", "tensor", "async"};
+    "other",  "integer", "float",   "convert", "move",    "compare", "global", "shared",
+    "memory", "atomic",  "control", "warp",    "barrier", "tensor",  "async"};
 
 static char *copy_text(struct emu_str text)
 {

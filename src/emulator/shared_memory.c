@@ -28,20 +28,17 @@ static void report(const struct emu_shared_access *access, uint32_t offset, uint
                    const char *kind)
 {
     const uint32_t *block = access->warp->cta->cluster->launch->block;
-    if (access->store &&
-        !emu_store_changes(access->warp, access->insn, access->lane, access->data))
+    if (access->store && !emu_store_changes(access->warp, access->insn, access->lane, access->data))
         return;
     emu_fault_at(access->warp, access->insn, access->lane,
-                 other / 32 == access->warp->index ? PTXGEN_CHECK_WARP_RACES
-                                                   : PTXGEN_CHECK_RACES,
+                 other / 32 == access->warp->index ? PTXGEN_CHECK_WARP_RACES : PTXGEN_CHECK_RACES,
                  offset,
                  "race in shared memory: this %s thread (%u,%u,%u) without a barrier between them",
                  kind, other % block[0], other / block[0] % block[1], other / block[0] / block[1]);
 }
 
 /* Whether an access of `thread` in `epoch` happened before what the warp does now. */
-static inline bool ordered(const struct emu_shared_access *access, uint32_t thread,
-                           uint32_t epoch)
+static inline bool ordered(const struct emu_shared_access *access, uint32_t thread, uint32_t epoch)
 {
     const struct emu_warp *warp = access->warp;
     uint32_t other = thread / 32;
@@ -85,8 +82,8 @@ static void track_write(const struct emu_shared_access *access, struct emu_cell 
     cell->write_epoch = epoch;
 }
 
-static void track_read(const struct emu_shared_access *access, struct emu_cell *cell,
-                       uint8_t bytes, uint32_t offset)
+static void track_read(const struct emu_shared_access *access, struct emu_cell *cell, uint8_t bytes,
+                       uint32_t offset)
 {
     uint32_t epoch = access->warp->clock.epoch[access->warp->index];
     if ((cell->write_bytes & bytes) && !(cell->write_strong && access->strong) &&

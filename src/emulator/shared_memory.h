@@ -3,7 +3,8 @@
  * Shared memory of a CTA with its shadow: for each byte whether it was written (or is the target
  * of an asynchronous copy under way), for each word who read and wrote it last and when. "When"
  * is the accessing warp's epoch; barriers, mbarriers and fences carry epochs from warp to warp
- * (vector clocks), so an access is ordered after another exactly if its warp knows the other's epoch.
+ * (vector clocks), so an access is ordered after another exactly if its warp knows the other's
+ * epoch.
  */
 #ifndef PTXGEN_EMULATOR_SHARED_MEMORY_H
 #define PTXGEN_EMULATOR_SHARED_MEMORY_H
@@ -20,7 +21,7 @@ enum emu_byte_state {
 /* One word of 4 bytes. Threads are numbered within the CTA; 0 epochs mean "never". */
 struct emu_cell {
     uint32_t write_epoch, read_epoch;
-    uint32_t read_warps;          /* warps that read it in read_epoch */
+    uint32_t read_warps; /* warps that read it in read_epoch */
     uint16_t write_thread, read_thread;
     uint8_t write_bytes, read_bytes; /* bit per byte */
     bool write_strong, read_strong;  /* atomics and other strong accesses do not race together */

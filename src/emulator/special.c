@@ -70,7 +70,9 @@ static struct emu_src slot_src(const struct emu_warp *warp, uint32_t slot)
     uint32_t bits = emu_types[info->type].bits;
     return (struct emu_src){.offset = info->offset,
                             .slot = slot,
-                            .bytes = info->type == T_pred ? 0 : bits < 16 ? 2 : bits / 8};
+                            .bytes = info->type == T_pred ? 0
+                                     : bits < 16          ? 2
+                                                          : bits / 8};
 }
 
 void emu_fill_specials(struct emu_warp *warp)
@@ -83,8 +85,7 @@ void emu_fill_specials(struct emu_warp *warp)
         struct emu_src target = slot_src(warp, use->slot);
         warp->written[use->slot] = 0xffffffffu;
         for (int lane = 0; lane < 32; lane++)
-            emu_set_lane(warp, target, lane,
-                         lane_value(warp, use->which, (uint32_t)lane, values));
+            emu_set_lane(warp, target, lane, lane_value(warp, use->which, (uint32_t)lane, values));
     }
 }
 

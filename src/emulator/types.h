@@ -16,14 +16,18 @@ bool emu_str_equal(struct emu_str a, struct emu_str b);
 
 /* name, bits, kind: U unsigned, S signed, B untyped, F float, P predicate, O opaque */
 #define EMU_TYPES(X)                                                                               \
-    X(none, 0, 'O') X(u8, 8, 'U') X(u16, 16, 'U') X(u32, 32, 'U') X(u64, 64, 'U') X(s8, 8, 'S')    \
-    X(s16, 16, 'S') X(s32, 32, 'S') X(s64, 64, 'S') X(b8, 8, 'B') X(b16, 16, 'B') X(b32, 32, 'B')  \
-    X(b64, 64, 'B') X(b128, 128, 'B') X(f16, 16, 'F') X(f16x2, 32, 'F') X(bf16, 16, 'F')           \
-    X(bf16x2, 32, 'F') X(tf32, 32, 'F') X(f32, 32, 'F') X(f64, 64, 'F') X(f32x2, 64, 'F')          \
-    X(pred, 1, 'P') X(u16x2, 32, 'U') X(s16x2, 32, 'S') X(e4m3, 8, 'F') X(e5m2, 8, 'F')            \
-    X(e4m3x2, 16, 'F') X(e5m2x2, 16, 'F') X(e2m1x2, 8, 'F') X(e2m3x2, 16, 'F') X(e3m2x2, 16, 'F')  \
-    X(ue8m0x2, 16, 'F') X(b1, 1, 'B') X(u4, 4, 'U') X(s4, 4, 'S') X(u2, 2, 'U') X(s2, 2, 'S') X(b8x16, 128, 'B')               \
-    X(texref, 64, 'O') X(samplerref, 64, 'O') X(surfref, 64, 'O')
+    X(none, 0, 'O')                                                                                \
+    X(u8, 8, 'U') X(u16, 16, 'U') X(u32, 32, 'U') X(u64, 64, 'U') X(s8, 8, 'S') X(s16, 16, 'S')    \
+        X(s32, 32, 'S') X(s64, 64, 'S') X(b8, 8, 'B') X(b16, 16, 'B') X(b32, 32, 'B')              \
+            X(b64, 64, 'B') X(b128, 128, 'B') X(f16, 16, 'F') X(f16x2, 32, 'F') X(bf16, 16, 'F')   \
+                X(bf16x2, 32, 'F') X(tf32, 32, 'F') X(f32, 32, 'F') X(f64, 64, 'F')                \
+                    X(f32x2, 64, 'F') X(pred, 1, 'P') X(u16x2, 32, 'U') X(s16x2, 32, 'S')          \
+                        X(e4m3, 8, 'F') X(e5m2, 8, 'F') X(e4m3x2, 16, 'F') X(e5m2x2, 16, 'F')      \
+                            X(e2m1x2, 8, 'F') X(e2m3x2, 16, 'F') X(e3m2x2, 16, 'F')                \
+                                X(ue8m0x2, 16, 'F') X(b1, 1, 'B') X(u4, 4, 'U') X(s4, 4, 'S')      \
+                                    X(u2, 2, 'U') X(s2, 2, 'S') X(b8x16, 128, 'B')                 \
+                                        X(texref, 64, 'O') X(samplerref, 64, 'O')                  \
+                                            X(surfref, 64, 'O')
 
 enum emu_type {
 #define EMU_ENUM(name, bits, kind) T_##name,

@@ -23,12 +23,13 @@ static bool collect_aligned(struct emu_warp *warp, const struct emu_insn *insn, 
     if (gone)
         emu_fault(warp, insn, __builtin_ctz(gone), PTXGEN_CHECK_DIVERGENCE,
                   "the instruction is .aligned: every thread of the warp must execute it, but "
-                  "lanes 0x%08x have exited", gone);
+                  "lanes 0x%08x have exited",
+                  gone);
     if (mask != warp->current->mask)
-        emu_fault(warp, insn, __builtin_ctz(warp->current->mask & ~mask),
-                  PTXGEN_CHECK_DIVERGENCE,
+        emu_fault(warp, insn, __builtin_ctz(warp->current->mask & ~mask), PTXGEN_CHECK_DIVERGENCE,
                   "the instruction is .aligned: every thread of the warp must execute it, but its "
-                  "guard is false in lanes 0x%08x", warp->current->mask & ~mask);
+                  "guard is false in lanes 0x%08x",
+                  warp->current->mask & ~mask);
     return park(warp);
 }
 

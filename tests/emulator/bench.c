@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEED(call)                                                                 \
-    do {                                                                           \
-        ptxgen_cu_result need_result = (call);                                     \
-        if (need_result != PTXGEN_CUDA_SUCCESS)                                    \
-            fail_msg("%s gives %d: %s", #call, (int)need_result, bench_why(bench)); \
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        ptxgen_cu_result need_result = (call);                                                     \
+        if (need_result != PTXGEN_CUDA_SUCCESS)                                                    \
+            fail_msg("%s gives %d: %s", #call, (int)need_result, bench_why(bench));                \
     } while (0)
 
 static const char *bench_why(struct bench *bench)
@@ -65,8 +65,8 @@ void bench_kernel(struct bench *bench, const char *target, const char *params, c
     size_t size = strlen(params) + strlen(body) + 200;
     char *text = malloc(size);
     snprintf(text, size,
-             ".version 8.6\n.target %s\n.address_size 64\n.visible .entry k(%s)\n{\n%s\n}\n", target,
-             params, body);
+             ".version 8.6\n.target %s\n.address_size 64\n.visible .entry k(%s)\n{\n%s\n}\n",
+             target, params, body);
     bench_load(bench, text);
     free(text);
 }

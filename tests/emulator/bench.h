@@ -22,9 +22,9 @@ struct bench {
     ptxgen_cu_module module;
     ptxgen_cu_deviceptr buffers[BENCH_BUFFERS];
     int buffer_count, ordinal;
-    uint32_t cluster; /* CTAs along x; 0 and 1: none */
+    uint32_t cluster;                        /* CTAs along x; 0 and 1: none */
     uint32_t dynamic_bytes, grid_y, block_y; /* 0: 1 */
-    char log[4096]; /* of the last load */
+    char log[4096];                          /* of the last load */
 };
 
 /* "cpu:sm_90" and so on. */

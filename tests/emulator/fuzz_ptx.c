@@ -5,7 +5,8 @@
  * to run a kept corpus:
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -I. -Iinclude \
- *         tests/emulator/fuzz_ptx.c src/emulator/[all but driver_*].c src/ptxgen/status.c -lm -lpthread
+ *         tests/emulator/fuzz_ptx.c src/emulator/[all but driver_*].c src/ptxgen/status.c -lm
+ * -lpthread
  */
 #include "src/emulator/decode.h"
 

@@ -19,13 +19,12 @@ static void measure(const char *name, const char *target, const char *body, uint
     uint64_t warps, lanes;
     double seconds;
     bench_open(&bench, "cpu:sm_90");
-    bench_options(&bench, &(ptxgen_emulator_options){
-                              .workers = 1,
-                              .disabled_checks = relaxed ? PTXGEN_CHECK_REGISTERS |
-                                                               PTXGEN_CHECK_SHARED_INIT |
-                                                               PTXGEN_CHECK_GLOBAL_INIT |
-                                                               PTXGEN_CHECK_RACES
-                                                         : 0});
+    bench_options(
+        &bench, &(ptxgen_emulator_options){
+                    .workers = 1,
+                    .disabled_checks = relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
+                                                     PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES
+                                               : 0});
     bench_kernel(&bench, target, ".param .u64 pa", body);
     ptxgen_cu_deviceptr a = bench_buffer(&bench, NULL, 1 << 22);
     clock_t start = clock(); /* the processor's time: other work on the machine does not count */
@@ -39,14 +38,14 @@ static void measure(const char *name, const char *target, const char *body, uint
     bench_close(&bench);
 }
 
-#define REGS                                                                                   \
-    ".reg .pred %p<4>; .reg .b32 %r<90>; .reg .b64 %rd<9>; .reg .f32 %f<40>;\n"                 \
-    ".shared .align 128 .b8 buf[16384];\n"                                                     \
-    "ld.param.u64 %rd1, [pa]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; mov.u32 %r9, 0;\n"        \
-    "shl.b32 %r3, %r1, 4; add.u32 %r3, %r3, %r2; cvt.rn.f32.u32 %f1, %r1; mov.f32 %f2, %f1;\n" \
-    "mov.u32 %r4, %r1; mov.u32 %r5, 0x3c003c00; mov.u32 %r6, %r5; mov.f32 %f3, %f1;\n"         \
+#define REGS                                                                                       \
+    ".reg .pred %p<4>; .reg .b32 %r<90>; .reg .b64 %rd<9>; .reg .f32 %f<40>;\n"                    \
+    ".shared .align 128 .b8 buf[16384];\n"                                                         \
+    "ld.param.u64 %rd1, [pa]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; mov.u32 %r9, 0;\n"            \
+    "shl.b32 %r3, %r1, 4; add.u32 %r3, %r3, %r2; cvt.rn.f32.u32 %f1, %r1; mov.f32 %f2, %f1;\n"     \
+    "mov.u32 %r4, %r1; mov.u32 %r5, 0x3c003c00; mov.u32 %r6, %r5; mov.f32 %f3, %f1;\n"             \
     "cvt.u64.u32 %rd2, %r3; add.u64 %rd2, %rd2, %rd1; mov.f32 %f4, %f1;\n"
-#define LOOP(count, body) \
+#define LOOP(count, body)                                                                          \
     "LOOP:\n" body "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, " count ";\n@%p1 bra LOOP;\n"
 
 int main(void)
@@ -60,29 +59,34 @@ int main(void)
                           "mul.f32 %f4, %f2, %f1;\nprmt.b32 %r7, %r4, %r5, 0x6420;\n") "ret;",
                 2, 128, relaxed);
         measure("f16x2 arithmetic", "sm_90",
-                REGS LOOP("10000", "fma.rn.f16x2 %r6, %r5, %r5, %r6;\nmul.rn.f16x2 %r7, %r5, %r6;\n"
-                                   "add.rn.f16x2 %r8, %r5, %r6;\nsub.rn.f16x2 %r6, %r8, %r5;\n") "ret;",
+                REGS LOOP("10000",
+                          "fma.rn.f16x2 %r6, %r5, %r5, %r6;\nmul.rn.f16x2 %r7, %r5, %r6;\n"
+                          "add.rn.f16x2 %r8, %r5, %r6;\nsub.rn.f16x2 %r6, %r8, %r5;\n") "ret;",
                 2, 128, relaxed);
         measure("shared memory and barriers", "sm_90",
-                REGS LOOP("4000", "st.shared.v4.f32 [%r3], {%f1,%f2,%f3,%f4};\nbar.sync 0;\n"
-                                  "xor.b32 %r4, %r3, 512;\nld.shared.v4.f32 {%f5,%f6,%f7,%f8}, [%r4];\n"
-                                  "bar.sync 0;\n") "ret;",
+                REGS LOOP("4000",
+                          "st.shared.v4.f32 [%r3], {%f1,%f2,%f3,%f4};\nbar.sync 0;\n"
+                          "xor.b32 %r4, %r3, 512;\nld.shared.v4.f32 {%f5,%f6,%f7,%f8}, [%r4];\n"
+                          "bar.sync 0;\n") "ret;",
                 2, 128, relaxed);
         measure("global loads of 16 bytes", "sm_90",
                 REGS LOOP("10000", "ld.global.nc.v4.f32 {%f5,%f6,%f7,%f8}, [%rd2];\n"
                                    "fma.rn.f32 %f2, %f5, %f6, %f7;\n") "ret;",
                 2, 128, relaxed);
-        measure("W4A16 tile product, 16x512x512", "sm_90",
-                REGS "mov.u32 %r20, 0; mov.f32 %f10, 0f00000000; mov.f32 %f11, %f10; mov.f32 %f12, %f10;\n"
-                     "mov.f32 %f13, %f10; st.shared.v4.u32 [%r3], {%r20,%r20,%r20,%r20};\nbar.sync 0;\n"
-                LOOP("32", "ld.global.nc.v4.u32 {%r30,%r31,%r32,%r33}, [%rd2];\n"
-                           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r40,%r41,%r42,%r43}, [%r3];\n"
-                           "lop3.b32 %r50, %r30, 0x000f000f, 0x64006400, 0xea;\n"
-                           "lop3.b32 %r51, %r30, 0x00f000f0, 0x64006400, 0xea;\n"
-                           "sub.rn.f16x2 %r52, %r50, %r5;\nfma.rn.f16x2 %r53, %r51, %r5, %r6;\n"
-                           "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f10,%f11,%f12,%f13}, "
-                           "{%r40,%r41,%r42,%r43}, {%r52,%r53}, {%f10,%f11,%f12,%f13};\n") "ret;",
-                16, 128, relaxed);
+        measure(
+            "W4A16 tile product, 16x512x512", "sm_90",
+            REGS
+            "mov.u32 %r20, 0; mov.f32 %f10, 0f00000000; mov.f32 %f11, %f10; mov.f32 %f12, %f10;\n"
+            "mov.f32 %f13, %f10; st.shared.v4.u32 [%r3], {%r20,%r20,%r20,%r20};\nbar.sync "
+            "0;\n" LOOP("32",
+                        "ld.global.nc.v4.u32 {%r30,%r31,%r32,%r33}, [%rd2];\n"
+                        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r40,%r41,%r42,%r43}, [%r3];\n"
+                        "lop3.b32 %r50, %r30, 0x000f000f, 0x64006400, 0xea;\n"
+                        "lop3.b32 %r51, %r30, 0x00f000f0, 0x64006400, 0xea;\n"
+                        "sub.rn.f16x2 %r52, %r50, %r5;\nfma.rn.f16x2 %r53, %r51, %r5, %r6;\n"
+                        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f10,%f11,%f12,%f13}, "
+                        "{%r40,%r41,%r42,%r43}, {%r52,%r53}, {%f10,%f11,%f12,%f13};\n") "ret;",
+            16, 128, relaxed);
     }
     return 0;
 }

@@ -16,8 +16,7 @@ static void adds_vectors(void **state)
         y[i] = 100.0f - (float)i;
     }
     bench_open(&bench, "cpu");
-    bench_kernel(&bench, "sm_80",
-                 ".param .u64 px, .param .u64 py, .param .u64 pz, .param .u32 pn",
+    bench_kernel(&bench, "sm_80", ".param .u64 px, .param .u64 py, .param .u64 pz, .param .u32 pn",
                  ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>;\n"
                  "ld.param.u64 %rd1, [px]; ld.param.u64 %rd2, [py]; ld.param.u64 %rd3, [pz];\n"
                  "ld.param.u32 %r1, [pn];\n"
@@ -51,32 +50,31 @@ static void reduces_through_shuffles_and_shared_memory(void **state)
     for (int i = 0; i < 256; i++)
         sum += x[i] = (float)(i % 7);
     bench_open(&bench, "cpu:sm_80");
-    bench_kernel(
-        &bench, "sm_80", ".param .u64 px, .param .u64 pz",
-        ".reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>;\n"
-        ".shared .align 4 .b8 parts[32];\n"
-        "ld.param.u64 %rd1, [px]; ld.param.u64 %rd2, [pz];\n"
-        "mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd3, %rd1;\n"
-        "ld.global.f32 %f1, [%rd3];\n"
-        "mov.u32 %r2, 16;\n"
-        "LOOP:\n"
-        "shfl.sync.bfly.b32 %f2, %f1, %r2, 31, -1;\n"
-        "add.f32 %f1, %f1, %f2;\n"
-        "shr.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0;\n"
-        "@%p1 bra LOOP;\n"
-        "and.b32 %r3, %r1, 31; shr.u32 %r4, %r1, 5; shl.b32 %r4, %r4, 2;\n"
-        "mov.u32 %r5, parts; add.u32 %r5, %r5, %r4;\n"
-        "setp.eq.u32 %p1, %r3, 0;\n"
-        "@%p1 st.shared.f32 [%r5], %f1;\n"
-        "bar.sync 0;\n"
-        "setp.ne.u32 %p2, %r1, 0; @%p2 bra DONE;\n"
-        "ld.shared.v4.f32 {%f1,%f2,%f3,%f4}, [parts];\n"
-        "add.f32 %f1, %f1, %f2; add.f32 %f1, %f1, %f3; add.f32 %f1, %f1, %f4;\n"
-        "ld.shared.v4.f32 {%f4,%f5,%f6,%f7}, [parts+16];\n"
-        "add.f32 %f1, %f1, %f4; add.f32 %f1, %f1, %f5; add.f32 %f1, %f1, %f6;\n"
-        "add.f32 %f1, %f1, %f7;\n"
-        "st.global.f32 [%rd2], %f1;\n"
-        "DONE: ret;");
+    bench_kernel(&bench, "sm_80", ".param .u64 px, .param .u64 pz",
+                 ".reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>;\n"
+                 ".shared .align 4 .b8 parts[32];\n"
+                 "ld.param.u64 %rd1, [px]; ld.param.u64 %rd2, [pz];\n"
+                 "mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd3, %rd1;\n"
+                 "ld.global.f32 %f1, [%rd3];\n"
+                 "mov.u32 %r2, 16;\n"
+                 "LOOP:\n"
+                 "shfl.sync.bfly.b32 %f2, %f1, %r2, 31, -1;\n"
+                 "add.f32 %f1, %f1, %f2;\n"
+                 "shr.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0;\n"
+                 "@%p1 bra LOOP;\n"
+                 "and.b32 %r3, %r1, 31; shr.u32 %r4, %r1, 5; shl.b32 %r4, %r4, 2;\n"
+                 "mov.u32 %r5, parts; add.u32 %r5, %r5, %r4;\n"
+                 "setp.eq.u32 %p1, %r3, 0;\n"
+                 "@%p1 st.shared.f32 [%r5], %f1;\n"
+                 "bar.sync 0;\n"
+                 "setp.ne.u32 %p2, %r1, 0; @%p2 bra DONE;\n"
+                 "ld.shared.v4.f32 {%f1,%f2,%f3,%f4}, [parts];\n"
+                 "add.f32 %f1, %f1, %f2; add.f32 %f1, %f1, %f3; add.f32 %f1, %f1, %f4;\n"
+                 "ld.shared.v4.f32 {%f4,%f5,%f6,%f7}, [parts+16];\n"
+                 "add.f32 %f1, %f1, %f4; add.f32 %f1, %f1, %f5; add.f32 %f1, %f1, %f6;\n"
+                 "add.f32 %f1, %f1, %f7;\n"
+                 "st.global.f32 [%rd2], %f1;\n"
+                 "DONE: ret;");
     ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x);
     ptxgen_cu_deviceptr pz = bench_blank(&bench, 4);
     bench_run(&bench, "k", 1, 256, (void *[]){&px, &pz});

@@ -27,8 +27,8 @@ static void devices_have_the_facts_of_their_chips(void **state)
     bench_open(&bench, "cpu");
     for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
         assert_int_equal(ptxgen_emulator_ordinal(chips[i].name, &ordinal, &err), PTXGEN_OK);
-#define FACT(which, want)                                                                      \
-    bench.driver.device_get_attribute(&value, PTXGEN_CU_DEVICE_ATTRIBUTE_##which, ordinal);    \
+#define FACT(which, want)                                                                          \
+    bench.driver.device_get_attribute(&value, PTXGEN_CU_DEVICE_ATTRIBUTE_##which, ordinal);        \
     assert_int_equal(value, want)
         FACT(COMPUTE_CAPABILITY_MAJOR, chips[i].major);
         FACT(COMPUTE_CAPABILITY_MINOR, chips[i].minor);
@@ -52,15 +52,19 @@ static void refused_text_is_named_by_line_and_column(void **state)
          "line 4, column 2: add: '%r1' is no register"},
         {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<2>;\n frobnicate.b32 %r1;\n}",
          "line 5, column 2: frobnicate: no instruction"},
-        {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<2>;\nadd.u32.wide %r1, %r1, %r1;\n}",
+        {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<2>;\nadd.u32.wide %r1, %r1, "
+         "%r1;\n}",
          "modifier .wide is unknown"},
-        {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<2>; .reg .b64 %d<2>;\nadd.u32 %r1, %d1, 1;\n}",
+        {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b32 %r<2>; .reg .b64 %d<2>;\nadd.u32 "
+         "%r1, %d1, 1;\n}",
          "line 5, column 1: add: operand '%d1' is 64 bits wide"},
         {".version 7.0\n.target sm_80\n.entry k() {\n.reg .f32 %f<2>;\nmov.f32 %f1, 1;\n}",
          "a floating-point immediate is written 0f"},
         {".version 7.0\n.target sm_80\n.entry k() {\n bra NOWHERE;\n}", "'NOWHERE' is no label"},
-        {".version 7.0\n.target sm_80\n.entry k() {\n /* never closed\n", "line 4, column 2: '/*' begins nothing"},
-        {".version 7.0\n.target sm_80\n.entry k() {\n.shared .b8 x[50000];\n.reg .b32 %r<2>;\n mov.u32 %r1, x;\n}",
+        {".version 7.0\n.target sm_80\n.entry k() {\n /* never closed\n",
+         "line 4, column 2: '/*' begins nothing"},
+        {".version 7.0\n.target sm_80\n.entry k() {\n.shared .b8 x[50000];\n.reg .b32 %r<2>;\n "
+         "mov.u32 %r1, x;\n}",
          "50000 bytes of static shared memory"},
     };
     struct bench bench;
@@ -105,9 +109,10 @@ static void launches_that_the_chip_cannot_take_are_refused(void **state)
     struct bench bench;
     ptxgen_cu_function k;
     bench_open(&bench, "cpu:sm_80");
-    bench_load(&bench, ".version 7.0\n.target sm_80\n.visible .entry k() .maxntid 128, 1, 1 { ret; }");
+    bench_load(&bench,
+               ".version 7.0\n.target sm_80\n.visible .entry k() .maxntid 128, 1, 1 { ret; }");
     bench.driver.module_get_function(&k, bench.module, "k");
-#define LAUNCH(gx, gy, bx, shared) \
+#define LAUNCH(gx, gy, bx, shared)                                                                 \
     bench.driver.launch_kernel(k, gx, gy, 1, bx, 1, 1, shared, NULL, NULL, NULL)
     assert_int_equal(LAUNCH(1, 1, 128, 0), 0);
     assert_int_equal(LAUNCH(0, 1, 128, 0), PTXGEN_CUDA_ERROR_INVALID_VALUE);
@@ -116,7 +121,8 @@ static void launches_that_the_chip_cannot_take_are_refused(void **state)
     assert_int_equal(LAUNCH(1, 1, 128, 48 << 10), 0);
     assert_int_equal(LAUNCH(1, 1, 128, 64 << 10), PTXGEN_CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(bench.driver.func_set_attribute(
-                         k, PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10), 0);
+                         k, PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10),
+                     0);
     assert_int_equal(LAUNCH(1, 1, 128, 64 << 10), 0);
     assert_int_equal(bench.driver.func_set_attribute(
                          k, PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 164 << 10),
@@ -163,11 +169,13 @@ static void a_captured_graph_replays_its_work(void **state)
     assert_int_equal(d->stream_create(&stream, PTXGEN_CU_STREAM_NON_BLOCKING), 0);
     d->event_create(&begin, 0);
     d->event_create(&end, 0);
-    assert_int_equal(d->stream_begin_capture(stream, PTXGEN_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), 0);
+    assert_int_equal(d->stream_begin_capture(stream, PTXGEN_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                     0);
     assert_int_equal(d->memset_d32_async(x, 5, 32, stream), 0);
     for (int i = 0; i < 3; i++) {
         ptxgen_cu_deviceptr argument = x; /* copied by the launch */
-        assert_int_equal(d->launch_kernel(k, 1, 1, 1, 32, 1, 1, 0, stream, (void *[]){&argument}, NULL), 0);
+        assert_int_equal(
+            d->launch_kernel(k, 1, 1, 1, 32, 1, 1, 0, stream, (void *[]){&argument}, NULL), 0);
         argument = 0;
     }
     assert_int_equal(d->mem_alloc(&unused, 4), PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -209,7 +217,8 @@ static void a_linked_cubin_loads_and_a_spoilt_one_is_refused(void **state)
     const ptxgen_driver *d = &bench.driver;
     assert_int_equal(d->link_create(0, NULL, NULL, &link), 0);
     assert_int_equal(d->link_add_data(link, PTXGEN_CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
-                                      sizeof text, "k", 0, NULL, NULL), 0);
+                                      sizeof text, "k", 0, NULL, NULL),
+                     0);
     assert_int_equal(d->link_complete(link, &cubin, &size), 0);
     char *copy = malloc(size);
     memcpy(copy, cubin, size);
@@ -267,14 +276,15 @@ static void the_profile_counts_sectors_and_conflicts(void **state)
     int loads = 0, stores = 0;
     bench_open(&bench, "cpu");
     bench_options(&bench, &(ptxgen_emulator_options){.profile = true});
-    bench_kernel(&bench, "sm_80", ".param .u64 px",
-                 ".reg .b32 %r<9>; .reg .b64 %rd<9>;\n.shared .b8 buf[4096];\n"
-                 "ld.param.u64 %rd1, [px]; mov.u32 %r1, %tid.x; mov.u32 %r5, buf;\n"
-                 "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
-                 "mul.wide.u32 %rd3, %r1, 128; add.u64 %rd3, %rd1, %rd3;\n"
-                 "ld.global.u32 %r2, [%rd2];\nld.global.u32 %r3, [%rd3];\n"
-                 "shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r5; shl.b32 %r7, %r1, 7; add.u32 %r7, %r7, %r5;\n"
-                 "st.shared.u32 [%r6], %r2;\nbar.sync 0;\nst.shared.u32 [%r7], %r3;\nret;");
+    bench_kernel(
+        &bench, "sm_80", ".param .u64 px",
+        ".reg .b32 %r<9>; .reg .b64 %rd<9>;\n.shared .b8 buf[4096];\n"
+        "ld.param.u64 %rd1, [px]; mov.u32 %r1, %tid.x; mov.u32 %r5, buf;\n"
+        "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
+        "mul.wide.u32 %rd3, %r1, 128; add.u64 %rd3, %rd1, %rd3;\n"
+        "ld.global.u32 %r2, [%rd2];\nld.global.u32 %r3, [%rd3];\n"
+        "shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r5; shl.b32 %r7, %r1, 7; add.u32 %r7, %r7, %r5;\n"
+        "st.shared.u32 [%r6], %r2;\nbar.sync 0;\nst.shared.u32 [%r7], %r3;\nret;");
     ptxgen_cu_deviceptr x = bench_buffer(&bench, NULL, 4096);
     bench_run(&bench, "k", 1, 32, (void *[]){&x});
     assert_int_equal(ptxgen_emulator_profile_take(bench.context, &profile, NULL), PTXGEN_OK);
@@ -316,7 +326,8 @@ static void atomics_give_the_same_bits_with_any_number_of_workers(void **state)
                      "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 32, %r2;\n"
                      "mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd3, %rd1;\n"
                      "ld.global.f32 %f1, [%rd3]; red.global.add.f32 [%rd2], %f1;\nret;");
-        ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x), ps = bench_buffer(&bench, NULL, 4);
+        ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x),
+                            ps = bench_buffer(&bench, NULL, 4);
         bench_run(&bench, "k", 16, 32, (void *[]){&px, &ps});
         bench_read(&bench, &sum, ps, 4);
         first = workers == 1 ? sum : first;

@@ -27,51 +27,49 @@ static const char head[] =
     "ld.param.u64 %rd1, [pa];\n"
     "ld.param.u64 %rd2, [pb];\n"
     "mov.u32 %r1, %tid.x;\n"
-    "shl.b32 %r2, %r1, 2;\n"             /* 4·tid */
+    "shl.b32 %r2, %r1, 2;\n" /* 4·tid */
     "cvt.u64.u32 %rd3, %r2;\n"
-    "add.u64 %rd4, %rd1, %rd3;\n"        /* pa + 4·tid */
-    "add.u64 %rd5, %rd2, %rd3;\n"        /* pb + 4·tid */
+    "add.u64 %rd4, %rd1, %rd3;\n" /* pa + 4·tid */
+    "add.u64 %rd5, %rd2, %rd3;\n" /* pb + 4·tid */
     "mov.u32 %r3, buf;\n"
-    "add.u32 %r4, %r3, %r2;\n"           /* buf + 4·tid */
-    "and.b32 %r5, %r1, 31;\n"            /* lane */
-    "shr.u32 %r6, %r1, 5;\n"             /* warp */
+    "add.u32 %r4, %r3, %r2;\n" /* buf + 4·tid */
+    "and.b32 %r5, %r1, 31;\n"  /* lane */
+    "shr.u32 %r6, %r1, 5;\n"   /* warp */
     "mov.u32 %r7, bar;\n"
-    "setp.eq.u32 %p1, %r1, 0;\n"         /* thread 0 */
-    "setp.lt.u32 %p2, %r5, 16;\n"        /* lower half of the warp */
+    "setp.eq.u32 %p1, %r1, 0;\n"                      /* thread 0 */
+    "setp.lt.u32 %p2, %r5, 16;\n"                     /* lower half of the warp */
     "xor.b32 %r8, %r2, 128; add.u32 %r8, %r3, %r8;\n" /* the other warp's word */
     "xor.b32 %r9, %r2, 4; add.u32 %r9, %r3, %r9;\n";  /* the neighbour's word */
 
-#define INIT_BAR(count) \
-    "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
-#define WAIT_BAR                                                          \
-    "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
-#define BULK_IN                                                                       \
-    "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"                       \
-    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, " \
+#define INIT_BAR(count) "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
+#define WAIT_BAR "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
+#define BULK_IN                                                                                    \
+    "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"                                   \
+    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, "  \
     "[%r7];\n"
 #define FILL "st.shared.u32 [%r4], %r1;\n"
 #define REFILL "setp.eq.u32 %p3, %r6, 1;\n" FILL "bar.sync 0;\n"
-#define COPY_IF(guard)                                                      \
-    "shl.b32 %r20, %r1, 4; add.u32 %r21, %r3, %r20; cvt.u64.u32 %rd6, %r20;\n" \
-    "add.u64 %rd6, %rd1, %rd6;\n"                                           \
-    guard "cp.async.cg.shared.global [%r21], [%rd6], 16;\ncp.async.commit_group;\n"
+#define COPY_IF(guard)                                                                             \
+    "shl.b32 %r20, %r1, 4; add.u32 %r21, %r3, %r20; cvt.u64.u32 %rd6, %r20;\n"                     \
+    "add.u64 %rd6, %rd1, %rd6;\n" guard                                                            \
+    "cp.async.cg.shared.global [%r21], [%rd6], 16;\ncp.async.commit_group;\n"
 #define COPY16 COPY_IF("")
-#define WGMMA                                                                                  \
-    "shr.u32 %r20, %r3, 4; cvt.u64.u32 %rd6, %r20;\n"                                         \
-    "mov.u64 %rd7, 0x0000002000080000; or.b64 %rd6, %rd6, %rd7;\n"                             \
-    "wgmma.fence.sync.aligned;\nsetp.ne.b32 %p4, 0, 0;\n"                                     \
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd6, %rd6, %p4, 1, " \
+#define WGMMA                                                                                      \
+    "shr.u32 %r20, %r3, 4; cvt.u64.u32 %rd6, %r20;\n"                                              \
+    "mov.u64 %rd7, 0x0000002000080000; or.b64 %rd6, %rd6, %rd7;\n"                                 \
+    "wgmma.fence.sync.aligned;\nsetp.ne.b32 %p4, 0, 0;\n"                                          \
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd6, %rd6, %p4, 1, "    \
     "1, 0, 0;\nwgmma.commit_group.sync.aligned;\n"
-#define FILL_ALL                                                                       \
-    "mov.u32 %r10, 0;\nshl.b32 %r11, %r1, 5; add.u32 %r11, %r3, %r11;\n"                \
-    "FILLING: st.shared.u32 [%r11], %r10; st.shared.u32 [%r11+4], 0;\n"                 \
-    "st.shared.u32 [%r11+8], 0; st.shared.u32 [%r11+12], 0; st.shared.u32 [%r11+16], 0;\n" \
-    "st.shared.u32 [%r11+20], 0; st.shared.u32 [%r11+24], 0; st.shared.u32 [%r11+28], 0;\n" \
+#define FILL_ALL                                                                                   \
+    "mov.u32 %r10, 0;\nshl.b32 %r11, %r1, 5; add.u32 %r11, %r3, %r11;\n"                           \
+    "FILLING: st.shared.u32 [%r11], %r10; st.shared.u32 [%r11+4], 0;\n"                            \
+    "st.shared.u32 [%r11+8], 0; st.shared.u32 [%r11+12], 0; st.shared.u32 [%r11+16], 0;\n"         \
+    "st.shared.u32 [%r11+20], 0; st.shared.u32 [%r11+24], 0; st.shared.u32 [%r11+28], 0;\n"        \
     "bar.sync 0;\n"
 
 static const struct planted faults[] = {
-    {"register_never_written", PTXGEN_CHECK_REGISTERS, 0, 0,
-     "add.u32 %r10, %r11, 1; // here\n", "mov.u32 %r11, 1;\nadd.u32 %r10, %r11, 1;\n"},
+    {"register_never_written", PTXGEN_CHECK_REGISTERS, 0, 0, "add.u32 %r10, %r11, 1; // here\n",
+     "mov.u32 %r11, 1;\nadd.u32 %r10, %r11, 1;\n"},
     {"register_written_on_one_path_only", PTXGEN_CHECK_REGISTERS, 0, 0,
      "@!%p2 bra JOIN;\nmov.u32 %r10, 5;\nJOIN: st.global.u32 [%rd5], %r10; // here\n",
      "mov.u32 %r10, 4;\n@!%p2 bra JOIN;\nmov.u32 %r10, 5;\nJOIN: st.global.u32 [%rd5], %r10;\n"},
@@ -103,8 +101,7 @@ static const struct planted faults[] = {
     {"write_over_a_word_that_another_warp_has_read", PTXGEN_CHECK_RACES, 0, 0,
      REFILL "@%p3 ld.shared.u32 %r10, [%r8];\n@!%p3 st.shared.u32 [%r4], %r2; // here\n",
      FILL "bar.sync 0;\nld.shared.u32 %r10, [%r8];\nbar.sync 0;\nst.shared.u32 [%r4], %r10;\n"},
-    {"two_warps_write_one_word", PTXGEN_CHECK_RACES, 0, 0,
-     "st.shared.u32 [%r3], %r6; // here\n",
+    {"two_warps_write_one_word", PTXGEN_CHECK_RACES, 0, 0, "st.shared.u32 [%r3], %r6; // here\n",
      "setp.eq.u32 %p3, %r6, 0;\n@%p3 st.shared.u32 [%r3], %r6;\n"},
     {"lanes_exchange_without_a_warp_barrier", PTXGEN_CHECK_WARP_RACES, 0, 0,
      FILL "ld.shared.u32 %r10, [%r9]; // here\n",
@@ -124,9 +121,9 @@ static const struct planted faults[] = {
      COPY16 "cp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 %r10, [%r21];\n"},
     {"async_copy_of_another_thread_without_a_barrier", PTXGEN_CHECK_RACES, 0, 0,
      FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nxor.b32 %r22, %r21, 512;\n"
-                     "@%p3 ld.shared.u32 %r10, [%r22]; // here\n",
+                                       "@%p3 ld.shared.u32 %r10, [%r22]; // here\n",
      FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %r22, %r21, 512;\n"
-                     "@%p3 ld.shared.u32 %r10, [%r22];\n"},
+                                       "@%p3 ld.shared.u32 %r10, [%r22];\n"},
     {"bulk_copy_read_before_its_mbarrier_completes", PTXGEN_CHECK_ASYNC, 0, 0,
      INIT_BAR("1") BULK_IN "bar.sync 0;\nld.shared.u32 %r10, [%r4]; // here\n",
      INIT_BAR("1") BULK_IN WAIT_BAR "ld.shared.u32 %r10, [%r4];\n"},
@@ -159,18 +156,18 @@ static const struct planted faults[] = {
      "OUT: bar.warp.sync -1;\nDONE:\n",
      "@!%p2 bra OUT;\nshfl.sync.idx.b32 %r10, %r1, 0, 31, 0xffff;\nOUT:\n"},
     {"vote_by_a_lane_outside_its_mask", PTXGEN_CHECK_DIVERGENCE, 32, 0,
-     "vote.sync.ballot.b32 %r10, %p2, 0xffff; // here\n",
-     "vote.sync.ballot.b32 %r10, %p2, -1;\n"},
+     "vote.sync.ballot.b32 %r10, %p2, 0xffff; // here\n", "vote.sync.ballot.b32 %r10, %p2, -1;\n"},
     {"lock_that_is_never_freed", PTXGEN_CHECK_DEADLOCK, 0, 0,
      "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1; // here\nsetp.ne.u32 %p3, %r10, 0;\n"
      "@%p3 bra SPIN;\n",
      "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1;\nsetp.ne.u32 %p3, %r10, 0;\n"
      "@%p3 bra SPIN;\natom.global.exch.b32 %r10, [%rd1], 0;\n"},
     {"mbarrier_that_expects_one_arrival_too_many", PTXGEN_CHECK_DEADLOCK, 0, 0,
-     INIT_BAR("65") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
-     "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6; // here\n@!%p3 bra WAIT;\n",
+     INIT_BAR(
+         "65") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
+               "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6; // here\n@!%p3 bra WAIT;\n",
      INIT_BAR("64") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
-     "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6;\n@!%p3 bra WAIT;\n"},
+                    "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6;\n@!%p3 bra WAIT;\n"},
     {"mbarrier_without_init", PTXGEN_CHECK_BARRIERS, 0, 0,
      "mbarrier.arrive.shared.b64 %rd6, [%r7]; // here\n",
      INIT_BAR("64") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"},
@@ -186,9 +183,11 @@ static const struct planted faults[] = {
      FILL_ALL WGMMA "wgmma.wait_group.sync.aligned 0;\nadd.f32 %f5, %f1, %f2;\n"},
     {"sparse_metadata_with_equal_indices", PTXGEN_CHECK_OPERANDS, 32, 0,
      "mov.b32 %r10, 0; mov.b32 %r11, 0x44440044; mov.f32 %f1, 0f00000000;\n"
-     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0; // here\n",
+     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, "
+     "{%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0; // here\n",
      "mov.b32 %r10, 0; mov.b32 %r11, 0x44444444; mov.f32 %f1, 0f00000000;\n"
-     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0;\n"},
+     "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, "
+     "{%r10,%r10,%r10,%r10}, {%r10,%r10,%r10,%r10}, {%f1,%f1,%f1,%f1}, %r11, 0;\n"},
     {"remote_shared_memory_of_a_cta_that_has_exited", PTXGEN_CHECK_BOUNDS, 32, 2,
      FILL "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
           "mov.u32 %r10, %cluster_ctarank;\nsetp.eq.u32 %p3, %r10, 1;\n@%p3 exit;\n"

@@ -20,7 +20,8 @@ static bool decodes(const char *target, const char *instruction, ptxgen_error *e
     snprintf(text, sizeof text,
              ".version 8.8\n.target %s\n.visible .entry k(.param .align 16 .b8 par[64])\n{\n"
              ".reg .pred %%p<99>; .reg .b16 %%h<99>; .reg .b32 %%r<400>; .reg .b64 %%d<99>; "
-             ".reg .b128 %%q<9>;\nL: %s;\nret;\n}\n", target, instruction);
+             ".reg .b128 %%q<9>;\nL: %s;\nret;\n}\n",
+             target, instruction);
     if (emu_module_parse(text, strlen(text), &module, err) != PTXGEN_OK)
         return false;
     ptxgen_status status =

@@ -56,7 +56,8 @@ static void check_transpose(const char *name)
     open_program(&bench, "cpu:sm_80", name);
     bench.grid_y = 2;
     bench.block_y = 8;
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_blank(&bench, sizeof out);
     int w = W, h = H;
     bench_run(&bench, "transpose", 3, 32, (void *[]){&pi, &po, &w, &h});
     bench_read(&bench, out, po, sizeof out);
@@ -93,7 +94,8 @@ static void check_collatz(const char *name)
         start[i] = next_random() % 100000;
     open_program(&bench, "cpu:sm_80", name);
     ptxgen_cu_deviceptr ps = bench_buffer(&bench, start, sizeof start);
-    ptxgen_cu_deviceptr pc = bench_blank(&bench, sizeof steps), pp = bench_blank(&bench, sizeof peak);
+    ptxgen_cu_deviceptr pc = bench_blank(&bench, sizeof steps),
+                        pp = bench_blank(&bench, sizeof peak);
     int n = N;
     bench_run(&bench, "collatz", 3, 128, (void *[]){&ps, &pc, &pp, &n});
     bench_read(&bench, steps, pc, sizeof steps);
@@ -120,7 +122,8 @@ static void check_scan(const char *name)
     for (int i = 0; i < N; i++)
         in[i] = (int)(next_random() % 1000) - 500;
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_blank(&bench, sizeof out);
     bench_run(&bench, "scan", 2, 256, (void *[]){&pi, &po});
     bench_read(&bench, out, po, sizeof out);
     for (int i = 0, sum = 0; i < N; i++) {
@@ -142,7 +145,8 @@ static void check_matmul(const char *name)
     open_program(&bench, "cpu:sm_80", name);
     bench.grid_y = 3;
     bench.block_y = 16;
-    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a), pb = bench_buffer(&bench, b, sizeof b);
+    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a),
+                        pb = bench_buffer(&bench, b, sizeof b);
     ptxgen_cu_deviceptr pc = bench_blank(&bench, sizeof c);
     int n = N;
     bench_run(&bench, "matmul", 3, 16, (void *[]){&pa, &pb, &pc, &n});
@@ -267,7 +271,8 @@ static void check_halves(const char *name)
         y[i] = (float)(int)(next_random() % 64 - 32) * 0.25f;
     }
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x), py = bench_buffer(&bench, y, sizeof y);
+    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x),
+                        py = bench_buffer(&bench, y, sizeof y);
     ptxgen_cu_deviceptr po = bench_blank(&bench, sizeof out);
     int n = N;
     bench_run(&bench, "halves", 2, 32, (void *[]){&px, &py, &po, &n});
@@ -277,7 +282,8 @@ static void check_halves(const char *name)
         float sum = low + (high > 0.25f ? high : 0.25f);
         assert_true(fabsf(out[3 * i] - low) <= 0x1p-11f * fabsf(low));
         assert_true(fabsf(out[3 * i + 1] - sum) <= 0x1p-10f * fabsf(sum));
-        assert_true(fabsf(out[3 * i + 2] - (x[i] - y[i]) * (x[i] - y[i])) <= 0.005f * out[3 * i + 2]);
+        assert_true(fabsf(out[3 * i + 2] - (x[i] - y[i]) * (x[i] - y[i])) <=
+                    0.005f * out[3 * i + 2]);
     }
     bench_close(&bench);
 }
@@ -317,8 +323,8 @@ static uint64_t integers_of(uint64_t a, uint64_t b)
     u128 wide = (u128)a * b + a;
     uint64_t r = a / b + a % b + (uint64_t)(t == -1 ? -s : s / t) + (uint64_t)(t == -1 ? 0 : s % t);
     r += (uint64_t)(((u128)a * b) >> 64) ^ (uint64_t)(wide >> 64) ^ (uint64_t)wide;
-    r += (uint64_t)(__builtin_popcountll(a) + 3 * __builtin_clzll(b) + 5 * __builtin_ffsll((long long)a) +
-                    (int64_t)0);
+    r += (uint64_t)(__builtin_popcountll(a) + 3 * __builtin_clzll(b) +
+                    5 * __builtin_ffsll((long long)a) + (int64_t)0);
     r += (uint32_t)reverse_bits(low, 32) + reverse_bits(b, 64);
     r ^= (uint64_t)byte_perm(low, high, low & 0x7777) << 7;
     uint32_t sad = (int32_t)low > (int32_t)high ? low - high : high - low;
@@ -342,7 +348,8 @@ static void check_integers(const char *name)
         x[i] = i % 5 == 0 ? x[i] >> 40 : x[i];
     }
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x),
+                        po = bench_blank(&bench, sizeof out);
     int n = N;
     bench_run(&bench, "integers", 2, 64, (void *[]){&px, &po, &n});
     bench_read(&bench, out, po, sizeof out);
@@ -383,7 +390,8 @@ static void check_pipeline(const char *name)
     for (int i = 0; i < N; i++)
         in[i] = (float)(next_random() % 100);
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_blank(&bench, sizeof out);
     int tiles = TILES;
     bench_run(&bench, "pipeline", BLOCKS, 64, (void *[]){&pi, &po, &tiles});
     bench_read(&bench, out, po, sizeof out);
@@ -400,7 +408,8 @@ static void check_cluster(const char *name)
     for (int i = 0; i < N; i++)
         in[i] = (int)(next_random() % 1000);
     open_program(&bench, "cpu:sm_90", name);
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_blank(&bench, sizeof out);
     bench_run(&bench, "cluster", 8, 64, (void *[]){&pi, &po});
     bench_read(&bench, out, po, sizeof out);
     for (int block = 0; block < 8; block++)
@@ -448,7 +457,8 @@ static void check_votes(const char *name)
     for (int i = 0; i < N; i++)
         in[i] = (int)(next_random() % 100);
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_blank(&bench, sizeof out);
     bench_run(&bench, "votes", 2, 64, (void *[]){&pi, &po});
     bench_read(&bench, out, po, sizeof out);
     for (int i = 0; i < N; i++)
@@ -474,7 +484,8 @@ static void check_rounding(const char *name)
         y[i] = (double)(int)(next_random() % 2000000 - 1000000) / 104729 + 0.001;
     }
     open_program(&bench, "cpu:sm_80", name);
-    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x), py = bench_buffer(&bench, y, sizeof y);
+    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x),
+                        py = bench_buffer(&bench, y, sizeof y);
     ptxgen_cu_deviceptr po = bench_blank(&bench, sizeof out);
     int n = N;
     bench_run(&bench, "rounding", 1, N, (void *[]){&px, &py, &po, &n});
@@ -504,18 +515,18 @@ static void check_rounding(const char *name)
     bench_close(&bench);
 }
 
-#define BY_NVCC(name)                              \
-    static void name##_as_nvcc_compiles_it(void **state) \
-    {                                              \
-        (void)state;                               \
-        check_##name(#name);                       \
+#define BY_NVCC(name)                                                                              \
+    static void name##_as_nvcc_compiles_it(void **state)                                           \
+    {                                                                                              \
+        (void)state;                                                                               \
+        check_##name(#name);                                                                       \
     }
-#define BY_BOTH(name)                              \
-    BY_NVCC(name)                                  \
-    static void name##_as_clang_compiles_it(void **state) \
-    {                                              \
-        (void)state;                               \
-        check_##name(#name ".clang");              \
+#define BY_BOTH(name)                                                                              \
+    BY_NVCC(name)                                                                                  \
+    static void name##_as_clang_compiles_it(void **state)                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        check_##name(#name ".clang");                                                              \
     }
 BY_BOTH(reduce)
 BY_BOTH(transpose)
@@ -540,7 +551,7 @@ static void machine_as_clang_compiles_it_without_optimisation(void **state)
     check_machine("machine.clang0");
 }
 
-#define BOTH(name) \
+#define BOTH(name)                                                                                 \
     cmocka_unit_test(name##_as_nvcc_compiles_it), cmocka_unit_test(name##_as_clang_compiles_it)
 
 int main(void)

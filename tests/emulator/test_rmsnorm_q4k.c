@@ -40,9 +40,17 @@ static void agrees_with_reference(const char *device, uint32_t m)
             row[i] = next_value(&seed) * 0.05f;
         ptxgen_q4k_quantise_row(row, K, weights + (size_t)n * row_bytes, &err);
     }
-    struct rmsnorm_q4k_problem problem = {.m = m, .k = K, .n = N, .x_type = PTXGEN_F32,
-                                          .y_type = PTXGEN_F32, .x = x, .ldx = K, .gamma = gamma,
-                                          .w = weights, .eps = 1e-6f, .dot_depth = 96,
+    struct rmsnorm_q4k_problem problem = {.m = m,
+                                          .k = K,
+                                          .n = N,
+                                          .x_type = PTXGEN_F32,
+                                          .y_type = PTXGEN_F32,
+                                          .x = x,
+                                          .ldx = K,
+                                          .gamma = gamma,
+                                          .w = weights,
+                                          .eps = 1e-6f,
+                                          .dot_depth = 96,
                                           .square_depth = 96};
     assert_int_equal(rmsnorm_q4k_reference(&problem, y, bound, &err), PTXGEN_OK);
 
@@ -50,8 +58,8 @@ static void agrees_with_reference(const char *device, uint32_t m)
     ptxgen_device_facts facts;
     assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
     ptxgen_target target = ptxgen_device_target(&facts);
-    ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {N}, .epsilon = 1e-6f, .x_type = PTXGEN_F32,
-                                    .y_type = PTXGEN_F32};
+    ptxgen_rmsnorm_q4k_spec spec = {
+        .k = K, .n = {N}, .epsilon = 1e-6f, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);

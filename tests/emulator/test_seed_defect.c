@@ -35,8 +35,7 @@ static void emit_norm(ptx_module *module, bool over_x0)
     }
     ptx_f32 scale = ptx_rsqrt_approx_f32(k, sum);
     ptx_u32 slot = over_x0 ? xs : inv;
-    ptx_if(k, ptx_setp_eq_u32(k, tid, ptx_imm_u32(0)))
-    {
+    ptx_if(k, ptx_setp_eq_u32(k, tid, ptx_imm_u32(0))) {
         ptx_st_shared_f32(k, slot, 0, scale);
     }
     ptx_barrier_wait(k, all);
@@ -61,7 +60,8 @@ static ptxgen_emulator_fault run_norm(bool over_x0, float out[N])
     bench_open(&bench, "cpu:sm_80");
     bench_load(&bench, text);
     ptx_module_destroy(module);
-    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x), py = bench_buffer(&bench, NULL, sizeof x);
+    ptxgen_cu_deviceptr px = bench_buffer(&bench, x, sizeof x),
+                        py = bench_buffer(&bench, NULL, sizeof x);
     bench_launch(&bench, "norm", 1, N, (void *[]){&px, &py});
     ptxgen_emulator_fault fault = bench_fault(&bench);
     ptxgen_emulator_clear_fault(bench.context);

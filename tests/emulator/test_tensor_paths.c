@@ -58,16 +58,19 @@ static void mma_multiplies_tiles_that_cp_async_and_ldmatrix_brought(void **state
         "and.b32 %r7, %r1, 15; shr.u32 %r8, %r1, 4; shl.b32 %r7, %r7, 5; shl.b32 %r8, %r8, 4;\n"
         "add.u32 %r9, %r2, %r7; add.u32 %r9, %r9, %r8;\n"
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r9];\n"
-        "and.b32 %r14, %r1, 7; shl.b32 %r14, %r14, 5; shr.u32 %r15, %r1, 3; and.b32 %r15, %r15, 1;\n"
+        "and.b32 %r14, %r1, 7; shl.b32 %r14, %r14, 5; shr.u32 %r15, %r1, 3; and.b32 %r15, %r15, "
+        "1;\n"
         "shl.b32 %r15, %r15, 4; add.u32 %r16, %r3, %r14; add.u32 %r16, %r16, %r15;\n"
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r17,%r18}, [%r16];\n"
         "mov.f32 %f1, 0f00000000;\n"
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, "
         "{%r10,%r11,%r12,%r13}, {%r17,%r18}, {%f1,%f1,%f1,%f1};\n"
-        "shr.u32 %r20, %r1, 2; and.b32 %r21, %r1, 3; shl.b32 %r22, %r20, 5; shl.b32 %r23, %r21, 3;\n"
+        "shr.u32 %r20, %r1, 2; and.b32 %r21, %r1, 3; shl.b32 %r22, %r20, 5; shl.b32 %r23, %r21, "
+        "3;\n"
         "add.u32 %r24, %r22, %r23; cvt.u64.u32 %rd7, %r24; add.u64 %rd8, %rd3, %rd7;\n"
         "st.global.v2.f32 [%rd8], {%f2,%f3};\nst.global.v2.f32 [%rd8+256], {%f4,%f5};\nret;");
-    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a), pb = bench_buffer(&bench, b, sizeof b);
+    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a),
+                        pb = bench_buffer(&bench, b, sizeof b);
     ptxgen_cu_deviceptr pd = bench_blank(&bench, sizeof d);
     bench_run(&bench, "k", 1, 32, (void *[]){&pa, &pb, &pd});
     bench_read(&bench, d, pd, sizeof d);
@@ -89,13 +92,13 @@ static void encode_map(struct bench *bench, ptxgen_cu_tensor_map *map, ptxgen_cu
     assert_int_equal(bench->driver.tensor_map_encode_tiled(
                          map, PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, (void *)(uintptr_t)data,
                          dims, strides, box, ones, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE,
-                         PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
-                         PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                         PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B, PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_NONE,
                          PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                      PTXGEN_CUDA_SUCCESS);
 }
 
-/* D[64,8] = A[64,64]·B[8,64]ᵀ: both tiles by TMA with the 128-byte swizzle, four wgmma k16 steps. */
+/* D[64,8] = A[64,64]·B[8,64]ᵀ: both tiles by TMA with the 128-byte swizzle, four wgmma k16 steps.
+ */
 static void wgmma_multiplies_swizzled_tiles_that_tensor_copies_brought(void **state)
 {
     (void)state;
@@ -111,11 +114,13 @@ static void wgmma_multiplies_swizzled_tiles_that_tensor_copies_brought(void **st
     bench_open(&bench, "cpu:sm_90");
     static const char body[] =
         ".version 8.0\n.target sm_90a\n.address_size 64\n"
-        ".visible .entry k(.param .align 64 .b8 ma[128], .param .align 64 .b8 mb[128], .param .u64 pd)\n{\n"
+        ".visible .entry k(.param .align 64 .b8 ma[128], .param .align 64 .b8 mb[128], .param .u64 "
+        "pd)\n{\n"
         ".reg .pred %p<4>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<10>;\n"
         ".shared .align 1024 .b8 ta[8192];\n.shared .align 1024 .b8 tb[1024];\n"
         ".shared .align 8 .b64 full;\n"
-        "mov.b64 %rd1, ma; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, mb; cvta.param.u64 %rd2, %rd2;\n"
+        "mov.b64 %rd1, ma; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, mb; cvta.param.u64 %rd2, "
+        "%rd2;\n"
         "ld.param.u64 %rd3, [pd];\nmov.u32 %r1, %tid.x; mov.u32 %r2, ta; mov.u32 %r3, tb;\n"
         "mov.u32 %r4, full; setp.eq.u32 %p1, %r1, 0;\n"
         "@%p1 mbarrier.init.shared.b64 [%r4], 1;\n@%p1 fence.mbarrier_init.release.cluster;\n"
@@ -136,11 +141,13 @@ static void wgmma_multiplies_swizzled_tiles_that_tensor_copies_brought(void **st
         "add.u32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 4;\n@%p2 bra STEP;\n"
         "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
         "shr.u32 %r8, %r1, 5; shl.b32 %r8, %r8, 4; and.b32 %r9, %r1, 31; shr.u32 %r10, %r9, 2;\n"
-        "add.u32 %r8, %r8, %r10; and.b32 %r11, %r9, 3; shl.b32 %r8, %r8, 5; shl.b32 %r11, %r11, 3;\n"
+        "add.u32 %r8, %r8, %r10; and.b32 %r11, %r9, 3; shl.b32 %r8, %r8, 5; shl.b32 %r11, %r11, "
+        "3;\n"
         "add.u32 %r8, %r8, %r11; cvt.u64.u32 %rd7, %r8; add.u64 %rd7, %rd7, %rd3;\n"
         "st.global.v2.f32 [%rd7], {%f1,%f2};\nst.global.v2.f32 [%rd7+256], {%f3,%f4};\nret;\n}\n";
     bench_load(&bench, body);
-    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a), pb = bench_buffer(&bench, b, sizeof b);
+    ptxgen_cu_deviceptr pa = bench_buffer(&bench, a, sizeof a),
+                        pb = bench_buffer(&bench, b, sizeof b);
     ptxgen_cu_deviceptr pd = bench_blank(&bench, sizeof d);
     ptxgen_cu_tensor_map ma, mb;
     encode_map(&bench, &ma, pa, 64, 64, 64, 64);
@@ -188,7 +195,8 @@ static void a_cluster_shares_a_multicast_and_reduces_into_global_memory(void **s
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r2], 256;\n"
         "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nOUT:\n"
         "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nret;");
-    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_buffer(&bench, NULL, sizeof out);
+    ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                        po = bench_buffer(&bench, NULL, sizeof out);
     bench_run(&bench, "k", 2, 64, (void *[]){&pi, &po});
     bench_read(&bench, out, po, sizeof out);
     for (int i = 0; i < 64; i++)
@@ -214,15 +222,20 @@ static void producer_and_consumers_pass_stages_through_mbarriers(void **state)
         "@%p1 mbarrier.init.shared.b64 [%r3+16], 64;\n@%p1 mbarrier.init.shared.b64 [%r3+24], 64;\n"
         "bar.sync 0;\nmov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0;\n"
         "setp.lt.u32 %p2, %r1, 32;\n@!%p2 bra CONSUME;\n@!%p1 bra OUT;\n"
-        "PRODUCE: and.b32 %r7, %r4, 1; shr.u32 %r8, %r4, 1; and.b32 %r8, %r8, 1; xor.b32 %r8, %r8, 1;\n"
-        "shl.b32 %r9, %r7, 3; add.u32 %r9, %r9, %r3; shl.b32 %r10, %r7, 8; add.u32 %r10, %r10, %r2;\n"
+        "PRODUCE: and.b32 %r7, %r4, 1; shr.u32 %r8, %r4, 1; and.b32 %r8, %r8, 1; xor.b32 %r8, %r8, "
+        "1;\n"
+        "shl.b32 %r9, %r7, 3; add.u32 %r9, %r9, %r3; shl.b32 %r10, %r7, 8; add.u32 %r10, %r10, "
+        "%r2;\n"
         "FREE: mbarrier.try_wait.parity.shared.b64 %p3, [%r9+16], %r8;\n@!%p3 bra FREE;\n"
         "mbarrier.arrive.expect_tx.shared.b64 _, [%r9], 256;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd1], 256, [%r9];\n"
-        "add.u64 %rd1, %rd1, 256; add.u32 %r4, %r4, 1; setp.lt.u32 %p4, %r4, 7;\n@%p4 bra PRODUCE;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd1], 256, "
+        "[%r9];\n"
+        "add.u64 %rd1, %rd1, 256; add.u32 %r4, %r4, 1; setp.lt.u32 %p4, %r4, 7;\n@%p4 bra "
+        "PRODUCE;\n"
         "bra OUT;\n"
         "CONSUME: and.b32 %r7, %r4, 1; shr.u32 %r8, %r4, 1; and.b32 %r8, %r8, 1;\n"
-        "shl.b32 %r9, %r7, 3; add.u32 %r9, %r9, %r3; shl.b32 %r10, %r7, 8; add.u32 %r10, %r10, %r2;\n"
+        "shl.b32 %r9, %r7, 3; add.u32 %r9, %r9, %r3; shl.b32 %r10, %r7, 8; add.u32 %r10, %r10, "
+        "%r2;\n"
         "FULL: mbarrier.try_wait.parity.shared.b64 %p3, [%r9], %r8;\n@!%p3 bra FULL;\n"
         "sub.u32 %r11, %r1, 32; shl.b32 %r12, %r11, 2; add.u32 %r13, %r10, %r12;\n"
         "ld.shared.u32 %r14, [%r13]; add.u32 %r6, %r6, %r14;\n"
@@ -233,7 +246,8 @@ static void producer_and_consumers_pass_stages_through_mbarriers(void **state)
         bench_open(&bench, "cpu:sm_90");
         bench_options(&bench, &(ptxgen_emulator_options){.seed = seed});
         bench_kernel(&bench, "sm_90", ".param .u64 pi, .param .u64 po", body);
-        ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in), po = bench_blank(&bench, sizeof out);
+        ptxgen_cu_deviceptr pi = bench_buffer(&bench, in, sizeof in),
+                            po = bench_blank(&bench, sizeof out);
         bench_run(&bench, "k", 1, 96, (void *[]){&pi, &po});
         bench_read(&bench, out, po, sizeof out);
         assert_memory_equal(out, want, sizeof out);
