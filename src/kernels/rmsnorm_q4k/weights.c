@@ -388,15 +388,13 @@ static void multiply_super_block(struct kernel *q, struct operands at, struct su
     step.nibbles = ptx_add_u32(k, at.nibbles, U32(16));
     step.b = ptx_mov_u32(k, at.b);
     ptx_u32 part = ptx_mov_u32(k, U32(0));
-    ptx_loop(k, parts) { /* sub-blocks 0 … 3, then 4 … 7 */
+    ptx_for(k, part, U32(2), U32(1)) { /* sub-blocks 0 … 3, then 4 … 7 */
         multiply_pair(q, &step, scale, 0, zero, &product);
         multiply_pair(q, &step, scale, 2, zero, &product);
         for (int r = 0; r < 2; r++)
             ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
         ptx_add_u32_to(k, step.nibbles, step.nibbles, U32(64));
         ptx_add_u32_to(k, step.b, step.b, U32(2 * q->v->tokens * 256));
-        ptx_loop_break_if(&parts, ptx_setp_ne_u32(k, part, U32(0)), false);
-        ptx_mov_u32_to(k, part, U32(1));
     }
     accumulate(q, &at, scales, &product, sums);
 }
