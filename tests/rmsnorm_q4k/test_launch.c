@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launch refuses, before anything runs; on the emulator. */
+#include "specs.h"
+
+#include <ptxgen/emulator.h>
+
+struct bench {
+    ptxgen_driver driver;
+    ptxgen_cu_context context;
+    ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_rmsnorm_q4k_args args;
+};
+
+static int setup(void **state)
+{
+    static struct bench b;
+    memset(&b, 0, sizeof b);
+    ptxgen_emulator_driver(&b.driver);
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 16);
+    spec.residual = spec.residual_out = spec.bias = 1;
+    spec.max_tokens = 4;
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_error err;
+    if (ptxgen_driver_start(&b.driver, &err) || b.driver.ctx_create(&b.context, 0, 0) ||
+        ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) ||
+        ptxgen_rmsnorm_q4k_load(&b.driver, &plan, NULL, &b.kernel, &err))
+        return -1;
+    b.args = (ptxgen_rmsnorm_q4k_args){.x = 0x10000, .residual = 0x20000, .residual_out = 0x30000,
+                                       .gamma = 0x40000, .weights = {0x50000}, .bias = {0x60000},
+                                       .y = {0x70000}, .m = 2};
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_destroy(b->kernel);
+    b->driver.ctx_destroy(b->context);
+    return 0;
+}
+
+static void refused(const struct bench *b, const ptxgen_rmsnorm_q4k_args *args, const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_rmsnorm_q4k_launch(b->kernel, args, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+}
+
+static void no_tokens_launch_nothing(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_args args = {.m = 0};
+    ptxgen_error err;
+    assert_int_equal(ptxgen_rmsnorm_q4k_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
+    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+}
+
+static void more_tokens_than_planned_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_args args = b->args;
+    args.m = 5;
+    refused(b, &args, "m = 5 is above the 4");
+}
+
+static void null_and_misaligned_addresses_are_refused_by_name(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_args args = b->args;
+    args.gamma = 0;
+    refused(b, &args, "gamma is null");
+    args = b->args;
+    args.weights[0] += 8;
+    refused(b, &args, "weights[0] at 0x50008 is not a multiple of 16");
+    args = b->args;
+    args.x += 1;
+    refused(b, &args, "x at 0x10001");
+    args = b->args;
+    args.bias[0] = 0;
+    refused(b, &args, "bias[0] is null");
+}
+
+static void strides_below_a_row_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_args args = b->args;
+    args.x_stride = 255;
+    refused(b, &args, "row stride of x, 255, is below its 256");
+    args = b->args;
+    args.y_stride[0] = 15;
+    refused(b, &args, "row stride of y[0], 15");
+}
+
+static void a_residual_out_over_x_or_residual_is_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_rmsnorm_q4k_args args = b->args;
+    args.residual_out = args.x;
+    refused(b, &args, "overlaps");
+    args = b->args;
+    args.residual_out = args.residual + 2 * 256 * 2 - 2; /* its last element */
+    refused(b, &args, "overlaps");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_tokens_launch_nothing),
+        cmocka_unit_test(more_tokens_than_planned_are_refused),
+        cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
+        cmocka_unit_test(strides_below_a_row_are_refused),
+        cmocka_unit_test(a_residual_out_over_x_or_residual_is_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

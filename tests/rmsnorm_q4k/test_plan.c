@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
+
+#include <math.h>
+
+static void refused(const ptxgen_rmsnorm_q4k_spec *spec, const char *word)
+{
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_error err;
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(spec, &target, &plan, &err), PTXGEN_ERROR_UNSUPPORTED);
+    if (!strstr(err.message, word))
+        fail_msg("'%s' does not say '%s'", err.message, word);
+}
+
+static void k_must_be_a_multiple_of_256(void **state)
+{
+    (void)state;
+    static const uint32_t wrong[] = {0, 1, 128, 255, 257, 4000, 4544};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ptxgen_rmsnorm_q4k_spec spec = plain_spec(wrong[i], 64);
+        refused(&spec, "multiple of 256");
+    }
+}
+
+static void epsilon_must_be_positive_and_finite(void **state)
+{
+    (void)state;
+    const float wrong[] = {0, -1e-6f, INFINITY, NAN};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 64);
+        spec.epsilon = wrong[i];
+        refused(&spec, "epsilon");
+    }
+}
+
+static void matrices_must_come_in_order_and_swiglu_in_equal_pairs(void **state)
+{
+    (void)state;
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 0);
+    refused(&spec, "first must have rows");
+    spec = plain_spec(256, 16);
+    spec.n[2] = 16;
+    refused(&spec, "in order");
+    spec = plain_spec(256, 16);
+    spec.epilogue = PTXGEN_EPILOGUE_SWIGLU;
+    refused(&spec, "equal N");
+}
+
+static void flags_types_and_token_counts_are_checked(void **state)
+{
+    (void)state;
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 16);
+    spec.max_tokens = 9;
+    refused(&spec, "above 8");
+    spec = plain_spec(256, 16);
+    spec.x_type = 3;
+    refused(&spec, "x_type");
+    spec = plain_spec(256, 16);
+    spec.residual_out = 1;
+    refused(&spec, "without residual");
+    spec = plain_spec(256, 16);
+    spec.reserved[1] = 1;
+    refused(&spec, "reserved");
+}
+
+static void x_that_does_not_fit_into_shared_memory_is_refused(void **state)
+{
+    (void)state;
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(1 << 24, 16);
+    refused(&spec, "shared memory");
+}
+
+static void every_token_count_up_to_the_largest_has_a_variant(void **state)
+{
+    (void)state;
+    ptxgen_target target = target_of("sm_90");
+    for (uint32_t most = 0; most <= 8; most++) {
+        ptxgen_rmsnorm_q4k_spec spec = plain_spec(4096, 4096);
+        spec.max_tokens = most;
+        ptxgen_rmsnorm_q4k_plan plan;
+        assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        uint32_t largest = most ? most : 8;
+        for (uint32_t m = 1; m <= largest; m++) {
+            const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(&plan, m);
+            assert_non_null(v);
+            assert_true(v->tokens >= m);
+        }
+        assert_null(ptxgen_rmsnorm_q4k_choose(&plan, 0));
+        assert_null(ptxgen_rmsnorm_q4k_choose(&plan, largest + 1));
+    }
+}
+
+static void plans_stay_within_the_targets_limits(void **state)
+{
+    (void)state;
+    uint64_t seed = 12345;
+    for (int i = 0; i < 2000; i++) {
+        ptxgen_rmsnorm_q4k_spec spec = random_spec(&seed);
+        ptxgen_target target = target_of(target_names[draw(&seed) % TARGETS]);
+        ptxgen_rmsnorm_q4k_plan plan;
+        if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL) != PTXGEN_OK)
+            continue;
+        for (uint32_t j = 0; j < plan.variant_count; j++) {
+            const ptxgen_rmsnorm_q4k_variant *v = &plan.variants[j];
+            assert_true(v->shared_bytes <= target.shared_per_cta);
+            assert_true(v->wk * v->wr <= 16 && v->wk >= 1 && v->wr >= 1);
+            assert_true(v->grid >= 1 && v->grid <= target.multiprocessors);
+            assert_true(v->chunks == 1 || v->chunk % (2 * v->wk) == 0);
+            assert_true((uint64_t)v->chunk * v->chunks >= spec.k / 256);
+            uint64_t rows = (uint64_t)v->grid * v->wr * v->rounds * (spec.epilogue ? 8 : 16);
+            assert_true(rows >= (uint64_t)spec.n[0] + (spec.epilogue ? 0 : spec.n[1] + spec.n[2]));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(k_must_be_a_multiple_of_256),
+        cmocka_unit_test(epsilon_must_be_positive_and_finite),
+        cmocka_unit_test(matrices_must_come_in_order_and_swiglu_in_equal_pairs),
+        cmocka_unit_test(flags_types_and_token_counts_are_checked),
+        cmocka_unit_test(x_that_does_not_fit_into_shared_memory_is_refused),
+        cmocka_unit_test(every_token_count_up_to_the_largest_has_a_variant),
+        cmocka_unit_test(plans_stay_within_the_targets_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The text of a plan, which the caller frees. */
+static char *text_of(const ptxgen_rmsnorm_q4k_plan *plan)
+{
+    ptxgen_error err = {0};
+    const char *text = NULL;
+    ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
+    assert_non_null(module);
+    if (ptxgen_rmsnorm_q4k_emit(plan, module, &err) != PTXGEN_OK ||
+        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    char *copy = strdup(text);
+    ptx_module_destroy(module);
+    return copy;
+}
+
+static bool random_plan(uint64_t *seed, ptxgen_rmsnorm_q4k_plan *plan)
+{
+    ptxgen_rmsnorm_q4k_spec spec = random_spec(seed);
+    ptxgen_target target = target_of(target_names[draw(seed) % TARGETS]);
+    return ptxgen_rmsnorm_q4k_make_plan(&spec, &target, plan, NULL) == PTXGEN_OK;
+}
+
+static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
+{
+    (void)state;
+    uint64_t seed = 77;
+    for (int i = 0; i < 150; i++) {
+        ptxgen_rmsnorm_q4k_plan plan;
+        if (!random_plan(&seed, &plan))
+            continue;
+        ptxgen_error err;
+        ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
+        if (ptxgen_rmsnorm_q4k_emit(&plan, module, &err) != PTXGEN_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(ptx_module_kernels(module), plan.variant_count);
+        for (uint32_t j = 0; j < plan.variant_count; j++) {
+            const ptxgen_rmsnorm_q4k_variant *v = &plan.variants[j];
+            ptx_kernel_info info;
+            assert_int_equal(ptx_module_kernel_info(module, j, &info), PTXGEN_OK);
+            assert_string_equal(info.name, ptxgen_rmsnorm_q4k_entry(v));
+            assert_int_equal(info.threads, 32 * v->wk * v->wr);
+            assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes, v->shared_bytes);
+            assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+        }
+        ptx_module_destroy(module);
+    }
+}
+
+struct emission {
+    const ptxgen_rmsnorm_q4k_plan *plan;
+    const char *expected;
+    int different;
+};
+
+static void *emit_often(void *argument)
+{
+    struct emission *e = argument;
+    for (int i = 0; i < 60; i++) {
+        char *text = text_of(e->plan);
+        e->different += strcmp(text, e->expected) != 0;
+        free(text);
+    }
+    return NULL;
+}
+
+static int different_in_a_process(const ptxgen_rmsnorm_q4k_plan *plan, const char *expected)
+{
+    pid_t child = fork();
+    if (!child) {
+        char *text = text_of(plan);
+        _exit(strcmp(text, expected) != 0);
+    }
+    int status = 0;
+    return waitpid(child, &status, 0) != child || status != 0;
+}
+
+static void a_thousand_emissions_are_byte_identical(void **state)
+{
+    (void)state;
+    enum { THREADS = 10, PROCESSES = 400 };
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(4096, 14336);
+    ptxgen_rmsnorm_q4k_plan plan;
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+    char *expected = text_of(&plan);
+    static const char *const locales[] = {"C", "C.utf8", "de_DE.utf8", "fr_FR.utf8", "tr_TR.utf8"};
+    int different = 0;
+    for (int i = 0; i < PROCESSES; i++) {
+        setlocale(LC_ALL, locales[i % 5]); /* stays as it was where there is no such locale */
+        different += different_in_a_process(&plan, expected);
+    }
+    pthread_t threads[THREADS];
+    struct emission emissions[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        emissions[i] = (struct emission){&plan, expected, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, emit_often, &emissions[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        different += emissions[i].different;
+    }
+    assert_int_equal(different, 0);
+    free(expected);
+}
+
+static void specs_that_differ_only_in_epsilon_have_different_text(void **state)
+{
+    (void)state;
+    ptxgen_target target = target_of("sm_80");
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(1024, 64);
+    char *texts[2];
+    for (int i = 0; i < 2; i++) {
+        ptxgen_rmsnorm_q4k_plan plan;
+        spec.epsilon = i ? 1.0000001e-5f : 1e-5f; /* neighbours */
+        assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        texts[i] = text_of(&plan);
+    }
+    assert_string_not_equal(texts[0], texts[1]);
+    free(texts[0]);
+    free(texts[1]);
+}
+
+/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
+static void text_assembles_without_spills_for_every_target(void **state)
+{
+    (void)state;
+    if (system("command -v ptxas >/dev/null 2>&1")) {
+        print_message("no ptxas on the PATH: nothing was assembled\n");
+        skip();
+    }
+    static const struct {
+        uint32_t k, n;
+        uint8_t options;
+    } problems[] = {{256, 7, 0}, {14336, 4096, 1}};
+    for (int t = 0; t < TARGETS; t++)
+        for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
+            ptxgen_target target = target_of(target_names[t]);
+            ptxgen_rmsnorm_q4k_spec spec = plain_spec(problems[p].k, problems[p].n);
+            spec.bias = spec.residual = spec.residual_out = problems[p].options;
+            ptxgen_rmsnorm_q4k_plan plan;
+            assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+            char path[] = "/tmp/ptxgen-text-XXXXXX", command[256];
+            FILE *file = fdopen(mkstemp(path), "w");
+            assert_non_null(file);
+            char *text = text_of(&plan);
+            fputs(text, file);
+            fclose(file);
+            free(text);
+            snprintf(command, sizeof command,
+                     "ptxas -arch=%s -v -o /dev/null %s >%s.log 2>&1 && ! grep -q '[1-9][0-9]* bytes spill' %s.log",
+                     target_names[t], path, path, path);
+            int failed = system(command);
+            if (failed) {
+                snprintf(command, sizeof command, "cat %s.log >&2", path);
+                if (system(command))
+                    print_message("the log cannot be shown\n");
+            }
+            snprintf(command, sizeof command, "%s.log", path);
+            unlink(command);
+            unlink(path);
+            if (failed)
+                fail_msg("K=%u N=%u for %s", spec.k, spec.n[0], target_names[t]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
+        cmocka_unit_test(a_thousand_emissions_are_byte_identical),
+        cmocka_unit_test(specs_that_differ_only_in_epsilon_have_different_text),
+        cmocka_unit_test(text_assembles_without_spills_for_every_target),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
