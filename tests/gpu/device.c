@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device.h"
+
+#include "operands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool check(struct device *d, ptxgen_cu_result result, const char *what, ptxgen_error *err)
+{
+    ptxgen_emulator_fault fault = {0};
+    if (result == PTXGEN_CUDA_SUCCESS)
+        return true;
+    if (d->emulated)
+        ptxgen_emulator_last_fault(d->context, &fault);
+    if (fault.check)
+        snprintf(err->message, sizeof err->message, "%s", fault.message);
+    else
+        ptxgen_driver_fail(&d->driver, result, err, "%s", what);
+    return false;
+}
+
+static bool open_driver(struct device *d, int *ordinal, ptxgen_error *err)
+{
+    if (!d->emulated)
+        return ptxgen_driver_open(&d->driver, NULL, err) == PTXGEN_OK;
+    ptxgen_emulator_driver(&d->driver);
+    return ptxgen_emulator_ordinal("cpu:sm_90", ordinal, err) == PTXGEN_OK &&
+           ptxgen_driver_start(&d->driver, err) == PTXGEN_OK;
+}
+
+bool device_open(struct device *d, const ptxgen_emulator_options *options, uint32_t tuples,
+                 ptxgen_error *err)
+{
+    int ordinal = 0;
+    size_t lines = (size_t)tuples * FORM_LINE;
+    *d = (struct device){.tuples = tuples, .emulated = options != NULL};
+    d->staging = malloc(lines);
+    return d->staging && open_driver(d, &ordinal, err) &&
+           check(d, d->driver.device_get_name(d->name, sizeof d->name, ordinal), "the name", err) &&
+           check(d, d->driver.ctx_create(&d->context, 0, ordinal), "a context", err) &&
+           (!options || ptxgen_emulator_set_options(d->context, options, err) == PTXGEN_OK) &&
+           check(d, d->driver.mem_alloc(&d->out, lines), "results", err) &&
+           check(d, d->driver.mem_alloc(&d->memory, lines), "memory", err);
+}
+
+void device_close(struct device *d)
+{
+    if (d->context) {
+        d->driver.ctx_set_current(d->context);
+        for (size_t i = 0; i < d->cached; i++)
+            d->driver.mem_free(d->cache[i].address);
+        d->driver.mem_free(d->out);
+        d->driver.mem_free(d->memory);
+        d->driver.ctx_destroy(d->context);
+    }
+    ptxgen_driver_close(&d->driver);
+    free(d->cache);
+    free(d->staging);
+}
+
+/* ---- operands: made when first asked for, and kept ---- */
+
+enum { LINE_SLOT = 255 }; /* the buffer holds a line of memory a thread, not a word */
+
+static size_t fill_words(struct device *d, struct source s, unsigned slot)
+{
+    uint64_t *words = d->staging;
+    for (uint32_t t = 0; t < d->tuples; t++)
+        words[t] = operand_bits(s, slot, t);
+    return d->tuples * sizeof *words;
+}
+
+static size_t fill_lines(struct device *d, struct source s)
+{
+    unsigned bytes = operand_width(s.type) / 8, count = FORM_LINE / bytes;
+    unsigned char *at = d->staging;
+    for (uint32_t t = 0; t < d->tuples; t++)
+        for (unsigned i = 0; i < count; i++, at += bytes) {
+            uint64_t bits = operand_bits(s, i, t);
+            memcpy(at, &bits, bytes);
+        }
+    return (size_t)d->tuples * FORM_LINE;
+}
+
+static struct cached *cache_slot(struct device *d)
+{
+    if (d->cached == d->capacity) {
+        d->capacity = d->capacity ? 2 * d->capacity : 64;
+        d->cache = realloc(d->cache, d->capacity * sizeof *d->cache);
+        if (!d->cache)
+            abort();
+    }
+    return &d->cache[d->cached++];
+}
+
+static bool find_buffer(struct device *d, struct source s, unsigned slot,
+                        ptxgen_cu_deviceptr *address, ptxgen_error *err)
+{
+    for (size_t i = 0; i < d->cached; i++)
+        if (memcmp(&d->cache[i].source, &s, sizeof s) == 0 && d->cache[i].slot == slot) {
+            *address = d->cache[i].address;
+            return true;
+        }
+    size_t bytes = slot == LINE_SLOT ? fill_lines(d, s) : fill_words(d, s, slot);
+    if (!check(d, d->driver.mem_alloc(address, bytes), "operands", err))
+        return false;
+    *cache_slot(d) = (struct cached){s, slot, *address};
+    return check(d, d->driver.memcpy_htod(*address, d->staging, bytes), "operands", err);
+}
+
+static bool fill_memory(struct device *d, struct source s, ptxgen_error *err)
+{
+    ptxgen_cu_deviceptr lines;
+    return find_buffer(d, s, LINE_SLOT, &lines, err) &&
+           check(d, d->driver.memcpy_dtod(d->memory, lines, (size_t)d->tuples * FORM_LINE),
+                 "memory", err);
+}
+
+static bool launch(struct device *d, const ptxgen_module *m, const char *name, void **arguments,
+                   ptxgen_error *err)
+{
+    ptxgen_kernel *kernel;
+    ptxgen_launch_shape shape = {.grid = {d->tuples / FORM_THREADS, 1, 1},
+                                 .block = {FORM_THREADS, 1, 1}};
+    if (ptxgen_kernel_create(m, name, 0, &kernel, err) != PTXGEN_OK)
+        return false;
+    bool done = ptxgen_launch(kernel, &shape, NULL, arguments, err) == PTXGEN_OK;
+    ptxgen_cu_result result = d->driver.ctx_synchronize();
+    ptxgen_kernel_destroy(kernel);
+    return check(d, result, "the launch", err) && done;
+}
+
+bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
+                uint64_t *out, uint64_t *memory, ptxgen_error *err)
+{
+    ptxgen_cu_deviceptr buffers[FORM_SOURCES];
+    void *arguments[FORM_SOURCES + 3] = {&d->out, &d->memory};
+    uint64_t block[FORM_LINE / 8];
+    size_t lines = (size_t)d->tuples * FORM_LINE;
+    for (unsigned i = 0; i < plan->source_count; i++) {
+        if (!find_buffer(d, plan->sources[i], i, &buffers[i], err))
+            return false;
+        arguments[2 + i] = &buffers[i];
+    }
+    for (unsigned i = 0; i < FORM_LINE / 8; i++)
+        block[i] = operand_bits((struct source){.type = PTX_U64}, i, 1000);
+    arguments[2 + plan->source_count] = block;
+    return (!plan->space || fill_memory(d, plan->memory, err)) &&
+           check(d, d->driver.memset_d8(d->out, 0, lines), "results", err) &&
+           launch(d, m, name, arguments, err) &&
+           check(d, d->driver.memcpy_dtoh(out, d->out, lines), "results", err) &&
+           (!plan->space ||
+            check(d, d->driver.memcpy_dtoh(memory, d->memory, lines), "memory", err));
+}

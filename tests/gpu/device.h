@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One side of the comparison: a GPU or the emulator, with the buffers that its runs use. */
+#ifndef PTXGEN_TESTS_GPU_DEVICE_H
+#define PTXGEN_TESTS_GPU_DEVICE_H
+
+#include "program.h"
+
+#include <ptxgen/driver.h>
+#include <ptxgen/emulator.h>
+#include <ptxgen/kernel.h>
+
+struct cached {
+    struct source source;
+    unsigned slot;
+    ptxgen_cu_deviceptr address;
+};
+
+struct device {
+    ptxgen_driver driver;
+    ptxgen_cu_context context;
+    uint32_t tuples;
+    ptxgen_cu_deviceptr out, memory;
+    struct cached *cache;
+    size_t cached, capacity;
+    void *staging;
+    bool emulated;
+    char name[64];
+};
+
+/* Opens GPU 0, or with options the emulator's sm_90; false with the sentence in *err. */
+bool device_open(struct device *d, const ptxgen_emulator_options *options, uint32_t tuples,
+                 ptxgen_error *err);
+void device_close(struct device *d);
+
+/* Runs a kernel of a loaded module; the lines of results and of memory come back. */
+bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
+                uint64_t *out, uint64_t *memory, ptxgen_error *err);
+
+#endif

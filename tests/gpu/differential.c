@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs every instruction of the builder's table that computes on registers or on a thread's memory,
+ * with special and random operands, on a GPU and on the emulator, and compares the bits.
+ *
+ *     differential --gpu --out table.txt
+ *
+ * Without --gpu the emulator is compared with itself under another schedule. --operands N is the
+ * number of operand tuples a form (10240); --only PATTERN names instructions; --emit DIR writes the
+ * modules' texts; --plant flips one bit of one result of each form, to see the comparison fail.
+ * Exit status: 0 when all agree, 1 when something does not, 2 when the run could not be made.
+ */
+#include "device.h"
+#include "operands.h"
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MODULE_FORMS = 50, SIDES = 2 };
+
+struct options {
+    bool gpu, plant;
+    uint32_t operands;
+    const char *out, *only, *emit;
+};
+
+struct run {
+    struct options options;
+    struct device devices[SIDES]; /* the GPU first */
+    struct form_list list;
+    struct outcome *outcomes;
+    uint64_t *out[SIDES], *memory[SIDES];
+    ptx_target target;
+    bool dead; /* a device can run no more */
+};
+
+static void *allocate(size_t bytes)
+{
+    void *p = calloc(1, bytes);
+    if (!p)
+        abort();
+    return p;
+}
+
+/* ---- comparing ---- */
+
+static void describe_mismatch(struct run *r, struct outcome *o, const struct plan *plan,
+                              uint32_t tuple, const char *what, unsigned index, uint64_t a,
+                              uint64_t b)
+{
+    size_t used = (size_t)snprintf(o->example, sizeof o->example, "tuple %u, operands", tuple);
+    for (unsigned i = 0; i < plan->source_count && used < sizeof o->example; i++)
+        used += (size_t)snprintf(o->example + used, sizeof o->example - used, " %llx",
+                                 (unsigned long long)operand_bits(plan->sources[i], i, tuple));
+    if (plan->space && used < sizeof o->example)
+        used += (size_t)snprintf(o->example + used, sizeof o->example - used, " memory %llx",
+                                 (unsigned long long)operand_bits(plan->memory, 0, tuple));
+    if (used < sizeof o->example)
+        snprintf(o->example + used, sizeof o->example - used, ": %s %u is %llx on %s, %llx on %s",
+                 what, index, (unsigned long long)a, r->devices[0].name, (unsigned long long)b,
+                 r->devices[1].name);
+}
+
+static void compare_word(struct run *r, size_t form, const struct plan *plan, uint32_t tuple,
+                         const char *what, unsigned index, uint8_t type, uint64_t a, uint64_t b,
+                         bool bounded)
+{
+    struct outcome *o = &r->outcomes[form];
+    uint64_t operands[2] = {0};
+    bool judged = a != b || bounded;
+    for (unsigned i = 0; judged && i < 2 && i < plan->source_count; i++)
+        operands[i] = operand_bits(plan->sources[i], i, tuple);
+    enum verdict v = !judged ? EQUAL : judge(&r->list.forms[form], type, operands, a, b);
+    o->results++;
+    o->counts[v]++;
+    if (v == DIFFERENT && !o->example[0])
+        describe_mismatch(r, o, plan, tuple, what, index, a, b);
+}
+
+static void compare_form(struct run *r, size_t form, const struct plan *plan)
+{
+    enum { WORDS = FORM_LINE / 8 };
+    struct outcome *o = &r->outcomes[form];
+    unsigned bytes = operand_width(plan->memory.type) / 8;
+    bool uniform = plan->source_count == 0 && (!plan->space || plan->space == 'p');
+    bool bounded = judge_is_bounded(&r->list.forms[form]);
+    bool memory = plan->space && plan->space != 'p';
+    o->ran = true;
+    o->operands = uniform ? 1 : r->options.operands;
+    for (uint32_t t = 0; t < r->options.operands; t++) {
+        for (unsigned i = 0; i < plan->result_count; i++)
+            compare_word(r, form, plan, t, "result", i, plan->results[i], r->out[0][t * WORDS + i],
+                         r->out[1][t * WORDS + i], bounded);
+        for (unsigned i = 0; memory && i < FORM_LINE / bytes; i++) {
+            uint64_t a = 0, b = 0;
+            memcpy(&a, (char *)&r->memory[0][t * WORDS] + i * bytes, bytes);
+            memcpy(&b, (char *)&r->memory[1][t * WORDS] + i * bytes, bytes);
+            compare_word(r, form, plan, t, "memory", i, plan->memory.type, a, b, false);
+        }
+    }
+}
+
+static void plant(struct run *r, const struct plan *plan)
+{
+    if (plan->result_count)
+        r->out[0][(r->options.operands - 1) * (FORM_LINE / 8)] ^= 1;
+    else
+        r->memory[0][(r->options.operands - 1) * (FORM_LINE / 8)] ^= 1;
+}
+
+/* ---- running ---- */
+
+static void run_form(struct run *r, size_t form, ptxgen_module *const *modules)
+{
+    struct plan plan;
+    char name[32];
+    ptxgen_error err;
+    plan_make(&r->list.forms[form], &plan);
+    snprintf(name, sizeof name, "k%zu", form);
+    for (int side = 0; side < SIDES; side++) {
+        struct device *d = &r->devices[side];
+        d->driver.ctx_set_current(d->context);
+        if (device_run(d, modules[side], name, &plan, r->out[side], r->memory[side], &err))
+            continue;
+        snprintf(r->outcomes[form].why, sizeof r->outcomes[form].why, "%s: %.200s", d->name,
+                 err.message);
+        if (d->emulated)
+            ptxgen_emulator_clear_fault(d->context);
+        r->dead = r->dead || !d->emulated;
+        return;
+    }
+    if (r->options.plant)
+        plant(r, &plan);
+    compare_form(r, form, &plan);
+}
+
+static ptx_module *build(struct run *r, size_t first, size_t end, const char **text,
+                         ptxgen_error *err)
+{
+    ptx_module *m = ptx_module_create(&r->target, NULL);
+    for (size_t i = first; m && i < end; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "k%zu", i);
+        program_emit(m, &r->list.forms[i], name);
+    }
+    if (m && ptx_module_text(m, 0, text, NULL, err) == PTXGEN_OK)
+        return m;
+    ptx_module_destroy(m);
+    return NULL;
+}
+
+static void emit(const struct run *r, size_t first, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/forms%05zu.ptx", r->options.emit, first);
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0) {
+        fprintf(stderr, "%s cannot be written\n", path);
+        exit(2);
+    }
+}
+
+static void run_module(struct run *r, size_t first, size_t end);
+
+/* A module that does not load is taken apart, so that one form does not hide the others. */
+static void fail_module(struct run *r, size_t first, size_t end, const char *message)
+{
+    size_t middle = first + (end - first) / 2;
+    if (end - first == 1) {
+        snprintf(r->outcomes[first].why, sizeof r->outcomes[first].why, "%.250s", message);
+        return;
+    }
+    run_module(r, first, middle);
+    run_module(r, middle, end);
+}
+
+static void run_module(struct run *r, size_t first, size_t end)
+{
+    const char *text;
+    ptxgen_error err;
+    ptxgen_module *modules[SIDES] = {NULL, NULL};
+    bool loaded = true;
+    ptx_module *m = build(r, first, end, &text, &err);
+    if (!m) {
+        fail_module(r, first, end, err.message);
+        return;
+    }
+    if (r->options.emit)
+        emit(r, first, text);
+    for (int side = 0; side < SIDES && loaded; side++) {
+        r->devices[side].driver.ctx_set_current(r->devices[side].context);
+        loaded = ptxgen_module_load_ptx(&r->devices[side].driver, text, NULL, &modules[side],
+                                        &err) == PTXGEN_OK;
+    }
+    for (size_t i = first; i < end && loaded && !r->dead; i++)
+        run_form(r, i, modules);
+    for (int side = 0; side < SIDES; side++)
+        ptxgen_module_destroy(modules[side]);
+    ptx_module_destroy(m);
+    if (!loaded)
+        fail_module(r, first, end, err.message);
+}
+
+static void run_all(struct run *r)
+{
+    time_t start = time(NULL);
+    for (size_t first = 0; first < r->list.count && !r->dead; first += MODULE_FORMS) {
+        size_t end = first + MODULE_FORMS < r->list.count ? first + MODULE_FORMS : r->list.count;
+        run_module(r, first, end);
+        fprintf(stderr, "%zu of %zu forms, %lld s\n", end, r->list.count,
+                (long long)(time(NULL) - start));
+    }
+    if (r->dead)
+        fprintf(stderr, "the GPU's context is lost; the forms after are not run\n");
+}
+
+/* ---- the program ---- */
+
+static bool parse(int count, char **words, struct options *o)
+{
+    *o = (struct options){.operands = 10240};
+    for (int i = 1; i < count; i++) {
+        const char *value = i + 1 < count ? words[i + 1] : NULL;
+        if (strcmp(words[i], "--gpu") == 0)
+            o->gpu = true;
+        else if (strcmp(words[i], "--plant") == 0)
+            o->plant = true;
+        else if (!value)
+            return false;
+        else if (strcmp(words[i], "--operands") == 0)
+            o->operands = (uint32_t)strtoul(words[++i], NULL, 10);
+        else if (strcmp(words[i], "--out") == 0)
+            o->out = words[++i];
+        else if (strcmp(words[i], "--only") == 0)
+            o->only = words[++i];
+        else if (strcmp(words[i], "--emit") == 0)
+            o->emit = words[++i];
+        else
+            return false;
+    }
+    o->operands = (o->operands + FORM_THREADS - 1) / FORM_THREADS * FORM_THREADS;
+    return o->operands > 0 && o->operands <= 1u << 20;
+}
+
+static bool open_devices(struct run *r)
+{
+    static const ptxgen_emulator_options plain = {.spread_always = true},
+                                         /* a thread keeps to its line */ other = {.seed = 12345,
+                                                                                   .workers = 1};
+    ptxgen_error err;
+    if (device_open(&r->devices[0], r->options.gpu ? NULL : &other, r->options.operands, &err) &&
+        device_open(&r->devices[1], &plain, r->options.operands, &err))
+        return true;
+    fprintf(stderr, "%s\n", err.message);
+    return false;
+}
+
+static bool write_table(const struct run *r)
+{
+    FILE *f = r->options.out ? fopen(r->options.out, "w") : NULL;
+    if (f)
+        report_table(f, &r->list, r->outcomes);
+    return !r->options.out || (f && fclose(f) == 0);
+}
+
+int main(int count, char **words)
+{
+    struct run r = {.target = {.sm = 90}};
+    if (!parse(count, words, &r.options)) {
+        fprintf(stderr, "usage: differential [--gpu] [--operands N] [--only PATTERN] [--out FILE] "
+                        "[--emit DIR] [--plant]\n");
+        return 2;
+    }
+    if (!open_devices(&r))
+        return 2;
+    r.target.max_ptx = ptxgen_driver_max_ptx_version(r.devices[0].driver.version);
+    form_list_build(&r.list, &r.target, r.options.only);
+    r.outcomes = allocate((r.list.count + 1) * sizeof *r.outcomes);
+    for (int side = 0; side < SIDES; side++) {
+        r.out[side] = allocate((size_t)r.options.operands * FORM_LINE);
+        r.memory[side] = allocate((size_t)r.options.operands * FORM_LINE);
+    }
+    printf("%s (driver %d, PTX up to %d) against %s; %u operand tuples a form\n", r.devices[0].name,
+           r.devices[0].driver.version, r.target.max_ptx, r.devices[1].name, r.options.operands);
+    run_all(&r);
+    size_t failed = report_summary(stdout, &r.list, r.outcomes);
+    if (!write_table(&r)) {
+        fprintf(stderr, "%s cannot be written\n", r.options.out);
+        return 2;
+    }
+    for (int side = 0; side < SIDES; side++) {
+        device_close(&r.devices[side]);
+        free(r.out[side]);
+        free(r.memory[side]);
+    }
+    free(r.outcomes);
+    free(r.list.forms);
+    return failed || !r.list.count;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel of a form: each thread loads its operands, executes the instruction once, and stores
+ * the bits of its results. A thread has a line of 64 bytes of memory for instructions that take an
+ * address; where that is a shared or local one, the line is copied there before and back after.
+ *
+ *     kernel(out, memory, source 0, source 1, …, 64 bytes)
+ */
+#ifndef PTXGEN_TESTS_GPU_PROGRAM_H
+#define PTXGEN_TESTS_GPU_PROGRAM_H
+
+#include "form.h"
+
+struct plan {
+    struct source sources[FORM_SOURCES]; /* an operand each, a 128-bit one two */
+    uint8_t results[8];                  /* types */
+    unsigned source_count, result_count;
+    char space;
+    struct source memory;
+    bool carries_in, carries_out; /* through the condition code; the last source, the last result */
+};
+
+void plan_make(const struct form *f, struct plan *plan);
+void program_emit(ptx_module *m, const struct form *f, const char *name);
+
+#endif
