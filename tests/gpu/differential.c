@@ -6,9 +6,10 @@
  *     differential --gpu --out table.txt
  *
  * Without --gpu the emulator is compared with itself under another schedule. --operands N is the
- * number of operand tuples a form (10240); --only PATTERN names instructions; --emit DIR writes the
- * modules' texts; --plant flips one bit of one result of each form, to see the comparison fail.
- * Exit status: 0 when all agree, 1 when something does not, 2 when the run could not be made.
+ * number of operand tuples a form (10240); --only and --skip PATTERN choose instructions; --emit
+ * DIR writes the modules' texts; --plant flips one bit of one result of each form, to see the
+ * comparison fail. Exit status: 0 when all agree, 1 when something does not, 2 when the run could
+ * not be made.
  */
 #include "device.h"
 #include "operands.h"
@@ -23,7 +24,7 @@ enum { MODULE_FORMS = 50, SIDES = 2 };
 struct options {
     bool gpu, plant;
     uint32_t operands;
-    const char *out, *only, *emit;
+    const char *out, *only, *skip, *emit;
 };
 
 struct run {
@@ -235,6 +236,8 @@ static bool parse(int count, char **words, struct options *o)
             o->out = words[++i];
         else if (strcmp(words[i], "--only") == 0)
             o->only = words[++i];
+        else if (strcmp(words[i], "--skip") == 0)
+            o->skip = words[++i];
         else if (strcmp(words[i], "--emit") == 0)
             o->emit = words[++i];
         else
@@ -269,14 +272,15 @@ int main(int count, char **words)
 {
     struct run r = {.target = {.sm = 90}};
     if (!parse(count, words, &r.options)) {
-        fprintf(stderr, "usage: differential [--gpu] [--operands N] [--only PATTERN] [--out FILE] "
+        fprintf(stderr, "usage: differential [--gpu] [--operands N] [--only PATTERN] [--skip "
+                        "PATTERN] [--out FILE] "
                         "[--emit DIR] [--plant]\n");
         return 2;
     }
     if (!open_devices(&r))
         return 2;
     r.target.max_ptx = ptxgen_driver_max_ptx_version(r.devices[0].driver.version);
-    form_list_build(&r.list, &r.target, r.options.only);
+    form_list_build(&r.list, &r.target, r.options.only, r.options.skip);
     r.outcomes = allocate((r.list.count + 1) * sizeof *r.outcomes);
     for (int side = 0; side < SIDES; side++) {
         r.out[side] = allocate((size_t)r.options.operands * FORM_LINE);

@@ -189,14 +189,16 @@ static void add_modifiers(struct form_list *list, struct form f, const ptx_targe
     }
 }
 
-void form_list_build(struct form_list *list, const ptx_target *target, const char *only)
+void form_list_build(struct form_list *list, const ptx_target *target, const char *only,
+                     const char *skip)
 {
     for (size_t i = 0; i < ptx_op_count; i++) {
         const struct ptx_op *op = &ptx_ops[i];
         struct form f = {.op = (uint16_t)i, .group = form_group(op, NULL)};
         int version = ptx_needs_met(op->needs, op->need_count, target);
         if (f.group && version && (!target->max_ptx || version <= target->max_ptx) &&
-            (!only || fnmatch(only, op->name, 0) == 0))
+            (!only || fnmatch(only, op->name, 0) == 0) &&
+            !(skip && fnmatch(skip, op->name, 0) == 0))
             add_modifiers(list, f, target);
     }
 }

@@ -47,8 +47,10 @@ struct form_list {
     size_t count, capacity;
 };
 
-/* The forms that a target has; `only` (may be NULL) is a pattern of instruction names. */
-void form_list_build(struct form_list *list, const ptx_target *target, const char *only);
+/* The forms that a target has; `only` and `skip` (may be NULL) are patterns of instruction names.
+ */
+void form_list_build(struct form_list *list, const ptx_target *target, const char *only,
+                     const char *skip);
 
 /* The group of an instruction; NULL when it is not compared, for *reason. */
 const char *form_group(const struct ptx_op *op, const char **reason);

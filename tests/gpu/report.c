@@ -29,11 +29,10 @@ static void report_omissions(FILE *out, const struct form_list *list)
         while (f < list->count && list->forms[f].op == i)
             f++;
         if (!compared)
-            fprintf(
-                out, "%-44s %s\n", ptx_ops[i].name,
-                reason
-                    ? reason
-                    : "the target or the driver's PTX version has it not, or --only left it out");
+            fprintf(out, "%-44s %s\n", ptx_ops[i].name,
+                    reason ? reason
+                           : "the target or the driver's PTX version has it not, or the command "
+                             "left it out");
     }
 }
 
