@@ -89,16 +89,19 @@ static ptxgen_status load(struct reader *r, ptxgen_error *err)
 static ptxgen_status allocate(struct reader *r, ptxgen_error *err)
 {
     size_t free_bytes, total;
-    ptxgen_status status = device_check(r->device, r->device->driver.mem_get_info(&free_bytes, &total),
-                                        "asking for free memory", err);
+    ptxgen_status status =
+        device_check(r->device, r->device->driver.mem_get_info(&free_bytes, &total),
+                     "asking for free memory", err);
     if (status != PTXGEN_OK)
         return status;
     r->bytes = free_bytes / 2 < (size_t)2 << 30 ? free_bytes / 2 : (size_t)2 << 30;
     if (r->device->emulated) /* one turn of the smallest grid: the time means nothing */
         r->bytes = (uint64_t)(unsigned)r->device->facts.sm_count * THREADS * LOADS * LOAD_BYTES;
-    status = bench_random_memory(r->device, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
+    status =
+        bench_random_memory(r->device, "the read ceiling", r->bytes, UINT64_MAX, &r->data, err);
     if (status == PTXGEN_OK)
-        status = device_check(r->device, r->device->driver.mem_alloc(&r->out, 4), "allocating a word", err);
+        status = device_check(r->device, r->device->driver.mem_alloc(&r->out, 4),
+                              "allocating a word", err);
     return status;
 }
 

@@ -67,10 +67,12 @@ static bool start(struct peer *p, char *why, size_t size)
     if (!find_symbols(p, why, size))
         return false;
     int result = p->api.create(&p->handle);
-    if (result == SUCCESS && p->device->driver.mem_alloc(&p->workspace, WORKSPACE_BYTES) == PTXGEN_CUDA_SUCCESS) {
+    if (result == SUCCESS &&
+        p->device->driver.mem_alloc(&p->workspace, WORKSPACE_BYTES) == PTXGEN_CUDA_SUCCESS) {
         result = p->api.set_stream(p->handle, p->device->stream);
         if (result == SUCCESS)
-            result = p->api.set_workspace(p->handle, (void *)(uintptr_t)p->workspace, WORKSPACE_BYTES);
+            result =
+                p->api.set_workspace(p->handle, (void *)(uintptr_t)p->workspace, WORKSPACE_BYTES);
     }
     if (result == SUCCESS && p->workspace)
         return true;
@@ -134,10 +136,10 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     const struct product *p = state;
     const float one = 1, zero = 0;
     ptxgen_cu_deviceptr w = p->w + 2 * (uint64_t)copy * (unsigned)p->k * (unsigned)p->n;
-    int result = p->peer->api.gemm_ex(
-        p->peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one, pointer(w),
-        R_16F, p->transposed ? p->k : p->n, pointer(p->x), R_16F, p->k, &zero, pointer(p->y), R_16F,
-        p->n, COMPUTE_32F, GEMM_DEFAULT);
+    int result = p->peer->api.gemm_ex(p->peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n,
+                                      p->m, p->k, &one, pointer(w), R_16F,
+                                      p->transposed ? p->k : p->n, pointer(p->x), R_16F, p->k,
+                                      &zero, pointer(p->y), R_16F, p->n, COMPUTE_32F, GEMM_DEFAULT);
     if (result == SUCCESS)
         return PTXGEN_OK;
     return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "cublasGemmEx failed with status %d", result);

@@ -46,13 +46,22 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
         const char *name;
         double value;
     } numbers[] = {
-        {"k", s->k}, {"n", s->n}, {"m", s->m}, {"bytes", (double)s->bytes}, {"flops", s->flops},
-        {"weight_bytes", (double)s->weight_bytes}, {"weight_copies", s->copies},
+        {"k", s->k},
+        {"n", s->n},
+        {"m", s->m},
+        {"bytes", (double)s->bytes},
+        {"flops", s->flops},
+        {"weight_bytes", (double)s->weight_bytes},
+        {"weight_copies", s->copies},
         {"floor_us", 1e6 * (double)s->bytes / report->ceiling.bandwidth},
         {"fraction_of_ceiling", (double)s->bytes / row->plain.median / report->ceiling.bandwidth},
-        {"plan_us", 1e6 * s->plan_seconds}, {"emit_us", 1e6 * s->emit_seconds},
-        {"jit_ms", 1e3 * s->jit_seconds}, {"text_bytes", (double)s->text_bytes},
-        {"grid", s->grid}, {"registers", s->registers}, {"local_bytes", s->local_bytes},
+        {"plan_us", 1e6 * s->plan_seconds},
+        {"emit_us", 1e6 * s->emit_seconds},
+        {"jit_ms", 1e3 * s->jit_seconds},
+        {"text_bytes", (double)s->text_bytes},
+        {"grid", s->grid},
+        {"registers", s->registers},
+        {"local_bytes", s->local_bytes},
         {"shared_bytes", s->shared_bytes},
     };
     cJSON *object = cJSON_CreateObject();
@@ -71,7 +80,8 @@ static void print_timing(const char *name, const struct timing *t, uint64_t byte
 {
     if (!t->replays)
         return;
-    printf("  %-11s %9.2f us  (%.2f to %.2f)", name, 1e6 * t->median, 1e6 * t->least, 1e6 * t->most);
+    printf("  %-11s %9.2f us  (%.2f to %.2f)", name, 1e6 * t->median, 1e6 * t->least,
+           1e6 * t->most);
     if (bytes)
         printf("  %5.1f %% of the ceiling", 100 * (double)bytes / t->median / ceiling);
     putchar('\n');
@@ -86,10 +96,11 @@ static void print_row(const struct bench_report *report, const struct bench_row 
     print_timing("ptxgen", &row->plain, s->bytes, ceiling);
     print_timing("overlapped", &row->overlapped, s->bytes, ceiling);
     print_timing("peer", &row->peer, 0, ceiling);
-    printf("  plan %.0f us, emission %.0f us, JIT %.1f ms of %" PRIu64 " bytes; %u CTAs, %d registers, "
+    printf("  plan %.0f us, emission %.0f us, JIT %.1f ms of %" PRIu64
+           " bytes; %u CTAs, %d registers, "
            "%d bytes spilled, %d shared\n",
-           1e6 * s->plan_seconds, 1e6 * s->emit_seconds, 1e3 * s->jit_seconds, s->text_bytes, s->grid,
-           s->registers, s->local_bytes, s->shared_bytes);
+           1e6 * s->plan_seconds, 1e6 * s->emit_seconds, 1e3 * s->jit_seconds, s->text_bytes,
+           s->grid, s->registers, s->local_bytes, s->shared_bytes);
 }
 
 bool report_start(struct bench_report *report, const struct device *device, bool json)

@@ -7,11 +7,11 @@
 
 struct bench_subject {
     void *state;
-    char shape[160]; /**< "K=4096 N=14336 M=1 x=f16 …" */
-    uint32_t k, n, m; /**< of the product that a general library would compute */
-    uint32_t copies; /**< of the weights; a launch uses one */
+    char shape[160];       /**< "K=4096 N=14336 M=1 x=f16 …" */
+    uint32_t k, n, m;      /**< of the product that a general library would compute */
+    uint32_t copies;       /**< of the weights; a launch uses one */
     uint64_t weight_bytes; /**< of one copy */
-    uint64_t bytes;  /**< that a launch reads and writes, each once */
+    uint64_t bytes;        /**< that a launch reads and writes, each once */
     double flops;
     double plan_seconds, emit_seconds, jit_seconds;
     uint64_t text_bytes;

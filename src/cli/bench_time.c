@@ -29,7 +29,8 @@ static ptxgen_status instantiate(struct device *d, ptxgen_cu_graph graph,
         ptxgen_driver_require(&d->driver, offsetof(ptxgen_driver, graph_instantiate), err);
     if (status != PTXGEN_OK)
         return status;
-    return device_check(d, d->driver.graph_instantiate(exec, graph, 0), "instantiating a graph", err);
+    return device_check(d, d->driver.graph_instantiate(exec, graph, 0), "instantiating a graph",
+                        err);
 }
 
 /* ---- replays ---- */
@@ -38,8 +39,8 @@ struct events {
     ptxgen_cu_event start, end;
 };
 
-static ptxgen_status replay(struct device *d, ptxgen_cu_graph_exec exec, const struct events *events,
-                            double *seconds, ptxgen_error *err)
+static ptxgen_status replay(struct device *d, ptxgen_cu_graph_exec exec,
+                            const struct events *events, double *seconds, ptxgen_error *err)
 {
     ptxgen_driver *driver = &d->driver;
     float milliseconds = 0;
@@ -147,10 +148,12 @@ ptxgen_status bench_random_memory(struct device *d, const char *what, size_t byt
     size_t piece = bytes < PIECE ? bytes : PIECE, words = (piece + 7) / 8;
     ptxgen_cu_result result = d->driver.mem_alloc(address, bytes);
     if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(&d->driver, result, err, "allocating %zu bytes for %s", bytes, what);
+        return ptxgen_driver_fail(&d->driver, result, err, "allocating %zu bytes for %s", bytes,
+                                  what);
     uint64_t *host = malloc(words * sizeof *host);
     if (!host)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece, what);
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s", piece,
+                           what);
     struct random r = random_start(1);
     for (size_t i = 0; i < words; i++)
         host[i] = random_bits(&r) & mask;

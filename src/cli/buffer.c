@@ -7,12 +7,12 @@
 
 enum { GUARD_BYTES = 1024, GUARD_VALUE = 0xC9 };
 
-ptxgen_status buffer_create(struct device *device, const char *name, size_t bytes,
-                            size_t misalign, struct buffer *b, ptxgen_error *err)
+ptxgen_status buffer_create(struct device *device, const char *name, size_t bytes, size_t misalign,
+                            struct buffer *b, ptxgen_error *err)
 {
     size_t guard = device->emulated ? 0 : GUARD_BYTES;
-    *b = (struct buffer){.name = name, .device = device, .bytes = bytes,
-                         .lead = guard + misalign, .trail = guard};
+    *b = (struct buffer){
+        .name = name, .device = device, .bytes = bytes, .lead = guard + misalign, .trail = guard};
     size_t total;
     if (__builtin_add_overflow(bytes, b->lead + b->trail, &total))
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: %zu bytes are too many", name,
@@ -101,7 +101,8 @@ ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to verify %s", b->name);
     for (size_t at = 0; status == PTXGEN_OK && at < b->bytes; at += PIECE) {
         size_t count = b->bytes - at < PIECE ? b->bytes - at : PIECE;
-        status = copied(b, b->device->driver.memcpy_dtoh(piece, b->address + at, count), "from", err);
+        status =
+            copied(b, b->device->driver.memcpy_dtoh(piece, b->address + at, count), "from", err);
         for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
             if (piece[i] != b->host[at + i])
                 status = ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT,

@@ -32,8 +32,8 @@ struct buffer {
 };
 
 /** `misalign` is the distance of the device copy from a multiple of 256 bytes. */
-ptxgen_status buffer_create(struct device *device, const char *name, size_t bytes,
-                            size_t misalign, struct buffer *buffer, ptxgen_error *err);
+ptxgen_status buffer_create(struct device *device, const char *name, size_t bytes, size_t misalign,
+                            struct buffer *buffer, ptxgen_error *err);
 /** Harmless on a zeroed buffer. */
 void buffer_destroy(struct buffer *buffer);
 /** Copies host to device and renews the guard bands. */

@@ -11,8 +11,16 @@
 #include <stdlib.h>
 
 enum {
-    KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SHAPE, KEY_M, KEY_REPLAYS, KEY_LAUNCHES, KEY_JSON,
-    KEY_PEER, KEY_NO_PEER, MAX_SHAPES = 64, MAX_MS = 64
+    KEY_DEVICE = OPTION_COMMAND_KEYS,
+    KEY_SHAPE,
+    KEY_M,
+    KEY_REPLAYS,
+    KEY_LAUNCHES,
+    KEY_JSON,
+    KEY_PEER,
+    KEY_NO_PEER,
+    MAX_SHAPES = 64,
+    MAX_MS = 64
 };
 
 struct bench_options {
@@ -29,14 +37,28 @@ struct bench_options {
 };
 
 static const struct argp_option options_table[] = {
-    {.name = "device", .key = KEY_DEVICE, .arg = "NAME",
+    {.name = "device",
+     .key = KEY_DEVICE,
+     .arg = "NAME",
      .doc = "gpu (default) or gpu:1; on cpu the times mean nothing"},
-    {.name = "shape", .key = KEY_SHAPE, .arg = "KxN[,KxN...]", .doc = "Shapes to time, instead of --k and --n"},
+    {.name = "shape",
+     .key = KEY_SHAPE,
+     .arg = "KxN[,KxN...]",
+     .doc = "Shapes to time, instead of --k and --n"},
     {.name = "m", .key = KEY_M, .arg = "M[,M...]", .doc = "Tokens of a launch (1)"},
-    {.name = "replays", .key = KEY_REPLAYS, .arg = "COUNT", .doc = "Measured replays of a graph (20)"},
-    {.name = "launches", .key = KEY_LAUNCHES, .arg = "COUNT", .doc = "Launches in a graph, at least (200)"},
+    {.name = "replays",
+     .key = KEY_REPLAYS,
+     .arg = "COUNT",
+     .doc = "Measured replays of a graph (20)"},
+    {.name = "launches",
+     .key = KEY_LAUNCHES,
+     .arg = "COUNT",
+     .doc = "Launches in a graph, at least (200)"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
-    {.name = "cublas", .key = KEY_PEER, .arg = "FILE", .doc = "The peer's library (libcublas.so.13 or .12)"},
+    {.name = "cublas",
+     .key = KEY_PEER,
+     .arg = "FILE",
+     .doc = "The peer's library (libcublas.so.13 or .12)"},
     {.name = "no-peer", .key = KEY_NO_PEER, .doc = "Do not time the peer"},
     {0},
 };
@@ -46,11 +68,11 @@ static void parse_shapes(struct argp_state *state, const char *text, struct benc
     const char *at = text;
     for (o->shape_count = 0;; at++) {
         int used = 0;
-        unsigned k, n;
+        unsigned k = 0, n = 0;
         if (o->shape_count == MAX_SHAPES)
             argp_error(state, "--shape %s: at most %d shapes", text, MAX_SHAPES);
-        if (*at < '0' || *at > '9' || sscanf(at, "%9ux%9u%n", &k, &n, &used) != 2 || !used || !k || !n ||
-            (at[used] && at[used] != ','))
+        if (*at < '0' || *at > '9' || sscanf(at, "%9ux%9u%n", &k, &n, &used) != 2 || !used || !k ||
+            !n || (at[used] && at[used] != ','))
             argp_error(state, "--shape %s: expected KxN, such as 4096x14336, with commas between",
                        text);
         o->shapes[o->shape_count].k = k;
@@ -67,9 +89,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
     case KEY_SHAPE: parse_shapes(state, arg, o); return 0;
-    case KEY_M: o->m_count = parse_numbers(state, "--m", arg, 1, UINT32_MAX, o->ms, MAX_MS); return 0;
-    case KEY_REPLAYS: o->replays = (unsigned)parse_number(state, "--replays", arg, 1, 100000); return 0;
-    case KEY_LAUNCHES: o->launches = (unsigned)parse_number(state, "--launches", arg, 1, 100000); return 0;
+    case KEY_M:
+        o->m_count = parse_numbers(state, "--m", arg, 1, UINT32_MAX, o->ms, MAX_MS);
+        return 0;
+    case KEY_REPLAYS:
+        o->replays = (unsigned)parse_number(state, "--replays", arg, 1, 100000);
+        return 0;
+    case KEY_LAUNCHES:
+        o->launches = (unsigned)parse_number(state, "--launches", arg, 1, 100000);
+        return 0;
     case KEY_JSON: o->json = true; return 0;
     case KEY_PEER: o->peer_path = arg; return 0;
     case KEY_NO_PEER: o->no_peer = true; return 0;
@@ -97,8 +125,8 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
 {
     struct bench_subject *s = &row->subject;
     unsigned launches = whole_rounds(o->launches, s->copies);
-    ptxgen_status status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
-                                      &row->plain, err);
+    ptxgen_status status =
+        bench_time(device, s->launch, s->state, s->copies, launches, o->replays, &row->plain, err);
     if (status == PTXGEN_OK && s->set_overlap) {
         s->set_overlap(s->state, true);
         status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
@@ -106,7 +134,8 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
     }
     ptxgen_error failure;
     if (status == PTXGEN_OK && peer &&
-        peer_time(peer, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) != PTXGEN_OK) {
+        peer_time(peer, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) !=
+            PTXGEN_OK) {
         row->peer.replays = 0;
         fprintf(stderr, "ptxgen: the peer was not timed: %s\n", failure.message);
     }
@@ -157,7 +186,8 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
     ptxgen_status status = bench_ceiling(device, o->replays, &report.ceiling, err);
     if (status != PTXGEN_OK)
         return status;
-    struct peer *peer = o->no_peer ? NULL : peer_open(device, o->peer_path, report.peer, sizeof report.peer);
+    struct peer *peer =
+        o->no_peer ? NULL : peer_open(device, o->peer_path, report.peer, sizeof report.peer);
     if (peer)
         snprintf(report.peer, sizeof report.peer, "cuBLAS, f16 weights (%s)", peer_name(peer));
     if (report_start(&report, device, o->json))
@@ -172,7 +202,8 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
 static int bench(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
-    struct bench_options o = {.device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200};
+    struct bench_options o = {
+        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200};
     const struct family_arguments arguments = {.command = &argp, .input = &o};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
@@ -189,4 +220,5 @@ static int bench(int argc, char **argv)
 }
 
 const struct command bench_command = {
-    "bench", "FAMILY [OPTION...]", "time a kernel on cold weights, beside the ceiling and a peer", bench};
+    "bench", "FAMILY [OPTION...]", "time a kernel on cold weights, beside the ceiling and a peer",
+    bench};

@@ -21,14 +21,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct emit_options *options = state->input;
     switch (key) {
-    case KEY_ANNOTATE:
-        options->flags |= PTX_TEXT_ANNOTATE;
-        return 0;
-    case 'o':
-        options->path = arg;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case KEY_ANNOTATE: options->flags |= PTX_TEXT_ANNOTATE; return 0;
+    case 'o': options->path = arg; return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -38,11 +33,13 @@ static const struct argp_option options_table[] = {
     {0},
 };
 
-static ptxgen_status write_text(const char *path, const char *text, size_t length, ptxgen_error *err)
+static ptxgen_status write_text(const char *path, const char *text, size_t length,
+                                ptxgen_error *err)
 {
     FILE *out = path ? fopen(path, "wb") : stdout;
     if (!out)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path,
+                           strerror(errno));
     bool failed = fwrite(text, 1, length, out) != length;
     failed |= path ? fclose(out) : fflush(out);
     if (failed)
@@ -69,7 +66,8 @@ static int emit(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct emit_options options = {.target = default_target()};
-    const struct family_arguments arguments = {.command = &argp, .input = &options,
+    const struct family_arguments arguments = {.command = &argp,
+                                               .input = &options,
                                                .shared = &target_argp,
                                                .shared_input = &options.target};
     void *family_options;
@@ -84,4 +82,5 @@ static int emit(int argc, char **argv)
     return status == PTXGEN_OK ? EXIT_OK : report_failure(&err);
 }
 
-const struct command emit_command = {"emit", "FAMILY [OPTION...]", "write a kernel's PTX text", emit};
+const struct command emit_command = {"emit", "FAMILY [OPTION...]", "write a kernel's PTX text",
+                                     emit};

@@ -22,9 +22,13 @@ struct inspect_options {
 
 static const struct argp_option options_table[] = {
     {.name = "m", .key = KEY_M, .arg = "M[,M...]", .doc = "Tokens to predict the time of (1)"},
-    {.name = "bandwidth", .key = KEY_BANDWIDTH, .arg = "GB/S",
+    {.name = "bandwidth",
+     .key = KEY_BANDWIDTH,
+     .arg = "GB/S",
      .doc = "Predict for a memory of this many 10^9 bytes a second"},
-    {.name = "chip", .key = KEY_CHIP, .arg = "NAME",
+    {.name = "chip",
+     .key = KEY_CHIP,
+     .arg = "NAME",
      .doc = "Predict for a product: H100-SXM, RTX-4090 ..."},
     {0},
 };
@@ -37,7 +41,8 @@ static const struct chip *parse_chip(struct argp_state *state, const char *name)
     char list[512] = "";
     size_t used = 0;
     for (size_t i = 0; (chip = chip_at(i)); i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", chip->name);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", chip->name);
     argp_error(state, "--chip %s: expected one of %s", name, list);
     return NULL;
 }
@@ -86,7 +91,8 @@ static void print_kernel(const ptx_module *module, unsigned index, const ptxgen_
            "predicates; %u live at the peak\n",
            info.virtual_registers, info.names_32, info.names_64, info.names_16, info.names_128,
            info.names_pred, info.pressure);
-    printf("  shared memory: %zu bytes, %s\n", shared, info.dynamic_shared_bytes ? "dynamic" : "static");
+    printf("  shared memory: %zu bytes, %s\n", shared,
+           info.dynamic_shared_bytes ? "dynamic" : "static");
     if (info.local_bytes)
         printf("  local memory: %zu bytes a thread\n", info.local_bytes);
     const struct architecture *a = architecture_find(target->ptx.sm);
@@ -101,7 +107,8 @@ static void print_kernel(const ptx_module *module, unsigned index, const ptxgen_
 /* ---- predictions ---- */
 
 static ptxgen_status print_prediction(const struct family *family, const void *family_options,
-                                      const struct inspect_options *o, uint32_t m, ptxgen_error *err)
+                                      const struct inspect_options *o, uint32_t m,
+                                      ptxgen_error *err)
 {
     struct work work;
     ptxgen_status status = family->describe(family_options, &o->target, m, &work, err);
@@ -143,18 +150,20 @@ static int inspect(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct inspect_options o = {.ms = {1}, .m_count = 1, .target = default_target()};
-    const struct family_arguments arguments = {.command = &argp, .input = &o,
-                                               .shared = &target_argp, .shared_input = &o.target};
+    const struct family_arguments arguments = {
+        .command = &argp, .input = &o, .shared = &target_argp, .shared_input = &o.target};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     ptxgen_error err = {0};
     ptx_module *module = ptx_module_create(&o.target.ptx, NULL);
-    ptxgen_status status = module ? print_all(family, family_options, &o, module, &err)
-                                  : ptxgen_fail(&err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
+    ptxgen_status status =
+        module ? print_all(family, family_options, &o, module, &err)
+               : ptxgen_fail(&err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
     ptx_module_destroy(module);
     free(family_options);
     return status == PTXGEN_OK ? EXIT_OK : report_failure(&err);
 }
 
-const struct command inspect_command = {
-    "inspect", "FAMILY [OPTION...]", "instruction mix, registers, occupancy, predicted time", inspect};
+const struct command inspect_command = {"inspect", "FAMILY [OPTION...]",
+                                        "instruction mix, registers, occupancy, predicted time",
+                                        inspect};

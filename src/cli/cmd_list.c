@@ -35,7 +35,8 @@ static void print_families(void)
 static int list(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {.name = "instructions", .key = KEY_INSTRUCTIONS,
+        {.name = "instructions",
+         .key = KEY_INSTRUCTIONS,
          .doc = "Print the reference page of the PTX builder instead"},
         {0},
     };

@@ -21,12 +21,18 @@ struct run_options {
 };
 
 static const struct argp_option options_table[] = {
-    {.name = "device", .key = KEY_DEVICE, .arg = "NAME",
+    {.name = "device",
+     .key = KEY_DEVICE,
+     .arg = "NAME",
      .doc = "auto (default), gpu, gpu:1, cpu, cpu:sm_80; `ptxgen devices` prints them"},
-    {.name = "m", .key = KEY_M, .arg = "M[,M...]",
+    {.name = "m",
+     .key = KEY_M,
+     .arg = "M[,M...]",
      .doc = "Tokens (1, or as many as the input file has); several are run one by one"},
     {.name = "seed", .key = KEY_SEED, .arg = "S", .doc = "Of the random data (1)"},
-    {.name = "random-specs", .key = KEY_RANDOM_SPECS, .arg = "COUNT",
+    {.name = "random-specs",
+     .key = KEY_RANDOM_SPECS,
+     .arg = "COUNT",
      .doc = "Run COUNT problems drawn at random, from seeds S, S+1 ..."},
     {0},
 };
@@ -117,7 +123,8 @@ static enum exit_code run_random(const struct family *family, const struct run_o
     progress_end(&progress);
     printf("%s: %u random problems on %s, %u wrong\n", family->name, o->random_specs,
            device->facts.name, failed);
-    printf("  %" PRIu64 " outputs (%" PRIu64 " without a bound): largest error over its bound %.3g\n",
+    printf("  %" PRIu64 " outputs (%" PRIu64
+           " without a bound): largest error over its bound %.3g\n",
            total.outputs, total.unbounded, total.worst);
     printf("  at %s\n", worst_problem);
     return failed ? EXIT_WRONG_NUMBERS : EXIT_OK;

@@ -81,8 +81,8 @@ static ptxgen_status enter(struct device *d, int ordinal, ptxgen_error *err)
     if (status == PTXGEN_OK)
         status = device_check(d, driver->ctx_set_current(d->context), "entering the context", err);
     if (status == PTXGEN_OK)
-        status = device_check(
-            d, driver->stream_create(&d->stream, PTXGEN_CU_STREAM_NON_BLOCKING), "making a stream", err);
+        status = device_check(d, driver->stream_create(&d->stream, PTXGEN_CU_STREAM_NON_BLOCKING),
+                              "making a stream", err);
     return status;
 }
 

@@ -23,7 +23,7 @@ struct work {
     const char *entry; /**< of the module, that serves this M */
     uint64_t bytes;    /**< read and written once each */
     double flops;
-    uint32_t grid;     /**< CTAs */
+    uint32_t grid; /**< CTAs */
 };
 
 /** One run that the user asked for. */

@@ -9,8 +9,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &list_command,    &emit_command,  &inspect_command,
-    &devices_command, &run_command,  &bench_command,
+    &list_command, &emit_command, &inspect_command, &devices_command, &run_command, &bench_command,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -41,11 +40,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         arguments->argc = state->argc - state->next + 1;
         state->next = state->argc;
         return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_usage(state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    case ARGP_KEY_NO_ARGS: argp_usage(state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 

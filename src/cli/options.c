@@ -44,8 +44,8 @@ double parse_positive(struct argp_state *state, const char *option, const char *
     return value;
 }
 
-unsigned parse_numbers(struct argp_state *state, const char *option, const char *text,
-                       uint64_t low, uint64_t high, uint32_t *numbers, unsigned capacity)
+unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
+                       uint64_t high, uint32_t *numbers, unsigned capacity)
 {
     const char *at = text;
     for (unsigned count = 0;; at++) {
@@ -53,8 +53,10 @@ unsigned parse_numbers(struct argp_state *state, const char *option, const char 
         if (count == capacity)
             argp_error(state, "%s %s: at most %u numbers", option, text, capacity);
         if (!read_number(at, &at, low, high, &number) || (*at && *at != ','))
-            argp_error(state, "%s %s: expected whole numbers from %" PRIu64 " to %" PRIu64
-                       " with commas between them", option, text, low, high);
+            argp_error(state,
+                       "%s %s: expected whole numbers from %" PRIu64 " to %" PRIu64
+                       " with commas between them",
+                       option, text, low, high);
         numbers[count++] = (uint32_t)number;
         if (!*at)
             return count;
@@ -106,22 +108,23 @@ static error_t parse_target(int key, char *arg, struct argp_state *state)
             argp_error(state, "--target %s: %s", arg, err.message);
         target->ptx.max_ptx = cap;
         return 0;
-    case KEY_PTX_VERSION:
-        target->ptx.max_ptx = read_ptx_version(state, arg);
-        return 0;
+    case KEY_PTX_VERSION: target->ptx.max_ptx = read_ptx_version(state, arg); return 0;
     case ARGP_KEY_SUCCESS:
         if (ptx_target_check(&target->ptx, &err) != PTXGEN_OK)
             argp_failure(state, EXIT_USAGE, 0, "%s", err.message);
         return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    default: return ARGP_ERR_UNKNOWN;
     }
 }
 
 static const struct argp_option target_options[] = {
-    {.name = "target", .key = KEY_TARGET, .arg = "SM",
+    {.name = "target",
+     .key = KEY_TARGET,
+     .arg = "SM",
      .doc = "Write for this target: sm_80 (the default), sm_90a, sm_120f ..."},
-    {.name = "ptx-version", .key = KEY_PTX_VERSION, .arg = "X.Y",
+    {.name = "ptx-version",
+     .key = KEY_PTX_VERSION,
+     .arg = "X.Y",
      .doc = "Refuse whatever needs a PTX ISA newer than this"},
     {0},
 };
@@ -164,7 +167,8 @@ static const struct family *take_family(int *argc, char ***argv,
     }
     const struct family *family = family_find((*argv)[1]);
     if (!family) {
-        fprintf(stderr, "ptxgen: no family is named \"%s\"; `ptxgen list` prints them\n", (*argv)[1]);
+        fprintf(stderr, "ptxgen: no family is named \"%s\"; `ptxgen list` prints them\n",
+                (*argv)[1]);
         exit(EXIT_USAGE);
     }
     ++*argv;
@@ -202,7 +206,8 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
             children[count] = (struct argp_child){parts[i].argp, 0, parts[i].title, i};
             combined.inputs[count++] = parts[i].input;
         }
-    const struct argp argp = {.parser = parse_combined, .children = children, .doc = family->summary};
+    const struct argp argp = {
+        .parser = parse_combined, .children = children, .doc = family->summary};
     char name[128];
     snprintf(name, sizeof name, "%s %s", command, family->name);
     argv[0] = name;

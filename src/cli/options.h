@@ -12,8 +12,8 @@ uint64_t parse_number(struct argp_state *state, const char *option, const char *
                       uint64_t high);
 double parse_positive(struct argp_state *state, const char *option, const char *text);
 /** Reads "1,2,4" into up to `capacity` numbers and returns how many. */
-unsigned parse_numbers(struct argp_state *state, const char *option, const char *text,
-                       uint64_t low, uint64_t high, uint32_t *numbers, unsigned capacity);
+unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
+                       uint64_t high, uint32_t *numbers, unsigned capacity);
 /** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices);

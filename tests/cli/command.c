@@ -78,8 +78,8 @@ void assert_contains(const char *text, const char *part)
 void assert_exit(const struct outcome *outcome, int code)
 {
     if (outcome->code != code)
-        fail_msg("exit code %d, not %d; stderr: %s stdout: %.2000s", outcome->code, code, outcome->err,
-                 outcome->out);
+        fail_msg("exit code %d, not %d; stderr: %s stdout: %.2000s", outcome->code, code,
+                 outcome->err, outcome->out);
 }
 
 void assert_refused(const char *const *arguments, int code, const char *part)

@@ -40,7 +40,8 @@ static void buffer_notices_a_write_beside_it(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(buffer_upload(&b, &err), PTXGEN_OK);
         assert_int_equal(buffer_download(&b, &err), PTXGEN_OK);
-        assert_int_equal(device.driver.memset_d8(b.address + (uint64_t)places[i], 7, 1), PTXGEN_CUDA_SUCCESS);
+        assert_int_equal(device.driver.memset_d8(b.address + (uint64_t)places[i], 7, 1),
+                         PTXGEN_CUDA_SUCCESS);
         assert_int_equal(buffer_download(&b, &err), PTXGEN_ERROR_PTX_FAULT);
         char part[32];
         snprintf(part, sizeof part, "y: byte %lld", places[i]);
@@ -132,11 +133,12 @@ static void occupancy_is_the_least_of_four_limits(void **state)
     (void)state;
     const struct architecture *a = architecture_find(90);
     assert_non_null(a);
-    assert_int_equal(architecture_occupancy(a, 1024, 32, 0), 2);          /* 64 warps */
-    assert_int_equal(architecture_occupancy(a, 32, 16, 0), 32);           /* 32 CTAs */
-    assert_int_equal(architecture_occupancy(a, 256, 128, 0), 2);          /* 65536 registers */
-    assert_int_equal(architecture_occupancy(a, 256, 33, 0), 6);           /* 40 registers in fact */
-    assert_int_equal(architecture_occupancy(a, 256, 32, 100 * 1024), 2);  /* 228 KB, 1 KB each taken */
+    assert_int_equal(architecture_occupancy(a, 1024, 32, 0), 2); /* 64 warps */
+    assert_int_equal(architecture_occupancy(a, 32, 16, 0), 32);  /* 32 CTAs */
+    assert_int_equal(architecture_occupancy(a, 256, 128, 0), 2); /* 65536 registers */
+    assert_int_equal(architecture_occupancy(a, 256, 33, 0), 6);  /* 40 registers in fact */
+    assert_int_equal(architecture_occupancy(a, 256, 32, 100 * 1024),
+                     2); /* 228 KB, 1 KB each taken */
     assert_int_equal(architecture_occupancy(a, 256, 32, 227 * 1024), 1);
     assert_int_equal(architecture_occupancy(a, 256, 32, 228 * 1024), 0);
     assert_null(architecture_find(70));

@@ -35,7 +35,8 @@ static void unknown_devices_are_refused(void **state)
 {
     (void)state;
     assert_refuses(3, "\"tpu\"", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--device", "tpu");
-    assert_refuses(3, "sm_70", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--device", "cpu:sm_70");
+    assert_refuses(3, "sm_70", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--device",
+                   "cpu:sm_70");
 }
 
 static bool has_gpu(void)
@@ -55,7 +56,8 @@ static void without_a_gpu_run_and_bench_say_what_was_not_done(void **state)
     }
     assert_refuses(3, "rmsnorm_q4k was not run: ", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
                    "--device", "gpu");
-    assert_refuses(3, "rmsnorm_q4k was not timed: ", "bench", "rmsnorm_q4k", "--k", "256", "--n", "8");
+    assert_refuses(3, "rmsnorm_q4k was not timed: ", "bench", "rmsnorm_q4k", "--k", "256", "--n",
+                   "8");
     struct outcome o = run("run", "rmsnorm_q4k", "--k", "256", "--n", "8");
     assert_exit(&o, 0);
     assert_contains(o.err, "no GPU");
@@ -71,8 +73,9 @@ static void golden_file_is_within_its_bound(void **state)
     const char *const types[] = {"f32", "f16", "bf16"};
     for (int x = 0; x < 3; x++)
         for (int y = 0; y < 3; y++) {
-            struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA,
-                                   "--x-type", types[x], "--y-type", types[y], "--device", "cpu");
+            struct outcome o =
+                run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA, "--x-type",
+                    types[x], "--y-type", types[y], "--device", "cpu");
             assert_exit(&o, 0);
             assert_contains(o.out, "K=1024 N=96 M=1");
             assert_contains(o.out, "eps=1e-06");
@@ -84,8 +87,8 @@ static void golden_file_is_within_its_bound(void **state)
 static void every_m_up_to_eight_is_within_its_bound(void **state)
 {
     (void)state;
-    struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA, "--m",
-                           "0,1,2,3,4,5,6,7,8", "--device", "cpu:sm_80");
+    struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA,
+                           "--m", "0,1,2,3,4,5,6,7,8", "--device", "cpu:sm_80");
     assert_exit(&o, 0);
     assert_contains(o.out, "M=8");
     outcome_free(&o);
@@ -124,7 +127,8 @@ static void a_wrong_expected_output_is_found(void **state)
     (void)state;
     char path[] = "/tmp/ptxgen-test-XXXXXX";
     write_wrong_copy(path);
-    struct outcome o = run("run", "rmsnorm_q4k", "--gguf", path, GOLDEN_TENSORS, GOLDEN_DATA, "--device", "cpu");
+    struct outcome o =
+        run("run", "rmsnorm_q4k", "--gguf", path, GOLDEN_TENSORS, GOLDEN_DATA, "--device", "cpu");
     unlink(path);
     assert_exit(&o, 1);
     assert_contains(o.out, "WRONG: expected[0, 17]");
@@ -145,29 +149,32 @@ static void files_and_tensors_are_refused_by_name(void **state)
     (void)state;
     assert_refuses(4, "/nonexistent.gguf", "run", "rmsnorm_q4k", "--device", "cpu", "--gguf",
                    "/nonexistent.gguf", GOLDEN_TENSORS);
-    assert_refuses(4, "blk.9", "run", "rmsnorm_q4k", "--device", "cpu", "--gguf", GOLDEN, "--tensor", "blk.9",
-                   "--norm", "blk.0.attn_norm.weight");
-    assert_refuses(2, "expected a matrix in Q4_K", "run", "rmsnorm_q4k", "--device", "cpu", "--gguf", GOLDEN,
-                   "--tensor", "input", "--norm", "blk.0.attn_norm.weight");
-    assert_refuses(2, "expected F32, F16 or BF16 with 1024 columns", "run", "rmsnorm_q4k", "--device", "cpu",
-                   "--gguf", GOLDEN, "--tensor", "blk.0.attn_q.weight", "--norm", "expected.output");
+    assert_refuses(4, "blk.9", "run", "rmsnorm_q4k", "--device", "cpu", "--gguf", GOLDEN,
+                   "--tensor", "blk.9", "--norm", "blk.0.attn_norm.weight");
+    assert_refuses(2, "expected a matrix in Q4_K", "run", "rmsnorm_q4k", "--device", "cpu",
+                   "--gguf", GOLDEN, "--tensor", "input", "--norm", "blk.0.attn_norm.weight");
+    assert_refuses(2, "expected F32, F16 or BF16 with 1024 columns", "run", "rmsnorm_q4k",
+                   "--device", "cpu", "--gguf", GOLDEN, "--tensor", "blk.0.attn_q.weight", "--norm",
+                   "expected.output");
     assert_refuses(2, "needs --tensor and --norm", "run", "rmsnorm_q4k", "--gguf", GOLDEN);
-    assert_refuses(2, "need --gguf", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--input", "input");
+    assert_refuses(2, "need --gguf", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--input",
+                   "input");
 }
 
 static void m_above_the_plans_tokens_is_refused(void **state)
 {
     (void)state;
-    assert_refuses(2, "M = 9 is above the 8 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--m",
-                   "9", "--device", "cpu");
-    assert_refuses(2, "M = 2 is above the 1 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--m",
-                   "2", "--max-tokens", "1", "--device", "cpu");
+    assert_refuses(2, "M = 9 is above the 8 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
+                   "--m", "9", "--device", "cpu");
+    assert_refuses(2, "M = 2 is above the 1 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
+                   "--m", "2", "--max-tokens", "1", "--device", "cpu");
 }
 
 static void m_zero_is_done_at_once(void **state)
 {
     (void)state;
-    struct outcome o = run("run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--m", "0", "--device", "cpu");
+    struct outcome o =
+        run("run", "rmsnorm_q4k", "--k", "256", "--n", "8", "--m", "0", "--device", "cpu");
     assert_exit(&o, 0);
     assert_contains(o.out, "0 outputs");
     outcome_free(&o);
@@ -178,7 +185,8 @@ static void random_problems_are_within_their_bounds(void **state)
     (void)state;
     const char *const devices[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
     for (int i = 0; i < 3; i++) {
-        struct outcome o = run("run", "rmsnorm_q4k", "--random-specs", "20", "--seed", "1000", "--device", devices[i]);
+        struct outcome o = run("run", "rmsnorm_q4k", "--random-specs", "20", "--seed", "1000",
+                               "--device", devices[i]);
         assert_exit(&o, 0);
         assert_contains(o.out, "20 random problems");
         assert_contains(o.out, " 0 wrong");
@@ -189,9 +197,12 @@ static void random_problems_are_within_their_bounds(void **state)
 static void equal_seeds_give_equal_problems(void **state)
 {
     (void)state;
-    struct outcome a = run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "5", "--device", "cpu");
-    struct outcome b = run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "5", "--device", "cpu");
-    struct outcome c = run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "6", "--device", "cpu");
+    struct outcome a =
+        run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "5", "--device", "cpu");
+    struct outcome b =
+        run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "5", "--device", "cpu");
+    struct outcome c =
+        run("run", "rmsnorm_q4k", "--random-specs", "3", "--seed", "6", "--device", "cpu");
     assert_exit(&a, 0);
     assert_string_equal(a.out, b.out);
     assert_string_not_equal(a.out, c.out);
@@ -205,20 +216,23 @@ static void equal_seeds_give_equal_problems(void **state)
 static void bench_prints_json_with_a_row_for_each_shape_and_m(void **state)
 {
     (void)state;
-    struct outcome o = run("bench", "rmsnorm_q4k", "--device", "cpu", "--shape", "256x16,512x32", "--m", "1,2",
-                           "--replays", "2", "--launches", "2", "--json");
+    struct outcome o = run("bench", "rmsnorm_q4k", "--device", "cpu", "--shape", "256x16,512x32",
+                           "--m", "1,2", "--replays", "2", "--launches", "2", "--json");
     assert_exit(&o, 0);
     cJSON *json = cJSON_Parse(o.out);
     assert_non_null(json);
-    assert_true(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "read_ceiling"), "bytes_per_second")->valuedouble > 0);
+    assert_true(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "read_ceiling"), "bytes_per_second")
+                    ->valuedouble > 0);
     const cJSON *rows = cJSON_GetObjectItem(json, "rows");
     assert_int_equal(cJSON_GetArraySize(rows), 4);
     for (int i = 0; i < 4; i++) {
         const cJSON *row = cJSON_GetArrayItem(rows, i);
         assert_int_equal(cJSON_GetObjectItem(row, "k")->valueint, i < 2 ? 256 : 512);
         assert_int_equal(cJSON_GetObjectItem(row, "m")->valueint, 1 + i % 2);
-        assert_true(cJSON_GetObjectItem(cJSON_GetObjectItem(row, "time"), "median_us")->valuedouble > 0);
-        assert_int_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(row, "time"), "replays")->valueint, 2);
+        assert_true(
+            cJSON_GetObjectItem(cJSON_GetObjectItem(row, "time"), "median_us")->valuedouble > 0);
+        assert_int_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(row, "time"), "replays")->valueint,
+                         2);
     }
     cJSON_Delete(json);
     outcome_free(&o);
@@ -227,8 +241,8 @@ static void bench_prints_json_with_a_row_for_each_shape_and_m(void **state)
 static void bench_prints_lines(void **state)
 {
     (void)state;
-    struct outcome o = run("bench", "rmsnorm_q4k", "--device", "cpu", "--k", "256", "--n", "16,8", "--residual-out",
-                           "--bias", "--replays", "1", "--launches", "1");
+    struct outcome o = run("bench", "rmsnorm_q4k", "--device", "cpu", "--k", "256", "--n", "16,8",
+                           "--residual-out", "--bias", "--replays", "1", "--launches", "1");
     assert_exit(&o, 0);
     assert_contains(o.out, "read ceiling:");
     assert_contains(o.out, "peer: not on the emulator");

@@ -8,9 +8,22 @@
 #include <string.h>
 
 enum {
-    KEY_K = OPTION_FAMILY_KEYS, KEY_N, KEY_EPSILON, KEY_X_TYPE, KEY_Y_TYPE, KEY_RESIDUAL,
-    KEY_RESIDUAL_OUT, KEY_BIAS, KEY_SWIGLU, KEY_MAX_TOKENS,
-    KEY_GGUF, KEY_TENSOR, KEY_NORM, KEY_BIAS_TENSOR, KEY_INPUT, KEY_EXPECT
+    KEY_K = OPTION_FAMILY_KEYS,
+    KEY_N,
+    KEY_EPSILON,
+    KEY_X_TYPE,
+    KEY_Y_TYPE,
+    KEY_RESIDUAL,
+    KEY_RESIDUAL_OUT,
+    KEY_BIAS,
+    KEY_SWIGLU,
+    KEY_MAX_TOKENS,
+    KEY_GGUF,
+    KEY_TENSOR,
+    KEY_NORM,
+    KEY_BIAS_TENSOR,
+    KEY_INPUT,
+    KEY_EXPECT
 };
 
 static const char *const element_names[] = {"f32", "f16", "bf16", NULL};
@@ -19,18 +32,31 @@ static const char *const element_names[] = {"f32", "f16", "bf16", NULL};
 
 static const struct argp_option spec_options[] = {
     {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of W: a multiple of 256"},
-    {.name = "n", .key = KEY_N, .arg = "N[,N[,N]]",
+    {.name = "n",
+     .key = KEY_N,
+     .arg = "N[,N[,N]]",
      .doc = "Rows of W; several matrices that share x go into one launch"},
-    {.name = "epsilon", .key = KEY_EPSILON, .arg = "E",
+    {.name = "epsilon",
+     .key = KEY_EPSILON,
+     .arg = "E",
      .doc = "Added to the mean square (1e-6, or what the file says)"},
-    {.name = "x-type", .key = KEY_X_TYPE, .arg = "TYPE", .doc = "Activations: f32, f16 (default), bf16"},
-    {.name = "y-type", .key = KEY_Y_TYPE, .arg = "TYPE", .doc = "Outputs: f32, f16 (default), bf16"},
+    {.name = "x-type",
+     .key = KEY_X_TYPE,
+     .arg = "TYPE",
+     .doc = "Activations: f32, f16 (default), bf16"},
+    {.name = "y-type",
+     .key = KEY_Y_TYPE,
+     .arg = "TYPE",
+     .doc = "Outputs: f32, f16 (default), bf16"},
     {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to x first"},
     {.name = "residual-out", .key = KEY_RESIDUAL_OUT, .doc = "Write that sum out too"},
     {.name = "bias", .key = KEY_BIAS, .doc = "Add a bias to y"},
-    {.name = "swiglu", .key = KEY_SWIGLU,
+    {.name = "swiglu",
+     .key = KEY_SWIGLU,
      .doc = "y = silu(gate) * up, over two matrices of equal N"},
-    {.name = "max-tokens", .key = KEY_MAX_TOKENS, .arg = "M",
+    {.name = "max-tokens",
+     .key = KEY_MAX_TOKENS,
+     .arg = "M",
      .doc = "The most tokens that will be launched, 1 to 8 (8)"},
     {0},
 };
@@ -49,8 +75,12 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         s->epsilon = (float)parse_positive(state, "--epsilon", arg);
         o->epsilon_given = true;
         return 0;
-    case KEY_X_TYPE: s->x_type = (uint8_t)parse_choice(state, "--x-type", arg, element_names); return 0;
-    case KEY_Y_TYPE: s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, element_names); return 0;
+    case KEY_X_TYPE:
+        s->x_type = (uint8_t)parse_choice(state, "--x-type", arg, element_names);
+        return 0;
+    case KEY_Y_TYPE:
+        s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, element_names);
+        return 0;
     case KEY_RESIDUAL: s->residual = 1; return 0;
     case KEY_RESIDUAL_OUT: s->residual = s->residual_out = 1; return 0;
     case KEY_BIAS: s->bias = 1; return 0;
@@ -70,10 +100,14 @@ static const struct argp_option data_options[] = {
     {.name = "gguf", .key = KEY_GGUF, .arg = "FILE", .doc = "Take weights from this GGUF file"},
     {.name = "tensor", .key = KEY_TENSOR, .arg = "NAME[,NAME...]", .doc = "The Q4_K matrices"},
     {.name = "norm", .key = KEY_NORM, .arg = "NAME", .doc = "The norm's weight, gamma"},
-    {.name = "bias-tensor", .key = KEY_BIAS_TENSOR, .arg = "NAME[,NAME...]",
+    {.name = "bias-tensor",
+     .key = KEY_BIAS_TENSOR,
+     .arg = "NAME[,NAME...]",
      .doc = "The matrices' biases (implies --bias)"},
     {.name = "input", .key = KEY_INPUT, .arg = "NAME", .doc = "The activations; otherwise random"},
-    {.name = "expect", .key = KEY_EXPECT, .arg = "NAME",
+    {.name = "expect",
+     .key = KEY_EXPECT,
+     .arg = "NAME",
      .doc = "The output to compare with, besides the reference's"},
     {0},
 };
@@ -85,7 +119,10 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
     case KEY_GGUF: o->gguf = arg; return 0;
     case KEY_TENSOR: o->tensors = arg; return 0;
     case KEY_NORM: o->norm = arg; return 0;
-    case KEY_BIAS_TENSOR: o->bias = arg; o->spec.bias = 1; return 0;
+    case KEY_BIAS_TENSOR:
+        o->bias = arg;
+        o->spec.bias = 1;
+        return 0;
     case KEY_INPUT: o->input = arg; return 0;
     case KEY_EXPECT: o->expect = arg; return 0;
     case ARGP_KEY_END:
@@ -139,7 +176,8 @@ ptxgen_status rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec, uint32_
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k needs --k and --n");
     if (m > most)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: M = %u is above the %u tokens that one launch takes", m, most);
+                           "rmsnorm_q4k: M = %u is above the %u tokens that one launch takes", m,
+                           most);
     return ptxgen_rmsnorm_q4k_make_plan(spec, target, plan, err);
 }
 

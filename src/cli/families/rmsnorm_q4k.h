@@ -65,6 +65,9 @@ ptxgen_status rmsnorm_q4k_read(struct rmsnorm_q4k_problem *p,
 /** Uploads, launches, and compares every output, gap, guard band and input. */
 ptxgen_status rmsnorm_q4k_check(struct rmsnorm_q4k_problem *p, struct device *device,
                                 struct check *check, ptxgen_error *err);
+/** The part of the check that follows a launch: outputs that are back on the host, and gaps. */
+ptxgen_status rmsnorm_q4k_compare(const struct rmsnorm_q4k_problem *p, struct check *check,
+                                  ptxgen_error *err);
 
 ptxgen_status rmsnorm_q4k_run(const void *options, const struct run_request *request,
                               struct device *device, struct check *check, ptxgen_error *err);

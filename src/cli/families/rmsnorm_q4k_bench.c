@@ -79,8 +79,8 @@ static ptxgen_status allocate_weights(struct bench_state *b, const ptxgen_rmsnor
     place_matrices(s, offsets);
     ptxgen_cu_result result = b->device->driver.mem_alloc(&memory, copies * bytes);
     if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(&b->device->driver, result, err, "allocating %u copies of the weights",
-                                  copies);
+        return ptxgen_driver_fail(&b->device->driver, result, err,
+                                  "allocating %u copies of the weights", copies);
     b->memory[b->memory_count++] = memory;
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++)
         b->args.weights[i] = memory + offsets[i];
@@ -91,10 +91,12 @@ static ptxgen_status allocate_weights(struct bench_state *b, const ptxgen_rmsnor
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++)
         rmsnorm_q4k_random_weights(&r, host + offsets[i],
                                    (size_t)s->n[i] * (s->k / PTXGEN_Q4K_BLOCK_WEIGHTS));
-    ptxgen_status status = device_check(b->device, b->device->driver.memcpy_htod(memory, host, bytes),
-                                        "copying the weights to the device", err);
+    ptxgen_status status =
+        device_check(b->device, b->device->driver.memcpy_htod(memory, host, bytes),
+                     "copying the weights to the device", err);
     free(host);
-    return status == PTXGEN_OK ? bench_repeat_memory(b->device, memory, bytes, copies * bytes, err) : status;
+    return status == PTXGEN_OK ? bench_repeat_memory(b->device, memory, bytes, copies * bytes, err)
+                               : status;
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_rmsnorm_q4k_spec *s,
@@ -233,7 +235,8 @@ ptxgen_status rmsnorm_q4k_bench(const void *options, uint32_t m, struct device *
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
         subject->set_overlap = set_overlap;
-    ptxgen_status status = prepare(b, &((const struct rmsnorm_q4k_options *)options)->spec, m, subject, err);
+    ptxgen_status status =
+        prepare(b, &((const struct rmsnorm_q4k_options *)options)->spec, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);
     return status;

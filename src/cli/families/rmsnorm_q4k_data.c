@@ -26,8 +26,9 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
                                    const struct rmsnorm_q4k_layout *l, struct device *device,
                                    ptxgen_error *err)
 {
-    static const char *const names[3][MATRICES] = {
-        {"weights[0]", "weights[1]", "weights[2]"}, {"bias[0]", "bias[1]", "bias[2]"}, {"y[0]", "y[1]", "y[2]"}};
+    static const char *const names[3][MATRICES] = {{"weights[0]", "weights[1]", "weights[2]"},
+                                                   {"bias[0]", "bias[1]", "bias[2]"},
+                                                   {"y[0]", "y[1]", "y[2]"}};
     memset(p, 0, sizeof *p);
     ptxgen_target target = ptxgen_device_target(&device->facts);
     ptxgen_status status = rmsnorm_q4k_make_plan(spec, m, &target, &p->plan, err);
@@ -52,12 +53,13 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
     for (unsigned i = 0; i < MATRICES; i++) {
         uint32_t n = spec->n[i];
         p->y_stride[i] = n + l->y_gap[i];
-        plans[4 + i] = (struct plan_of_buffer){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
+        plans[4 + i] =
+            (struct plan_of_buffer){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
         plans[7 + i] = (struct plan_of_buffer){&p->bias[i], names[1][i], n && spec->bias,
                                                4 * (size_t)n, l->gamma_offset};
-        plans[10 + i] = (struct plan_of_buffer){
-            &p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
-            rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
+        plans[10 + i] =
+            (struct plan_of_buffer){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
+                                    rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
     }
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
         if (plans[i].used)

@@ -25,8 +25,8 @@ static ptxgen_status split_names(const char *option, const char *text, struct na
     char *rest = NULL;
     for (char *name = strtok_r(list->copy, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         if (list->count == MATRICES)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s %s: at most %d names", option,
-                               text, MATRICES);
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s %s: at most %d names",
+                               option, text, MATRICES);
         list->names[list->count++] = name;
     }
     if (!list->count)
@@ -76,7 +76,8 @@ static ptxgen_status require_weights(const struct tensor_store *store, const cha
     if (status != PTXGEN_OK)
         return status;
     const struct named_tensor *t = *tensor;
-    if (t->dtype != TENSOR_Q4_K || t->ndim != 2 || t->shape[0] > UINT32_MAX || t->shape[1] > UINT32_MAX)
+    if (t->dtype != TENSOR_Q4_K || t->ndim != 2 || t->shape[0] > UINT32_MAX ||
+        t->shape[1] > UINT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s; expected a matrix in Q4_K", name,
                            tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text);
@@ -95,8 +96,8 @@ static ptxgen_status find_epsilon(const struct gguf_file *gguf, float *epsilon, 
         if (length >= sizeof suffix - 1 && !strcmp(key + length - (sizeof suffix - 1), suffix))
             return gguf_get_f32(gguf, key, epsilon, err);
     }
-    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
-                       "the file has no key *%s; say --epsilon", suffix);
+    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "the file has no key *%s; say --epsilon",
+                       suffix);
 }
 
 /* ---- the problem ---- */
@@ -108,17 +109,19 @@ struct sources {
 
 static ptxgen_status find_weights(const struct tensor_store *store,
                                   const struct rmsnorm_q4k_options *o,
-                                  ptxgen_rmsnorm_q4k_spec *spec, struct sources *s, ptxgen_error *err)
+                                  ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
+                                  ptxgen_error *err)
 {
     struct name_list names;
     ptxgen_status status = split_names("--tensor", o->tensors, &names, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < names.count; i++) {
         status = require_weights(store, names.names[i], &s->weights[i], err);
         if (status == PTXGEN_OK && i && s->weights[i]->shape[1] != s->weights[0]->shape[1])
-            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                                 "%s has %llu columns and %s has %llu; matrices of one launch share x",
-                                 names.names[i], (unsigned long long)s->weights[i]->shape[1],
-                                 names.names[0], (unsigned long long)s->weights[0]->shape[1]);
+            status =
+                ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                            "%s has %llu columns and %s has %llu; matrices of one launch share x",
+                            names.names[i], (unsigned long long)s->weights[i]->shape[1],
+                            names.names[0], (unsigned long long)s->weights[0]->shape[1]);
         if (status == PTXGEN_OK)
             spec->n[i] = (uint32_t)s->weights[i]->shape[0];
     }
@@ -128,7 +131,8 @@ static ptxgen_status find_weights(const struct tensor_store *store,
     return status;
 }
 
-static ptxgen_status find_bias(const struct tensor_store *store, const struct rmsnorm_q4k_options *o,
+static ptxgen_status find_bias(const struct tensor_store *store,
+                               const struct rmsnorm_q4k_options *o,
                                const ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
                                ptxgen_error *err)
 {
@@ -149,7 +153,8 @@ static ptxgen_status find_bias(const struct tensor_store *store, const struct rm
 
 static ptxgen_status find_tensors(const struct tensor_store *store,
                                   const struct rmsnorm_q4k_options *o,
-                                  ptxgen_rmsnorm_q4k_spec *spec, struct sources *s, ptxgen_error *err)
+                                  ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
+                                  ptxgen_error *err)
 {
     uint64_t rows;
     ptxgen_status status = find_weights(store, o, spec, s, err);
@@ -162,9 +167,9 @@ static ptxgen_status find_tensors(const struct tensor_store *store,
     if (status == PTXGEN_OK && o->expect) {
         status = require_floats(store, o->expect, spec->n[0], &rows, &s->expect, err);
         if (status == PTXGEN_OK && rows != s->input_rows)
-            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                                 "%s has %llu rows and %s has %llu", o->expect,
-                                 (unsigned long long)rows, o->input, (unsigned long long)s->input_rows);
+            status = ptxgen_fail(
+                err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has %llu rows and %s has %llu", o->expect,
+                (unsigned long long)rows, o->input, (unsigned long long)s->input_rows);
         if (status == PTXGEN_OK && (spec->n[1] || spec->residual || spec->bias))
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                  "--expect goes with one matrix, without bias and residual");
@@ -190,7 +195,8 @@ static ptxgen_status fill_activations(struct rmsnorm_q4k_problem *p, const struc
         size_t row = m % s->input_rows;
         for (size_t i = 0; i < k; i++) {
             double value = float_at(s->input, row * k + i);
-            ptxgen_element_store((ptxgen_element)spec->x_type, p->x.host, m * p->x_stride + i, value);
+            ptxgen_element_store((ptxgen_element)spec->x_type, p->x.host, m * p->x_stride + i,
+                                 value);
             if (p->exact_x)
                 p->exact_x[m * k + i] = value;
         }
@@ -227,7 +233,8 @@ static ptxgen_status read_from(const struct tensor_store *store, struct rmsnorm_
     if (status == PTXGEN_OK && !o->epsilon_given)
         status = tensor_store_gguf(store)
                      ? find_epsilon(tensor_store_gguf(store), &spec.epsilon, err)
-                     : ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s is no GGUF file; say --epsilon", o->gguf);
+                     : ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s is no GGUF file; say --epsilon",
+                                   o->gguf);
     if (status != PTXGEN_OK)
         return status;
     if (!m_given && sources.input)

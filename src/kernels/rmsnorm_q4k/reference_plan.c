@@ -27,8 +27,8 @@
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
     enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1, PLANES_JOIN = 1 };
-    return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) + PLANES_JOIN +
-           v->wk - 1;
+    return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) +
+           PLANES_JOIN + v->wk - 1;
 }
 
 static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -40,13 +40,14 @@ static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
 /*
  * h·γ is fixed point, its super-block's largest in [2²⁹, 2³⁰): rounding to integers loses 2⁻³⁰ of
  * that. The integer's upper planes are summed apart from each other, where each sum rounds relative
- * to plane 2's own 2²³ or to 2²³ more than the integer: 2⁻⁶·2⁻²⁴ of the largest, twice; sums with the
- * lower planes round relative to 2¹⁵, which up to 2⁹ roundings leave below the same.
+ * to plane 2's own 2²³ or to 2²³ more than the integer: 2⁻⁶·2⁻²⁴ of the largest, twice; sums with
+ * the lower planes round relative to 2¹⁵, which up to 2⁹ roundings leave below the same.
  */
 static const double operand_floor = 0x1p-28;
 /* The power of two is no smaller than for this largest, so that its inverse is a normal number. */
 static const double operand_least = 0x1p-96;
-/* d·2^e is rounded at 2⁻¹⁵⁰ when it underflows, times at most Σ sc·q·i ≤ 256·945·2³⁰; mins lose less. */
+/* d·2^e is rounded at 2⁻¹⁵⁰ when it underflows, times at most Σ sc·q·i ≤ 256·945·2³⁰; mins lose
+ * less. */
 static const double block_loss = 0x1p-101;
 
 static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan,
@@ -90,7 +91,8 @@ static void apply_swiglu(ptxgen_element y_type, size_t count, const double *gate
     for (size_t i = 0; i < count; i++) {
         double g = gate[i], up = y[i], up_bound = bound[i];
         double s = g / (1 + exp(-g));
-        double s_bound = 1.1 * gate_bound[i] + fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
+        double s_bound =
+            1.1 * gate_bound[i] + fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
         y[i] = s * up;
         double e = fabs(s) * up_bound + s_bound * (fabs(up) + up_bound);
         e += 0x1p-24 * (fabs(y[i]) + e) + 0x1p-149;
@@ -108,8 +110,8 @@ static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_
     size_t count = (size_t)o->m * rows;
     double *gate = calloc(3 * count + 1, sizeof *gate);
     if (!gate)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "rmsnorm_q4k: no memory for %zu outputs",
-                           count);
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "rmsnorm_q4k: no memory for %zu outputs", count);
     double *gate_bound = gate + count, *up_bound = bound ? bound : gate + 2 * count;
     p->y_type = PTXGEN_F32;
     ptxgen_status status = rmsnorm_q4k_reference(p, gate, gate_bound, err);
@@ -123,12 +125,14 @@ static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_
     return status;
 }
 
-static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_operands *o,
-                           uint32_t matrix, uint32_t first_row, uint32_t rows, ptxgen_error *err)
+static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan,
+                           const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix,
+                           uint32_t first_row, uint32_t rows, ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
     uint32_t gated = is_gated(s);
-    if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_row > s->n[matrix] || rows > s->n[matrix] - first_row)
+    if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_row > s->n[matrix] ||
+        rows > s->n[matrix] - first_row)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: the plan has no rows %u to %u of output %u", first_row,
                            first_row + rows, matrix);
@@ -137,7 +141,9 @@ static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rms
                            "rmsnorm_q4k: m = %u is above the plan's tokens", o->m);
     if (!o->gamma || (o->m && (!o->x || (s->residual && !o->residual))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s is NULL",
-                           !o->gamma ? "gamma" : !o->x ? "x" : "residual");
+                           !o->gamma ? "gamma"
+                           : !o->x   ? "x"
+                                     : "residual");
     for (uint32_t i = matrix; i <= matrix + gated; i++)
         if (rows && (!o->weights[i] || (s->bias && !o->bias[i])))
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s[%u] is NULL",

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares what rmsnorm_q4k wrote with the reference, rows shared out among threads. */
+#include "rmsnorm_q4k.h"
+
+#include "../progress.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- slices of rows ---- */
+
+/* Slices of rows that threads take one by one. */
+struct comparison {
+    const struct rmsnorm_q4k_problem *p;
+    ptxgen_rmsnorm_q4k_operands operands;
+    uint32_t slices;
+    pthread_mutex_t lock; /* guards what follows */
+    uint32_t next, done;
+    struct check *check, *expected;
+    ptxgen_status status;
+    ptxgen_error err;
+    struct progress progress;
+};
+enum { SLICE_ROWS = 64 };
+
+struct slice {
+    uint32_t matrix, first, rows;
+};
+
+static uint32_t slices_of(uint32_t n)
+{
+    return n / SLICE_ROWS + (n % SLICE_ROWS != 0);
+}
+
+static struct slice find_slice(const ptxgen_rmsnorm_q4k_spec *s, uint32_t index)
+{
+    struct slice slice = {0};
+    while (index >= slices_of(s->n[slice.matrix]))
+        index -= slices_of(s->n[slice.matrix++]);
+    slice.first = index * SLICE_ROWS;
+    uint32_t left = s->n[slice.matrix] - slice.first;
+    slice.rows = left < SLICE_ROWS ? left : SLICE_ROWS;
+    return slice;
+}
+
+static double output_at(const struct rmsnorm_q4k_problem *p, uint32_t matrix, uint32_t m,
+                        uint32_t row)
+{
+    return ptxgen_element_load((ptxgen_element)p->plan.spec.y_type, p->y[matrix].host,
+                               (size_t)m * p->y_stride[matrix] + row);
+}
+
+static void compare_slice(const struct rmsnorm_q4k_problem *p, const struct slice *s,
+                          const double *y, const double *bound, struct check *check)
+{
+    for (uint32_t m = 0; m < p->m; m++)
+        for (uint32_t i = 0; i < s->rows; i++)
+            check_output(check, p->y[s->matrix].name, m, s->first + i,
+                         output_at(p, s->matrix, m, s->first + i), y[(size_t)m * s->rows + i],
+                         bound[(size_t)m * s->rows + i]);
+}
+
+/*
+ * The file's expected output was computed from x as the file has it, and rounded to f32. Where x
+ * was rounded on its way to the kernel, the reference's own two answers say how much that matters.
+ */
+static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
+                                      const ptxgen_rmsnorm_q4k_operands *operands,
+                                      const struct slice *s, const double *y, const double *bound,
+                                      struct check *check, ptxgen_error *err)
+{
+    ptxgen_rmsnorm_q4k_plan exact = p->plan;
+    ptxgen_rmsnorm_q4k_operands from_exact = *operands;
+    double unrounded[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    exact.spec.x_type = PTXGEN_F32;
+    size_t count = (size_t)p->m * p->plan.spec.k;
+    float *x = malloc(count * sizeof *x);
+    if (!x)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for x in f32");
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)p->exact_x[i];
+    from_exact.x = x;
+    from_exact.x_stride = 0;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_reference(&exact, &from_exact, s->matrix, s->first,
+                                                        s->rows, unrounded, NULL, NULL, err);
+    free(x);
+    for (uint32_t m = 0; status == PTXGEN_OK && m < p->m; m++)
+        for (uint32_t i = 0; i < s->rows; i++) {
+            size_t at = (size_t)m * s->rows + i;
+            double expected = p->expected[(size_t)m * p->plan.spec.n[0] + s->first + i];
+            double allowed = bound[at] + fabs(y[at] - unrounded[at]) + 0x1p-24 * fabs(expected);
+            check_output(check, "expected", m, s->first + i,
+                         output_at(p, s->matrix, m, s->first + i), expected, allowed);
+        }
+    return status;
+}
+
+static void work_on_slice(struct comparison *c, uint32_t index)
+{
+    struct slice s = find_slice(&c->p->plan.spec, index);
+    double y[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS],
+        bound[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    struct check check = {0}, expected = {0};
+    ptxgen_error err;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_reference(&c->p->plan, &c->operands, s.matrix,
+                                                        s.first, s.rows, y, bound, NULL, &err);
+    if (status == PTXGEN_OK)
+        compare_slice(c->p, &s, y, bound, &check);
+    if (status == PTXGEN_OK && c->p->expected)
+        status = compare_expected(c->p, &c->operands, &s, y, bound, &expected, &err);
+
+    pthread_mutex_lock(&c->lock);
+    check_add(c->check, &check);
+    check_add(c->expected, &expected);
+    if (status != PTXGEN_OK) {
+        c->status = status;
+        c->err = err;
+    }
+    progress_update(&c->progress, ++c->done);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *work(void *comparison)
+{
+    struct comparison *c = comparison;
+    for (;;) {
+        pthread_mutex_lock(&c->lock);
+        uint32_t index = c->status == PTXGEN_OK && c->next < c->slices ? c->next++ : c->slices;
+        pthread_mutex_unlock(&c->lock);
+        if (index == c->slices)
+            return NULL;
+        work_on_slice(c, index);
+    }
+}
+
+static void work_in_threads(struct comparison *c)
+{
+    enum { MOST = 64 };
+    pthread_t threads[MOST];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int wanted = processors > MOST ? MOST : (int)processors, started = 0;
+    while (started < wanted - 1 && !pthread_create(&threads[started], NULL, work, c))
+        started++;
+    work(c);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static ptxgen_rmsnorm_q4k_operands operands_of(const struct rmsnorm_q4k_problem *p)
+{
+    ptxgen_rmsnorm_q4k_operands o = {.x = p->x.host,
+                                     .residual = p->residual.host,
+                                     .gamma = (const float *)(const void *)p->gamma.host,
+                                     .x_stride = p->x_stride,
+                                     .residual_stride = p->residual_stride,
+                                     .m = p->m};
+    for (int i = 0; i < MATRICES; i++) {
+        o.weights[i] = p->weights[i].host;
+        o.bias[i] = (const float *)(const void *)p->bias[i].host;
+    }
+    return o;
+}
+
+static ptxgen_status compare_outputs(const struct rmsnorm_q4k_problem *p, struct check *check,
+                                     ptxgen_error *err)
+{
+    struct check expected = {0};
+    struct comparison c = {.p = p,
+                           .operands = operands_of(p),
+                           .check = check,
+                           .expected = &expected,
+                           .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (unsigned i = 0; i < rmsnorm_q4k_outputs(&p->plan.spec); i++)
+        c.slices += slices_of(p->plan.spec.n[i]);
+    c.progress = progress_start("comparing with the reference, slices of 64 rows", c.slices);
+    work_in_threads(&c);
+    progress_end(&c.progress);
+    if (c.status != PTXGEN_OK) {
+        if (err)
+            *err = c.err;
+        return c.status;
+    }
+    if (p->expected) {
+        snprintf(check->note, sizeof check->note,
+                 "the file's expected output: largest error %.3g, %.3g of its bound",
+                 expected.error, expected.worst);
+        if (!check_passed(&expected))
+            check_fail(check, "%s", expected.where);
+    }
+    return PTXGEN_OK;
+}
+
+/* residual_out holds the reference's bits, whatever NaN stands for. */
+static ptxgen_status compare_sums(const struct rmsnorm_q4k_problem *p, struct check *check,
+                                  ptxgen_error *err)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->x_type;
+    ptxgen_rmsnorm_q4k_operands operands = operands_of(p);
+    void *sum = malloc((size_t)p->m * s->k * ptxgen_element_size(type));
+    double unused;
+    if (!sum)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the reference's sums");
+    ptxgen_status status =
+        ptxgen_rmsnorm_q4k_reference(&p->plan, &operands, 0, 0, 0, &unused, NULL, sum, err);
+    for (uint32_t m = 0; status == PTXGEN_OK && m < p->m; m++)
+        for (uint32_t i = 0; i < s->k; i++) {
+            double ours = ptxgen_element_load(type, p->residual_out.host,
+                                              (size_t)m * p->residual_out_stride + i);
+            double reference = ptxgen_element_load(type, sum, (size_t)m * s->k + i);
+            check_output(check, "residual_out", m, i, ours, reference, 0);
+        }
+    free(sum);
+    return status;
+}
+
+/* Whatever lies between the rows of an output must still be poison. */
+static void check_gaps(const struct buffer *b, uint32_t m, uint32_t columns, uint32_t stride,
+                       size_t element, struct check *check)
+{
+    for (uint32_t row = 0; row + 1 < m; row++)
+        for (size_t i = columns * element; i < stride * element; i++)
+            if (b->host[row * stride * element + i] != BUFFER_POISON) {
+                check_fail(check, "the kernel wrote past row %u of %s, which has %u columns", row,
+                           b->name, columns);
+                return;
+            }
+}
+
+static void check_all_gaps(const struct rmsnorm_q4k_problem *p, struct check *check)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
+    if (s->residual_out)
+        check_gaps(&p->residual_out, p->m, s->k, p->residual_out_stride,
+                   ptxgen_element_size((ptxgen_element)s->x_type), check);
+    for (unsigned i = 0; i < rmsnorm_q4k_outputs(s); i++)
+        check_gaps(&p->y[i], p->m, s->n[i], p->y_stride[i],
+                   ptxgen_element_size((ptxgen_element)s->y_type), check);
+}
+
+ptxgen_status rmsnorm_q4k_compare(const struct rmsnorm_q4k_problem *p, struct check *check,
+                                  ptxgen_error *err)
+{
+    check_all_gaps(p, check);
+    ptxgen_status status = compare_outputs(p, check, err);
+    if (status == PTXGEN_OK && p->plan.spec.residual_out)
+        status = compare_sums(p, check, err);
+    return status;
+}
