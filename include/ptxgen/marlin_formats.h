@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * 4-bit weights on the host: the formats that checkpoints use, and one neutral form between them.
+ *
+ * A weight of the matrix B[K,N] is w = s·(q − z): a code q of 0…15, and the scale s and zero
+ * point z of the row's group and the column. A `ptxgen_w4_matrix` holds that plainly. A
+ * `ptxgen_w4_checkpoint` holds the same as a file's tensors, in one of these layouts (G = K/group
+ * size; a nibble is four bits of an int32, the lowest first):
+ *
+ *     format               weights (codes)        scales    zeros               more
+ *     GPTQ_V1, GPTQ_V2     qweight [K/8,N]        [G,N]     qzeros [G,N/8]      g_idx [K]
+ *       nibble i is row 8r+i                                nibble i is column 8c+i; v1
+ *                                                           stores z−1 (15 for z = 0), v2 z
+ *     AWQ                  qweight [K,N/8]        [G,N]     qzeros [G,N/8]
+ *       nibbles are columns 8c + 0 2 4 6 1 3 5 7            the same order
+ *     PACK_QUANTIZED       weight_packed [N,K/8]  [N,G]     weight_zero_point   weight_g_idx [K],
+ *       (compressed-       nibble i is row 8r+i             [N/8,G], nibble i   weight_shape [2]
+ *       tensors)                                            is column 8c+i      = N, K
+ *     MARLIN               B [K/16,2N]            [G,N]     [G,N/8], ours
+ *       word 4·lane + j of the 128 of a 16×64 block holds   permuted as the
+ *       what `lane` feeds to mma.m16n8k16 from the block's  scales, then the
+ *       j-th 16×16 tile: its fragments of columns 0–7 and   order 0 2 4 6 1 3 5 7
+ *       8–15, in nibble order 0 2 4 6 1 3 5 7
+ *
+ * [K/8,N] and the like are rounded up for PACK_QUANTIZED, and must be whole elsewhere: GPTQ needs
+ * K%8 = 0 and N%8 = 0, AWQ N%8 = 0, Marlin K%16 = 0 and N%64 = 0. Codes and zero points of
+ * PACK_QUANTIZED are signed and stored with 8 added, so that the stored nibbles are q and z.
+ * Marlin's scales are permuted for the lanes that use them: in blocks of 64 columns, position
+ * 8i+j holds column i+8j; with a single group in blocks of 32, position 8i+2b+c holds 8b+2i+c.
+ * The zeros of MARLIN are this library's addition; the original format has none.
+ *
+ * Absent zeros mean 8 everywhere, an absent g_idx means that row k is of group k / group size.
+ * Act-order checkpoints have a g_idx in another order; ptxgen_w4_sort_rows and
+ * ptxgen_w4_to_marlin bring rows of a group together and say which activation goes with each.
+ *
+ * Nothing here keeps state or pointers, so every function may run in any thread; all memory is the
+ * caller's. Tensors of a checkpoint may start at any address. Inputs are checked whole, before
+ * anything is written, but for the order of a checkpoint's own values: a refusal met there (an
+ * impossible zero point or g_idx) leaves the output unspecified.
+ *
+ *     ptxgen_w4_checkpoint from = {.format = PTXGEN_W4_GPTQ_V1, .weights = qweight, …};
+ *     ptxgen_w4_info info;
+ *     if (ptxgen_w4_describe(&from, &info, &err) != PTXGEN_OK)
+ *         return report(&err);                  // "qzeros is [32, 511], but K = 4096, N = 4096 …"
+ *     ptxgen_w4_checkpoint to;
+ *     ptxgen_w4_layout(&info, PTXGEN_W4_MARLIN, &to, &err);        // shapes; data is NULL
+ *     to.weights.data = malloc(ptxgen_w4_tensor_bytes(&to.weights));
+ *     to.scales.data = malloc(ptxgen_w4_tensor_bytes(&to.scales));
+ *     ptxgen_w4_to_marlin(&from, &to, NULL, &(ptxgen_w4_repack_options){.threads = 8}, &err);
+ */
+#ifndef PTXGEN_MARLIN_FORMATS_H
+#define PTXGEN_MARLIN_FORMATS_H
+
+#include <ptxgen/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PTXGEN_W4_SYMMETRIC_ZERO = 8, PTXGEN_W4_PER_CHANNEL = -1 };
+
+/** B[K,N] in the neutral form. Arrays are row-major. */
+typedef struct ptxgen_w4_matrix {
+    size_t k, n;
+    ptrdiff_t group_size; /**< divides k; or PTXGEN_W4_PER_CHANNEL, the same as k */
+    uint8_t *codes;       /**< [k, n], each 0…15 */
+    ptxgen_element scale_type;
+    void *scales;   /**< [k/group_size, n] of scale_type */
+    uint8_t *zeros; /**< [k/group_size, n], each 0…15; NULL: 8 everywhere */
+    int32_t *g_idx; /**< [k]: each row's group; NULL: row / group_size */
+} ptxgen_w4_matrix;
+
+typedef enum ptxgen_w4_format {
+    PTXGEN_W4_GPTQ_V1 = 0,
+    PTXGEN_W4_GPTQ_V2 = 1,
+    PTXGEN_W4_AWQ = 2,
+    PTXGEN_W4_PACK_QUANTIZED = 3,
+    PTXGEN_W4_MARLIN = 4
+} ptxgen_w4_format;
+
+typedef enum ptxgen_w4_dtype {
+    PTXGEN_W4_F32 = PTXGEN_F32,
+    PTXGEN_W4_F16 = PTXGEN_F16,
+    PTXGEN_W4_BF16 = PTXGEN_BF16,
+    PTXGEN_W4_I32 = 3,
+    PTXGEN_W4_I64 = 4
+} ptxgen_w4_dtype;
+
+/** A tensor as the file has it; absent when data is NULL. A vector's second dimension is 1. */
+typedef struct ptxgen_w4_tensor {
+    void *data; /**< little-endian; only read where the checkpoint is an input */
+    ptxgen_w4_dtype dtype;
+    size_t shape[2]; /**< outermost first */
+} ptxgen_w4_tensor;
+
+typedef struct ptxgen_w4_checkpoint {
+    ptxgen_w4_format format;
+    ptrdiff_t group_size;     /**< to be confirmed by the scales; 0: whatever they say */
+    ptxgen_w4_tensor weights; /**< int32: qweight, weight_packed or B */
+    ptxgen_w4_tensor scales;  /**< f16, bf16 or f32: scales, weight_scale or s */
+    ptxgen_w4_tensor zeros;   /**< int32, may be absent: qzeros or weight_zero_point */
+    ptxgen_w4_tensor g_idx;   /**< int32, may be absent: g_idx or weight_g_idx */
+    ptxgen_w4_tensor shape;   /**< int32 or int64, may be absent: weight_shape */
+} ptxgen_w4_checkpoint;
+
+/** What a checkpoint holds. */
+typedef struct ptxgen_w4_info {
+    size_t k, n, groups;
+    ptrdiff_t group_size; /**< k / groups */
+    ptxgen_element scale_type;
+    bool symmetric; /**< every zero point is 8 */
+    bool act_order; /**< some row is not of group row / group_size */
+} ptxgen_w4_info;
+
+/** "gptq_v2" and the like, as metadata names it; NULL for a stray number. */
+PTXGEN_API const char *ptxgen_w4_format_name(ptxgen_w4_format format);
+
+/**
+ * The format that a checkpoint's metadata names: its "checkpoint_format" (gptq, gptq_v2, awq,
+ * marlin) or "format" (pack-quantized). NULL is gptq, which the tools before that key wrote. A
+ * name in `choice` goes before the metadata, for files that carry none or the wrong one.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_detect_format(const char *metadata, const char *choice,
+                                                 ptxgen_w4_format *format, ptxgen_error *err);
+
+/** Bytes of a tensor, 0 when they do not fit in a size_t. */
+PTXGEN_API size_t ptxgen_w4_tensor_bytes(const ptxgen_w4_tensor *tensor);
+
+/** Checks every tensor against the format's rules, and g_idx and weight_shape by their values. */
+PTXGEN_API ptxgen_status ptxgen_w4_describe(const ptxgen_w4_checkpoint *checkpoint,
+                                            ptxgen_w4_info *info, ptxgen_error *err);
+
+/**
+ * The tensors that `format` needs for such a matrix: shapes and dtypes, with data NULL. Zeros have
+ * a shape unless `symmetric` allows to leave them out (GPTQ and AWQ always have them), g_idx for
+ * GPTQ or where there is act-order; what the matrix does not need has the shape {0, 0}. Refuses
+ * what the format cannot hold.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_layout(const ptxgen_w4_info *info, ptxgen_w4_format format,
+                                          ptxgen_w4_checkpoint *checkpoint, ptxgen_error *err);
+
+/**
+ * Fills the arrays of `matrix`, which the caller allocates by `info`; the other members are set.
+ * Without room for zeros or g_idx (NULL) the checkpoint must be symmetric or in plain order.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_unpack(const ptxgen_w4_checkpoint *checkpoint,
+                                          ptxgen_w4_matrix *matrix, ptxgen_error *err);
+
+/** Checks a matrix by its values, and says what a checkpoint of it would hold. */
+PTXGEN_API ptxgen_status ptxgen_w4_describe_matrix(const ptxgen_w4_matrix *matrix,
+                                                   ptxgen_w4_info *info, ptxgen_error *err);
+
+/** Fills a checkpoint's tensors, which have the shapes of ptxgen_w4_layout. */
+PTXGEN_API ptxgen_status ptxgen_w4_pack(const ptxgen_w4_matrix *matrix,
+                                        const ptxgen_w4_checkpoint *checkpoint, ptxgen_error *err);
+
+/**
+ * Brings the rows of each group together: row i of `sorted` is row order[i] of `matrix`, so that
+ * A·B is the sum over i of A[:, order[i]]·sorted[i, :]. Rows keep their order within a group.
+ * Only codes [k,n] and order [k] are written; `sorted` borrows scales and zeros. Refuses groups
+ * that do not have exactly group_size rows. The codes of `sorted` may not be those of `matrix`.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_sort_rows(const ptxgen_w4_matrix *matrix,
+                                             ptxgen_w4_matrix *sorted, uint32_t *order,
+                                             ptxgen_error *err);
+
+typedef struct ptxgen_w4_repack_options {
+    unsigned threads; /**< 0 counts as 1: the calling thread alone */
+    /** Called after each part that is finished, by one thread at a time; or NULL. */
+    void (*progress)(void *user, size_t done_rows, size_t all_rows);
+    void *user;
+} ptxgen_w4_repack_options;
+
+/**
+ * From any format straight to Marlin's, without the neutral form between. `to` has the shapes of
+ * ptxgen_w4_layout. For an act-order checkpoint rows are sorted as ptxgen_w4_sort_rows does and
+ * `order` [k] is needed; otherwise it may be NULL, and is 0, 1, 2 … when it is not. `options` may
+ * be NULL.
+ */
+PTXGEN_API ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from,
+                                             const ptxgen_w4_checkpoint *to, uint32_t *order,
+                                             const ptxgen_w4_repack_options *options,
+                                             ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks that every conversion starts with. */
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_H
+
+#include "places.h"
+
+static inline struct w4_dims w4_dims_of(const ptxgen_w4_info *info)
+{
+    return (struct w4_dims){info->k, info->n, info->groups};
+}
+
+static inline ptxgen_element w4_scale_type(const ptxgen_w4_tensor *scales)
+{
+    return (ptxgen_element)scales->dtype;
+}
+
+/* A row's group in plain order. */
+static inline size_t w4_plain_group(const ptxgen_w4_info *info, size_t k)
+{
+    return k / (size_t)info->group_size;
+}
+
+/* z of a group and column; 8 without zeros. */
+unsigned w4_zero(const ptxgen_w4_checkpoint *checkpoint, const struct w4_dims *dims, size_t group,
+                 size_t n);
+
+/* Whether `to` can take such a matrix: every tensor that is needed is there, with its shape. */
+ptxgen_status w4_check_output(const ptxgen_w4_checkpoint *to, const ptxgen_w4_info *info,
+                              ptxgen_error *err);
+
+/* Writes zeros where `to` has them, from z of each group and column. */
+struct w4_zero_source {
+    unsigned (*zero)(const void *from, const struct w4_dims *dims, size_t group, size_t n);
+    const void *from;
+};
+void w4_write_zeros(const ptxgen_w4_checkpoint *to, const struct w4_dims *dims,
+                    const struct w4_zero_source *source);
+
+#endif

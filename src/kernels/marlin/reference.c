@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bound, with u = 2⁻²⁴ and g(n) = nu/(1−nu) (Higham, Accuracy and Stability of Numerical
+ * Algorithms, ch. 3). A kernel rounds w = s·(q − z) to its type, ŵ = w(1+δ) + η, |δ| ≤ u_w and
+ * |η| ≤ half of the type's least subnormal; q − z is exact. Beyond `depth` additions a term meets
+ * at most two products, A·w and that of a partial sum with its scale. With T = Σ|A·w|:
+ *
+ *     |Ŝ − S| ≤ ((1+u_w)(1+g(depth + 2)) − 1)·T + (1+g)·(η·Σ|A| + 2⁻¹⁵⁰·Σ(1 + |s|))      =: E
+ *
+ * the last term being products that underflow in f32, before a scale or after it. Adding a bias:
+ * E ← E(1+u) + u|v|. f has a slope of at most 1.13 (SiLU: 1.0999; GELU: 1.1290), so
+ *
+ *     |f̂ − f| ≤ 1.13·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
+ *
+ * A product x·y with errors X and Y is off by X|y| + Y|x| + XY, then a rounding. The residual
+ * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |C| + E.
+ */
+#include "reference.h"
+
+#include "../half.h"
+#include "../rmsnorm_q4k/reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53, underflow = 0x1p-150;
+static const double steepest = 1.13;
+static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
+
+/* Of rounding to a type: relative error, half of the least subnormal, and largest value. */
+static const struct {
+    double unit, least, largest;
+} types[] = {
+    [PTXGEN_F32] = {0x1p-24, 0x1p-150, FLT_MAX},
+    [PTXGEN_F16] = {0x1p-11, 0x1p-25, 65504},
+    [PTXGEN_BF16] = {0x1p-8, 0x1p-134, 0x1.FEp127},
+};
+
+/* A value and how far a kernel's may be from it; NaN promises nothing. */
+struct approximate {
+    double value, error;
+};
+
+/* A column of W. */
+struct column {
+    double *weights;           /* [k] */
+    double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
+};
+
+static double rounding_factor(double n, double unit)
+{
+    return n * unit < 1 ? n * unit / (1 - n * unit) : INFINITY;
+}
+
+static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *info,
+                                  ptxgen_error *err)
+{
+    ptxgen_status status = ptxgen_w4_describe_matrix(b, info, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < info->groups * info->n; i++) {
+        double scale = ptxgen_element_load(b->scale_type, b->scales, i);
+        if (!isfinite(scale))
+            status =
+                ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                            "scales[%zu, %zu] is %g, not finite", i / info->n, i % info->n, scale);
+    }
+    return status;
+}
+
+static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info, size_t n,
+                          struct column *column)
+{
+    column->sum_scale = column->largest = 0;
+    for (size_t k = 0; k < b->k; k++) {
+        size_t group = b->g_idx ? (size_t)b->g_idx[k] : k / (size_t)info->group_size;
+        size_t at = group * b->n + n;
+        double scale = ptxgen_element_load(b->scale_type, b->scales, at);
+        int zero = b->zeros ? b->zeros[at] : PTXGEN_W4_SYMMETRIC_ZERO;
+        column->weights[k] = scale * (b->codes[k * b->n + n] - zero);
+        column->sum_scale += 1 + fabs(scale);
+        column->largest = fmax(column->largest, fabs(column->weights[k]));
+    }
+}
+
+ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxgen_error *err)
+{
+    ptxgen_w4_info info;
+    ptxgen_status status = check_matrix(b, &info, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct column column = {.weights = malloc(b->k * sizeof(double))};
+    if (!column.weights)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
+    for (size_t n = 0; n < b->n; n++) {
+        decode_column(b, &info, n, &column);
+        for (size_t k = 0; k < b->k; k++)
+            weights[k * b->n + n] = column.weights[k];
+    }
+    free(column.weights);
+    return PTXGEN_OK;
+}
+
+static struct approximate dot(const struct marlin_problem *p, const double *a,
+                              const struct column *column)
+{
+    double sum = 0, abs = 0, sum_a = 0;
+    size_t k_count = p->b->k;
+    for (size_t k = 0; k < k_count; k++) {
+        sum += a[k] * column->weights[k];
+        abs += fabs(a[k] * column->weights[k]);
+        sum_a += fabs(a[k]);
+    }
+    double g = rounding_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
+    double lost = types[p->weight_type].least * sum_a + underflow * column->sum_scale;
+    double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
+                   rounding_factor((double)k_count + 4, unit_f64) * abs;
+    bool in_range = abs * (1 + unit) * (1 + g) <= FLT_MAX &&
+                    column->largest * (1 + unit) <= types[p->weight_type].largest;
+    return (struct approximate){sum, in_range ? error : NAN};
+}
+
+static struct approximate add(struct approximate x, double addend)
+{
+    double sum = x.value + addend;
+    return (struct approximate){sum, x.error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(sum)};
+}
+
+static struct approximate multiply(struct approximate x, struct approximate y)
+{
+    double product = x.value * y.value;
+    double error = x.error * fabs(y.value) + y.error * fabs(x.value) + x.error * y.error;
+    return (struct approximate){product, error * (1 + unit_f32) +
+                                             (unit_f32 + unit_f64) * fabs(product) + underflow};
+}
+
+static double activate(enum marlin_activation activation, double v)
+{
+    switch (activation) {
+    case MARLIN_IDENTITY: break;
+    case MARLIN_SILU: return v / (1 + exp(-v));
+    case MARLIN_GELU_ERF: return v / 2 * erfc(-v * 0.70710678118654752440);
+    case MARLIN_GELU_TANH:
+        return v / 2 * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+    }
+    return v;
+}
+
+static struct approximate apply(const struct marlin_problem *p, struct approximate v)
+{
+    if (p->activation == MARLIN_IDENTITY)
+        return v;
+    double f = activate(p->activation, v.value);
+    double error = steepest * v.error + p->activation_error * (fabs(v.value) + v.error) +
+                   (unit_f32 + 8 * unit_f64) * fabs(v.value) + 2 * underflow;
+    return (struct approximate){f, error};
+}
+
+static struct approximate biased(const struct marlin_problem *p, const double *a,
+                                 const struct column *column, const void *bias, size_t n)
+{
+    struct approximate v = dot(p, a, column);
+    return bias ? add(v, ptxgen_element_load(p->c_type, bias, n)) : v;
+}
+
+static void compute(const struct marlin_problem *p, const double *a, const struct column columns[2],
+                    size_t m, size_t n, double *c, double *bound)
+{
+    struct approximate y = apply(p, biased(p, a, &columns[0], p->bias, n));
+    if (p->up)
+        y = multiply(y, biased(p, a, &columns[1], p->up_bias, n));
+    if (p->residual)
+        y = add(y, ptxgen_element_load(p->c_type, p->residual, m * p->ldr + n));
+    *c = y.value;
+    *bound = 0;
+    if (!isfinite(y.value))
+        return;
+    if (p->c_type != PTXGEN_F32)
+        y.error += ptxgen_element_half_ulp(p->c_type, fabs(y.value) + y.error);
+    *bound = y.error * bound_slack;
+    rmsnorm_q4k_settle(p->c_type, c, bound);
+}
+
+static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2],
+                           ptxgen_error *err)
+{
+    ptxgen_status status;
+    if ((status = check_matrix(p->b, &info[0], err)) != PTXGEN_OK ||
+        (p->up && (status = check_matrix(p->up, &info[1], err)) != PTXGEN_OK))
+        return status;
+    if (p->up && (p->up->k != p->b->k || p->up->n != p->b->n))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "up is [%zu, %zu], but b is [%zu, %zu]", p->up->k, p->up->n, p->b->k,
+                           p->b->n);
+    if (p->up && p->activation != MARLIN_SILU)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "the activation is %d, but SwiGLU's is SiLU", (int)p->activation);
+    if (p->m > 0 && (!p->a || p->lda < p->b->k))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "a is NULL or lda = %zu is less than K = %zu", p->lda, p->b->k);
+    if (p->residual && p->ldr < p->b->n)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "ldr = %zu is less than N = %zu",
+                           p->ldr, p->b->n);
+    return PTXGEN_OK;
+}
+
+static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], double *a,
+                struct column columns[2], double *c, double *bound)
+{
+    size_t k = p->b->k, n_count = p->b->n;
+    for (size_t i = 0; i < p->m * k; i++)
+        a[i] = ptxgen_element_load(p->a_type, p->a, i / k * p->lda + i % k);
+    for (size_t n = 0; n < n_count; n++) {
+        decode_column(p->b, &info[0], n, &columns[0]);
+        if (p->up)
+            decode_column(p->up, &info[1], n, &columns[1]);
+        for (size_t m = 0; m < p->m; m++) {
+            double unwanted;
+            compute(p, a + m * k, columns, m, n, &c[m * n_count + n],
+                    bound ? &bound[m * n_count + n] : &unwanted);
+        }
+    }
+}
+
+ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double *bound,
+                               ptxgen_error *err)
+{
+    ptxgen_w4_info info[2];
+    ptxgen_status status = check(p, info, err);
+    if (status != PTXGEN_OK)
+        return status;
+    size_t rows, k = p->b->k;
+    double *memory = NULL;
+    if (!__builtin_add_overflow(p->m, 2, &rows) && rows <= SIZE_MAX / sizeof *memory / k)
+        memory = malloc(rows * k * sizeof *memory);
+    if (!memory)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu rows of %zu doubles",
+                           p->m, k);
+    struct column columns[2] = {{.weights = memory}, {.weights = memory + k}};
+    run(p, info, memory + 2 * k, columns, c, bound);
+    free(memory);
+    return PTXGEN_OK;
+}

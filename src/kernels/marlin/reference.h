@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * W4A16 GEMM in double precision, with an error bound for a kernel that accumulates in f32.
+ *
+ *     S[m,n] = Σ_k A[m,k]·s·(q − z)        v = S + bias[n]
+ *     C[m,n] = f(v) + residual[m,n]        f: identity, SiLU or GELU
+ *     C[m,n] = silu(v)·v' + residual[m,n]  with a second matrix (SwiGLU): v' = S' + bias'[n]
+ *
+ * Scales must be finite, which is checked. Where C is not finite because A, bias or residual is
+ * not, the bound is 0: a kernel gives that NaN or infinity.
+ */
+#ifndef PTXGEN_KERNELS_MARLIN_REFERENCE_H
+#define PTXGEN_KERNELS_MARLIN_REFERENCE_H
+
+#include <ptxgen/marlin_formats.h>
+
+enum marlin_activation {
+    MARLIN_IDENTITY,
+    MARLIN_SILU,      /* v / (1 + e^−v) */
+    MARLIN_GELU_ERF,  /* v/2·(1 + erf(v/√2)) */
+    MARLIN_GELU_TANH, /* v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
+};
+
+struct marlin_problem {
+    size_t m; /**< may be 0 */
+    const ptxgen_w4_matrix *b;
+    const ptxgen_w4_matrix *up; /**< SwiGLU's second matrix, of b's K and N; or NULL */
+
+    ptxgen_element a_type, c_type; /**< c_type is also that of bias and residual */
+    const void *a;                 /**< [m, k] of a_type, rows `lda` elements apart */
+    size_t lda;
+    const void *bias;     /**< [n], or NULL */
+    const void *up_bias;  /**< [n], or NULL */
+    const void *residual; /**< [m, n], rows `ldr` elements apart, or NULL */
+    size_t ldr;
+    enum marlin_activation activation; /**< MARLIN_SILU with `up` */
+
+    /**
+     * For the bound alone. depth: the most f32 additions that a term passes through on its way
+     * into S; a tensor-core product over p terms counts as p + 3, since it cuts products and
+     * addend at 2⁻²⁴ of the largest and rounds toward zero. weight_type: what s·(q − z) is rounded
+     * to before it is multiplied, PTXGEN_F32 where scales are applied in f32. activation_error: of
+     * the kernel's f(v), relative to |v|.
+     */
+    unsigned depth;
+    ptxgen_element weight_type;
+    double activation_error;
+};
+
+/** s·(q − z) of every weight, exact: [k, n] doubles. */
+ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights, ptxgen_error *err);
+
+/**
+ * Fills c[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output can be
+ * from c, after rounding to c_type. Infinite where rounding decides between the largest finite
+ * output and infinity; NaN, which promises nothing, where Σ|A·w| could leave f32's range, on the
+ * way or by weight_type.
+ */
+ptxgen_status marlin_reference(const struct marlin_problem *problem, double *c, double *bound,
+                               ptxgen_error *err);
+
+#endif
