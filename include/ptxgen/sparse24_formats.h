@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * 2:4 structured sparsity on the host: pruning, compressing, and the forms of its metadata.
+ *
+ * A weight W[M,K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
+ * most two non-zeros. It is then kept as
+ *
+ *     values    [M, K/2]: two elements of each group, in the order of their columns
+ *     metadata  which two: positions first < second in 0 … 3, for each of the K/4 groups of a row
+ *
+ * K must be a multiple of 8. Metadata comes in four forms that say the same; the values are alike
+ * in all of them. With group g covering columns 4g … 4g+3, and the nibble first | second << 2:
+ *
+ *     BYTES    [M, K/4] bytes, one a group: the nibble, bits 4–7 zero. As u16 [M, K/8], the lower
+ *              byte is the even group.
+ *     NIBBLES  [M, K/8] bytes: group 2i in bits 0–3 of byte i, group 2i+1 in bits 4–7. Four bytes
+ *              are one metadata register's half (16-bit types) or whole (s8) for one row.
+ *     BITMASK  [M, K/8] bytes: column 8i+j is bit j of byte i (least significant first), 1 where
+ *              an element is kept. Every group has exactly two ones.
+ *     CUTLASS  what PyTorch's SparseSemiStructuredTensorCUTLASS keeps, int16 [M, K/16] for f16 and
+ *              bf16, int32 [M, K/32] for s8: whole warps' metadata registers of mma.sp, in the
+ *              order of lanes. A tile of 32 rows × 32 columns (16-bit types; m16n8k32, two
+ *              selectors) or 16 rows × 64 columns (s8; m16n8k64) is 32 words of 32 bits; tiles
+ *              follow each other down the rows, then across. In a tile, with r the row,
+ *                16-bit: lane 4·(r mod 8) + 2·(r div 16) + c, half r div 8 mod 2 (low, high),
+ *                        holds columns 16c … 16c+15, four nibbles, c in 0 … 1
+ *                s8:     lane 4·(r mod 8) + 2·c + r div 8 holds columns 32c … 32c+31, c in 0 … 1
+ *              M must be a multiple of the tile's rows and K of its columns. There is none for f32.
+ *
+ * Multi-byte metadata and 16- and 32-bit elements are in the host's order, little-endian.
+ *
+ * Arrays may start at any address. Each comes with its size in bytes, which must be exactly what
+ * shape and form give, so that a tensor of another shape is refused before anything is read. What
+ * is written may not overlap what is read (save where said). After a failure, the contents of
+ * what would have been written are unspecified. Nothing here allocates or keeps state: any thread.
+ *
+ *     ptxgen_sparse24_shape w = {PTXGEN_SPARSE24_F16, m, k};
+ *     ptxgen_sparse24_prune(&w, (ptxgen_const_span){dense, n}, (ptxgen_span){dense, n}, &err);
+ *     if (ptxgen_sparse24_compress(&w, (ptxgen_const_span){dense, n}, (ptxgen_span){values, n / 2},
+ *                                  PTXGEN_SPARSE24_BYTES, (ptxgen_span){meta, m * k / 4}, &err))
+ *         return report(&err); // "row 3, group 7 (columns 28 to 31) has 3 non-zeros; …"
+ */
+#ifndef PTXGEN_SPARSE24_FORMATS_H
+#define PTXGEN_SPARSE24_FORMATS_H
+
+#include <ptxgen/status.h>
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element types of a 2:4 weight; the first three have the values of `ptxgen_element`. */
+typedef enum ptxgen_sparse24_type {
+    PTXGEN_SPARSE24_F32 = 0,
+    PTXGEN_SPARSE24_F16 = 1,
+    PTXGEN_SPARSE24_BF16 = 2,
+    PTXGEN_SPARSE24_S8 = 3
+} ptxgen_sparse24_type;
+
+/** Forms of metadata; see the head of this file. */
+typedef enum ptxgen_sparse24_form {
+    PTXGEN_SPARSE24_BYTES = 0,
+    PTXGEN_SPARSE24_NIBBLES = 1,
+    PTXGEN_SPARSE24_BITMASK = 2,
+    PTXGEN_SPARSE24_CUTLASS = 3
+} ptxgen_sparse24_form;
+
+/** A weight of `m` rows (output features) of `k` elements; `m` and `k` may be 0. */
+typedef struct ptxgen_sparse24_shape {
+    ptxgen_sparse24_type type;
+    size_t m, k;
+} ptxgen_sparse24_shape;
+
+/** The caller's memory; `data` may be NULL where `bytes` is 0. */
+typedef struct ptxgen_const_span {
+    const void *data;
+    size_t bytes;
+} ptxgen_const_span;
+typedef struct ptxgen_span {
+    void *data;
+    size_t bytes;
+} ptxgen_span;
+
+/** Bytes of the dense weight; its values take half. Refuses a shape that no function here takes. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_dense_bytes(const ptxgen_sparse24_shape *shape,
+                                                     size_t *bytes, ptxgen_error *err);
+/** Bytes of the metadata in a form. Refuses a shape that has none of that form. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_metadata_bytes(const ptxgen_sparse24_shape *shape,
+                                                        ptxgen_sparse24_form form, size_t *bytes,
+                                                        ptxgen_error *err);
+
+/**
+ * Keeps the two elements of each group that are largest in magnitude, bit for bit, and makes the
+ * others +0. Of equal magnitudes the one of the lower column stays. NaN counts as larger than
+ * infinity and all NaNs as equal, so that a NaN is not pruned away in silence (of three or four
+ * in a group, the first two stay). |−128| is 128. `pruned` may be `dense` itself.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_prune(const ptxgen_sparse24_shape *shape,
+                                               ptxgen_const_span dense, ptxgen_span pruned,
+                                               ptxgen_error *err);
+
+/**
+ * Values and metadata of a weight that is 2:4 sparse; a group of three or four non-zeros is
+ * refused, naming it. Both zeros count as zero, NaN does not. Elements are copied bit for bit.
+ * A group of fewer than two non-zeros keeps zeros as PyTorch does, by where its non-zero is:
+ *
+ *     column 0: positions 0, 2     column 1: 1, 2     column 2 or 3, or nowhere: 2, 3
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_compress(const ptxgen_sparse24_shape *shape,
+                                                  ptxgen_const_span dense, ptxgen_span values,
+                                                  ptxgen_sparse24_form form, ptxgen_span metadata,
+                                                  ptxgen_error *err);
+
+/** The dense weight, +0 where nothing is kept. Metadata is checked on the way. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_decompress(const ptxgen_sparse24_shape *shape,
+                                                    ptxgen_const_span values,
+                                                    ptxgen_sparse24_form form,
+                                                    ptxgen_const_span metadata, ptxgen_span dense,
+                                                    ptxgen_error *err);
+
+/**
+ * Whether values and metadata are those of a weight of this shape: their sizes, and in each
+ * group two distinct positions in order. The sentence names row, group, value and rule.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_validate(const ptxgen_sparse24_shape *shape,
+                                                  ptxgen_const_span values,
+                                                  ptxgen_sparse24_form form,
+                                                  ptxgen_const_span metadata, ptxgen_error *err);
+
+/** Metadata from one form to another, checked on the way. Values stay as they are. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape,
+                                                 ptxgen_sparse24_form from,
+                                                 ptxgen_const_span source, ptxgen_sparse24_form to,
+                                                 ptxgen_span target, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUTLASS form follows from mma.sp. For m16n8k32 a row's 8 groups are two half registers,
+ * columns 0–15 in lane 4g and 16–31 in lane 4g+1, row g low and g+8 high; selector 1 takes the
+ * next two lanes instead. So 32 lanes hold the metadata of 32 rows × 32 columns, and one
+ * ldmatrix row brings a quad's four words. For m16n8k64 a row's 16 groups are two whole registers:
+ * lanes 4g and 4g+2 for row g, 4g+1 and 4g+3 for row g+8.
+ */
+#include "metadata.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { WARP = 32, WORD_BITS = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF, FILLER = 0x4 };
+
+/* ---- nibbles and masks ---- */
+
+/* Nibble of the group whose four kept bits are the index; 0, no nibble, unless two are set. */
+static const unsigned char nibble_of_mask[16] = {
+    [0x3] = 0x4, [0x5] = 0x8, [0x6] = 0x9, [0x9] = 0xC, [0xA] = 0xD, [0xC] = 0xE,
+};
+
+static unsigned mask_of_nibble(unsigned nibble)
+{
+    return 1u << sparse24_first(nibble) | 1u << sparse24_second(nibble);
+}
+
+/* ---- mma.sp's lanes ---- */
+
+struct sparse24_tile sparse24_metadata_tile(ptxgen_sparse24_type type)
+{
+    switch (type) {
+    case PTXGEN_SPARSE24_F16:
+    case PTXGEN_SPARSE24_BF16: return (struct sparse24_tile){32, 32};
+    case PTXGEN_SPARSE24_S8: return (struct sparse24_tile){16, 64};
+    default: return (struct sparse24_tile){0, 0};
+    }
+}
+
+struct sparse24_lane_slot sparse24_lane_slot(ptxgen_sparse24_type type, unsigned row,
+                                             unsigned group)
+{
+    unsigned quad = 4 * (row % 8);
+    if (type == PTXGEN_SPARSE24_S8)
+        return (struct sparse24_lane_slot){quad + 2 * (group / 8) + row / 8,
+                                           group % 8 * NIBBLE_BITS};
+    return (struct sparse24_lane_slot){quad + 2 * (row / 16) + group / 4,
+                                       row / 8 % 2 * 16 + group % 4 * NIBBLE_BITS};
+}
+
+/* ---- where a group stands in each form ---- */
+
+struct place {
+    size_t byte;
+    unsigned shift, bits;
+};
+
+static size_t groups(const ptxgen_sparse24_shape *shape)
+{
+    return shape->k / SPARSE24_GROUP;
+}
+
+static struct place place_in_bytes(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
+{
+    return (struct place){row * groups(shape) + group, 0, 8};
+}
+
+static struct place place_in_nibbles(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
+{
+    return (struct place){(row * groups(shape) + group) / 2, group % 2 * NIBBLE_BITS, NIBBLE_BITS};
+}
+
+static struct place place_in_cutlass(const ptxgen_sparse24_shape *shape, size_t row, size_t group)
+{
+    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
+    size_t tile_groups = tile.columns / SPARSE24_GROUP;
+    size_t index = group / tile_groups * (shape->m / tile.rows) + row / tile.rows;
+    struct sparse24_lane_slot slot = sparse24_lane_slot(shape->type, (unsigned)(row % tile.rows),
+                                                        (unsigned)(group % tile_groups));
+    return (struct place){(index * WARP + slot.lane) * sizeof(uint32_t) + slot.bit / 8,
+                          slot.bit % 8, NIBBLE_BITS};
+}
+
+struct form {
+    const char *name;
+    size_t groups_a_byte;
+    bool is_mask;
+    struct place (*place)(const ptxgen_sparse24_shape *shape, size_t row, size_t group);
+};
+
+static const struct form forms[] = {
+    [PTXGEN_SPARSE24_BYTES] = {"byte metadata", 1, false, place_in_bytes},
+    [PTXGEN_SPARSE24_NIBBLES] = {"nibble metadata", 2, false, place_in_nibbles},
+    [PTXGEN_SPARSE24_BITMASK] = {"the bitmask", 2, true, place_in_nibbles},
+    [PTXGEN_SPARSE24_CUTLASS] = {"CUTLASS metadata", 2, false, place_in_cutlass},
+};
+
+/* ---- sizes ---- */
+
+static ptxgen_status check_tiling(const ptxgen_sparse24_shape *shape, ptxgen_error *err)
+{
+    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
+    if (tile.rows == 0)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "f32 has no CUTLASS metadata: the hardware has no 2:4 product of f32");
+    if (shape->m % tile.rows != 0 || shape->k % tile.columns != 0)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "M = %zu, K = %zu have no CUTLASS metadata: M must be a multiple of %u "
+                           "and K of %u",
+                           shape->m, shape->k, tile.rows, tile.columns);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_metadata_bytes(const ptxgen_sparse24_shape *shape,
+                                             ptxgen_sparse24_form form, size_t *bytes,
+                                             ptxgen_error *err)
+{
+    size_t dense;
+    ptxgen_status status = ptxgen_sparse24_dense_bytes(shape, &dense, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if ((size_t)form >= sizeof forms / sizeof *forms || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           bytes ? "%d is no form of 2:4 metadata" : "bytes is NULL (form %d)",
+                           (int)form);
+    if (form == PTXGEN_SPARSE24_CUTLASS && (status = check_tiling(shape, err)) != PTXGEN_OK)
+        return status;
+    *bytes = shape->m * groups(shape) / forms[form].groups_a_byte;
+    return PTXGEN_OK;
+}
+
+ptxgen_status sparse24_check_metadata_span(const ptxgen_sparse24_shape *shape,
+                                           ptxgen_sparse24_form form, const void *data,
+                                           size_t bytes, ptxgen_error *err)
+{
+    size_t expected;
+    ptxgen_status status = ptxgen_sparse24_metadata_bytes(shape, form, &expected, err);
+    if (status != PTXGEN_OK)
+        return status;
+    return sparse24_check_span(forms[form].name, data, bytes, expected, err);
+}
+
+/* ---- groups ---- */
+
+static ptxgen_status refuse_group(const struct form *form, size_t row, size_t group, unsigned value,
+                                  ptxgen_error *err)
+{
+    if (form->is_mask)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "row %zu, group %zu of %s is 0x%X; a group keeps exactly two of its "
+                           "four elements",
+                           row, group, form->name, value);
+    if (value > NIBBLE_MASK)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "row %zu, group %zu of %s is 0x%X; bits 4 to 7 must be zero", row, group,
+                           form->name, value);
+    return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                       "row %zu, group %zu of %s is 0x%X, positions %u and %u; the first must be "
+                       "less than the second",
+                       row, group, form->name, value, sparse24_first(value),
+                       sparse24_second(value));
+}
+
+ptxgen_status sparse24_load_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
+                                  const void *metadata, size_t row, size_t group, unsigned *nibble,
+                                  ptxgen_error *err)
+{
+    const struct form *f = &forms[form];
+    struct place at = f->place(shape, row, group);
+    unsigned byte = ((const unsigned char *)metadata)[at.byte];
+    unsigned value = byte >> at.shift & ((1u << at.bits) - 1);
+    *nibble = f->is_mask ? nibble_of_mask[value] : value;
+    if (*nibble > NIBBLE_MASK || sparse24_first(*nibble) >= sparse24_second(*nibble))
+        return refuse_group(f, row, group, value, err);
+    return PTXGEN_OK;
+}
+
+void sparse24_store_group(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
+                          void *metadata, size_t row, size_t group, unsigned nibble)
+{
+    const struct form *f = &forms[form];
+    struct place at = f->place(shape, row, group);
+    unsigned char *byte = (unsigned char *)metadata + at.byte;
+    unsigned others = *byte & ~(((1u << at.bits) - 1) << at.shift);
+    unsigned value = f->is_mask ? mask_of_nibble(nibble) : nibble;
+    *byte = (unsigned char)(others | value << at.shift);
+}
+
+ptxgen_status sparse24_tile_words(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,
+                                  const void *metadata, size_t row, size_t column,
+                                  uint32_t words[32], ptxgen_error *err)
+{
+    struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
+    memset(words, 0, WARP * sizeof *words);
+    for (unsigned r = 0; r < tile.rows; r++)
+        for (unsigned g = 0; g < tile.columns / SPARSE24_GROUP; g++) {
+            size_t at_row = row + r, at_group = column / SPARSE24_GROUP + g;
+            unsigned nibble = FILLER;
+            if (at_row < shape->m && at_group < groups(shape)) {
+                ptxgen_status status =
+                    sparse24_load_group(shape, form, metadata, at_row, at_group, &nibble, err);
+                if (status != PTXGEN_OK)
+                    return status;
+            }
+            struct sparse24_lane_slot slot = sparse24_lane_slot(shape->type, r, g);
+            words[slot.lane] |= (uint32_t)nibble << slot.bit;
+        }
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form from,
+                                      ptxgen_const_span source, ptxgen_sparse24_form to,
+                                      ptxgen_span target, ptxgen_error *err)
+{
+    ptxgen_status status;
+    if ((status = sparse24_check_metadata_span(shape, from, source.data, source.bytes, err)) !=
+            PTXGEN_OK ||
+        (status = sparse24_check_metadata_span(shape, to, target.data, target.bytes, err)) !=
+            PTXGEN_OK)
+        return status;
+    for (size_t row = 0; row < shape->m; row++)
+        for (size_t group = 0; group < groups(shape); group++) {
+            unsigned nibble;
+            status = sparse24_load_group(shape, from, source.data, row, group, &nibble, err);
+            if (status != PTXGEN_OK)
+                return status;
+            sparse24_store_group(shape, to, target.data, row, group, nibble);
+        }
+    return PTXGEN_OK;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bound, for f32 arithmetic with u = 2⁻²⁴ and no flush to zero (Higham, Accuracy and Stability
+ * of Numerical Algorithms, ch. 2–3: n roundings make 1+θ with |θ| ≤ g(n) = nu/(1−nu)).
+ *
+ * Sum. Each term takes one rounding as a product, at most dot_depth more as additions, and what
+ * product_error allows; each product and each sum of tensor cores may lose 2⁻¹⁴⁹ to underflow:
+ *
+ *     E = (g(dot_depth + 1) + product_error)·T + (K/2 + dot_depth)·2⁻¹⁴⁹      T = Σ|x·w|
+ *
+ * s8 sums are exact. Made f32 and scaled, in any order of the factors a, s_x, s_w, they round once
+ * and once more for each scale, and a product of two factors that underflows loses at most 2⁻¹⁴⁹
+ * times the third: E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|).
+ *
+ * Epilogue. An addition that gives v: E ← E + u·(|v| + E). An activation of Lipschitz constant L:
+ * E ← L·E + activation_error·(|v| + E). A store as f16 or bf16: E ← E + half a unit at |y| + E.
+ *
+ * The reference itself errs by g₅₃(K/2 + 16)·(T·|s_x·s_w| + |bias| + |residual|), which is added.
+ */
+#include "reference.h"
+
+#include "../half.h"
+#include "../rmsnorm_q4k/reference.h"
+#include "metadata.h"
+
+#include <float.h>
+#include <math.h>
+
+static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
+static const double underflow = 0x1p-149;
+static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
+enum { REFERENCE_ROUNDINGS = 16 };
+
+/* g(n) */
+static double rounding_factor(double n, double unit)
+{
+    return n * unit < 1 ? n * unit / (1 - n * unit) : INFINITY;
+}
+
+/* ---- activations ---- */
+
+static double relu(double v)
+{
+    return v < 0 ? 0 : v;
+}
+
+static double silu(double v)
+{
+    return v / (1 + exp(-v));
+}
+
+static double gelu(double v)
+{
+    return 0.5 * v * erfc(-v * 0.70710678118654752440);
+}
+
+/* (1 + tanh z)/2 = 1/(1 + e^(−2z)), which does not cancel where z is very negative. */
+static double gelu_tanh(double v)
+{
+    return v / (1 + exp(-2 * 0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+}
+
+struct activation {
+    double (*of)(double v);
+    double lipschitz; /* at least the largest slope */
+};
+
+static const struct activation activations[] = {
+    [SPARSE24_IDENTITY] = {NULL, 1},
+    [SPARSE24_RELU] = {relu, 1},
+    [SPARSE24_SILU] = {silu, 1.1},
+    [SPARSE24_GELU] = {gelu, 1.13},
+    [SPARSE24_GELU_TANH] = {gelu_tanh, 1.13},
+};
+
+/* ---- checks ---- */
+
+static ptxgen_status check_finite(const char *what, const float *values, size_t count,
+                                  ptxgen_error *err)
+{
+    for (size_t i = 0; values && i < count; i++)
+        if (!isfinite(values[i]))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu] is %g, not finite",
+                               what, i, (double)values[i]);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_type(const struct sparse24_problem *p, ptxgen_error *err)
+{
+    if (p->w.type != PTXGEN_SPARSE24_S8 && (p->x_scale || p->w_scale))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is for s8 weights only",
+                           p->x_scale ? "x_scale" : "w_scale");
+    if (p->w.type == PTXGEN_SPARSE24_S8 && p->w.k / 2 > INT32_MAX / (128 * 128))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "K = %zu: %zu products of s8 can overflow s32", p->w.k, p->w.k / 2);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_rows(const char *what, const void *array, size_t stride, size_t columns,
+                                size_t rows, ptxgen_error *err)
+{
+    if (rows > 0 && columns > 0 && !array)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL", what);
+    if (stride < columns)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rows of %s are %zu elements apart, less than their %zu elements", what,
+                           stride, columns);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
+{
+    ptxgen_status status;
+    if ((status = ptxgen_sparse24_validate(&p->w, p->values, p->form, p->metadata, err)) !=
+            PTXGEN_OK ||
+        (status = check_type(p, err)) != PTXGEN_OK ||
+        (status = check_rows("x", p->x, p->ldx, p->w.k, p->n, err)) != PTXGEN_OK ||
+        (p->residual &&
+         (status = check_rows("residual", p->residual, p->ldr, p->w.m, p->n, err)) != PTXGEN_OK) ||
+        (status = check_finite("x_scale", p->x_scale, p->n, err)) != PTXGEN_OK ||
+        (status = check_finite("w_scale", p->w_scale, p->w.m, err)) != PTXGEN_OK ||
+        (status = check_finite("bias", p->bias, p->w.m, err)) != PTXGEN_OK)
+        return status;
+    if ((size_t)p->activation >= sizeof activations / sizeof *activations)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
+                           (int)p->activation);
+    if (!(p->product_error >= 0) || !(p->activation_error >= 0))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "product_error is %g and activation_error %g; both must be at least 0",
+                           p->product_error, p->activation_error);
+    return PTXGEN_OK;
+}
+
+/* ---- the sums ---- */
+
+static double element(ptxgen_sparse24_type type, const void *array, size_t index)
+{
+    if (type == PTXGEN_SPARSE24_S8)
+        return ((const int8_t *)array)[index];
+    return ptxgen_element_load((ptxgen_element)type, array, index);
+}
+
+/* A stored weight and the column it belongs to. */
+struct stored {
+    double weight;
+    size_t column;
+};
+
+/* The two of a row's group; the metadata was checked. */
+static void load_stored(const struct sparse24_problem *p, size_t m, size_t group,
+                        struct stored stored[SPARSE24_KEPT])
+{
+    unsigned nibble;
+    sparse24_load_group(&p->w, p->form, p->metadata.data, m, group, &nibble, NULL);
+    const unsigned position[] = {sparse24_first(nibble), sparse24_second(nibble)};
+    for (size_t i = 0; i < SPARSE24_KEPT; i++) {
+        size_t index = m * (p->w.k / 2) + group * SPARSE24_KEPT + i;
+        stored[i].weight = element(p->w.type, p->values.data, index);
+        stored[i].column = group * SPARSE24_GROUP + position[i];
+    }
+}
+
+/* Row m's Σ x·w and Σ|x·w| against every row of X, into column m of both arrays. */
+static void sum_row(const struct sparse24_problem *p, size_t m, double *sum, double *abs_sum)
+{
+    for (size_t n = 0; n < p->n; n++)
+        sum[n * p->w.m + m] = abs_sum[n * p->w.m + m] = 0;
+    for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
+        struct stored stored[SPARSE24_KEPT];
+        load_stored(p, m, group, stored);
+        for (size_t n = 0; n < p->n; n++)
+            for (size_t i = 0; i < SPARSE24_KEPT; i++) {
+                double x = element(p->w.type, p->x, n * p->ldx + stored[i].column);
+                sum[n * p->w.m + m] += x * stored[i].weight;
+                abs_sum[n * p->w.m + m] += fabs(x * stored[i].weight);
+            }
+    }
+}
+
+/* ---- one output ---- */
+
+/* A value on its way through the epilogue, and how far a kernel's may be from it. */
+struct estimate {
+    double value, error;
+    double magnitude; /* of what was added up, for the reference's own error */
+};
+
+static struct estimate float_sum(const struct sparse24_problem *p, double sum, double abs_sum)
+{
+    double g = rounding_factor((double)p->dot_depth + 1, unit_f32) + p->product_error;
+    double lost = ((double)(p->w.k / 2) + p->dot_depth) * underflow;
+    bool in_range = abs_sum * (1 + g) <= FLT_MAX;
+    return (struct estimate){sum, in_range ? g * abs_sum + lost : NAN, abs_sum};
+}
+
+static struct estimate scaled_sum(const struct sparse24_problem *p, size_t n, size_t m, double sum,
+                                  double abs_sum)
+{
+    double x_scale = p->x_scale ? p->x_scale[n] : 1, w_scale = p->w_scale ? p->w_scale[m] : 1;
+    double roundings = 1 + (p->x_scale != NULL) + (p->w_scale != NULL);
+    double value = sum * x_scale * w_scale, a = fabs(sum), sx = fabs(x_scale), sw = fabs(w_scale);
+    double g = rounding_factor(roundings, unit_f32);
+    double largest = fmax(fmax(a * sx, a * sw), fmax(sx * sw, fabs(value)));
+    double error = g * fabs(value) + (1 + a + sx + sw) * underflow;
+    return (struct estimate){value, largest * (1 + g) <= FLT_MAX ? error : NAN, abs_sum * sx * sw};
+}
+
+static void add(struct estimate *e, double addend)
+{
+    e->value += addend;
+    e->error += unit_f32 * (fabs(e->value) + e->error);
+    e->magnitude += fabs(addend);
+}
+
+/* Nothing is promised of what follows a value that f32 might not hold. */
+static void require_range(struct estimate *e)
+{
+    if (!(fabs(e->value) + e->error <= FLT_MAX))
+        e->error = NAN;
+}
+
+static void activate(const struct sparse24_problem *p, struct estimate *e)
+{
+    if (p->activation == SPARSE24_IDENTITY)
+        return;
+    require_range(e);
+    const struct activation *activation = &activations[p->activation];
+    double rough = p->activation_error * (fabs(e->value) + e->error);
+    e->value = activation->of(e->value);
+    e->error = activation->lipschitz * e->error + rough;
+}
+
+static void finish(const struct sparse24_problem *p, size_t n, size_t m, bool row_is_finite,
+                   double *y, double *bound)
+{
+    if (isnan(*y)) {
+        *bound = 0;
+        return;
+    }
+    struct estimate e = p->w.type == PTXGEN_SPARSE24_S8 ? scaled_sum(p, n, m, *y, *bound)
+                                                        : float_sum(p, *y, *bound);
+    if (p->bias)
+        add(&e, p->bias[m]);
+    activate(p, &e);
+    if (p->residual) {
+        double residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
+        require_range(&e);
+        if (!isfinite(residual)) {
+            *y = e.value + residual;
+            *bound = isnan(e.error) || !row_is_finite ? NAN : 0;
+            return;
+        }
+        add(&e, residual);
+    }
+    e.error += rounding_factor((double)(p->w.k / 2 + REFERENCE_ROUNDINGS), unit_f64) * e.magnitude;
+    if (p->y_type != PTXGEN_F32)
+        e.error += ptxgen_element_half_ulp(p->y_type, fabs(e.value) + e.error);
+    *y = e.value;
+    *bound = row_is_finite ? e.error * bound_slack : NAN;
+    rmsnorm_q4k_settle(p->y_type, y, bound);
+}
+
+static bool is_finite_row(const struct sparse24_problem *p, size_t n)
+{
+    for (size_t k = 0; k < p->w.k; k++)
+        if (!isfinite(element(p->w.type, p->x, n * p->ldx + k)))
+            return false;
+    return true;
+}
+
+ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, double *bound,
+                                 ptxgen_error *err)
+{
+    ptxgen_status status = check(p, err);
+    if (status != PTXGEN_OK)
+        return status;
+    for (size_t m = 0; m < p->w.m; m++)
+        sum_row(p, m, y, bound);
+    for (size_t n = 0; n < p->n; n++) {
+        bool row_is_finite = is_finite_row(p, n);
+        for (size_t m = 0; m < p->w.m; m++)
+            finish(p, n, m, row_is_finite, &y[n * p->w.m + m], &bound[n * p->w.m + m]);
+    }
+    return PTXGEN_OK;
+}
+
+ptxgen_status sparse24_reference_s32(const struct sparse24_problem *p, int32_t *sums,
+                                     ptxgen_error *err)
+{
+    ptxgen_status status = check(p, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (p->w.type != PTXGEN_SPARSE24_S8)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sums in s32 are of s8 weights, not of element type %d", (int)p->w.type);
+    const int8_t *x = p->x;
+    for (size_t m = 0; m < p->w.m; m++) {
+        for (size_t n = 0; n < p->n; n++)
+            sums[n * p->w.m + m] = 0;
+        for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
+            struct stored stored[SPARSE24_KEPT];
+            load_stored(p, m, group, stored);
+            for (size_t n = 0; n < p->n; n++)
+                for (size_t i = 0; i < SPARSE24_KEPT; i++)
+                    sums[n * p->w.m + m] +=
+                        x[n * p->ldx + stored[i].column] * (int32_t)stored[i].weight;
+        }
+    }
+    return PTXGEN_OK;
+}

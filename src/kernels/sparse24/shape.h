@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** A 2:4 weight's element types, sizes and groups: what its other files share. */
+#ifndef PTXGEN_KERNELS_SPARSE24_SHAPE_H
+#define PTXGEN_KERNELS_SPARSE24_SHAPE_H
+
+#include <ptxgen/sparse24_formats.h>
+
+#include <stdint.h>
+
+enum { SPARSE24_GROUP = 4 }; /* elements, of which SPARSE24_KEPT are stored */
+enum { SPARSE24_KEPT = 2 };
+
+/** Bytes of one element; 0 for a type that is none. */
+size_t sparse24_element_bytes(ptxgen_sparse24_type type);
+
+/** Element `index` as raw bits, from an array at any address. */
+uint32_t sparse24_bits(ptxgen_sparse24_type type, const void *array, size_t index);
+void sparse24_put_bits(ptxgen_sparse24_type type, void *array, size_t index, uint32_t bits);
+
+/** An order of magnitudes: 0 for both zeros alone, equal for ±x, all NaNs equal and above infinity.
+ */
+uint32_t sparse24_magnitude(ptxgen_sparse24_type type, uint32_t bits);
+
+/** Refuses an array that is not exactly `expected` bytes; `what` names it. */
+ptxgen_status sparse24_check_span(const char *what, const void *data, size_t bytes, size_t expected,
+                                  ptxgen_error *err);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The double-precision reference: its values, its rules, and a bound that holds and bites. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "golden.h"
+#include "src/kernels/half.h"
+#include "src/kernels/rmsnorm_q4k/reference.h"
+#include "src/kernels/sparse24/reference.h"
+#include "tests/q4k/random.h"
+
+#include <math.h>
+
+enum { M = 24, N = 5, K = 256, LDX = K + 8, LDR = M + 3 };
+
+/* A random problem with storage of its own. */
+struct test_case {
+    struct sparse24_problem p;
+    unsigned char x[N * LDX * 4], dense[M * K * 4], values[M * K * 2], metadata[M * K / 4];
+    unsigned char residual_storage[N * LDR * 4];
+    float x_scale[N], w_scale[M], bias[M];
+    double y[N * M], bound[N * M];
+};
+
+static void store(ptxgen_sparse24_type type, void *array, size_t index, double value)
+{
+    if (type == PTXGEN_SPARSE24_S8)
+        ((int8_t *)array)[index] = (int8_t)fmax(-128, fmin(127, 50 * value));
+    else
+        ptxgen_element_store((ptxgen_element)type, array, index, value);
+}
+
+static double load(ptxgen_sparse24_type type, const void *array, size_t index)
+{
+    if (type == PTXGEN_SPARSE24_S8)
+        return ((const int8_t *)array)[index];
+    return ptxgen_element_load((ptxgen_element)type, array, index);
+}
+
+/* Recompresses `dense`, which must be 2:4 sparse. */
+static void compress(struct test_case *c)
+{
+    size_t bytes = M * K * element_bytes(c->p.w.type);
+    ptxgen_error err;
+    if (ptxgen_sparse24_compress(&c->p.w, (ptxgen_const_span){c->dense, bytes},
+                                 (ptxgen_span){c->values, bytes / 2}, PTXGEN_SPARSE24_BYTES,
+                                 (ptxgen_span){c->metadata, sizeof c->metadata}, &err))
+        fail_msg("%s", err.message);
+}
+
+static struct test_case *make_case(ptxgen_sparse24_type type, uint64_t seed)
+{
+    struct test_case *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    struct random r = {seed};
+    size_t bytes = M * K * element_bytes(type);
+    c->p = (struct sparse24_problem){
+        .w = {type, M, K},
+        .values = {c->values, bytes / 2},
+        .form = PTXGEN_SPARSE24_BYTES,
+        .metadata = {c->metadata, sizeof c->metadata},
+        .n = N,
+        .x = c->x,
+        .ldx = LDX,
+        .y_type = PTXGEN_F32,
+        .dot_depth = K / 2,
+    };
+    for (size_t i = 0; i < N * LDX; i++)
+        store(type, c->x, i, random_normal(&r));
+    for (size_t i = 0; i < M * K; i++)
+        store(type, c->dense, i, random_normal(&r) / 8);
+    ptxgen_span dense = {c->dense, bytes};
+    assert_int_equal(ptxgen_sparse24_prune(&c->p.w, read_only(dense), dense, NULL), PTXGEN_OK);
+    compress(c);
+    for (int m = 0; m < M; m++) {
+        c->bias[m] = (float)random_normal(&r);
+        c->w_scale[m] = (float)(0.01 * (1 + random_uniform(&r)));
+    }
+    for (int n = 0; n < N; n++)
+        c->x_scale[n] = (float)(0.02 * (1 + random_uniform(&r)));
+    return c;
+}
+
+static void use_scales(struct test_case *c)
+{
+    if (c->p.w.type != PTXGEN_SPARSE24_S8)
+        return;
+    c->p.x_scale = c->x_scale;
+    c->p.w_scale = c->w_scale;
+}
+
+static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activation)
+{
+    struct random r = {99};
+    for (size_t i = 0; i < N * LDR; i++)
+        ptxgen_element_store(y_type, c->residual_storage, i, random_normal(&r));
+    c->p.y_type = y_type;
+    c->p.activation = activation;
+    c->p.activation_error = activation > SPARSE24_RELU ? 0x1p-20 : 0;
+    c->p.bias = c->bias;
+    c->p.residual = c->residual_storage;
+    c->p.ldr = LDR;
+}
+
+static void run(struct test_case *c)
+{
+    ptxgen_error err;
+    if (sparse24_reference(&c->p, c->y, c->bound, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+}
+
+/* ---- values ---- */
+
+static double dense_sum(const struct test_case *c, size_t n, size_t m)
+{
+    double sum = 0;
+    for (size_t k = 0; k < K; k++)
+        sum += load(c->p.w.type, c->x, n * LDX + k) * load(c->p.w.type, c->dense, m * K + k);
+    return sum;
+}
+
+static void the_product_is_that_of_the_dense_weight(void **state)
+{
+    (void)state;
+    for (int type = 0; type <= PTXGEN_SPARSE24_S8; type++) {
+        struct test_case *c = make_case(type, 1);
+        run(c);
+        for (size_t i = 0; i < N * M; i++)
+            assert_true(fabs(c->y[i] - dense_sum(c, i / M, i % M)) <= 1e-13 * (1 + fabs(c->y[i])));
+        free(c);
+    }
+}
+
+static void s8_sums_are_exact_in_s32(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_S8, 2);
+    for (size_t k = 0; k < K; k++) { /* the largest sum there is: two of four, all −128 */
+        ((int8_t *)c->x)[k] = -128;
+        ((int8_t *)c->dense)[k] = k % 4 < 2 ? -128 : 0;
+    }
+    compress(c);
+    int32_t sums[N * M];
+    assert_int_equal(sparse24_reference_s32(&c->p, sums, NULL), PTXGEN_OK);
+    assert_int_equal(sums[0], K / 2 * 128 * 128);
+    for (size_t i = 0; i < N * M; i++)
+        assert_true(sums[i] == dense_sum(c, i / M, i % M));
+    free(c);
+}
+
+/* One output, v = value: x = (value, 0, …), w = (1, 0, …). */
+static double activated(int activation, double value, double *bound)
+{
+    float x[8] = {(float)value}, w[4] = {1};
+    const uint8_t metadata[2] = {0x4, 0x4};
+    double y;
+    struct sparse24_problem p = {.w = {PTXGEN_SPARSE24_F32, 1, 8},
+                                 .values = {w, sizeof w},
+                                 .metadata = {metadata, 2},
+                                 .n = 1,
+                                 .x = x,
+                                 .ldx = 8,
+                                 .activation = activation,
+                                 .dot_depth = 1000};
+    assert_int_equal(sparse24_reference(&p, &y, bound, NULL), PTXGEN_OK);
+    return y;
+}
+
+static void activations_have_their_known_values(void **state)
+{
+    (void)state;
+    static const struct {
+        int activation;
+        double v, y;
+    } known[] = {
+        {SPARSE24_IDENTITY, -3, -3},
+        {SPARSE24_RELU, -3, 0},
+        {SPARSE24_RELU, 3, 3},
+        {SPARSE24_SILU, 1, 0.73105857863000488},
+        {SPARSE24_SILU, -2, -0.23840584404423517},
+        {SPARSE24_GELU, 1, 0.84134474606854293},
+        {SPARSE24_GELU, -2, -0.045500263896358417},
+        {SPARSE24_GELU_TANH, 1, 0.84119199060827676},
+        {SPARSE24_GELU_TANH, -2, -0.045402305912225},
+    };
+    double bound;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(fabs(activated(known[i].activation, known[i].v, &bound) - known[i].y) < 1e-14);
+}
+
+/* An error that the sum may have, sent through the activation, is within the output's bound. */
+static void the_bound_follows_an_activations_steepest_slope(void **state)
+{
+    (void)state;
+    for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++)
+        for (double v = -6; v < 6; v += 0x1p-5) {
+            double before, after, ignored;
+            activated(SPARSE24_IDENTITY, v, &before);
+            double y = activated(activation, v, &after);
+            float moved = (float)(v + 0.99 * before); /* a float, on the way to the peak */
+            if (fabs(moved - v) > before)
+                continue;
+            assert_true(fabs(activated(activation, moved, &ignored) - y) <= after);
+        }
+}
+
+/* ---- the bound, against f32 "kernels" ---- */
+
+static float f32_activation(int activation, float v)
+{
+    switch (activation) {
+    case SPARSE24_RELU: return v < 0 ? 0 : v;
+    case SPARSE24_SILU: return v / (1 + expf(-v));
+    case SPARSE24_GELU: return 0.5f * v * (1 + erff(v * 0.70710678f));
+    case SPARSE24_GELU_TANH:
+        return 0.5f * v * (1 + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
+    default: return v;
+    }
+}
+
+struct style {
+    unsigned threads; /* each sums a slice, then a tree; a power of two */
+    bool fused;       /* fma */
+    size_t skipped;   /* a column left out: a fault; K for none */
+    bool half_adds;   /* accumulates in f16: a fault */
+    bool drops_residual;
+};
+
+static double kernel(const struct test_case *c, size_t n, size_t m, struct style style)
+{
+    const struct sparse24_problem *p = &c->p;
+    float partial[64] = {0};
+    size_t term = 0;
+    for (size_t k = 0; k < K; k++) {
+        float w = (float)load(p->w.type, c->dense, m * K + k);
+        float x = (float)load(p->w.type, c->x, n * LDX + k);
+        if (w == 0 || k == style.skipped)
+            continue;
+        float *acc = &partial[term++ % style.threads];
+        *acc = style.fused ? fmaf(w, x, *acc) : *acc + w * x;
+        if (style.half_adds)
+            *acc = ptxgen_f16_to_f32(ptxgen_f32_to_f16(*acc));
+    }
+    for (unsigned half = style.threads / 2; half > 0; half /= 2)
+        for (unsigned i = 0; i < half; i++)
+            partial[i] += partial[i + half];
+    float v = partial[0];
+    if (p->x_scale)
+        v = v * p->x_scale[n] * p->w_scale[m];
+    if (p->bias)
+        v += p->bias[m];
+    v = f32_activation(p->activation, v);
+    if (p->residual && !style.drops_residual)
+        v += (float)ptxgen_element_load(p->y_type, p->residual, n * LDR + m);
+    return ptxgen_element_round(p->y_type, v);
+}
+
+/* Outputs of a kernel that are out of bounds. */
+static unsigned violations(const struct test_case *c, struct style style)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < N * M; i++) {
+        assert_true(isfinite(c->bound[i]));
+        count += !rmsnorm_q4k_agrees(kernel(c, i / M, i % M, style), c->y[i], c->bound[i]);
+    }
+    return count;
+}
+
+static void the_bound_holds_for_kernels_of_any_order_type_and_epilogue(void **state)
+{
+    (void)state;
+    static const struct style styles[] = {
+        {1, false, K, false, false}, {1, true, K, false, false}, {32, true, K, false, false}};
+    for (int type = 0; type <= PTXGEN_SPARSE24_S8; type++)
+        for (int y_type = 0; y_type <= PTXGEN_BF16; y_type++)
+            for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++)
+                for (int s = 0; s < 3; s++) {
+                    struct test_case *c = make_case(type, 10 + (uint64_t)activation);
+                    use_scales(c);
+                    use_epilogue(c, y_type, activation);
+                    c->p.dot_depth = K / 2 / styles[s].threads + (styles[s].threads == 32 ? 5 : 0);
+                    run(c);
+                    assert_int_equal(violations(c, styles[s]), 0);
+                    free(c);
+                }
+}
+
+static void the_bound_catches_a_lost_column_half_sums_and_a_lost_residual(void **state)
+{
+    (void)state;
+    for (int type = 0; type <= PTXGEN_SPARSE24_S8; type++) {
+        struct test_case *c = make_case(type, 3);
+        use_scales(c);
+        run(c);
+        /* about half of the rows keep a given column */
+        assert_in_range(violations(c, (struct style){1, true, 17, false, false}), N * M / 4, N * M);
+        if (type != PTXGEN_SPARSE24_S8)
+            assert_in_range(violations(c, (struct style){1, true, K, true, false}), N * M / 2,
+                            N * M);
+        use_epilogue(c, PTXGEN_F16, SPARSE24_SILU);
+        run(c);
+        assert_in_range(violations(c, (struct style){1, true, K, false, true}), N * M / 2, N * M);
+        free(c);
+    }
+}
+
+static void the_bound_is_a_small_part_of_the_terms(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 4);
+    run(c);
+    for (size_t i = 0; i < N * M; i++) {
+        double abs_sum = 0;
+        for (size_t k = 0; k < K; k++)
+            abs_sum += fabs(load(1, c->x, i / M * LDX + k) * load(1, c->dense, i % M * K + k));
+        assert_true(c->bound[i] > 0 && c->bound[i] < 1.01 * (K / 2 + 1) * 0x1p-24 * abs_sum);
+    }
+    free(c);
+}
+
+/* ---- what is not an ordinary number ---- */
+
+static void nan_in_a_kept_column_is_nan_and_in_another_promises_nothing(void **state)
+{
+    (void)state;
+    for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++) {
+        struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 5);
+        c->p.activation = activation;
+        store(PTXGEN_SPARSE24_F32, c->x, 1 * LDX + 9, NAN);
+        run(c);
+        for (size_t m = 0; m < M; m++) {
+            if (load(PTXGEN_SPARSE24_F32, c->dense, m * K + 9) != 0) {
+                assert_true(isnan(c->y[M + m]) && c->bound[M + m] == 0);
+                assert_false(rmsnorm_q4k_agrees(0, c->y[M + m], c->bound[M + m]));
+            } else {
+                assert_true(isnan(c->bound[M + m]));
+            }
+            assert_true(isfinite(c->y[m]) && isfinite(c->bound[m]));
+            assert_true(isfinite(c->y[2 * M + m]) && isfinite(c->bound[2 * M + m]));
+        }
+        free(c);
+    }
+}
+
+static void outputs_past_the_types_range_are_infinite(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 6);
+    c->p.y_type = PTXGEN_F16;
+    for (size_t k = 0; k < K; k++)
+        store(PTXGEN_SPARSE24_F32, c->x, k, 1e6 * load(PTXGEN_SPARSE24_F32, c->dense, k));
+    run(c);
+    assert_true(c->y[0] == INFINITY && c->bound[0] == 0);
+    c->p.y_type = PTXGEN_F32; /* and beyond f32 on the way, nothing is promised */
+    for (size_t k = 0; k < K; k++)
+        store(PTXGEN_SPARSE24_F32, c->x, k, k % 8 < 4 ? 3e38 : -3e38);
+    run(c);
+    assert_true(isnan(c->bound[0]));
+    free(c);
+}
+
+static void an_infinite_residual_makes_its_output_infinite(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 7);
+    use_epilogue(c, PTXGEN_F16, SPARSE24_SILU);
+    ptxgen_element_store(PTXGEN_F16, c->residual_storage, 2, -INFINITY);
+    ptxgen_element_store(PTXGEN_F16, c->residual_storage, 3, NAN);
+    run(c);
+    assert_true(c->y[2] == -INFINITY && c->bound[2] == 0);
+    assert_true(isnan(c->y[3]) && c->bound[3] == 0);
+    assert_true(isfinite(c->y[4]));
+    free(c);
+}
+
+static void what_leaves_f32_before_an_activation_or_a_residual_promises_nothing(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 9);
+    use_epilogue(c, PTXGEN_F32, SPARSE24_IDENTITY);
+    for (size_t k = 0; k < K; k++) /* each product of the same sign, none past 1e37 */
+        store(PTXGEN_SPARSE24_F32, c->x, k, copysign(1e36, load(0, c->dense, k)));
+    c->bias[0] = 3.4e38f;
+    run(c);
+    assert_true(isnan(c->bound[0]) && isfinite(c->bound[M]));
+    c->p.residual = NULL;
+    run(c);
+    assert_true(c->y[0] == INFINITY && c->bound[0] == 0);
+    c->p.activation = SPARSE24_SILU;
+    run(c);
+    assert_true(isnan(c->bound[0]) && isfinite(c->bound[M]));
+    free(c);
+}
+
+static void the_bound_grants_what_the_activation_may_err(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 11);
+    run(c);
+    double sum = fabs(c->y[0]);
+    c->p.activation = SPARSE24_GELU;
+    run(c);
+    double exact = c->bound[0];
+    c->p.activation_error = 0x1p-10;
+    run(c);
+    assert_true(c->bound[0] - exact >= 0x1p-10 * sum);
+    assert_true(c->bound[0] - exact < 0x1.01p-10 * sum);
+    free(c);
+}
+
+/* ---- refusals ---- */
+
+static void refused(struct test_case *c, ptxgen_status expected, const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(sparse24_reference(&c->p, c->y, c->bound, &err), expected);
+    if (!strstr(err.message, words))
+        fail_msg("\"%s\" lacks \"%s\"", err.message, words);
+    free(c);
+}
+
+static void refuses_what_has_no_answer(void **state)
+{
+    (void)state;
+    struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 8);
+    c->metadata[M * K / 4 - 1] = 0xF;
+    refused(c, PTXGEN_ERROR_MALFORMED, "row 23, group 63");
+    c = make_case(PTXGEN_SPARSE24_F16, 8);
+    c->p.ldx = K - 1;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "rows of x are 255 elements apart");
+    c = make_case(PTXGEN_SPARSE24_F16, 8);
+    c->p.x = NULL;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "x is NULL");
+    c = make_case(PTXGEN_SPARSE24_F16, 8);
+    c->p.w_scale = c->w_scale;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "w_scale is for s8");
+    c = make_case(PTXGEN_SPARSE24_S8, 8);
+    use_scales(c);
+    c->x_scale[3] = NAN;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "x_scale[3]");
+    c = make_case(PTXGEN_SPARSE24_F32, 8);
+    c->bias[7] = INFINITY;
+    c->p.bias = c->bias;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "bias[7] is inf");
+    c = make_case(PTXGEN_SPARSE24_F32, 8);
+    c->p.activation = 5;
+    refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "5 is no activation");
+    c = make_case(PTXGEN_SPARSE24_S8, 8);
+    c->p.w = (ptxgen_sparse24_shape){PTXGEN_SPARSE24_S8, 0, 262144};
+    c->p.values.bytes = c->p.metadata.bytes = 0;
+    refused(c, PTXGEN_ERROR_UNSUPPORTED, "K = 262144");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_product_is_that_of_the_dense_weight),
+        cmocka_unit_test(s8_sums_are_exact_in_s32),
+        cmocka_unit_test(activations_have_their_known_values),
+        cmocka_unit_test(the_bound_follows_an_activations_steepest_slope),
+        cmocka_unit_test(the_bound_holds_for_kernels_of_any_order_type_and_epilogue),
+        cmocka_unit_test(the_bound_catches_a_lost_column_half_sums_and_a_lost_residual),
+        cmocka_unit_test(the_bound_is_a_small_part_of_the_terms),
+        cmocka_unit_test(nan_in_a_kept_column_is_nan_and_in_another_promises_nothing),
+        cmocka_unit_test(outputs_past_the_types_range_are_infinite),
+        cmocka_unit_test(what_leaves_f32_before_an_activation_or_a_residual_promises_nothing),
+        cmocka_unit_test(the_bound_grants_what_the_activation_may_err),
+        cmocka_unit_test(an_infinite_residual_makes_its_output_infinite),
+        cmocka_unit_test(refuses_what_has_no_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
