@@ -77,9 +77,10 @@ static inline float flushed(float x, bool ftz)
 #define FLUSH_F32(x) flushed(x, ftz)
 COMPARE_REAL(f32, float, float, FLUSH_F32, 1)
 COMPARE_REAL(f64, double, double, AS_IS, 1)
-COMPARE_REAL(f16, uint16_t, float, emu_f16_to_f32, 1)
+#define FLUSH_F16(x) emu_f16_to_f32(ftz && !((x)&0x7c00) ? (x)&0x8000 : (x))
+COMPARE_REAL(f16, uint16_t, float, FLUSH_F16, 1)
 COMPARE_REAL(bf16, uint16_t, float, emu_bf16_to_f32, 1)
-COMPARE_REAL(f16x2, uint16_t, float, emu_f16_to_f32, 2)
+COMPARE_REAL(f16x2, uint16_t, float, FLUSH_F16, 2)
 COMPARE_REAL(bf16x2, uint16_t, float, emu_bf16_to_f32, 2)
 
 static const compare_fn compare_by_type[EMU_TYPE_COUNT] = {

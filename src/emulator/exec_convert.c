@@ -135,6 +135,26 @@ static uint64_t integer_to_f64(uint64_t bits, enum emu_type from, uint8_t mode)
     return emu_bits64_of(out);
 }
 
+/*
+ * What an H100 makes of NaNs here, where the ISA is silent: narrowing f64 keeps the sign and the top of the
+ * payload, cvt.rna.tf32 drops 13 bits of it, cvt.f32.bf16 moves bits.
+ */
+static bool keeps_payload(uint64_t bits, enum emu_type from, enum emu_type to, bool rna, uint64_t *nan)
+{
+    if (from == T_f64 && (to == T_f32 || to == T_f16 || to == T_bf16)) {
+        uint32_t mantissa = to == T_f32 ? 23 : to == T_f16 ? 10 : 7, width = to == T_f32 ? 32 : 16;
+        uint64_t exponent = ((1u << (width - 1 - mantissa)) - 1) << mantissa;
+        uint64_t payload = (bits & 0xfffffffffffffull) >> (52 - mantissa);
+        *nan = (bits >> 63) << (width - 1) | exponent | 1ull << (mantissa - 1) | payload;
+        return true;
+    }
+    if (from == T_f32 && to == T_tf32 && rna) { /* an infinity where all of it goes */
+        *nan = bits & 0xffffe000u;
+        return true;
+    }
+    return false;
+}
+
 static uint64_t convert(uint64_t bits, const struct emu_insn *insn)
 {
     enum emu_type to = insn->type, from = insn->type2;
@@ -142,12 +162,15 @@ static uint64_t convert(uint64_t bits, const struct emu_insn *insn)
     if (!real_from) {
         bits = integer_in(bits, from);
         if (to == T_f64)
-            return integer_to_f64(bits, from, insn->mode);
+            return real_out(emu_double_of(integer_to_f64(bits, from, insn->mode)), insn, to);
         if (real_to)
             return real_out(integer_to_real(bits, from), insn, to);
         return integer_in(insn->sat ? clamp_integer(bits, from, to) : bits, to);
     }
     double x = to_integral(real_in(bits, from, insn->ftz), (uint8_t)insn->imm);
+    uint64_t nan;
+    if (x != x && !insn->sat && !(insn->op & OP_RELU) && keeps_payload(bits, from, to, insn->mode == SMALL_RNA, &nan))
+        return nan;
     return real_to ? real_out(x, insn, to) : real_to_integer(x, to, from);
 }
 
@@ -194,9 +217,9 @@ static void cvt_repack(struct emu_warp *warp, const struct emu_insn *insn, uint3
 
 /* ---- the common cases as loops that vectorise ---- */
 
-EMU_UNARY(f32_of_f16, float, uint16_t, emu_f16_to_f32(x))
+EMU_UNARY(f32_of_f16, float, uint16_t, emu_canonical(emu_f16_to_f32(x)))
 EMU_UNARY(f16_of_f32, uint16_t, float, emu_f32_to_f16(x))
-EMU_UNARY(f32_of_bf16, float, uint16_t, emu_canonical(emu_bf16_to_f32(x)))
+EMU_UNARY(f32_of_bf16, uint32_t, uint16_t, (uint32_t)x << 16)
 EMU_UNARY(bf16_of_f32, uint16_t, float, emu_f32_to_bf16(x))
 EMU_UNARY(f32_of_s32, float, int32_t, x)
 EMU_UNARY(f32_of_u32, float, uint32_t, x)

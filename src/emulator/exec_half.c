@@ -98,14 +98,20 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
             clamp_all(insn, out, N, ONE_##format, INFINITY_##format);                              \
         store_halves(warp, insn->d, out, mask, per_lane);                                          \
     }
+/* .ftz flushes what would be subnormal if its exponent had no bound (seen on an H100). */
+static double tiny_to_zero(double x, bool ftz)
+{
+    return ftz && fabs(x) < 0x1p-14 - 0x1p-26 ? copysign(0, x) : x;
+}
+
 #define HALF_PAIR(op, count, format, compute)                                                      \
     HALF_LOOP(op##_##format, 1, count, format, compute)                                            \
     HALF_LOOP(op##_##format##x2, 2, count, format, compute)
 
 HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
 HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))
-HALF_PAIR(mul, 2, f16, emu_f32_to_f16(x *y))
-HALF_PAIR(fma, 3, f16, narrow_f16((double)x *y + z))
+HALF_PAIR(mul, 2, f16, narrow_f16(tiny_to_zero((double)x *y, insn->ftz)))
+HALF_PAIR(fma, 3, f16, narrow_f16(tiny_to_zero((double)x *y + z, insn->ftz)))
 HALF_PAIR(ex2, 1, f16, narrow_f16(exp2((double)x)))
 HALF_PAIR(tanh, 1, f16, narrow_f16(tanh((double)x)))
 HALF_PAIR(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))

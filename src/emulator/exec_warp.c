@@ -145,6 +145,7 @@ static void match(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
 {
     for (uint32_t left = mask; left;) {
         uint32_t group = next_group(warp, insn, &left), agreed = 0;
+        uint32_t results[32]; /* d may be the register that is compared */
         for (uint32_t each = group; each; each &= each - 1) {
             int lane = __builtin_ctz(each);
             uint64_t value = emu_lane_value(warp, insn->s[0], lane);
@@ -153,8 +154,10 @@ static void match(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
                 if (emu_lane_value(warp, insn->s[0], __builtin_ctz(rest)) == value)
                     same |= rest & (0u - rest);
             agreed |= same == group ? 1u << lane : 0;
-            emu_set_lane(warp, insn->d, lane, insn->mode && same != group ? 0 : same);
+            results[lane] = insn->mode && same != group ? 0 : same;
         }
+        for (uint32_t each = group; each; each &= each - 1)
+            emu_set_lane(warp, insn->d, __builtin_ctz(each), results[__builtin_ctz(each)]);
         if (insn->has_value)
             emu_set_predicate(warp, insn->e, agreed, group);
     }

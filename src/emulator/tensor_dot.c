@@ -130,10 +130,17 @@ static float special_sum(const emu_dot_terms *terms)
     return sum;
 }
 
+/* A sum that rounds to zero is +0 (seen on an H100 in mma and mma.sp with f16 results). */
+static uint32_t round_f16(double value)
+{
+    uint32_t bits = emu_f16_round(value);
+    return bits & 0x7fff ? bits : 0;
+}
+
 static uint32_t round_result(const emu_dot_rule *rule, double value)
 {
     if (rule->f16_result)
-        return emu_f16_round(value);
+        return round_f16(value);
     return emu_f32_truncate(value, rule->kept_bits);
 }
 
@@ -292,7 +299,7 @@ static void model_row(const dot_step *step, unsigned row, const float c[COLUMNS]
         sum[j] *= power_of_two(largest[j] - fraction_bits);
     if (step->rule->f16_result) {
         for (unsigned j = 0; j < COLUMNS; j++)
-            out[j] = emu_f16_round(sum[j]);
+            out[j] = round_f16(sum[j]);
     } else {
         truncate_row(sum, step->rule->kept_bits, out);
     }

@@ -112,8 +112,10 @@ static uint32_t slow_step(emu_element type, emu_element acc, const dot *in, unsi
     int64_t sum = cut(addend, largest - fraction_bits);
     for (unsigned i = 0; i < count; i++)
         sum += cut(products[i], largest - fraction_bits);
-    if (acc == EMU_F16)
-        return round_integer(sum, largest - fraction_bits, 10, 5, true);
+    if (acc == EMU_F16) { /* hardware gives no negative zero */
+        uint32_t bits = round_integer(sum, largest - fraction_bits, 10, 5, true);
+        return bits & 0x7FFF ? bits : 0;
+    }
     return round_integer(sum, largest - fraction_bits, rule.kept_bits, 8, false)
            << (23 - rule.kept_bits);
 }
