@@ -141,6 +141,7 @@ static void a_wrong_epsilon_is_found(void **state)
     struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA,
                            "--epsilon", "0.5", "--y-type", "f32", "--device", "cpu");
     assert_exit(&o, 1);
+    assert_contains(o.out, "WRONG: expected[0, ");
     outcome_free(&o);
 }
 

@@ -71,7 +71,8 @@ static ptxgen_status launch(const ptxgen_rmsnorm_q4k *kernel, struct rmsnorm_q4k
     ptxgen_cu_event start = NULL, end = NULL;
     float milliseconds = 0;
     for (int i = 0; i < OUTPUTS; i++)
-        memset(l.outputs[i]->host, BUFFER_POISON, l.outputs[i]->bytes);
+        if (l.outputs[i]->base)
+            memset(l.outputs[i]->host, BUFFER_POISON, l.outputs[i]->bytes);
     ptxgen_status status = each(l.outputs, OUTPUTS, buffer_upload, err);
     if (status == PTXGEN_OK)
         status = device_check(d, d->driver.event_create(&start, 0), "creating an event", err);
