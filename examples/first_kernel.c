@@ -28,13 +28,15 @@ int main(void)
         return fprintf(stderr, "no device: %s\n", err.message), 1;
     ptxgen_target target = ptxgen_device_target(&gpu);
     ptxgen_rmsnorm_q4k_spec spec = {.k = 4096, .n = {512}, .epsilon = 1e-6f}; /* x and y f32 */
-    ptxgen_rmsnorm_q4k_args args = {.m = 1};
-    args.x = to_device(&cuda, x, sizeof x), args.gamma = to_device(&cuda, gain, sizeof gain);
+    ptxgen_rmsnorm_q4k_args args = {.m = 1, .x = to_device(&cuda, x, sizeof x)};
+    args.gamma = to_device(&cuda, gain, sizeof gain);
     args.weights[0] = to_device(&cuda, weights, sizeof weights);
     args.y[0] = to_device(&cuda, y, sizeof y);
     if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) ||
         ptxgen_rmsnorm_q4k_load(&cuda, &plan, NULL, &kernel, &err) ||
-        ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err))
+        ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) ||
+        cuda.memcpy_dtoh(y, args.y[0], sizeof y))
         return fprintf(stderr, "%s\n", err.message), 1;
-    return cuda.memcpy_dtoh(y, args.y[0], sizeof y) ? 1 : 0;
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    return cuda.ctx_destroy(context) ? 1 : 0; /* and the memory with it */
 }
