@@ -176,7 +176,8 @@ PTXGEN_API const ptxgen_kernel_attributes *
 ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *kernel, uint32_t m);
 
 /**
- * Enqueues the product on `stream`: one kernel, no allocation, no synchronisation, capturable.
+ * Enqueues the product on `stream`: one kernel, no allocation, no synchronisation, capturable. From
+ * sm_90 on the weights' tensor maps are encoded first, on the host.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
  * misaligned address, a stride below its row, m above the plan's largest, or a residual_out that
  * overlaps x or residual (other CTAs may still be reading them); and those of ptxgen_launch.
