@@ -207,8 +207,8 @@ static bool read_messages(struct judgement *j, FILE *out)
 }
 
 /* One run over the probes of `shown`. */
-static bool judge_once(const struct assembler *a, const char *arch, struct judgement *j, int version,
-                       const char *target)
+static bool judge_once(const struct assembler *a, const char *arch, struct judgement *j,
+                       int version, const char *target)
 {
     char path[64];
     FILE *f = open_input(path);
@@ -219,7 +219,6 @@ static bool judge_once(const struct assembler *a, const char *arch, struct judge
     size_t before = j->refused;
     j->resume = 0;
     bool placed = read_messages(j, out);
-    if (getenv("PROOF_DEBUG")) fprintf(stderr, "%s %d refused %zu resume %zu: %s\n", arch, version, j->refused - before, j->resume, j->resume ? j->text->lines[j->resume-1].text : "");
     bool sound = placed && (status == 0 || j->refused > before);
     if (!sound) {
         fprintf(stderr, "%s %s, PTX %d.%d (text kept in %s):\n", a->path, arch, version / 10,
@@ -234,21 +233,26 @@ static bool judge_once(const struct assembler *a, const char *arch, struct judge
 }
 
 /* A syntax error ends a run: what stood before it has been judged, what stands after it is put to
- * the next run. Every error of one kind hides those of a later stage, so go on until it has none. */
+ * the next run. Code is generated only for text without errors, so that goes on until it has none.
+ */
 bool assembler_judge(const struct assembler *a, const char *arch, const struct proof_text *text,
                      int version, const char *target, uint8_t *keep, char **why)
 {
     size_t probes = text->list->count;
-    struct judgement j = {.text = text, .list = text->list->probes, .count = probes, .keep = keep,
-                          .shown = malloc(probes), .why = why};
+    struct judgement j = {.text = text,
+                          .list = text->list->probes,
+                          .count = probes,
+                          .keep = keep,
+                          .shown = malloc(probes),
+                          .why = why};
     if (!j.shown)
         abort();
     memcpy(j.shown, keep, probes);
-    bool sound = true, whole = true;
+    bool sound = true, whole = true, generates = strstr(arch, "=sm_") != NULL;
     for (bool again = true; again && sound;) {
         size_t before = j.refused;
         sound = judge_once(a, arch, &j, version, target);
-        again = j.refused > before || !whole;
+        again = j.resume || (generates && (j.refused > before || !whole));
         whole = !j.resume;
         memcpy(j.shown, keep, probes);
         for (size_t i = 3; i < j.resume; i++)

@@ -19,9 +19,11 @@ struct exception {
 
 enum { ANY = 999 };
 
-#define OUTSIDE_IMM_LUT "a truth table of three inputs has 8 bits; ptxas takes any integer and drops the rest"
+#define OUTSIDE_IMM_LUT                                                                            \
+    "a truth table of three inputs has 8 bits; ptxas takes any integer and drops the rest"
 #define OUTSIDE_GROUPS                                                                             \
-    "ptxas takes any count of groups, a negative one too; to wait until more than 63 (of wgmma: 7) " \
+    "ptxas takes any count of groups, a negative one too; to wait until more than 63 (of wgmma: "  \
+    "7) "                                                                                          \
     "are pending is to wait for nothing"
 
 static const struct exception exceptions[] = {

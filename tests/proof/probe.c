@@ -51,8 +51,8 @@ static void add_modifiers(struct probe_list *list, struct probe p)
 
 static void add_constants(struct probe_list *list, struct probe p, const struct ptx_term *t)
 {
-    const int values[] = {t->lo - 1, t->lo,     t->lo + 1,      t->lo + t->step,
-                          t->hi - 1, t->hi + 1, t->hi, 2 * t->lo, (t->lo + t->hi) / 2};
+    const int values[] = {t->lo - 1, t->lo, t->lo + 1, t->lo + t->step,    t->hi - 1,
+                          t->hi + 1, t->hi, 2 * t->lo, (t->lo + t->hi) / 2};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         size_t before = 0;
         while (before < i && values[before] != values[i])
@@ -183,7 +183,8 @@ unsigned probe_operands(const struct probe *p, struct register_source *from, ptx
                 o[used++] = value_operand(p, i, from);
             break;
         case PTX_TERM_ADDRESS:
-            o[used++] = t->space == 'p' ? from->param : from->take(from, t->space == 's' ? &narrow : &wide);
+            o[used++] =
+                t->space == 'p' ? from->param : from->take(from, t->space == 's' ? &narrow : &wide);
             o[used++] = constant_operand(0);
             break;
         case PTX_TERM_TENSOR:
@@ -191,14 +192,9 @@ unsigned probe_operands(const struct probe *p, struct register_source *from, ptx
             for (unsigned j = 1; j < count; j++)
                 o[used++] = from->take(from, &coordinate);
             break;
-        case PTX_TERM_CONST:
-            o[used++] = constant_operand(p->term == i ? p->value : t->lo);
-            break;
-        case PTX_TERM_LABEL:
-            o[used++] = from->label;
-            break;
-        default:
-            break;
+        case PTX_TERM_CONST: o[used++] = constant_operand(p->term == i ? p->value : t->lo); break;
+        case PTX_TERM_LABEL: o[used++] = from->label; break;
+        default: break;
         }
     }
     return used;
@@ -213,7 +209,8 @@ static ptx_operand take_virtual(struct register_source *from, const struct ptx_t
     return ptx_register_new(from->kernel, t->type);
 }
 
-bool probe_is_valid(const struct probe *p, const ptx_target *target, int *version, ptxgen_error *why)
+bool probe_is_valid(const struct probe *p, const ptx_target *target, int *version,
+                    ptxgen_error *why)
 {
     ptx_module *m = ptx_module_create(target, NULL);
     ptx_kernel *k = ptx_kernel_begin(m, "k");

@@ -20,7 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int versions[] = {70, 71, 72, 73, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90};
+static const int versions[] = {70, 71, 72, 73, 74, 75, 76, 77, 78, 80,
+                               81, 82, 83, 84, 85, 86, 87, 88, 90};
 static const int chips[] = {80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
 static const char suffixes[] = {0, 'a', 'f'};
 enum {
@@ -50,7 +51,8 @@ struct job {
     const struct assembler *assembler;
     ptx_target target;
     char name[16], chip[16];
-    uint8_t *ours[VERSION_COUNT], *theirs[VERSION_COUNT]; /* by probe; NULL: not both know the target */
+    uint8_t *ours[VERSION_COUNT],
+        *theirs[VERSION_COUNT]; /* by probe; NULL: not both know the target */
     int *inferred;         /* by probe: the version that an uncapped module declares; 0: refused */
     char **why, **our_why; /* by probe: a reason of either's refusal */
 };
@@ -130,7 +132,8 @@ static void validate(struct job *j, size_t v)
         int inferred = j->inferred[p];
         if (valid != (inferred && inferred <= versions[v]) || (valid && version != inferred)) {
             atomic_fetch_add(&totals->disagreements, 1);
-            printf("%s: with the cap %d the verdict does not follow from the inferred version %d: %s\n",
+            printf("%s: with the cap %d the verdict does not follow from the inferred version %d: "
+                   "%s\n",
                    j->name, versions[v], inferred, j->proof->lines[p]);
         }
     }
@@ -143,7 +146,8 @@ static bool judge(struct job *j, size_t v)
     char arch[32];
     snprintf(arch, sizeof arch, "-arch=compute_%s", j->chip);
     memset(j->theirs[v], 1, count);
-    if (!assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, j->theirs[v], j->why))
+    if (!assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, j->theirs[v],
+                         j->why))
         return false;
     if (versions[v] == j->assembler->newest) {
         uint8_t *both = allocate(count);
@@ -152,7 +156,8 @@ static bool judge(struct job *j, size_t v)
             atomic_fetch_add(&proof->totals->generated, both[p]);
         }
         snprintf(arch, sizeof arch, "-arch=sm_%s", j->chip);
-        bool sound = assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, both, j->why);
+        bool sound =
+            assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, both, j->why);
         for (size_t p = 0; p < count; p++)
             j->theirs[v][p] = j->ours[v][p] ? both[p] : j->theirs[v][p];
         free(both);
@@ -249,7 +254,8 @@ static size_t count_stale_exceptions(const struct proof *proof)
             here = here || (proof->assemblers[a].release >= exceptions[i].oldest &&
                             proof->assemblers[a].release <= exceptions[i].newest);
         if (here && !proof->totals->excused[i]) {
-            printf("exception that no longer occurs: %s (%s)\n", exceptions[i].line, exceptions[i].reason);
+            printf("exception that no longer occurs: %s (%s)\n", exceptions[i].line,
+                   exceptions[i].reason);
             stale++;
         }
     }
@@ -269,16 +275,22 @@ int main(void)
 {
     struct proof proof = {0};
     proof.assembler_count = assemblers_find(proof.assemblers);
+    const char *named = getenv("PTXAS");
+    if (!proof.assembler_count && named && *named) {
+        printf("none of the assemblers that PTXAS names can be run: %s\n", named);
+        return 1;
+    }
     if (!proof.assembler_count) {
-        printf("SKIPPED: no ptxas on PATH, in /usr/local/cuda*/bin or named by PTXAS; the instruction "
-               "table was NOT proved\n");
+        printf(
+            "SKIPPED: no ptxas on PATH, in /usr/local/cuda*/bin or named by PTXAS; the instruction "
+            "table was NOT proved\n");
         return 77;
     }
     probe_list_build(&proof.list);
     proof_text_build(&proof.list, &proof.text);
     index_lines(&proof);
-    struct totals *totals = mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct totals *totals =
+        mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (totals == MAP_FAILED)
         abort();
     proof.totals = totals;
@@ -291,7 +303,8 @@ int main(void)
     printf("%zu instructions in %zu forms; %zu configurations of assembler, target and version; "
            "%zu verdicts compared, %zu of them acceptances, %zu through code generation; "
            "%zu disagreements, %d exceptions (%zu stale), %zu failures\n",
-           ptx_op_count, proof.list.count, totals->configurations, totals->compared, totals->accepted,
-           totals->generated, totals->disagreements, EXCEPTION_COUNT, stale, totals->failures);
+           ptx_op_count, proof.list.count, totals->configurations, totals->compared,
+           totals->accepted, totals->generated, totals->disagreements, EXCEPTION_COUNT, stale,
+           totals->failures);
     return totals->disagreements || stale || totals->failures || !totals->configurations;
 }

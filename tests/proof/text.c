@@ -15,7 +15,8 @@ static void *allocate(size_t bytes)
     return p;
 }
 
-/* ---- registers: sources from a pool that the kernel's probes share, a new one for a result ---- */
+/* ---- registers: sources from a pool that the kernel's probes share, a new one for a result ----
+ */
 
 struct pool {
     struct register_source source;
@@ -26,7 +27,8 @@ struct pool {
 
 static bool is_result(const struct ptx_term *t)
 {
-    return (t->flags & PTX_TERM_WRITTEN) && !(t->flags & PTX_TERM_READ) && t->kind != PTX_TERM_LITERAL;
+    return (t->flags & PTX_TERM_WRITTEN) && !(t->flags & PTX_TERM_READ) &&
+           t->kind != PTX_TERM_LITERAL;
 }
 
 static ptx_operand take_pooled(struct register_source *from, const struct ptx_term *t)
@@ -83,7 +85,8 @@ static char *store_results(const ptx_kernel *k, const struct ptx_instruction *i)
         "st.volatile.global.u16 [%%keep], %%rs%u; ",
         "st.volatile.global.u32 [%%keep], %%r%u; ",
         "st.volatile.global.u64 [%%keep], %%rd%u; ",
-        "mov.b128 {%%keep1, %%keep2}, %%rq%u; st.volatile.global.v2.u64 [%%keep], {%%keep1, %%keep2}; ",
+        "mov.b128 {%%keep1, %%keep2}, %%rq%u; st.volatile.global.v2.u64 [%%keep], {%%keep1, "
+        "%%keep2}; ",
     };
     const struct ptx_op *op = &ptx_ops[i->op];
     const ptx_operand *o = &k->operands[i->first];
@@ -141,7 +144,8 @@ static void append_probe(struct pool *pool, const struct probe *p)
 }
 
 /* One kernel of the probes [first, end); its register pool. */
-static struct pool build_kernel(ptx_module *m, const struct probe_list *list, size_t first, size_t end)
+static struct pool build_kernel(ptx_module *m, const struct probe_list *list, size_t first,
+                                size_t end)
 {
     char name[32];
     snprintf(name, sizeof name, "k%zu", first);
@@ -167,8 +171,8 @@ static struct pool build_kernel(ptx_module *m, const struct probe_list *list, si
 }
 
 /* Cuts a module's text of one kernel into lines. */
-static void add_lines(struct proof_text *text, const char *s, const struct pool *pool,
-                      size_t first, size_t end)
+static void add_lines(struct proof_text *text, const char *s, const struct pool *pool, size_t first,
+                      size_t end)
 {
     const ptx_kernel *k = pool->source.kernel;
     size_t probe = first;
@@ -220,7 +224,8 @@ void proof_text_build(const struct probe_list *list, struct proof_text *text)
 void proof_text_write(const struct proof_text *text, int version, const char *target,
                       const uint8_t *keep, bool alive, FILE *out)
 {
-    fprintf(out, ".version %d.%d\n.target %s\n.address_size 64\n", version / 10, version % 10, target);
+    fprintf(out, ".version %d.%d\n.target %s\n.address_size 64\n", version / 10, version % 10,
+            target);
     long kernel = -1;
     bool kept = false;
     for (size_t i = 3; i < text->line_count; i++) {
