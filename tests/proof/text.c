@@ -85,8 +85,8 @@ static char *store_results(const ptx_kernel *k, const struct ptx_instruction *i)
         "st.volatile.global.u16 [%%keep], %%rs%u; ",
         "st.volatile.global.u32 [%%keep], %%r%u; ",
         "st.volatile.global.u64 [%%keep], %%rd%u; ",
-        "mov.b128 {%%keep1, %%keep2}, %%rq%u; st.volatile.global.v2.u64 [%%keep], {%%keep1, "
-        "%%keep2}; ",
+        ("mov.b128 {%%keep1, %%keep2}, %%rq%u; "
+         "st.volatile.global.v2.u64 [%%keep], {%%keep1, %%keep2}; "),
     };
     const struct ptx_op *op = &ptx_ops[i->op];
     const ptx_operand *o = &k->operands[i->first];
