@@ -22,7 +22,7 @@
  *     ptxgen_rmsnorm_q4k_plan plan;
  *     ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err);
  *     ptx_module *m = ptx_module_create(&target.ptx, NULL);
- *     ptxgen_rmsnorm_q4k_emit(&plan, m);                    // then ptx_module_text(m, …)
+ *     ptxgen_rmsnorm_q4k_emit(&plan, m, &err);              // then ptx_module_text(m, …)
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
  * functions here are pure and may be called from any thread.

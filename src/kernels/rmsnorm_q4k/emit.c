@@ -13,7 +13,7 @@
  *            │ w2 │ w3 │ w2 │ w3 │ …        columns = 4 planes of 2 tokens
  *
  * Bytes: the weights once, N·K·144/256. Issue slots: about 1.5 a weight and lane for one or two
- * tokens, 0.3 more for each two; an H100 has 6 while its memory delivers the weight. Weights stream
+ * tokens, 0.5 more for each two; an H100 has 6 while its memory delivers the weight. Weights stream
  * from the first cycle: the activations are prepared while the first copies are under way, and
  * 1/rms is applied to the finished sums.
  *
