@@ -6,6 +6,7 @@
 #include "ptxgen/device.h"
 #include "ptxgen/q4k.h"
 #include "ptxgen/rmsnorm_q4k.h"
+#include "src/kernels/bound.h"
 #include "src/kernels/rmsnorm_q4k/reference.h"
 
 #include <math.h>
@@ -74,7 +75,7 @@ static void agrees_with_reference(const char *device, uint32_t m)
         fail_msg("%s", err.message);
     bench_read(&bench, got, args.y[0], sizeof(float) * m * N);
     for (uint32_t i = 0; i < m * N; i++)
-        if (!rmsnorm_q4k_agrees(got[i], y[i], bound[i]))
+        if (!ptxgen_bound_agrees(got[i], y[i], bound[i]))
             fail_msg("y[%u] is %g, not %g ± %g", i, got[i], y[i], bound[i]);
     ptxgen_rmsnorm_q4k_destroy(kernel);
     bench_close(&bench);

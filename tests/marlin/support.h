@@ -3,7 +3,7 @@
 #ifndef PTXGEN_TESTS_MARLIN_SUPPORT_H
 #define PTXGEN_TESTS_MARLIN_SUPPORT_H
 
-#include "../q4k/random.h"
+#include "../random.h"
 
 #include <ptxgen/marlin_formats.h>
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "random.h"
+#include "tests/random.h"
 #include "src/kernels/half.h"
 #include "src/kernels/rmsnorm_q4k/q4k.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "random.h"
+#include "tests/random.h"
 #include "src/kernels/half.h"
 #include "src/kernels/rmsnorm_q4k/q4k.h"
 

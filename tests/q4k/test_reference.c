@@ -7,7 +7,8 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "random.h"
+#include "tests/random.h"
+#include "src/kernels/bound.h"
 #include "src/kernels/rmsnorm_q4k/q4k.h"
 #include "src/kernels/rmsnorm_q4k/reference.h"
 
@@ -146,7 +147,7 @@ static int count_rejected(struct test_case *c, struct kernel_style style, double
                 y += c->bias[n];
             double out = ptxgen_element_round(c->p.y_type, y);
             double error = fabs(out - c->y[m * N + n]);
-            rejected += !rmsnorm_q4k_agrees(out, c->y[m * N + n], c->bound[m * N + n]);
+            rejected += !ptxgen_bound_agrees(out, c->y[m * N + n], c->bound[m * N + n]);
             *worst = fmax(*worst, error / c->bound[m * N + n]);
         }
     }
@@ -274,8 +275,8 @@ static void a_row_that_is_not_finite_is_nan_and_no_other(void **state)
             assert_true(isnan(c->y[N + n]));
             assert_true(c->y[n] == good->y[n]);
             assert_true(c->y[2 * N + n] == good->y[2 * N + n]);
-            assert_true(rmsnorm_q4k_agrees(NAN, c->y[N + n], c->bound[N + n]));
-            assert_false(rmsnorm_q4k_agrees(0, c->y[N + n], c->bound[N + n]));
+            assert_true(ptxgen_bound_agrees(NAN, c->y[N + n], c->bound[N + n]));
+            assert_false(ptxgen_bound_agrees(0, c->y[N + n], c->bound[N + n]));
         }
         free(good);
         free(c);
@@ -329,11 +330,11 @@ static void outputs_beyond_the_type_are_infinite(void **state)
     run(c);
     assert_true(c->y[0] == INFINITY && c->bound[0] == 0);
     assert_true(c->y[1] == -INFINITY && c->bound[1] == 0);
-    assert_true(rmsnorm_q4k_agrees(INFINITY, c->y[0], c->bound[0]));
-    assert_false(rmsnorm_q4k_agrees(65504, c->y[0], c->bound[0]));
-    assert_true(rmsnorm_q4k_agrees(INFINITY, c->y[2], c->bound[2]));
-    assert_true(rmsnorm_q4k_agrees(65504, c->y[2], c->bound[2]));
-    assert_false(rmsnorm_q4k_agrees(NAN, c->y[2], c->bound[2]));
+    assert_true(ptxgen_bound_agrees(INFINITY, c->y[0], c->bound[0]));
+    assert_false(ptxgen_bound_agrees(65504, c->y[0], c->bound[0]));
+    assert_true(ptxgen_bound_agrees(INFINITY, c->y[2], c->bound[2]));
+    assert_true(ptxgen_bound_agrees(65504, c->y[2], c->bound[2]));
+    assert_false(ptxgen_bound_agrees(NAN, c->y[2], c->bound[2]));
     c->p.y_type = PTXGEN_BF16;
     run(c);
     assert_true(fabs(c->y[0] - 70000) < 1);
@@ -356,7 +357,7 @@ static void nothing_is_promised_where_f32_sums_could_overflow(void **state)
     run(c);
     for (size_t i = 0; i < M * N; i++) {
         assert_true(isfinite(c->y[i]) && isnan(c->bound[i]));
-        assert_true(rmsnorm_q4k_agrees(NAN, c->y[i], c->bound[i]));
+        assert_true(ptxgen_bound_agrees(NAN, c->y[i], c->bound[i]));
     }
     free(c);
 }
@@ -503,7 +504,7 @@ static void bound_covers_the_worst_of_every_rounding_and_little_more(void **stat
                 continue;
             if (with_bias)
                 out = (out + 1) * (1 + u);
-            assert_true(rmsnorm_q4k_agrees(out, c->y[i], c->bound[i]));
+            assert_true(ptxgen_bound_agrees(out, c->y[i], c->bound[i]));
             assert_true(c->bound[i] <= 1.001 * fabs(out - c->y[i]));
         }
         free(c);
@@ -521,7 +522,7 @@ static void small_outputs_of_f16_get_subnormal_spacing(void **state)
         assert_true(fabs(c->y[i]) < 1e-5);
         assert_true(c->bound[i] >= 0x1p-25 && c->bound[i] < 0x1.2p-25);
         assert_true(
-            rmsnorm_q4k_agrees(ptxgen_element_round(PTXGEN_F16, c->y[i]), c->y[i], c->bound[i]));
+            ptxgen_bound_agrees(ptxgen_element_round(PTXGEN_F16, c->y[i]), c->y[i], c->bound[i]));
     }
     free(c);
 }
@@ -558,7 +559,7 @@ static void bound_rejects_wrong_kernels(void **state)
         run(c);
         int rejected = 0;
         for (size_t i = 0; i < M * N; i++)
-            rejected += !rmsnorm_q4k_agrees(c->y[i], right->y[i], right->bound[i]);
+            rejected += !ptxgen_bound_agrees(c->y[i], right->y[i], right->bound[i]);
         assert_true(rejected >= M * N * 9 / 10);
         free(c);
     }

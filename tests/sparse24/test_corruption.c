@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
-#include "tests/q4k/random.h"
+#include "tests/random.h"
 
 enum { CORRUPTIONS = 10000 };
 

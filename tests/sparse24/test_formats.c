@@ -9,7 +9,7 @@
 #include "golden.h"
 #include "src/kernels/half.h"
 #include "src/kernels/sparse24/metadata.h"
-#include "tests/q4k/random.h"
+#include "tests/random.h"
 
 #include <math.h>
 

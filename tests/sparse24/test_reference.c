@@ -7,10 +7,10 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "src/kernels/bound.h"
 #include "src/kernels/half.h"
-#include "src/kernels/rmsnorm_q4k/reference.h"
 #include "src/kernels/sparse24/reference.h"
-#include "tests/q4k/random.h"
+#include "tests/random.h"
 
 #include <math.h>
 
@@ -264,7 +264,7 @@ static unsigned violations(const struct test_case *c, struct style style)
     unsigned count = 0;
     for (size_t i = 0; i < N * M; i++) {
         assert_true(isfinite(c->bound[i]));
-        count += !rmsnorm_q4k_agrees(kernel(c, i / M, i % M, style), c->y[i], c->bound[i]);
+        count += !ptxgen_bound_agrees(kernel(c, i / M, i % M, style), c->y[i], c->bound[i]);
     }
     return count;
 }
@@ -334,7 +334,7 @@ static void nan_in_a_kept_column_is_nan_and_in_another_promises_nothing(void **s
         for (size_t m = 0; m < M; m++) {
             if (load(PTXGEN_SPARSE24_F32, c->dense, m * K + 9) != 0) {
                 assert_true(isnan(c->y[M + m]) && c->bound[M + m] == 0);
-                assert_false(rmsnorm_q4k_agrees(0, c->y[M + m], c->bound[M + m]));
+                assert_false(ptxgen_bound_agrees(0, c->y[M + m], c->bound[M + m]));
             } else {
                 assert_true(isnan(c->bound[M + m]));
             }

@@ -17,8 +17,8 @@
  */
 #include "reference.h"
 
+#include "../bound.h"
 #include "../half.h"
-#include "../rmsnorm_q4k/reference.h"
 
 #include <float.h>
 #include <math.h>
@@ -47,11 +47,6 @@ struct column {
     double *weights;           /* [k] */
     double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
 };
-
-static double rounding_factor(double n, double unit)
-{
-    return n * unit < 1 ? n * unit / (1 - n * unit) : INFINITY;
-}
 
 static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *info,
                                   ptxgen_error *err)
@@ -110,10 +105,10 @@ static struct approximate dot(const struct marlin_problem *p, const double *a,
         abs += fabs(a[k] * column->weights[k]);
         sum_a += fabs(a[k]);
     }
-    double g = rounding_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
+    double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
     double lost = types[p->weight_type].least * sum_a + underflow * column->sum_scale;
     double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
-                   rounding_factor((double)k_count + 4, unit_f64) * abs;
+                   ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs;
     bool in_range = abs * (1 + unit) * (1 + g) <= FLT_MAX &&
                     column->largest * (1 + unit) <= types[p->weight_type].largest;
     return (struct approximate){sum, in_range ? error : NAN};
@@ -177,7 +172,7 @@ static void compute(const struct marlin_problem *p, const double *a, const struc
     if (p->c_type != PTXGEN_F32)
         y.error += ptxgen_element_half_ulp(p->c_type, fabs(y.value) + y.error);
     *bound = y.error * bound_slack;
-    rmsnorm_q4k_settle(p->c_type, c, bound);
+    ptxgen_bound_settle(p->c_type, c, bound);
 }
 
 static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2],

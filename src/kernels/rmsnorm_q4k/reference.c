@@ -39,6 +39,7 @@
  */
 #include "reference.h"
 
+#include "../bound.h"
 #include "q4k.h"
 
 #include <float.h>
@@ -52,12 +53,6 @@ static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
 static const double underflow = 0x1p-150;
 static const double rsqrt_error = 0x1.125fbee25067p-23; /* 2^-22.9 */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
-
-/* g(n) */
-static double rounding_factor(double n, double unit)
-{
-    return n * unit < 1 ? n * unit / (1 - n * unit) : INFINITY;
-}
 
 /* A token's t = x·γ, its ρ, and what the bound needs of them. */
 struct token {
@@ -81,16 +76,6 @@ struct dot {
     double weights; /* Σ a */
     double largest; /* Σ_b max_b|t|·Σ_b a */
 };
-
-static ptxgen_status check_finite(const char *what, const float *values, size_t count,
-                                  ptxgen_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu] is %g, not finite",
-                               what, i, (double)values[i]);
-    return PTXGEN_OK;
-}
 
 static ptxgen_status check_weights(const struct rmsnorm_q4k_problem *p, size_t row_bytes,
                                    ptxgen_error *err)
@@ -137,8 +122,8 @@ static ptxgen_status check(const struct rmsnorm_q4k_problem *p, size_t row_bytes
     if ((status = check_stride("ldx", p->x, p->ldx, p->k, err)) != PTXGEN_OK ||
         (status = check_stride("ldr", p->residual, p->ldr, p->k, err)) != PTXGEN_OK ||
         (status = check_stride("lds", p->sum, p->lds, p->k, err)) != PTXGEN_OK ||
-        (status = check_finite("gamma", p->gamma, p->k, err)) != PTXGEN_OK ||
-        (p->bias && (status = check_finite("bias", p->bias, p->n, err)) != PTXGEN_OK))
+        (status = ptxgen_bound_check_finite("gamma", p->gamma, p->k, err)) != PTXGEN_OK ||
+        (p->bias && (status = ptxgen_bound_check_finite("bias", p->bias, p->n, err)) != PTXGEN_OK))
         return status;
     return check_weights(p, row_bytes, err);
 }
@@ -177,7 +162,8 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
     double v = squares / (double)p->k + (double)p->eps;
     token->rho = in_range && isfinite(v) && v > 0 ? 1 / sqrt(v) : NAN;
 
-    double tau = rounding_factor(p->square_depth + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
+    double tau =
+        ptxgen_bound_factor(p->square_depth + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
     token->beta = tau < 1 ? (1 + rsqrt_error) / sqrt(1 - tau) - 1 : INFINITY;
 }
 
@@ -215,7 +201,7 @@ static struct dot multiply(const struct row *row, const struct token *token, siz
 static double error_bound(const struct rmsnorm_q4k_problem *p, const struct token *token,
                           const struct dot *dot, double y)
 {
-    double g = rounding_factor(p->dot_depth + DOT_PRODUCTS, unit_f32);
+    double g = ptxgen_bound_factor(p->dot_depth + DOT_PRODUCTS, unit_f32);
     double k = (double)p->k;
     /* Σ|q·t| and T bound every partial sum, before and after the scales */
     bool in_range = Q4K_MAX_CODE * token->sum_abs_t * (1 + g) <= FLT_MAX &&
@@ -230,22 +216,11 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
     double e = token->rho * grown * (g * dot->abs + (1 + g) * lost) + z * (grown - 1) + underflow;
     if (p->bias)
         e = e * (1 + unit_f32) + unit_f32 * fabs(y);
-    e += rounding_factor(k + 4, unit_f64) * dot->abs * token->rho +
-         rounding_factor(k + 8, unit_f64) * z + unit_f64 * fabs(y);
+    e += ptxgen_bound_factor(k + 4, unit_f64) * dot->abs * token->rho +
+         ptxgen_bound_factor(k + 8, unit_f64) * z + unit_f64 * fabs(y);
     if (p->y_type != PTXGEN_F32)
         e += ptxgen_element_half_ulp(p->y_type, fabs(y) + e);
     return e * bound_slack;
-}
-
-void rmsnorm_q4k_settle(ptxgen_element type, double *y, double *bound)
-{
-    double rounded = ptxgen_element_round(type, *y);
-    bool may_be_finite = isfinite(ptxgen_element_round(type, fabs(*y) - *bound));
-    bool may_be_infinite = isinf(ptxgen_element_round(type, fabs(*y) + *bound));
-    if (isinf(rounded))
-        *y = rounded;
-    if (may_be_infinite)
-        *bound = may_be_finite ? INFINITY : 0;
 }
 
 static void compute_output(const struct rmsnorm_q4k_problem *p, const struct token *token,
@@ -257,7 +232,7 @@ static void compute_output(const struct rmsnorm_q4k_problem *p, const struct tok
     if (isnan(*y))
         return;
     *bound = error_bound(p, token, &dot, *y);
-    rmsnorm_q4k_settle(p->y_type, y, bound);
+    ptxgen_bound_settle(p->y_type, y, bound);
 }
 
 static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct token *tokens,
@@ -314,13 +289,4 @@ ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p, double 
     free(memory);
     free(tokens);
     return status;
-}
-
-bool rmsnorm_q4k_agrees(double output, double y, double bound)
-{
-    if (isnan(bound))
-        return true;
-    if (isnan(y))
-        return isnan(output);
-    return output == y || fabs(output - y) <= bound;
 }

@@ -18,7 +18,6 @@
 
 #include <ptxgen/status.h>
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct rmsnorm_q4k_problem {
@@ -52,7 +51,8 @@ struct rmsnorm_q4k_problem {
     double operand_floor;
     /** What the largest counts as at least, where those pieces have a least exponent too; or 0. */
     double operand_least;
-    /** What each super-block of a dot product may lose besides, through scales that underflow; or 0. */
+    /** What each super-block of a dot product may lose besides, through scales that underflow; or
+     * 0. */
     double block_loss;
 };
 
@@ -65,14 +65,5 @@ struct rmsnorm_q4k_problem {
  */
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
                                     double *bound, ptxgen_error *err);
-
-/**
- * Settles an output near or beyond the largest finite value of its type: what rounds to infinity
- * is infinite, and where the bound leaves open whether it does, the bound is infinite.
- */
-void rmsnorm_q4k_settle(ptxgen_element y_type, double *y, double *bound);
-
-/** Whether a kernel's output agrees: both NaN, equal, within the bound, or nothing promised. */
-bool rmsnorm_q4k_agrees(double output, double y, double bound);
 
 #endif

@@ -12,6 +12,7 @@
  * where the last term is e's overflow, past which s is 0 instead of less than 2⁻¹¹⁸. Then
  *     E_y = |s|·E_u + E_s·(|u| + E_u) + 2⁻²⁴·(|y| + …) and the rounding to y's type.
  */
+#include "../bound.h"
 #include "layout.h"
 #include "reference.h"
 
@@ -99,7 +100,7 @@ static void apply_swiglu(ptxgen_element y_type, size_t count, const double *gate
         if (y_type != PTXGEN_F32)
             e += ptxgen_element_half_ulp(y_type, fabs(y[i]) + e);
         bound[i] = e;
-        rmsnorm_q4k_settle(y_type, &y[i], &bound[i]);
+        ptxgen_bound_settle(y_type, &y[i], &bound[i]);
     }
 }
 
@@ -172,5 +173,5 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
 
 bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)
 {
-    return rmsnorm_q4k_agrees(output, y, bound);
+    return ptxgen_bound_agrees(output, y, bound);
 }

@@ -19,8 +19,8 @@
  */
 #include "reference.h"
 
+#include "../bound.h"
 #include "../half.h"
-#include "../rmsnorm_q4k/reference.h"
 #include "metadata.h"
 
 #include <float.h>
@@ -30,12 +30,6 @@ static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
 static const double underflow = 0x1p-149;
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
 enum { REFERENCE_ROUNDINGS = 16 };
-
-/* g(n) */
-static double rounding_factor(double n, double unit)
-{
-    return n * unit < 1 ? n * unit / (1 - n * unit) : INFINITY;
-}
 
 /* ---- activations ---- */
 
@@ -75,16 +69,6 @@ static const struct activation activations[] = {
 
 /* ---- checks ---- */
 
-static ptxgen_status check_finite(const char *what, const float *values, size_t count,
-                                  ptxgen_error *err)
-{
-    for (size_t i = 0; values && i < count; i++)
-        if (!isfinite(values[i]))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s[%zu] is %g, not finite",
-                               what, i, (double)values[i]);
-    return PTXGEN_OK;
-}
-
 static ptxgen_status check_type(const struct sparse24_problem *p, ptxgen_error *err)
 {
     if (p->w.type != PTXGEN_SPARSE24_S8 && (p->x_scale || p->w_scale))
@@ -117,9 +101,9 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
         (status = check_rows("x", p->x, p->ldx, p->w.k, p->n, err)) != PTXGEN_OK ||
         (p->residual &&
          (status = check_rows("residual", p->residual, p->ldr, p->w.m, p->n, err)) != PTXGEN_OK) ||
-        (status = check_finite("x_scale", p->x_scale, p->n, err)) != PTXGEN_OK ||
-        (status = check_finite("w_scale", p->w_scale, p->w.m, err)) != PTXGEN_OK ||
-        (status = check_finite("bias", p->bias, p->w.m, err)) != PTXGEN_OK)
+        (status = ptxgen_bound_check_finite("x_scale", p->x_scale, p->n, err)) != PTXGEN_OK ||
+        (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.m, err)) != PTXGEN_OK ||
+        (status = ptxgen_bound_check_finite("bias", p->bias, p->w.m, err)) != PTXGEN_OK)
         return status;
     if ((size_t)p->activation >= sizeof activations / sizeof *activations)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
@@ -187,7 +171,7 @@ struct estimate {
 
 static struct estimate float_sum(const struct sparse24_problem *p, double sum, double abs_sum)
 {
-    double g = rounding_factor((double)p->dot_depth + 1, unit_f32) + p->product_error;
+    double g = ptxgen_bound_factor((double)p->dot_depth + 1, unit_f32) + p->product_error;
     double lost = ((double)(p->w.k / 2) + p->dot_depth) * underflow;
     bool in_range = abs_sum * (1 + g) <= FLT_MAX;
     return (struct estimate){sum, in_range ? g * abs_sum + lost : NAN, abs_sum};
@@ -199,7 +183,7 @@ static struct estimate scaled_sum(const struct sparse24_problem *p, size_t n, si
     double x_scale = p->x_scale ? p->x_scale[n] : 1, w_scale = p->w_scale ? p->w_scale[m] : 1;
     double roundings = 1 + (p->x_scale != NULL) + (p->w_scale != NULL);
     double value = sum * x_scale * w_scale, a = fabs(sum), sx = fabs(x_scale), sw = fabs(w_scale);
-    double g = rounding_factor(roundings, unit_f32);
+    double g = ptxgen_bound_factor(roundings, unit_f32);
     double largest = fmax(fmax(a * sx, a * sw), fmax(sx * sw, fabs(value)));
     double error = g * fabs(value) + (1 + a + sx + sw) * underflow;
     return (struct estimate){value, largest * (1 + g) <= FLT_MAX ? error : NAN, abs_sum * sx * sw};
@@ -252,12 +236,13 @@ static void finish(const struct sparse24_problem *p, size_t n, size_t m, bool ro
         }
         add(&e, residual);
     }
-    e.error += rounding_factor((double)(p->w.k / 2 + REFERENCE_ROUNDINGS), unit_f64) * e.magnitude;
+    e.error +=
+        ptxgen_bound_factor((double)(p->w.k / 2 + REFERENCE_ROUNDINGS), unit_f64) * e.magnitude;
     if (p->y_type != PTXGEN_F32)
         e.error += ptxgen_element_half_ulp(p->y_type, fabs(e.value) + e.error);
     *y = e.value;
     *bound = row_is_finite ? e.error * bound_slack : NAN;
-    rmsnorm_q4k_settle(p->y_type, y, bound);
+    ptxgen_bound_settle(p->y_type, y, bound);
 }
 
 static bool is_finite_row(const struct sparse24_problem *p, size_t n)

@@ -65,7 +65,7 @@ struct sparse24_problem {
 
 /**
  * Fills y[n·m] and bound[n·m]: the farthest that a correct kernel's output can be from y. NaN
- * there promises nothing; compare with rmsnorm_q4k_agrees. See reference.c for the derivation.
+ * there promises nothing; compare with ptxgen_bound_agrees. See reference.c for the derivation.
  */
 ptxgen_status sparse24_reference(const struct sparse24_problem *problem, double *y, double *bound,
                                  ptxgen_error *err);
