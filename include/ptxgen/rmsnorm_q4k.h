@@ -30,6 +30,7 @@
 #ifndef PTXGEN_RMSNORM_Q4K_H
 #define PTXGEN_RMSNORM_Q4K_H
 
+#include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/types.h>
@@ -159,17 +160,27 @@ typedef struct ptxgen_rmsnorm_q4k_args {
     uint32_t overlap_previous;
 } ptxgen_rmsnorm_q4k_args;
 
-/** A plan's loaded entries, in one context. */
+/** A plan's loaded entries, in one context; underneath, a ptxgen_loaded. */
 typedef struct ptxgen_rmsnorm_q4k ptxgen_rmsnorm_q4k;
 
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_rmsnorm_q4k_family(void);
+
+/** ptxgen_dispatch for this family: one reference, given back with ptxgen_rmsnorm_q4k_destroy. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_dispatch(ptxgen_dispatcher *dispatcher,
+                                                     const ptxgen_rmsnorm_q4k_spec *spec,
+                                                     ptxgen_rmsnorm_q4k **kernel,
+                                                     ptxgen_error *err);
+
 /**
- * Emits the plan's text and loads it into the current context. Errors: the builder's and the
+ * Emits the plan's text and loads it into the current context, past registry and disk cache. Errors: the builder's and the
  * driver's; PTXGEN_ERROR_TARGET when the plan's target does not run on the context's device.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
                                                  const ptxgen_rmsnorm_q4k_plan *plan,
                                                  const ptxgen_module_options *options,
                                                  ptxgen_rmsnorm_q4k **kernel, ptxgen_error *err);
+/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
 PTXGEN_API void ptxgen_rmsnorm_q4k_destroy(ptxgen_rmsnorm_q4k *kernel);
 /** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *

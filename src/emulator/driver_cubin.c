@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The linker, and the container that it makes: magic, length, checksum, then the PTX text. */
+/*
+ * The linker, and the cubin that it makes: an ELF file for CUDA that says in the padding of its
+ * identification whose it is, with one section: length and checksum of the PTX text, and the text.
+ */
 #include "src/emulator/driver_state.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct cubin_header {
-    char magic[8];
+enum { ELF_MACHINE_CUDA = 190, SECTIONS = 3 };
+
+static const char OWNER[EI_NIDENT - EI_PAD] = {'P', 'T', 'X', 'E', 'M', 'U', '1'};
+static const char NAMES[] = "\0.shstrtab\0.ptxgen.text";
+enum { NAME_OF_NAMES = 1, NAME_OF_TEXT = 11 };
+_Static_assert(sizeof NAMES % sizeof(uint64_t) == 0, "no padding: equal text, equal bytes");
+
+/* What stands before the text; the ELF part is the same but for the text's size. */
+struct cubin_head {
+    Elf64_Ehdr elf;
+    Elf64_Shdr sections[SECTIONS];
+    char names[sizeof NAMES];
     uint64_t length, checksum;
 };
-
-static const char MAGIC[8] = {'\x7f', 'P', 'T', 'X', 'E', 'M', 'U', '1'};
 
 static uint64_t checksum(const char *text, size_t length)
 {
@@ -21,35 +33,67 @@ static uint64_t checksum(const char *text, size_t length)
     return hash;
 }
 
+/* Reads no further than what differs from a text's beginning. */
 bool emu_is_cubin(const void *image)
 {
-    return strncmp(image, MAGIC, sizeof MAGIC) == 0;
+    const unsigned char *ident = image;
+    return strncmp(image, ELFMAG, SELFMAG) == 0 &&
+           memcmp(ident + EI_PAD, OWNER, sizeof OWNER) == 0;
 }
 
 const char *emu_cubin_text(const void *image, size_t *length, ptxgen_error *err)
 {
-    struct cubin_header header;
-    memcpy(&header, image, sizeof header);
-    const char *text = (const char *)image + sizeof header;
-    *length = (size_t)header.length;
-    if (header.length > ((uint64_t)1 << 40) || checksum(text, *length) != header.checksum) {
+    struct cubin_head head;
+    memcpy(&head, image, sizeof head);
+    const char *text = (const char *)image + sizeof head;
+    *length = (size_t)head.length;
+    bool sizes_agree = head.sections[2].sh_size - 1 ==
+                       head.length + sizeof head - offsetof(struct cubin_head, length);
+    if (!sizes_agree || checksum(text, *length) != head.checksum) {
         ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "the emulator's cubin has a wrong checksum");
         return NULL;
     }
     return text;
 }
 
+static void fill_head(struct cubin_head *head, const char *text, size_t length)
+{
+    *head = (struct cubin_head){
+        .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                .e_type = ET_EXEC,
+                .e_machine = ELF_MACHINE_CUDA,
+                .e_version = EV_CURRENT,
+                .e_shoff = offsetof(struct cubin_head, sections),
+                .e_ehsize = sizeof(Elf64_Ehdr),
+                .e_shentsize = sizeof(Elf64_Shdr),
+                .e_shnum = SECTIONS,
+                .e_shstrndx = 1},
+        .sections = {[1] = {.sh_name = NAME_OF_NAMES,
+                            .sh_type = SHT_STRTAB,
+                            .sh_offset = offsetof(struct cubin_head, names),
+                            .sh_size = sizeof NAMES},
+                     [2] = {.sh_name = NAME_OF_TEXT,
+                            .sh_type = SHT_PROGBITS,
+                            .sh_offset = offsetof(struct cubin_head, length),
+                            .sh_size = sizeof *head - offsetof(struct cubin_head, length) + length +
+                                       1}},
+        .length = length,
+        .checksum = checksum(text, length)};
+    memcpy(head->elf.e_ident + EI_PAD, OWNER, sizeof OWNER);
+    memcpy(head->names, NAMES, sizeof NAMES);
+}
+
 void *emu_cubin_make(const char *text, size_t length, size_t *size)
 {
-    struct cubin_header header = {.length = length, .checksum = checksum(text, length)};
-    memcpy(header.magic, MAGIC, sizeof MAGIC);
-    char *image = malloc(sizeof header + length + 1);
+    char *image = malloc(sizeof(struct cubin_head) + length + 1);
     if (!image)
         return NULL;
-    memcpy(image, &header, sizeof header);
-    memcpy(image + sizeof header, text, length);
-    image[sizeof header + length] = '\0';
-    *size = sizeof header + length + 1;
+    struct cubin_head head;
+    fill_head(&head, text, length);
+    memcpy(image, &head, sizeof head);
+    memcpy(image + sizeof head, text, length);
+    image[sizeof head + length] = '\0';
+    *size = sizeof head + length + 1;
     return image;
 }
 

@@ -2,44 +2,78 @@
 /* Loading and launching the rmsnorm_q4k family. */
 #include <ptxgen/rmsnorm_q4k.h>
 
+#include "src/runtime/loaded.h"
+
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 
-enum { VARIANTS = 3 };
-
-struct ptxgen_rmsnorm_q4k {
-    const ptxgen_driver *driver;
-    ptxgen_rmsnorm_q4k_plan plan;
-    ptxgen_module *module;
-    ptxgen_kernel *entries[VARIANTS];
-};
-
-/* ---- loading ---- */
-
-static ptxgen_status load_text(const ptxgen_driver *driver, const ptxgen_module_options *options,
-                               ptx_module *text, ptxgen_rmsnorm_q4k *q, ptxgen_error *err)
+/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
+static const ptxgen_loaded *loaded_of(const ptxgen_rmsnorm_q4k *q)
 {
-    const char *ptx;
-    if (q->plan.target.ptx.sm >= 90) {
-        ptxgen_status has = ptxgen_driver_require(
-            driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), err);
-        if (has != PTXGEN_OK)
-            return has;
-    }
-    ptxgen_status status = ptxgen_rmsnorm_q4k_emit(&q->plan, text, err);
+    return (const ptxgen_loaded *)q;
+}
+
+static const ptxgen_rmsnorm_q4k_plan *plan_of(const ptxgen_rmsnorm_q4k *q)
+{
+    return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded,
+                               ptxgen_rmsnorm_q4k **kernel)
+{
     if (status == PTXGEN_OK)
-        status = ptx_module_text(text, 0, &ptx, NULL, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_module_load_ptx(driver, ptx, options, &q->module, err);
-    for (uint32_t i = 0; status == PTXGEN_OK && i < q->plan.variant_count; i++) {
-        ptx_kernel_info info;
-        status = ptx_module_kernel_info(text, i, &info);
-        if (status == PTXGEN_OK)
-            status = ptxgen_kernel_create(q->module, info.name, info.dynamic_shared_bytes,
-                                          &q->entries[i], err);
-    }
+        *kernel = (ptxgen_rmsnorm_q4k *)loaded;
     return status;
 }
+
+/* ---- the family's table ---- */
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    return ptxgen_rmsnorm_q4k_make_plan(spec, target, plan, err);
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    return ptxgen_rmsnorm_q4k_emit(plan, module, err);
+}
+
+/* From sm_90 on the weights come through tensor maps. */
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    const ptxgen_rmsnorm_q4k_plan *p = plan;
+    return p->target.ptx.sm < 90
+               ? PTXGEN_OK
+               : ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                       err);
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    const ptxgen_rmsnorm_q4k_spec *s = spec;
+    snprintf(text, size, "k=%u n=%u,%u,%u x=%s y=%s epsilon=%.9g tokens=%u%s%s%s%s", s->k, s->n[0],
+             s->n[1], s->n[2], s->x_type < 3 ? types[s->x_type] : "?",
+             s->y_type < 3 ? types[s->y_type] : "?", s->epsilon, s->max_tokens,
+             s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? " swiglu" : "", s->bias ? " bias" : "",
+             s->residual ? " residual" : "", s->residual_out ? " residual_out" : "");
+}
+
+const ptxgen_family *ptxgen_rmsnorm_q4k_family(void)
+{
+    static const ptxgen_family family = {.name = "rmsnorm_q4k",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(ptxgen_rmsnorm_q4k_spec),
+                                         .plan_bytes = sizeof(ptxgen_rmsnorm_q4k_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .check_driver = check_driver,
+                                         .describe = describe};
+    return &family;
+}
+
+/* ---- loading ---- */
 
 ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
                                       const ptxgen_rmsnorm_q4k_plan *plan,
@@ -49,43 +83,39 @@ ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
     if (!driver || !plan || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: driver, plan and kernel must be given");
-    ptxgen_rmsnorm_q4k *q = calloc(1, sizeof *q);
-    ptx_module *text = ptx_module_create(&plan->target.ptx, NULL);
-    ptxgen_status status;
-    if (q && text) {
-        q->driver = driver;
-        q->plan = *plan;
-        status = load_text(driver, options, text, q, err);
-    } else
-        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "rmsnorm_q4k: no memory to load a plan");
-    ptx_module_destroy(text);
-    if (status == PTXGEN_OK)
-        *kernel = q;
-    else
-        ptxgen_rmsnorm_q4k_destroy(q);
-    return status;
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = loaded_from_plan(driver, ptxgen_rmsnorm_q4k_family(), plan,
+                                            &plan->target, options, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_dispatch(ptxgen_dispatcher *dispatcher,
+                                          const ptxgen_rmsnorm_q4k_spec *spec,
+                                          ptxgen_rmsnorm_q4k **kernel, ptxgen_error *err)
+{
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status =
+        ptxgen_dispatch(dispatcher, ptxgen_rmsnorm_q4k_family(), spec, &loaded, err);
+    return hand_over(status, loaded, kernel);
 }
 
 void ptxgen_rmsnorm_q4k_destroy(ptxgen_rmsnorm_q4k *q)
 {
-    if (!q)
-        return;
-    for (int i = 0; i < VARIANTS; i++)
-        ptxgen_kernel_destroy(q->entries[i]);
-    ptxgen_module_destroy(q->module);
-    free(q);
+    ptxgen_release((ptxgen_loaded *)q);
 }
 
 static int entry_of(const ptxgen_rmsnorm_q4k *q, uint32_t m)
 {
-    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(&q->plan, m);
-    return v ? (int)(v - q->plan.variants) : -1;
+    const ptxgen_rmsnorm_q4k_plan *plan = plan_of(q);
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
+    return v ? (int)(v - plan->variants) : -1;
 }
 
-const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *q, uint32_t m)
+const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *q,
+                                                              uint32_t m)
 {
     int entry = entry_of(q, m);
-    return entry < 0 ? NULL : ptxgen_kernel_get_attributes(q->entries[entry]);
+    return entry < 0 ? NULL : ptxgen_kernel_get_attributes(loaded_of(q)->entries[entry]);
 }
 
 /* ---- checking arguments ---- */
@@ -108,7 +138,8 @@ static ptxgen_status check_view(const struct view *v, ptxgen_error *err)
         index[2] = ']';
     }
     if (!v->address)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s%s is null", v->name, index);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s%s is null", v->name,
+                           index);
     if (v->address % v->align)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: %s%s at 0x%llx is not a multiple of %u bytes", v->name,
@@ -117,8 +148,8 @@ static ptxgen_status check_view(const struct view *v, ptxgen_error *err)
         *v->stride = v->columns;
     if (v->stride && *v->stride < v->columns)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: the row stride of %s%s, %u, is below its %u columns", v->name,
-                           index, *v->stride, v->columns);
+                           "rmsnorm_q4k: the row stride of %s%s, %u, is below its %u columns",
+                           v->name, index, *v->stride, v->columns);
     return PTXGEN_OK;
 }
 
@@ -171,13 +202,14 @@ static bool overlap(uint64_t a, uint32_t a_stride, uint64_t b, uint32_t b_stride
     return a < b_end && b < a_end;
 }
 
-static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s, const ptxgen_rmsnorm_q4k_args *a,
-                                   ptxgen_error *err)
+static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s,
+                                   const ptxgen_rmsnorm_q4k_args *a, ptxgen_error *err)
 {
     unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
     if (s->residual_out &&
         (overlap(a->residual_out, a->residual_out_stride, a->x, a->x_stride, a->m, s->k, element) ||
-         overlap(a->residual_out, a->residual_out_stride, a->residual, a->residual_stride, a->m, s->k, element)))
+         overlap(a->residual_out, a->residual_out_stride, a->residual, a->residual_stride, a->m,
+                 s->k, element)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: residual_out overlaps x or residual, which other CTAs may "
                            "still be reading when it is written");
@@ -192,20 +224,21 @@ static ptxgen_status map_weights(const ptxgen_rmsnorm_q4k *q, const ptxgen_rmsno
                                  ptxgen_error *err)
 {
     enum { SUPER_BLOCK_BYTES = 144, BOX_COLUMNS = 2 * SUPER_BLOCK_BYTES / 4, BOX_ROWS = 8 };
-    const ptxgen_rmsnorm_q4k_spec *s = &q->plan.spec;
+    const ptxgen_rmsnorm_q4k_spec *s = &plan_of(q)->spec;
     uint64_t row_bytes = (uint64_t)s->k / 256 * SUPER_BLOCK_BYTES;
     const uint32_t box[2] = {BOX_COLUMNS, BOX_ROWS}, steps[2] = {1, 1};
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++) {
         const uint64_t shape[2] = {row_bytes / 4, s->n[i]};
-        ptxgen_cu_result result = q->driver->tensor_map_encode_tiled(
-            &maps[i], PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, (void *)(uintptr_t)a->weights[i], shape,
-            &row_bytes, box, steps, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE,
+        ptxgen_cu_result result = loaded_of(q)->driver->tensor_map_encode_tiled(
+            &maps[i], PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, (void *)(uintptr_t)a->weights[i],
+            shape, &row_bytes, box, steps, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE,
             PTXGEN_CU_TENSOR_MAP_SWIZZLE_NONE, PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
         if (result != PTXGEN_CUDA_SUCCESS)
-            return ptxgen_driver_fail(q->driver, result, err,
-                                      "rmsnorm_q4k: the tensor map of weights[%d], %u rows of %llu bytes",
-                                      i, s->n[i], (unsigned long long)row_bytes);
+            return ptxgen_driver_fail(
+                loaded_of(q)->driver, result, err,
+                "rmsnorm_q4k: the tensor map of weights[%d], %u rows of %llu bytes", i, s->n[i],
+                (unsigned long long)row_bytes);
     }
     return PTXGEN_OK;
 }
@@ -213,25 +246,41 @@ static ptxgen_status map_weights(const ptxgen_rmsnorm_q4k *q, const ptxgen_rmsno
 static ptxgen_status enqueue(const ptxgen_rmsnorm_q4k *q, int entry, ptxgen_rmsnorm_q4k_args *a,
                              ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    const ptxgen_rmsnorm_q4k_variant *v = &q->plan.variants[entry];
+    const ptxgen_rmsnorm_q4k_variant *v = &plan_of(q)->variants[entry];
     ptxgen_cu_tensor_map maps[PTXGEN_RMSNORM_Q4K_MATRICES] = {0};
-    void *arguments[] = {&a->x, &a->residual, &a->residual_out, &a->gamma,
-                         &a->weights[0], &a->weights[1], &a->weights[2],
-                         &a->bias[0], &a->bias[1], &a->bias[2],
-                         &a->y[0], &a->y[1], &a->y[2],
-                         &a->x_stride, &a->residual_stride, &a->residual_out_stride,
-                         &a->y_stride[0], &a->y_stride[1], &a->y_stride[2], &a->m,
-                         &maps[0], &maps[1], &maps[2]}; /* the maps from sm_90 on */
+    void *arguments[] = {&a->x,
+                         &a->residual,
+                         &a->residual_out,
+                         &a->gamma,
+                         &a->weights[0],
+                         &a->weights[1],
+                         &a->weights[2],
+                         &a->bias[0],
+                         &a->bias[1],
+                         &a->bias[2],
+                         &a->y[0],
+                         &a->y[1],
+                         &a->y[2],
+                         &a->x_stride,
+                         &a->residual_stride,
+                         &a->residual_out_stride,
+                         &a->y_stride[0],
+                         &a->y_stride[1],
+                         &a->y_stride[2],
+                         &a->m,
+                         &maps[0],
+                         &maps[1],
+                         &maps[2]}; /* the maps from sm_90 on */
     ptxgen_launch_shape shape = {.grid = {v->grid, 1, 1},
                                  .block = {32 * v->wk * v->wr, 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,
                                  .programmatic = a->overlap_previous != 0};
-    if (q->plan.target.ptx.sm >= 90) {
+    if (plan_of(q)->target.ptx.sm >= 90) {
         ptxgen_status status = map_weights(q, a, maps, err);
         if (status != PTXGEN_OK)
             return status;
     }
-    return ptxgen_launch(q->entries[entry], &shape, stream, arguments, err);
+    return ptxgen_launch(loaded_of(q)->entries[entry], &shape, stream, arguments, err);
 }
 
 ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *q,
@@ -239,19 +288,20 @@ ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *q,
                                         ptxgen_cu_stream stream, ptxgen_error *err)
 {
     if (!q || !args)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: kernel and args must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: kernel and args must be given");
     if (!args->m)
         return PTXGEN_OK;
     int entry = entry_of(q, args->m);
     if (entry < 0)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: m = %u is above the %u tokens that the plan serves", args->m,
-                           q->plan.spec.max_tokens ? q->plan.spec.max_tokens : 8u);
+                           "rmsnorm_q4k: m = %u is above the %u tokens that the plan serves",
+                           args->m, plan_of(q)->spec.max_tokens ? plan_of(q)->spec.max_tokens : 8u);
     ptxgen_rmsnorm_q4k_args a = *args;
-    ptxgen_status status = check_inputs(&q->plan.spec, &a, err);
+    ptxgen_status status = check_inputs(&plan_of(q)->spec, &a, err);
     if (status == PTXGEN_OK)
-        status = check_matrices(&q->plan.spec, &a, err);
+        status = check_matrices(&plan_of(q)->spec, &a, err);
     if (status == PTXGEN_OK)
-        status = check_overlap(&q->plan.spec, &a, err);
+        status = check_overlap(&plan_of(q)->spec, &a, err);
     return status == PTXGEN_OK ? enqueue(q, entry, &a, stream, err) : status;
 }

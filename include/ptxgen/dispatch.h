@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * Dispatch: given a spec, its loaded kernel, compiled at most once.
+ *
+ *     ptxgen_dispatcher *dispatcher;                       // one for each CUDA context
+ *     ptxgen_dispatcher_create(&driver, NULL, &dispatcher, &err);
+ *
+ *     ptxgen_rmsnorm_q4k *kernel;
+ *     ptxgen_rmsnorm_q4k_dispatch(dispatcher, &spec, &kernel, &err);
+ *     ptxgen_rmsnorm_q4k_launch(kernel, &args, stream, &err);
+ *     ptxgen_rmsnorm_q4k_destroy(kernel);                  // gives the reference back
+ *
+ *     ptxgen_dispatcher_destroy(dispatcher);
+ *
+ * A dispatcher is a registry of loaded kernels in one context. The key is the family with its plan
+ * version, and the whole spec, byte by byte, so zero a spec before you fill it. A hit takes no
+ * lock and makes no driver call. The first to ask for a new spec plans it, emits its PTX and has
+ * the driver assemble it; who asks for the same
+ * one meanwhile waits for that. A failure is remembered: dispatch repeats its error without trying
+ * again until `ptxgen_dispatch_retry`.
+ *
+ * Lifetime. Each success of dispatch is one reference, to be given back once, from any thread, with
+ * `ptxgen_release` (or the family's own destroy). A kernel stays loaded, referenced or not, until
+ * `ptxgen_dispatcher_unload` or the dispatcher's end. Unloading is safe while launches are in
+ * flight: kernels that are still referenced stay, and become unloadable by the next unload after
+ * their last reference is gone; before code is taken away, unload waits until the context is idle.
+ * So a reference has to outlast the last *enqueue* of a launch, not the launch. A graph that
+ * captured a launch enqueues it anew each time: keep the reference as long as the graph.
+ * All references go back before the dispatcher is destroyed, and it before its context.
+ *
+ * Contexts. A dispatcher belongs to the context in its options, or else the one current where it is
+ * created; dispatch works whatever is current, and restores it. Several contexts or devices: a
+ * dispatcher each.
+ *
+ * Threads. Any number may dispatch, retry, release and unload on one dispatcher at once. Creating
+ * and destroying is for one thread. The log is called from whichever thread has something to
+ * say, and must not dispatch.
+ *
+ * Processes. CUDA does not survive fork: in the child, a dispatcher refuses to compile, and
+ * destroying it only frees memory. Destroying it after the driver has shut down is harmless too.
+ *
+ * Graph capture. Dispatch and unload before capturing: loading code is not allowed in a capture.
+ * Hits, launches and releases are.
+ */
+#ifndef PTXGEN_DISPATCH_H
+#define PTXGEN_DISPATCH_H
+
+#include <ptxgen/family.h>
+#include <ptxgen/kernel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ptxgen_dispatcher ptxgen_dispatcher;
+
+/** A family's loaded entries: what every `ptxgen_<family>` is underneath. */
+typedef struct ptxgen_loaded ptxgen_loaded;
+
+/** Zeroed is the default; a NULL pointer to options means the same. */
+typedef struct ptxgen_dispatch_options {
+    ptxgen_cu_context context;   /**< NULL: the calling thread's current context */
+    const ptxgen_target *target; /**< to plan for; copied; NULL: the device's own */
+    int max_registers;           /**< as in ptxgen_module_options */
+    bool line_info;              /**< likewise */
+    /** Receives sentences worth a line in a log, none of which is an error of a call. */
+    void (*log)(void *user, const char *message);
+    void *log_user;
+} ptxgen_dispatch_options;
+
+/**
+ * Reads the device's facts; compiles nothing. Errors: PTXGEN_ERROR_INVALID_ARGUMENT,
+ * PTXGEN_ERROR_WRONG_DEVICE when there is no context, PTXGEN_ERROR_OUT_OF_MEMORY,
+ * PTXGEN_ERROR_DRIVER.
+ */
+PTXGEN_API ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
+                                                  const ptxgen_dispatch_options *options,
+                                                  ptxgen_dispatcher **dispatcher,
+                                                  ptxgen_error *err);
+/** Waits for the context, then unloads everything. NULL does nothing. */
+PTXGEN_API void ptxgen_dispatcher_destroy(ptxgen_dispatcher *dispatcher);
+
+/**
+ * One reference to the loaded kernel of a spec, which is compiled when it is new.
+ * Errors: the family's refusal of the spec, the builder's, PTXGEN_ERROR_JIT, PTXGEN_ERROR_DRIVER;
+ * each of these is remembered for the spec.
+ */
+PTXGEN_API ptxgen_status ptxgen_dispatch(ptxgen_dispatcher *dispatcher, const ptxgen_family *family,
+                                         const void *spec, ptxgen_loaded **loaded,
+                                         ptxgen_error *err);
+/** The same, but a remembered failure is forgotten and tried once more. */
+PTXGEN_API ptxgen_status ptxgen_dispatch_retry(ptxgen_dispatcher *dispatcher,
+                                               const ptxgen_family *family, const void *spec,
+                                               ptxgen_loaded **loaded, ptxgen_error *err);
+/** Gives one reference back. NULL does nothing. */
+PTXGEN_API void ptxgen_release(ptxgen_loaded *loaded);
+
+/**
+ * Unloads what is loaded and no longer referenced: of one spec, of all of a family (spec NULL) or
+ * everything (family NULL), and what earlier calls had to leave. Remembered failures of these are
+ * forgotten. `still_referenced`, unless NULL, receives how many kernels had to stay.
+ * Errors: PTXGEN_ERROR_DRIVER when the context cannot be waited for, as during a capture or after
+ * a fault; then nothing was unloaded.
+ */
+PTXGEN_API ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *dispatcher,
+                                                  const ptxgen_family *family, const void *spec,
+                                                  size_t *still_referenced, ptxgen_error *err);
+
+/** The target that this dispatcher plans for. */
+PTXGEN_API const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher *dispatcher);
+
+/* ---- what was loaded ---- */
+
+/** What loading a kernel took: nanoseconds of each part. */
+typedef struct ptxgen_load_report {
+    uint64_t emit_ns;    /**< plan, emission, text */
+    uint64_t compile_ns; /**< the driver's assembler */
+    uint64_t load_ns;    /**< machine code into the context, entries fetched */
+    size_t text_bytes, cubin_bytes;
+} ptxgen_load_report;
+
+PTXGEN_API const ptxgen_load_report *ptxgen_loaded_report(const ptxgen_loaded *loaded);
+PTXGEN_API const ptxgen_family *ptxgen_loaded_family(const ptxgen_loaded *loaded);
+/** The family's plan; valid as long as the reference. */
+PTXGEN_API const void *ptxgen_loaded_plan(const ptxgen_loaded *loaded);
+/** Entry `index` in the order of emission, NULL past the last; valid as long as the reference. */
+PTXGEN_API const ptxgen_kernel *ptxgen_loaded_entry(const ptxgen_loaded *loaded, unsigned index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * What dispatch and the cache know of a kernel family: a const table of sizes and functions. They
+ * have no other knowledge of any family, so a program may add its own.
+ *
+ * ptxgen's families each have a function that returns their table, as
+ * `ptxgen_rmsnorm_q4k_family()`. A family of your own, for dispatch.h:
+ *
+ *     struct scale_spec { uint32_t n; float factor; };            // zeroed, then filled: the key
+ *     struct scale_plan { struct scale_spec spec; };
+ *
+ *     static ptxgen_status plan(const void *spec, const ptxgen_target *target, void *plan,
+ *                               ptxgen_error *err) { … }
+ *     static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err) { … }
+ *
+ *     static const ptxgen_family scale = {.name = "scale", .plan_version = 1,
+ *                                         .spec_bytes = sizeof(struct scale_spec),
+ *                                         .plan_bytes = sizeof(struct scale_plan),
+ *                                         .make_plan = plan, .emit = emit};
+ *
+ * Lifetime: the table and its name live as long as anything made from them. Threads: a family's
+ * functions are called from any thread, several at once. Errors: a status and a sentence.
+ */
+#ifndef PTXGEN_FAMILY_H
+#define PTXGEN_FAMILY_H
+
+#include <ptxgen/driver.h>
+#include <ptxgen/target.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ptxgen_family {
+    const char *name; /**< of letters, digits and '_': it becomes part of file names */
+    /** Raised whenever plans or text of a spec change: code made by another version is not used. */
+    uint32_t plan_version;
+    size_t spec_bytes; /**< of the spec, compared whole: padding is zeroed by who fills it */
+    size_t plan_bytes;
+    /** Validates the spec and fills the plan; pure. */
+    ptxgen_status (*make_plan)(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err);
+    /** Fills the module; pure. Entries are loaded in the order in which they are emitted. */
+    ptxgen_status (*emit)(const void *plan, ptx_module *module, ptxgen_error *err);
+    /** What launches will need beyond the REQUIRED driver calls; NULL: nothing. */
+    ptxgen_status (*check_driver)(const ptxgen_driver *driver, const void *plan, ptxgen_error *err);
+    /** The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal. */
+    void (*describe)(const void *spec, char *text, size_t size);
+} ptxgen_family;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and destroying dispatchers. */
+#include "src/runtime/dispatcher.h"
+#include "src/runtime/context.h"
+
+#include <ptxgen/device.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted,
+                                  const ptxgen_target *target, ptxgen_error *err)
+{
+    ptxgen_device_facts facts;
+    ptxgen_status status = context_enter(d->driver, wanted, &d->context, err);
+    if (status != PTXGEN_OK)
+        return status;
+    ptxgen_cu_result result = d->driver->ctx_get_device(&d->device);
+    context_leave(d->driver);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(d->driver, result, err, "cuCtxGetDevice");
+    status = ptxgen_device_read(d->driver, d->device, &facts, err);
+    if (status == PTXGEN_OK)
+        d->target = target ? *target : ptxgen_device_target(&facts);
+    return status;
+}
+
+ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
+                                       const ptxgen_dispatch_options *options,
+                                       ptxgen_dispatcher **dispatcher, ptxgen_error *err)
+{
+    static const ptxgen_dispatch_options defaults = {0};
+    if (!driver || !dispatcher)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_dispatcher_create: driver or dispatcher is NULL");
+    *dispatcher = NULL;
+    if (!options)
+        options = &defaults;
+    ptxgen_dispatcher *d = calloc(1, sizeof *d);
+    if (!d || !registry_init(&d->registry)) {
+        free(d);
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a dispatcher");
+    }
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    d->driver = driver;
+    d->max_registers = options->max_registers;
+    d->line_info = options->line_info;
+    d->log = options->log;
+    d->log_user = options->log_user;
+    d->process = getpid();
+    ptxgen_status status = read_context(d, options->context, options->target, err);
+    if (status == PTXGEN_OK)
+        *dispatcher = d;
+    else
+        ptxgen_dispatcher_destroy(d);
+    return status;
+}
+
+/*
+ * In a forked child the lock may be held by a thread that is not there, and the driver is the
+ * parent's: only memory is freed, and of loaded kernels not even that.
+ */
+void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
+{
+    if (!d)
+        return;
+    if (d->process == getpid()) {
+        if (d->context)
+            ptxgen_dispatcher_unload(d, NULL, NULL, NULL, NULL);
+        for (struct registry_node *node = d->registry.newest; node; node = node->next)
+            loaded_free(node->loaded); /* the context is broken, or references are left */
+        pthread_cond_destroy(&d->changed);
+        pthread_mutex_destroy(&d->lock);
+    }
+    registry_free(&d->registry);
+    free(d);
+}
+
+const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher *dispatcher)
+{
+    return &dispatcher->target;
+}
+
+void dispatcher_log(const ptxgen_dispatcher *dispatcher, const char *format, ...)
+{
+    char message[PTXGEN_MESSAGE_SIZE];
+    va_list arguments;
+    if (!dispatcher->log)
+        return;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    dispatcher->log(dispatcher->log_user, message);
+}

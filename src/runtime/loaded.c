@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/runtime/loaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *family)
+{
+    ptxgen_loaded *loaded = calloc(1, sizeof *loaded + family->plan_bytes);
+    if (!loaded)
+        return NULL;
+    loaded->driver = driver;
+    loaded->family = family;
+    return loaded;
+}
+
+void loaded_free(ptxgen_loaded *loaded)
+{
+    if (!loaded)
+        return;
+    for (unsigned i = 0; i < loaded->entry_count; i++)
+        ptxgen_kernel_destroy(loaded->entries[i]);
+    free(loaded->entries);
+    ptxgen_module_destroy(loaded->module);
+    free(loaded);
+}
+
+ptxgen_status loaded_emit(const ptxgen_loaded *loaded, ptx_module *module, const char **text,
+                          size_t *length, ptxgen_error *err)
+{
+    const ptxgen_family *family = loaded->family;
+    ptxgen_status status = PTXGEN_OK;
+    if (family->check_driver)
+        status = family->check_driver(loaded->driver, loaded->plan, err);
+    if (status == PTXGEN_OK)
+        status = family->emit(loaded->plan, module, err);
+    if (status == PTXGEN_OK)
+        status = ptx_module_text(module, 0, text, length, err);
+    return status;
+}
+
+ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const ptx_module *module, ptxgen_error *err)
+{
+    unsigned count = ptx_module_kernels(module);
+    loaded->entries = calloc(count + 1, sizeof *loaded->entries); /* NULL past the last */
+    if (!loaded->entries)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u entries",
+                           loaded->family->name, count);
+    loaded->entry_count = count;
+    ptxgen_status status = PTXGEN_OK;
+    for (unsigned i = 0; status == PTXGEN_OK && i < count; i++) {
+        ptx_kernel_info info;
+        status = ptx_module_kernel_info(module, i, &info);
+        if (status == PTXGEN_OK)
+            status = ptxgen_kernel_create(loaded->module, info.name, info.dynamic_shared_bytes,
+                                          &loaded->entries[i], err);
+    }
+    return status;
+}
+
+static ptxgen_status load_uncached(ptxgen_loaded *loaded, ptx_module *module,
+                                   const ptxgen_module_options *options, ptxgen_error *err)
+{
+    const char *text;
+    ptxgen_status status = loaded_emit(loaded, module, &text, NULL, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_module_load_ptx(loaded->driver, text, options, &loaded->module, err);
+    if (status == PTXGEN_OK)
+        status = loaded_fetch(loaded, module, err);
+    return status;
+}
+
+ptxgen_status loaded_from_plan(const ptxgen_driver *driver, const ptxgen_family *family,
+                               const void *plan, const ptxgen_target *target,
+                               const ptxgen_module_options *options, ptxgen_loaded **loaded,
+                               ptxgen_error *err)
+{
+    ptxgen_loaded *made = loaded_new(driver, family);
+    ptx_module *module = ptx_module_create(&target->ptx, NULL);
+    ptxgen_status status;
+    if (made && module) {
+        memcpy(made->plan, plan, family->plan_bytes);
+        status = load_uncached(made, module, options, err);
+    } else {
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory to load a plan",
+                             family->name);
+    }
+    ptx_module_destroy(module);
+    if (status == PTXGEN_OK)
+        *loaded = made;
+    else
+        loaded_free(made);
+    return status;
+}
+
+/* ---- what a reference shows ---- */
+
+const ptxgen_load_report *ptxgen_loaded_report(const ptxgen_loaded *loaded)
+{
+    return &loaded->report;
+}
+
+const ptxgen_family *ptxgen_loaded_family(const ptxgen_loaded *loaded)
+{
+    return loaded->family;
+}
+
+const void *ptxgen_loaded_plan(const ptxgen_loaded *loaded)
+{
+    return loaded->plan;
+}
+
+const ptxgen_kernel *ptxgen_loaded_entry(const ptxgen_loaded *loaded, unsigned index)
+{
+    return index < loaded->entry_count ? loaded->entries[index] : NULL;
+}

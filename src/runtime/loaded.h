@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan's entries loaded in one context, whatever the family. A family's own public type is never
+ * defined: pointers to it are pointers to a ptxgen_loaded.
+ */
+#ifndef PTXGEN_RUNTIME_LOADED_H
+#define PTXGEN_RUNTIME_LOADED_H
+
+#include <ptxgen/dispatch.h>
+
+#include <stddef.h>
+
+struct registry_node;
+
+struct ptxgen_loaded {
+    const ptxgen_driver *driver;
+    const ptxgen_family *family;
+    struct registry_node *node; /* of the registry that counts its references, or NULL */
+    ptxgen_module *module;
+    unsigned entry_count;
+    ptxgen_kernel **entries;
+    ptxgen_load_report report;
+    _Alignas(max_align_t) unsigned char plan[]; /* plan_bytes of the family */
+};
+
+/* Zeroed but for driver and family; NULL when there is no memory. */
+ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *family);
+/* Unloads; for objects without a node, or by the registry. NULL does nothing. */
+void loaded_free(ptxgen_loaded *loaded);
+
+/* Emits the plan into a module made for its target, whose text it returns. */
+ptxgen_status loaded_emit(const ptxgen_loaded *loaded, ptx_module *module, const char **text,
+                          size_t *length, ptxgen_error *err);
+/* Fetches the entries that were emitted from loaded->module. */
+ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const ptx_module *module, ptxgen_error *err);
+
+/* What families' load functions share: a copy of the plan, emitted and assembled, uncached. */
+ptxgen_status loaded_from_plan(const ptxgen_driver *driver, const ptxgen_family *family,
+                               const void *plan, const ptxgen_target *target,
+                               const ptxgen_module_options *options, ptxgen_loaded **loaded,
+                               ptxgen_error *err);
+
+#endif

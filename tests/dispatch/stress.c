@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Eight threads dispatch, launch, release, retry and unload on one dispatcher, over two families
+ * and rmsnorm_q4k, and check what they get. For ThreadSanitizer above all.
+ *
+ *     stress [SECONDS]      2 by default
+ */
+#include "toy.h"
+
+#include <ptxgen/rmsnorm_q4k.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { THREADS = 8, SPECS = 24 };
+
+struct stress {
+    struct toy_device device;
+    ptxgen_dispatcher *dispatcher;
+    atomic_int stop;
+    atomic_ulong hits, unloads, wrong;
+};
+
+struct worker {
+    struct stress *stress;
+    uint32_t random;
+};
+
+static uint32_t draw(struct worker *worker, uint32_t below)
+{
+    worker->random = worker->random * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)worker->random * below >> 32);
+}
+
+static void expect(struct stress *stress, bool right)
+{
+    if (!right)
+        atomic_fetch_add(&stress->wrong, 1);
+}
+
+static void use_toy(struct worker *worker)
+{
+    struct stress *stress = worker->stress;
+    const ptxgen_family *family = draw(worker, 2) ? &toy_plus : &toy_minus;
+    struct toy_spec spec = {.a = draw(worker, SPECS), .b = 3};
+    bool refused = spec.a % 8 == 7;
+    spec.trouble = refused ? TOY_UNPLANNABLE : TOY_FINE;
+    ptxgen_loaded *loaded;
+    ptxgen_status status =
+        draw(worker, 8) ? ptxgen_dispatch(stress->dispatcher, family, &spec, &loaded, NULL)
+                        : ptxgen_dispatch_retry(stress->dispatcher, family, &spec, &loaded, NULL);
+    expect(stress, status == (refused ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK));
+    if (status != PTXGEN_OK)
+        return;
+    if (draw(worker, 4) == 0)
+        expect(stress, toy_computes(&stress->device.driver, loaded, &spec));
+    ptxgen_release(loaded);
+    atomic_fetch_add(&stress->hits, 1);
+}
+
+static void use_rmsnorm(struct worker *worker)
+{
+    struct stress *stress = worker->stress;
+    ptxgen_rmsnorm_q4k_spec spec = {
+        .k = 256, .n = {16 + 16 * draw(worker, 2)}, .epsilon = 1e-5f, .max_tokens = 1};
+    ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_dispatch(stress->dispatcher, &spec, &kernel, NULL);
+    expect(stress, status == PTXGEN_OK && ptxgen_rmsnorm_q4k_attributes(kernel, 1));
+    if (status == PTXGEN_OK)
+        ptxgen_rmsnorm_q4k_destroy(kernel);
+}
+
+static void unload(struct worker *worker)
+{
+    struct stress *stress = worker->stress;
+    struct toy_spec spec = {.a = draw(worker, SPECS), .b = 3};
+    const ptxgen_family *families[] = {NULL, &toy_plus, &toy_minus, ptxgen_rmsnorm_q4k_family()};
+    uint32_t which = draw(worker, 4);
+    bool one = (which == 1 || which == 2) && draw(worker, 2);
+    expect(stress, ptxgen_dispatcher_unload(stress->dispatcher, families[which], one ? &spec : NULL,
+                                            NULL, NULL) == PTXGEN_OK);
+    atomic_fetch_add(&stress->unloads, 1);
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    struct stress *stress = worker->stress;
+    stress->device.driver.ctx_set_current(stress->device.context);
+    while (!atomic_load(&stress->stop)) {
+        uint32_t action = draw(worker, 100);
+        if (action < 2)
+            unload(worker);
+        else if (action < 4)
+            use_rmsnorm(worker);
+        else
+            use_toy(worker);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static struct stress stress;
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
+    toy_open(&stress.device, "cpu");
+    ptxgen_error err = {0};
+    if (ptxgen_dispatcher_create(&stress.device.driver, NULL, &stress.dispatcher, &err)) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){&stress, i * 7919 + 1};
+        pthread_create(&threads[i], NULL, work, &workers[i]);
+    }
+    nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+    atomic_store(&stress.stop, 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("%lu uses, %lu unloads, %u emissions, %lu wrong\n", atomic_load(&stress.hits),
+           atomic_load(&stress.unloads), toy_emissions(), atomic_load(&stress.wrong));
+    ptxgen_dispatcher_destroy(stress.dispatcher);
+    toy_close(&stress.device);
+    return atomic_load(&stress.wrong) ? 1 : 0;
+}
