@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * marlin: a matrix product with 4-bit weights and 16-bit activations on tensor cores.
+ *
+ *     S[m,n] = Σ_k A[m,k] · s·(q − z)        v = S + bias[n]
+ *     C[m,n] = f(v) + residual[m,n]          f: identity, SiLU or GELU
+ *     C[m,n] = silu(v)·v' + residual[m,n]    with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
+ *
+ * A, C, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
+ * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point.
+ *
+ * Weights are packed once, from any checkpoint format of <ptxgen/marlin_formats.h>, into the order
+ * in which the kernel's lanes read them (ptxgen_marlin_pack); that order is the same for every
+ * target, so packed weights may be kept in a file.
+ *
+ *     ptxgen_marlin_spec spec = {.k = 4096, .n = 14336, .group_size = 128, .type = PTXGEN_F16};
+ *     ptxgen_marlin_plan plan;
+ *     ptxgen_marlin_make_plan(&spec, &target, &plan, &err);
+ *     ptxgen_marlin_packed packed;
+ *     ptxgen_marlin_packed_layout(&spec, &packed, &err);        // sizes; allocate, then
+ *     ptxgen_marlin_pack(&spec, &checkpoint, NULL, &packed, NULL, &err);
+ *     …copy packed.codes, scales, zeros and order to the device…
+ *     ptxgen_marlin_load(&driver, &plan, NULL, &kernel, &err);
+ *     ptxgen_marlin_args args = {.m = 16, .a = …, .codes = …, .scales = …, .c = …};
+ *     ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_marlin_launch(kernel, &args, stream, &err);
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions here are pure and may be called from any thread.
+ */
+#ifndef PTXGEN_MARLIN_H
+#define PTXGEN_MARLIN_H
+
+#include <ptxgen/kernel.h>
+#include <ptxgen/marlin_formats.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What is applied to a sum, after the bias. */
+typedef enum ptxgen_activation {
+    PTXGEN_ACTIVATION_NONE = 0,
+    PTXGEN_ACTIVATION_SILU = 1,     /**< v / (1 + e^−v) */
+    PTXGEN_ACTIVATION_GELU = 2,     /**< v/2·(1 + erf(v/√2)) */
+    PTXGEN_ACTIVATION_GELU_TANH = 3 /**< v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
+} ptxgen_activation;
+
+/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+typedef struct ptxgen_marlin_spec {
+    uint32_t k;         /**< a multiple of 16 */
+    uint32_t n;         /**< columns of C, a multiple of 8; with SwiGLU of gate and of up each */
+    int32_t group_size; /**< a multiple of 16 that divides k, or PTXGEN_W4_PER_CHANNEL */
+    uint32_t max_m;     /**< the largest M that will be launched; 0: any */
+    uint8_t type;       /**< PTXGEN_F16 or PTXGEN_BF16 */
+    uint8_t zeros;      /**< 1: zero points are given; 0: they are 8 */
+    uint8_t act_order;  /**< 1: activation columns are gathered by `order` */
+    uint8_t epilogue;   /**< ptxgen_epilogue */
+    uint8_t activation; /**< ptxgen_activation; none with SwiGLU, which has its own */
+    uint8_t bias;       /**< 1: biases are added */
+    uint8_t residual;   /**< 1: a residual is added to C */
+    uint8_t reserved;
+} ptxgen_marlin_spec;
+
+enum { PTXGEN_MARLIN_VARIANTS = 5 };
+
+/**
+ * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
+ * multiplies `warp_n` columns of weights with all `tile_m` rows of activations.
+ */
+typedef struct ptxgen_marlin_variant {
+    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128 */
+    uint32_t warp_n;      /**< columns that a warp takes: 32 or 64 */
+    uint32_t wn, wk;      /**< warps along N and along K */
+    uint32_t stages;      /**< of the pipeline of copies */
+    uint32_t steps;       /**< 64-row steps along K of a warp in a stage */
+    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+} ptxgen_marlin_variant;
+
+typedef struct ptxgen_marlin_plan {
+    ptxgen_marlin_spec spec;
+    ptxgen_target target;
+    uint32_t variant_count;
+    ptxgen_marlin_variant variants[PTXGEN_MARLIN_VARIANTS]; /**< by rising tile_m */
+} ptxgen_marlin_plan;
+
+/**
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule:
+ * K not a multiple of 16, N not of 8, a group size that is not a multiple of 16 or does not divide
+ * K, a type other than f16 and bf16.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
+                                                 const ptxgen_target *target,
+                                                 ptxgen_marlin_plan *plan, ptxgen_error *err);
+/** The variant that serves m rows; NULL when m is 0 or above the plan's largest. */
+PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
+                                                             uint64_t m);
+/** The entry's name in the module: "marlin_m8", "marlin_m16" … */
+PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
+/**
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "marlin_gather",
+ * which brings activations into the order or alignment that they read. Errors are the module's
+ * sticky error, also returned.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t variants,
+                                            ptx_module *module, ptxgen_error *err);
+
+/* ---- packing ---- */
+
+/**
+ * Weights as the kernel reads them, in host memory: the caller's. Multiples of 16 bytes each; on the device
+ * they start at multiples of 16 bytes.
+ *
+ * In strips of 64 columns (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
+ * strip holds its rows in steps of 64, and a step of a strip is four tiles of 16 columns: 512 bytes
+ * each, 16 bytes a lane, one word for each 16 rows. Word `w` of a lane holds what mma.m16n8k16 takes
+ * from it as the operand A, the tile's columns being A's rows: nibble i and nibble i + 4 are the
+ * low and the high half of register i.
+ */
+typedef struct ptxgen_marlin_packed {
+    void *codes;     /**< [strips][steps][4 tiles][32 lanes][16 bytes] */
+    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8] of the spec's type */
+    void *zeros;     /**< [strips][groups][8 rows g] words: nibble 2t + h is z of tile t, column
+                          g + 8h; none without the spec's zeros */
+    uint32_t *order; /**< [k]: the column of A that goes with each row; none without act_order */
+    size_t codes_bytes, scales_bytes, zeros_bytes, order_bytes;
+} ptxgen_marlin_packed;
+
+/** Fills the sizes; pointers are set to NULL. */
+PTXGEN_API ptxgen_status ptxgen_marlin_packed_layout(const ptxgen_marlin_spec *spec,
+                                                     ptxgen_marlin_packed *packed,
+                                                     ptxgen_error *err);
+/**
+ * Packs a checkpoint of K × N, with SwiGLU `weights` being gate and `up` the other (NULL
+ * otherwise). Scales are converted to the spec's type. Refuses a checkpoint whose K, N or group
+ * size is not the spec's; zero points other than 8 or rows in another order than the spec allows;
+ * scales that are not finite in the spec's type; gate and up with different orders of rows.
+ * `options` may be NULL.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
+                                            const ptxgen_w4_checkpoint *weights,
+                                            const ptxgen_w4_checkpoint *up,
+                                            const ptxgen_marlin_packed *packed,
+                                            const ptxgen_w4_repack_options *options,
+                                            ptxgen_error *err);
+
+/* ---- the reference ---- */
+
+/** A problem in host memory, for ptxgen_marlin_reference. Strides are in elements, 0: the row. */
+typedef struct ptxgen_marlin_operands {
+    uint64_t m;
+    const void *a; /**< [m, k] */
+    const ptxgen_w4_matrix *weights;
+    const ptxgen_w4_matrix *up; /**< with SwiGLU */
+    const void *bias, *up_bias; /**< [n] */
+    const void *residual;       /**< [m, n] */
+    uint64_t a_stride, residual_stride;
+} ptxgen_marlin_operands;
+
+/**
+ * C in double precision, [m, n], and unless `bound` is NULL how far this plan's kernel may be from
+ * it after rounding: src/kernels/marlin/reference.h has the derivation. Slow and allocating.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
+                                                 const ptxgen_marlin_operands *operands, double *c,
+                                                 double *bound, ptxgen_error *err);
+
+/* ---- running it (src/runtime) ---- */
+
+/**
+ * What a launch works on: device addresses, strides in elements. Members that the spec does not
+ * use are ignored. Zero it before filling it in.
+ *
+ * a, c, bias and residual may start at any multiple of 2 bytes; multiples of 16 bytes, with strides
+ * that are multiples of 8, are faster. C may be the residual itself.
+ */
+typedef struct ptxgen_marlin_args {
+    uint64_t m; /**< rows: 0 launches nothing */
+    uint64_t a; /**< [m, k], row stride a_stride ≥ k */
+    uint64_t codes, scales, zeros, order; /**< as packed */
+    uint64_t bias, up_bias; /**< [n] */
+    uint64_t residual;      /**< [m, n], row stride residual_stride ≥ n */
+    uint64_t c;             /**< [m, n], row stride c_stride ≥ n */
+    uint64_t a_stride, residual_stride, c_stride; /**< 0 means the row itself */
+    /**
+     * At least ptxgen_marlin_workspace_bytes. Zeroed once when it is allocated; every launch
+     * leaves it ready for the next in its stream. Launches in flight at once need one each.
+     */
+    uint64_t workspace;
+    uint64_t workspace_bytes;
+} ptxgen_marlin_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_marlin ptxgen_marlin;
+
+/** Emits all of the plan's entries and loads them into the current context. */
+PTXGEN_API ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver,
+                                            const ptxgen_marlin_plan *plan,
+                                            const ptxgen_module_options *options,
+                                            ptxgen_marlin **kernel, ptxgen_error *err);
+PTXGEN_API void ptxgen_marlin_destroy(ptxgen_marlin *kernel);
+/** The driver's attributes of the entry that serves m rows; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *kernel,
+                                                                    uint64_t m);
+/** Bytes of workspace that this launch needs, which may be 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kernel,
+                                                       const ptxgen_marlin_args *args,
+                                                       uint64_t *bytes, ptxgen_error *err);
+/**
+ * Enqueues the product on `stream`: one kernel, after a gathering one where the spec has act_order
+ * or A is misaligned. No allocation, no synchronisation, capturable. Errors, before anything runs:
+ * PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or misaligned address, a stride
+ * below its row, m above the plan's largest or a workspace that is too small; and those of
+ * ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *kernel,
+                                              const ptxgen_marlin_args *args,
+                                              ptxgen_cu_stream stream, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes that the plan, the packer, the emitter and the launch of marlin share. */
+#ifndef PTXGEN_KERNELS_MARLIN_LAYOUT_H
+#define PTXGEN_KERNELS_MARLIN_LAYOUT_H
+
+#include <ptxgen/marlin.h>
+
+#include <stdbool.h>
+
+enum {
+    MARLIN_STRIP = 64,        /* columns of weights that are packed together */
+    MARLIN_STEP = 64,         /* rows of weights that are packed together: 16 bytes of a lane */
+    MARLIN_TILE = 16,         /* columns of a tile: rows of mma's operand A */
+    MARLIN_TILE_BYTES = 512,  /* of a step of a tile */
+    MARLIN_STEP_BYTES = 2048, /* of a step of a strip */
+    MARLIN_SCALES_BYTES = 128, /* of a group of a strip */
+    MARLIN_ZEROS_BYTES = 32,
+};
+
+/* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
+enum marlin_param {
+    MARLIN_A, MARLIN_CODES, MARLIN_SCALES, MARLIN_ZEROS, MARLIN_BIAS, MARLIN_UP_BIAS,
+    MARLIN_RESIDUAL, MARLIN_C, MARLIN_WORKSPACE,
+    MARLIN_A_STRIDE, MARLIN_RESIDUAL_STRIDE, MARLIN_C_STRIDE, /* 64 bits up to here, … */
+    MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
+    MARLIN_PARAMS
+};
+
+/* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
+ * MARLIN_GATHER_THREADS a row. */
+enum marlin_gather_param {
+    MARLIN_GATHER_A, MARLIN_GATHER_ORDER, MARLIN_GATHER_OUT, MARLIN_GATHER_A_STRIDE,
+    MARLIN_GATHER_PARAMS
+};
+enum { MARLIN_GATHER_THREADS = 256 };
+
+static inline bool marlin_gated(const ptxgen_marlin_spec *s)
+{
+    return s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
+}
+
+/* Columns of C in a strip of 64 packed columns. */
+static inline uint32_t marlin_strip_columns(const ptxgen_marlin_spec *s)
+{
+    return marlin_gated(s) ? MARLIN_STRIP / 2 : MARLIN_STRIP;
+}
+static inline uint32_t marlin_strips(const ptxgen_marlin_spec *s)
+{
+    uint32_t columns = marlin_strip_columns(s);
+    return s->n / columns + (s->n % columns != 0);
+}
+static inline uint32_t marlin_steps(const ptxgen_marlin_spec *s)
+{
+    return s->k / MARLIN_STEP + (s->k % MARLIN_STEP != 0);
+}
+
+/*
+ * Rows that share a packed scale: groups that do not fit steps of 64 are packed as several, of 32
+ * or 16 rows. 0: one scale for the column.
+ */
+static inline uint32_t marlin_scale_rows(const ptxgen_marlin_spec *s)
+{
+    if (s->group_size == PTXGEN_W4_PER_CHANNEL || (uint32_t)s->group_size == s->k)
+        return 0;
+    uint32_t g = (uint32_t)s->group_size;
+    return g % 64 == 0 ? g : g % 32 == 0 ? 32 : 16;
+}
+/* Packed groups of a strip: whole steps where several share one. */
+static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    if (!rows)
+        return 1;
+    return rows < MARLIN_STEP ? marlin_steps(s) * (MARLIN_STEP / rows) : s->k / rows;
+}
+
+/* Packed columns of a CTA's tile. */
+static inline uint32_t marlin_tile_n(const ptxgen_marlin_variant *v)
+{
+    return v->wn * v->warp_n;
+}
+static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
+{
+    return 32 * v->wn * v->wk;
+}
+
+/*
+ * How a launch divides its work. Tiles have `stages` stages along K each; a granule, a stage or a
+ * whole tile, is never divided. CTA c has the granules from c·share + min(c, extra) on, `share` of
+ * them and one more where c < extra, and works from the last to the first.
+ *
+ * Workspace: a flag of 4 bytes for each CTA, padded to 256 bytes; each CTA's partial sums, f32
+ * [tile_m][tile_n], from `partials` on where tiles are divided; the gathered A from `gathered` on.
+ */
+struct marlin_schedule {
+    uint32_t grid, share, extra, granule;
+    uint64_t partials, gathered; /* offsets */
+    uint64_t workspace_bytes;    /* without a gathered A: `gathered`, or 0 where nothing is needed */
+};
+ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *variant,
+                              uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);
+
+#endif
