@@ -147,6 +147,16 @@ PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             const ptxgen_w4_repack_options *options,
                                             ptxgen_error *err);
 
+/**
+ * The way back: fills the arrays of `weights`, and with SwiGLU of `up` (NULL otherwise), which the
+ * caller allocates; the other members are set. Rows are in the checkpoint's order, scales of the
+ * spec's type. Room for zeros and g_idx is needed where the spec has zeros and act_order.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,
+                                              const ptxgen_marlin_packed *packed,
+                                              ptxgen_w4_matrix *weights, ptxgen_w4_matrix *up,
+                                              ptxgen_error *err);
+
 /* ---- the reference ---- */
 
 /** A problem in host memory, for ptxgen_marlin_reference. Strides are in elements, 0: the row. */

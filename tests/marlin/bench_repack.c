@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speed of repacking into Marlin's layout: bytes of packed weights, read and written, by the
- * clock and by the processor time of all threads, which a loaded machine disturbs less.
+ * Speed of repacking into Marlin's layout and into the kernel's: bytes of packed weights, read and
+ * written, by the clock and by the processor time of all threads, which a loaded machine disturbs
+ * less.
  */
-#include <ptxgen/marlin_formats.h>
+#include <ptxgen/marlin.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,32 @@ static void release(ptxgen_w4_checkpoint *c)
     free(c->shape.data);
 }
 
-static int measure(ptxgen_w4_format format, int act_order, unsigned threads)
+/* What a layout's packing needs: filled by the test, run by `pack`. */
+struct packing {
+    ptxgen_w4_checkpoint from, marlin;
+    ptxgen_marlin_spec spec;
+    ptxgen_marlin_packed packed;
+    uint32_t *order;
+};
+
+static ptxgen_status to_marlin(struct packing *p, const ptxgen_w4_repack_options *options,
+                               ptxgen_error *err)
+{
+    return ptxgen_w4_to_marlin(&p->from, &p->marlin, p->order, options, err);
+}
+
+static ptxgen_status to_kernel(struct packing *p, const ptxgen_w4_repack_options *options,
+                               ptxgen_error *err)
+{
+    return ptxgen_marlin_pack(&p->spec, &p->from, NULL, &p->packed, options, err);
+}
+
+static const struct layout {
+    const char *name;
+    ptxgen_status (*pack)(struct packing *, const ptxgen_w4_repack_options *, ptxgen_error *);
+} layouts[] = {{"marlin", to_marlin}, {"kernel", to_kernel}};
+
+static int prepare_packing(struct packing *p, ptxgen_w4_format format, int act_order)
 {
     ptxgen_w4_info info = {.k = K,
                            .n = N,
@@ -61,37 +87,63 @@ static int measure(ptxgen_w4_format format, int act_order, unsigned threads)
                            .scale_type = PTXGEN_F16,
                            .symmetric = true,
                            .act_order = act_order};
-    ptxgen_w4_checkpoint from = {0}, to = {0};
-    uint32_t *order = malloc(K * sizeof *order);
+    p->spec = (ptxgen_marlin_spec){
+        .k = K, .n = N, .group_size = GROUP, .type = PTXGEN_F16, .act_order = (uint8_t)act_order};
+    p->order = malloc(K * sizeof *p->order);
+    if (!p->order || !prepare(&info, format, &p->from) ||
+        !prepare(&info, PTXGEN_W4_MARLIN, &p->marlin) ||
+        ptxgen_marlin_packed_layout(&p->spec, &p->packed, NULL) != PTXGEN_OK)
+        return 0;
+    p->packed.codes = calloc(p->packed.codes_bytes, 1);
+    p->packed.scales = calloc(p->packed.scales_bytes, 1);
+    p->packed.order = malloc(K * sizeof *p->packed.order);
+    return p->packed.codes && p->packed.scales && p->packed.order;
+}
+
+static void release_packing(struct packing *p)
+{
+    release(&p->from);
+    release(&p->marlin);
+    free(p->order);
+    free(p->packed.codes);
+    free(p->packed.scales);
+    free(p->packed.order);
+}
+
+static int measure(const struct layout *layout, ptxgen_w4_format format, int act_order,
+                   unsigned threads)
+{
+    struct packing p = {.order = NULL};
     ptxgen_error err = {0};
-    int ok = order && prepare(&info, format, &from) && prepare(&info, PTXGEN_W4_MARLIN, &to);
+    int ok = prepare_packing(&p, format, act_order);
     double best = 1e9, best_cpu = 1e9;
     for (int i = 0; ok && i < REPEATS; i++) {
         ptxgen_w4_repack_options options = {.threads = threads};
         double start = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
-        ok = ptxgen_w4_to_marlin(&from, &to, order, &options, &err) == PTXGEN_OK;
+        ok = layout->pack(&p, &options, &err) == PTXGEN_OK;
         start = now(CLOCK_MONOTONIC) - start;
         cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         best = start < best ? start : best;
         best_cpu = cpu < best_cpu ? cpu : best_cpu;
     }
     if (ok)
-        printf("%-14s %-9s %u threads: %6.2f GB/s, %6.2f GB per processor second\n",
-               ptxgen_w4_format_name(format), act_order ? "act-order" : "", threads,
+        printf("%-6s from %-14s %-9s %u threads: %6.2f GB/s, %6.2f GB per processor second\n",
+               layout->name, ptxgen_w4_format_name(format), act_order ? "act-order" : "", threads,
                1e-9 * K * N / best, 1e-9 * K * N / best_cpu);
     else
         fprintf(stderr, "%s: %s\n", ptxgen_w4_format_name(format), err.message);
-    release(&from);
-    release(&to);
-    free(order);
+    release_packing(&p);
     return ok;
 }
 
 int main(void)
 {
     for (unsigned threads = 1; threads <= 2; threads++)
-        if (!measure(PTXGEN_W4_GPTQ_V1, 0, threads) || !measure(PTXGEN_W4_GPTQ_V1, 1, threads) ||
-            !measure(PTXGEN_W4_AWQ, 0, threads) || !measure(PTXGEN_W4_PACK_QUANTIZED, 0, threads))
-            return 1;
+        for (const struct layout *l = layouts; l < layouts + 2; l++)
+            if (!measure(l, PTXGEN_W4_GPTQ_V1, 0, threads) ||
+                !measure(l, PTXGEN_W4_GPTQ_V1, 1, threads) ||
+                !measure(l, PTXGEN_W4_AWQ, 0, threads) ||
+                !measure(l, PTXGEN_W4_PACK_QUANTIZED, 0, threads))
+                return 1;
     return 0;
 }

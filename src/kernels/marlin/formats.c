@@ -203,9 +203,21 @@ unsigned w4_zero(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims, size
     return (w4_load_nibble(c->zeros.data, f->zero(dims, group, n)) - f->stored_zero_bias) & 15;
 }
 
+/* Whether every stored nibble, padding too, is that of z = 8. */
+static bool all_symmetric_words(const ptxgen_w4_checkpoint *c)
+{
+    unsigned stored = (PTXGEN_W4_SYMMETRIC_ZERO + w4_format_of(c->format)->stored_zero_bias) & 15;
+    uint32_t different = 0, word = stored * 0x11111111u;
+    for (size_t i = 0; i < c->zeros.shape[0] * c->zeros.shape[1]; i++)
+        different |= w4_load_word(c->zeros.data, i) ^ word;
+    return different == 0;
+}
+
 static bool is_symmetric(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims)
 {
-    for (size_t g = 0; c->zeros.data && g < dims->groups; g++)
+    if (!c->zeros.data || all_symmetric_words(c))
+        return true;
+    for (size_t g = 0; g < dims->groups; g++)
         for (size_t n = 0; n < dims->n; n++)
             if (w4_zero(c, dims, g, n) != PTXGEN_W4_SYMMETRIC_ZERO)
                 return false;

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * To the kernel's layout, a step of a strip at a time: 64 rows of 64 columns, 2 KB in, 2 KB out.
+ * The four words of a lane, one for each 16 rows, are the four elements of a vector in turn.h;
+ * register i of mma's operand A is low, then high in: rows 0–7 of column g, of column g + 8, rows
+ * 8–15 of column g, of column g + 8.
+ *
+ * A part takes with its rows the groups that begin there. Within it steps go down before strips go
+ * right, so that a cache line of a layout along K is used whole while it is there.
+ */
+#include "act_order.h"
+#include "layout.h"
+#include "packed.h"
+#include "parts.h"
+#include "rows.h"
+#include "spec.h"
+#include "turn.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    STEP_WORDS = MARLIN_STEP / W4_WORD_ROWS,
+    TILES = MARLIN_STRIP / MARLIN_TILE,
+    LANE_BYTES = 16
+};
+
+/* A checkpoint whose columns make up the strips, alone or as one of a pair. */
+struct source {
+    const char *name;
+    struct w4_rows rows;
+    w4_load_rows *load;
+};
+
+struct job {
+    const ptxgen_marlin_spec *spec;
+    struct source sources[2]; /* gate and up with SwiGLU */
+    size_t source_count;
+    const ptxgen_marlin_packed *out;
+    size_t strips, steps, groups;
+};
+
+/* The columns of a strip that a source has. */
+static size_t strip_columns(const struct job *job, size_t strip)
+{
+    size_t columns = marlin_strip_columns(job->spec), left = job->spec->n - strip * columns;
+    return left < columns ? left : columns;
+}
+
+/* ---- codes ---- */
+
+static void load_words(const struct job *job, size_t strip, size_t row, uint32_t *words)
+{
+    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    if (row >= job->spec->k || count < width)
+        memset(words, 0, MARLIN_STRIP * sizeof *words);
+    for (size_t s = 0; row < job->spec->k && s < job->source_count; s++)
+        job->sources[s].load(&job->sources[s].rows, row, strip * width, count, words + s * width);
+}
+
+static void pack_step(const struct job *job, size_t strip, size_t step)
+{
+    uint32_t words[STEP_WORDS][MARLIN_STRIP];
+    unsigned char *out =
+        (unsigned char *)job->out->codes + (strip * job->steps + step) * MARLIN_STEP_BYTES;
+    for (size_t i = 0; i < STEP_WORDS; i++)
+        load_words(job, strip, step * MARLIN_STEP + i * W4_WORD_ROWS, words[i]);
+#define ROWS(first, c)                                                                             \
+    ((w4_words){words[first][c], words[first + 2][c], words[first + 4][c], words[first + 6][c]})
+    for (size_t tile = 0; tile < TILES; tile++)
+        for (size_t g = 0; g < 8; g++) {
+            size_t c = tile * MARLIN_TILE + g;
+            w4_turn(ROWS(0, c), ROWS(0, c + 8), ROWS(1, c), ROWS(1, c + 8),
+                    out + tile * MARLIN_TILE_BYTES + g * 4 * LANE_BYTES);
+        }
+#undef ROWS
+}
+
+/* ---- scales and zero points ---- */
+
+/* Where packed column `column` of a strip has its scale: [8 rows g][4 tiles][g, g + 8]. */
+static size_t scale_place(size_t column)
+{
+    return column % 8 * 8 + column / 8;
+}
+
+static ptxgen_status pack_scale(const struct job *job, const struct source *source, size_t group,
+                                size_t column, uint16_t *scale, ptxgen_error *err)
+{
+    const struct w4_rows *from = &source->rows;
+    ptxgen_element type = (ptxgen_element)job->spec->type,
+                   from_type = w4_scale_type(&from->from->scales);
+    size_t index = from->format->scale(&from->dims, group, column);
+    if (type == from_type)
+        memcpy(scale, (const unsigned char *)from->from->scales.data + index * sizeof *scale,
+               sizeof *scale);
+    else
+        ptxgen_element_store(type, scale, 0,
+                             ptxgen_element_load(from_type, from->from->scales.data, index));
+    uint16_t exponent = type == PTXGEN_F16 ? 0x7C00 : 0x7F80;
+    if ((*scale & exponent) != exponent)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                       "marlin: the scale %g of %s, group %zu, column %zu, is not finite as %s",
+                       ptxgen_element_load(from_type, from->from->scales.data, index), source->name,
+                       group, column, type == PTXGEN_F16 ? "f16" : "bf16");
+}
+
+/* Of packed group `packed`, which is part of group `group` of the checkpoint. */
+static ptxgen_status pack_scales(const struct job *job, size_t strip, size_t packed, size_t group,
+                                 ptxgen_error *err)
+{
+    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    uint16_t scales[MARLIN_STRIP] = {0};
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t s = 0; s < job->source_count; s++)
+        for (size_t c = 0; status == PTXGEN_OK && c < count; c++)
+            status = pack_scale(job, &job->sources[s], group, strip * width + c,
+                                &scales[scale_place(s * width + c)], err);
+    memcpy((unsigned char *)job->out->scales + (strip * job->groups + packed) * sizeof scales,
+           scales, sizeof scales);
+    return status;
+}
+
+static void pack_zeros(const struct job *job, size_t strip, size_t packed, size_t group)
+{
+    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    uint32_t zeros[8] = {0};
+    for (size_t s = 0; s < job->source_count; s++)
+        for (size_t c = 0; c < count; c++) {
+            const struct w4_rows *from = &job->sources[s].rows;
+            uint32_t z = w4_zero(from->from, &from->dims, group, strip * width + c);
+            size_t column = s * width + c;
+            zeros[column % 8] |= z << column / 8 * 4;
+        }
+    memcpy((unsigned char *)job->out->zeros + (strip * job->groups + packed) * sizeof zeros, zeros,
+           sizeof zeros);
+}
+
+/* Packed groups past K, which round them up to whole steps. */
+static void clear_group(const struct job *job, size_t strip, size_t packed)
+{
+    size_t at = strip * job->groups + packed;
+    memset((unsigned char *)job->out->scales + at * MARLIN_SCALES_BYTES, 0, MARLIN_SCALES_BYTES);
+    if (job->spec->zeros)
+        memset((unsigned char *)job->out->zeros + at * MARLIN_ZEROS_BYTES, 0, MARLIN_ZEROS_BYTES);
+}
+
+/* The packed groups that begin in rows `first` to `end` − 1 of the padded K. */
+static ptxgen_status pack_groups(const struct job *job, size_t strip, size_t first, size_t end,
+                                 ptxgen_error *err)
+{
+    size_t rows = marlin_scale_rows(job->spec), group_rows = marlin_group_rows(job->spec);
+    rows = rows ? rows : job->spec->k;
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t packed = (first + rows - 1) / rows;
+         status == PTXGEN_OK && packed < job->groups && packed * rows < end; packed++) {
+        size_t group = packed * rows / group_rows;
+        if (packed * rows >= job->spec->k)
+            clear_group(job, strip, packed);
+        else {
+            status = pack_scales(job, strip, packed, group, err);
+            if (job->spec->zeros)
+                pack_zeros(job, strip, packed, group);
+        }
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static ptxgen_status pack_part(void *argument, size_t first, size_t end, ptxgen_error *err)
+{
+    const struct job *job = argument;
+    size_t first_step = first / MARLIN_STEP, end_step = (end + MARLIN_STEP - 1) / MARLIN_STEP;
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t strip = 0; status == PTXGEN_OK && strip < job->strips; strip++) {
+        for (size_t step = first_step; step < end_step; step++)
+            pack_step(job, strip, step);
+        status = pack_groups(job, strip, first, end_step * MARLIN_STEP, err);
+    }
+    return status;
+}
+
+static ptxgen_status check_checkpoint(const ptxgen_marlin_spec *s, const char *name,
+                                      const ptxgen_w4_checkpoint *from, ptxgen_w4_info *info,
+                                      ptxgen_error *err)
+{
+    ptxgen_status status = ptxgen_w4_describe(from, info, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (info->k != s->k || info->n != s->n || (size_t)info->group_size != marlin_group_rows(s))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %s has K = %zu, N = %zu and groups of %td, but the spec says "
+                           "K = %u, N = %u and groups of %zu",
+                           name, info->k, info->n, info->group_size, s->k, s->n,
+                           marlin_group_rows(s));
+    if (!s->zeros && !info->symmetric)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %s has zero points other than 8, but the spec has no zeros",
+                           name);
+    if (!s->act_order && info->act_order)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %s has rows in another order than their groups', but the spec "
+                           "has no act_order",
+                           name);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_source(struct job *job, const char *name,
+                                  const ptxgen_w4_checkpoint *from, ptxgen_w4_info *info,
+                                  ptxgen_error *err)
+{
+    ptxgen_status status = check_checkpoint(job->spec, name, from, info, err);
+    if (status == PTXGEN_OK)
+        job->sources[job->source_count++] =
+            (struct source){.name = name,
+                            .rows = {.from = from,
+                                     .format = w4_format_of(from->format),
+                                     .dims = w4_dims_of(info),
+                                     .order = info->act_order ? job->out->order : NULL}};
+    return status;
+}
+
+static ptxgen_status compare_orders(const ptxgen_w4_info *info, const void *g_idx,
+                                    const uint32_t *order, ptxgen_error *err)
+{
+    uint32_t *up = malloc(info->k * sizeof *up);
+    if (!up)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "marlin: no memory to order %zu rows",
+                           info->k);
+    ptxgen_status status = w4_group_order(info, g_idx, up, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < info->k; i++)
+        if (up[i] != order[i])
+            status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                                 "marlin: gate and up, which share activations, order their rows "
+                                 "differently: row %zu by groups is row %u of gate and %u of up",
+                                 i, order[i], up[i]);
+    free(up);
+    return status;
+}
+
+static ptxgen_status prepare(struct job *job, const ptxgen_w4_checkpoint *weights,
+                             const ptxgen_w4_checkpoint *up, ptxgen_error *err)
+{
+    bool gated = marlin_gated(job->spec);
+    ptxgen_w4_info info[2];
+    ptxgen_status status;
+    if (gated != (up != NULL))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: up is %s",
+                           gated ? "NULL, but SwiGLU needs it"
+                                 : "given, but the spec has no SwiGLU");
+    if ((status = check_source(job, gated ? "gate" : "weights", weights, &info[0], err)) !=
+            PTXGEN_OK ||
+        (up && (status = check_source(job, "up", up, &info[1], err)) != PTXGEN_OK))
+        return status;
+    if (job->spec->act_order)
+        status = w4_group_order(&info[0], weights->g_idx.data, job->out->order, err);
+    if (status == PTXGEN_OK && up && job->spec->act_order)
+        status = compare_orders(&info[1], up->g_idx.data, job->out->order, err);
+    for (size_t s = 0; s < job->source_count; s++)
+        job->sources[s].load = w4_choose_loader(&job->sources[s].rows);
+    return status;
+}
+
+ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
+                                 const ptxgen_w4_checkpoint *weights,
+                                 const ptxgen_w4_checkpoint *up, const ptxgen_marlin_packed *packed,
+                                 const ptxgen_w4_repack_options *options, ptxgen_error *err)
+{
+    ptxgen_status status;
+    if ((status = marlin_check_packed(spec, packed, err)) != PTXGEN_OK)
+        return status;
+    struct job job = {.spec = spec,
+                      .out = packed,
+                      .strips = marlin_strips(spec),
+                      .steps = marlin_steps(spec),
+                      .groups = marlin_groups(spec)};
+    if ((status = prepare(&job, weights, up, err)) != PTXGEN_OK)
+        return status;
+    return w4_work_in_parts(spec->k, pack_part, &job, options, err);
+}

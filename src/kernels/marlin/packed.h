@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PTXGEN_KERNELS_MARLIN_PACKED_H
+#define PTXGEN_KERNELS_MARLIN_PACKED_H
+
+#include <ptxgen/marlin.h>
+
+/* Whether the spec is sound, and every array that it needs is there with its size. */
+ptxgen_status marlin_check_packed(const ptxgen_marlin_spec *spec,
+                                  const ptxgen_marlin_packed *packed, ptxgen_error *err);
+
+#endif

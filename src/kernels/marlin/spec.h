@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PTXGEN_KERNELS_MARLIN_SPEC_H
+#define PTXGEN_KERNELS_MARLIN_SPEC_H
+
+#include <ptxgen/marlin.h>
+
+#include <stddef.h>
+
+/* Every rule of a spec that holds for all targets. */
+ptxgen_status marlin_check_spec(const ptxgen_marlin_spec *spec, ptxgen_error *err);
+
+/* Rows of a group, K where there is one for the column. */
+static inline size_t marlin_group_rows(const ptxgen_marlin_spec *spec)
+{
+    return spec->group_size == PTXGEN_W4_PER_CHANNEL ? spec->k : (size_t)spec->group_size;
+}
+
+#endif
