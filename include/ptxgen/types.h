@@ -19,7 +19,12 @@ extern "C" {
 #endif
 
 /** Element types of activations and outputs. */
-typedef enum ptxgen_element { PTXGEN_F32 = 0, PTXGEN_F16 = 1, PTXGEN_BF16 = 2 } ptxgen_element;
+typedef enum ptxgen_element {
+    PTXGEN_F32 = 0,
+    PTXGEN_F16 = 1,
+    PTXGEN_BF16 = 2,
+    PTXGEN_F64 = 3 /**< not of every family */
+} ptxgen_element;
 
 /** What happens to an output before it is stored. */
 typedef enum ptxgen_epilogue {

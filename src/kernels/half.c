@@ -13,6 +13,7 @@ struct format {
 static const struct format f16 = {10, -14};
 static const struct format bf16 = {7, -126};
 static const struct format f32 = {23, -126};
+static const struct format f64 = {52, -1022};
 
 enum { F64_FRACTION_BITS = 52, F64_BIAS = 1023 };
 
@@ -100,14 +101,21 @@ uint16_t ptxgen_f32_to_bf16(float value)
 
 size_t ptxgen_element_size(ptxgen_element type)
 {
-    return type == PTXGEN_F32 ? sizeof(float) : sizeof(uint16_t);
+    return type == PTXGEN_F64   ? sizeof(double)
+           : type == PTXGEN_F32 ? sizeof(float)
+                                : sizeof(uint16_t);
 }
 
 double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
 {
     const unsigned char *at = (const unsigned char *)array + index * ptxgen_element_size(type);
+    double widest;
     float wide;
     uint16_t bits;
+    if (type == PTXGEN_F64) {
+        memcpy(&widest, at, sizeof widest);
+        return widest;
+    }
     if (type == PTXGEN_F32) {
         memcpy(&wide, at, sizeof wide);
         return wide;
@@ -119,7 +127,9 @@ double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
 void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value)
 {
     unsigned char *at = (unsigned char *)array + index * ptxgen_element_size(type);
-    if (type == PTXGEN_F32) {
+    if (type == PTXGEN_F64)
+        memcpy(at, &value, sizeof value);
+    else if (type == PTXGEN_F32) {
         float wide = (float)value;
         memcpy(at, &wide, sizeof wide);
     } else {
@@ -133,13 +143,16 @@ double ptxgen_element_round(ptxgen_element type, double value)
     switch (type) {
     case PTXGEN_F16: return ptxgen_f16_to_f32(ptxgen_f64_to_f16(value));
     case PTXGEN_BF16: return ptxgen_bf16_to_f32(ptxgen_f64_to_bf16(value));
-    default: return (float)value;
+    case PTXGEN_F32: return (float)value;
+    default: return value;
     }
 }
 
 double ptxgen_element_half_ulp(ptxgen_element type, double magnitude)
 {
-    const struct format *format = type == PTXGEN_F16 ? &f16 : type == PTXGEN_BF16 ? &bf16 : &f32;
+    static const struct format *const formats[] = {
+        [PTXGEN_F32] = &f32, [PTXGEN_F16] = &f16, [PTXGEN_BF16] = &bf16, [PTXGEN_F64] = &f64};
+    const struct format *format = formats[type];
     int exponent = format->min_exponent;
     if (fabs(magnitude) >= DBL_MIN && ilogb(magnitude) > exponent)
         exponent = ilogb(magnitude);

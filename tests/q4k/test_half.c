@@ -139,9 +139,12 @@ static void float_types_load_store_and_round_at_any_address(void **state)
         ptxgen_element type;
         size_t size;
         double stored; /* of 1 + 2^-9 */
-    } cases[] = {{PTXGEN_F32, 4, 1 + 0x1p-9}, {PTXGEN_F16, 2, 1 + 0x1p-9}, {PTXGEN_BF16, 2, 1}};
+    } cases[] = {{PTXGEN_F32, 4, 1 + 0x1p-9},
+                 {PTXGEN_F16, 2, 1 + 0x1p-9},
+                 {PTXGEN_BF16, 2, 1},
+                 {PTXGEN_F64, 8, 1 + 0x1p-9}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        unsigned char array[16] = {0};
+        unsigned char array[32] = {0};
         assert_int_equal(ptxgen_element_size(cases[i].type), cases[i].size);
         ptxgen_element_store(cases[i].type, array + 1, 2, 1 + 0x1p-9);
         assert_true(ptxgen_element_load(cases[i].type, array + 1, 2) == cases[i].stored);
@@ -161,6 +164,7 @@ static void half_ulp_follows_the_binades_down_to_the_subnormals(void **state)
     assert_true(ptxgen_element_half_ulp(PTXGEN_BF16, 0) == 0x1p-134);
     assert_true(ptxgen_element_half_ulp(PTXGEN_F32, 1) == 0x1p-24);
     assert_true(ptxgen_element_half_ulp(PTXGEN_F32, 1e-320) == 0x1p-150);
+    assert_true(ptxgen_element_half_ulp(PTXGEN_F64, 1) == 0x1p-53);
 }
 
 int main(void)

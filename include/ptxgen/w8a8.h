@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * w8a8: a linear layer over 8-bit weights, with activations quantised to 8 bits on the way.
+ *
+ *     q[m,k]   = clamp(round(x[m,k] / sx[m]) + z[m], q_min, q_max)
+ *     acc[m,n] = Σ_k (q[m,k] − z[m]) · W[n,k]
+ *     y[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
+ *
+ * W is s8 [N,K], row-major, with one scale a row (−128 is an ordinary weight); x is [M,K] and y [M,N],
+ * each f32, f64, f16 or bf16. M belongs to the launch: 0 launches nothing, there is no largest. K and
+ * N are any; rows of W that do not start at a multiple of 4 bytes are read byte by byte, so pack
+ * them with a padded stride (ptxgen_w8a8_pack).
+ *
+ * The rules, which kernel and reference share bit for bit:
+ *   - All is computed in the *work type*: f64 when x or y is f64, else f32. Scales and biases are
+ *     given in it. Every operation is rounded to nearest even; none is contracted.
+ *   - Scales of x: DYNAMIC, one a token from the token itself; TENSOR, one given for all tokens;
+ *     TOKEN, one given for each. A given scale is positive and finite.
+ *       symmetric   sx = max|x| / q_max, z = 0
+ *       asymmetric  with hi = max(0, max x), lo = min(0, min x), R = q_max − q_min:
+ *                   sx = hi / R − lo / R, z = clamp(q_min − round(lo / sx), q_min, q_max)
+ *     A scale that comes out as 0 is 1 instead: so for a row of zeros, whose outputs are just the
+ *     bias (0 without one).
+ *   - round() is to the nearest integer, ties to even, of a quotient that is itself rounded.
+ *   - A token with a NaN or infinity in x gives NaN in its own row of y only. Its codes are 0.
+ *   - acc is exact: a spec whose sums could leave s32 is refused. That is K above 132,104 at
+ *     −127 … 127 and K above 131,071 with −128.
+ *   - y = ((acc · sx) · sw) + bias from left to right, then rounded to y's type; from f64 to f16 or
+ *     bf16 by way of f32.
+ *
+ * Tokens up to 8 take one launch: each CTA quantises them for itself while its first weights arrive.
+ * More take two: a kernel that quantises once into the workspace, then the product. A plan says
+ * which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it needs
+ * no preparation; launches that may run at the same time need one each.
+ *
+ *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+ *     ptxgen_w8a8_plan plan;
+ *     ptxgen_w8a8_make_plan(&spec, &target, &plan, &err);
+ *     ptxgen_w8a8 *kernel;
+ *     ptxgen_w8a8_load(&driver, &plan, NULL, &kernel, &err);
+ *     uint64_t bytes;
+ *     ptxgen_w8a8_workspace(&plan, m, &bytes, &err);          // allocate it
+ *     ptxgen_w8a8_args args = {.x = x, .w = w, .w_scale = sw, .y = y, .workspace = ws, .m = m};
+ *     ptxgen_w8a8_launch(kernel, &args, stream, &err);
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions but load, launch and destroy are pure and may be called from any thread.
+ */
+#ifndef PTXGEN_W8A8_H
+#define PTXGEN_W8A8_H
+
+#include <ptxgen/kernel.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Where the scales (and zero points) of the activations come from. */
+typedef enum ptxgen_w8a8_scales {
+    PTXGEN_W8A8_DYNAMIC = 0,
+    PTXGEN_W8A8_TENSOR = 1,
+    PTXGEN_W8A8_TOKEN = 2
+} ptxgen_w8a8_scales;
+
+/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+typedef struct ptxgen_w8a8_spec {
+    uint32_t k, n;
+    uint32_t w_stride;   /**< bytes from one row of W to the next, at least K; 0 means K */
+    uint32_t max_tokens; /**< largest M that will be launched; 0: any */
+    int16_t q_min, q_max; /**< −128 ≤ q_min ≤ 0 < q_max ≤ 127; both 0 mean −127, 127 */
+    uint8_t x_type, y_type; /**< ptxgen_element */
+    uint8_t scales;         /**< ptxgen_w8a8_scales */
+    uint8_t asymmetric;     /**< 1: with zero points and row sums of W */
+    uint8_t bias;           /**< 1: biases of the work type are added */
+    uint8_t reserved[3];
+} ptxgen_w8a8_spec;
+
+/** The work type of a spec: PTXGEN_F64 or PTXGEN_F32. */
+PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
+
+/* ---- planning ---- */
+
+/**
+ * One product entry of the module. A CTA of 256 threads computes `rows` rows of W (or a few less:
+ * row blocks are of equal size) for `tokens` tokens; wn × wm × wk warps divide rows, tokens and K.
+ */
+typedef struct ptxgen_w8a8_variant {
+    uint32_t tokens, rows, depth; /**< of a CTA's tile; depth: bytes of K in a stage */
+    uint32_t wn, wm, wk;
+    uint32_t stages;
+    uint32_t row_blocks;
+    uint32_t splits;       /**< of K over CTAs, whose sums meet in the workspace */
+    uint32_t fused;        /**< 1: quantises for itself, one launch */
+    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+} ptxgen_w8a8_variant;
+
+enum { PTXGEN_W8A8_VARIANTS = 7 };
+
+typedef struct ptxgen_w8a8_plan {
+    ptxgen_w8a8_spec spec; /**< with its defaults filled in */
+    ptxgen_target target;
+    uint32_t copy_bytes; /**< of W at once: 16, 8 or 4 by cp.async, 1 by plain loads */
+    uint32_t variant_count;
+    ptxgen_w8a8_variant variants[PTXGEN_W8A8_VARIANTS]; /**< by rising token count */
+} ptxgen_w8a8_plan;
+
+/**
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K or
+ * N of 0, a stride below K, codes outside −128 … 127 or without 0, a K whose sums could overflow.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
+                                               const ptxgen_target *target, ptxgen_w8a8_plan *plan,
+                                               ptxgen_error *err);
+/** The variant that serves m tokens, or NULL when m is 0 or above the spec's largest. */
+PTXGEN_API const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint32_t m);
+/** CTAs of the product for m tokens. */
+PTXGEN_API uint64_t ptxgen_w8a8_grid(const ptxgen_w8a8_variant *variant, uint32_t m);
+/** Writes the entry's name, as in "w8a8_t64x128" (rows × tokens) or "w8a8_fused", NUL-terminated. */
+PTXGEN_API void ptxgen_w8a8_entry(const ptxgen_w8a8_variant *variant, char *name, size_t size);
+/** One sentence: what a launch of m tokens runs, and why. */
+PTXGEN_API void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *plan, uint32_t m, char *text,
+                                    size_t size);
+/** Bytes of scratch that a launch of m tokens needs; 0 when it needs none. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m,
+                                               uint64_t *bytes, ptxgen_error *err);
+/** Emits the entry "w8a8_quantise" where a variant needs it, then one for each variant. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, ptx_module *module,
+                                          ptxgen_error *err);
+
+/* ---- weights on the host ---- */
+
+/** A weight matrix to be quantised. */
+typedef struct ptxgen_w8a8_weights {
+    uint32_t n, k;
+    ptxgen_element type; /**< of w */
+    const void *w;       /**< [n, k], packed */
+    /**
+     * 0 or 100: the scale of a row is max|w| / 127. Below that its largest magnitudes are clipped:
+     * the scale is that of the magnitude of rank ⌈percentile/100 · k⌉, counted from the smallest.
+     */
+    double percentile;
+} ptxgen_w8a8_weights;
+
+/**
+ * Quantises rows one by one to −127 … 127: code = clamp(round(w / scale)), in f32 or f64 as
+ * `scale_type` says, with the rounding of the activations. A scale that comes out as 0 is 1.
+ * codes is [n] rows `stride` ≥ k bytes apart, whose padding is zeroed; scales is [n]. Refuses
+ * weights that are not finite, naming the first.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *weights, uint32_t stride,
+                                              int8_t *codes, ptxgen_element scale_type, void *scales,
+                                              ptxgen_error *err);
+/** The stride that packed rows of k bytes should have: k rounded up to a multiple of 16. */
+PTXGEN_API uint32_t ptxgen_w8a8_stride(uint32_t k);
+/** Copies n rows of k codes to rows `stride` bytes apart, the padding zeroed. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_pack(uint32_t n, uint32_t k, const int8_t *codes,
+                                          uint32_t stride, int8_t *packed, ptxgen_error *err);
+/** Sums of the n rows, for asymmetric activations. |sum| < 2³¹ is the caller's, by the plan. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8_t *codes,
+                                              uint32_t stride, int32_t *sums, ptxgen_error *err);
+
+/* ---- the reference ---- */
+
+/** What ptxgen_w8a8_args says in device addresses, in host memory. Aligned to their elements. */
+typedef struct ptxgen_w8a8_operands {
+    const void *x;        /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
+    const int8_t *w;      /**< [n, k], rows w_stride of the spec apart */
+    const void *w_scale;  /**< work type [n] */
+    const void *bias;     /**< work type [n]; or NULL where the spec has none */
+    const void *x_scale;  /**< TENSOR: [1], TOKEN: [m], of the work type */
+    const int32_t *x_zero; /**< the same where asymmetric, within q_min … q_max */
+    uint32_t x_stride;
+    uint32_t m;
+} ptxgen_w8a8_operands;
+
+/** A token after quantisation. */
+typedef struct ptxgen_w8a8_token {
+    double scale; /**< NaN for a token whose outputs are NaN; a value of the work type */
+    int32_t zero;
+} ptxgen_w8a8_token;
+
+/** Quantises token `m`: its k codes, and its scale and zero point. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
+                                                     const ptxgen_w8a8_operands *operands,
+                                                     uint32_t m, int8_t *codes,
+                                                     ptxgen_w8a8_token *token, ptxgen_error *err);
+/**
+ * Rows first_row … first_row + rows − 1 of W for token `m`: y [rows] of y's type, with the very bits
+ * that a kernel writes (whatever NaN stands for), and, unless NULL, acc [rows]. `codes` and
+ * `token` are those of ptxgen_w8a8_reference_codes.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
+                                               const ptxgen_w8a8_operands *operands,
+                                               const int8_t *codes, const ptxgen_w8a8_token *token,
+                                               uint32_t first_row, uint32_t rows, void *y,
+                                               int32_t *acc, ptxgen_error *err);
+
+/* ---- running it (src/runtime) ---- */
+
+/**
+ * What a launch works on: device addresses, strides in elements. Members that the spec does not
+ * use are ignored. Zero it before filling it in.
+ *
+ * Everything may start at any multiple of its element's size, but W, which needs the plan's
+ * copy_bytes, and the workspace, which needs 256. x is read fastest where rows start at multiples
+ * of 16 bytes.
+ */
+typedef struct ptxgen_w8a8_args {
+    uint64_t x;         /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w;         /**< s8 [n, k], row stride of the spec */
+    uint64_t w_scale;   /**< [n] of the work type */
+    uint64_t w_sum;     /**< asymmetric: s32 [n], sums of W's rows */
+    uint64_t bias;      /**< [n] of the work type */
+    uint64_t x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
+    uint64_t x_zero;    /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
+    uint64_t y;         /**< [m, n], row stride y_stride ≥ n; overlaps nothing else */
+    uint64_t workspace; /**< ptxgen_w8a8_workspace(plan, m) bytes */
+    uint32_t x_stride, y_stride; /**< 0 means k and n */
+    uint32_t m;                  /**< tokens: 0 launches nothing */
+    /**
+     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
+     * ended (programmatic dependent launch). It then reads only W until that kernel's results are
+     * visible, so that kernel must not be the one that writes W.
+     */
+    uint32_t overlap_previous;
+} ptxgen_w8a8_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_w8a8 ptxgen_w8a8;
+
+/**
+ * Emits the plan's text and loads it into the current context. Errors: the builder's and the
+ * driver's; PTXGEN_ERROR_TARGET when the plan's target does not run on the context's device.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_load(const ptxgen_driver *driver, const ptxgen_w8a8_plan *plan,
+                                          const ptxgen_module_options *options,
+                                          ptxgen_w8a8 **kernel, ptxgen_error *err);
+PTXGEN_API void ptxgen_w8a8_destroy(ptxgen_w8a8 *kernel);
+/** The driver's attributes of the product entry that serves m tokens; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *kernel,
+                                                                  uint32_t m);
+/**
+ * Enqueues the layer on `stream`: one kernel or two, no allocation, no synchronisation, capturable.
+ * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
+ * misaligned address, a stride below its row or m above the spec's largest; and those of
+ * ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,
+                                            ptxgen_cu_stream stream, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan accepts, chooses and refuses. */
+#include "support.h"
+#include "tests/random.h"
+
+static ptxgen_w8a8_spec spec_of(uint32_t k, uint32_t n)
+{
+    return (ptxgen_w8a8_spec){.k = k, .n = n, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+}
+
+static ptxgen_w8a8_plan plan_of(const ptxgen_w8a8_spec *spec, const char *name)
+{
+    ptxgen_target target = target_of(name);
+    ptxgen_w8a8_plan plan;
+    ptxgen_error err;
+    succeed(ptxgen_w8a8_make_plan(spec, &target, &plan, &err), &err);
+    return plan;
+}
+
+static void refused(const ptxgen_w8a8_spec *spec, const char *words)
+{
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_w8a8_plan plan;
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_w8a8_make_plan(spec, &target, &plan, &err), PTXGEN_ERROR_UNSUPPORTED);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+}
+
+static void empty_shapes_and_short_strides_are_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(0, 8);
+    refused(&s, "K = 0");
+    s = spec_of(8, 0);
+    refused(&s, "N = 0");
+    s = spec_of(64, 8);
+    s.w_stride = 63;
+    refused(&s, "w_stride = 63 is below K = 64");
+}
+
+static void codes_outside_eight_bits_or_without_zero_are_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(64, 8);
+    s.q_min = -129;
+    s.q_max = 127;
+    refused(&s, "-129 ... 127");
+    s.q_min = 1;
+    refused(&s, "1 ... 127");
+    s.q_min = -8;
+    s.q_max = 0;
+    refused(&s, "-8 ... 0");
+}
+
+static void unknown_types_and_flags_are_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(64, 8);
+    s.x_type = 4;
+    refused(&s, "x_type = 4");
+    s = spec_of(64, 8);
+    s.scales = 3;
+    refused(&s, "scales = 3");
+    s = spec_of(64, 8);
+    s.bias = 2;
+    refused(&s, "flag");
+}
+
+/* The largest K that is accepted keeps the largest sum within s32; the next one does not. */
+static void k_is_refused_just_where_sums_could_overflow(void **state)
+{
+    (void)state;
+    static const struct {
+        int q_min, q_max, asymmetric;
+        int64_t reach;
+        uint32_t most;
+    } cases[] = {{-127, 127, 0, 127, 132104},
+                 {-128, 127, 0, 128, 131071},
+                 {-128, 127, 1, 255, 65793},
+                 {-7, 7, 0, 7, 2396745}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_w8a8_spec s = spec_of(cases[i].most, 8);
+        s.q_min = (int16_t)cases[i].q_min;
+        s.q_max = (int16_t)cases[i].q_max;
+        s.asymmetric = (uint8_t)cases[i].asymmetric;
+        assert_true(cases[i].reach * 128 * cases[i].most <= INT32_MAX);
+        assert_true(cases[i].reach * 128 * (cases[i].most + 1) > INT32_MAX);
+        plan_of(&s, "sm_90");
+        s.k++;
+        refused(&s, "can leave 32 bits");
+    }
+}
+
+static void small_m_takes_one_launch_and_large_m_two(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(8192, 8192);
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+    char text[256];
+    uint64_t bytes;
+    for (uint32_t m = 1; m <= 8; m++) {
+        assert_true(ptxgen_w8a8_choose(&p, m)->fused);
+        ptxgen_w8a8_explain(&p, m, text, sizeof text);
+        assert_non_null(strstr(text, "one launch"));
+        succeed(ptxgen_w8a8_workspace(&p, m, &bytes, NULL), NULL);
+        assert_int_equal(bytes, 0);
+    }
+    for (uint32_t m = 9; m < 100000; m = m * 3 / 2) {
+        assert_false(ptxgen_w8a8_choose(&p, m)->fused);
+        ptxgen_w8a8_explain(&p, m, text, sizeof text);
+        assert_non_null(strstr(text, "two launches"));
+        succeed(ptxgen_w8a8_workspace(&p, m, &bytes, NULL), NULL);
+        assert_true(bytes >= (uint64_t)m * 8192);
+    }
+    assert_null(ptxgen_w8a8_choose(&p, 0));
+    s.max_tokens = 100;
+    p = plan_of(&s, "sm_90");
+    assert_non_null(ptxgen_w8a8_choose(&p, 100));
+    assert_null(ptxgen_w8a8_choose(&p, 101));
+    ptxgen_error err;
+    assert_int_equal(ptxgen_w8a8_workspace(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "m = 101 is above the 100"));
+}
+
+static void w_is_copied_in_the_widest_units_its_stride_allows(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][3] = {/* K, stride, bytes */ {8192, 0, 16}, {7384, 0, 8},
+                                        {4548, 0, 4}, {4550, 0, 1}, {105, 0, 1}, {105, 112, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_w8a8_spec s = spec_of(cases[i][0], 40);
+        s.w_stride = cases[i][1];
+        assert_int_equal(plan_of(&s, "sm_80").copy_bytes, cases[i][2]);
+    }
+}
+
+static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
+    uint64_t n = p->spec.n;
+    assert_int_equal(v->wn * v->wm * v->wk, 8);
+    assert_int_equal(v->rows % (16 * v->wn), 0);
+    assert_int_equal(columns % (8 * v->wm), 0);
+    assert_true(v->rows / v->wn * (columns / v->wm) / 32 <= 128);
+    assert_true((n + v->row_blocks - 1) / v->row_blocks <= v->rows);
+    assert_true(v->row_blocks <= n);
+    assert_true(v->depth / 32 >= v->wk && 256 % v->depth == 0);
+    assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
+    assert_true(v->splits * v->depth <= p->spec.k + v->depth);
+}
+
+/* Any shape on any chip: a variant for every M, and no two of one name. */
+static void random_specs_are_planned_soundly_for_every_target(void **state)
+{
+    (void)state;
+    struct random r = {1};
+    for (int i = 0; i < 600; i++) {
+        ptxgen_w8a8_spec s = spec_of(1 + random_bits(&r) % (i % 3 ? 9000 : 60000),
+                                     1 + random_bits(&r) % (i % 4 ? 9000 : 60000));
+        s.x_type = random_bits(&r) % 4;
+        ptxgen_w8a8_plan p = plan_of(&s, target_names[i % TARGETS]);
+        for (uint32_t v = 0; v < p.variant_count; v++) {
+            char name[64], other[64];
+            check_variant(&p, &p.variants[v]);
+            ptxgen_w8a8_entry(&p.variants[v], name, sizeof name);
+            for (uint32_t w = 0; w < v; w++) {
+                ptxgen_w8a8_entry(&p.variants[w], other, sizeof other);
+                assert_string_not_equal(name, other);
+            }
+        }
+        for (uint64_t m = 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
+            assert_non_null(ptxgen_w8a8_choose(&p, (uint32_t)m));
+    }
+}
+
+static void equal_specs_give_equal_plans_in_every_byte(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(4096, 14336);
+    ptxgen_w8a8_plan a, b;
+    memset(&a, 0x55, sizeof a);
+    memset(&b, 0xAA, sizeof b);
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_error err;
+    succeed(ptxgen_w8a8_make_plan(&s, &target, &a, &err), &err);
+    s.q_min = -127;
+    s.q_max = 127;
+    s.w_stride = 4096;
+    succeed(ptxgen_w8a8_make_plan(&s, &target, &b, &err), &err);
+    assert_memory_equal(&a, &b, sizeof a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_shapes_and_short_strides_are_refused),
+        cmocka_unit_test(codes_outside_eight_bits_or_without_zero_are_refused),
+        cmocka_unit_test(unknown_types_and_flags_are_refused),
+        cmocka_unit_test(k_is_refused_just_where_sums_could_overflow),
+        cmocka_unit_test(small_m_takes_one_launch_and_large_m_two),
+        cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
+        cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
+        cmocka_unit_test(equal_specs_give_equal_plans_in_every_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
