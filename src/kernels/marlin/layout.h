@@ -84,6 +84,13 @@ static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
     return 32 * v->wn * v->wk;
 }
 
+/* Tiles along N. */
+static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t strips = marlin_tile_n(v) / MARLIN_STRIP;
+    return (marlin_strips(s) + strips - 1) / strips;
+}
+
 /*
  * How a launch divides its work. Tiles have `stages` stages along K each; a granule, a stage or a
  * whole tile, is never divided. CTA c has the granules from c·share + min(c, extra) on, `share` of
@@ -92,6 +99,10 @@ static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
  * Workspace: a flag of 4 bytes for each CTA, padded to 256 bytes; each CTA's partial sums, f32
  * [tile_m][tile_n], from `partials` on where tiles are divided; the gathered A from `gathered` on.
  */
+static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
+{
+    return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
+}
 struct marlin_schedule {
     uint32_t grid, share, extra, granule;
     uint64_t partials, gathered; /* offsets */

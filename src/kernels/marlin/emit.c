@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The marlin kernel: a persistent CTA a multiprocessor, wn × wk warps, walks through its share of
+ * the tiles (tile/stream_k.h). In a stage of the pipeline each warp has `steps` times 64 rows of
+ * its own columns of weights, and all share the activations that go with them:
+ *
+ *              K: stages ──▶                  warps wn × wk = 2 × 2
+ *            ┌─────────┬─────────┬───
+ *    N:      │ w0 │ w2 │ w0 │ w2 │ …          warp_n columns × 64·steps rows each
+ *    tile_n  ├────┼────┼────┼────┼───
+ *            │ w1 │ w3 │ w1 │ w3 │ …
+ *            └─────────┴─────────┴───
+ *    A:      [tile_m rows] × 64·steps·wk columns a stage
+ *
+ * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, `stages`
+ * − 1 ahead, on through the ends of tiles.
+ */
+#include "emit.h"
+
+/* ---- parameters ---- */
+
+static bool is_used(const ptxgen_marlin_spec *s, int param)
+{
+    switch (param) {
+    case MARLIN_ZEROS: return s->zeros;
+    case MARLIN_BIAS: return s->bias;
+    case MARLIN_UP_BIAS: return s->bias && marlin_gated(s);
+    case MARLIN_RESIDUAL:
+    case MARLIN_RESIDUAL_STRIDE: return s->residual;
+    default: return true;
+    }
+}
+
+/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
+static void load_params(struct gemm *q)
+{
+    static const char *const names[MARLIN_PARAMS] = {
+        [MARLIN_A] = "a", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
+        [MARLIN_ZEROS] = "zeros", [MARLIN_BIAS] = "bias", [MARLIN_UP_BIAS] = "up_bias",
+        [MARLIN_RESIDUAL] = "residual", [MARLIN_C] = "c", [MARLIN_WORKSPACE] = "workspace",
+        [MARLIN_A_STRIDE] = "a_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
+        [MARLIN_C_STRIDE] = "c_stride", [MARLIN_M] = "m", [MARLIN_SHARE] = "share",
+        [MARLIN_EXTRA] = "extra", [MARLIN_GRANULE] = "granule"};
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < MARLIN_M; i++)
+        if (is_used(q->spec, i))
+            q->address[i] = ptx_param_u64(k, names[i]);
+        else
+            ptx_param_declare(k, names[i], 8, 8);
+    q->m = ptx_param_u32(k, names[MARLIN_M]);
+    q->division.share = ptx_param_u32(k, names[MARLIN_SHARE]);
+    q->division.extra = ptx_param_u32(k, names[MARLIN_EXTRA]);
+    q->division.granule = ptx_param_u32(k, names[MARLIN_GRANULE]);
+    q->division.stages = marlin_stages_along_k(q->spec, q->v);
+}
+
+/* ---- the pipeline ---- */
+
+/* The copies' walk, `stages` − 1 ahead of the arithmetic, and the slots of both. */
+struct pipeline {
+    struct tile_walk copies;
+    ptx_u32 to_send; /* stages that are not sent for yet */
+    ptx_u32 begin, end; /* of the slots, shared addresses */
+    ptx_u32 fill, read;
+};
+
+static void advance_slot(struct gemm *q, const struct pipeline *p, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    ptx_add_u32_to(k, slot, slot, U32(marlin_stage_bytes(q->spec, q->v)));
+    ptx_pred past = ptx_setp_eq_u32(k, slot, p->end);
+    ptx_selp_u32_to(k, slot, p->begin, slot, past);
+}
+
+static void locate_copies(struct gemm *q, struct tile_walk *w)
+{
+    ptx_kernel *k = q->k;
+    tile_walk_next(k, &q->division, w);
+    struct tile_place place = tile_locate(k, w->tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
+    tile_operand_locate(k, &q->a, q->address[MARLIN_A], first_row, q->m, w->stage);
+    marlin_emit_weights_locate(q, place.n, w->stage);
+}
+
+/* One group of copies, empty when all is sent. */
+static void send_stage(struct gemm *q, struct pipeline *p)
+{
+    ptx_kernel *k = q->k;
+    struct tile_walk *w = &p->copies;
+    ptx_if(k, ptx_setp_ne_u32(k, p->to_send, U32(0))) {
+        ptx_if(k, ptx_setp_eq_u32(k, w->stage, w->stage_end))
+            locate_copies(q, w);
+        marlin_emit_weights_send(q, p->fill);
+        tile_operand_send(k, &q->a, p->fill);
+        ptx_add_u32_to(k, w->stage, w->stage, U32(1));
+        ptx_sub_u32_to(k, p->to_send, p->to_send, U32(1));
+        advance_slot(q, p, p->fill);
+    }
+    ptx_cp_async_commit_group(k);
+}
+
+static struct pipeline start_pipeline(struct gemm *q, ptx_u32 first, ptx_u32 end)
+{
+    ptx_kernel *k = q->k;
+    struct pipeline p;
+    uint32_t bytes = q->v->stages * marlin_stage_bytes(q->spec, q->v);
+    p.begin = ptx_shared_address(k, ptx_shared_declare(k, "stages", bytes, TILE_BLOCK_BYTES));
+    p.end = ptx_add_u32(k, p.begin, U32(bytes));
+    p.fill = ptx_mov_u32(k, p.begin);
+    p.read = ptx_mov_u32(k, p.begin);
+    p.copies = tile_walk_begin(k, first, end);
+    p.to_send = ptx_sub_u32(k, end, first);
+    ptx_section(k, "first stages");
+    ptx_u32 sent = ptx_mov_u32(k, U32(1));
+    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
+        ptx_nounroll(k);
+        send_stage(q, &p);
+    }
+    return p;
+}
+
+static void multiply_part(struct gemm *q, struct pipeline *p, struct tile_walk *w)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "stages: wait for one, send for another, multiply");
+    ptx_for(k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(k);
+        ptx_cp_async_wait_group(k, q->v->stages - 2);
+        ptx_bar_sync(k, 0);
+        send_stage(q, p);
+        marlin_emit_multiply(q, p->read);
+        advance_slot(q, p, p->read);
+    }
+}
+
+/* ---- entries ---- */
+
+static void find_warp(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    q->at = tile_find_threads(k);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1   ? q->at.warp
+                 : q->v->wn == 1 ? U32(0)
+                                 : ptx_rem_u32(k, q->at.warp, U32(q->v->wn));
+}
+
+static void begin(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    load_params(q);
+    find_warp(q);
+    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
+    q->tiles_m = tile_divide(k, padded, q->v->tile_m);
+    q->a.rows = q->v->tile_m;
+    q->a.blocks = q->v->wk * q->v->steps;
+    q->a.threads = marlin_threads(q->v);
+    q->a.row_bytes = q->spec->k * 2;
+    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_A_STRIDE], U32(1)), &q->a);
+    marlin_emit_weights_begin(q);
+    for (uint32_t t = 0; t < tiles(q); t++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
+}
+
+static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                       ptx_module *module)
+{
+    struct gemm *q = &(struct gemm){.spec = &plan->spec, .plan = plan, .v = v};
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
+    ptx_kernel_reqntid(k, marlin_threads(v), 1, 1);
+    ptx_kernel_minnctapersm(k, 1);
+    begin(q);
+    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    struct pipeline pipeline = start_pipeline(q, first, end);
+    uint32_t staging = tile_sums_bytes(marlin_tile_n(v), marlin_pass_m(v), v->wk);
+    q->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    marlin_emit_epilogue_begin(q);
+
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        struct tile_place place =
+            tile_locate(k, walk.tile, q->tiles_m, marlin_tiles_n(q->spec, v));
+        marlin_emit_clear(q, place.n);
+        multiply_part(q, &pipeline, &walk);
+        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
+        marlin_emit_epilogue(q, &walk, from);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+    }
+    ptx_kernel_end(k);
+}
+
+ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t variants,
+                                 ptx_module *module, ptxgen_error *err)
+{
+    if (!plan || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: plan and module must be given");
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
+    marlin_emit_gather(plan, module);
+    return ptx_module_status(module, err);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packed weights: from global memory to fragments of mma.
+ *
+ * A lane copies exactly the 16 bytes of each tile and step that it will read itself, as they stand
+ * in its warp's part of the stage, so codes meet no bank conflict and need no swizzle; scales and
+ * zero points are copied by the first lanes for the whole warp.
+ *
+ * Dequantisation writes a code into the low mantissa bits of a constant: 0x6400 | q is 1024 + q as
+ * f16, and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes, and subtracting 1024 + z, or
+ * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
+ * Can't Run, 2022). bf16 has 7 bits there, 0x4300 | q = 128 + q, which only the low nibble fits.
+ */
+#include "emit.h"
+
+enum {
+    LOP3_AND_OR = 0xEA, /* (a & b) | c */
+    CHUNK = TILE_CHUNK_BYTES,
+};
+
+/* ---- sizes ---- */
+
+uint32_t marlin_step_groups(const ptxgen_marlin_spec *s)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    return !rows ? 0 : rows < MARLIN_STEP ? MARLIN_STEP / rows : 1;
+}
+
+uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return marlin_step_groups(s) * v->steps;
+}
+
+uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t steps = v->wk * v->steps;
+    return (marlin_steps(s) + steps - 1) / steps;
+}
+
+static uint32_t warp_codes(const ptxgen_marlin_variant *v)
+{
+    return v->steps * (v->warp_n / MARLIN_TILE) * MARLIN_TILE_BYTES;
+}
+
+static uint32_t a_bytes(const ptxgen_marlin_variant *v)
+{
+    return tile_operand_stage_bytes(v->tile_m, v->wk * v->steps);
+}
+
+static uint32_t scales_start(const ptxgen_marlin_variant *v)
+{
+    return a_bytes(v) + v->wn * v->wk * warp_codes(v);
+}
+
+static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return scales_start(v) + v->wn * v->wk * marlin_stage_groups(s, v) * MARLIN_SCALES_BYTES;
+}
+
+uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t zeros = s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v) * MARLIN_ZEROS_BYTES : 0;
+    return (zeros_start(s, v) + zeros + TILE_BLOCK_BYTES - 1) / TILE_BLOCK_BYTES * TILE_BLOCK_BYTES;
+}
+
+/* ---- global to shared ---- */
+
+static bool steps_have_tail(const struct gemm *q)
+{
+    return marlin_steps(q->spec) % (q->v->wk * q->v->steps) != 0;
+}
+
+static bool strips_have_tail(const struct gemm *q)
+{
+    return marlin_strips(q->spec) % (marlin_tile_n(q->v) / MARLIN_STRIP) != 0;
+}
+
+static bool is_half_strip(const struct gemm *q)
+{
+    return q->v->warp_n < MARLIN_STRIP;
+}
+
+void marlin_emit_weights_begin(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    uint32_t groups = marlin_stage_groups(q->spec, q->v), step_groups = marlin_step_groups(q->spec);
+    w->sixteenth = ptx_mov_u32(k, U32(0x2C002C00));
+    w->one = ptx_mov_u32(k, U32(0x3F803F80));
+    w->minus_zero = ptx_mov_u32(k, U32(0x80008000));
+    w->codes = ptx_mov_u64(k, U64(0));
+    w->scales = ptx_mov_u64(k, U64(0));
+    w->zeros = ptx_mov_u64(k, U64(0));
+    w->step = ptx_mov_u32(k, U32(0));
+    w->strip_bytes = ptx_mov_u32(k, U32(CHUNK));
+    w->half = is_half_strip(q) ? ptx_and_b32(k, q->along_n, U32(1)) : U32(0);
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(CHUNK));
+    ptx_u32 codes = ptx_mad_lo_u32(k, q->at.warp, U32(warp_codes(q->v)), lane);
+    w->codes_at = ptx_add_u32(k, codes, U32(a_bytes(q->v)));
+    if (!groups)
+        return;
+    w->has_scales = ptx_setp_lt_u32(k, q->at.lane, U32(step_groups * MARLIN_SCALES_BYTES / CHUNK));
+    uint32_t start = scales_start(q->v), size = groups * MARLIN_SCALES_BYTES;
+    ptx_u32 scales = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
+    w->scales_to = ptx_add_u32(k, scales, lane);
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(CHUNK), scales);
+    w->scales_at = is_half_strip(q) ? ptx_mad_lo_u32(k, w->half, U32(CHUNK / 2), row) : row;
+    if (!q->spec->zeros)
+        return;
+    w->has_zeros = ptx_setp_lt_u32(k, q->at.lane, U32(step_groups * MARLIN_ZEROS_BYTES / CHUNK));
+    start = zeros_start(q->spec, q->v), size = groups * MARLIN_ZEROS_BYTES;
+    ptx_u32 zeros = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
+    w->zeros_to = ptx_add_u32(k, zeros, lane);
+    w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+}
+
+/* The warp's strip of packed columns. */
+static ptx_u32 strip_of(struct gemm *q, ptx_u32 tile_n)
+{
+    ptx_u32 warp = ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
+    return tile_divide(q->k, warp, MARLIN_STRIP / q->v->warp_n);
+}
+
+void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    const ptxgen_marlin_spec *s = q->spec;
+    ptx_u32 strip = strip_of(q, tile_n);
+    ptx_u32 part = ptx_mad_lo_u32(k, stage, U32(q->v->wk), q->along_k);
+    ptx_mul_lo_u32_to(k, w->step, part, U32(q->v->steps));
+    ptx_u64 lane = ptx_mul_wide_u32(k, q->at.lane, U32(CHUNK));
+    ptx_u64 codes = ptx_add_u64(k, q->address[MARLIN_CODES], lane);
+    if (is_half_strip(q))
+        codes = ptx_mad_wide_u32(k, w->half, U32(MARLIN_STEP_BYTES / 2), codes);
+    ptx_u64 in_strip = ptx_mad_wide_u32(k, w->step, U32(MARLIN_STEP_BYTES), codes);
+    ptx_u64 strip_bytes = U64((uint64_t)marlin_steps(s) * MARLIN_STEP_BYTES);
+    ptx_u64 strip64 = ptx_cvt_u64_u32(k, strip);
+    ptx_mad_lo_u64_to(k, w->codes, strip64, strip_bytes, in_strip);
+    if (marlin_stage_groups(s, q->v)) {
+        ptx_u64 scales = ptx_add_u64(k, q->address[MARLIN_SCALES], lane);
+        ptx_mad_wide_u32_to(k, w->scales, strip, U32(marlin_groups(s) * MARLIN_SCALES_BYTES), scales);
+    }
+    if (marlin_stage_groups(s, q->v) && s->zeros) {
+        ptx_u64 zeros = ptx_add_u64(k, q->address[MARLIN_ZEROS], lane);
+        ptx_mad_wide_u32_to(k, w->zeros, strip, U32(marlin_groups(s) * MARLIN_ZEROS_BYTES), zeros);
+    }
+    if (strips_have_tail(q)) {
+        ptx_pred exists = ptx_setp_lt_u32(k, strip, U32(marlin_strips(s)));
+        ptx_selp_u32_to(k, w->strip_bytes, U32(CHUNK), U32(0), exists);
+    }
+}
+
+/* 16 bytes; `size` of them from memory, the rest zeros. */
+static void copy(struct gemm *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, uint32_t from_offset,
+                 ptx_u32 size)
+{
+    if (steps_have_tail(q) || strips_have_tail(q))
+        ptx_cp_async_cg_zfill(q->k, to, (int)to_offset, from, (int)from_offset, CHUNK, size);
+    else
+        ptx_cp_async_cg(q->k, to, (int)to_offset, from, (int)from_offset, CHUNK);
+}
+
+static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
+{
+    ptx_u32 to = ptx_add_u32(q->k, slot, q->w.codes_at);
+    for (uint32_t t = 0; t < tiles(q); t++)
+        copy(q, to, (step * tiles(q) + t) * MARLIN_TILE_BYTES, q->w.codes,
+             step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
+}
+
+static void send_scales(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
+{
+    ptx_kernel *k = q->k;
+    const struct weights *w = &q->w;
+    uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
+    ptx_u32 at = step ? ptx_add_u32(k, w->step, U32(step)) : w->step;
+    ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, at, rows / MARLIN_STEP) : at;
+    ptx_u64 scales = ptx_mad_wide_u32(k, group, U32(groups * MARLIN_SCALES_BYTES), w->scales);
+    ptx_u32 to = ptx_add_u32(k, slot, w->scales_to);
+    ptx_guarded(k, w->has_scales)
+        copy(q, to, step * groups * MARLIN_SCALES_BYTES, scales, 0, size);
+    if (!q->spec->zeros)
+        return;
+    ptx_u64 zeros = ptx_mad_wide_u32(k, group, U32(groups * MARLIN_ZEROS_BYTES), w->zeros);
+    ptx_u32 zeros_to = ptx_add_u32(k, slot, w->zeros_to);
+    ptx_guarded(k, w->has_zeros)
+        copy(q, zeros_to, step * groups * MARLIN_ZEROS_BYTES, zeros, 0, size);
+}
+
+void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    for (uint32_t step = 0; step < q->v->steps; step++) {
+        ptx_u32 size = w->strip_bytes;
+        if (steps_have_tail(q)) {
+            ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(marlin_steps(q->spec) - step));
+            size = ptx_selp_u32(k, size, U32(0), exists);
+        }
+        send_codes(q, slot, step, size);
+        if (marlin_stage_groups(q->spec, q->v))
+            send_scales(q, slot, step, size);
+    }
+    uint32_t steps = q->v->wk * q->v->steps;
+    ptx_add_u64_to(k, w->codes, w->codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
+    ptx_add_u32_to(k, w->step, w->step, U32(steps));
+}
+
+/* ---- shared to registers ---- */
+
+void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 words[MAX_TILES][4])
+{
+    ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
+    for (uint32_t t = 0; t < tiles(q); t++)
+        ptx_ld_shared_v4_u32(q->k, words[t], at, (int)((step * tiles(q) + t) * MARLIN_TILE_BYTES));
+}
+
+void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struct scales *s)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
+    if (is_half_strip(q))
+        ptx_ld_shared_v2_u32(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
+    else
+        ptx_ld_shared_v4_u32(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
+    if (!q->spec->zeros)
+        return;
+    ptx_u32 zeros_at = ptx_add_u32(k, slot, q->w.zeros_at);
+    s->zeros = ptx_ld_shared_u32(k, zeros_at, (int)(group * MARLIN_ZEROS_BYTES));
+    if (is_half_strip(q)) {
+        ptx_u32 shift = ptx_mul_lo_u32(k, q->w.half, U32(16));
+        s->zeros = ptx_shr_u32(k, s->zeros, shift);
+    }
+}
+
+void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 strip = strip_of(q, tile_n);
+    if (strips_have_tail(q)) /* the last strip's, unused, beyond it */
+        strip = ptx_min_u32(k, strip, U32(marlin_strips(q->spec) - 1));
+    ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
+    ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(CHUNK), at);
+    if (is_half_strip(q)) {
+        ptx_u64 half = ptx_mad_wide_u32(k, q->w.half, U32(CHUNK / 2), row);
+        ptx_ld_global_nc_v2_u32(k, s->packed, half, 0);
+    } else
+        ptx_ld_global_nc_v4_u32(k, s->packed, row, 0);
+    if (!q->spec->zeros)
+        return;
+    ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
+    ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
+    s->zeros = ptx_ld_global_nc_u32(k, zeros_row, 0);
+    if (is_half_strip(q)) {
+        ptx_u32 shift = ptx_mul_lo_u32(k, q->w.half, U32(16));
+        s->zeros = ptx_shr_u32(k, s->zeros, shift);
+    }
+}
+
+/* ---- dequantisation ---- */
+
+static ptx_f32 widen(struct gemm *q, ptx_u16 half)
+{
+    return is_bf16(q) ? ptx_cvt_f32_bf16(q->k, ptx_u16_as_bf16(half))
+                      : ptx_cvt_f32_f16(q->k, ptx_u16_as_f16(half));
+}
+
+void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2])
+{
+    ptx_u16 halves[2];
+    ptx_unpack_u32(q->k, halves, s->packed[tile]);
+    scale[0] = widen(q, halves[0]);
+    scale[1] = widen(q, halves[1]);
+}
+
+/* Twice the half-precision constant `base` + z·`unit`, where z is nibble `at` of the zeros. */
+static ptx_u32 zero_constant(struct gemm *q, const struct scales *s, uint32_t at, uint32_t base,
+                             uint32_t unit)
+{
+    uint32_t twice = 0x00010001;
+    if (!q->spec->zeros)
+        return ptx_mov_u32(q->k, U32((base + PTXGEN_W4_SYMMETRIC_ZERO * unit) * twice));
+    ptx_u32 z = ptx_bfe_u32(q->k, s->zeros, U32(4 * at), U32(4));
+    return ptx_mad_lo_u32(q->k, z, U32(unit * twice), U32(base * twice));
+}
+
+void marlin_emit_dequantiser(struct gemm *q, const struct scales *s, struct dequantiser *d)
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t t = 0; t < tiles(q); t++) {
+        if (is_bf16(q)) { /* −(128 + z) for both */
+            d->low[t] = zero_constant(q, s, 2 * t, 0xC300, 1);
+            d->high[t] = q->spec->zeros ? zero_constant(q, s, 2 * t + 1, 0xC300, 1) : d->low[t];
+        } else { /* 1024 + z, and −(64 + z) */
+            d->low[t] = zero_constant(q, s, 2 * t, 0x6400, 1);
+            d->high[t] = zero_constant(q, s, 2 * t + 1, 0xD400, 16);
+        }
+        if (marlin_scales_sums(q->spec, q->v))
+            continue;
+        d->scale[t][0] = ptx_prmt_b32(k, s->packed[t], U32(0), U32(0x1010));
+        d->scale[t][1] = ptx_prmt_b32(k, s->packed[t], U32(0), U32(0x3232));
+    }
+}
+
+static ptx_u32 dequantise_f16(struct gemm *q, ptx_u32 word, bool high, ptx_u32 zero)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 mask = U32(high ? 0x00F000F0 : 0x000F000F);
+    ptx_f16x2 x = ptx_u32_as_f16x2(ptx_lop3_b32(k, word, mask, U32(0x64006400), LOP3_AND_OR));
+    ptx_f16x2 z = ptx_u32_as_f16x2(zero), sixteenth = ptx_u32_as_f16x2(q->w.sixteenth);
+    return ptx_f16x2_as_u32(high ? ptx_fma_f16x2(k, x, sixteenth, z) : ptx_sub_f16x2(k, x, z));
+}
+
+static ptx_u32 dequantise_bf16(struct gemm *q, ptx_u32 shifted, ptx_u32 zero)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 x = ptx_lop3_b32(k, shifted, U32(0x000F000F), U32(0x43004300), LOP3_AND_OR);
+    ptx_bf16x2 one = ptx_u32_as_bf16x2(q->w.one);
+    return ptx_bf16x2_as_u32(
+        ptx_fma_bf16x2(k, ptx_u32_as_bf16x2(x), one, ptx_u32_as_bf16x2(zero)));
+}
+
+/* bf16 has no multiplication before sm_90, but fma; −0 as its addend keeps the sign of zero. */
+static ptx_u32 scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
+{
+    ptx_kernel *k = q->k;
+    if (!is_bf16(q))
+        return ptx_f16x2_as_u32(
+            ptx_mul_f16x2(k, ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(scale)));
+    return ptx_bf16x2_as_u32(ptx_fma_bf16x2(k, ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(scale),
+                                            ptx_u32_as_bf16x2(q->w.minus_zero)));
+}
+
+void marlin_emit_dequantise(struct gemm *q, const struct dequantiser *d, uint32_t tile, ptx_u32 word,
+                     ptx_u32 a[4])
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t i = 0; i < 4; i++) {
+        bool high = i % 2;
+        ptx_u32 zero = high ? d->high[tile] : d->low[tile];
+        if (is_bf16(q))
+            a[i] = dequantise_bf16(q, i ? ptx_shr_u32(k, word, U32(4 * i)) : word, zero);
+        else {
+            if (i == 2)
+                word = ptx_shr_u32(k, word, U32(8));
+            a[i] = dequantise_f16(q, word, high, zero);
+        }
+        if (!marlin_scales_sums(q->spec, q->v))
+            a[i] = scale_pair(q, a[i], d->scale[tile][high]);
+    }
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activation functions of f32 values. Relative to |v| each is off by less than 2⁻²⁰. */
+#ifndef PTXGEN_KERNELS_TILE_ACTIVATION_H
+#define PTXGEN_KERNELS_TILE_ACTIVATION_H
+
+#include "emit.h"
+
+/* v / (1 + e^−v) */
+ptx_f32 tile_silu(ptx_kernel *k, ptx_f32 v);
+/* v/2·(1 + erf(v/√2)) */
+ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v);
+/* v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
+ptx_f32 tile_gelu_tanh(ptx_kernel *k, ptx_f32 v);
+
+#endif

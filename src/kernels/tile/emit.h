@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every piece of a tile kernel's emitter uses: constants, and who a thread is. */
+#ifndef PTXGEN_KERNELS_TILE_EMIT_H
+#define PTXGEN_KERNELS_TILE_EMIT_H
+
+#include <ptxgen/instr.h>
+
+#define U32(x) ptx_imm_u32(x)
+#define S32(x) ptx_imm_s32(x)
+#define U64(x) ptx_imm_u64(x)
+#define F32(x) ptx_imm_f32(x)
+#define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
+
+/* A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). */
+struct tile_threads {
+    ptx_u32 cta, thread, warp, lane, group, quad;
+};
+struct tile_threads tile_find_threads(ptx_kernel *k);
+
+/* floor(x / divisor), a shift where it can be one. */
+ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
+
+#endif

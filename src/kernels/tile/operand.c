@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operand.h"
+
+enum { CHUNKS = TILE_BLOCK_BYTES / TILE_CHUNK_BYTES };
+
+/* ---- global to shared ---- */
+
+static uint32_t passes(const struct tile_operand *o)
+{
+    return (o->rows + o->pass_rows - 1) / o->pass_rows;
+}
+
+/* After how many passes the swizzle of the thread's row repeats. */
+static uint32_t patterns(const struct tile_operand *o)
+{
+    return o->pass_rows % 8 == 0 ? 1 : 8 / o->pass_rows;
+}
+
+static ptx_u32 chunk_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32 row, ptx_u32 block,
+                            ptx_u32 chunk)
+{
+    ptx_u32 line = ptx_mad_lo_u32(k, block, U32(o->rows), row);
+    ptx_u32 low = ptx_and_b32(k, row, U32(7));
+    ptx_u32 swizzled = ptx_xor_b32(k, chunk, low);
+    ptx_u32 bytes = ptx_shl_b32(k, swizzled, U32(4));
+    return ptx_mad_lo_u32(k, line, U32(TILE_BLOCK_BYTES), bytes);
+}
+
+/* ldmatrix: lane l gives the address of row l % 8 of matrix l / 8. */
+static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane)
+{
+    ptx_u32 matrix = ptx_shr_u32(k, lane, U32(3)), row = ptx_and_b32(k, lane, U32(7)), chunk = matrix;
+    ptx_u32 line = row;
+    if (!tile_operand_pairs_steps(o)) {
+        chunk = ptx_and_b32(k, matrix, U32(1));
+        ptx_u32 next = ptx_shr_u32(k, matrix, U32(1));
+        line = ptx_mad_lo_u32(k, next, U32(8), row);
+    }
+    return chunk_offset(k, o, line, U32(0), chunk);
+}
+
+void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pitch,
+                        struct tile_operand *o)
+{
+    uint32_t row_chunks = CHUNKS * o->blocks;
+    o->pass_rows = o->threads / row_chunks;
+    o->pitch = pitch;
+    if (passes(o) > 1)
+        o->pass_pitch = ptx_mul_lo_u64(k, pitch, U64(o->pass_rows));
+    o->row = tile_divide(k, at->thread, row_chunks);
+    ptx_u32 in_row = ptx_rem_u32(k, at->thread, U32(row_chunks));
+    o->column = ptx_shl_b32(k, in_row, U32(4));
+    ptx_u32 block = tile_divide(k, in_row, CHUNKS), chunk = ptx_and_b32(k, in_row, U32(CHUNKS - 1));
+    for (uint32_t i = 0; i < patterns(o); i++) {
+        ptx_u32 row = i ? ptx_add_u32(k, o->row, U32(i * o->pass_rows)) : o->row;
+        o->to[i] = chunk_offset(k, o, row, block, chunk);
+    }
+    o->fragment = fragment_offset(k, o, at->lane);
+    o->from = ptx_mov_u64(k, U64(0));
+    o->rows_left = ptx_mov_u32(k, U32(0));
+    if (tile_operand_has_tail(o))
+        o->offset = ptx_mov_u32(k, U32(0));
+}
+
+void tile_operand_locate(ptx_kernel *k, struct tile_operand *o, ptx_u64 base, ptx_u32 first_row,
+                         ptx_u32 rows, ptx_u32 stage)
+{
+    uint32_t stage_bytes = o->blocks * TILE_BLOCK_BYTES;
+    ptx_u32 row = ptx_add_u32(k, first_row, o->row);
+    ptx_u64 line = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, row), o->pitch, base);
+    ptx_u64 at = ptx_mad_wide_u32(k, stage, U32(stage_bytes), line);
+    ptx_u64 column = ptx_cvt_u64_u32(k, o->column);
+    ptx_add_u64_to(k, o->from, at, column);
+    ptx_sub_u32_to(k, o->rows_left, rows, row);
+    if (tile_operand_has_tail(o))
+        ptx_mad_lo_u32_to(k, o->offset, stage, U32(stage_bytes), o->column);
+}
+
+static void send_pass(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, uint32_t pass,
+                      ptx_u64 from, ptx_pred has_column)
+{
+    uint32_t pattern = pass % patterns(o);
+    uint32_t skipped = (pass - pattern) * o->pass_rows * TILE_BLOCK_BYTES;
+    ptx_s32 left = ptx_u32_as_s32(o->rows_left);
+    ptx_s32 before = S32((int)(pass * o->pass_rows));
+    ptx_pred exists = tile_operand_has_tail(o) ? ptx_setp_bool_gt_s32(k, left, before, has_column)
+                                               : ptx_setp_gt_s32(k, left, before);
+    ptx_u32 size = ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
+    ptx_u32 to = ptx_add_u32(k, slot, o->to[pattern]);
+    if ((pass + 1) * o->pass_rows <= o->rows) {
+        ptx_cp_async_cg_zfill(k, to, (int)skipped, from, 0, TILE_CHUNK_BYTES, size);
+        return;
+    }
+    ptx_pred takes_part = ptx_setp_lt_u32(k, o->row, U32(o->rows - pass * o->pass_rows));
+    ptx_guarded(k, takes_part)
+        ptx_cp_async_cg_zfill(k, to, (int)skipped, from, 0, TILE_CHUNK_BYTES, size);
+}
+
+void tile_operand_send(ptx_kernel *k, struct tile_operand *o, ptx_u32 slot)
+{
+    ptx_pred has_column = {0};
+    if (tile_operand_has_tail(o))
+        has_column = ptx_setp_lt_u32(k, o->offset, U32(o->row_bytes));
+    ptx_u64 from = o->from;
+    for (uint32_t pass = 0; pass < passes(o); pass++) {
+        if (pass)
+            from = ptx_add_u64(k, from, o->pass_pitch);
+        send_pass(k, o, slot, pass, from, has_column);
+    }
+    ptx_add_u64_to(k, o->from, o->from, U64(o->blocks * TILE_BLOCK_BYTES));
+    if (tile_operand_has_tail(o))
+        ptx_add_u32_to(k, o->offset, o->offset, U32(o->blocks * TILE_BLOCK_BYTES));
+}
+
+/* ---- shared to registers ---- */
+
+ptx_u32 tile_operand_lane(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, ptx_u32 block)
+{
+    ptx_u32 lane = ptx_add_u32(k, slot, o->fragment);
+    return o->blocks == 1 ? lane
+                          : ptx_mad_lo_u32(k, block, U32(o->rows * TILE_BLOCK_BYTES), lane);
+}
+
+/* Slots and blocks start at multiples of 128 bytes, so a step's chunks are an xor away. */
+ptx_u32 tile_operand_step(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane, uint32_t step)
+{
+    (void)o;
+    return step ? ptx_xor_b32(k, lane, U32(step * 2 * TILE_CHUNK_BYTES)) : lane;
+}
+
+void tile_operand_load(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4])
+{
+    ptx_ldmatrix_x4_b16(k, fragments, step_address, (int)(row8 * 8 * TILE_BLOCK_BYTES));
+}

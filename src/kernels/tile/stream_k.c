@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream_k.h"
+
+ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 cta)
+{
+    ptx_u32 more = ptx_min_u32(k, cta, d->extra);
+    ptx_u32 granules = ptx_mad_lo_u32(k, cta, d->share, more);
+    return ptx_mul_lo_u32(k, granules, d->granule);
+}
+
+struct tile_walk tile_walk_begin(ptx_kernel *k, ptx_u32 first, ptx_u32 end)
+{
+    struct tile_walk w = {.first = first};
+    w.end = ptx_mov_u32(k, end);
+    w.tile = ptx_mov_u32(k, U32(0));
+    w.stage = ptx_mov_u32(k, U32(0));
+    w.stage_end = ptx_mov_u32(k, U32(0));
+    return w;
+}
+
+void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_walk *w)
+{
+    ptx_u32 last = ptx_sub_u32(k, w->end, U32(1));
+    ptx_mov_u32_to(k, w->tile, tile_divide(k, last, d->stages));
+    ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(d->stages));
+    ptx_u32 from = ptx_max_u32(k, start, w->first);
+    ptx_sub_u32_to(k, w->stage, from, start);
+    ptx_sub_u32_to(k, w->stage_end, w->end, start);
+    ptx_mov_u32_to(k, w->end, from);
+}
+
+struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n)
+{
+    struct tile_place p;
+    ptx_u32 band_tiles = U32(TILE_BAND * tiles_n);
+    ptx_u32 band = ptx_div_u32(k, tile, band_tiles);
+    ptx_u32 in_band = ptx_rem_u32(k, tile, band_tiles);
+    ptx_u32 first = ptx_mul_lo_u32(k, band, U32(TILE_BAND));
+    ptx_u32 below = ptx_sub_u32(k, tiles_m, first);
+    ptx_u32 height = ptx_min_u32(k, below, U32(TILE_BAND));
+    p.n = ptx_div_u32(k, in_band, height);
+    ptx_u32 down = ptx_rem_u32(k, in_band, height);
+    p.m = ptx_add_u32(k, first, down);
+    return p;
+}
+
+/* ---- handing over ---- */
+
+static ptx_u64 flag_of(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
+{
+    return ptx_mad_wide_u32(k, cta, U32(4), flags);
+}
+
+/* The barrier puts the other threads' stores before the first thread's release. */
+void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags)
+{
+    ptx_bar_sync(k, 0);
+    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
+        ptx_fence_m(k, PTX_FENCE_ACQ_REL | PTX_GPU);
+        ptx_st_release_global_u32_m(k, PTX_GPU, flag_of(k, flags, at->cta), 0, U32(1));
+    }
+}
+
+void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, ptx_u32 lowest,
+                   uint32_t threads)
+{
+    ptx_u32 cta = ptx_add_u32(k, lowest, at->thread);
+    ptx_for(k, cta, at->cta, U32(threads)) {
+        ptx_nounroll(k);
+        ptx_u64 flag = flag_of(k, flags, cta);
+        ptx_loop(k, wait) {
+            ptx_u32 set = ptx_ld_acquire_global_u32_m(k, PTX_GPU, flag, 0);
+            ptx_loop_break_if(&wait, ptx_setp_ne_u32(k, set, U32(0)), false);
+        }
+        ptx_st_global_u32(k, flag, 0, U32(0));
+    }
+    ptx_bar_sync(k, 0);
+}
+
+ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const struct tile_threads *at,
+                        ptx_u32 tile_stage)
+{
+    ptx_u32 lowest = ptx_mov_u32(k, at->cta);
+    ptx_loop(k, down) {
+        ptx_nounroll(k);
+        ptx_u32 first = tile_first_stage(k, d, lowest);
+        ptx_loop_break_if(&down, ptx_setp_le_u32(k, first, tile_stage), false);
+        ptx_sub_u32_to(k, lowest, lowest, U32(1));
+    }
+    return lowest;
+}

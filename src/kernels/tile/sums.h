@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From accumulators to rows: the sums of a tile, spread over lanes, warps along K and perhaps CTAs,
+ * are brought together in shared memory, where a thread reads them as chunks of a row.
+ *
+ * The accumulators are those of mma.m16n8 with the columns of C as A's rows: register r of tile t
+ * and row group j is column 16t + g + 8·(r / 2), row 8j + 2q + r % 2 of the lane g, q.
+ */
+#ifndef PTXGEN_KERNELS_TILE_SUMS_H
+#define PTXGEN_KERNELS_TILE_SUMS_H
+
+#include "emit.h"
+
+#include <stdbool.h>
+
+enum { TILE_SUMS_WIDTH = 8 /* of a chunk, at most */ };
+
+struct tile_sums {
+    /* Set by the caller. */
+    uint32_t tile_m, tile_n; /* of the CTA */
+    uint32_t warp_n, wk;     /* columns of a warp; warps along K */
+    uint32_t pass_m;         /* rows that are staged at once: a multiple of 8 that divides tile_m */
+    uint32_t width;          /* columns of a chunk: 2 or 8 */
+    bool integer;            /* s32, else f32; registers are untyped */
+    ptx_u32 staging;         /* shared, tile_sums_bytes */
+
+    ptx_u32 lane;    /* where the lane's accumulators go */
+    ptx_u64 partial; /* where this CTA's sums are handed over: [tile_m][tile_n] */
+};
+
+/* A row of the staging area is 16 bytes longer than its columns, against bank conflicts. */
+static inline uint32_t tile_sums_pitch(uint32_t tile_n)
+{
+    return (tile_n + 4) * 4;
+}
+static inline uint32_t tile_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_t wk)
+{
+    return wk * pass_m * tile_sums_pitch(tile_n);
+}
+
+void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_along_n,
+                     ptx_u32 warp_along_k, struct tile_sums *s);
+/* Stages the lane's accumulators of row groups [pass·pass_m / 8, …): acc(t, j) gives four registers. */
+typedef const ptx_u32 *tile_sums_registers(const void *from, uint32_t tile, uint32_t row8);
+void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
+                     tile_sums_registers *acc, const void *from);
+/* The sums of a chunk over the warps along K, at row `row` of the pass and column `column`. */
+void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
+                    ptx_u32 sums[TILE_SUMS_WIDTH]);
+/* Offset of a chunk among the handed-over sums; row and column as above. */
+ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, uint32_t pass, ptx_u32 row,
+                         ptx_u32 column);
+void tile_sums_hand_over(ptx_kernel *k, const struct tile_sums *s, ptx_u32 offset,
+                         const ptx_u32 sums[TILE_SUMS_WIDTH]);
+/* Adds what the CTAs from this one's neighbour down to `lowest` have handed over. */
+void tile_sums_add_others(ptx_kernel *k, const struct tile_sums *s, const struct tile_threads *at,
+                          ptx_u32 lowest, ptx_u32 offset, ptx_u32 sums[TILE_SUMS_WIDTH]);
+
+#endif
