@@ -14,8 +14,8 @@
  *
  * A dispatcher is a registry of loaded kernels in one context. The key is the family with its plan
  * version, and the whole spec, byte by byte, so zero a spec before you fill it. A hit takes no
- * lock and makes no driver call. The first to ask for a new spec plans it, emits its PTX and has
- * the driver assemble it; who asks for the same
+ * lock and makes no driver call. The first to ask for a new spec plans it, emits its PTX and gets
+ * the machine code from the disk cache (cache.h) or the driver's assembler; who asks for the same
  * one meanwhile waits for that. A failure is remembered: dispatch repeats its error without trying
  * again until `ptxgen_dispatch_retry`.
  *
@@ -30,7 +30,7 @@
  *
  * Contexts. A dispatcher belongs to the context in its options, or else the one current where it is
  * created; dispatch works whatever is current, and restores it. Several contexts or devices: a
- * dispatcher each.
+ * dispatcher each. They share the disk cache.
  *
  * Threads. Any number may dispatch, retry, release and unload on one dispatcher at once. Creating
  * and destroying is for one thread. The log is called from whichever thread has something to
@@ -39,12 +39,19 @@
  * Processes. CUDA does not survive fork: in the child, a dispatcher refuses to compile, and
  * destroying it only frees memory. Destroying it after the driver has shut down is harmless too.
  *
+ * Looking and editing. With $PTXGEN_DUMP naming a folder, each kernel that is compiled leaves there
+ * NAME.ptx (annotated), NAME.cubin and NAME.log, what the driver's assembler said; nothing is read
+ * from the disk cache then. NAME is the family and a hash of spec and target. With $PTXGEN_OVERRIDE
+ * naming a folder, a file NAME.ptx in it is assembled instead of the emitted text. That is never
+ * silent: each one is logged, and a dispatcher that was given no log ignores the variable.
+ *
  * Graph capture. Dispatch and unload before capturing: loading code is not allowed in a capture.
  * Hits, launches and releases are.
  */
 #ifndef PTXGEN_DISPATCH_H
 #define PTXGEN_DISPATCH_H
 
+#include <ptxgen/cache.h>
 #include <ptxgen/family.h>
 #include <ptxgen/kernel.h>
 
@@ -63,6 +70,10 @@ typedef struct ptxgen_dispatch_options {
     const ptxgen_target *target; /**< to plan for; copied; NULL: the device's own */
     int max_registers;           /**< as in ptxgen_module_options */
     bool line_info;              /**< likewise */
+    const ptxgen_cache *cache;   /**< NULL: one with default options, of the dispatcher's own */
+    bool no_cache;               /**< read nothing from disk and write nothing to it */
+    const char *dump_folder;     /**< NULL: $PTXGEN_DUMP; "": none */
+    const char *override_folder; /**< NULL: $PTXGEN_OVERRIDE; "": none */
     /** Receives sentences worth a line in a log, none of which is an error of a call. */
     void (*log)(void *user, const char *message);
     void *log_user;
@@ -111,11 +122,21 @@ PTXGEN_API const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher
 
 /* ---- what was loaded ---- */
 
-/** What loading a kernel took: nanoseconds of each part. */
+/** Where the machine code came from. */
+typedef enum ptxgen_origin {
+    PTXGEN_ORIGIN_ASSEMBLER = 0, /**< the driver's, just now */
+    PTXGEN_ORIGIN_DISK = 1,      /**< the disk cache */
+    PTXGEN_ORIGIN_OVERRIDE = 2   /**< an edited text */
+} ptxgen_origin;
+
+/** How a kernel came to be loaded, and the nanoseconds that each part took. */
 typedef struct ptxgen_load_report {
+    ptxgen_origin origin;
     uint64_t emit_ns;    /**< plan, emission, text */
-    uint64_t compile_ns; /**< the driver's assembler */
+    uint64_t lookup_ns;  /**< key, and reading and checking the disk's entry */
+    uint64_t compile_ns; /**< the driver's assembler; 0 on a disk hit */
     uint64_t load_ns;    /**< machine code into the context, entries fetched */
+    uint64_t publish_ns; /**< writing to the disk cache */
     size_t text_bytes, cubin_bytes;
 } ptxgen_load_report;
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making and destroying dispatchers. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "src/runtime/dispatcher.h"
+#include "src/runtime/cache_store.h"
 #include "src/runtime/context.h"
 
 #include <ptxgen/device.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted,
@@ -24,6 +27,47 @@ static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted
     if (status == PTXGEN_OK)
         d->target = target ? *target : ptxgen_device_target(&facts);
     return status;
+}
+
+/* A disk cache that cannot be had is no reason to have no kernels. */
+static void choose_cache(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options)
+{
+    ptxgen_error err;
+    if (options->no_cache || cache_is_switched_off())
+        return;
+    d->cache = options->cache;
+    if (d->cache)
+        return;
+    if (ptxgen_cache_open(NULL, &d->own_cache, &err) != PTXGEN_OK)
+        dispatcher_log(d, "no disk cache: %s", err.message);
+    d->cache = d->own_cache;
+}
+
+/* NULL for none; false when there is no memory. */
+static bool choose_folder(const char *option, const char *variable, char **folder)
+{
+    if (!option)
+        option = secure_getenv(variable);
+    if (!option || !*option)
+        return true;
+    *folder = strdup(option);
+    return *folder != NULL;
+}
+
+static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options,
+                               ptxgen_error *err)
+{
+    d->max_registers = options->max_registers;
+    d->line_info = options->line_info;
+    d->log = options->log;
+    d->log_user = options->log_user;
+    d->process = getpid();
+    if (!choose_folder(options->dump_folder, "PTXGEN_DUMP", &d->dump_folder) ||
+        (d->log &&
+         !choose_folder(options->override_folder, "PTXGEN_OVERRIDE", &d->override_folder)))
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a folder's name");
+    choose_cache(d, options);
+    return read_context(d, options->context, options->target, err);
 }
 
 ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
@@ -45,12 +89,7 @@ ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->changed, NULL);
     d->driver = driver;
-    d->max_registers = options->max_registers;
-    d->line_info = options->line_info;
-    d->log = options->log;
-    d->log_user = options->log_user;
-    d->process = getpid();
-    ptxgen_status status = read_context(d, options->context, options->target, err);
+    ptxgen_status status = configure(d, options, err);
     if (status == PTXGEN_OK)
         *dispatcher = d;
     else
@@ -75,6 +114,9 @@ void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
         pthread_mutex_destroy(&d->lock);
     }
     registry_free(&d->registry);
+    ptxgen_cache_close(d->own_cache);
+    free(d->dump_folder);
+    free(d->override_folder);
     free(d);
 }
 

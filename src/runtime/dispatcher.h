@@ -20,6 +20,9 @@ struct ptxgen_dispatcher {
     ptxgen_target target;
     int max_registers;
     bool line_info;
+    const ptxgen_cache *cache;           /* NULL: no disk */
+    ptxgen_cache *own_cache;             /* to be closed */
+    char *dump_folder, *override_folder; /* NULL: none */
     void (*log)(void *user, const char *message);
     void *log_user;
     pid_t process;

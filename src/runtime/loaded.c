@@ -14,14 +14,22 @@ ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *fami
     return loaded;
 }
 
-void loaded_free(ptxgen_loaded *loaded)
+void loaded_drop(ptxgen_loaded *loaded)
 {
-    if (!loaded)
-        return;
     for (unsigned i = 0; i < loaded->entry_count; i++)
         ptxgen_kernel_destroy(loaded->entries[i]);
     free(loaded->entries);
     ptxgen_module_destroy(loaded->module);
+    loaded->entries = NULL;
+    loaded->entry_count = 0;
+    loaded->module = NULL;
+}
+
+void loaded_free(ptxgen_loaded *loaded)
+{
+    if (!loaded)
+        return;
+    loaded_drop(loaded);
     free(loaded);
 }
 

@@ -25,7 +25,9 @@ struct ptxgen_loaded {
 
 /* Zeroed but for driver and family; NULL when there is no memory. */
 ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *family);
-/* Unloads; for objects without a node, or by the registry. NULL does nothing. */
+/* Unloads module and entries, and keeps the rest. */
+void loaded_drop(ptxgen_loaded *loaded);
+/* Unloads and frees; for objects without a node, or by the registry. NULL does nothing. */
 void loaded_free(ptxgen_loaded *loaded);
 
 /* Emits the plan into a module made for its target, whose text it returns. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eight threads dispatch, launch, release, retry and unload on one dispatcher, over two families
- * and rmsnorm_q4k, and check what they get. For ThreadSanitizer above all.
+ * Eight threads dispatch, launch, release, retry, unload and clear the disk cache on one
+ * dispatcher, over two families and rmsnorm_q4k, and check what they get. For ThreadSanitizer above
+ * all.
  *
  *     stress [SECONDS]      2 by default
  */
+#include "folder.h"
 #include "toy.h"
 
 #include <ptxgen/rmsnorm_q4k.h>
@@ -19,6 +21,7 @@ enum { THREADS = 8, SPECS = 24 };
 
 struct stress {
     struct toy_device device;
+    ptxgen_cache *cache;
     ptxgen_dispatcher *dispatcher;
     atomic_int stop;
     atomic_ulong hits, unloads, wrong;
@@ -85,6 +88,14 @@ static void unload(struct worker *worker)
     atomic_fetch_add(&stress->unloads, 1);
 }
 
+static void clear(struct worker *worker)
+{
+    struct stress *stress = worker->stress;
+    ptxgen_status status = draw(worker, 2) ? ptxgen_cache_clear(stress->cache, NULL, NULL)
+                                           : ptxgen_cache_prune(stress->cache, 4000, NULL, NULL);
+    expect(stress, status == PTXGEN_OK);
+}
+
 static void *work(void *argument)
 {
     struct worker *worker = argument;
@@ -94,7 +105,9 @@ static void *work(void *argument)
         uint32_t action = draw(worker, 100);
         if (action < 2)
             unload(worker);
-        else if (action < 4)
+        else if (action < 3)
+            clear(worker);
+        else if (action < 5)
             use_rmsnorm(worker);
         else
             use_toy(worker);
@@ -107,10 +120,16 @@ int main(int argc, char **argv)
     static struct stress stress;
     pthread_t threads[THREADS];
     struct worker workers[THREADS];
+    char folder[FOLDER_PATH];
     long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
     toy_open(&stress.device, "cpu");
+    folder_make(folder);
     ptxgen_error err = {0};
-    if (ptxgen_dispatcher_create(&stress.device.driver, NULL, &stress.dispatcher, &err)) {
+    ptxgen_cache_options where = {.folder = folder, .max_bytes = 12000};
+    if (ptxgen_cache_open(&where, &stress.cache, &err) ||
+        ptxgen_dispatcher_create(&stress.device.driver,
+                                 &(ptxgen_dispatch_options){.cache = stress.cache},
+                                 &stress.dispatcher, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }
@@ -125,6 +144,8 @@ int main(int argc, char **argv)
     printf("%lu uses, %lu unloads, %u emissions, %lu wrong\n", atomic_load(&stress.hits),
            atomic_load(&stress.unloads), toy_emissions(), atomic_load(&stress.wrong));
     ptxgen_dispatcher_destroy(stress.dispatcher);
+    ptxgen_cache_close(stress.cache);
+    folder_remove(folder);
     toy_close(&stress.device);
     return atomic_load(&stress.wrong) ? 1 : 0;
 }

@@ -21,7 +21,9 @@ static int setup(void **state)
     ptxgen_error err;
     toy_open(&bench.device, "cpu");
     *state = &bench;
-    return ptxgen_dispatcher_create(&bench.device.driver, NULL, &bench.dispatcher, &err);
+    return ptxgen_dispatcher_create(&bench.device.driver,
+                                    &(ptxgen_dispatch_options){.no_cache = true}, &bench.dispatcher,
+                                    &err);
 }
 
 static int teardown(void **state)
@@ -220,7 +222,10 @@ static void each_context_has_a_dispatcher_of_its_own(void **state)
     ptxgen_loaded *loaded;
     struct toy_spec spec = {.a = 6};
     toy_open(&ampere, "cpu:sm_80");
-    assert_int_equal(ptxgen_dispatcher_create(&ampere.driver, NULL, &other, NULL), 0);
+    assert_int_equal(ptxgen_dispatcher_create(&ampere.driver,
+                                              &(ptxgen_dispatch_options){.no_cache = true}, &other,
+                                              NULL),
+                     0);
     assert_int_equal(ptxgen_dispatcher_target(other)->ptx.sm, 80);
     assert_int_equal(ptxgen_dispatcher_target(bench->dispatcher)->ptx.sm, 90);
     ptxgen_loaded *first = get(bench, &toy_plus, &spec); /* sm_80's context is current */

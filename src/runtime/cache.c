@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the disk cache, and its entries' coming and going. */
+#define _GNU_SOURCE /* secure_getenv */
+#include "src/runtime/cache_scan.h"
+#include "src/runtime/cache_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- opening ---- */
+
+/* NULL when unset, empty, or not to be trusted. */
+static const char *variable(const char *name)
+{
+    const char *value = secure_getenv(name);
+    return value && *value ? value : NULL;
+}
+
+bool cache_is_switched_off(void)
+{
+    const char *value = variable("PTXGEN_CACHE");
+    return value && (strcmp(value, "off") == 0 || strcmp(value, "0") == 0);
+}
+
+static ptxgen_status read_size(const char *text, uint64_t *bytes, ptxgen_error *err)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    bool ends = unit ? end[1] == '\0' : *end == '\0';
+    if (errno || end == text || *text == '-' || !ends || number == 0 ||
+        number > UINT64_MAX >> shift)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "PTXGEN_CACHE_SIZE=%s is not a size: a number of bytes above 0, or one "
+                           "with K, M or G",
+                           text);
+    *bytes = (uint64_t)number << shift;
+    return PTXGEN_OK;
+}
+
+static ptxgen_cache *make(const char *folder, const char *below, uint64_t max_bytes)
+{
+    size_t size = strlen(folder) + strlen(below) + 1;
+    ptxgen_cache *cache = malloc(sizeof *cache + size);
+    if (!cache)
+        return NULL;
+    cache->max_bytes = max_bytes;
+    snprintf(cache->folder, size, "%s%s", folder, below);
+    for (size_t last = strlen(cache->folder); last > 1 && cache->folder[last - 1] == '/';)
+        cache->folder[--last] = '\0'; /* or a link at the end would be followed */
+    return cache;
+}
+
+/* The basedir specification ignores an XDG_CACHE_HOME that is not absolute. */
+static ptxgen_status choose_folder(const char *folder, uint64_t max_bytes, ptxgen_cache **cache,
+                                   ptxgen_error *err)
+{
+    const char *below = "";
+    if (!folder || !*folder)
+        folder = variable("PTXGEN_CACHE_DIR");
+    if (!folder) {
+        folder = variable("XDG_CACHE_HOME");
+        below = "/ptxgen";
+        if (folder && *folder != '/')
+            folder = NULL;
+    }
+    if (!folder) {
+        folder = variable("HOME");
+        below = "/.cache/ptxgen";
+    }
+    if (!folder)
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                           "no cache folder is known: none was given, and PTXGEN_CACHE_DIR, "
+                           "XDG_CACHE_HOME and HOME are not set");
+    *cache = make(folder, below, max_bytes);
+    if (!*cache)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a cache");
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,
+                                ptxgen_error *err)
+{
+    if (!cache)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "ptxgen_cache_open: cache is NULL");
+    *cache = NULL;
+    uint64_t max_bytes = options ? options->max_bytes : 0;
+    const char *size = variable("PTXGEN_CACHE_SIZE");
+    ptxgen_status status = PTXGEN_OK;
+    if (!max_bytes && size)
+        status = read_size(size, &max_bytes, err);
+    if (status == PTXGEN_OK)
+        status = choose_folder(options ? options->folder : NULL,
+                               max_bytes ? max_bytes : (uint64_t)256 << 20, cache, err);
+    if (status != PTXGEN_OK)
+        return status;
+    int folder;
+    status = folder_open(*cache, false, &folder, err);
+    if (status == PTXGEN_OK)
+        close(folder);
+    if (status == PTXGEN_OK || status == PTXGEN_ERROR_NOT_FOUND)
+        return PTXGEN_OK;
+    ptxgen_cache_close(*cache);
+    *cache = NULL;
+    return status;
+}
+
+void ptxgen_cache_close(ptxgen_cache *cache)
+{
+    free(cache);
+}
+
+const char *ptxgen_cache_folder(const ptxgen_cache *cache)
+{
+    return cache->folder;
+}
+
+uint64_t ptxgen_cache_max_bytes(const ptxgen_cache *cache)
+{
+    return cache->max_bytes;
+}
+
+/* ---- looking up ---- */
+
+bool cache_load(const ptxgen_cache *cache, const struct manifest_head *head, ptxgen_cubin *cubin,
+                const char **why)
+{
+    struct contents manifest, code;
+    int folder;
+    *why = NULL;
+    if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
+        return false;
+    bool sound = entry_read(folder, head->key.hex, &manifest, &code, why);
+    /* The key is a hash of the head; a collision would be news. */
+    if (sound && strncmp(manifest.bytes, head->text, head->length) != 0) {
+        sound = false;
+        *why = "its manifest is another one with the same key";
+        free(code.bytes);
+    }
+    if (sound) {
+        folder_touch(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, manifest.used);
+        cubin->bytes = code.bytes;
+        cubin->size = code.size;
+    }
+    free(manifest.bytes);
+    close(folder);
+    return sound;
+}
+
+/* ---- publishing ---- */
+
+static ptxgen_status make_room(const ptxgen_cache *cache, int folder, uint64_t needed,
+                               ptxgen_error *err)
+{
+    struct scan scan;
+    ptxgen_cache_removed removed = {0};
+    if (needed > cache->max_bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                           "an entry of %llu bytes is larger than the whole cache may be, %llu",
+                           (unsigned long long)needed, (unsigned long long)cache->max_bytes);
+    ptxgen_status status = scan_make(folder, true, &scan, err);
+    if (status != PTXGEN_OK)
+        return status;
+    scan_shrink(folder, &scan, cache->max_bytes - needed, &removed);
+    scan_free(&scan);
+    return PTXGEN_OK;
+}
+
+/* With the lock held. A reader between the two renames finds halves that do not fit: a miss. */
+static ptxgen_status write_entry(const ptxgen_cache *cache, int folder,
+                                 const struct manifest_head *head, const ptxgen_cubin *cubin,
+                                 ptxgen_error *err)
+{
+    char *manifest = manifest_make(head->text, head->length, cubin->bytes, cubin->size);
+    if (!manifest)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a manifest");
+    ptxgen_status status = make_room(cache, folder, cubin->size + strlen(manifest), err);
+    if (status == PTXGEN_OK &&
+        (!folder_write(folder, entry_name(head->key.hex, CUBIN_SUFFIX).text, cubin->bytes,
+                       cubin->size) ||
+         !folder_write(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, manifest,
+                       strlen(manifest))))
+        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written to: %s", cache->folder,
+                             strerror(errno));
+    free(manifest);
+    return status;
+}
+
+ptxgen_status cache_publish(const ptxgen_cache *cache, const struct manifest_head *head,
+                            const ptxgen_cubin *cubin, ptxgen_error *err)
+{
+    int folder;
+    ptxgen_status status = folder_open(cache, true, &folder, err);
+    if (status != PTXGEN_OK)
+        return status;
+    int lock = folder_lock(folder);
+    if (lock >= 0) {
+        status = write_entry(cache, folder, head, cubin, err);
+        close(lock);
+    } else {
+        status = ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                             "%s cannot be locked: it is not writable, or another process is "
+                             "writing to it",
+                             cache->folder);
+    }
+    close(folder);
+    return status;
+}

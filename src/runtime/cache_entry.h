@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names and the checking of an entry's two files. */
+#ifndef PTXGEN_RUNTIME_CACHE_ENTRY_H
+#define PTXGEN_RUNTIME_CACHE_ENTRY_H
+
+#include "src/runtime/cache_folder.h"
+#include "src/runtime/manifest.h"
+
+#define CUBIN_SUFFIX ".cubin"
+#define MANIFEST_SUFFIX ".manifest"
+
+struct entry_name {
+    char text[DIGEST_HEX + sizeof MANIFEST_SUFFIX];
+};
+struct entry_name entry_name(const char *key, const char *suffix);
+
+/*
+ * Reads and checks an entry against itself: checksums, and the key against the manifest's head.
+ * `manifest`, and `cubin` when the result is true, are the caller's to free; both are zeroed
+ * where they could not be read. *why is NULL when there is no manifest of that name.
+ */
+bool entry_read(int folder, const char *key, struct contents *manifest, struct contents *cubin,
+                const char **why);
+
+#endif

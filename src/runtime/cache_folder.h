@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache's folder and its files: only folders and files that no other user can have written are
+ * opened, and files appear whole or not at all. Everything is done relative to the opened folder.
+ */
+#ifndef PTXGEN_RUNTIME_CACHE_FOLDER_H
+#define PTXGEN_RUNTIME_CACHE_FOLDER_H
+
+#include <ptxgen/cache.h>
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ptxgen_cache {
+    uint64_t max_bytes;
+    char folder[];
+};
+
+/*
+ * A descriptor of the folder, to be closed. PTXGEN_ERROR_NOT_FOUND when there is none and `create`
+ * is false, PTXGEN_ERROR_FILE when it is refused.
+ */
+ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err);
+
+/* Descriptor of the lock, which its closing gives back; −1 when it is not to be had in a second. */
+int folder_lock(int folder);
+
+/* A whole file in memory. */
+struct contents {
+    char *bytes; /* malloc'ed, with a NUL behind the last */
+    size_t size;
+    time_t used; /* when it was last written or touched */
+};
+
+/*
+ * Reads a plain file of this user that others cannot write, of at most `most` bytes. False when
+ * it cannot, with the reason in *why, a clause; NULL when there is no file of that name.
+ */
+bool folder_read(int folder, const char *name, size_t most, struct contents *contents,
+                 const char **why);
+/* Writes a new file under a unique name, synchronises it and gives it the name. */
+bool folder_write(int folder, const char *name, const void *bytes, size_t size);
+/* Marks a file as used now, at most once an hour. */
+void folder_touch(int folder, const char *name, time_t used);
+
+#define TEMPORARY_PREFIX ".tmp-"
+#define LOCK_NAME ".lock"
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking into the disk cache and cleaning it. */
+#include "src/runtime/cache_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The folder, or PTXGEN_OK with −1 when there is none. */
+static ptxgen_status open_if_there(const ptxgen_cache *cache, int *folder, ptxgen_error *err)
+{
+    *folder = -1;
+    ptxgen_status status = folder_open(cache, false, folder, err);
+    return status == PTXGEN_ERROR_NOT_FOUND ? PTXGEN_OK : status;
+}
+
+/* ---- visiting ---- */
+
+static int visit_entry(int folder, const struct scanned *scanned,
+                       int (*visit)(void *user, const ptxgen_cache_entry *entry), void *user)
+{
+    struct contents manifest, cubin;
+    const char *damage;
+    if (!entry_read(folder, scanned->key, &manifest, &cubin, &damage) && !damage)
+        damage = "it has no manifest";
+    ptxgen_cache_entry entry = {.key = scanned->key,
+                                .manifest = manifest.bytes ? manifest.bytes : "",
+                                .bytes = scanned->bytes,
+                                .used = scanned->used,
+                                .damage = damage};
+    int stopped = visit(user, &entry);
+    free(manifest.bytes);
+    free(cubin.bytes);
+    return stopped;
+}
+
+ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
+                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
+                                 void *user, int *stopped, ptxgen_error *err)
+{
+    struct scan scan;
+    int folder, result = 0;
+    if (!cache || !visit)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_cache_visit: cache or visit is NULL");
+    if (stopped)
+        *stopped = 0;
+    ptxgen_status status = open_if_there(cache, &folder, err);
+    if (status != PTXGEN_OK || folder < 0)
+        return status;
+    status = scan_make(folder, false, &scan, err);
+    for (size_t i = 0; status == PTXGEN_OK && !result && i < scan.count; i++)
+        result = visit_entry(folder, &scan.entries[i], visit, user);
+    scan_free(&scan);
+    close(folder);
+    if (stopped)
+        *stopped = result;
+    return status;
+}
+
+/* ---- cleaning ---- */
+
+/* Marks damaged entries as halves, so that shrinking removes them. */
+static void find_damage(int folder, struct scan *scan)
+{
+    for (size_t i = 0; i < scan->count; i++) {
+        struct contents manifest, cubin;
+        const char *why;
+        if (!entry_read(folder, scan->entries[i].key, &manifest, &cubin, &why))
+            scan->entries[i].has_cubin = false;
+        free(manifest.bytes);
+        free(cubin.bytes);
+    }
+}
+
+static ptxgen_status clean(const ptxgen_cache *cache, uint64_t max_bytes, bool check,
+                           ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    struct scan scan;
+    int folder;
+    ptxgen_status status = open_if_there(cache, &folder, err);
+    if (status != PTXGEN_OK || folder < 0)
+        return status;
+    int lock = folder_lock(folder);
+    if (lock >= 0)
+        status = scan_make(folder, true, &scan, err);
+    else
+        status = ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                             "%s cannot be locked: it is not writable, or another process is "
+                             "writing to it",
+                             cache->folder);
+    if (status == PTXGEN_OK) {
+        if (check)
+            find_damage(folder, &scan);
+        scan_shrink(folder, &scan, max_bytes, removed);
+        scan_free(&scan);
+    }
+    if (lock >= 0)
+        close(lock);
+    close(folder);
+    return status;
+}
+
+static ptxgen_status clean_and_tell(const ptxgen_cache *cache, uint64_t max_bytes, bool check,
+                                    ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    ptxgen_cache_removed counted = {0};
+    if (!cache)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the cache is NULL");
+    ptxgen_status status = clean(cache, max_bytes, check, &counted, err);
+    if (removed)
+        *removed = counted;
+    return status;
+}
+
+ptxgen_status ptxgen_cache_prune(const ptxgen_cache *cache, uint64_t max_bytes,
+                                 ptxgen_cache_removed *removed, ptxgen_error *err)
+{
+    return clean_and_tell(cache, max_bytes, true, removed, err);
+}
+
+ptxgen_status ptxgen_cache_clear(const ptxgen_cache *cache, ptxgen_cache_removed *removed,
+                                 ptxgen_error *err)
+{
+    return clean_and_tell(cache, 0, false, removed, err);
+}

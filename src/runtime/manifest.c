@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* dladdr */
+#include "src/runtime/manifest.h"
+#include "src/runtime/context.h"
+#include "src/runtime/cuda_version.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA "ptxgen-cache: 1\n"
+
+/* ---- the head ---- */
+
+/* Names and specs come from elsewhere: a line stays a line. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+/*
+ * The driver's own version, finer than CUDA's: libcuda is a link to libcuda.so.580.159.04 and the
+ * like. "-" for a table that something else filled.
+ */
+static void name_driver(const ptxgen_driver *driver, char name[64])
+{
+    Dl_info library;
+    void *entry;
+    memcpy(&entry, &driver->link_complete, sizeof entry);
+    char *path =
+        dladdr(entry, &library) && library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    bool is_libcuda = slash && strncmp(slash + 1, "libcuda", 7) == 0;
+    snprintf(name, 64, "%s", is_libcuda ? slash + 1 : "-");
+    make_printable(name);
+    free(path);
+}
+
+static void describe_spec(const ptxgen_family *family, const void *spec, char text[512])
+{
+    text[0] = '\0';
+    if (family->describe)
+        family->describe(spec, text, 512);
+    text[511] = '\0';
+    make_printable(text);
+}
+
+static bool append_hex(char *text, size_t size, size_t *used, const unsigned char *bytes,
+                       size_t count)
+{
+    if (count > (size - *used - 1) / 2)
+        return false;
+    for (size_t i = 0; i < count; i++, *used += 2)
+        snprintf(text + *used, 3, "%02x", bytes[i]);
+    return true;
+}
+
+bool manifest_head_make(const struct origin *origin, struct manifest_head *head)
+{
+    const ptxgen_family *family = origin->family;
+    const ptxgen_target *target = origin->target;
+    char spec[512], device[DEVICE_NAME_SIZE], driver[64];
+    const char suffix[2] = {target->ptx.suffix};
+    int capability;
+    struct digest ptx = digest_of(origin->text, origin->text_bytes);
+    if (device_compute_capability(origin->driver, origin->device, &capability, NULL) != PTXGEN_OK)
+        return false;
+    describe_spec(family, origin->spec, spec);
+    device_name(origin->driver, origin->device, device);
+    make_printable(device);
+    name_driver(origin->driver, driver);
+    size_t size = sizeof head->text;
+    int written = snprintf(head->text, size,
+                           SCHEMA "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
+                           family->plan_version, spec);
+    if (written < 0 || (size_t)written >= size)
+        return false;
+    size_t used = (size_t)written;
+    if (!append_hex(head->text, size, &used, origin->spec, family->spec_bytes))
+        return false;
+    written =
+        snprintf(head->text + used, size - used,
+                 "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n"
+                 "device: sm_%d, %s\ndriver: CUDA %d.%d, %s\n"
+                 "options: registers %d, line info %d\nptx: %s, %zu bytes\n",
+                 target->ptx.sm, suffix, target->ptx.max_ptx, target->multiprocessors,
+                 target->shared_per_cta, capability, device, CUDA_MAJOR(origin->driver->version),
+                 CUDA_MINOR(origin->driver->version), driver, origin->max_registers,
+                 origin->line_info, ptx.hex, origin->text_bytes);
+    head->length = used + (size_t)written;
+    head->key = digest_of(head->text, head->length);
+    return written > 0 && head->length < size;
+}
+
+/* ---- the tail ---- */
+
+#define CHECKSUM_LINE "manifest: "
+enum { CHECKSUM_LENGTH = sizeof CHECKSUM_LINE - 1 + DIGEST_HEX + 1 };
+
+char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes)
+{
+    char *text = malloc(MANIFEST_MOST_BYTES);
+    if (!text)
+        return NULL;
+    memcpy(text, head, head_length);
+    size_t used = head_length;
+    used += (size_t)snprintf(text + used, MANIFEST_MOST_BYTES - used,
+                             "library: ptxgen " PTXGEN_VERSION "\ncubin: %s, %zu bytes\n",
+                             digest_of(cubin, cubin_bytes).hex, cubin_bytes);
+    struct digest checksum = digest_of(text, used);
+    snprintf(text + used, MANIFEST_MOST_BYTES - used, CHECKSUM_LINE "%s\n", checksum.hex);
+    return text;
+}
+
+static bool checksum_is_right(const char *text, size_t length)
+{
+    if (length < CHECKSUM_LENGTH || strlen(text) != length)
+        return false;
+    char line[CHECKSUM_LENGTH + 1];
+    snprintf(line, sizeof line, CHECKSUM_LINE "%s\n",
+             digest_of(text, length - CHECKSUM_LENGTH).hex);
+    return memcmp(text + length - CHECKSUM_LENGTH, line, CHECKSUM_LENGTH) == 0;
+}
+
+bool manifest_read(const char *text, size_t length, struct manifest_tail *tail)
+{
+    if (!checksum_is_right(text, length) || strncmp(text, SCHEMA, sizeof SCHEMA - 1) != 0)
+        return false;
+    const char *ptx = strstr(text, "\nptx: "), *cubin = strstr(text, "\ncubin: ");
+    const char *head_end = ptx ? strchr(ptx + 1, '\n') : NULL;
+    if (!head_end || !cubin || cubin < head_end ||
+        sscanf(cubin, "\ncubin: %64[0-9a-f], %zu bytes\n", tail->cubin.hex, &tail->cubin_bytes) !=
+            2)
+        return false;
+    tail->head_length = (size_t)(head_end + 1 - text);
+    return strlen(tail->cubin.hex) == DIGEST_HEX;
+}

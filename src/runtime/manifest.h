@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The manifest of a cache entry. Its head says what the machine code was made from, its hash is the
+ * entry's key; its tail says what was made.
+ */
+#ifndef PTXGEN_RUNTIME_MANIFEST_H
+#define PTXGEN_RUNTIME_MANIFEST_H
+
+#include "src/runtime/blake2b.h"
+
+#include <ptxgen/driver.h>
+#include <ptxgen/family.h>
+
+#include <stdbool.h>
+
+enum { MANIFEST_MOST_BYTES = 16384, CUBIN_MOST_BYTES = 256 << 20 };
+
+/* What machine code depends on. */
+struct origin {
+    const ptxgen_driver *driver;
+    ptxgen_cu_device device;
+    const ptxgen_family *family;
+    const void *spec;
+    const ptxgen_target *target;
+    int max_registers;
+    bool line_info;
+    const char *text;
+    size_t text_bytes;
+};
+
+struct manifest_head {
+    struct digest key;
+    size_t length;
+    char text[MANIFEST_MOST_BYTES / 2];
+};
+
+/* False when it does not fit, as with a spec of kilobytes: such code is not kept. */
+bool manifest_head_make(const struct origin *origin, struct manifest_head *head);
+
+/* The whole manifest for this cubin; NUL-terminated, malloc'ed; NULL without memory. */
+char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes);
+
+/* What the tail promises. */
+struct manifest_tail {
+    size_t head_length;
+    struct digest cubin;
+    size_t cubin_bytes;
+};
+/* False when the text is not, to the byte, what manifest_make writes, or a checksum is wrong. */
+bool manifest_read(const char *text, size_t length, struct manifest_tail *tail);
+
+#endif
