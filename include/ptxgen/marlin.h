@@ -26,11 +26,12 @@
  *     ptxgen_marlin_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions here are pure and may be called from any thread.
+ * functions but load, destroy and launch are pure and may be called from any thread.
  */
 #ifndef PTXGEN_MARLIN_H
 #define PTXGEN_MARLIN_H
 
+#include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/marlin_formats.h>
 #include <ptxgen/target.h>
@@ -95,6 +96,13 @@ typedef struct ptxgen_marlin_plan {
 PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
                                                  const ptxgen_target *target,
                                                  ptxgen_marlin_plan *plan, ptxgen_error *err);
+/**
+ * Makes `tile` the plan's only variant, for measuring it: its shared memory is worked out here.
+ * Refuses a tile that no CTA holds.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
+                                                const ptxgen_marlin_variant *tile,
+                                                ptxgen_error *err);
 /** The variant that serves m rows; NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
                                                              uint64_t m);
@@ -197,7 +205,8 @@ typedef struct ptxgen_marlin_args {
     uint64_t a_stride, residual_stride, c_stride; /**< 0 means the row itself */
     /**
      * At least ptxgen_marlin_workspace_bytes. Zeroed once when it is allocated; every launch
-     * leaves it ready for the next in its stream. Launches in flight at once need one each.
+     * leaves it ready for the next in its stream. Launches in flight at once need one each. It
+     * starts at a multiple of 16 bytes.
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
@@ -206,11 +215,20 @@ typedef struct ptxgen_marlin_args {
 /** A plan's loaded entries, in one context. */
 typedef struct ptxgen_marlin ptxgen_marlin;
 
-/** Emits all of the plan's entries and loads them into the current context. */
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_marlin_family(void);
+
+/** ptxgen_dispatch for this family: one reference, given back with ptxgen_marlin_destroy. */
+PTXGEN_API ptxgen_status ptxgen_marlin_dispatch(ptxgen_dispatcher *dispatcher,
+                                                const ptxgen_marlin_spec *spec,
+                                                ptxgen_marlin **kernel, ptxgen_error *err);
+
+/** Emits all of the plan's entries and loads them into the current context, past the registry. */
 PTXGEN_API ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver,
                                             const ptxgen_marlin_plan *plan,
                                             const ptxgen_module_options *options,
                                             ptxgen_marlin **kernel, ptxgen_error *err);
+/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
 PTXGEN_API void ptxgen_marlin_destroy(ptxgen_marlin *kernel);
 /** The driver's attributes of the entry that serves m rows; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *kernel,

@@ -26,6 +26,7 @@
 
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53, underflow = 0x1p-150;
 static const double steepest = 1.13;
+static const double largest_code = 15; /* of |q − z| */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
 
 /* Of rounding to a type: relative error, half of the least subnormal, and largest value. */
@@ -109,7 +110,8 @@ static struct approximate dot(const struct marlin_problem *p, const double *a,
     double lost = types[p->weight_type].least * sum_a + underflow * column->sum_scale;
     double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
                    ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs;
-    bool in_range = abs * (1 + unit) * (1 + g) <= FLT_MAX &&
+    double unscaled = p->weight_type == PTXGEN_F32 ? largest_code * sum_a : 0;
+    bool in_range = fmax(abs * (1 + unit), unscaled) * (1 + g) <= FLT_MAX &&
                     column->largest * (1 + unit) <= types[p->weight_type].largest;
     return (struct approximate){sum, in_range ? error : NAN};
 }

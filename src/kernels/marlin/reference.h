@@ -53,8 +53,8 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights,
 /**
  * Fills c[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output can be
  * from c, after rounding to c_type. Infinite where rounding decides between the largest finite
- * output and infinity; NaN, which promises nothing, where Σ|A·w| could leave f32's range, on the
- * way or by weight_type.
+ * output and infinity; NaN, which promises nothing, where Σ|A·w|, or Σ|A·(q − z)| where scales are
+ * applied to sums in f32, could leave f32's range, or a weight that of weight_type.
  */
 ptxgen_status marlin_reference(const struct marlin_problem *problem, double *c, double *bound,
                                ptxgen_error *err);

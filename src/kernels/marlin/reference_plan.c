@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference of a plan's kernel: the problem in the terms of reference.h, with the bound's
+ * figures read off the variant that serves this M.
+ */
+#include "layout.h"
+#include "reference.h"
+#include "spec.h"
+
+#include <stdlib.h>
+
+enum {
+    /*
+     * Additions that an m16n8k16 counts as: two products over k8, as sm_80 to sm_89 compute it, of
+     * 8 + 3 each; one over k16 is less, 16 + 3.
+     */
+    MMA_DEPTH = 22,
+    MMA_ROWS = 16,
+};
+
+static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
+
+/*
+ * Groups' sums are multiplied by their scales in f32 in narrow tiles and where a column has one
+ * group; elsewhere weights are scaled, and rounded to the spec's type.
+ */
+static bool scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return v->tile_m <= 16 || !marlin_scale_rows(s);
+}
+
+/*
+ * The longest way of a term into S: through the mma steps of a warp along K, or those of a packed
+ * group and then the groups; over the warps along K; over the CTAs that share the tile, one a
+ * stage at most.
+ */
+static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t stage_steps = v->wk * v->steps;
+    uint32_t stages = (marlin_steps(s) + stage_steps - 1) / stage_steps;
+    uint32_t mmas = stages * v->steps * (MARLIN_STEP / MMA_ROWS), rows = marlin_scale_rows(s);
+    uint32_t in_warp = MMA_DEPTH * mmas;
+    if (rows && scales_sums(s, v)) {
+        uint32_t group_mmas = (rows < MARLIN_STEP ? rows : MARLIN_STEP) / MMA_ROWS;
+        in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
+    }
+    return in_warp + v->wk - 1 + stages - 1;
+}
+
+static ptxgen_status check_matrix(const ptxgen_marlin_spec *s, const char *name,
+                                  const ptxgen_w4_matrix *m, ptxgen_error *err)
+{
+    if (!m)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL", name);
+    size_t rows = m->group_size == PTXGEN_W4_PER_CHANNEL ? m->k : (size_t)m->group_size;
+    if (m->k == s->k && m->n == s->n && rows == marlin_group_rows(s))
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "marlin: %s is [%zu, %zu] in groups of %zu, but the spec says [%u, %u] in "
+                       "groups of %zu",
+                       name, m->k, m->n, rows, s->k, s->n, marlin_group_rows(s));
+}
+
+static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_operands *o,
+                           ptxgen_error *err)
+{
+    const ptxgen_marlin_spec *s = &plan->spec;
+    const struct {
+        const char *name;
+        const void *given;
+        bool needed;
+    } vectors[] = {{"bias", o->bias, s->bias},
+                   {"up_bias", o->up_bias, s->bias && marlin_gated(s)},
+                   {"residual", o->residual, s->residual && o->m}};
+    ptxgen_status status = check_matrix(s, "weights", o->weights, err);
+    if (status == PTXGEN_OK && marlin_gated(s))
+        status = check_matrix(s, "up", o->up, err);
+    if (status == PTXGEN_OK && o->m && !ptxgen_marlin_choose(plan, o->m))
+        status =
+            ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: no variant serves m = %llu",
+                        (unsigned long long)o->m);
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof vectors / sizeof *vectors; i++)
+        if (vectors[i].needed && !vectors[i].given)
+            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL",
+                                 vectors[i].name);
+    return status;
+}
+
+/* The matrix with its scales in the spec's type, as packing rounds them; the caller frees those. */
+static ptxgen_status round_scales(const ptxgen_w4_matrix *from, ptxgen_element type,
+                                  ptxgen_w4_matrix *to, ptxgen_error *err)
+{
+    ptxgen_w4_info info;
+    ptxgen_status status = ptxgen_w4_describe_matrix(from, &info, err);
+    if (status != PTXGEN_OK)
+        return status;
+    size_t count = info.groups * info.n;
+    *to = *from;
+    to->scale_type = type;
+    to->scales = malloc(count * ptxgen_element_size(type));
+    if (!to->scales)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "marlin: no memory for %zu scales",
+                           count);
+    for (size_t i = 0; i < count; i++)
+        ptxgen_element_store(type, to->scales, i,
+                             ptxgen_element_load(from->scale_type, from->scales, i));
+    return PTXGEN_OK;
+}
+
+static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
+                                        const ptxgen_marlin_operands *o)
+{
+    static const enum marlin_activation activations[] = {
+        [PTXGEN_ACTIVATION_NONE] = MARLIN_IDENTITY,
+        [PTXGEN_ACTIVATION_SILU] = MARLIN_SILU,
+        [PTXGEN_ACTIVATION_GELU] = MARLIN_GELU_ERF,
+        [PTXGEN_ACTIVATION_GELU_TANH] = MARLIN_GELU_TANH,
+    };
+    const ptxgen_marlin_spec *s = &plan->spec;
+    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
+    ptxgen_element type = (ptxgen_element)s->type;
+    return (struct marlin_problem){
+        .m = o->m,
+        .a_type = type,
+        .c_type = type,
+        .a = o->a,
+        .lda = o->a_stride ? o->a_stride : s->k,
+        .bias = s->bias ? o->bias : NULL,
+        .up_bias = s->bias ? o->up_bias : NULL,
+        .residual = s->residual ? o->residual : NULL,
+        .ldr = o->residual_stride ? o->residual_stride : s->n,
+        .activation = marlin_gated(s) ? MARLIN_SILU : activations[s->activation],
+        .depth = depth_of(s, v),
+        .weight_type = scales_sums(s, v) ? PTXGEN_F32 : type,
+        .activation_error = activation_error,
+    };
+}
+
+ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
+                                      const ptxgen_marlin_operands *operands, double *c,
+                                      double *bound, ptxgen_error *err)
+{
+    if (!plan || !operands || (operands->m && !c))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: plan, operands and c must be given");
+    ptxgen_status status = check(plan, operands, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct marlin_problem p = problem_of(plan, operands);
+    ptxgen_element type = (ptxgen_element)plan->spec.type;
+    ptxgen_w4_matrix weights = {.scales = NULL}, up = {.scales = NULL};
+    status = round_scales(operands->weights, type, &weights, err);
+    if (status == PTXGEN_OK && marlin_gated(&plan->spec)) {
+        status = round_scales(operands->up, type, &up, err);
+        p.up = &up;
+    }
+    p.b = &weights;
+    if (status == PTXGEN_OK)
+        status = marlin_reference(&p, c, bound, err);
+    free(weights.scales);
+    free(up.scales);
+    return status;
+}

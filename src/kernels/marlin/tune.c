@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tile of the caller's choice instead of the plan's. */
+#include "emit.h"
+
+enum { STATIC_SHARED = 48 * 1024, MOST_THREADS = 1024 };
+
+static uint32_t shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return v->stages * marlin_stage_bytes(s, v) +
+           tile_sums_bytes(marlin_tile_n(v), marlin_pass_m(v), v->wk);
+}
+
+static bool is_power_of_two(uint32_t x)
+{
+    return x && !(x & (x - 1));
+}
+
+static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, low, high;
+        bool power;
+    } members[] = {{"tile_m", v->tile_m, 8, 128, true}, {"warp_n", v->warp_n, 32, 64, true},
+                   {"wn", v->wn, 1, 32, true},          {"wk", v->wk, 1, 32, true},
+                   {"stages", v->stages, 2, 16, false}, {"steps", v->steps, 1, 8, true}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (members[i].value < members[i].low || members[i].value > members[i].high ||
+            (members[i].power && !is_power_of_two(members[i].value)))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "marlin: a tile's %s is %u, not %s%u to %u", members[i].name,
+                               members[i].value, members[i].power ? "a power of two of " : "",
+                               members[i].low, members[i].high);
+    if (marlin_threads(v) > MOST_THREADS)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
+                           v->wk, MOST_THREADS);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile,
+                                     ptxgen_error *err)
+{
+    if (!plan || !tile)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: plan and tile must be given");
+    ptxgen_status status = check_tile(tile, err);
+    if (status != PTXGEN_OK)
+        return status;
+    ptxgen_marlin_variant v = *tile;
+    v.shared_bytes = shared_bytes(&plan->spec, &v);
+    v.dynamic_shared_bytes = v.shared_bytes > STATIC_SHARED ? v.shared_bytes : 0;
+    if (v.shared_bytes > plan->target.shared_per_cta)
+        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
+                           "marlin: the tile takes %u bytes of shared memory, but a CTA has %u",
+                           v.shared_bytes, plan->target.shared_per_cta);
+    for (uint32_t i = 0; i < PTXGEN_MARLIN_VARIANTS; i++)
+        plan->variants[i] = (ptxgen_marlin_variant){0};
+    plan->variants[0] = v;
+    plan->variant_count = 1;
+    return PTXGEN_OK;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and launching the marlin family. */
+#include <ptxgen/marlin.h>
+
+#include "src/kernels/marlin/layout.h"
+#include "src/runtime/loaded.h"
+
+#include <stdio.h>
+
+/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
+static const ptxgen_loaded *loaded_of(const ptxgen_marlin *q)
+{
+    return (const ptxgen_loaded *)q;
+}
+
+static const ptxgen_marlin_plan *plan_of(const ptxgen_marlin *q)
+{
+    return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_marlin **kernel)
+{
+    if (status == PTXGEN_OK)
+        *kernel = (ptxgen_marlin *)loaded;
+    return status;
+}
+
+/* ---- the family's table ---- */
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    return ptxgen_marlin_make_plan(spec, target, plan, err);
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    return ptxgen_marlin_emit(plan, ~0u, module, err);
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16"},
+                             *const activations[] = {"", " silu", " gelu", " gelu_tanh"};
+    const ptxgen_marlin_spec *s = spec;
+    snprintf(text, size, "k=%u n=%u group=%d %s max_m=%u%s%s%s%s%s%s", s->k, s->n,
+             (int)s->group_size, s->type < 3 ? types[s->type] : "?", s->max_m,
+             s->zeros ? " zeros" : "", s->act_order ? " act_order" : "",
+             marlin_gated(s) ? " swiglu" : "", s->activation < 4 ? activations[s->activation] : " ?",
+             s->bias ? " bias" : "", s->residual ? " residual" : "");
+}
+
+const ptxgen_family *ptxgen_marlin_family(void)
+{
+    static const ptxgen_family family = {.name = "marlin",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(ptxgen_marlin_spec),
+                                         .plan_bytes = sizeof(ptxgen_marlin_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .describe = describe};
+    return &family;
+}
+
+/* ---- loading ---- */
+
+ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver, const ptxgen_marlin_plan *plan,
+                                 const ptxgen_module_options *options, ptxgen_marlin **kernel,
+                                 ptxgen_error *err)
+{
+    if (!driver || !plan || !kernel)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: driver, plan and kernel must be given");
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = loaded_from_plan(driver, ptxgen_marlin_family(), plan, &plan->target,
+                                            options, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+ptxgen_status ptxgen_marlin_dispatch(ptxgen_dispatcher *dispatcher, const ptxgen_marlin_spec *spec,
+                                     ptxgen_marlin **kernel, ptxgen_error *err)
+{
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_marlin_family(), spec, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+void ptxgen_marlin_destroy(ptxgen_marlin *q)
+{
+    ptxgen_release((ptxgen_loaded *)q);
+}
+
+/* Entries are loaded as they were emitted: the plan's variants, then marlin_gather. */
+static const ptxgen_kernel *entry_of(const ptxgen_marlin *q, const ptxgen_marlin_variant *v)
+{
+    return ptxgen_loaded_entry(loaded_of(q), (unsigned)(v - plan_of(q)->variants));
+}
+
+static const ptxgen_kernel *gather_of(const ptxgen_marlin *q)
+{
+    return ptxgen_loaded_entry(loaded_of(q), plan_of(q)->variant_count);
+}
+
+const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *q, uint64_t m)
+{
+    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan_of(q), m);
+    return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
+}
+
+/* ---- checking arguments ---- */
+
+/* An array that the spec uses. */
+struct array {
+    const char *name;
+    bool used;
+    uint64_t address;
+    unsigned align;
+    uint64_t *stride; /* NULL for one that has no rows */
+    uint64_t columns;
+};
+
+static ptxgen_status check_array(const struct array *a, ptxgen_error *err)
+{
+    if (!a->address)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is null", a->name);
+    if (a->address % a->align)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %s at 0x%llx is not a multiple of %u bytes", a->name,
+                           (unsigned long long)a->address, a->align);
+    if (a->stride && !*a->stride)
+        *a->stride = a->columns;
+    if (a->stride && *a->stride < a->columns)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: the row stride of %s, %llu, is below its %llu columns", a->name,
+                           (unsigned long long)*a->stride, (unsigned long long)a->columns);
+    return PTXGEN_OK;
+}
+
+enum { ELEMENT = 2, CHUNK = 16 };
+
+/* Checks the addresses, and gives strides of 0 their meaning. */
+static ptxgen_status check_arrays(const ptxgen_marlin_spec *s, ptxgen_marlin_args *a,
+                                  ptxgen_error *err)
+{
+    const struct array arrays[] = {
+        {"a", true, a->a, ELEMENT, &a->a_stride, s->k},
+        {"codes", true, a->codes, CHUNK, NULL, 0},
+        {"scales", true, a->scales, CHUNK, NULL, 0},
+        {"zeros", s->zeros, a->zeros, CHUNK, NULL, 0},
+        {"order", s->act_order, a->order, CHUNK, NULL, 0},
+        {"bias", s->bias, a->bias, ELEMENT, NULL, 0},
+        {"up_bias", s->bias && marlin_gated(s), a->up_bias, ELEMENT, NULL, 0},
+        {"residual", s->residual, a->residual, ELEMENT, &a->residual_stride, s->n},
+        {"c", true, a->c, ELEMENT, &a->c_stride, s->n},
+    };
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i].used)
+            status = check_array(&arrays[i], err);
+    return status;
+}
+
+/* ---- what a launch takes ---- */
+
+/* A launch of a checked `args`, worked out. */
+struct work {
+    const ptxgen_marlin_variant *variant;
+    struct marlin_schedule schedule;
+    bool gather; /* activations are brought into order, or to 16-byte alignment, first */
+    uint64_t workspace_bytes;
+};
+
+static ptxgen_status work_out(const ptxgen_marlin_plan *plan, const ptxgen_marlin_args *a,
+                              struct work *w, ptxgen_error *err)
+{
+    w->variant = ptxgen_marlin_choose(plan, a->m);
+    if (!w->variant)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: m = %llu is above the %u rows that the plan serves",
+                           (unsigned long long)a->m, plan->spec.max_m);
+    ptxgen_status status = marlin_schedule(plan, w->variant, a->m, &w->schedule, err);
+    if (status != PTXGEN_OK)
+        return status;
+    w->gather = plan->spec.act_order || a->a % CHUNK || a->a_stride % (CHUNK / ELEMENT);
+    w->workspace_bytes = w->schedule.workspace_bytes;
+    if (w->gather)
+        w->workspace_bytes = w->schedule.gathered + a->m * plan->spec.k * ELEMENT;
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *q, const ptxgen_marlin_args *args,
+                                            uint64_t *bytes, ptxgen_error *err)
+{
+    if (!q || !args || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: kernel, args and bytes must be given");
+    struct work w = {.workspace_bytes = 0};
+    ptxgen_status status = args->m ? work_out(plan_of(q), args, &w, err) : PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        *bytes = w.workspace_bytes;
+    return status;
+}
+
+static ptxgen_status check_workspace(const ptxgen_marlin_args *a, const struct work *w,
+                                     ptxgen_error *err)
+{
+    if (!w->workspace_bytes)
+        return PTXGEN_OK;
+    const struct array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
+    if (a->workspace_bytes < w->workspace_bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: a workspace of %llu bytes is below the %llu that m = %llu needs",
+                           (unsigned long long)a->workspace_bytes,
+                           (unsigned long long)w->workspace_bytes, (unsigned long long)a->m);
+    return check_array(&workspace, err);
+}
+
+/* ---- launching ---- */
+
+/* Activations go to the workspace, where the product then reads them. */
+static ptxgen_status gather(const ptxgen_marlin *q, const struct work *w, ptxgen_marlin_args *a,
+                            ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    uint64_t out = a->workspace + w->schedule.gathered;
+    void *arguments[MARLIN_GATHER_PARAMS] = {[MARLIN_GATHER_A] = &a->a,
+                                             [MARLIN_GATHER_ORDER] = &a->order,
+                                             [MARLIN_GATHER_OUT] = &out,
+                                             [MARLIN_GATHER_A_STRIDE] = &a->a_stride};
+    const ptxgen_launch_shape shape = {.grid = {a->m, 1, 1},
+                                       .block = {MARLIN_GATHER_THREADS, 1, 1}};
+    ptxgen_status status = ptxgen_launch(gather_of(q), &shape, stream, arguments, err);
+    a->a = out;
+    a->a_stride = plan_of(q)->spec.k;
+    return status;
+}
+
+static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_marlin_args *a,
+                              ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    uint32_t m = (uint32_t)a->m;
+    struct marlin_schedule *s = &w->schedule;
+    void *arguments[MARLIN_PARAMS] = {
+        [MARLIN_A] = &a->a,
+        [MARLIN_CODES] = &a->codes,
+        [MARLIN_SCALES] = &a->scales,
+        [MARLIN_ZEROS] = &a->zeros,
+        [MARLIN_BIAS] = &a->bias,
+        [MARLIN_UP_BIAS] = &a->up_bias,
+        [MARLIN_RESIDUAL] = &a->residual,
+        [MARLIN_C] = &a->c,
+        [MARLIN_WORKSPACE] = &a->workspace,
+        [MARLIN_A_STRIDE] = &a->a_stride,
+        [MARLIN_RESIDUAL_STRIDE] = &a->residual_stride,
+        [MARLIN_C_STRIDE] = &a->c_stride,
+        [MARLIN_M] = &m,
+        [MARLIN_SHARE] = &s->share,
+        [MARLIN_EXTRA] = &s->extra,
+        [MARLIN_GRANULE] = &s->granule,
+    };
+    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+                                       .block = {marlin_threads(w->variant), 1, 1},
+                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+    return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
+}
+
+ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *q, const ptxgen_marlin_args *args,
+                                   ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: kernel and args must be given");
+    if (!args->m)
+        return PTXGEN_OK;
+    ptxgen_marlin_args a = *args;
+    struct work w;
+    ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
+    if (status == PTXGEN_OK)
+        status = work_out(plan_of(q), &a, &w, err);
+    if (status == PTXGEN_OK)
+        status = check_workspace(&a, &w, err);
+    if (status == PTXGEN_OK && w.gather)
+        status = gather(q, &w, &a, stream, err);
+    return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;
+}
