@@ -106,6 +106,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
 /** The variant that serves m rows; NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
                                                              uint64_t m);
+/** CTAs that a launch of m rows has. */
+PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
+                                            uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module: "marlin_m8", "marlin_m16" … */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
 /**

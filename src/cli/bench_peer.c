@@ -9,7 +9,15 @@
 
 /* ---- what we call of cuBLAS, with its own numbers ---- */
 
-enum { OP_N = 0, OP_T = 1, R_16F = 2, COMPUTE_32F = 68, GEMM_DEFAULT = -1, SUCCESS = 0 };
+enum {
+    OP_N = 0,
+    OP_T = 1,
+    R_16F = 2,
+    R_16BF = 14,
+    COMPUTE_32F = 68,
+    GEMM_DEFAULT = -1,
+    SUCCESS = 0
+};
 
 struct api {
     int (*create)(void **handle);
@@ -119,7 +127,7 @@ const char *peer_name(const struct peer *p)
 
 struct product {
     struct peer *peer;
-    int m, k, n;
+    int m, k, n, type;
     uint32_t copies;
     bool transposed; /* W is [n, k] */
     ptxgen_cu_deviceptr x, w, y;
@@ -136,10 +144,10 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     const struct product *p = state;
     const float one = 1, zero = 0;
     ptxgen_cu_deviceptr w = p->w + 2 * (uint64_t)copy * (unsigned)p->k * (unsigned)p->n;
-    int result = p->peer->api.gemm_ex(p->peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n,
-                                      p->m, p->k, &one, pointer(w), R_16F,
-                                      p->transposed ? p->k : p->n, pointer(p->x), R_16F, p->k,
-                                      &zero, pointer(p->y), R_16F, p->n, COMPUTE_32F, GEMM_DEFAULT);
+    int result = p->peer->api.gemm_ex(
+        p->peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one, pointer(w),
+        p->type, p->transposed ? p->k : p->n, pointer(p->x), p->type, p->k, &zero, pointer(p->y),
+        p->type, p->n, COMPUTE_32F, GEMM_DEFAULT);
     if (result == SUCCESS)
         return PTXGEN_OK;
     return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "cublasGemmEx failed with status %d", result);
@@ -147,7 +155,7 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
 
 static ptxgen_status allocate(struct product *p, ptxgen_error *err)
 {
-    /* f16 below 2 in magnitude: the exponent's top bit cleared */
+    /* f16 or bf16 below 2 in magnitude: the exponent's top bit cleared */
     const uint64_t mask = 0xBFFFBFFFBFFFBFFF;
     struct device *d = p->peer->device;
     size_t m = (size_t)p->m, k = (size_t)p->k, n = (size_t)p->n;
@@ -166,10 +174,15 @@ static ptxgen_status time_layout(struct product *p, bool transposed, unsigned la
     return bench_time(p->peer->device, launch, p, p->copies, launches, replays, timing, err);
 }
 
-ptxgen_status peer_time(struct peer *peer, uint32_t m, uint32_t k, uint32_t n, unsigned launches,
-                        unsigned replays, struct timing *timing, ptxgen_error *err)
+ptxgen_status peer_time(struct peer *peer, ptxgen_element type, uint32_t m, uint32_t k, uint32_t n,
+                        unsigned launches, unsigned replays, struct timing *timing,
+                        ptxgen_error *err)
 {
-    struct product p = {.peer = peer, .m = (int)m, .k = (int)k, .n = (int)n};
+    struct product p = {.peer = peer,
+                        .m = (int)m,
+                        .k = (int)k,
+                        .n = (int)n,
+                        .type = type == PTXGEN_BF16 ? R_16BF : R_16F};
     p.copies = bench_copies(peer->device, 2 * (uint64_t)k * n);
     ptxgen_driver *driver = &peer->device->driver;
     struct timing other;

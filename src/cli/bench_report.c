@@ -76,7 +76,8 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
 
 /* ---- lines ---- */
 
-static void print_timing(const char *name, const struct timing *t, uint64_t bytes, double ceiling)
+static void print_timing(const char *name, const struct timing *t, uint64_t bytes, double ceiling,
+                         double flops)
 {
     if (!t->replays)
         return;
@@ -84,6 +85,8 @@ static void print_timing(const char *name, const struct timing *t, uint64_t byte
            1e6 * t->most);
     if (bytes)
         printf("  %5.1f %% of the ceiling", 100 * (double)bytes / t->median / ceiling);
+    if (flops >= 1e9)
+        printf("  %6.1f TFLOP/s", flops / t->median / 1e12);
     putchar('\n');
 }
 
@@ -93,9 +96,9 @@ static void print_row(const struct bench_report *report, const struct bench_row 
     double ceiling = report->ceiling.bandwidth;
     printf("%s  floor %.2f us, %" PRIu64 " bytes; weights %u times\n", s->shape,
            1e6 * (double)s->bytes / ceiling, s->bytes, s->copies);
-    print_timing("ptxgen", &row->plain, s->bytes, ceiling);
-    print_timing("overlapped", &row->overlapped, s->bytes, ceiling);
-    print_timing("peer", &row->peer, 0, ceiling);
+    print_timing("ptxgen", &row->plain, s->bytes, ceiling, s->flops);
+    print_timing("overlapped", &row->overlapped, s->bytes, ceiling, s->flops);
+    print_timing("peer", &row->peer, 0, ceiling, s->flops);
     printf("  plan %.0f us, emission %.0f us, JIT %.1f ms of %" PRIu64
            " bytes; %u CTAs, %d registers, "
            "%d bytes spilled, %d shared\n",

@@ -5,10 +5,13 @@
 
 #include "device.h"
 
+#include <ptxgen/types.h>
+
 struct bench_subject {
     void *state;
     char shape[160];       /**< "K=4096 N=14336 M=1 x=f16 …" */
-    uint32_t k, n, m;      /**< of the product that a general library would compute */
+    uint32_t k, n, m;      /**< of the product that a general library would compute … */
+    ptxgen_element type;   /**< … in this type: bf16, or else f16 */
     uint32_t copies;       /**< of the weights; a launch uses one */
     uint64_t weight_bytes; /**< of one copy */
     uint64_t bytes;        /**< that a launch reads and writes, each once */

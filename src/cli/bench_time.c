@@ -39,6 +39,23 @@ struct events {
     ptxgen_cu_event start, end;
 };
 
+static ptxgen_status create_events(struct device *d, struct events *events, ptxgen_error *err)
+{
+    *events = (struct events){NULL, NULL};
+    ptxgen_cu_result result = d->driver.event_create(&events->start, PTXGEN_CU_EVENT_DEFAULT);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = d->driver.event_create(&events->end, PTXGEN_CU_EVENT_DEFAULT);
+    return device_check(d, result, "creating an event", err);
+}
+
+static void destroy_events(struct device *d, const struct events *events)
+{
+    if (events->end)
+        d->driver.event_destroy(events->end);
+    if (events->start)
+        d->driver.event_destroy(events->start);
+}
+
 static ptxgen_status replay(struct device *d, ptxgen_cu_graph_exec exec,
                             const struct events *events, double *seconds, ptxgen_error *err)
 {
@@ -107,21 +124,48 @@ ptxgen_status bench_time(struct device *d, bench_launch *launch, void *state, ui
     if (status == PTXGEN_OK)
         status = instantiate(d, graph, &exec, err);
     if (status == PTXGEN_OK)
-        status = device_check(d, driver->event_create(&events.start, PTXGEN_CU_EVENT_DEFAULT),
-                              "creating an event", err);
-    if (status == PTXGEN_OK)
-        status = device_check(d, driver->event_create(&events.end, PTXGEN_CU_EVENT_DEFAULT),
-                              "creating an event", err);
+        status = create_events(d, &events, err);
     if (status == PTXGEN_OK)
         status = replay_all(d, exec, &events, timing, err);
-    if (events.end)
-        driver->event_destroy(events.end);
-    if (events.start)
-        driver->event_destroy(events.start);
+    destroy_events(d, &events);
     if (exec)
         driver->graph_exec_destroy(exec);
     if (graph)
         driver->graph_destroy(graph);
+    return status;
+}
+
+/* ---- plain launches ---- */
+
+static ptxgen_status between_events(struct device *d, bench_launch *launch, void *state, int times,
+                                    const struct events *events, double *seconds, ptxgen_error *err)
+{
+    float milliseconds = 0;
+    ptxgen_status status = device_check(d, d->driver.event_record(events->start, d->stream),
+                                        "recording an event", err);
+    for (int i = 0; status == PTXGEN_OK && i < times; i++)
+        status = device_explain(d, launch(state, 0, err), err);
+    if (status == PTXGEN_OK)
+        status = device_check(d, d->driver.event_record(events->end, d->stream),
+                              "recording an event", err);
+    if (status == PTXGEN_OK)
+        status = device_wait(d, err);
+    if (status == PTXGEN_OK)
+        status =
+            device_check(d, d->driver.event_elapsed_time(&milliseconds, events->start, events->end),
+                         "timing", err);
+    *seconds = milliseconds / 1e3 / times;
+    return status;
+}
+
+ptxgen_status time_launches(struct device *d, bench_launch *launch, void *state, int times,
+                            double *seconds, ptxgen_error *err)
+{
+    struct events events;
+    ptxgen_status status = create_events(d, &events, err);
+    if (status == PTXGEN_OK)
+        status = between_events(d, launch, state, times, &events, seconds, err);
+    destroy_events(d, &events);
     return status;
 }
 
@@ -161,4 +205,44 @@ ptxgen_status bench_random_memory(struct device *d, const char *what, size_t byt
                                         "copying random data to the device", err);
     free(host);
     return status == PTXGEN_OK ? bench_repeat_memory(d, *address, piece, bytes, err) : status;
+}
+
+static void keep(struct bench_memory *m, ptxgen_cu_deviceptr memory, uint64_t *address)
+{
+    if (memory)
+        m->items[m->count++] = memory;
+    *address = memory;
+}
+
+ptxgen_status bench_random_elements(struct bench_memory *m, const char *what, size_t bytes,
+                                    size_t element, uint64_t *address, ptxgen_error *err)
+{
+    /* the exponent's top bit cleared */
+    uint64_t mask = element == 4 ? 0xBFFFFFFFBFFFFFFF : 0xBFFFBFFFBFFFBFFF;
+    ptxgen_cu_deviceptr memory = 0;
+    ptxgen_status status = bench_random_memory(m->device, what, bytes, mask, &memory, err);
+    keep(m, memory, address);
+    return status;
+}
+
+ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, const void *host,
+                                  size_t bytes, uint32_t copies, uint64_t *address,
+                                  ptxgen_error *err)
+{
+    ptxgen_cu_deviceptr memory = 0;
+    ptxgen_driver *driver = &m->device->driver;
+    ptxgen_cu_result result = driver->mem_alloc(&memory, copies * bytes);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err, "allocating %u copies of %s", copies, what);
+    keep(m, memory, address);
+    ptxgen_status status =
+        device_check(m->device, driver->memcpy_htod(memory, host, bytes), what, err);
+    return status == PTXGEN_OK ? bench_repeat_memory(m->device, memory, bytes, copies * bytes, err)
+                               : status;
+}
+
+void bench_free(struct bench_memory *m)
+{
+    while (m->count)
+        m->device->driver.mem_free(m->items[--m->count]);
 }

@@ -28,6 +28,10 @@ ptxgen_status bench_time(struct device *device, bench_launch *launch, void *stat
                          unsigned launches, unsigned replays, struct timing *timing,
                          ptxgen_error *err);
 
+/** Enqueues `times` launches between two events and waits for them; seconds of one. */
+ptxgen_status time_launches(struct device *device, bench_launch *launch, void *state, int times,
+                            double *seconds, ptxgen_error *err);
+
 /**
  * Device memory of random 64-bit words, each masked; the caller frees it with
  * device->driver.mem_free.
@@ -37,5 +41,20 @@ ptxgen_status bench_random_memory(struct device *device, const char *what, size_
 /** Copies the first `done` bytes at `address` over the rest of `bytes`. */
 ptxgen_status bench_repeat_memory(struct device *device, ptxgen_cu_deviceptr address, size_t done,
                                   size_t bytes, ptxgen_error *err);
+
+/** The memory of a bench, freed all at once. */
+struct bench_memory {
+    struct device *device;
+    ptxgen_cu_deviceptr items[12];
+    int count;
+};
+/** Random elements of 16 or 32 bits, below 2 in magnitude as f16, bf16 or f32. */
+ptxgen_status bench_random_elements(struct bench_memory *memory, const char *what, size_t bytes,
+                                    size_t element, uint64_t *address, ptxgen_error *err);
+/** A copy of `bytes` at `host`, repeated `copies` times. */
+ptxgen_status bench_copied_memory(struct bench_memory *memory, const char *what, const void *host,
+                                  size_t bytes, uint32_t copies, uint64_t *address,
+                                  ptxgen_error *err);
+void bench_free(struct bench_memory *memory);
 
 #endif

@@ -112,3 +112,41 @@ ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
     free(piece);
     return status;
 }
+
+/* ---- many buffers, many rows ---- */
+
+ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
+                           ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
+                           ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
+        if (buffers[i]->base)
+            status = verb(buffers[i], err);
+    return status;
+}
+
+size_t rows_bytes(uint64_t m, uint64_t stride, uint64_t columns, size_t element)
+{
+    return m ? (size_t)((m - 1) * stride + columns) * element : 0;
+}
+
+void buffer_check_gaps(const struct buffer *b, uint64_t m, uint64_t columns, uint64_t stride,
+                       size_t element, struct check *check)
+{
+    for (uint64_t row = 0; row + 1 < m; row++)
+        for (size_t i = columns * element; i < stride * element; i++)
+            if (b->host[row * stride * element + i] != BUFFER_POISON) {
+                check_fail(check, "the kernel wrote past row %llu of %s, which has %llu columns",
+                           (unsigned long long)row, b->name, (unsigned long long)columns);
+                return;
+            }
+}
+
+ptxgen_status buffer_finding(ptxgen_status status, const ptxgen_error *err, struct check *check)
+{
+    if (status != PTXGEN_ERROR_PTX_FAULT)
+        return status;
+    check_fail(check, "%s", err->message);
+    return PTXGEN_OK;
+}

@@ -17,6 +17,7 @@
 #ifndef PTXGEN_CLI_BUFFER_H
 #define PTXGEN_CLI_BUFFER_H
 
+#include "check.h"
 #include "device.h"
 
 enum { BUFFER_POISON = 0xFF };
@@ -44,5 +45,18 @@ ptxgen_status buffer_upload(struct buffer *buffer, ptxgen_error *err);
  */
 ptxgen_status buffer_download(struct buffer *buffer, ptxgen_error *err);
 ptxgen_status buffer_verify(struct buffer *buffer, ptxgen_error *err);
+
+/** Applies one of the above to all buffers that were created, until one fails. */
+ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
+                           ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
+                           ptxgen_error *err);
+
+/** Bytes of `m` rows, `stride` elements apart, the last one without its gap. */
+size_t rows_bytes(uint64_t m, uint64_t stride, uint64_t columns, size_t element);
+/** Notes in the check where bytes between the rows of an output are no longer poison. */
+void buffer_check_gaps(const struct buffer *buffer, uint64_t m, uint64_t columns, uint64_t stride,
+                       size_t element, struct check *check);
+/** A stray write, which upload, download and verify report, is a finding, not a failure. */
+ptxgen_status buffer_finding(ptxgen_status status, const ptxgen_error *err, struct check *check);
 
 #endif

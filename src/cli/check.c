@@ -57,6 +57,15 @@ void check_add(struct check *check, const struct check *part)
         memcpy(check->where, part->where, sizeof check->where);
 }
 
+void check_note_expected(struct check *check, const struct check *expected)
+{
+    snprintf(check->note, sizeof check->note,
+             "the file's expected output: largest error %.3g, %.3g of its bound", expected->error,
+             expected->worst);
+    if (!check_passed(expected))
+        check_fail(check, "%s", expected->where);
+}
+
 bool check_passed(const struct check *check)
 {
     return check->wrong == 0 && check->worst <= 1;

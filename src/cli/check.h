@@ -30,6 +30,9 @@ void check_add(struct check *check, const struct check *part);
 /** Notes something wrong that is not a number: a guard band, bits that differ. */
 void check_fail(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** Notes how a file's own expectation was met; its first wrong output is one of the check's. */
+void check_note_expected(struct check *check, const struct check *expected);
+
 bool check_passed(const struct check *check);
 
 #endif

@@ -134,7 +134,7 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
     }
     ptxgen_error failure;
     if (status == PTXGEN_OK && peer &&
-        peer_time(peer, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) !=
+        peer_time(peer, s->type, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) !=
             PTXGEN_OK) {
         row->peer.replays = 0;
         fprintf(stderr, "ptxgen: the peer was not timed: %s\n", failure.message);
@@ -189,7 +189,8 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
     struct peer *peer =
         o->no_peer ? NULL : peer_open(device, o->peer_path, report.peer, sizeof report.peer);
     if (peer)
-        snprintf(report.peer, sizeof report.peer, "cuBLAS, f16 weights (%s)", peer_name(peer));
+        snprintf(report.peer, sizeof report.peer, "cuBLAS, f16 or bf16 weights (%s)",
+                 peer_name(peer));
     if (report_start(&report, device, o->json))
         status = bench_rows(family, family_options, o, device, peer, &report, err);
     else

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS };
+enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS, KEY_M };
 
 struct emit_options {
     unsigned flags;
+    uint32_t m;       /* 0: entries for all */
     const char *path; /* NULL: standard output */
     ptxgen_target target;
 };
@@ -22,6 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct emit_options *options = state->input;
     switch (key) {
     case KEY_ANNOTATE: options->flags |= PTX_TEXT_ANNOTATE; return 0;
+    case KEY_M: options->m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX); return 0;
     case 'o': options->path = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -29,6 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options_table[] = {
     {.name = "annotate", .key = KEY_ANNOTATE, .doc = "Keep sections, comments and register notes"},
+    {.name = "m", .key = KEY_M, .arg = "M", .doc = "Write only the entry that serves M tokens"},
     {.name = "output", .key = 'o', .arg = "FILE", .doc = "Write here instead of standard output"},
     {0},
 };
@@ -54,7 +57,7 @@ static ptxgen_status emit_text(const struct family *family, const void *family_o
 {
     const char *text;
     size_t length;
-    ptxgen_status status = family->emit(family_options, &options->target, module, err);
+    ptxgen_status status = family->emit(family_options, &options->target, options->m, module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(module, options->flags, &text, &length, err);
     if (status == PTXGEN_OK)

@@ -131,7 +131,7 @@ static ptxgen_status print_all(const struct family *family, const void *family_o
 {
     const char *text;
     size_t length;
-    ptxgen_status status = family->emit(family_options, &o->target, module, err);
+    ptxgen_status status = family->emit(family_options, &o->target, 0, module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(module, 0, &text, &length, err);
     if (status != PTXGEN_OK)

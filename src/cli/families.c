@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-extern const struct family rmsnorm_q4k_family;
+extern const struct family marlin_family, rmsnorm_q4k_family;
 
 static const struct family *const families[] = {
+    &marlin_family,
     &rmsnorm_q4k_family,
 };
 

@@ -42,9 +42,9 @@ struct family {
     const struct argp *spec_options; /**< of every command: their input is `options` */
     const struct argp *data_options; /**< of run alone: files; may be NULL */
 
-    /** Fills the module for the options' spec on the target. */
-    ptxgen_status (*emit)(const void *options, const ptxgen_target *target, ptx_module *module,
-                          ptxgen_error *err);
+    /** Fills the module for the options' spec on the target: what serves m tokens, 0 for all. */
+    ptxgen_status (*emit)(const void *options, const ptxgen_target *target, uint32_t m,
+                          ptx_module *module, ptxgen_error *err);
     /** What a launch of m > 0 tokens does. */
     ptxgen_status (*describe)(const void *options, const ptxgen_target *target, uint32_t m,
                               struct work *work, ptxgen_error *err);

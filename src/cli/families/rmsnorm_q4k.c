@@ -195,12 +195,12 @@ void rmsnorm_q4k_name(const ptxgen_rmsnorm_q4k_spec *s, uint32_t m, char *text, 
 
 /* ---- emit and describe ---- */
 
-static ptxgen_status emit(const void *options, const ptxgen_target *target, ptx_module *module,
-                          ptxgen_error *err)
+static ptxgen_status emit(const void *options, const ptxgen_target *target, uint32_t m,
+                          ptx_module *module, ptxgen_error *err)
 {
     const struct rmsnorm_q4k_options *o = options;
     ptxgen_rmsnorm_q4k_plan plan;
-    ptxgen_status status = rmsnorm_q4k_make_plan(&o->spec, 0, target, &plan, err);
+    ptxgen_status status = rmsnorm_q4k_make_plan(&o->spec, m, target, &plan, err);
     return status == PTXGEN_OK ? ptxgen_rmsnorm_q4k_emit(&plan, module, err) : status;
 }
 

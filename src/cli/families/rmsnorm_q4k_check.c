@@ -2,6 +2,8 @@
 /* Launches rmsnorm_q4k on a problem and checks all that it may and may not write. */
 #include "rmsnorm_q4k.h"
 
+#include "../bench_time.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,17 +26,6 @@ static ptxgen_rmsnorm_q4k_args arguments_of(const struct rmsnorm_q4k_problem *p)
         a.y_stride[i] = p->y_stride[i];
     }
     return a;
-}
-
-/* Applies `verb` to all buffers in use. */
-static ptxgen_status each(struct buffer **buffers, int count,
-                          ptxgen_status (*verb)(struct buffer *, ptxgen_error *), ptxgen_error *err)
-{
-    ptxgen_status status = PTXGEN_OK;
-    for (int i = 0; status == PTXGEN_OK && i < count; i++)
-        if (buffers[i]->base)
-            status = verb(buffers[i], err);
-    return status;
 }
 
 struct operand_lists {
@@ -60,42 +51,34 @@ struct launches {
     bool overlap; /* each may begin before the one ahead of it ends */
 };
 
+struct launching {
+    const ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_rmsnorm_q4k_args args;
+    ptxgen_cu_stream stream;
+};
+
+static ptxgen_status enqueue(void *state, uint32_t copy, ptxgen_error *err)
+{
+    (void)copy;
+    const struct launching *l = state;
+    return ptxgen_rmsnorm_q4k_launch(l->kernel, &l->args, l->stream, err);
+}
+
 /* Poisons the outputs, launches and fetches the outputs; time of one launch in seconds. */
 static ptxgen_status launch(const ptxgen_rmsnorm_q4k *kernel, struct rmsnorm_q4k_problem *p,
                             struct device *d, struct launches how, double *seconds,
                             ptxgen_error *err)
 {
     struct operand_lists l = list_operands(p);
-    ptxgen_rmsnorm_q4k_args args = arguments_of(p);
-    args.overlap_previous = how.overlap;
-    ptxgen_cu_event start = NULL, end = NULL;
-    float milliseconds = 0;
+    struct launching launching = {kernel, arguments_of(p), d->stream};
+    launching.args.overlap_previous = how.overlap;
     for (int i = 0; i < OUTPUTS; i++)
         if (l.outputs[i]->base)
             memset(l.outputs[i]->host, BUFFER_POISON, l.outputs[i]->bytes);
-    ptxgen_status status = each(l.outputs, OUTPUTS, buffer_upload, err);
+    ptxgen_status status = buffers_each(l.outputs, OUTPUTS, buffer_upload, err);
     if (status == PTXGEN_OK)
-        status = device_check(d, d->driver.event_create(&start, 0), "creating an event", err);
-    if (status == PTXGEN_OK)
-        status = device_check(d, d->driver.event_create(&end, 0), "creating an event", err);
-    if (status == PTXGEN_OK)
-        status =
-            device_check(d, d->driver.event_record(start, d->stream), "recording an event", err);
-    for (int i = 0; status == PTXGEN_OK && i < how.times; i++)
-        status = device_explain(d, ptxgen_rmsnorm_q4k_launch(kernel, &args, d->stream, err), err);
-    if (status == PTXGEN_OK)
-        status = device_check(d, d->driver.event_record(end, d->stream), "recording an event", err);
-    if (status == PTXGEN_OK)
-        status = device_wait(d, err);
-    if (status == PTXGEN_OK)
-        status =
-            device_check(d, d->driver.event_elapsed_time(&milliseconds, start, end), "timing", err);
-    if (start)
-        d->driver.event_destroy(start);
-    if (end)
-        d->driver.event_destroy(end);
-    *seconds = milliseconds / 1e3 / how.times;
-    return status == PTXGEN_OK ? each(l.outputs, OUTPUTS, buffer_download, err) : status;
+        status = time_launches(d, enqueue, &launching, how.times, seconds, err);
+    return status == PTXGEN_OK ? buffers_each(l.outputs, OUTPUTS, buffer_download, err) : status;
 }
 
 /* ---- the whole ---- */
@@ -122,31 +105,22 @@ static ptxgen_status repeat(const ptxgen_rmsnorm_q4k *kernel, struct rmsnorm_q4k
     return status;
 }
 
-/* A stray write is a finding of the check, not a failure to check. */
-static ptxgen_status as_finding(ptxgen_status status, const ptxgen_error *err, struct check *check)
-{
-    if (status != PTXGEN_ERROR_PTX_FAULT)
-        return status;
-    check_fail(check, "%s", err->message);
-    return PTXGEN_OK;
-}
-
 static ptxgen_status launch_and_compare(const ptxgen_rmsnorm_q4k *kernel,
                                         struct rmsnorm_q4k_problem *p, struct device *d,
                                         struct check *check, ptxgen_error *err)
 {
     struct operand_lists l = list_operands(p);
     double seconds;
-    ptxgen_status status = each(l.inputs, INPUTS, buffer_upload, err);
+    ptxgen_status status = buffers_each(l.inputs, INPUTS, buffer_upload, err);
     if (status == PTXGEN_OK)
-        status = as_finding(launch(kernel, p, d, (struct launches){1, false}, &seconds, err), err,
-                            check);
+        status = buffer_finding(launch(kernel, p, d, (struct launches){1, false}, &seconds, err),
+                                err, check);
     if (status == PTXGEN_OK)
-        status = as_finding(each(l.inputs, INPUTS, buffer_verify, err), err, check);
+        status = buffer_finding(buffers_each(l.inputs, INPUTS, buffer_verify, err), err, check);
     if (status == PTXGEN_OK && p->m) {
         status = rmsnorm_q4k_compare(p, check, err);
         if (status == PTXGEN_OK && !d->emulated)
-            status = as_finding(repeat(kernel, p, d, check, err), err, check);
+            status = buffer_finding(repeat(kernel, p, d, check, err), err, check);
     }
     return status;
 }

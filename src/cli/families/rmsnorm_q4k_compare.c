@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares what rmsnorm_q4k wrote with the reference, rows shared out among threads. */
+/* Compares what rmsnorm_q4k wrote with the reference, a slice of rows at a time. */
 #include "rmsnorm_q4k.h"
 
-#include "../progress.h"
+#include "../slices.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- slices of rows ---- */
 
-/* Slices of rows that threads take one by one. */
-struct comparison {
+struct comparing {
     const struct rmsnorm_q4k_problem *p;
     ptxgen_rmsnorm_q4k_operands operands;
-    uint32_t slices;
-    pthread_mutex_t lock; /* guards what follows */
-    uint32_t next, done;
-    struct check *check, *expected;
-    ptxgen_status status;
-    ptxgen_error err;
-    struct progress progress;
 };
 enum { SLICE_ROWS = 64 };
 
@@ -54,8 +42,8 @@ static double output_at(const struct rmsnorm_q4k_problem *p, uint32_t matrix, ui
                                (size_t)m * p->y_stride[matrix] + row);
 }
 
-static void compare_slice(const struct rmsnorm_q4k_problem *p, const struct slice *s,
-                          const double *y, const double *bound, struct check *check)
+static void compare_slice_outputs(const struct rmsnorm_q4k_problem *p, const struct slice *s,
+                                  const double *y, const double *bound, struct check *check)
 {
     for (uint32_t m = 0; m < p->m; m++)
         for (uint32_t i = 0; i < s->rows; i++)
@@ -99,55 +87,20 @@ static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
     return status;
 }
 
-static void work_on_slice(struct comparison *c, uint32_t index)
+static ptxgen_status compare(void *state, uint32_t index, struct comparison *part,
+                             ptxgen_error *err)
 {
+    const struct comparing *c = state;
     struct slice s = find_slice(&c->p->plan.spec, index);
     double y[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS],
         bound[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
-    struct check check = {0}, expected = {0};
-    ptxgen_error err;
     ptxgen_status status = ptxgen_rmsnorm_q4k_reference(&c->p->plan, &c->operands, s.matrix,
-                                                        s.first, s.rows, y, bound, NULL, &err);
+                                                        s.first, s.rows, y, bound, NULL, err);
     if (status == PTXGEN_OK)
-        compare_slice(c->p, &s, y, bound, &check);
+        compare_slice_outputs(c->p, &s, y, bound, &part->reference);
     if (status == PTXGEN_OK && c->p->expected)
-        status = compare_expected(c->p, &c->operands, &s, y, bound, &expected, &err);
-
-    pthread_mutex_lock(&c->lock);
-    check_add(c->check, &check);
-    check_add(c->expected, &expected);
-    if (status != PTXGEN_OK) {
-        c->status = status;
-        c->err = err;
-    }
-    progress_update(&c->progress, ++c->done);
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void *work(void *comparison)
-{
-    struct comparison *c = comparison;
-    for (;;) {
-        pthread_mutex_lock(&c->lock);
-        uint32_t index = c->status == PTXGEN_OK && c->next < c->slices ? c->next++ : c->slices;
-        pthread_mutex_unlock(&c->lock);
-        if (index == c->slices)
-            return NULL;
-        work_on_slice(c, index);
-    }
-}
-
-static void work_in_threads(struct comparison *c)
-{
-    enum { MOST = 64 };
-    pthread_t threads[MOST];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int wanted = processors > MOST ? MOST : (int)processors, started = 0;
-    while (started < wanted - 1 && !pthread_create(&threads[started], NULL, work, c))
-        started++;
-    work(c);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+        status = compare_expected(c->p, &c->operands, &s, y, bound, &part->expected, err);
+    return status;
 }
 
 static ptxgen_rmsnorm_q4k_operands operands_of(const struct rmsnorm_q4k_problem *p)
@@ -168,29 +121,18 @@ static ptxgen_rmsnorm_q4k_operands operands_of(const struct rmsnorm_q4k_problem 
 static ptxgen_status compare_outputs(const struct rmsnorm_q4k_problem *p, struct check *check,
                                      ptxgen_error *err)
 {
-    struct check expected = {0};
-    struct comparison c = {.p = p,
-                           .operands = operands_of(p),
-                           .check = check,
-                           .expected = &expected,
-                           .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct comparing state = {.p = p, .operands = operands_of(p)};
+    struct comparison total = {.reference = {.outputs = 0}};
+    uint32_t slices = 0;
     for (unsigned i = 0; i < rmsnorm_q4k_outputs(&p->plan.spec); i++)
-        c.slices += slices_of(p->plan.spec.n[i]);
-    c.progress = progress_start("comparing with the reference, slices of 64 rows", c.slices);
-    work_in_threads(&c);
-    progress_end(&c.progress);
-    if (c.status != PTXGEN_OK) {
-        if (err)
-            *err = c.err;
-        return c.status;
-    }
-    if (p->expected) {
-        snprintf(check->note, sizeof check->note,
-                 "the file's expected output: largest error %.3g, %.3g of its bound",
-                 expected.error, expected.worst);
-        if (!check_passed(&expected))
-            check_fail(check, "%s", expected.where);
-    }
+        slices += slices_of(p->plan.spec.n[i]);
+    ptxgen_status status = compare_slices("comparing with the reference, slices of 64 rows", slices,
+                                          compare, &state, &total, err);
+    if (status != PTXGEN_OK)
+        return status;
+    check_add(check, &total.reference);
+    if (p->expected)
+        check_note_expected(check, &total.expected);
     return PTXGEN_OK;
 }
 
@@ -218,28 +160,15 @@ static ptxgen_status compare_sums(const struct rmsnorm_q4k_problem *p, struct ch
     return status;
 }
 
-/* Whatever lies between the rows of an output must still be poison. */
-static void check_gaps(const struct buffer *b, uint32_t m, uint32_t columns, uint32_t stride,
-                       size_t element, struct check *check)
-{
-    for (uint32_t row = 0; row + 1 < m; row++)
-        for (size_t i = columns * element; i < stride * element; i++)
-            if (b->host[row * stride * element + i] != BUFFER_POISON) {
-                check_fail(check, "the kernel wrote past row %u of %s, which has %u columns", row,
-                           b->name, columns);
-                return;
-            }
-}
-
 static void check_all_gaps(const struct rmsnorm_q4k_problem *p, struct check *check)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
     if (s->residual_out)
-        check_gaps(&p->residual_out, p->m, s->k, p->residual_out_stride,
-                   ptxgen_element_size((ptxgen_element)s->x_type), check);
+        buffer_check_gaps(&p->residual_out, p->m, s->k, p->residual_out_stride,
+                          ptxgen_element_size((ptxgen_element)s->x_type), check);
     for (unsigned i = 0; i < rmsnorm_q4k_outputs(s); i++)
-        check_gaps(&p->y[i], p->m, s->n[i], p->y_stride[i],
-                   ptxgen_element_size((ptxgen_element)s->y_type), check);
+        buffer_check_gaps(&p->y[i], p->m, s->n[i], p->y_stride[i],
+                          ptxgen_element_size((ptxgen_element)s->y_type), check);
 }
 
 ptxgen_status rmsnorm_q4k_compare(const struct rmsnorm_q4k_problem *p, struct check *check,

@@ -8,12 +8,6 @@
 
 /* ---- sizes ---- */
 
-/* Bytes of m rows `stride` apart, the last one without its gap. */
-static size_t rows_bytes(uint32_t m, uint64_t stride, uint64_t columns, size_t element)
-{
-    return m ? (size_t)((m - 1) * stride + columns) * element : 0;
-}
-
 struct plan_of_buffer {
     struct buffer *buffer;
     const char *name;

@@ -2,7 +2,7 @@
 /* Operands of rmsnorm_q4k from a GGUF file. */
 #include "rmsnorm_q4k.h"
 
-#include "../tensor_store.h"
+#include "../float_tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,39 +35,6 @@ static ptxgen_status split_names(const char *option, const char *text, struct na
 }
 
 /* ---- tensors ---- */
-
-static bool is_float(enum tensor_dtype dtype)
-{
-    return dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
-}
-
-static double float_at(const struct named_tensor *t, size_t index)
-{
-    ptxgen_element type = t->dtype == TENSOR_F32   ? PTXGEN_F32
-                          : t->dtype == TENSOR_F16 ? PTXGEN_F16
-                                                   : PTXGEN_BF16;
-    return ptxgen_element_load(type, t->data, index);
-}
-
-/* A tensor of floats whose last dimension is `columns`; *rows is the product of the others. */
-static ptxgen_status require_floats(const struct tensor_store *store, const char *name,
-                                    uint64_t columns, uint64_t *rows,
-                                    const struct named_tensor **tensor, ptxgen_error *err)
-{
-    ptxgen_status status = tensor_store_require(store, name, tensor, err);
-    if (status != PTXGEN_OK)
-        return status;
-    const struct named_tensor *t = *tensor;
-    if (!is_float(t->dtype) || !t->ndim || t->shape[t->ndim - 1] != columns)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is %s %s; expected F32, F16 or BF16 with %llu columns", name,
-                           tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text,
-                           (unsigned long long)columns);
-    *rows = 1;
-    for (unsigned i = 0; i + 1 < t->ndim; i++)
-        *rows *= t->shape[i];
-    return PTXGEN_OK;
-}
 
 static ptxgen_status require_weights(const struct tensor_store *store, const char *name,
                                      const struct named_tensor **tensor, ptxgen_error *err)
@@ -146,7 +113,8 @@ static ptxgen_status find_bias(const struct tensor_store *store,
                              "--bias-tensor names %u tensors for %u matrices", names.count,
                              rmsnorm_q4k_matrices(spec));
     for (unsigned i = 0; status == PTXGEN_OK && i < names.count; i++)
-        status = require_floats(store, names.names[i], spec->n[i], &rows, &s->bias[i], err);
+        status =
+            tensor_store_require_floats(store, names.names[i], spec->n[i], &rows, &s->bias[i], err);
     free(names.copy);
     return status;
 }
@@ -161,11 +129,12 @@ static ptxgen_status find_tensors(const struct tensor_store *store,
     if (status == PTXGEN_OK)
         status = find_bias(store, o, spec, s, err);
     if (status == PTXGEN_OK)
-        status = require_floats(store, o->norm, spec->k, &rows, &s->norm, err);
+        status = tensor_store_require_floats(store, o->norm, spec->k, &rows, &s->norm, err);
     if (status == PTXGEN_OK && o->input)
-        status = require_floats(store, o->input, spec->k, &s->input_rows, &s->input, err);
+        status =
+            tensor_store_require_floats(store, o->input, spec->k, &s->input_rows, &s->input, err);
     if (status == PTXGEN_OK && o->expect) {
-        status = require_floats(store, o->expect, spec->n[0], &rows, &s->expect, err);
+        status = tensor_store_require_floats(store, o->expect, spec->n[0], &rows, &s->expect, err);
         if (status == PTXGEN_OK && rows != s->input_rows)
             status = ptxgen_fail(
                 err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has %llu rows and %s has %llu", o->expect,
@@ -194,14 +163,14 @@ static ptxgen_status fill_activations(struct rmsnorm_q4k_problem *p, const struc
     for (size_t m = 0; m < p->m; m++) {
         size_t row = m % s->input_rows;
         for (size_t i = 0; i < k; i++) {
-            double value = float_at(s->input, row * k + i);
+            double value = tensor_float(s->input, row * k + i);
             ptxgen_element_store((ptxgen_element)spec->x_type, p->x.host, m * p->x_stride + i,
                                  value);
             if (p->exact_x)
                 p->exact_x[m * k + i] = value;
         }
         for (size_t i = 0; p->expected && i < n; i++)
-            p->expected[m * n + i] = float_at(s->expect, row * n + i);
+            p->expected[m * n + i] = tensor_float(s->expect, row * n + i);
     }
     return PTXGEN_OK;
 }
@@ -213,12 +182,12 @@ static ptxgen_status fill(struct rmsnorm_q4k_problem *p, const struct sources *s
     rmsnorm_q4k_fill(p, &r);
     float *gamma = (float *)(void *)p->gamma.host;
     for (size_t i = 0; i < p->plan.spec.k; i++)
-        gamma[i] = (float)float_at(s->norm, i);
+        gamma[i] = (float)tensor_float(s->norm, i);
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(&p->plan.spec); i++) {
         memcpy(p->weights[i].host, s->weights[i]->data, p->weights[i].bytes);
         float *bias = (float *)(void *)p->bias[i].host;
         for (size_t j = 0; s->bias[i] && j < p->plan.spec.n[i]; j++)
-            bias[j] = (float)float_at(s->bias[i], j);
+            bias[j] = (float)tensor_float(s->bias[i], j);
     }
     return fill_activations(p, s, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tile of the caller's choice instead of the plan's. */
+/* What tuning asks for: a tile of the caller's choice, and the size of a launch. */
 #include "emit.h"
 
 enum { STATIC_SHARED = 48 * 1024, MOST_THREADS = 1024 };
@@ -58,4 +58,21 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     plan->variants[0] = v;
     plan->variant_count = 1;
     return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t *ctas,
+                                 ptxgen_error *err)
+{
+    if (!plan || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: plan and ctas must be given");
+    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
+    struct marlin_schedule schedule = {.grid = 0};
+    ptxgen_status status = PTXGEN_OK;
+    if (v)
+        status = marlin_schedule(plan, v, m, &schedule, err);
+    else if (m)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "marlin: no variant serves m = %llu", (unsigned long long)m);
+    *ctas = schedule.grid;
+    return status;
 }

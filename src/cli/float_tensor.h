@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** Tensors of floats in a file, read element by element. */
+#ifndef PTXGEN_CLI_FLOAT_TENSOR_H
+#define PTXGEN_CLI_FLOAT_TENSOR_H
+
+#include "tensor_store.h"
+
+/** F32, F16 or BF16. */
+bool tensor_is_float(enum tensor_dtype dtype);
+/** Element `index` of such a tensor, counted over all its dimensions. */
+double tensor_float(const struct named_tensor *tensor, size_t index);
+/**
+ * The tensor of that name, of floats, whose last dimension is `columns`; *rows is the product of
+ * the others.
+ */
+ptxgen_status tensor_store_require_floats(const struct tensor_store *store, const char *name,
+                                          uint64_t columns, uint64_t *rows,
+                                          const struct named_tensor **tensor, ptxgen_error *err);
+
+#endif
