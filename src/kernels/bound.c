@@ -13,7 +13,8 @@ double ptxgen_bound_factor(double n, double unit)
 void ptxgen_bound_settle(ptxgen_element type, double *y, double *bound)
 {
     double rounded = ptxgen_element_round(type, *y);
-    bool may_be_finite = isfinite(ptxgen_element_round(type, fabs(*y) - *bound));
+    double least = fmax(fabs(*y) - *bound, 0);
+    bool may_be_finite = isfinite(ptxgen_element_round(type, least));
     bool may_be_infinite = isinf(ptxgen_element_round(type, fabs(*y) + *bound));
     if (isinf(rounded))
         *y = rounded;

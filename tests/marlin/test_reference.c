@@ -7,10 +7,15 @@
 #include <cmocka.h>
 
 #include "support.h"
+#include "src/kernels/bound.h"
 #include "src/kernels/half.h"
 #include "src/kernels/marlin/reference.h"
 
-enum { K = 256, N = 64, M = 3 };
+    enum {
+        K = 256,
+        N = 64,
+        M = 3
+    };
 
 /* A GPTQ layer as its definition has it: plain arrays beside the packed ones. */
 struct layer {
@@ -316,6 +321,25 @@ static void nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alon
     matrix_free(&b);
 }
 
+/* −65504 ± 65500 may be anything from −4 to −infinity, and 1 ± 1e6 either infinity. */
+static void a_bound_that_passes_the_types_range_admits_every_number(void **state)
+{
+    (void)state;
+    const struct {
+        double c, bound, c_settled, bound_settled;
+    } cases[] = {{-65504, 65500, -65504, INFINITY},
+                 {1, 1e6, 1, INFINITY},
+                 {-1e-300, 1e9, -1e-300, INFINITY},
+                 {1e6, 1, INFINITY, 0},
+                 {1, 1e-3, 1, 1e-3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double c = cases[i].c, bound = cases[i].bound;
+        ptxgen_bound_settle(PTXGEN_F16, &c, &bound);
+        assert_true(c == cases[i].c_settled);
+        assert_true(bound == cases[i].bound_settled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(gptq_repacked_for_marlin_multiplies_as_defined),
         cmocka_unit_test(every_epilogue_in_f32_is_within_the_bound_and_a_wrong_weight_is_not),
         cmocka_unit_test(activations_have_their_published_values),
+        cmocka_unit_test(a_bound_that_passes_the_types_range_admits_every_number),
         cmocka_unit_test(nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

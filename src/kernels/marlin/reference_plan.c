@@ -3,7 +3,7 @@
  * The reference of a plan's kernel: the problem in the terms of reference.h, with the bound's
  * figures read off the variant that serves this M.
  */
-#include "layout.h"
+#include "emit.h"
 #include "reference.h"
 #include "spec.h"
 
@@ -21,15 +21,6 @@ enum {
 static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
 
 /*
- * Groups' sums are multiplied by their scales in f32 in narrow tiles and where a column has one
- * group; elsewhere weights are scaled, and rounded to the spec's type.
- */
-static bool scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
-{
-    return v->tile_m <= 16 || !marlin_scale_rows(s);
-}
-
-/*
  * The longest way of a term into S: through the mma steps of a warp along K, or those of a packed
  * group and then the groups; over the warps along K; over the CTAs that share the tile, one a
  * stage at most.
@@ -40,7 +31,7 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_varian
     uint32_t stages = (marlin_steps(s) + stage_steps - 1) / stage_steps;
     uint32_t mmas = stages * v->steps * (MARLIN_STEP / MMA_ROWS), rows = marlin_scale_rows(s);
     uint32_t in_warp = MMA_DEPTH * mmas;
-    if (rows && scales_sums(s, v)) {
+    if (rows && marlin_scales_sums(s, v)) {
         uint32_t group_mmas = (rows < MARLIN_STEP ? rows : MARLIN_STEP) / MMA_ROWS;
         in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
     }
@@ -131,7 +122,7 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .ldr = o->residual_stride ? o->residual_stride : s->n,
         .activation = marlin_gated(s) ? MARLIN_SILU : activations[s->activation],
         .depth = depth_of(s, v),
-        .weight_type = scales_sums(s, v) ? PTXGEN_F32 : type,
+        .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
         .activation_error = activation_error,
     };
 }
