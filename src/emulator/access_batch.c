@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case of a warp's accesses: see emu_locate_plain. */
 #include "src/emulator/access.h"
+#include "src/emulator/host_vector.h"
 #include "src/emulator/layout.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
 
+/* Whether base ≤ address ≤ base + last for every lane, and all are multiples of a power of two.
+ * A difference out of [0, last] shows in the top bit of itself or of its distance from `last`. */
+EMU_INLINE bool all_inside(const uint64_t addresses[32], uint64_t base, uint64_t last,
+                           uint32_t alignment)
+{
+    uint64_t outside = 0, bits = 0;
+    for (int l = 0; l < 32; l++) {
+        uint64_t difference = addresses[l] - base;
+        outside |= difference | (last - difference);
+        bits |= addresses[l];
+    }
+    return !(outside >> 63) && !(bits & (alignment - 1));
+}
+
 /* The lanes whose access of `bytes`, a power of two, is aligned and inside [base, base + size). */
-static inline uint32_t inside(uint32_t mask, const uint64_t addresses[32], uint64_t base,
-                              uint64_t size, uint32_t bytes)
+EMU_INLINE uint32_t inside(uint32_t mask, const uint64_t addresses[32], uint64_t base,
+                           uint64_t size, uint32_t bytes)
 {
     if (size < bytes)
         return 0;
     uint64_t last = size - bytes;
+    if (all_inside(addresses, base, last, bytes))
+        return mask;
     uint32_t good = 0;
     for (int l = 0; l < 32; l++)
         good |= (uint32_t)((addresses[l] - base <= last) & !(addresses[l] & (bytes - 1))) << l;
@@ -21,7 +38,7 @@ static inline uint32_t inside(uint32_t mask, const uint64_t addresses[32], uint6
 
 enum { WRITTEN_WORD = BYTE_WRITTEN * 0x01010101 };
 
-static inline bool all_written(const uint8_t *state, uint32_t words)
+EMU_INLINE bool all_written(const uint8_t *state, uint32_t words)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < words; i++) {
@@ -33,7 +50,7 @@ static inline bool all_written(const uint8_t *state, uint32_t words)
 }
 
 /* No copy is under way into the bytes, or out of them. */
-static inline bool at_rest(const uint8_t *state, uint32_t words)
+EMU_INLINE bool at_rest(const uint8_t *state, uint32_t words)
 {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < words; i++) {
@@ -58,9 +75,8 @@ static const struct emu_allocation *allocation_at(struct emu_warp *warp, uint64_
     return warp->last_allocation = found;
 }
 
-static inline uint32_t global_lanes(struct emu_warp *warp, uint32_t mask,
-                                    const uint64_t addresses[32], uint32_t words, uint32_t flags,
-                                    struct emu_place places[32])
+EMU_INLINE uint32_t global_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
+                                 uint32_t words, uint32_t flags, struct emu_place places[32])
 {
     const struct emu_allocation *in = allocation_at(warp, addresses[__builtin_ctz(mask)]);
     if (!in || ((flags & ACCESS_WRITE) && in->read_only))
@@ -110,8 +126,8 @@ static struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
     return batch;
 }
 
-static inline bool marks_ordered(const struct batch *batch, int lane, const struct emu_mark *marks,
-                                 uint32_t words)
+EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct emu_mark *marks,
+                              uint32_t words)
 {
     uint32_t newest = 0;
     for (uint32_t i = 0; i < words; i++)
@@ -125,8 +141,7 @@ static inline bool marks_ordered(const struct batch *batch, int lane, const stru
 }
 
 /* Reads by several warps that are not all known are left to emu_locate. */
-static inline bool readers_ordered(const struct batch *batch, int lane, uint32_t first,
-                                   uint32_t words)
+EMU_INLINE bool readers_ordered(const struct batch *batch, int lane, uint32_t first, uint32_t words)
 {
     const struct emu_mark *reads = batch->cells->reads + first;
     for (uint32_t i = 0; i < words; i++) {
@@ -140,7 +155,7 @@ static inline bool readers_ordered(const struct batch *batch, int lane, uint32_t
     return true;
 }
 
-static inline struct emu_mark mark_of(const struct batch *batch, int lane)
+EMU_INLINE struct emu_mark mark_of(const struct batch *batch, int lane)
 {
     return (struct emu_mark){
         .epoch = batch->epoch,
@@ -149,8 +164,8 @@ static inline struct emu_mark mark_of(const struct batch *batch, int lane)
     };
 }
 
-static inline bool read_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
-                              uint32_t words)
+EMU_INLINE bool read_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
+                           uint32_t words)
 {
     if (batch->check_written && !all_written(state, words))
         return false;
@@ -167,8 +182,8 @@ static inline bool read_words(const struct batch *batch, int lane, uint8_t *stat
     return true;
 }
 
-static inline bool write_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
-                               uint32_t words)
+EMU_INLINE bool write_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
+                            uint32_t words)
 {
     if (!batch->lands && !at_rest(state, words))
         return false;
@@ -184,19 +199,19 @@ static inline bool write_words(const struct batch *batch, int lane, uint8_t *sta
     return true;
 }
 
-static inline uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask,
-                                    const uint64_t addresses[32], uint32_t words, uint32_t flags,
-                                    struct emu_place places[32])
+EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
+                                 uint32_t words, uint32_t flags, struct emu_place places[32])
 {
     struct emu_cta *cta = warp->cta;
+    const bool read = flags & ACCESS_READ;
     struct batch batch = batch_of(warp, flags);
     uint32_t good = inside(mask, addresses, 0, cta->shared_bytes, words * 4);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint32_t offset = (uint32_t)addresses[lane];
         uint8_t *state = cta->shared_state + offset;
-        bool fine = flags & ACCESS_READ ? read_words(&batch, lane, state, offset / 4, words)
-                                        : write_words(&batch, lane, state, offset / 4, words);
+        bool fine = read ? read_words(&batch, lane, state, offset / 4, words)
+                         : write_words(&batch, lane, state, offset / 4, words);
         places[lane] = (struct emu_place){cta->shared + offset, state, cta, offset};
         good &= ~((uint32_t)!fine << lane);
     }
@@ -205,9 +220,9 @@ static inline uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask,
 
 /* ---- sizes that are worth a loop of their own ---- */
 
-static inline uint32_t plain_lanes(struct emu_warp *warp, uint32_t mask, bool global,
-                                   const uint64_t addresses[32], uint32_t words, uint32_t flags,
-                                   struct emu_place places[32])
+EMU_INLINE uint32_t plain_lanes(struct emu_warp *warp, uint32_t mask, bool global,
+                                const uint64_t addresses[32], uint32_t words, uint32_t flags,
+                                struct emu_place places[32])
 {
     return global ? global_lanes(warp, mask, addresses, words, flags, places)
                   : shared_lanes(warp, mask, addresses, words, flags, places);

@@ -103,6 +103,19 @@ static inline double emu_add_odd(double x, double y)
     return emu_double_of(away ? bits + 1 : bits - 1);
 }
 
+/* The same for floats, without a branch. */
+static inline float emu_add_odd_f32(float x, float y)
+{
+    float sum = x + y;
+    float part = sum - x;
+    float error = (x - (sum - part)) + (y - part);
+    uint32_t bits = emu_bits_of(sum), error_bits = emu_bits_of(error);
+    int32_t magnitude = (int32_t)(error_bits & 0x7fffffffu);
+    uint32_t inexact = (magnitude > 0) & (magnitude <= 0x7f800000); /* no NaN, as of infinities */
+    uint32_t toward_odd = (error_bits ^ bits) >> 31 ? ~0u : 1u;
+    return emu_float_of(bits + (inexact & ~bits & 1 ? toward_odd : 0));
+}
+
 enum emu_small_round { SMALL_RN, SMALL_RZ, SMALL_RM, SMALL_RP, SMALL_RNA };
 
 struct emu_format {
