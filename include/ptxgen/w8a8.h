@@ -6,10 +6,10 @@
  *     acc[m,n] = Σ_k (q[m,k] − z[m]) · W[n,k]
  *     y[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
  *
- * W is s8 [N,K], row-major, with one scale a row (−128 is an ordinary weight); x is [M,K] and y [M,N],
- * each f32, f64, f16 or bf16. M belongs to the launch: 0 launches nothing, there is no largest. K and
- * N are any; rows of W that do not start at a multiple of 4 bytes are read byte by byte, so pack
- * them with a padded stride (ptxgen_w8a8_pack).
+ * W is s8 [N,K], row-major, with one scale a row (−128 is an ordinary weight); x is [M,K] and y
+ * [M,N], each f32, f64, f16 or bf16. M belongs to the launch: 0 launches nothing, there is no
+ * largest. K and N are any; rows of W that do not start at a multiple of 4 bytes are read byte by
+ * byte, so pack them with a padded stride (ptxgen_w8a8_pack).
  *
  * The rules, which kernel and reference share bit for bit:
  *   - All is computed in the *work type*: f64 when x or y is f64, else f32. Scales and biases are
@@ -28,10 +28,10 @@
  *   - y = ((acc · sx) · sw) + bias from left to right, then rounded to y's type; from f64 to f16 or
  *     bf16 by way of f32.
  *
- * Tokens up to 8 take one launch: each CTA quantises them for itself while its first weights arrive.
- * More take two: a kernel that quantises once into the workspace, then the product. A plan says
- * which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it needs
- * no preparation; launches that may run at the same time need one each.
+ * Tokens up to 8 take one launch: each CTA quantises them for itself while its first weights
+ * arrive. More take two: a kernel that quantises once into the workspace, then the product. A plan
+ * says which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it
+ * needs no preparation; launches that may run at the same time need one each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -49,6 +49,7 @@
 #ifndef PTXGEN_W8A8_H
 #define PTXGEN_W8A8_H
 
+#include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
 #include <ptxgen/types.h>
@@ -67,9 +68,9 @@ typedef enum ptxgen_w8a8_scales {
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_w8a8_spec {
     uint32_t k, n;
-    uint32_t w_stride;   /**< bytes from one row of W to the next, at least K; 0 means K */
-    uint32_t max_tokens; /**< largest M that will be launched; 0: any */
-    int16_t q_min, q_max; /**< −128 ≤ q_min ≤ 0 < q_max ≤ 127; both 0 mean −127, 127 */
+    uint32_t w_stride; /**< bytes from one row of W to the next, at least K; 0 means K */
+    uint32_t min_tokens, max_tokens; /**< M that will be launched; max_tokens 0: any from min on */
+    int16_t q_min, q_max;   /**< −128 ≤ q_min ≤ 0 < q_max ≤ 127; both 0 mean −127, 127 */
     uint8_t x_type, y_type; /**< ptxgen_element */
     uint8_t scales;         /**< ptxgen_w8a8_scales */
     uint8_t asymmetric;     /**< 1: with zero points and row sums of W */
@@ -83,21 +84,21 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
 /* ---- planning ---- */
 
 /**
- * One product entry of the module. A CTA of 256 threads computes `rows` rows of W (or a few less:
- * row blocks are of equal size) for `tokens` tokens; wn × wm × wk warps divide rows, tokens and K.
+ * One product entry of the module. CTAs of 256 threads compute tiles of `rows` rows of W (or a few
+ * less: row blocks are of equal size) by `tokens` tokens; wn × wm × wk warps divide rows, tokens
+ * and K. From one stage of the pipeline each warp takes 128 bytes of K.
  */
 typedef struct ptxgen_w8a8_variant {
-    uint32_t tokens, rows, depth; /**< of a CTA's tile; depth: bytes of K in a stage */
+    uint32_t tokens, rows;
     uint32_t wn, wm, wk;
     uint32_t stages;
-    uint32_t row_blocks;
-    uint32_t splits;       /**< of K over CTAs, whose sums meet in the workspace */
-    uint32_t fused;        /**< 1: quantises for itself, one launch */
-    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t row_blocks;           /**< tiles along N */
+    uint32_t fused;                /**< 1: quantises for itself, one launch */
+    uint32_t shared_bytes;         /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_w8a8_variant;
 
-enum { PTXGEN_W8A8_VARIANTS = 7 };
+enum { PTXGEN_W8A8_VARIANTS = 6 };
 
 typedef struct ptxgen_w8a8_plan {
     ptxgen_w8a8_spec spec; /**< with its defaults filled in */
@@ -108,27 +109,40 @@ typedef struct ptxgen_w8a8_plan {
 } ptxgen_w8a8_plan;
 
 /**
- * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K or
- * N of 0, a stride below K, codes outside −128 … 127 or without 0, a K whose sums could overflow.
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K
+ * or N of 0, a stride below K, codes outside −128 … 127 or without 0, a K whose sums could
+ * overflow.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
                                                ptxgen_error *err);
-/** The variant that serves m tokens, or NULL when m is 0 or above the spec's largest. */
+/**
+ * Makes `tile` the plan's only variant, for measuring it: its tokens, rows (0: as even a share as
+ * fits), warps, stages (0: all that fit) and fused count; the rest is worked out here. Refuses a
+ * tile that no CTA holds.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
+                                              const ptxgen_w8a8_variant *tile, ptxgen_error *err);
+/** The variant that serves m tokens, or NULL when m is 0 or outside what the spec says. */
 PTXGEN_API const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint32_t m);
+/** The entry's name: "w8a8_fused", "w8a8_m16", … "w8a8_m256". */
+PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *variant);
 /** CTAs of the product for m tokens. */
-PTXGEN_API uint64_t ptxgen_w8a8_grid(const ptxgen_w8a8_variant *variant, uint32_t m);
-/** Writes the entry's name, as in "w8a8_t64x128" (rows × tokens) or "w8a8_fused", NUL-terminated. */
-PTXGEN_API void ptxgen_w8a8_entry(const ptxgen_w8a8_variant *variant, char *name, size_t size);
+PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_t *ctas,
+                                          ptxgen_error *err);
 /** One sentence: what a launch of m tokens runs, and why. */
 PTXGEN_API void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *plan, uint32_t m, char *text,
                                     size_t size);
 /** Bytes of scratch that a launch of m tokens needs; 0 when it needs none. */
 PTXGEN_API ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m,
                                                uint64_t *bytes, ptxgen_error *err);
-/** Emits the entry "w8a8_quantise" where a variant needs it, then one for each variant. */
-PTXGEN_API ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, ptx_module *module,
-                                          ptxgen_error *err);
+/**
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), "w8a8_quantise" before
+ * them where one of these needs it. A spec with min_tokens and max_tokens has fewer variants, and
+ * the assembler less to do.
+ */
+PTXGEN_API ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants,
+                                          ptx_module *module, ptxgen_error *err);
 
 /* ---- weights on the host ---- */
 
@@ -151,8 +165,8 @@ typedef struct ptxgen_w8a8_weights {
  * weights that are not finite, naming the first.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *weights, uint32_t stride,
-                                              int8_t *codes, ptxgen_element scale_type, void *scales,
-                                              ptxgen_error *err);
+                                              int8_t *codes, ptxgen_element scale_type,
+                                              void *scales, ptxgen_error *err);
 /** The stride that packed rows of k bytes should have: k rounded up to a multiple of 16. */
 PTXGEN_API uint32_t ptxgen_w8a8_stride(uint32_t k);
 /** Copies n rows of k codes to rows `stride` bytes apart, the padding zeroed. */
@@ -166,11 +180,11 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8
 
 /** What ptxgen_w8a8_args says in device addresses, in host memory. Aligned to their elements. */
 typedef struct ptxgen_w8a8_operands {
-    const void *x;        /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
-    const int8_t *w;      /**< [n, k], rows w_stride of the spec apart */
-    const void *w_scale;  /**< work type [n] */
-    const void *bias;     /**< work type [n]; or NULL where the spec has none */
-    const void *x_scale;  /**< TENSOR: [1], TOKEN: [m], of the work type */
+    const void *x;         /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
+    const int8_t *w;       /**< [n, k], rows w_stride of the spec apart */
+    const void *w_scale;   /**< work type [n] */
+    const void *bias;      /**< work type [n]; or NULL where the spec has none */
+    const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
     const int32_t *x_zero; /**< the same where asymmetric, within q_min … q_max */
     uint32_t x_stride;
     uint32_t m;
@@ -188,8 +202,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spe
                                                      uint32_t m, int8_t *codes,
                                                      ptxgen_w8a8_token *token, ptxgen_error *err);
 /**
- * Rows first_row … first_row + rows − 1 of W for token `m`: y [rows] of y's type, with the very bits
- * that a kernel writes (whatever NaN stands for), and, unless NULL, acc [rows]. `codes` and
+ * Rows first_row … first_row + rows − 1 of W for token `m`: y [rows] of y's type, with the very
+ * bits that a kernel writes (whatever NaN stands for), and, unless NULL, acc [rows]. `codes` and
  * `token` are those of ptxgen_w8a8_reference_codes.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
@@ -209,15 +223,15 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
  * of 16 bytes.
  */
 typedef struct ptxgen_w8a8_args {
-    uint64_t x;         /**< [m, k], row stride x_stride ≥ k */
-    uint64_t w;         /**< s8 [n, k], row stride of the spec */
-    uint64_t w_scale;   /**< [n] of the work type */
-    uint64_t w_sum;     /**< asymmetric: s32 [n], sums of W's rows */
-    uint64_t bias;      /**< [n] of the work type */
-    uint64_t x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
-    uint64_t x_zero;    /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
-    uint64_t y;         /**< [m, n], row stride y_stride ≥ n; overlaps nothing else */
-    uint64_t workspace; /**< ptxgen_w8a8_workspace(plan, m) bytes */
+    uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w;                  /**< s8 [n, k], row stride of the spec */
+    uint64_t w_scale;            /**< [n] of the work type */
+    uint64_t w_sum;              /**< asymmetric: s32 [n], sums of W's rows */
+    uint64_t bias;               /**< [n] of the work type */
+    uint64_t x_scale;            /**< TENSOR: [1], TOKEN: [m], of the work type */
+    uint64_t x_zero;             /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
+    uint64_t y;                  /**< [m, n], row stride y_stride ≥ n; overlaps nothing else */
+    uint64_t workspace;          /**< ptxgen_w8a8_workspace(plan, m) bytes */
     uint32_t x_stride, y_stride; /**< 0 means k and n */
     uint32_t m;                  /**< tokens: 0 launches nothing */
     /**
@@ -231,6 +245,13 @@ typedef struct ptxgen_w8a8_args {
 /** A plan's loaded entries, in one context. */
 typedef struct ptxgen_w8a8 ptxgen_w8a8;
 
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_w8a8_family(void);
+/** ptxgen_dispatch for this family: one reference, given back with ptxgen_w8a8_destroy. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_dispatch(ptxgen_dispatcher *dispatcher,
+                                              const ptxgen_w8a8_spec *spec, ptxgen_w8a8 **kernel,
+                                              ptxgen_error *err);
+
 /**
  * Emits the plan's text and loads it into the current context. Errors: the builder's and the
  * driver's; PTXGEN_ERROR_TARGET when the plan's target does not run on the context's device.
@@ -239,13 +260,15 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_load(const ptxgen_driver *driver, const ptx
                                           const ptxgen_module_options *options,
                                           ptxgen_w8a8 **kernel, ptxgen_error *err);
 PTXGEN_API void ptxgen_w8a8_destroy(ptxgen_w8a8 *kernel);
+/** The plan that it was loaded from; valid as long as the kernel. */
+PTXGEN_API const ptxgen_w8a8_plan *ptxgen_w8a8_loaded_plan(const ptxgen_w8a8 *kernel);
 /** The driver's attributes of the product entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *kernel,
                                                                   uint32_t m);
 /**
  * Enqueues the layer on `stream`: one kernel or two, no allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row or m above the spec's largest; and those of
+ * misaligned address, a stride below its row or an m that the spec excludes; and those of
  * ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,

@@ -46,8 +46,7 @@ static void tokens_are_scaled_by_the_files_amax_and_outputs_follow(void **state)
     static struct golden g;
     read_golden(&g);
     ptxgen_w8a8_spec s = {.k = K, .n = N, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
-    ptxgen_w8a8_operands o = {
-        .x = g.activation, .w = g.weight, .w_scale = g.weight_scale, .m = M};
+    ptxgen_w8a8_operands o = {.x = g.activation, .w = g.weight, .w_scale = g.weight_scale, .m = M};
     ptxgen_error err;
     for (int m = 0; m < M; m++) {
         int8_t codes[K];

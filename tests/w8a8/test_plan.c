@@ -120,14 +120,18 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     assert_null(ptxgen_w8a8_choose(&p, 101));
     ptxgen_error err;
     assert_int_equal(ptxgen_w8a8_workspace(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "m = 101 is above the 100"));
+    assert_non_null(strstr(err.message, "m = 101 is outside"));
 }
 
 static void w_is_copied_in_the_widest_units_its_stride_allows(void **state)
 {
     (void)state;
-    static const uint32_t cases[][3] = {/* K, stride, bytes */ {8192, 0, 16}, {7384, 0, 8},
-                                        {4548, 0, 4}, {4550, 0, 1}, {105, 0, 1}, {105, 112, 16}};
+    static const uint32_t cases[][3] = {/* K, stride, bytes */ {8192, 0, 16},
+                                        {7384, 0, 8},
+                                        {4548, 0, 4},
+                                        {4550, 0, 1},
+                                        {105, 0, 1},
+                                        {105, 112, 16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_w8a8_spec s = spec_of(cases[i][0], 40);
         s.w_stride = cases[i][1];
@@ -140,14 +144,13 @@ static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
     uint64_t n = p->spec.n;
     assert_int_equal(v->wn * v->wm * v->wk, 8);
+    assert_true(v->wm == 1 || v->wk == 1);
     assert_int_equal(v->rows % (16 * v->wn), 0);
     assert_int_equal(columns % (8 * v->wm), 0);
     assert_true(v->rows / v->wn * (columns / v->wm) / 32 <= 128);
     assert_true((n + v->row_blocks - 1) / v->row_blocks <= v->rows);
     assert_true(v->row_blocks <= n);
-    assert_true(v->depth / 32 >= v->wk && 256 % v->depth == 0);
     assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
-    assert_true(v->splits * v->depth <= p->spec.k + v->depth);
 }
 
 /* Any shape on any chip: a variant for every M, and no two of one name. */
@@ -159,19 +162,71 @@ static void random_specs_are_planned_soundly_for_every_target(void **state)
         ptxgen_w8a8_spec s = spec_of(1 + random_bits(&r) % (i % 3 ? 9000 : 60000),
                                      1 + random_bits(&r) % (i % 4 ? 9000 : 60000));
         s.x_type = random_bits(&r) % 4;
+        s.min_tokens = random_bits(&r) % 2 ? random_bits(&r) % 600 : 0;
         ptxgen_w8a8_plan p = plan_of(&s, target_names[i % TARGETS]);
         for (uint32_t v = 0; v < p.variant_count; v++) {
-            char name[64], other[64];
             check_variant(&p, &p.variants[v]);
-            ptxgen_w8a8_entry(&p.variants[v], name, sizeof name);
-            for (uint32_t w = 0; w < v; w++) {
-                ptxgen_w8a8_entry(&p.variants[w], other, sizeof other);
-                assert_string_not_equal(name, other);
-            }
+            for (uint32_t w = 0; w < v; w++)
+                assert_string_not_equal(ptxgen_w8a8_entry(&p.variants[v]),
+                                        ptxgen_w8a8_entry(&p.variants[w]));
         }
-        for (uint64_t m = 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
+        for (uint64_t m = s.min_tokens + 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
             assert_non_null(ptxgen_w8a8_choose(&p, (uint32_t)m));
     }
+}
+
+static void a_plan_for_some_tokens_has_only_their_variants(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][3] = {
+        /* fewest, most, variants */ {0, 8, 1}, {1, 1, 1}, {9, 16, 1}, {17, 64, 2}, {300, 0, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_w8a8_spec s = spec_of(4096, 4096);
+        s.min_tokens = cases[i][0];
+        s.max_tokens = cases[i][1];
+        ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+        assert_int_equal(p.variant_count, cases[i][2]);
+        if (s.min_tokens > 1)
+            assert_null(ptxgen_w8a8_choose(&p, s.min_tokens - 1));
+    }
+    ptxgen_w8a8_spec s = spec_of(64, 64);
+    s.min_tokens = 9;
+    s.max_tokens = 8;
+    refused(&s, "min_tokens = 9");
+}
+
+/* Bytes of the workspace grow with M and stay 64 bits wide. */
+static void a_million_tokens_are_planned_and_two_to_the_32_stages_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(8192, 8192);
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+    uint64_t bytes;
+    ptxgen_error err;
+    succeed(ptxgen_w8a8_workspace(&p, 1000000, &bytes, &err), &err);
+    assert_true(bytes >= UINT64_C(8192) * 1000000);
+    assert_int_equal(ptxgen_w8a8_workspace(&p, UINT32_MAX, &bytes, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "2^31 tokens"));
+}
+
+static void a_tile_can_be_given_and_is_checked(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(8192, 8192);
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+    ptxgen_w8a8_variant tile = {.tokens = 16, .rows = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 5};
+    ptxgen_error err;
+    succeed(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
+    assert_int_equal(p.variant_count, 1);
+    assert_int_equal(p.variants[0].stages, 5);
+    assert_int_equal(p.variants[0].row_blocks, 64);
+    check_variant(&p, &p.variants[0]);
+    tile.stages = 100;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    tile.stages = 0;
+    tile.tokens = 24;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "24 tokens"));
 }
 
 static void equal_specs_give_equal_plans_in_every_byte(void **state)
@@ -201,6 +256,9 @@ int main(void)
         cmocka_unit_test(small_m_takes_one_launch_and_large_m_two),
         cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
+        cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
+        cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),
+        cmocka_unit_test(a_tile_can_be_given_and_is_checked),
         cmocka_unit_test(equal_specs_give_equal_plans_in_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,60 +5,135 @@
 
 #include <ptxgen/w8a8.h>
 
+#include <stdbool.h>
+
 enum {
-    CTA_THREADS = 256,
-    CTA_WARPS = CTA_THREADS / 32,
-    TILE_ROWS = 16,   /* rows of W in an mma.m16n8k32, its A */
-    TILE_TOKENS = 8,  /* tokens in it, its B */
-    TILE_DEPTH = 32,  /* bytes of K in it */
-    CODES_ALIGN = 256, /* rows of codes are padded with zeros to this: a multiple of every depth */
+    W8A8_THREADS = 256, /* of a product's CTA */
+    W8A8_WARPS = W8A8_THREADS / 32,
+    W8A8_BLOCK = 128,      /* bytes of K that a warp takes of a stage */
+    W8A8_TILE_ROWS = 16,   /* rows of W in an mma.m16n8k32, its A */
+    W8A8_TILE_TOKENS = 8,  /* tokens in it, its B */
+    W8A8_CODES_ALIGN = 128 /* rows of codes in the workspace are padded to this */
 };
 
-/* Where the workspace of a two-launch plan keeps its parts, in bytes. */
-struct w8a8_workspace {
-    uint64_t codes;    /* [m] rows of code_stride bytes */
-    uint64_t scales;   /* [m] of the work type */
-    uint64_t zeros;    /* s32 [m], where asymmetric */
-    uint64_t counters; /* u32, one a tile, where K is split */
-    uint64_t partials; /* s32 [tile][split][rows · tokens] */
-    uint64_t bytes;
+/* The parameters of every product entry, in order: addresses, then numbers. */
+enum w8a8_param {
+    W8A8_X,
+    W8A8_W,
+    W8A8_W_SCALE,
+    W8A8_W_SUM,
+    W8A8_BIAS,
+    W8A8_X_SCALE,
+    W8A8_X_ZERO,
+    W8A8_Y,
+    W8A8_CODES,
+    W8A8_TOKEN_SCALES,
+    W8A8_TOKEN_ZEROS,
+    W8A8_FLAGS,
+    W8A8_PARTIALS, /* 64 bits, … */
+    W8A8_X_STRIDE,
+    W8A8_Y_STRIDE,
+    W8A8_M,
+    W8A8_SHARE,
+    W8A8_EXTRA,
+    W8A8_GRANULE, /* … 32 bits */
+    W8A8_PARAMS
 };
 
-/* False when it does not fit into 64 bits. */
-bool w8a8_lay_out_workspace(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, uint32_t m,
-                            struct w8a8_workspace *to);
+/* Those of "w8a8_quantise", a CTA of w8a8_quantise_threads a token. */
+enum w8a8_quantise_param {
+    W8A8_Q_X,
+    W8A8_Q_X_SCALE,
+    W8A8_Q_X_ZERO,
+    W8A8_Q_CODES,
+    W8A8_Q_SCALES,
+    W8A8_Q_ZEROS,
+    W8A8_Q_FLAGS, /* 64 bits, … */
+    W8A8_Q_X_STRIDE,
+    W8A8_Q_FLAG_COUNT, /* … 32 bits */
+    W8A8_Q_PARAMS
+};
 
-static inline uint64_t code_stride(const ptxgen_w8a8_spec *spec)
-{
-    return ((uint64_t)spec->k + CODES_ALIGN - 1) / CODES_ALIGN * CODES_ALIGN;
-}
-
-static inline uint32_t w_stride(const ptxgen_w8a8_spec *spec)
+static inline uint32_t w8a8_w_stride(const ptxgen_w8a8_spec *spec)
 {
     return spec->w_stride ? spec->w_stride : spec->k;
 }
-
-static inline bool is_f64(const ptxgen_w8a8_spec *spec)
+static inline bool w8a8_is_wide(const ptxgen_w8a8_spec *spec)
 {
     return ptxgen_w8a8_work_type(spec) == PTXGEN_F64;
 }
-
-static inline uint32_t work_bytes(const ptxgen_w8a8_spec *spec)
+static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
-    return is_f64(spec) ? 8 : 4;
+    return w8a8_is_wide(spec) ? 8 : 4;
+}
+/* What a part of a row is reduced to: three maxima (see emit.h). */
+static inline uint32_t w8a8_range_bytes(const ptxgen_w8a8_spec *spec)
+{
+    return 3 * w8a8_work_bytes(spec);
+}
+static inline uint64_t w8a8_code_stride(const ptxgen_w8a8_spec *spec)
+{
+    return ((uint64_t)spec->k + W8A8_CODES_ALIGN - 1) / W8A8_CODES_ALIGN * W8A8_CODES_ALIGN;
+}
+/* Threads that quantise a token: enough for four chunks of 8 elements each, so that x is read once.
+ */
+static inline uint32_t w8a8_quantise_threads(const ptxgen_w8a8_spec *spec)
+{
+    uint32_t threads = 256;
+    while (threads < 1024 && threads * 32 < w8a8_code_stride(spec))
+        threads *= 2;
+    return threads;
 }
 
-/* Stages of `depth` bytes that cover K. */
-static inline uint32_t depth_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+/* ---- a variant's tile ---- */
+
+/* Bytes of K in a stage: each warp along K has a block. */
+static inline uint32_t w8a8_depth(const ptxgen_w8a8_variant *v)
 {
-    return (spec->k + v->depth - 1) / v->depth;
+    return v->wk * W8A8_BLOCK;
+}
+/* Stages of a tile along K. */
+static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+{
+    return spec->k / w8a8_depth(v) + (spec->k % w8a8_depth(v) != 0);
+}
+/* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
+static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
+{
+    return v->tokens < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tokens;
+}
+static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_variant *v)
+{
+    return (v->rows + (v->fused ? 0 : v->tokens)) * w8a8_depth(v);
+}
+/* Bytes from one token's codes to the next where a fused CTA keeps them: off by 16 from a multiple
+ * of 128, so that ldmatrix meets all banks. */
+static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
+                                            const ptxgen_w8a8_variant *v)
+{
+    return w8a8_steps(spec, v) * w8a8_depth(v) + 16;
+}
+/* Tokens whose sums are staged at once at the end of a tile. */
+static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
+{
+    return w8a8_columns(v) < 32 ? w8a8_columns(v) : 32;
 }
 
-/* Bytes from one token's codes to the next where a fused CTA keeps them: off by 16 from a multiple of
- * 128, so that ldmatrix meets all banks. */
-static inline uint32_t resident_stride(const ptxgen_w8a8_spec *spec, uint32_t depth)
-{
-    return (spec->k + depth - 1) / depth * depth + 16;
-}
+/* ---- a launch ---- */
+
+/*
+ * How a launch divides its work: see tile/stream_k.h. Where the workspace's parts begin: flags
+ * (u32, one a CTA, zeroed by w8a8_quantise), partial sums where tiles are divided, codes of the
+ * tokens, their scales and zero points.
+ */
+struct w8a8_schedule {
+    uint32_t grid, share, extra, granule;
+    uint64_t flags, partials, codes, scales, zeros;
+    uint64_t workspace_bytes;
+};
+ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *variant,
+                            uint32_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
+/* The sentence for an m that no variant serves. */
+ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint32_t m, ptxgen_error *err);
 
 #endif

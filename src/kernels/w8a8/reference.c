@@ -57,8 +57,8 @@ static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, int q_min, int
         return t;
     }
     double range = q_max - q_min;
-    t.scale = round_to_work(work, w8a8_divide(work, r->high, range) -
-                                      w8a8_divide(work, r->low, range));
+    t.scale =
+        round_to_work(work, w8a8_divide(work, r->high, range) - w8a8_divide(work, r->low, range));
     t.scale = t.scale == 0 ? 1 : t.scale;
     double zero = q_min - rint(w8a8_divide(work, r->low, t.scale));
     t.zero = (int32_t)(zero < q_min ? q_min : zero > q_max ? q_max : zero);
@@ -133,15 +133,15 @@ ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8
                            (unsigned long long)first_row + rows, s->n);
     for (uint32_t i = 0; i < rows; i++) {
         size_t n = (size_t)first_row + i;
-        int32_t sum = dot(codes, token->zero, o->w + n * w_stride(s), s->k);
+        int32_t sum = dot(codes, token->zero, o->w + n * w8a8_w_stride(s), s->k);
         double value;
-        if (is_f64(s))
+        if (w8a8_is_wide(s))
             value = dequantise_f64(sum, token->scale, ((const double *)o->w_scale)[n],
                                    s->bias ? (const double *)o->bias + n : NULL);
         else
             value = dequantise_f32(sum, (float)token->scale, ((const float *)o->w_scale)[n],
                                    s->bias ? (const float *)o->bias + n : NULL);
-        if (is_f64(s) && s->y_type != PTXGEN_F64)
+        if (w8a8_is_wide(s) && s->y_type != PTXGEN_F64)
             value = (float)value;
         ptxgen_element_store((ptxgen_element)s->y_type, y, i, value);
         if (acc)

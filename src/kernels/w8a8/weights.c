@@ -84,8 +84,8 @@ ptxgen_status ptxgen_w8a8_quantise(const ptxgen_w8a8_weights *w, uint32_t stride
         return status;
     double *row = calloc(w->k, 2 * sizeof *row);
     if (!row)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "w8a8: no memory for a row of %u weights",
-                           w->k);
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "w8a8: no memory for a row of %u weights", w->k);
     for (uint32_t n = 0; status == PTXGEN_OK && n < w->n; n++) {
         int8_t *to = codes + (size_t)n * stride;
         double scale = 0;

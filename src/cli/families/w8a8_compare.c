@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares what w8a8 wrote with the reference, a token at a time: every bit but a NaN's. */
+#include "w8a8.h"
+
+#include "../slices.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCK = 64 };
+
+/* Products of the reference beyond which not every block of 64 rows of W is compared. */
+static const double most_work = 0x1p37;
+
+struct comparing {
+    const struct w8a8_problem *p;
+    ptxgen_w8a8_operands operands;
+    uint32_t every; /* one block in `every`, other ones from token to token */
+};
+
+static ptxgen_w8a8_operands operands_of(const struct w8a8_problem *p)
+{
+    return (ptxgen_w8a8_operands){
+        .x = p->x.host,
+        .w = (const int8_t *)p->w.host,
+        .w_scale = p->w_scale.host,
+        .bias = p->bias.host,
+        .x_scale = p->x_scale.host,
+        .x_zero = (const int32_t *)(const void *)p->x_zero.host,
+        .x_stride = p->x_stride,
+        .m = p->m,
+    };
+}
+
+static ptxgen_status compare_block(const struct comparing *c, uint32_t m, uint32_t first,
+                                   const int8_t *codes, const ptxgen_w8a8_token *token,
+                                   struct check *check, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = &c->p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->y_type;
+    uint32_t rows = s->n - first < BLOCK ? s->n - first : BLOCK;
+    double y[BLOCK]; /* room for any type */
+    ptxgen_status status =
+        ptxgen_w8a8_reference(s, &c->operands, codes, token, first, rows, y, NULL, err);
+    for (uint32_t i = 0; status == PTXGEN_OK && i < rows; i++) {
+        size_t at = (size_t)m * c->p->y_stride + first + i;
+        check_output(check, "y", m, first + i, ptxgen_element_load(type, c->p->y.host, at),
+                     ptxgen_element_load(type, y, i), 0);
+    }
+    return status;
+}
+
+static ptxgen_status compare(void *state, uint32_t m, struct comparison *part, ptxgen_error *err)
+{
+    const struct comparing *c = state;
+    const ptxgen_w8a8_spec *s = &c->p->plan.spec;
+    ptxgen_w8a8_token token;
+    int8_t *codes = malloc(s->k);
+    if (!codes)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a token's codes");
+    ptxgen_status status = ptxgen_w8a8_reference_codes(s, &c->operands, m, codes, &token, err);
+    for (uint64_t first = 0; status == PTXGEN_OK && first < s->n; first += BLOCK)
+        if ((first / BLOCK + m) % c->every == 0)
+            status = compare_block(c, m, (uint32_t)first, codes, &token, &part->reference, err);
+    free(codes);
+    return status;
+}
+
+ptxgen_status w8a8_compare(const struct w8a8_problem *p, struct check *check, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = &p->plan.spec;
+    double all = (double)p->m * s->n * s->k;
+    struct comparing c = {.p = p, .operands = operands_of(p), .every = 1};
+    struct comparison total = {.reference = {.outputs = 0}};
+    if (all > most_work)
+        c.every = (uint32_t)ceil(all / most_work);
+    buffer_check_gaps(&p->y, p->m, s->n, p->y_stride,
+                      ptxgen_element_size((ptxgen_element)s->y_type), check);
+    ptxgen_status status =
+        compare_slices("comparing with the reference, tokens", p->m, compare, &c, &total, err);
+    if (status != PTXGEN_OK)
+        return status;
+    check_add(check, &total.reference);
+    if (c.every > 1)
+        snprintf(check->note, sizeof check->note, "one in %u outputs was compared", c.every);
+    return PTXGEN_OK;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stages from global to shared memory, laid out as tile/operand.h has it: first the rows of W, then
+ * the codes of the tokens. W's rows may start anywhere; those that are no multiple of 16 bytes are
+ * copied 8 or 4 bytes at a time, or byte by byte through registers.
+ */
+#include "emit.h"
+
+static bool is_aligned(const struct product *q)
+{
+    return q->plan->copy_bytes == TILE_CHUNK_BYTES;
+}
+
+struct row_block w8a8_find_rows(struct product *q, ptx_u32 block)
+{
+    ptx_kernel *k = q->k;
+    uint32_t each = q->spec->n / q->v->row_blocks, more = q->spec->n % q->v->row_blocks;
+    struct row_block b;
+    if (!more) {
+        b.first = ptx_mul_lo_u32(k, block, U32(each));
+        b.count = ptx_mov_u32(k, U32(each));
+        return b;
+    }
+    ptx_u32 extra = ptx_min_u32(k, block, U32(more));
+    b.first = ptx_mad_lo_u32(k, block, U32(each), extra);
+    ptx_pred has_more = ptx_setp_lt_u32(k, block, U32(more));
+    b.count = ptx_selp_u32(k, U32(each + 1), U32(each), has_more);
+    return b;
+}
+
+void w8a8_begin_weights(struct product *q)
+{
+    struct tile_operand *o = &q->w.operand;
+    o->rows = q->v->rows;
+    o->blocks = q->v->wk;
+    o->threads = W8A8_THREADS;
+    o->row_bytes = (q->spec->k + 15) / 16 * 16;
+    tile_operand_begin(q->k, &q->at, U64(w8a8_w_stride(q->spec)), o);
+    if (!is_aligned(q))
+        q->w.left = ptx_mov_s32(q->k, S32(0));
+}
+
+void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
+{
+    ptx_kernel *k = q->k;
+    struct row_block b = w8a8_find_rows(q, block);
+    ptx_u32 end = ptx_add_u32(k, b.first, b.count);
+    tile_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
+    if (!is_aligned(q)) {
+        ptx_u32 column = ptx_mad_lo_u32(k, stage, U32(w8a8_depth(q->v)), q->w.operand.column);
+        ptx_s32 all = ptx_mov_s32(k, S32((int32_t)q->spec->k));
+        ptx_sub_s32_to(k, q->w.left, all, ptx_u32_as_s32(column));
+    }
+}
+
+/* ---- rows of W that are not aligned ---- */
+
+static uint32_t passes(const struct tile_operand *o)
+{
+    return (o->rows + o->pass_rows - 1) / o->pass_rows;
+}
+
+/* After how many passes the swizzle of the thread's row repeats. */
+static uint32_t patterns(const struct tile_operand *o)
+{
+    return o->pass_rows % 8 == 0 ? 1 : 8 / o->pass_rows;
+}
+
+/* A chunk of 16 bytes in pieces of 8 or 4; what lies past K or past the last row becomes zeros. */
+static void send_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
+{
+    ptx_kernel *k = q->k;
+    int bytes = (int)q->plan->copy_bytes;
+    for (int i = 0; i < TILE_CHUNK_BYTES; i += bytes) {
+        ptx_s32 from_here = ptx_sub_s32(k, q->w.left, S32(i));
+        ptx_s32 cut = ptx_min_s32(k, from_here, S32(bytes));
+        ptx_u32 size = ptx_s32_as_u32(ptx_max_s32(k, cut, S32(0)));
+        ptx_u32 taken = ptx_selp_u32(k, size, U32(0), exists);
+        ptx_cp_async_ca_zfill(k, to, i, from, i, bytes, taken);
+    }
+}
+
+static ptx_u32 load_word(struct product *q, ptx_u64 from, int offset, ptx_pred exists)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 byte[4];
+    for (int i = 0; i < 4; i++) {
+        byte[i] = ptx_mov_u32(k, U32(0));
+        ptx_guarded(k, ptx_setp_bool_gt_s32(k, q->w.left, S32(offset + i), exists))
+            ptx_ld_global_nc_u8_to(k, byte[i], from, offset + i);
+    }
+    ptx_u32 low = ptx_prmt_b32(k, byte[0], byte[1], U32(0x0040));
+    ptx_u32 high = ptx_prmt_b32(k, byte[2], byte[3], U32(0x0040));
+    return ptx_prmt_b32(k, low, high, U32(0x5410));
+}
+
+static void place_bytes(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
+{
+    ptx_u32 words[4];
+    for (int i = 0; i < 4; i++)
+        words[i] = load_word(q, from, 4 * i, exists);
+    ptx_st_shared_v4_u32(q->k, to, 0, words);
+}
+
+static void send_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, ptx_s32 rows_left)
+{
+    ptx_kernel *k = q->k;
+    ptx_pred exists = ptx_setp_gt_s32(k, rows_left, S32(0));
+    ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->v->rows))) {
+        if (q->plan->copy_bytes > 1)
+            send_pieces(q, to, from, exists);
+        else
+            place_bytes(q, to, from, exists);
+    }
+}
+
+static void send_unaligned(struct product *q, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    struct tile_operand *o = &q->w.operand;
+    uint32_t count = patterns(o), rows = count * o->pass_rows;
+    ptx_u64 from = ptx_mov_u64(k, o->from);
+    ptx_u32 to = ptx_mov_u32(k, slot), row = ptx_mov_u32(k, o->row);
+    ptx_s32 left = ptx_mov_s32(k, ptx_u32_as_s32(o->rows_left));
+    ptx_u32 pass = ptx_mov_u32(k, U32(0));
+    ptx_for(k, pass, U32(passes(o)), U32(count)) {
+        ptx_nounroll(k);
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t below = i * o->pass_rows;
+            ptx_u64 line = ptx_add_u64(k, from, U64((uint64_t)below * w8a8_w_stride(q->spec)));
+            ptx_s32 rows_left = ptx_sub_s32(k, left, S32((int32_t)below));
+            ptx_u32 place = ptx_add_u32(k, to, o->to[i]), number = ptx_add_u32(k, row, U32(below));
+            send_rows(q, place, line, number, rows_left);
+        }
+        ptx_add_u32_to(k, to, to, U32(rows * TILE_BLOCK_BYTES));
+        ptx_add_u64_to(k, from, from, U64((uint64_t)rows * w8a8_w_stride(q->spec)));
+        ptx_add_u32_to(k, row, row, U32(rows));
+        ptx_sub_s32_to(k, left, left, S32((int32_t)rows));
+    }
+    ptx_add_u64_to(k, o->from, o->from, U64(w8a8_depth(q->v)));
+    ptx_sub_s32_to(k, q->w.left, q->w.left, S32((int32_t)w8a8_depth(q->v)));
+}
+
+void w8a8_send_weights(struct product *q, ptx_u32 slot)
+{
+    if (is_aligned(q))
+        tile_operand_send(q->k, &q->w.operand, slot);
+    else
+        send_unaligned(q, slot);
+}
+
+/* ---- codes ---- */
+
+void w8a8_place_codes(struct product *q, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    struct tile_operand *o = &q->codes;
+    ptx_u64 from = o->from;
+    ptx_pred inside = tile_operand_has_tail(o) ? ptx_setp_lt_u32(k, o->offset, U32(o->row_bytes))
+                                               : ptx_setp_ge_u32(k, o->row, U32(0));
+    for (uint32_t pass = 0; pass < passes(o); pass++) {
+        uint32_t pattern = pass % patterns(o);
+        if (pass)
+            from = ptx_add_u64(k, from, o->pass_pitch);
+        ptx_u32 to = ptx_add_u32(k, slot, o->to[pattern]), words[4];
+        for (int i = 0; i < 4; i++)
+            words[i] = ptx_mov_u32(k, U32(0));
+        int before = (int)(pass * o->pass_rows);
+        ptx_pred exists =
+            ptx_setp_bool_gt_s32(k, ptx_u32_as_s32(o->rows_left), S32(before), inside);
+        exists =
+            ptx_setp_bool_lt_s32(k, ptx_u32_as_s32(o->row), S32((int)o->rows - before), exists);
+        ptx_guarded(k, exists)
+            ptx_ld_global_v4_u32_to(k, words, from, 0);
+        ptx_guarded(k, ptx_setp_lt_s32(k, ptx_u32_as_s32(o->row), S32((int)o->rows - before)))
+            ptx_st_shared_v4_u32(k, to, (int)((pass - pattern) * o->pass_rows) * TILE_BLOCK_BYTES,
+                                 words);
+    }
+    ptx_add_u64_to(k, o->from, o->from, U64(w8a8_depth(q->v)));
+    if (tile_operand_has_tail(o))
+        ptx_add_u32_to(k, o->offset, o->offset, U32(w8a8_depth(q->v)));
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pieces of the w8a8 emitter hand to each other. */
+#ifndef PTXGEN_W8A8_EMIT_H
+#define PTXGEN_W8A8_EMIT_H
+
+#include "../tile/emit.h"
+#include "../tile/operand.h"
+#include "../tile/stream_k.h"
+#include "../tile/sums.h"
+#include "layout.h"
+
+#define F64(x) ptx_imm_f64(x)
+
+static inline bool has_dependent_launch(const ptxgen_w8a8_plan *plan)
+{
+    return plan->target.ptx.sm >= 90;
+}
+
+/* ---- values of the work type: one of the two members ---- */
+
+struct work {
+    ptx_f32 f;
+    ptx_f64 d;
+};
+
+#define WORK_BINARY(name)                                                                          \
+    static inline struct work work_##name(ptx_kernel *k, bool wide, struct work a, struct work b)  \
+    {                                                                                              \
+        struct work r = {0};                                                                       \
+        if (wide)                                                                                  \
+            r.d = ptx_##name##_f64(k, a.d, b.d);                                                   \
+        else                                                                                       \
+            r.f = ptx_##name##_f32(k, a.f, b.f);                                                   \
+        return r;                                                                                  \
+    }
+WORK_BINARY(add)
+WORK_BINARY(sub)
+WORK_BINARY(mul)
+WORK_BINARY(div)
+WORK_BINARY(min)
+WORK_BINARY(max)
+#undef WORK_BINARY
+
+static inline struct work work_fma(ptx_kernel *k, bool wide, struct work a, struct work b,
+                                   struct work c)
+{
+    struct work r = {0};
+    if (wide)
+        r.d = ptx_fma_f64(k, a.d, b.d, c.d);
+    else
+        r.f = ptx_fma_f32(k, a.f, b.f, c.f);
+    return r;
+}
+#define WORK_UNARY(name)                                                                           \
+    static inline struct work work_##name(ptx_kernel *k, bool wide, struct work a)                 \
+    {                                                                                              \
+        struct work r = {0};                                                                       \
+        if (wide)                                                                                  \
+            r.d = ptx_##name##_f64(k, a.d);                                                        \
+        else                                                                                       \
+            r.f = ptx_##name##_f32(k, a.f);                                                        \
+        return r;                                                                                  \
+    }
+WORK_UNARY(neg)
+WORK_UNARY(rcp)
+#undef WORK_UNARY
+static inline ptx_pred work_less(ptx_kernel *k, bool wide, struct work a, struct work b)
+{
+    return wide ? ptx_setp_lt_f64(k, a.d, b.d) : ptx_setp_lt_f32(k, a.f, b.f);
+}
+static inline struct work work_constant(double value)
+{
+    return (struct work){F32((float)value), F64(value)};
+}
+static inline struct work work_select(ptx_kernel *k, bool wide, struct work a, struct work b,
+                                      ptx_pred p)
+{
+    struct work r = {0};
+    if (wide)
+        r.d = ptx_selp_f64(k, a.d, b.d, p);
+    else
+        r.f = ptx_selp_f32(k, a.f, b.f, p);
+    return r;
+}
+static inline struct work work_of_s32(ptx_kernel *k, bool wide, ptx_s32 x)
+{
+    struct work r = {0};
+    if (wide)
+        r.d = ptx_cvt_f64_s32(k, x);
+    else
+        r.f = ptx_cvt_f32_s32(k, x);
+    return r;
+}
+static inline struct work work_load_global(ptx_kernel *k, bool wide, ptx_u64 address, int offset)
+{
+    struct work r = {0};
+    if (wide)
+        r.d = ptx_ld_global_f64(k, address, offset);
+    else
+        r.f = ptx_ld_global_f32(k, address, offset);
+    return r;
+}
+
+/* ---- quantise.c: from a row of x to codes ---- */
+
+struct quantiser {
+    ptx_kernel *k;
+    const ptxgen_w8a8_spec *spec;
+    bool wide;        /* the work type is f64 */
+    ptx_pred vectors; /* rows of x start at multiples of 16 bytes */
+    ptx_u64 x, x_scale, x_zero;
+    ptx_u32 x_stride;
+};
+
+/* The chunks of 8 elements that a thread takes of a row: first, first + step, ... below end. */
+struct share {
+    ptx_u64 row;
+    ptx_u32 first, end;
+    uint32_t step, turns; /* turns: at most, for any thread */
+};
+
+enum { CHUNK = 8, CHUNK_WORDS = 16, BATCH = 4, MAXIMA = 3 };
+
+/* 8 elements as they lie in memory. */
+struct chunk {
+    ptx_u32 words[CHUNK_WORDS];
+};
+struct batch {
+    struct chunk chunks[BATCH];
+    ptx_u32 index[BATCH];
+};
+
+/* Maxima over a row, as bits that order like the magnitudes: of |x|; and asymmetric of x and −x. */
+struct range {
+    ptx_u32 word[MAXIMA];
+    ptx_u64 wide[MAXIMA];
+};
+
+/* What turns a token's elements into codes. */
+struct token {
+    ptx_pred finite;
+    struct work scale; /* 1 for a token that is not finite */
+    ptx_s32 zero;
+    ptx_u32 keep;          /* all ones, or 0 for a token that is not finite */
+    struct work low, high; /* bounds of the rounded quotient */
+    struct work adjust, scaled, reciprocal, rest, limit; /* see quantise.c */
+};
+
+struct quantiser w8a8_start_quantiser(ptx_kernel *k, const ptxgen_w8a8_spec *spec, ptx_u64 x,
+                                      ptx_u32 x_stride, ptx_u64 x_scale, ptx_u64 x_zero);
+ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token);
+/* How many turns one batch covers, so that whole batches cover a share. */
+uint32_t w8a8_batch_turns(uint32_t turns);
+/* Loads the batch whose first chunk is `first` (zeros past the share's end and past K). */
+void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u32 first,
+                     uint32_t turns, struct batch *batch);
+struct range w8a8_new_range(const struct quantiser *q);
+void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t turns,
+                      struct range *range);
+/* The maxima of all lanes, in all lanes. */
+void w8a8_share_range(const struct quantiser *q, struct range *range);
+/* Slots of w8a8_range_bytes in shared memory. */
+void w8a8_store_range(const struct quantiser *q, ptx_u32 shared_slot, const struct range *range);
+/* The maxima of `count` ≤ 32 slots, in all lanes. */
+struct range w8a8_load_ranges(const struct quantiser *q, ptx_u32 shared_slots, ptx_u32 lane,
+                              uint32_t count);
+struct token w8a8_find_token(const struct quantiser *q, const struct range *range, ptx_u32 token);
+/* The scale as it is written for others: NaN for a token that is not finite. */
+struct work w8a8_told_scale(const struct quantiser *q, const struct token *token);
+/* The eight codes of chunk number `index`, in two words. */
+void w8a8_encode_chunk(const struct quantiser *q, const struct token *token,
+                       const struct chunk *chunk, ptx_u32 index, ptx_u32 codes[2]);
+/* The entry "w8a8_quantise". */
+void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module);
+
+/* ---- the product ---- */
+
+enum { MAX_ROW_TILES = 4, MAX_TOKEN_TILES = 16 };
+
+/* Copies of W, by tile/operand.h where its rows start at multiples of 16 bytes. */
+struct weights {
+    struct tile_operand operand;
+    ptx_s32 left; /* else: bytes of K from the thread's piece of the next stage on */
+};
+
+struct product {
+    ptx_kernel *k;
+    const ptxgen_w8a8_plan *plan;
+    const ptxgen_w8a8_spec *spec;
+    const ptxgen_w8a8_variant *v;
+    bool wide; /* the work type is f64 */
+    struct tile_threads at;
+    ptx_u32 along_n, along_m, along_k; /* the warp's place */
+    ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
+    ptx_u32 x_stride, y_stride, m, tiles_m;
+    struct tile_division division;
+    struct weights w;
+    struct tile_operand codes;
+    struct tile_sums sums;
+    ptx_pred aligned;                                    /* see output.c */
+    ptx_u32 stages;                                      /* shared: the ring */
+    ptx_u32 resident, ranges, token_scales, token_zeros; /* shared; of a fused CTA */
+    ptx_u32 resident_lane; /* where the lane's ldmatrix of codes starts */
+    ptx_s32 acc[MAX_ROW_TILES][MAX_TOKEN_TILES][4];
+};
+
+/* Tiles of 16 rows and of 8 tokens that a warp holds. */
+static inline uint32_t row_tiles(const struct product *q)
+{
+    return q->v->rows / W8A8_TILE_ROWS / q->v->wn;
+}
+static inline uint32_t token_tiles(const struct product *q)
+{
+    return w8a8_columns(q->v) / W8A8_TILE_TOKENS / q->v->wm;
+}
+
+/* Row block number `block`: its first row, and how many it has. */
+struct row_block {
+    ptx_u32 first, count;
+};
+struct row_block w8a8_find_rows(struct product *q, ptx_u32 block);
+
+/* copies.c */
+void w8a8_begin_weights(struct product *q);
+/* Turns to row block `block`, at stage `stage`. */
+void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage);
+/* Sends for the next stage, to the shared address `slot`, and moves on. */
+void w8a8_send_weights(struct product *q, ptx_u32 slot);
+/* For the codes' next stage by plain loads and stores, complete at the next barrier. */
+void w8a8_place_codes(struct product *q, ptx_u32 slot);
+
+/* resident.c: a fused CTA's codes, in q->resident. */
+void w8a8_begin_resident(struct product *q);
+void w8a8_emit_resident(struct product *q);
+
+/* multiply.c: acc += the stage at `slot`, which is stage number `stage` of the tile. */
+void w8a8_emit_multiply(struct product *q, ptx_u32 slot, ptx_u32 stage);
+
+/* output.c */
+void w8a8_begin_output(struct product *q);
+/* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
+void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
+
+/* product.c: an entry for the variant. */
+void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
+                       ptx_module *module);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The product: a persistent CTA a multiprocessor, eight warps, walks through its share of the tiles
+ * (tile/stream_k.h). A tile is [rows of W] × [tokens]; in a stage each warp along K has 128 bytes
+ * of it:
+ *
+ *               K: stages of wk · 128 bytes ──▶           wn × wm × wk = 2 × 4 × 1, tokens = 256
+ *             ┌─────────┬─────────┬───                       tokens ──▶
+ *    W:       │ stage 0 │ stage 1 │ …     rows             ┌────┬────┬────┬────┐
+ *    tile     ├─────────┼─────────┼───                 rows │ w0 │ w1 │ w2 │ w3 │  64 × 64 each
+ *    codes:   │ stage 0 │ stage 1 │ …     tokens           ├────┼────┼────┼────┤
+ *                                                          │ w4 │ w5 │ w6 │ w7 │
+ *
+ * W is read once for each tile of tokens. Stages are copied by cp.async, `stages` − 1 ahead, on
+ * through the ends of tiles. A fused entry has its codes resident and streams W alone; its first
+ * weights are on their way while it quantises. With codes of another kernel (sm_90 on: that may
+ * still run) the first stages of W are sent for before they are waited for.
+ */
+#include "emit.h"
+
+/* ---- parameters ---- */
+
+static bool is_used(const struct product *q, int param)
+{
+    const ptxgen_w8a8_spec *s = q->spec;
+    bool fused = q->v->fused, given = s->scales != PTXGEN_W8A8_DYNAMIC;
+    switch (param) {
+    case W8A8_X: return fused;
+    case W8A8_X_SCALE: return fused && given;
+    case W8A8_X_ZERO: return fused && given && s->asymmetric;
+    case W8A8_W_SUM: return s->asymmetric;
+    case W8A8_BIAS: return s->bias;
+    case W8A8_CODES:
+    case W8A8_TOKEN_SCALES:
+    case W8A8_FLAGS:
+    case W8A8_PARTIALS: return !fused;
+    case W8A8_TOKEN_ZEROS: return !fused && s->asymmetric;
+    default: return true;
+    }
+}
+
+/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
+static void load_params(struct product *q)
+{
+    static const char *const names[W8A8_X_STRIDE] = {[W8A8_X] = "x",
+                                                     [W8A8_W] = "w",
+                                                     [W8A8_W_SCALE] = "w_scale",
+                                                     [W8A8_W_SUM] = "w_sum",
+                                                     [W8A8_BIAS] = "bias",
+                                                     [W8A8_X_SCALE] = "x_scale",
+                                                     [W8A8_X_ZERO] = "x_zero",
+                                                     [W8A8_Y] = "y",
+                                                     [W8A8_CODES] = "codes",
+                                                     [W8A8_TOKEN_SCALES] = "token_scales",
+                                                     [W8A8_TOKEN_ZEROS] = "token_zeros",
+                                                     [W8A8_FLAGS] = "flags",
+                                                     [W8A8_PARTIALS] = "partials"};
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < W8A8_X_STRIDE; i++)
+        if (is_used(q, i))
+            q->address[i] = ptx_param_u64(k, names[i]);
+        else {
+            ptx_param_declare(k, names[i], 8, 8);
+            q->address[i] = U64(0);
+        }
+    if (q->v->fused)
+        q->x_stride = ptx_param_u32(k, "x_stride");
+    else
+        ptx_param_declare(k, "x_stride", 4, 4);
+    q->y_stride = ptx_param_u32(k, "y_stride");
+    q->m = ptx_param_u32(k, "m");
+    q->division.share = ptx_param_u32(k, "share");
+    q->division.extra = ptx_param_u32(k, "extra");
+    q->division.granule = ptx_param_u32(k, "granule");
+    q->division.stages = w8a8_steps(q->spec, q->v);
+}
+
+/* The warp's place: along N first, then along M, then along K. */
+static void find_warp(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_w8a8_variant *v = q->v;
+    q->at = tile_find_threads(k);
+    ptx_u32 rest = q->at.warp;
+    q->along_n = v->wn == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wn - 1));
+    rest = tile_divide(k, rest, v->wn);
+    q->along_m = v->wm == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wm - 1));
+    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, rest, v->wm);
+}
+
+/* ---- the pipeline ---- */
+
+/* Stages that are sent for, of W or of codes, on a walk ahead of the arithmetic. */
+struct feed {
+    struct tile_walk walk;
+    ptx_u32 to_send; /* stages that are not sent for yet */
+    ptx_u32 fill;    /* the slot of the next */
+};
+
+struct pipeline {
+    ptx_u32 begin, end; /* of the slots, shared addresses */
+    ptx_u32 read;
+    struct feed w, codes;
+};
+
+typedef void locate_function(struct product *q, struct tile_place place, ptx_u32 stage);
+typedef void send_function(struct product *q, ptx_u32 slot);
+
+static void advance_slot(struct product *q, const struct pipeline *p, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
+    ptx_pred past = ptx_setp_eq_u32(k, slot, p->end);
+    ptx_selp_u32_to(k, slot, p->begin, slot, past);
+}
+
+static struct tile_place place_of(struct product *q, ptx_u32 tile)
+{
+    if (q->v->fused)
+        return (struct tile_place){U32(0), tile};
+    return tile_locate(q->k, tile, q->tiles_m, q->v->row_blocks);
+}
+
+static void locate_w(struct product *q, struct tile_place place, ptx_u32 stage)
+{
+    w8a8_locate_weights(q, place.n, stage);
+}
+
+static void locate_codes(struct product *q, struct tile_place place, ptx_u32 stage)
+{
+    ptx_u32 first = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tokens));
+    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
+}
+
+static void send_codes(struct product *q, ptx_u32 slot)
+{
+    tile_operand_send(q->k, &q->codes, slot);
+}
+
+/* Sends for the feed's next stage, if there is one. */
+static void send_next(struct product *q, const struct pipeline *p, struct feed *f,
+                      locate_function *locate, send_function *send, uint32_t offset)
+{
+    ptx_kernel *k = q->k;
+    ptx_if(k, ptx_setp_ne_u32(k, f->to_send, U32(0))) {
+        ptx_if(k, ptx_setp_eq_u32(k, f->walk.stage, f->walk.stage_end)) {
+            tile_walk_next(k, &q->division, &f->walk);
+            locate(q, place_of(q, f->walk.tile), f->walk.stage);
+        }
+        send(q, offset ? ptx_add_u32(k, f->fill, U32(offset)) : f->fill);
+        ptx_add_u32_to(k, f->walk.stage, f->walk.stage, U32(1));
+        ptx_sub_u32_to(k, f->to_send, f->to_send, U32(1));
+        advance_slot(q, p, f->fill);
+    }
+}
+
+static void send_next_weights(struct product *q, struct pipeline *p)
+{
+    send_next(q, p, &p->w, locate_w, w8a8_send_weights, 0);
+}
+
+static void send_next_codes(struct product *q, struct pipeline *p, send_function *send)
+{
+    if (!q->v->fused)
+        send_next(q, p, &p->codes, locate_codes, send, q->v->rows * w8a8_depth(q->v));
+}
+
+static struct feed start_feed(struct product *q, const struct pipeline *p, ptx_u32 first,
+                              ptx_u32 end)
+{
+    struct feed f = {.walk = tile_walk_begin(q->k, first, end)};
+    f.to_send = ptx_sub_u32(q->k, end, first);
+    f.fill = ptx_mov_u32(q->k, p->begin);
+    return f;
+}
+
+/* Where the memory sets the pace, weights do not wait for the kernel that makes the codes. */
+static bool sends_weights_early(const struct product *q)
+{
+    return !q->v->fused && has_dependent_launch(q->plan) && q->v->tokens <= 64;
+}
+
+static void wait_for_previous(struct product *q)
+{
+    if (!has_dependent_launch(q->plan))
+        return;
+    ptx_griddepcontrol_launch_dependents(q->k);
+    ptx_griddepcontrol_wait(q->k);
+}
+
+/* The first stages: `stages` − 1 groups of copies. */
+static void fill_pipeline(struct product *q, struct pipeline *p)
+{
+    ptx_kernel *k = q->k;
+    bool early = sends_weights_early(q) || q->v->fused;
+    ptx_section(k, "first stages");
+    if (!early)
+        wait_for_previous(q);
+    ptx_u32 sent = ptx_mov_u32(k, U32(1));
+    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
+        ptx_nounroll(k);
+        send_next_weights(q, p);
+        if (!early)
+            send_next_codes(q, p, send_codes);
+        ptx_cp_async_commit_group(k);
+    }
+    if (!early)
+        return;
+    wait_for_previous(q);
+    if (q->v->fused) {
+        w8a8_emit_resident(q);
+        return;
+    }
+    sent = ptx_mov_u32(k, U32(1));
+    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
+        ptx_nounroll(k);
+        send_next_codes(q, p, w8a8_place_codes);
+    }
+}
+
+static struct pipeline start_pipeline(struct product *q, ptx_u32 first, ptx_u32 end)
+{
+    ptx_kernel *k = q->k;
+    struct pipeline p = {.begin = q->stages};
+    p.end = ptx_add_u32(k, p.begin, U32(q->v->stages * w8a8_stage_bytes(q->v)));
+    p.read = ptx_mov_u32(k, p.begin);
+    p.w = start_feed(q, &p, first, end);
+    if (!q->v->fused)
+        p.codes = start_feed(q, &p, first, end);
+    return p;
+}
+
+static void multiply_part(struct product *q, struct pipeline *p, struct tile_walk *w)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "stages: wait for one, send for another, multiply");
+    ptx_for(k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(k);
+        ptx_cp_async_wait_group(k, q->v->stages - 2);
+        ptx_bar_sync(k, 0);
+        send_next_weights(q, p);
+        send_next_codes(q, p, send_codes);
+        ptx_cp_async_commit_group(k);
+        w8a8_emit_multiply(q, p->read, w->stage);
+        advance_slot(q, p, p->read);
+    }
+}
+
+/* ---- the entry ---- */
+
+static void clear_sums(struct product *q)
+{
+    for (uint32_t t = 0; t < row_tiles(q); t++)
+        for (uint32_t j = 0; j < token_tiles(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_mov_s32_to(q->k, q->acc[t][j][r], S32(0));
+}
+
+static ptx_u32 shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
+{
+    return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
+}
+
+/* In an order that needs no padding: the plan has counted the bytes. */
+static void declare_shared(struct product *q)
+{
+    const ptxgen_w8a8_variant *v = q->v;
+    uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
+    uint32_t sums = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+    q->stages = shared_buffer(q, "stages", v->stages * w8a8_stage_bytes(v), TILE_BLOCK_BYTES);
+    if (v->fused) {
+        q->resident = shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
+        q->ranges = shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
+    }
+    q->sums.staging = shared_buffer(q, "sums", sums, 16);
+    if (v->fused) {
+        q->token_scales = shared_buffer(q, "scales of the tokens", v->tokens * work, work);
+        q->token_zeros = shared_buffer(q, "zero points", v->tokens * 4, 4);
+    }
+}
+
+static void begin(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    load_params(q);
+    declare_shared(q);
+    find_warp(q);
+    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tokens - 1));
+    q->tiles_m = tile_divide(k, padded, q->v->tokens);
+    w8a8_begin_weights(q);
+    if (q->v->fused)
+        w8a8_begin_resident(q);
+    else {
+        q->codes.rows = q->v->tokens;
+        q->codes.blocks = q->v->wk;
+        q->codes.threads = W8A8_THREADS;
+        q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
+        tile_operand_begin(k, &q->at, U64(w8a8_code_stride(q->spec)), &q->codes);
+    }
+    for (uint32_t t = 0; t < row_tiles(q); t++)
+        for (uint32_t j = 0; j < token_tiles(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_s32(k, S32(0));
+}
+
+void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
+                       ptx_module *module)
+{
+    struct product *q = &(struct product){.spec = &plan->spec, .plan = plan, .v = v};
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_w8a8_entry(v));
+    q->wide = w8a8_is_wide(&plan->spec);
+    ptx_kernel_reqntid(k, W8A8_THREADS, 1, 1);
+    ptx_kernel_minnctapersm(k, 1);
+    begin(q);
+    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    struct pipeline pipeline = start_pipeline(q, first, end);
+    fill_pipeline(q, &pipeline);
+    w8a8_begin_output(q);
+
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        clear_sums(q);
+        multiply_part(q, &pipeline, &walk);
+        ptx_section(k, "the end of the part: sum over warps and CTAs, scale, store");
+        w8a8_emit_output(q, &walk, from);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+    }
+    ptx_kernel_end(k);
+}
+
+ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, ptx_module *module,
+                               ptxgen_error *err)
+{
+    if (!plan || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: plan and module must be given");
+    bool quantises = false;
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        quantises = quantises || (variants >> i & 1 && !plan->variants[i].fused);
+    if (quantises)
+        w8a8_emit_quantise(plan, module);
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            w8a8_emit_product(plan, &plan->variants[i], module);
+    return ptx_module_status(module, err);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A fused CTA's own codes: it quantises all tokens for itself, into rows that stay in shared
+ * memory. The warps divide a row into eight segments; each finds the range of its segment of every
+ * token, then all know a token's range, and each encodes its segment.
+ */
+#include "emit.h"
+
+void w8a8_begin_resident(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    uint32_t stride = w8a8_resident_stride(q->spec, q->v);
+    /* Rows of tokens that there are not are never written: the last token's stand in for them. */
+    ptx_u32 row = ptx_and_b32(k, q->at.lane, U32(7));
+    ptx_u32 last = ptx_sub_u32(k, q->m, U32(1));
+    ptx_u32 token = ptx_min_u32(k, row, last);
+    ptx_u32 half = ptx_and_b32(k, ptx_shr_u32(k, q->at.lane, U32(3)), U32(1));
+    ptx_u32 lane = ptx_mad_lo_u32(k, token, U32(stride), q->resident);
+    lane = ptx_mad_lo_u32(k, half, U32(TILE_CHUNK_BYTES), lane);
+    q->resident_lane = ptx_mad_lo_u32(k, q->along_k, U32(W8A8_BLOCK), lane);
+}
+
+struct tokens {
+    struct quantiser q;
+    struct share share;
+    uint32_t turns; /* of a batch */
+};
+
+/* Of the token's segments, one a warp. */
+static ptx_u32 ranges_of(struct product *p, ptx_u32 token)
+{
+    return ptx_mad_lo_u32(p->k, token, U32(W8A8_WARPS * w8a8_range_bytes(p->spec)), p->ranges);
+}
+
+static void find_segment(struct product *p, struct tokens *t)
+{
+    ptx_kernel *k = p->k;
+    uint32_t chunks = w8a8_steps(p->spec, p->v) * w8a8_depth(p->v) / CHUNK;
+    uint32_t each = (chunks + W8A8_WARPS - 1) / W8A8_WARPS;
+    ptx_u32 first = ptx_mul_lo_u32(k, p->at.warp, U32(each));
+    ptx_u32 end = ptx_add_u32(k, first, U32(each));
+    t->share = (struct share){.first = ptx_add_u32(k, first, p->at.lane),
+                              .end = ptx_min_u32(k, end, U32(chunks)),
+                              .step = 32,
+                              .turns = (each + 31) / 32};
+    t->turns = w8a8_batch_turns(t->share.turns);
+}
+
+static void find_range(struct product *p, struct tokens *t, ptx_u32 token)
+{
+    ptx_kernel *k = p->k;
+    struct range range = w8a8_new_range(&t->q);
+    struct batch batch;
+    t->share.row = w8a8_row_of_token(&t->q, token);
+    ptx_u32 first = ptx_mov_u32(k, t->share.first), turn = ptx_mov_u32(k, U32(0));
+    ptx_for(k, turn, U32(t->share.turns), U32(t->turns)) {
+        ptx_nounroll(k);
+        w8a8_load_batch(&t->q, &t->share, first, t->turns, &batch);
+        w8a8_widen_range(&t->q, &batch, t->turns, &range);
+        ptx_add_u32_to(k, first, first, U32(32 * t->turns));
+    }
+    w8a8_share_range(&t->q, &range);
+    ptx_u32 slot =
+        ptx_mad_lo_u32(k, p->at.warp, U32(w8a8_range_bytes(p->spec)), ranges_of(p, token));
+    ptx_if(k, ptx_setp_eq_u32(k, p->at.lane, U32(0)))
+        w8a8_store_range(&t->q, slot, &range);
+}
+
+static void tell_token(struct product *p, const struct tokens *t, ptx_u32 token,
+                       const struct token *found)
+{
+    ptx_kernel *k = p->k;
+    struct work scale = w8a8_told_scale(&t->q, found);
+    ptx_if(k, ptx_setp_eq_u32(k, p->at.thread, U32(0))) {
+        ptx_u32 at = ptx_mad_lo_u32(k, token, U32(w8a8_work_bytes(p->spec)), p->token_scales);
+        if (p->wide)
+            ptx_st_shared_f64(k, at, 0, scale.d);
+        else
+            ptx_st_shared_f32(k, at, 0, scale.f);
+        if (p->spec->asymmetric)
+            ptx_st_shared_s32(k, ptx_mad_lo_u32(k, token, U32(4), p->token_zeros), 0, found->zero);
+    }
+}
+
+static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
+{
+    ptx_kernel *k = p->k;
+    struct range range = w8a8_load_ranges(&t->q, ranges_of(p, token), p->at.lane, W8A8_WARPS);
+    struct token found = w8a8_find_token(&t->q, &range, token);
+    struct batch batch;
+    tell_token(p, t, token, &found);
+    t->share.row = w8a8_row_of_token(&t->q, token);
+    ptx_u32 to = ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(p->spec, p->v)), p->resident);
+    ptx_u32 first = ptx_mov_u32(k, t->share.first), turn = ptx_mov_u32(k, U32(0));
+    ptx_for(k, turn, U32(t->share.turns), U32(t->turns)) {
+        ptx_nounroll(k);
+        w8a8_load_batch(&t->q, &t->share, first, t->turns, &batch);
+        for (uint32_t i = 0; i < t->turns; i++) {
+            ptx_u32 words[2];
+            w8a8_encode_chunk(&t->q, &found, &batch.chunks[i], batch.index[i], words);
+            ptx_u32 at = ptx_mad_lo_u32(k, batch.index[i], U32(CHUNK), to);
+            ptx_guarded(k, ptx_setp_lt_u32(k, batch.index[i], t->share.end))
+                ptx_st_shared_v2_u32(k, at, 0, words);
+        }
+        ptx_add_u32_to(k, first, first, U32(32 * t->turns));
+    }
+}
+
+void w8a8_emit_resident(struct product *p)
+{
+    ptx_kernel *k = p->k;
+    struct tokens t;
+    ptx_section(k, "codes of all tokens");
+    t.q = w8a8_start_quantiser(k, p->spec, p->address[W8A8_X], p->x_stride,
+                               p->address[W8A8_X_SCALE], p->address[W8A8_X_ZERO]);
+    find_segment(p, &t);
+    ptx_u32 token = ptx_mov_u32(k, U32(0));
+    ptx_for(k, token, p->m, U32(1)) {
+        ptx_nounroll(k);
+        find_range(p, &t, token);
+    }
+    ptx_bar_sync(k, 0);
+    token = ptx_mov_u32(k, U32(0));
+    ptx_for(k, token, p->m, U32(1)) {
+        ptx_nounroll(k);
+        encode_segment(p, &t, token);
+    }
+    ptx_bar_sync(k, 0);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and launching the w8a8 family. */
+#include <ptxgen/w8a8.h>
+
+#include "src/kernels/w8a8/layout.h"
+#include "src/runtime/loaded.h"
+
+#include <stdio.h>
+
+/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
+static const ptxgen_loaded *loaded_of(const ptxgen_w8a8 *q)
+{
+    return (const ptxgen_loaded *)q;
+}
+
+const ptxgen_w8a8_plan *ptxgen_w8a8_loaded_plan(const ptxgen_w8a8 *q)
+{
+    return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_w8a8 **kernel)
+{
+    if (status == PTXGEN_OK)
+        *kernel = (ptxgen_w8a8 *)loaded;
+    return status;
+}
+
+/* ---- the family's table ---- */
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    return ptxgen_w8a8_make_plan(spec, target, plan, err);
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    return ptxgen_w8a8_emit(plan, ~0u, module, err);
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16", "f64"}, *const scales[] = {"dynamic",
+                                                                                         "tensor",
+                                                                                         "token"};
+    const ptxgen_w8a8_spec *s = spec;
+    snprintf(text, size, "k=%u n=%u w_stride=%u tokens=%u..%u codes=%d..%d x=%s y=%s scales=%s%s%s",
+             s->k, s->n, s->w_stride, s->min_tokens, s->max_tokens, s->q_min, s->q_max,
+             s->x_type < 4 ? types[s->x_type] : "?", s->y_type < 4 ? types[s->y_type] : "?",
+             s->scales < 3 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
+             s->bias ? " bias" : "");
+}
+
+const ptxgen_family *ptxgen_w8a8_family(void)
+{
+    static const ptxgen_family family = {.name = "w8a8",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(ptxgen_w8a8_spec),
+                                         .plan_bytes = sizeof(ptxgen_w8a8_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .describe = describe};
+    return &family;
+}
+
+/* ---- loading ---- */
+
+ptxgen_status ptxgen_w8a8_load(const ptxgen_driver *driver, const ptxgen_w8a8_plan *plan,
+                               const ptxgen_module_options *options, ptxgen_w8a8 **kernel,
+                               ptxgen_error *err)
+{
+    if (!driver || !plan || !kernel)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: driver, plan and kernel must be given");
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status =
+        loaded_from_plan(driver, ptxgen_w8a8_family(), plan, &plan->target, options, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+ptxgen_status ptxgen_w8a8_dispatch(ptxgen_dispatcher *dispatcher, const ptxgen_w8a8_spec *spec,
+                                   ptxgen_w8a8 **kernel, ptxgen_error *err)
+{
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_w8a8_family(), spec, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+void ptxgen_w8a8_destroy(ptxgen_w8a8 *q)
+{
+    ptxgen_release((ptxgen_loaded *)q);
+}
+
+/* w8a8_quantise, where there is one, is the first entry; the variants follow. */
+static const ptxgen_kernel *product_of(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v)
+{
+    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    unsigned before = loaded_of(q)->entry_count - plan->variant_count;
+    return loaded_of(q)->entries[before + (unsigned)(v - plan->variants)];
+}
+
+const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uint32_t m)
+{
+    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(ptxgen_w8a8_loaded_plan(q), m);
+    return v ? ptxgen_kernel_get_attributes(product_of(q, v)) : NULL;
+}
+
+/* ---- checking arguments ---- */
+
+struct operand {
+    const char *name;
+    bool used;
+    uint64_t address;
+    unsigned align;
+};
+
+static ptxgen_status check_operand(const struct operand *o, ptxgen_error *err)
+{
+    if (!o->used)
+        return PTXGEN_OK;
+    if (!o->address)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %s is null", o->name);
+    if (o->address % o->align)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: %s at 0x%llx is not a multiple of %u bytes", o->name,
+                           (unsigned long long)o->address, o->align);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_stride(const char *name, uint32_t *stride, uint32_t columns,
+                                  ptxgen_error *err)
+{
+    if (!*stride)
+        *stride = columns;
+    if (*stride < columns)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: the row stride of %s, %u, is below its %u columns", name, *stride,
+                           columns);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *a,
+                                uint64_t workspace_bytes, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = &plan->spec;
+    unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
+    unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
+    unsigned work = w8a8_work_bytes(s);
+    const struct operand operands[] = {
+        {"x", true, a->x, x},
+        {"w", true, a->w, plan->copy_bytes},
+        {"w_scale", true, a->w_scale, work},
+        {"w_sum", s->asymmetric, a->w_sum, 4},
+        {"bias", s->bias, a->bias, work},
+        {"x_scale", s->scales != PTXGEN_W8A8_DYNAMIC, a->x_scale, work},
+        {"x_zero", s->scales != PTXGEN_W8A8_DYNAMIC && s->asymmetric, a->x_zero, 4},
+        {"y", true, a->y, y},
+        {"workspace", workspace_bytes > 0, a->workspace, 256},
+    };
+    ptxgen_status status = check_stride("x", &a->x_stride, s->k, err);
+    if (status == PTXGEN_OK)
+        status = check_stride("y", &a->y_stride, s->n, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
+        status = check_operand(&operands[i], err);
+    return status;
+}
+
+/* ---- launching ---- */
+
+static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
+                                     struct w8a8_schedule *s, ptxgen_cu_stream stream,
+                                     ptxgen_error *err)
+{
+    uint64_t codes = a->workspace + s->codes, scales = a->workspace + s->scales;
+    uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
+    void *arguments[W8A8_Q_PARAMS] = {
+        [W8A8_Q_X] = &a->x,      [W8A8_Q_X_SCALE] = &a->x_scale,   [W8A8_Q_X_ZERO] = &a->x_zero,
+        [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
+        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_X_STRIDE] = &a->x_stride, [W8A8_Q_FLAG_COUNT] = &s->grid};
+    ptxgen_launch_shape shape = {
+        .grid = {a->m, 1, 1},
+        .block = {w8a8_quantise_threads(&ptxgen_w8a8_loaded_plan(q)->spec), 1, 1},
+        .programmatic = a->overlap_previous != 0};
+    return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);
+}
+
+/* The product may begin while the codes are being made (from sm_90 on). */
+static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v,
+                                    ptxgen_w8a8_args *a, struct w8a8_schedule *s,
+                                    ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    uint64_t codes = a->workspace + s->codes, scales = a->workspace + s->scales;
+    uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
+    uint64_t partials = a->workspace + s->partials;
+    bool can_overlap = ptxgen_w8a8_loaded_plan(q)->target.ptx.sm >= 90;
+    void *arguments[W8A8_PARAMS] = {[W8A8_X] = &a->x,
+                                    [W8A8_W] = &a->w,
+                                    [W8A8_W_SCALE] = &a->w_scale,
+                                    [W8A8_W_SUM] = &a->w_sum,
+                                    [W8A8_BIAS] = &a->bias,
+                                    [W8A8_X_SCALE] = &a->x_scale,
+                                    [W8A8_X_ZERO] = &a->x_zero,
+                                    [W8A8_Y] = &a->y,
+                                    [W8A8_CODES] = &codes,
+                                    [W8A8_TOKEN_SCALES] = &scales,
+                                    [W8A8_TOKEN_ZEROS] = &zeros,
+                                    [W8A8_FLAGS] = &flags,
+                                    [W8A8_PARTIALS] = &partials,
+                                    [W8A8_X_STRIDE] = &a->x_stride,
+                                    [W8A8_Y_STRIDE] = &a->y_stride,
+                                    [W8A8_M] = &a->m,
+                                    [W8A8_SHARE] = &s->share,
+                                    [W8A8_EXTRA] = &s->extra,
+                                    [W8A8_GRANULE] = &s->granule};
+    ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+                                 .block = {W8A8_THREADS, 1, 1},
+                                 .dynamic_shared_bytes = v->dynamic_shared_bytes,
+                                 .programmatic = v->fused ? a->overlap_previous != 0 : can_overlap};
+    return ptxgen_launch(product_of(q, v), &shape, stream, arguments, err);
+}
+
+ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *q, const ptxgen_w8a8_args *args,
+                                 ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: kernel and args must be given");
+    if (!args->m)
+        return PTXGEN_OK;
+    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, args->m);
+    struct w8a8_schedule schedule;
+    if (!v)
+        return w8a8_refuse_m(plan, args->m, err);
+    ptxgen_w8a8_args a = *args;
+    ptxgen_status status = w8a8_schedule(plan, v, a.m, &schedule, err);
+    if (status == PTXGEN_OK)
+        status = check_args(plan, &a, schedule.workspace_bytes, err);
+    if (status == PTXGEN_OK && !v->fused)
+        status = launch_quantise(q, &a, &schedule, stream, err);
+    if (status == PTXGEN_OK)
+        status = launch_product(q, v, &a, &schedule, stream, err);
+    return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launch refuses, before anything runs; on the emulator. */
+#include "support.h"
+
+#include <ptxgen/emulator.h>
+
+struct bench {
+    ptxgen_driver driver;
+    ptxgen_cu_context context;
+    ptxgen_w8a8 *kernel;
+    ptxgen_w8a8_args args;
+};
+
+static int setup(void **state)
+{
+    static struct bench b;
+    memset(&b, 0, sizeof b);
+    ptxgen_emulator_driver(&b.driver);
+    ptxgen_target target = target_of("sm_90");
+    ptxgen_w8a8_spec spec = {.k = 256,
+                             .n = 16,
+                             .max_tokens = 16,
+                             .x_type = PTXGEN_F16,
+                             .y_type = PTXGEN_F32,
+                             .scales = PTXGEN_W8A8_TENSOR,
+                             .asymmetric = 1,
+                             .bias = 1};
+    ptxgen_w8a8_plan plan;
+    ptxgen_error err;
+    if (ptxgen_driver_start(&b.driver, &err) || b.driver.ctx_create(&b.context, 0, 0) ||
+        ptxgen_w8a8_make_plan(&spec, &target, &plan, &err) ||
+        ptxgen_w8a8_load(&b.driver, &plan, NULL, &b.kernel, &err))
+        return -1;
+    b.args = (ptxgen_w8a8_args){.x = 0x10000,
+                                .w = 0x20000,
+                                .w_scale = 0x30000,
+                                .w_sum = 0x40000,
+                                .bias = 0x50000,
+                                .x_scale = 0x60000,
+                                .x_zero = 0x70000,
+                                .y = 0x80000,
+                                .workspace = 0x90000,
+                                .m = 12};
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_destroy(b->kernel);
+    b->driver.ctx_destroy(b->context);
+    return 0;
+}
+
+static void refused(const struct bench *b, const ptxgen_w8a8_args *args, const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_w8a8_launch(b->kernel, args, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+}
+
+static void no_tokens_launch_nothing(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = {.m = 0};
+    ptxgen_error err;
+    assert_int_equal(ptxgen_w8a8_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
+    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+}
+
+static void more_tokens_than_planned_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = b->args;
+    args.m = 17;
+    refused(b, &args, "m = 17 is outside the 0 to 16");
+}
+
+static void null_and_misaligned_addresses_are_refused_by_name(void **state)
+{
+    struct bench *b = *state;
+    static const struct {
+        size_t offset;
+        uint64_t bad;
+        const char *words;
+    } cases[] = {
+        {offsetof(ptxgen_w8a8_args, x), 0, "x is null"},
+        {offsetof(ptxgen_w8a8_args, x), 0x10001, "x at 0x10001 is not a multiple of 2"},
+        {offsetof(ptxgen_w8a8_args, w), 0x20008, "w at 0x20008 is not a multiple of 16"},
+        {offsetof(ptxgen_w8a8_args, w_scale), 0x30002, "w_scale at 0x30002"},
+        {offsetof(ptxgen_w8a8_args, w_sum), 0, "w_sum is null"},
+        {offsetof(ptxgen_w8a8_args, bias), 0, "bias is null"},
+        {offsetof(ptxgen_w8a8_args, x_scale), 0, "x_scale is null"},
+        {offsetof(ptxgen_w8a8_args, x_zero), 0, "x_zero is null"},
+        {offsetof(ptxgen_w8a8_args, y), 0x80002, "y at 0x80002 is not a multiple of 4"},
+        {offsetof(ptxgen_w8a8_args, workspace), 0, "workspace is null"},
+        {offsetof(ptxgen_w8a8_args, workspace), 0x90080, "workspace at 0x90080"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_w8a8_args args = b->args;
+        memcpy((char *)&args + cases[i].offset, &cases[i].bad, sizeof cases[i].bad);
+        refused(b, &args, cases[i].words);
+    }
+}
+
+static void strides_below_a_row_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = b->args;
+    args.x_stride = 255;
+    refused(b, &args, "row stride of x, 255, is below its 256");
+    args = b->args;
+    args.y_stride = 15;
+    refused(b, &args, "row stride of y, 15");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_tokens_launch_nothing),
+        cmocka_unit_test(more_tokens_than_planned_are_refused),
+        cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
+        cmocka_unit_test(strides_below_a_row_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

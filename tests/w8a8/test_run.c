@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels through the command, on the emulator: every bit of y, gaps, inputs left alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/cli/command.h"
+
+#define GOLDEN GOLDEN_DIR "/w8a8.safetensors"
+
+static void golden_file_is_right_in_every_bit_for_every_type(void **state)
+{
+    (void)state;
+    const char *const types[] = {"f32", "f16", "bf16", "f64"};
+    for (int i = 0; i < 4; i++) {
+        struct outcome o = run("run", "w8a8", "--safetensors", GOLDEN, "--input", "activation",
+                               "--dtype", types[i], "--device", "cpu");
+        assert_exit(&o, 0);
+        assert_contains(o.out, "K=96 N=40 M=6");
+        assert_contains(o.out, "240 outputs: largest error 0,");
+        outcome_free(&o);
+    }
+}
+
+static void every_tile_is_right_at_its_edges(void **state)
+{
+    (void)state;
+    struct outcome o =
+        run("run", "w8a8", "--k", "272", "--n", "150", "--m",
+            "0,1,8,9,16,17,32,33,64,65,128,129,256,257,300", "--device", "cpu:sm_90");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "45000 outputs: largest error 0,");
+    outcome_free(&o);
+}
+
+static void no_tokens_exit_with_0(void **state)
+{
+    (void)state;
+    struct outcome o = run("run", "w8a8", "--m", "0", "--n", "64", "--k", "64", "--device", "cpu");
+    assert_exit(&o, 0);
+    outcome_free(&o);
+}
+
+static void random_specs_are_right_in_every_bit(void **state)
+{
+    (void)state;
+    const char *const devices[] = {"cpu:sm_90", "cpu:sm_80"}, *const seeds[] = {"1", "1001"};
+    for (int i = 0; i < 2; i++) {
+        struct outcome o =
+            run("run", "w8a8", "--random-specs", "100", "--seed", seeds[i], "--device", devices[i]);
+        assert_exit(&o, 0);
+        assert_contains(o.out, "100 random problems");
+        assert_contains(o.out, "0 wrong");
+        outcome_free(&o);
+    }
+}
+
+static void a_layer_that_is_none_is_refused_by_name(void **state)
+{
+    (void)state;
+    assert_refuses(4, "nothing.weight", "run", "w8a8", "--safetensors", GOLDEN, "--layer",
+                   "nothing", "--device", "cpu");
+    assert_refuses(2, "is above 132104", "run", "w8a8", "--k", "140000", "--n", "8", "--device",
+                   "cpu");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_file_is_right_in_every_bit_for_every_type),
+        cmocka_unit_test(every_tile_is_right_at_its_edges),
+        cmocka_unit_test(no_tokens_exit_with_0),
+        cmocka_unit_test(random_specs_are_right_in_every_bit),
+        cmocka_unit_test(a_layer_that_is_none_is_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text: emitted for every target, the same each time; ptxas where there is one takes it. */
+#include "support.h"
+#include "tests/random.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static char *text_of(const ptxgen_w8a8_spec *spec, const char *target_name, unsigned *pressure)
+{
+    ptxgen_target target = target_of(target_name);
+    ptxgen_w8a8_plan plan;
+    ptxgen_error err;
+    const char *text;
+    succeed(ptxgen_w8a8_make_plan(spec, &target, &plan, &err), &err);
+    ptx_module *module = ptx_module_create(&target.ptx, NULL);
+    succeed(ptxgen_w8a8_emit(&plan, ~0u, module, &err), &err);
+    succeed(ptx_module_text(module, 0, &text, NULL, &err), &err);
+    unsigned first = ptx_module_kernels(module) - plan.variant_count;
+    *pressure = 0;
+    for (unsigned i = 0; i < ptx_module_kernels(module); i++) {
+        ptx_kernel_info info;
+        succeed(ptx_module_kernel_info(module, i, &info), NULL);
+        *pressure = info.pressure > *pressure ? info.pressure : *pressure;
+        if (i >= first) /* the plan says what the text needs */
+            assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
+                             plan.variants[i - first].shared_bytes);
+    }
+    char *copy = strdup(text);
+    ptx_module_destroy(module);
+    return copy;
+}
+
+static ptxgen_w8a8_spec random_spec(struct random *r)
+{
+    ptxgen_w8a8_spec s = {.k = 1 + random_bits(r) % 9000, .n = 1 + random_bits(r) % 9000};
+    if (random_bits(r) % 2)
+        s.k = (s.k + 15) / 16 * 16;
+    s.x_type = random_bits(r) % 4;
+    s.y_type = random_bits(r) % 4;
+    s.scales = random_bits(r) % 3;
+    s.asymmetric = random_bits(r) % 2;
+    s.bias = random_bits(r) % 2;
+    return s;
+}
+
+static void random_specs_emit_the_same_text_twice_within_the_registers(void **state)
+{
+    (void)state;
+    struct random r = {2};
+    for (int i = 0; i < 24; i++) {
+        ptxgen_w8a8_spec s = random_spec(&r);
+        unsigned pressure;
+        char *a = text_of(&s, target_names[i % TARGETS], &pressure);
+        char *b = text_of(&s, target_names[i % TARGETS], &pressure);
+        assert_string_equal(a, b);
+        assert_true(pressure < 255);
+        free(a);
+        free(b);
+    }
+}
+
+/* Everything at once: the widest types, zero points, bias; and what is usual. */
+static void ptxas_takes_it_for_every_target_without_spills(void **state)
+{
+    (void)state;
+    if (!*PTXAS) {
+        print_message("there is no ptxas\n");
+        skip();
+    }
+    static const ptxgen_w8a8_spec specs[] = {
+        {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16},
+        {.k = 4547,
+         .n = 1000,
+         .x_type = PTXGEN_F64,
+         .y_type = PTXGEN_F64,
+         .asymmetric = 1,
+         .bias = 1,
+         .min_tokens = 200}};
+    for (size_t i = 0; i < 2 * TARGETS; i++) {
+        char path[] = "/tmp/w8a8-XXXXXX", command[512], line[512];
+        const char *target = target_names[i % TARGETS];
+        unsigned pressure, entries = 0;
+        char *text = text_of(&specs[i / TARGETS], target, &pressure);
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+        close(fd);
+        free(text);
+        snprintf(command, sizeof command, "%s -v -arch=%s %s -o /dev/null 2>&1", PTXAS, target,
+                 path);
+        FILE *out = popen(command, "r");
+        while (fgets(line, sizeof line, out)) {
+            bool spills = strstr(line, "spill stores");
+            if (strstr(line, "error") || (spills && !strstr(line, " 0 bytes spill stores")))
+                fail_msg("%s: %s", target, line);
+            entries += spills;
+        }
+        assert_int_equal(pclose(out), 0);
+        assert_true(entries >= 2);
+        unlink(path);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_specs_emit_the_same_text_twice_within_the_registers),
+        cmocka_unit_test(ptxas_takes_it_for_every_target_without_spills),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
