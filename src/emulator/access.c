@@ -190,7 +190,7 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
     struct emu_place place = {owner->shared + offset, owner->shared_state + offset, owner, offset};
     if (!(flags & ACCESS_ASYNC) && !all_written(place.state, bytes))
         check_state(warp, insn, lane, address, place.state, bytes, flags);
-    if (owner->cells && owner == warp->cta && !(flags & ACCESS_NO_TRACK)) {
+    if (owner->cells && owner == warp->cta) {
         struct emu_shared_access access = {.warp = warp,
                                            .insn = insn,
                                            .lane = lane,
@@ -202,7 +202,7 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
         emu_shared_track(&access, owner, offset);
     }
     if (flags & ACCESS_WRITE)
-        memset(place.state, BYTE_WRITTEN, bytes);
+        memset(place.state, flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN, bytes);
     return place;
 }
 
@@ -264,15 +264,23 @@ struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, 
     }
 }
 
+void emu_locate_uncounted(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                          enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
+                          uint32_t alignment, uint32_t flags, struct emu_place places[32])
+{
+    uint32_t plain = emu_locate_plain(warp, mask, space, addresses, bytes, flags, places);
+    for (uint32_t left = mask & ~plain; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        places[lane] =
+            emu_locate(warp, insn, lane, space, addresses[lane], bytes, alignment, flags);
+    }
+}
+
 void emu_locate_lanes(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
                       enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
                       uint32_t alignment, uint32_t flags, struct emu_place places[32])
 {
     if (warp->worker->counters)
         emu_count_access(warp, insn, mask, space, addresses, bytes);
-    for (uint32_t left = mask; left; left &= left - 1) {
-        int lane = __builtin_ctz(left);
-        places[lane] =
-            emu_locate(warp, insn, lane, space, addresses[lane], bytes, alignment, flags);
-    }
+    emu_locate_uncounted(warp, insn, mask, space, addresses, bytes, alignment, flags, places);
 }

@@ -11,10 +11,10 @@
 enum emu_access_flags {
     ACCESS_READ = 1,
     ACCESS_WRITE = 2,
-    ACCESS_STRONG = 4,   /* volatile, relaxed, acquire, release, atomic */
-    ACCESS_ASYNC = 8,    /* the landing of an asynchronous copy */
-    ACCESS_STORE = 16,   /* by st, whose registers tell whether it changes anything */
-    ACCESS_NO_TRACK = 32 /* not for the race check */
+    ACCESS_STRONG = 4,  /* volatile, relaxed, acquire, release, atomic */
+    ACCESS_ASYNC = 8,   /* the landing of an asynchronous copy */
+    ACCESS_STORE = 16,  /* by st, whose registers tell whether it changes anything */
+    ACCESS_PENDING = 32 /* a write announced: an asynchronous copy into the place begins */
 };
 
 /* Where one lane's bytes are. */
@@ -41,6 +41,21 @@ struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, 
 void emu_locate_lanes(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
                       enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
                       uint32_t alignment, uint32_t flags, struct emu_place places[32]);
+
+/* The same without counting it in the profile. */
+void emu_locate_uncounted(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                          enum emu_space space, const uint64_t addresses[32], uint32_t bytes,
+                          uint32_t alignment, uint32_t flags, struct emu_place places[32]);
+
+/*
+ * The lanes of `mask` whose access is plain and plainly right, all together: whole words, inside
+ * one allocation or the CTA's own shared memory, initialised, ordered after what went before.
+ * Returns those lanes, for whom places are filled in and everything is recorded; the others are
+ * for emu_locate, which says what is wrong with them, if anything.
+ */
+uint32_t emu_locate_plain(struct emu_warp *warp, uint32_t mask, enum emu_space space,
+                          const uint64_t addresses[32], uint32_t bytes, uint32_t flags,
+                          struct emu_place places[32]);
 
 /* Whether st would change the bytes at `at` (exec_memory.c). */
 bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int lane,

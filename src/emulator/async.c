@@ -7,38 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_copy(struct emu_copy *copy)
-{
-    free(copy->lanes);
-    free(copy->runs);
-    free(copy->data);
-    free(copy);
-}
-
 void emu_copies_free(struct emu_copy **list)
 {
     while (*list) {
         struct emu_copy *next = (*list)->next;
-        free_copy(*list);
+        free(*list);
         *list = next;
     }
 }
 
+/* One block holds the copy, its lanes or runs, and its data; the lanes are left as they are. */
 struct emu_copy *emu_copy_add(struct emu_copy **list, enum emu_copy_kind kind, size_t bytes,
                               size_t runs)
 {
-    struct emu_copy *copy = calloc(1, sizeof *copy);
+    size_t lanes = kind == COPY_LANES || kind == COPY_ARRIVE ? 32 : 0;
+    if (runs > SIZE_MAX / 2 / sizeof(struct emu_run) || bytes > SIZE_MAX / 4)
+        return NULL;
+    size_t parts = lanes * sizeof(struct emu_copy_lane) + runs * sizeof(struct emu_run);
+    struct emu_copy *copy = malloc(sizeof *copy + parts + bytes);
     if (!copy)
         return NULL;
+    memset(copy, 0, sizeof *copy);
     copy->kind = kind;
-    copy->data = calloc(1, bytes + 16);
-    copy->runs = calloc(runs + 1, sizeof *copy->runs);
-    copy->lanes =
-        kind == COPY_LANES || kind == COPY_ARRIVE ? calloc(32, sizeof *copy->lanes) : NULL;
-    if (!copy->data || !copy->runs || (!copy->lanes && kind <= COPY_ARRIVE)) {
-        free_copy(copy);
-        return NULL;
-    }
+    copy->lanes = (struct emu_copy_lane *)(void *)(copy + 1);
+    copy->runs = (struct emu_run *)(void *)(copy->lanes + lanes);
+    copy->data = (uint8_t *)(copy->runs + runs);
+    memset(copy->runs, 0, runs * sizeof(struct emu_run) + bytes);
     while (*list)
         list = &(*list)->next;
     *list = copy;
@@ -47,20 +41,36 @@ struct emu_copy *emu_copy_add(struct emu_copy **list, enum emu_copy_kind kind, s
 
 /* ---- cp.async ---- */
 
-static void land_lane(struct emu_warp *warp, struct emu_copy *copy, int lane)
+static void arrive_lanes(struct emu_warp *warp, const struct emu_copy *copy, uint32_t mask)
 {
-    const struct emu_copy_lane *at = &copy->lanes[lane];
-    copy->mask &= ~(1u << lane);
-    emu_progress(warp->worker);
-    if (copy->kind == COPY_ARRIVE) {
-        struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, at->offset);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, copy->lanes[lane].offset);
         if (mbarrier)
             emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
+    }
+}
+
+static void land_copies(struct emu_warp *warp, struct emu_copy *copy, uint32_t mask)
+{
+    copy->mask &= ~mask;
+    if (!mask)
+        return;
+    emu_progress(warp->worker);
+    if (copy->kind == COPY_ARRIVE) {
+        arrive_lanes(warp, copy, mask);
         return;
     }
-    struct emu_place place = emu_locate(warp, copy->insn, lane, SPACE_SHARED, at->offset,
-                                        copy->bytes, 1, ACCESS_WRITE | ACCESS_ASYNC);
-    memcpy(place.data, at->data, copy->bytes);
+    uint64_t addresses[32];
+    struct emu_place places[32];
+    for (int lane = 0; lane < 32; lane++)
+        addresses[lane] = mask >> lane & 1 ? copy->lanes[lane].offset : 0;
+    emu_locate_uncounted(warp, copy->insn, mask, SPACE_SHARED, addresses, copy->bytes, 1,
+                         ACCESS_WRITE | ACCESS_ASYNC, places);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        memcpy(places[lane].data, copy->lanes[lane].data, copy->bytes);
+    }
 }
 
 static void drop_finished(struct emu_warp *warp)
@@ -72,22 +82,23 @@ static void drop_finished(struct emu_warp *warp)
             continue;
         }
         *link = copy->next;
-        free_copy(copy);
+        free(copy);
     }
 }
 
 void emu_land_lanes(struct emu_warp *warp, uint32_t mask, uint32_t keep)
 {
     bool all = keep == (uint32_t)EMU_LAND_ALL;
-    for (struct emu_copy *copy = warp->copies; copy; copy = copy->next)
+    for (struct emu_copy *copy = warp->copies; copy; copy = copy->next) {
+        uint32_t due = 0;
         for (uint32_t left = copy->mask & mask; left; left &= left - 1) {
             int lane = __builtin_ctz(left);
-            uint32_t committed = warp->groups[lane];
-            bool due = copy->kind == COPY_LANES && copy->lanes[lane].group < committed &&
-                       committed - copy->lanes[lane].group > keep;
-            if (due || all)
-                land_lane(warp, copy, lane);
+            uint32_t committed = warp->groups[lane], group = copy->lanes[lane].group;
+            due |= (uint32_t)(group < committed && committed - group > keep) << lane;
         }
+        if (all || copy->kind == COPY_LANES)
+            land_copies(warp, copy, all ? copy->mask & mask : due);
+    }
     drop_finished(warp);
 }
 
@@ -101,8 +112,7 @@ static void land_arrivals(struct emu_warp *warp, uint32_t offset)
                 copy->lanes[lane].offset == offset)
                 last = copy;
         for (struct emu_copy *copy = warp->copies; last && copy; copy = copy->next) {
-            if (copy->mask >> lane & 1)
-                land_lane(warp, copy, lane);
+            land_copies(warp, copy, copy->mask & 1u << lane);
             if (copy == last)
                 break;
         }
@@ -118,7 +128,7 @@ static void unlink_copy(struct emu_cluster *cluster, struct emu_copy *copy)
     while (*link != copy)
         link = &(*link)->next;
     *link = copy->next;
-    free_copy(copy);
+    free(copy);
 }
 
 static void reduce_bytes(const struct emu_copy *copy, uint8_t *to, const uint8_t *from,

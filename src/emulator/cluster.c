@@ -18,6 +18,12 @@ struct cta_layout {
     size_t warp, shared, shared_state, cells, total;
 };
 
+/* Words of shared memory, the last one perhaps in part. */
+static size_t cell_count(const struct emu_launch *launch)
+{
+    return launch->shared_bytes / 4 + 1;
+}
+
 static struct cta_layout lay_out(const struct emu_launch *launch)
 {
     const struct emu_program *program = launch->program;
@@ -29,7 +35,7 @@ static struct cta_layout lay_out(const struct emu_launch *launch)
     layout.shared = round_up(launch->shared_bytes + 16);
     layout.shared_state = layout.shared;
     layout.cells = launch->checks & PTXGEN_CHECK_RACES
-                       ? round_up((launch->shared_bytes / 4 + 1) * sizeof(struct emu_cell))
+                       ? round_up(sizeof(struct emu_cells) + cell_count(launch) * EMU_CELL_BYTES)
                        : 0;
     layout.total = layout.warp * launch->warps + layout.shared * 2 + layout.cells;
     return layout;
@@ -38,6 +44,14 @@ static struct cta_layout lay_out(const struct emu_launch *launch)
 size_t emu_cta_bytes(const struct emu_launch *launch)
 {
     return lay_out(launch).total + launch->warps * sizeof(struct emu_warp);
+}
+
+static void place_cells(struct emu_cta *cta, uint8_t *at, size_t count)
+{
+    cta->cells = (struct emu_cells *)(void *)at;
+    cta->cells->writes = (struct emu_mark *)(void *)(cta->cells + 1);
+    cta->cells->reads = cta->cells->writes + count;
+    cta->cells->readers = (uint32_t *)(void *)(cta->cells->reads + count);
 }
 
 static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, uint32_t rank)
@@ -76,7 +90,8 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     cta->shared = at;
     cta->shared_state = at + layout.shared;
     at += layout.shared * 2;
-    cta->cells = layout.cells ? (struct emu_cell *)(void *)at : NULL;
+    if (layout.cells)
+        place_cells(cta, at, cell_count(launch));
     at += layout.cells;
     for (uint32_t w = 0; w < launch->warps; w++, at += layout.warp) {
         struct emu_warp *warp = &cta->warps[w];

@@ -5,6 +5,7 @@
 #include "src/emulator/decode.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/access.h"
+#include "src/emulator/profile.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -29,6 +30,42 @@ static uint32_t source_bytes(struct emu_warp *warp, const struct emu_insn *insn,
     return (uint32_t)size;
 }
 
+/* Every lane copies all of its bytes. */
+static void read_sources(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                         const uint64_t from[32], struct emu_copy *copy)
+{
+    struct emu_place places[32];
+    uint32_t bytes = insn->vector;
+    emu_locate_lanes(warp, insn, mask, SPACE_GLOBAL, from, bytes, bytes, ACCESS_READ, places);
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        memcpy(copy->lanes[lane].data, places[lane].data, bytes);
+    }
+}
+
+/* Lanes copy what src-size and ignore-src leave, and zeros behind it. */
+static void read_part_sources(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                              const uint64_t from[32], struct emu_copy *copy)
+{
+    uint32_t bytes = insn->vector, reading = 0;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint32_t size = source_bytes(warp, insn, lane);
+        if (from[lane] % bytes)
+            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ALIGNMENT, from[lane],
+                         "the address is not a multiple of %u", bytes);
+        memset(copy->lanes[lane].data, 0, bytes);
+        if (!size)
+            continue;
+        struct emu_place source =
+            emu_locate(warp, insn, lane, SPACE_GLOBAL, from[lane], size, 1, ACCESS_READ);
+        memcpy(copy->lanes[lane].data, source.data, size);
+        reading |= 1u << lane;
+    }
+    if (warp->worker->counters)
+        emu_count_access(warp, insn, reading, SPACE_GLOBAL, from, bytes);
+}
+
 static void cp_async(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     uint64_t to[32], from[32];
@@ -41,29 +78,18 @@ static void cp_async(struct emu_warp *warp, const struct emu_insn *insn, uint32_
     copy->bytes = bytes;
     emu_addresses(warp, insn->s[SOURCE_SHARED], insn->imm, to);
     emu_addresses(warp, insn->s[SOURCE_GLOBAL], (int32_t)insn->target, from);
+    if (insn->s[SOURCE_SIZE].absent && insn->s[SOURCE_IGNORE].absent)
+        read_sources(warp, insn, mask, from, copy);
+    else
+        read_part_sources(warp, insn, mask, from, copy);
+    emu_locate_lanes(warp, insn, mask, SPACE_SHARED, to, bytes, bytes,
+                     ACCESS_WRITE | ACCESS_PENDING, places);
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        uint32_t size = source_bytes(warp, insn, lane);
-        if (from[lane] % bytes)
-            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ALIGNMENT, from[lane],
-                         "the address is not a multiple of %u", bytes);
-        if (size) {
-            struct emu_place source =
-                emu_locate(warp, insn, lane, SPACE_GLOBAL, from[lane], size, 1, ACCESS_READ);
-            memcpy(copy->lanes[lane].data, source.data, size);
-        }
-    }
-    if (warp->worker->counters)
-        emu_locate_lanes(warp, insn, mask, SPACE_GLOBAL, from, bytes, 1, ACCESS_NO_TRACK, places);
-    for (uint32_t left = mask; left; left &= left - 1) {
-        int lane = __builtin_ctz(left);
-        struct emu_place place =
-            emu_locate(warp, insn, lane, SPACE_SHARED, to[lane], bytes, bytes, ACCESS_WRITE);
-        memset(place.state, BYTE_PENDING, bytes);
-        copy->lanes[lane].offset = place.offset;
+        copy->lanes[lane].offset = places[lane].offset;
         copy->lanes[lane].group = warp->groups[lane];
-        copy->mask |= 1u << lane;
     }
+    copy->mask = mask;
 }
 
 static void commit_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)

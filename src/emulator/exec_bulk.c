@@ -9,6 +9,7 @@
 #include "src/emulator/bulk.h"
 #include "src/emulator/layout.h"
 #include "src/emulator/memory_order.h"
+#include "src/emulator/profile.h"
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/tensormap_tiled.h"
 
@@ -70,6 +71,8 @@ static bool take_segment(void *user, const emu_tensor_segment *segment)
     if (segment->out_of_bounds && !walk->load)
         return true;
     uint32_t at = segment->shared - walk->base;
+    if (!segment->out_of_bounds)
+        emu_count_run(walk->warp, walk->insn, segment->global, segment->bytes);
     if (walk->load) {
         copy->runs[copy->run_count++] = (struct emu_run){segment->shared, at, segment->bytes};
         if (segment->out_of_bounds) {
@@ -166,6 +169,8 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
         lane_address(issue->warp, issue->insn->s[BULK_OTHER], bulk->other_offset, issue->lane);
     copy->runs[0] = (struct emu_run){bulk->to_shared ? offset : other, 0, issue->bytes};
     copy->run_count = 1;
+    if (!bulk->to_shared || !bulk->from_shared)
+        emu_count_run(issue->warp, issue->insn, other, issue->bytes);
     if (!bulk->to_shared)
         return copy;
     struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane,

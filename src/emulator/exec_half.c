@@ -2,10 +2,12 @@
 /*
  * ISA "Half Precision Floating Point Instructions": f16 and bf16, single and packed in pairs.
  * Every operation is computed so widely that one rounding to the format is the right one: f16
- * sums and products in f32, fused ones in f64; bf16 through sums rounded to odd.
+ * in f32, which holds sums and products, and through sums rounded to odd where they are fused;
+ * bf16 in f64 through sums rounded to odd.
  */
 #include "src/emulator/arith.h"
 #include "src/emulator/half.h"
+#include "src/emulator/host_vector.h"
 
 #include <string.h>
 
@@ -76,10 +78,12 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
 
 /* Loops over all halves that vectorise, whatever the mask; then the masked ones are stored. */
 #define HALF_LOOP(name, per_lane, count, format, compute)                                          \
-    static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)            \
+    EMU_WIDE static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)   \
     {                                                                                              \
         enum { N = 32 * per_lane };                                                                \
         uint16_t in[3][MOST_HALVES], out[MOST_HALVES];                                             \
+        const bool ftz = insn->ftz;                                                                \
+        (void)ftz;                                                                                 \
         for (int i = 0; i < count; i++) {                                                          \
             memcpy(in[i], emu_row(warp, insn->s[i]), N * 2);                                       \
             if (insn->ftz)                                                                         \
@@ -99,9 +103,9 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
         store_halves(warp, insn->d, out, mask, per_lane);                                          \
     }
 /* .ftz flushes what would be subnormal if its exponent had no bound (seen on an H100). */
-static double tiny_to_zero(double x, bool ftz)
+static inline float tiny_to_zero(float x, bool ftz)
 {
-    return ftz && fabs(x) < 0x1p-14 - 0x1p-26 ? copysign(0, x) : x;
+    return ftz && fabsf(x) < 0x1p-14f - 0x1p-26f ? copysignf(0, x) : x;
 }
 
 #define HALF_PAIR(op, count, format, compute)                                                      \
@@ -110,8 +114,8 @@ static double tiny_to_zero(double x, bool ftz)
 
 HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
 HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))
-HALF_PAIR(mul, 2, f16, narrow_f16(tiny_to_zero((double)x *y, insn->ftz)))
-HALF_PAIR(fma, 3, f16, narrow_f16(tiny_to_zero((double)x *y + z, insn->ftz)))
+HALF_PAIR(mul, 2, f16, emu_f32_to_f16(tiny_to_zero(x *y, ftz)))
+HALF_PAIR(fma, 3, f16, emu_f32_to_f16(tiny_to_zero(emu_add_odd_f32(x *y, z), ftz)))
 HALF_PAIR(ex2, 1, f16, narrow_f16(exp2((double)x)))
 HALF_PAIR(tanh, 1, f16, narrow_f16(tanh((double)x)))
 HALF_PAIR(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))

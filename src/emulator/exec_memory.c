@@ -34,16 +34,27 @@ static inline uint64_t widen(uint64_t value, enum emu_type type)
                            : value;
 }
 
+/* A 32-bit element into or out of a 32-bit register. */
+static void load_words(struct emu_warp *warp, struct emu_src to, const struct emu_place places[32],
+                       uint32_t offset, uint32_t mask)
+{
+    uint32_t *row = (uint32_t *)(void *)emu_row(warp, to);
+    EMU_EACH_LANE(mask, memcpy(&row[l], places[l].data + offset, 4););
+}
+
+static void store_words(struct emu_warp *warp, struct emu_src from,
+                        const struct emu_place places[32], uint32_t offset, uint32_t mask)
+{
+    const uint32_t *row = (const uint32_t *)(const void *)emu_row(warp, from);
+    EMU_EACH_LANE(mask, memcpy(places[l].data + offset, &row[l], 4););
+}
+
 static void load_element(struct emu_warp *warp, struct emu_src to, enum emu_type type,
                          const struct emu_place places[32], uint32_t offset, uint32_t mask)
 {
     uint32_t bytes = emu_types[type].bits / 8;
     if (to.bytes == 4 && bytes == 4) {
-        uint32_t *row = (uint32_t *)(void *)emu_row(warp, to);
-        for (uint32_t left = mask; left; left &= left - 1) {
-            int lane = __builtin_ctz(left);
-            memcpy(&row[lane], places[lane].data + offset, 4);
-        }
+        load_words(warp, to, places, offset, mask);
         return;
     }
     for (uint32_t left = mask; left; left &= left - 1) {
@@ -59,6 +70,10 @@ static void load_element(struct emu_warp *warp, struct emu_src to, enum emu_type
 static void store_element(struct emu_warp *warp, struct emu_src from, uint32_t bytes,
                           const struct emu_place places[32], uint32_t offset, uint32_t mask)
 {
+    if (from.bytes == 4 && bytes == 4) {
+        store_words(warp, from, places, offset, mask);
+        return;
+    }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint8_t *at = places[lane].data + offset;
@@ -69,6 +84,14 @@ static void store_element(struct emu_warp *warp, struct emu_src from, uint32_t b
         uint64_t value = emu_lane_value(warp, from, lane);
         memcpy(at, &value, bytes);
     }
+}
+
+static void store_elements(struct emu_warp *warp, const struct emu_insn *insn,
+                           const struct emu_place places[32], uint32_t mask)
+{
+    uint32_t element = emu_types[insn->type].bits / 8;
+    for (uint32_t i = 0; i < insn->vector; i++)
+        store_element(warp, insn->list[i], element, places, i * element, mask);
 }
 
 static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
@@ -104,20 +127,21 @@ bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int l
     return false;
 }
 
-/* Lane after lane, so that lanes that write one place are seen to do so. */
+/* Lanes that are not plainly right go one after the other, so that lanes that write one place are
+ * seen to do so. */
 static void st_shared(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
                       const uint64_t addresses[32], uint32_t bytes, uint32_t flags)
 {
-    uint32_t element = emu_types[insn->type].bits / 8;
     struct emu_place places[32];
     if (warp->worker->counters)
         emu_count_access(warp, insn, mask, insn->space, addresses, bytes);
-    for (uint32_t left = mask; left; left &= left - 1) {
+    uint32_t plain = emu_locate_plain(warp, mask, insn->space, addresses, bytes, flags, places);
+    store_elements(warp, insn, places, plain);
+    for (uint32_t left = mask & ~plain; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         places[lane] = emu_locate(warp, insn, lane, insn->space, addresses[lane], bytes, bytes,
                                   flags | ACCESS_STORE);
-        for (uint32_t i = 0; i < insn->vector; i++)
-            store_element(warp, insn->list[i], element, places, i * element, 1u << lane);
+        store_elements(warp, insn, places, 1u << lane);
     }
 }
 
@@ -125,7 +149,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
 {
     uint64_t addresses[32];
     struct emu_place places[32];
-    uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
+    uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
     uint32_t flags = ACCESS_WRITE | (insn->strong ? ACCESS_STRONG : 0);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_progress(warp->worker);
@@ -136,8 +160,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
         return;
     }
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes, flags, places);
-    for (uint32_t i = 0; i < insn->vector; i++)
-        store_element(warp, insn->list[i], element, places, i * element, mask);
+    store_elements(warp, insn, places, mask);
 }
 
 /* ---- decoding ---- */

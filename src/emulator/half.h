@@ -44,15 +44,27 @@ static inline float emu_canonical(float x)
     return x != x ? emu_float_of(EMU_NAN_F32) : x;
 }
 
-/* f16 to f32, exact. Exponent 31 moves to 255; subnormals are normalised by a subtraction. */
+/*
+ * Choices as masks, not branches, so that loops vectorise: compilers do not compute both arms of a
+ * choice when one may raise a floating-point exception.
+ */
+static inline uint32_t emu_is_above(uint32_t x, uint32_t bound) /* both below 2^31 */
+{
+    return (uint32_t)((int32_t)(bound - x) >> 31);
+}
+
+static inline uint32_t emu_pick(uint32_t mask, uint32_t yes, uint32_t no)
+{
+    return (yes & mask) | (no & ~mask);
+}
+
+/* f16 to f32, exact. A product moves the exponent and normalises subnormals; 31 becomes 255. */
 static inline float emu_f16_to_f32(uint16_t half)
 {
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13, exponent = bits & 0x0f800000u;
-    uint32_t normal = bits + (112u << 23);
-    uint32_t special = bits + (224u << 23);
-    uint32_t subnormal = emu_bits_of(emu_float_of(bits + (113u << 23)) - emu_float_of(113u << 23));
-    uint32_t magnitude = exponent == 0x0f800000u ? special : exponent == 0 ? subnormal : normal;
-    return emu_float_of(magnitude | (uint32_t)(half & 0x8000) << 16);
+    uint32_t magnitude = half & 0x7fff;
+    uint32_t bits = emu_bits_of(emu_float_of(magnitude << 13) * 0x1p112f);
+    bits |= emu_is_above(magnitude, 0x7bff) & 0x7f800000u;
+    return emu_float_of(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
 /* f32 to f16, to nearest even; NaN becomes 0x7fff. */
@@ -62,10 +74,10 @@ static inline uint16_t emu_f32_to_f16(float value)
     uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
     uint32_t magic = 126u << 23;
     uint32_t subnormal = emu_bits_of(emu_float_of(magnitude) + emu_float_of(magic)) - magic;
-    uint32_t finite = magnitude < 113u << 23 ? subnormal : normal;
-    uint32_t result = magnitude >= 143u << 23 ? 0x7c00u : finite;
+    uint32_t finite = emu_pick(emu_is_above(magnitude, (113u << 23) - 1), normal, subnormal);
+    uint32_t result = emu_pick(emu_is_above(magnitude, (143u << 23) - 1), 0x7c00u, finite);
     uint32_t sign = bits >> 16 & 0x8000u;
-    return (uint16_t)(magnitude > 0x7f800000u ? 0x7fffu : result | sign);
+    return (uint16_t)emu_pick(emu_is_above(magnitude, 0x7f800000u), 0x7fffu, result | sign);
 }
 
 static inline float emu_bf16_to_f32(uint16_t bits)
@@ -101,6 +113,19 @@ static inline double emu_add_odd(double x, double y)
         return sum;
     bool away = (error > 0) == (sum > 0);
     return emu_double_of(away ? bits + 1 : bits - 1);
+}
+
+/* The same for floats, without a branch. */
+static inline float emu_add_odd_f32(float x, float y)
+{
+    float sum = x + y;
+    float part = sum - x;
+    float error = (x - (sum - part)) + (y - part);
+    uint32_t bits = emu_bits_of(sum), error_bits = emu_bits_of(error);
+    int32_t magnitude = (int32_t)(error_bits & 0x7fffffffu);
+    uint32_t inexact = (magnitude > 0) & (magnitude <= 0x7f800000); /* no NaN, as of infinities */
+    uint32_t toward_odd = (error_bits ^ bits) >> 31 ? ~0u : 1u;
+    return emu_float_of(bits + (inexact & ~bits & 1 ? toward_odd : 0));
 }
 
 enum emu_small_round { SMALL_RN, SMALL_RZ, SMALL_RM, SMALL_RP, SMALL_RNA };

@@ -73,7 +73,7 @@ struct emu_barrier {
     uint32_t newest; /* the largest epoch among the arrivals */
 };
 
-struct emu_cell; /* shared_memory.h */
+struct emu_cells; /* shared_memory.h */
 struct emu_mbarrier;
 
 struct emu_cta {
@@ -84,7 +84,7 @@ struct emu_cta {
     uint32_t warp_count, threads, live_threads;
     uint8_t *memory; /* one block: registers, shared memory, local memory */
     uint8_t *shared, *shared_state;
-    struct emu_cell *cells;
+    struct emu_cells *cells; /* NULL when races are not looked for */
     uint32_t shared_bytes;
     struct emu_barrier barriers[EMU_BARRIERS];
     struct emu_clock fences; /* what fences and acquire/release have published */

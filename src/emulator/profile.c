@@ -94,6 +94,19 @@ void emu_count_access(struct emu_warp *warp, const struct emu_insn *insn, uint32
         count_shared(counters, mask, plain, bytes);
 }
 
+void emu_count_run(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address,
+                   uint32_t bytes)
+{
+    if (!warp->worker->counters || !bytes)
+        return;
+    const struct emu_launch *launch = warp->cta->cluster->launch;
+    struct emu_counters *counters = &warp->worker->counters[insn - launch->program->code];
+    uint64_t sectors = (address + bytes - 1) / SECTOR_BYTES - address / SECTOR_BYTES + 1;
+    counters->sectors += sectors;
+    counters->bytes_moved += sectors * SECTOR_BYTES;
+    counters->bytes_needed += bytes;
+}
+
 /* ---- the tally over launches ---- */
 
 static const char *const class_names[CLASS_COUNT] = {

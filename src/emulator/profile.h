@@ -8,6 +8,10 @@
 void emu_count_access(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
                       enum emu_space space, const uint64_t addresses[32], uint32_t bytes);
 
+/* The bytes of a bulk copy, which follow each other in global memory. */
+void emu_count_run(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address,
+                   uint32_t bytes);
+
 /* Counts of all launches of a context so far. */
 struct emu_tally {
     struct ptxgen_emulator_line *lines;

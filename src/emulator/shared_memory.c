@@ -37,65 +37,68 @@ static void report(const struct emu_shared_access *access, uint32_t offset, uint
                  kind, other % block[0], other / block[0] % block[1], other / block[0] / block[1]);
 }
 
-/* Whether an access of `thread` in `epoch` happened before what the warp does now. */
-static inline bool ordered(const struct emu_shared_access *access, uint32_t thread, uint32_t epoch)
+static inline bool ordered(const struct emu_shared_access *access, const struct emu_mark *mark)
 {
-    const struct emu_warp *warp = access->warp;
-    uint32_t other = thread / 32;
-    if (other == warp->index)
-        return (int)(thread % 32) == access->lane || epoch < warp->clock.epoch[other] ||
-               !(warp->cta->cluster->launch->checks & PTXGEN_CHECK_WARP_RACES);
-    return epoch <= warp->clock.epoch[other];
+    return emu_is_ordered(access->warp, access->lane, mark->thread, mark->epoch);
 }
 
 /* A write against the readers of the word: all of them read in one epoch. Readers of other warps
  * come first, for a race between warps is the graver report. */
-static void check_readers(const struct emu_shared_access *access, const struct emu_cell *cell,
-                          uint32_t offset)
+static void check_readers(const struct emu_shared_access *access, const struct emu_mark *read,
+                          uint32_t readers, uint32_t offset)
 {
-    uint32_t own = access->warp->index, reader = cell->read_thread;
-    if (reader / 32 != own && !ordered(access, reader, cell->read_epoch))
-        report(access, offset, reader, "write follows a read by");
-    for (uint32_t left = cell->read_warps & ~(1u << own); left; left &= left - 1) {
+    uint32_t own = access->warp->index;
+    if (read->thread / 32 != own && !ordered(access, read))
+        report(access, offset, read->thread, "write follows a read by");
+    for (uint32_t left = readers & ~(1u << own); left; left &= left - 1) {
         uint32_t other = (uint32_t)__builtin_ctz(left);
-        if (cell->read_epoch > access->warp->clock.epoch[other])
+        if (read->epoch > access->warp->clock.epoch[other])
             report(access, offset, other * 32, "write follows a read by the warp of");
     }
-    if (!ordered(access, reader, cell->read_epoch))
-        report(access, offset, reader, "write follows a read by");
+    if (!ordered(access, read))
+        report(access, offset, read->thread, "write follows a read by");
 }
 
-static void track_write(const struct emu_shared_access *access, struct emu_cell *cell,
-                        uint8_t bytes, uint32_t offset)
+static void check_writer(const struct emu_shared_access *access, const struct emu_mark *write,
+                         uint8_t bytes, uint32_t offset, const char *kind)
 {
-    uint16_t thread = (uint16_t)(access->warp->index * 32 + (uint32_t)access->lane);
-    uint32_t epoch = access->warp->clock.epoch[access->warp->index];
-    if ((cell->write_bytes & bytes) && !(cell->write_strong && access->strong) &&
-        !ordered(access, cell->write_thread, cell->write_epoch))
-        report(access, offset, cell->write_thread, "write follows a write by");
-    if ((cell->read_bytes & bytes) && !(cell->read_strong && access->strong))
-        check_readers(access, cell, offset);
-    bool same = cell->write_thread == thread && cell->write_epoch == epoch;
-    cell->write_bytes = same ? cell->write_bytes | bytes : bytes;
-    cell->write_strong = access->strong && (!same || cell->write_strong);
-    cell->write_thread = thread;
-    cell->write_epoch = epoch;
+    if ((write->bytes & bytes) && !(write->strong && access->strong) && !ordered(access, write))
+        report(access, offset, write->thread, kind);
 }
 
-static void track_read(const struct emu_shared_access *access, struct emu_cell *cell, uint8_t bytes,
-                       uint32_t offset)
+/* `same`: the mark is of this access's epoch, and adds up. */
+static void set_mark(const struct emu_shared_access *access, struct emu_mark *mark, uint8_t bytes,
+                     bool same)
 {
-    uint32_t epoch = access->warp->clock.epoch[access->warp->index];
-    if ((cell->write_bytes & bytes) && !(cell->write_strong && access->strong) &&
-        !ordered(access, cell->write_thread, cell->write_epoch))
-        report(access, offset, cell->write_thread, "read follows a write by");
+    mark->bytes = same ? mark->bytes | bytes : bytes;
+    mark->strong = access->strong && (!same || mark->strong);
+    mark->thread = (uint16_t)(access->warp->index * 32 + (uint32_t)access->lane);
+    mark->epoch = access->warp->clock.epoch[access->warp->index];
+}
+
+static void track_write(const struct emu_shared_access *access, const struct emu_cells *cells,
+                        uint32_t word, uint8_t bytes, uint32_t offset)
+{
+    struct emu_mark *write = &cells->writes[word];
+    const struct emu_mark *read = &cells->reads[word];
+    check_writer(access, write, bytes, offset, "write follows a write by");
+    if ((read->bytes & bytes) && !(read->strong && access->strong))
+        check_readers(access, read, cells->readers[word], offset);
+    uint32_t thread = access->warp->index * 32 + (uint32_t)access->lane;
+    set_mark(access, write, bytes,
+             write->thread == thread &&
+                 write->epoch == access->warp->clock.epoch[access->warp->index]);
+}
+
+static void track_read(const struct emu_shared_access *access, const struct emu_cells *cells,
+                       uint32_t word, uint8_t bytes, uint32_t offset)
+{
+    struct emu_mark *read = &cells->reads[word];
+    check_writer(access, &cells->writes[word], bytes, offset, "read follows a write by");
     uint32_t own = 1u << access->warp->index;
-    bool same = cell->read_epoch == epoch && cell->read_bytes;
-    cell->read_warps = same ? cell->read_warps | own : own;
-    cell->read_bytes = same ? cell->read_bytes | bytes : bytes;
-    cell->read_strong = access->strong && (!same || cell->read_strong);
-    cell->read_thread = (uint16_t)(access->warp->index * 32 + (uint32_t)access->lane);
-    cell->read_epoch = epoch;
+    bool same = read->epoch == access->warp->clock.epoch[access->warp->index] && read->bytes;
+    cells->readers[word] = same ? cells->readers[word] | own : own;
+    set_mark(access, read, bytes, same);
 }
 
 void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *owner,
@@ -106,10 +109,9 @@ void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *ow
         uint32_t first = word * 4 < offset ? offset - word * 4 : 0;
         uint32_t last = end - word * 4 < 4 ? end - word * 4 : 4;
         uint8_t bytes = (uint8_t)((1u << last) - (1u << first));
-        struct emu_cell *cell = &owner->cells[word];
         if (access->write)
-            track_write(access, cell, bytes, word * 4 + first);
+            track_write(access, owner->cells, word, bytes, word * 4 + first);
         else
-            track_read(access, cell, bytes, word * 4 + first);
+            track_read(access, owner->cells, word, bytes, word * 4 + first);
     }
 }

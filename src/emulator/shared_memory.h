@@ -18,14 +18,20 @@ enum emu_byte_state {
     BYTE_SOURCE = 3   /* written, and an asynchronous copy will still read it */
 };
 
-/* One word of 4 bytes. Threads are numbered within the CTA; 0 epochs mean "never". */
-struct emu_cell {
-    uint32_t write_epoch, read_epoch;
-    uint32_t read_warps; /* warps that read it in read_epoch */
-    uint16_t write_thread, read_thread;
-    uint8_t write_bytes, read_bytes; /* bit per byte */
-    bool write_strong, read_strong;  /* atomics and other strong accesses do not race together */
+/* The last access of its kind to a word of 4 bytes. Threads are numbered within the CTA. */
+struct emu_mark {
+    uint32_t epoch; /* 0: never */
+    uint16_t thread;
+    uint8_t bytes; /* bit per byte */
+    bool strong;   /* atomics and other strong accesses do not race together */
 };
+
+/* Every word of a CTA's shared memory, kind by kind, so that many are looked at in one go. */
+struct emu_cells {
+    struct emu_mark *writes, *reads;
+    uint32_t *readers; /* warps that read the word in the epoch of its last read */
+};
+enum { EMU_CELL_BYTES = 2 * sizeof(struct emu_mark) + sizeof(uint32_t) };
 
 struct emu_shared_access {
     struct emu_warp *warp;
@@ -36,6 +42,18 @@ struct emu_shared_access {
     bool store;          /* by st: no race if it changes nothing */
     const uint8_t *data; /* where the access begins */
 };
+
+/* Whether what `thread` did in `epoch` is ordered before what `lane` of the warp does now; true
+ * within a warp too when its races are not looked for. */
+static inline bool emu_is_ordered(const struct emu_warp *warp, int lane, uint32_t thread,
+                                  uint32_t epoch)
+{
+    uint32_t other = thread / 32;
+    if (other == warp->index)
+        return (int)(thread % 32) == lane || epoch < warp->clock.epoch[other] ||
+               !(warp->cta->cluster->launch->checks & PTXGEN_CHECK_WARP_RACES);
+    return epoch <= warp->clock.epoch[other];
+}
 
 /* Faults on an access that is unordered with an earlier one, and records it. */
 void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *owner,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor_dot.h"
 
+#include "host_vector.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +13,7 @@ enum {
      * float, and products that do not overflow. Other tiles take the scalar path. */
     FAST_LEAST = -100,
     FAST_MOST = 125,
-    PARTIAL = 8 /* products below 4·2^25 that an int32_t can add up */
+    PARTIAL = 16 /* products below 4·2^25 that an int32_t can add up */
 };
 
 emu_numerics emu_numerics_of_sm(unsigned sm)
@@ -86,7 +88,7 @@ static void load_widened_a(emu_element type, const uint32_t *bits, const uint8_t
     for (unsigned i = 0; i < EMU_TILE_ROWS * terms; i++) {
         unsigned source = i / terms * terms + widened_source(i % terms, terms);
         reordered[i] = f16[source];
-        out->depth[i] = depth[source];
+        out->depth[i] = depth ? depth[source] : (uint8_t)(source % terms);
     }
     emu_decode(EMU_F16, reordered, EMU_TILE_ROWS * terms, out->value, out->exponent, &out->range);
 }
@@ -95,12 +97,14 @@ void emu_dot_load_a(const emu_dot_rule *rule, emu_element type, const uint32_t *
                     const uint8_t *depth, unsigned terms, emu_dot_a *out)
 {
     out->terms = terms;
+    out->dense = !depth && !rule->widened_pairs;
     out->range = (emu_decoded_range){false, EMU_ZERO_EXPONENT};
     if (rule->widened_pairs) {
         load_widened_a(type, bits, depth, out);
         return;
     }
-    memcpy(out->depth, depth, EMU_TILE_ROWS * terms);
+    if (depth)
+        memcpy(out->depth, depth, EMU_TILE_ROWS * terms);
     emu_decode(type, bits, EMU_TILE_ROWS * terms, out->value, out->exponent, &out->range);
 }
 
@@ -173,9 +177,15 @@ typedef struct dot_step {
     unsigned first, count;
 } dot_step;
 
-static unsigned row_start(const dot_step *step, unsigned row)
+EMU_INLINE unsigned row_start(const dot_step *step, unsigned row)
 {
     return row * step->a->terms + step->first;
+}
+
+/** The row of B that term `i` of a step meets. */
+EMU_INLINE unsigned depth_of(const dot_step *step, unsigned row, unsigned i)
+{
+    return step->a->dense ? step->first + i : step->a->depth[row_start(step, row) + i];
 }
 
 static uint32_t dot_scalar(const dot_step *step, unsigned row, unsigned column, float c,
@@ -184,7 +194,7 @@ static uint32_t dot_scalar(const dot_step *step, unsigned row, unsigned column, 
     emu_dot_terms terms = {.count = step->count, .c = c, .c_exponent = c_exponent};
     const unsigned start = row_start(step, row);
     for (unsigned i = 0; i < step->count; i++) {
-        unsigned k = step->a->depth[start + i];
+        unsigned k = depth_of(step, row, i);
         terms.a[i] = step->a->value[start + i];
         terms.b[i] = step->b->value[k][column];
         terms.exponent[i] = step->a->exponent[start + i] + step->b->exponent[k][column];
@@ -194,39 +204,31 @@ static uint32_t dot_scalar(const dot_step *step, unsigned row, unsigned column, 
 
 /* ---- vector path: the eight outputs of a row, finite values in float's range ---- */
 
-/*
- * The two scans below keep their results in a local array: stores through the parameter could
- * alias the exponents, and the compiler would not vectorise.
- */
-
 /** Largest exponent of the products of each column; EMU_NO_EXPONENT or less when all are 0. */
-static void largest_products(const dot_step *step, unsigned row, int16_t out[COLUMNS])
+EMU_INLINE void largest_products(const dot_step *step, unsigned row, unsigned count, bool dense,
+                                 int16_t out[COLUMNS])
 {
     const int16_t *ea = step->a->exponent + row_start(step, row);
     const uint8_t *depth = step->a->depth + row_start(step, row);
-    int16_t largest[COLUMNS];
-    for (unsigned j = 0; j < COLUMNS; j++)
-        largest[j] = 2 * EMU_ZERO_EXPONENT;
-    for (unsigned i = 0; i < step->count; i++) {
-        const int16_t *eb = step->b->exponent[depth[i]];
-        for (unsigned j = 0; j < COLUMNS; j++) {
-            int16_t e = (int16_t)(ea[i] + eb[j]);
-            largest[j] = e > largest[j] ? e : largest[j];
-        }
+    const int16_t(*b)[COLUMNS] = step->b->exponent + (dense ? step->first : 0);
+    emu_s16x8 largest = (emu_s16x8){0} + 2 * EMU_ZERO_EXPONENT;
+    for (unsigned i = 0; i < count; i++) {
+        emu_s16x8 eb;
+        memcpy(&eb, b[dense ? i : depth[i]], sizeof eb);
+        emu_max_s16x8(&largest, eb + ea[i]);
     }
-    memcpy(out, largest, sizeof largest);
+    memcpy(out, &largest, sizeof largest);
 }
 
 /** Smallest exponent of the products that are not 0. */
 static void smallest_products(const dot_step *step, unsigned row, int16_t out[COLUMNS])
 {
     const int16_t *ea = step->a->exponent + row_start(step, row);
-    const uint8_t *depth = step->a->depth + row_start(step, row);
     int16_t smallest[COLUMNS];
     for (unsigned j = 0; j < COLUMNS; j++)
         smallest[j] = -EMU_ZERO_EXPONENT;
     for (unsigned i = 0; i < step->count; i++) {
-        const int16_t *eb = step->b->exponent[depth[i]];
+        const int16_t *eb = step->b->exponent[depth_of(step, row, i)];
         for (unsigned j = 0; j < COLUMNS; j++) {
             int16_t e = (int16_t)(ea[i] + eb[j]);
             e = e < EMU_NO_EXPONENT ? -EMU_ZERO_EXPONENT : e;
@@ -236,7 +238,7 @@ static void smallest_products(const dot_step *step, unsigned row, int16_t out[CO
     memcpy(out, smallest, sizeof smallest);
 }
 
-static double power_of_two(int exponent)
+EMU_INLINE double power_of_two(int exponent)
 {
     uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double value;
@@ -245,20 +247,23 @@ static double power_of_two(int exponent)
 }
 
 /** Sums of the addend and the products, each cut to a multiple of 1 / scale, times scale. */
-static void scaled_sums(const dot_step *step, unsigned row, const float c[COLUMNS],
-                        const float scale[COLUMNS], double sum[COLUMNS])
+EMU_INLINE void scaled_sums(const dot_step *step, unsigned row, unsigned count, bool dense,
+                            const float c[COLUMNS], const float scale[COLUMNS], double sum[COLUMNS])
 {
     const float *a = step->a->value + row_start(step, row);
     const uint8_t *depth = step->a->depth + row_start(step, row);
+    const float(*b)[COLUMNS] = step->b->value + (dense ? step->first : 0);
+    emu_f32x8 factor;
+    memcpy(&factor, scale, sizeof factor);
     for (unsigned j = 0; j < COLUMNS; j++)
         sum[j] = (double)(int32_t)(c[j] * scale[j]);
-    for (unsigned i = 0; i < step->count; i += PARTIAL) {
-        unsigned end = i + PARTIAL < step->count ? i + PARTIAL : step->count;
-        int32_t partial[COLUMNS] = {0};
+    for (unsigned i = 0; i < count; i += PARTIAL) {
+        unsigned end = i + PARTIAL < count ? i + PARTIAL : count;
+        emu_s32x8 partial = {0};
         for (unsigned k = i; k < end; k++) {
-            const float *b = step->b->value[depth[k]];
-            for (unsigned j = 0; j < COLUMNS; j++)
-                partial[j] += (int32_t)(a[k] * b[j] * scale[j]);
+            emu_f32x8 line;
+            memcpy(&line, b[dense ? k : depth[k]], sizeof line);
+            partial += __builtin_convertvector(line * a[k] * factor, emu_s32x8);
         }
         for (unsigned j = 0; j < COLUMNS; j++)
             sum[j] += (double)partial[j];
@@ -266,7 +271,7 @@ static void scaled_sums(const dot_step *step, unsigned row, const float c[COLUMN
 }
 
 /** The f32 truncation of emu_f32_truncate without its subnormal case, eight at a time. */
-static void truncate_row(const double value[COLUMNS], unsigned kept_bits, uint32_t out[COLUMNS])
+EMU_INLINE void truncate_row(const double value[COLUMNS], unsigned kept_bits, uint32_t out[COLUMNS])
 {
     const uint64_t mask = ~0ull << (52 - kept_bits);
     for (unsigned j = 0; j < COLUMNS; j++) {
@@ -279,22 +284,24 @@ static void truncate_row(const double value[COLUMNS], unsigned kept_bits, uint32
     }
 }
 
-static void model_row(const dot_step *step, unsigned row, const float c[COLUMNS],
-                      const int16_t c_exponent[COLUMNS], uint32_t out[COLUMNS])
+/** `top`: the largest exponent of all terms. Outputs where it is below FAST_LEAST come out wrong.
+ */
+EMU_INLINE void model_row(const dot_step *step, unsigned row, unsigned count, bool dense,
+                          const float c[COLUMNS], int16_t top[COLUMNS], uint32_t out[COLUMNS])
 {
     const int fraction_bits = step->rule->fraction_bits;
-    int16_t products[COLUMNS], largest[COLUMNS];
+    int16_t largest[COLUMNS];
     float scale[COLUMNS];
     double sum[COLUMNS];
-    largest_products(step, row, products);
-    bool deep = false;
-    for (unsigned j = 0; j < COLUMNS; j++) {
-        int16_t e = c_exponent[j] > products[j] ? c_exponent[j] : products[j];
-        deep |= e < FAST_LEAST && e > EMU_NO_EXPONENT;
-        largest[j] = e > FAST_LEAST ? e : FAST_LEAST;
+    largest_products(step, row, count, dense, largest);
+    for (unsigned j = 0; j < COLUMNS; j++)
+        largest[j] = top[j] > largest[j] ? top[j] : largest[j];
+    memcpy(top, largest, sizeof largest);
+    for (unsigned j = 0; j < COLUMNS; j++)
+        largest[j] = largest[j] > FAST_LEAST ? largest[j] : FAST_LEAST;
+    for (unsigned j = 0; j < COLUMNS; j++)
         scale[j] = emu_f32_of_bits((uint32_t)(fraction_bits - largest[j] + 127) << 23);
-    }
-    scaled_sums(step, row, c, scale, sum);
+    scaled_sums(step, row, count, dense, c, scale, sum);
     for (unsigned j = 0; j < COLUMNS; j++)
         sum[j] *= power_of_two(largest[j] - fraction_bits);
     if (step->rule->f16_result) {
@@ -303,10 +310,41 @@ static void model_row(const dot_step *step, unsigned row, const float c[COLUMNS]
     } else {
         truncate_row(sum, step->rule->kept_bits, out);
     }
-    for (unsigned j = 0; deep && j < COLUMNS; j++) {
-        if (c_exponent[j] < FAST_LEAST && products[j] < FAST_LEAST)
-            out[j] = dot_scalar(step, row, j, c[j], c_exponent[j]);
+}
+
+/** All rows; returns the smallest exponent that is the largest of an output with terms. `top`
+ * holds the exponents of the addends, and then the largest of all terms. */
+EMU_WIDE static int16_t model_rows(const dot_step *step, float c[EMU_TILE_ROWS][COLUMNS],
+                                   int16_t top[EMU_TILE_ROWS][COLUMNS], emu_tile *tile)
+{
+    enum { OFTEN = 16 }; /* Hopper's f16 and bf16 */
+    const unsigned count = step->count;
+    if (step->a->dense && count == OFTEN) {
+        for (unsigned row = 0; row < EMU_TILE_ROWS; row++)
+            model_row(step, row, OFTEN, true, c[row], top[row], tile->at[row]);
+    } else {
+        for (unsigned row = 0; row < EMU_TILE_ROWS; row++)
+            model_row(step, row, count, step->a->dense, c[row], top[row], tile->at[row]);
     }
+    int16_t least = 0;
+    for (unsigned i = 0; i < EMU_TILE_ROWS * COLUMNS; i++) {
+        int16_t e = top[0][i] > EMU_NO_EXPONENT ? top[0][i] : 0;
+        least = e < least ? e : least;
+    }
+    return least;
+}
+
+static void model_tile(const dot_step *step, float c[EMU_TILE_ROWS][COLUMNS],
+                       int16_t c_exponent[EMU_TILE_ROWS][COLUMNS], emu_tile *tile)
+{
+    int16_t top[EMU_TILE_ROWS][COLUMNS];
+    memcpy(top, c_exponent, sizeof top);
+    if (model_rows(step, c, top, tile) >= FAST_LEAST)
+        return;
+    for (unsigned row = 0; row < EMU_TILE_ROWS; row++)
+        for (unsigned j = 0; j < COLUMNS; j++)
+            if (top[row][j] < FAST_LEAST)
+                tile->at[row][j] = dot_scalar(step, row, j, c[row][j], c_exponent[row][j]);
 }
 
 /** Adds in double where no addition can round, and falls back where the terms spread too far. */
@@ -316,13 +354,13 @@ static void exact_row(const dot_step *step, unsigned row, const float c[COLUMNS]
     enum { PRODUCT_FRACTION = 20, ADDEND_FRACTION = 23, CARRY = 8, DOUBLE_DIGITS = 53 };
     int16_t largest[COLUMNS], smallest[COLUMNS];
     double sum[COLUMNS];
-    largest_products(step, row, largest);
+    largest_products(step, row, step->count, step->a->dense, largest);
     smallest_products(step, row, smallest);
     for (unsigned j = 0; j < COLUMNS; j++)
         sum[j] = c[j];
-    for (unsigned i = row_start(step, row); i < row_start(step, row) + step->count; i++) {
-        double a = step->a->value[i];
-        const float *b = step->b->value[step->a->depth[i]];
+    for (unsigned i = 0; i < step->count; i++) {
+        double a = step->a->value[row_start(step, row) + i];
+        const float *b = step->b->value[depth_of(step, row, i)];
         for (unsigned j = 0; j < COLUMNS; j++)
             sum[j] += a * b[j];
     }
@@ -349,14 +387,16 @@ static void dot_tile_step(const dot_step *step, emu_tile *tile)
                c[0], c_exponent[0], &range);
     bool scalar = range.special || step->a->range.special || step->b->range.special ||
                   step->a->range.max_exponent + step->b->range.max_exponent > FAST_MOST;
+    if (!scalar && !step->rule->exact) {
+        model_tile(step, c, c_exponent, tile);
+        return;
+    }
     for (unsigned row = 0; row < EMU_TILE_ROWS; row++) {
         if (scalar) {
             for (unsigned j = 0; j < COLUMNS; j++)
                 tile->at[row][j] = dot_scalar(step, row, j, c[row][j], c_exponent[row][j]);
-        } else if (step->rule->exact) {
-            exact_row(step, row, c[row], c_exponent[row], tile->at[row]);
         } else {
-            model_row(step, row, c[row], c_exponent[row], tile->at[row]);
+            exact_row(step, row, c[row], c_exponent[row], tile->at[row]);
         }
     }
 }

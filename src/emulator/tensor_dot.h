@@ -47,6 +47,7 @@ emu_dot_rule emu_dot_rule_of(emu_numerics numerics, emu_element a, emu_element d
 /** Rows of A, `[row * terms + term]`, in order of summation; the row of B that a term meets. */
 typedef struct emu_dot_a {
     unsigned terms;
+    bool dense; /* a term meets the row of B of its own number */
     emu_decoded_range range;
     float value[EMU_TILE_ROWS * EMU_DOT_MAX_TERMS];
     int16_t exponent[EMU_TILE_ROWS * EMU_DOT_MAX_TERMS];
@@ -60,7 +61,8 @@ typedef struct emu_dot_b {
     int16_t exponent[EMU_DOT_MAX_DEPTH][EMU_TILE_COLUMNS];
 } emu_dot_b;
 
-/** Decodes A; `bits` and `depth` are in order of K, and are reordered where the rule asks. */
+/** Decodes A; `bits` and `depth` are in order of K, and are reordered where the rule asks. A dense
+ * A has no `depth`. */
 void emu_dot_load_a(const emu_dot_rule *rule, emu_element type, const uint32_t *bits,
                     const uint8_t *depth, unsigned terms, emu_dot_a *out);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor_format.h"
 
+#include "host_vector.h"
+
 #include <math.h>
 
 /** A format narrower than f32, as an f32 shifted down and biased. */
@@ -63,13 +65,14 @@ static void fix_specials(const small_float *format, const uint32_t *bits, unsign
     }
 }
 
-void emu_decode(emu_element type, const uint32_t *bits, unsigned count, float *value,
-                int16_t *exponent, emu_decoded_range *range)
+/** All elements as if they were finite; returns the largest magnitude. */
+EMU_WIDE static uint32_t decode_finite(const small_float *of, unsigned sign_up,
+                                       const uint32_t *bits, unsigned count, float *value,
+                                       int16_t *exponent, emu_decoded_range *range)
 {
-    const small_float format = FLOATS[type];
+    const small_float format = *of;
     const unsigned up = 23u - format.fraction_bits;
-    const unsigned sign_up = 31u - (BITS[type] - 1u);
-    const float rebias = ldexpf(1.0f, 127 - format.bias);
+    const float rebias = emu_f32_of_bits((uint32_t)(254 - format.bias) << 23);
     uint32_t top = 0;
     int16_t max_exponent = range->max_exponent;
     for (unsigned i = 0; i < count; i++) {
@@ -84,6 +87,15 @@ void emu_decode(emu_element type, const uint32_t *bits, unsigned count, float *v
         top = magnitude > top ? magnitude : top;
     }
     range->max_exponent = max_exponent;
+    return top;
+}
+
+void emu_decode(emu_element type, const uint32_t *bits, unsigned count, float *value,
+                int16_t *exponent, emu_decoded_range *range)
+{
+    const small_float format = FLOATS[type];
+    const unsigned sign_up = 31u - (BITS[type] - 1u);
+    uint32_t top = decode_finite(&format, sign_up, bits, count, value, exponent, range);
     if (top >= format.first_special) {
         range->special = true;
         fix_specials(&format, bits, count, value);

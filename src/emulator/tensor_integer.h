@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** Integer and single-bit tiles: exact s32 sums, wrapping or saturating. */
+/**
+ * Integer and single-bit tiles: exact s32 sums, wrapping or saturating. The sums of products are
+ * formed in floats, which hold them exactly: 64 · 255 · 255 < 2^24.
+ */
 #ifndef PTXGEN_EMULATOR_TENSOR_INTEGER_H
 #define PTXGEN_EMULATOR_TENSOR_INTEGER_H
 
@@ -8,14 +11,16 @@
 /** Rows of A, `[row * terms + term]`, and the row of B that each term meets. */
 typedef struct emu_integer_a {
     unsigned terms;
-    int16_t value[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
+    bool dense; /* a term meets the row of B of its own number */
+    float value[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
     uint8_t depth[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
 } emu_integer_a;
 
 typedef struct emu_integer_b {
-    int16_t value[EMU_TILE_MAX_DEPTH][EMU_TILE_COLUMNS];
+    float value[EMU_TILE_MAX_DEPTH][EMU_TILE_COLUMNS];
 } emu_integer_b;
 
+/** A dense A has no `depth`. */
 void emu_integer_load_a(emu_element type, const uint32_t *bits, const uint8_t *depth, unsigned rows,
                         unsigned terms, emu_integer_a *out);
 void emu_integer_load_b(emu_element type, const uint32_t *bits, unsigned rows, emu_integer_b *out);

@@ -5,6 +5,8 @@
  */
 #include "tensor_core.h"
 
+#include <string.h>
+
 /** Rows and 32-bit registers of one matrix of each form, and how often it may occur. */
 typedef struct matrix_form {
     uint8_t rows, registers, max_count;
@@ -59,10 +61,6 @@ static matrix_byte matrix_byte_of(const emu_matrix_op *op, unsigned lane, unsign
 {
     const unsigned g = lane / 4, t = lane % 4;
     switch (op->form) {
-    case EMU_M8N8_B16:
-        if (op->transpose)
-            return (matrix_byte){(uint8_t)(2 * t + byte / 2), (uint8_t)(2 * g + byte % 2)};
-        return (matrix_byte){(uint8_t)g, (uint8_t)(4 * t + byte)};
     case EMU_M8N16_B6X16_P32:
     case EMU_M8N16_B4X16_P64: return (matrix_byte){(uint8_t)g, (uint8_t)(4 * t + byte)};
     case EMU_M16N8_B8: /* lane: rows g, g + 8 and columns 2t, 2t + 1 of the 16×8 matrix */
@@ -91,11 +89,39 @@ static uint8_t row_byte(emu_matrix_form form, const emu_matrix_row *row, unsigne
     }
 }
 
+/** m8n8.b16: a row is the registers of four lanes in a row, or, transposed, a column of them. */
+static void load_halves(bool transpose, emu_lanes *d, const emu_matrix_row *rows)
+{
+    for (unsigned g = 0; !transpose && g < 8; g++)
+        memcpy(&d->lane[4 * g], rows[g].byte, 16);
+    for (unsigned lane = 0; transpose && lane < EMU_WARP_LANES; lane++) {
+        uint16_t pair[2];
+        memcpy(&pair[0], &rows[lane % 4 * 2].byte[lane / 4 * 2], 2);
+        memcpy(&pair[1], &rows[lane % 4 * 2 + 1].byte[lane / 4 * 2], 2);
+        d->lane[lane] = pair[0] | (uint32_t)pair[1] << 16;
+    }
+}
+
+static void store_halves(bool transpose, emu_matrix_row *rows, const emu_lanes *s)
+{
+    for (unsigned g = 0; !transpose && g < 8; g++)
+        memcpy(rows[g].byte, &s->lane[4 * g], 16);
+    for (unsigned lane = 0; transpose && lane < EMU_WARP_LANES; lane++) {
+        uint16_t pair[2] = {(uint16_t)s->lane[lane], (uint16_t)(s->lane[lane] >> 16)};
+        memcpy(&rows[lane % 4 * 2].byte[lane / 4 * 2], &pair[0], 2);
+        memcpy(&rows[lane % 4 * 2 + 1].byte[lane / 4 * 2], &pair[1], 2);
+    }
+}
+
 void emu_ldmatrix(const emu_matrix_op *op, emu_lanes *d, const emu_matrix_row *rows)
 {
     const matrix_form *form = &FORMS[op->form];
     for (unsigned r = 0; r < emu_matrix_registers(op); r++) {
         const emu_matrix_row *matrix = rows + r / form->registers * form->rows;
+        if (op->form == EMU_M8N8_B16) {
+            load_halves(op->transpose, &d[r], matrix);
+            continue;
+        }
         for (unsigned lane = 0; lane < EMU_WARP_LANES; lane++) {
             uint32_t word = 0;
             for (unsigned byte = 0; byte < 4; byte++) {
@@ -112,6 +138,10 @@ void emu_stmatrix(const emu_matrix_op *op, emu_matrix_row *rows, const emu_lanes
     const matrix_form *form = &FORMS[op->form];
     for (unsigned r = 0; r < emu_matrix_registers(op); r++) {
         emu_matrix_row *matrix = rows + r / form->registers * form->rows;
+        if (op->form == EMU_M8N8_B16) {
+            store_halves(op->transpose, matrix, &s[r]);
+            continue;
+        }
         for (unsigned lane = 0; lane < EMU_WARP_LANES; lane++) {
             for (unsigned byte = 0; byte < 4; byte++) {
                 matrix_byte at = matrix_byte_of(op, lane, r % form->registers, byte);

@@ -119,7 +119,7 @@ unsigned emu_mma_registers(const emu_mma_op *op, emu_operand operand)
 
 /* ---- doing it ---- */
 
-/** Elements of the operands in matrix order, and the dense column of each element of A. */
+/** Elements of the operands in matrix order; of a sparse A the dense column of each element. */
 typedef struct mma_operands {
     unsigned terms;
     uint32_t a[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
@@ -131,23 +131,25 @@ static void dot_float(const emu_mma_op *op, emu_numerics numerics, const mma_ope
                       emu_tile *tile)
 {
     const emu_dot_rule rule = emu_dot_rule_of(numerics, op->a, op->d, false);
+    const uint8_t *depth = op->sparse ? in->column : NULL;
     emu_dot_a a;
     emu_dot_b b;
-    emu_dot_load_a(&rule, op->a, in->a, in->column, in->terms, &a);
+    emu_dot_load_a(&rule, op->a, in->a, depth, in->terms, &a);
     emu_dot_load_b(&rule, op->b, in->b, op->k, &b);
     emu_dot(&rule, &a, &b, tile);
 }
 
 static void dot_integer(const emu_mma_op *op, const mma_operands *in, emu_tile *tile)
 {
+    const uint8_t *depth = op->sparse ? in->column : NULL;
     emu_integer_a a;
     emu_integer_b b;
-    emu_integer_load_a(op->a, in->a, in->column, op->m, in->terms, &a);
+    emu_integer_load_a(op->a, in->a, depth, op->m, in->terms, &a);
     emu_integer_load_b(op->b, in->b, op->k, &b);
     emu_integer_dot(&a, &b, op->m, op->satfinite, tile);
 }
 
-/** `in->column` and `in->terms` are set. */
+/** `in->terms` is set, and `in->column` for a sparse op. */
 static void mma_tile(const emu_mma_op *op, emu_numerics numerics, mma_operands *in, emu_lanes *d,
                      const emu_lanes *a, const emu_lanes *b, const emu_lanes *c)
 {
@@ -188,7 +190,6 @@ void emu_mma(const emu_mma_op *op, emu_numerics numerics, emu_lanes *d, const em
         emu_mma_quad(op, numerics, d, a, b, c);
     } else {
         in.terms = op->k;
-        emu_dense_columns(in.terms, in.column);
         mma_tile(op, numerics, &in, d, a, b, c);
     }
 }

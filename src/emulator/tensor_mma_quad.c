@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tensor_dot.h"
-#include "tensor_sparse.h"
 
 enum { DEPTH = 4, COLUMNS = EMU_TILE_COLUMNS, QUADS = 4, QUAD_LANES = 8 };
 
@@ -62,7 +61,6 @@ static void multiply_quad(const emu_mma_op *op, const emu_dot_rule *rule, unsign
                           const emu_lanes *a, const emu_lanes *b, emu_tile *tile)
 {
     uint32_t am[EMU_TILE_ROWS * DEPTH] = {0}, bm[DEPTH * COLUMNS];
-    uint8_t depth[EMU_TILE_ROWS * DEPTH];
     for (unsigned member = 0; member < QUAD_LANES; member++) {
         unsigned lane = quad_lane(quad, member);
         for (unsigned e = 0; e < 4; e++) {
@@ -74,10 +72,9 @@ static void multiply_quad(const emu_mma_op *op, const emu_dot_rule *rule, unsign
             bm[k * COLUMNS + column] = half_of(b, e, lane);
         }
     }
-    emu_dense_columns(DEPTH, depth);
     emu_dot_a left;
     emu_dot_b right;
-    emu_dot_load_a(rule, EMU_F16, am, depth, DEPTH, &left);
+    emu_dot_load_a(rule, EMU_F16, am, NULL, DEPTH, &left);
     emu_dot_load_b(rule, EMU_F16, bm, DEPTH, &right);
     emu_dot(rule, &left, &right, tile);
 }

@@ -106,11 +106,3 @@ ptxgen_status emu_sparse_columns(emu_element a, unsigned k, bool ordered, const 
     }
     return PTXGEN_OK;
 }
-
-void emu_dense_columns(unsigned terms, uint8_t *out)
-{
-    for (unsigned i = 0; i < terms; i++)
-        out[i] = (uint8_t)i;
-    for (unsigned row = 1; row < EMU_TILE_ROWS; row++)
-        memcpy(out + row * terms, out, terms);
-}

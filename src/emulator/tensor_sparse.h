@@ -31,7 +31,4 @@ unsigned emu_sparse_terms(unsigned k);
 /** The lanes that `selector` reads, as a mask; 0 when it is out of range. */
 uint32_t emu_sparse_lanes(emu_element a, unsigned k, uint32_t selector);
 
-/** The mapping of a dense A: column = term. */
-void emu_dense_columns(unsigned terms, uint8_t *out);
-
 #endif

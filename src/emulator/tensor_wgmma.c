@@ -170,13 +170,12 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
 {
     uint32_t bits[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
     uint8_t column[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
+    const uint8_t *depth = op->sparse ? column : NULL;
     const unsigned terms = op->sparse ? emu_sparse_terms(op->k) : op->k;
     ptxgen_status status = PTXGEN_OK;
     if (op->sparse)
         status = emu_sparse_columns(op->a, op->k, false, &args->metadata[warp], args->selector,
                                     column, err);
-    else
-        emu_dense_columns(terms, column);
     if (status != PTXGEN_OK)
         return status;
     if (op->a_shared) {
@@ -191,9 +190,9 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
     if (op->negate_a)
         negate(op->a, bits, EMU_TILE_ROWS * terms);
     if (is_integer(op->a))
-        emu_integer_load_a(op->a, bits, column, EMU_TILE_ROWS, terms, &out->integers);
+        emu_integer_load_a(op->a, bits, depth, EMU_TILE_ROWS, terms, &out->integers);
     else
-        emu_dot_load_a(rule, op->a, bits, column, terms, &out->floats);
+        emu_dot_load_a(rule, op->a, bits, depth, terms, &out->floats);
     return PTXGEN_OK;
 }
 

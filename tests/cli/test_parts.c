@@ -11,6 +11,7 @@
 #include "src/cli/chips.h"
 #include "src/cli/exit_code.h"
 #include "src/cli/random.h"
+#include "src/cli/sections.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -157,6 +158,31 @@ static void every_status_has_an_exit_code(void **state)
     assert_int_equal(exit_code_of(PTXGEN_ERROR_DIVERGENCE), EXIT_INTERNAL);
 }
 
+static void sections_are_found_by_their_comment_lines(void **state)
+{
+    (void)state;
+    static const char text[] = ".visible .entry kernel_b()\n{\n\tadd.u32 %r1, %r1, 1;\n}\n"
+                               ".visible .entry kernel(\n)\n{\n"
+                               "\tmov.u32 %r0, 1;\n"
+                               "\t// ---- first: load ----\n"
+                               "\t// an ordinary comment ----\n"
+                               "\tadd.u32 %r1, %r1, 1; // why\n"
+                               "\t// ---- second ----\r\n"
+                               "\tadd.u32 %r1, %r1, 1;\n"
+                               "}\n"
+                               "\tsub.u32 %r1, %r1, 1;\n";
+    struct section_reader reader;
+    assert_false(section_reader_start(&reader, text, "kern"));
+    assert_true(section_reader_start(&reader, text, "kernel"));
+    assert_true(section_reader_seek(&reader, "mov.u32 %r0, 1;"));
+    assert_string_equal(reader.name, "start");
+    assert_true(section_reader_seek(&reader, "add.u32 %r1, %r1, 1;"));
+    assert_string_equal(reader.name, "first: load");
+    assert_true(section_reader_seek(&reader, "add.u32 %r1, %r1, 1;"));
+    assert_string_equal(reader.name, "second");
+    assert_false(section_reader_seek(&reader, "sub.u32 %r1, %r1, 1;"));
+}
+
 static void random_numbers_have_mean_zero_and_variance_one(void **state)
 {
     (void)state;
@@ -186,6 +212,7 @@ int main(void)
         cmocka_unit_test(the_first_wrong_output_is_named),
         cmocka_unit_test(occupancy_is_the_least_of_four_limits),
         cmocka_unit_test(every_status_has_an_exit_code),
+        cmocka_unit_test(sections_are_found_by_their_comment_lines),
         cmocka_unit_test(random_numbers_have_mean_zero_and_variance_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,73 @@ static void without_a_gpu_run_and_bench_say_what_was_not_done(void **state)
     outcome_free(&o);
 }
 
+/* ---- profile ---- */
+
+static const cJSON *named(const cJSON *array, const char *key, const char *name)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, array)
+    {
+        const char *value = cJSON_GetStringValue(cJSON_GetObjectItem(item, key));
+        if (value && !strcmp(value, name))
+            return item;
+    }
+    fail_msg("there is no %s %s", key, name);
+    return NULL;
+}
+
+/* Weights come by cp.async on sm_80 and by bulk copies on sm_90: both count, each byte once. */
+static void profile_counts_every_byte_of_the_weights(void **state)
+{
+    (void)state;
+    const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    for (int i = 0; i < 2; i++) {
+        struct outcome o = run("profile", "rmsnorm_q4k", "--k", "1024", "--n", "512", "--device",
+                               devices[i], "--json");
+        assert_exit(&o, 0);
+        cJSON *json = cJSON_Parse(o.out);
+        assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "right")));
+        const cJSON *kernel =
+            named(cJSON_GetObjectItem(json, "kernels"), "kernel", "rmsnorm_q4k_m1");
+        const cJSON *sections = cJSON_GetObjectItem(kernel, "sections");
+        double bytes = 0;
+        static const char *const copying[] = {
+            "first copies of weights",
+            "turns: send for a pair of super-blocks, wait for another, multiply"};
+        for (int c = 0; c < 2; c++)
+            bytes += cJSON_GetNumberValue(
+                cJSON_GetObjectItem(named(sections, "section", copying[c]), "global_bytes_needed"));
+        assert_true(bytes == 512 * 1024 / 256 * 144);
+        cJSON_Delete(json);
+        outcome_free(&o);
+    }
+}
+
+static void profile_names_the_sections_of_the_annotated_text(void **state)
+{
+    (void)state;
+    struct outcome o = run("profile", "marlin", "--k", "256", "--n", "128", "--m", "16", "--json");
+    assert_exit(&o, 0);
+    cJSON *json = cJSON_Parse(o.out);
+    const cJSON *kernel = named(cJSON_GetObjectItem(json, "kernels"), "kernel", "marlin_m16");
+    const cJSON *sections = cJSON_GetObjectItem(kernel, "sections");
+    const cJSON *multiply =
+        named(sections, "section", "stages: wait for one, send for another, multiply");
+    const cJSON *mix = cJSON_GetObjectItem(multiply, "mix");
+    assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(mix, "tensor")) >=
+                16 / 16 * 256 / 16 * 128 / 8);
+    const cJSON *start = named(sections, "section", "start");
+    assert_null(cJSON_GetObjectItem(cJSON_GetObjectItem(start, "mix"), "tensor"));
+    cJSON_Delete(json);
+    outcome_free(&o);
+    o = run("profile", "marlin", "--k", "256", "--n", "128");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "  first stages\n");
+    assert_contains(o.out, " bytes moved for ");
+    assert_contains(o.out, " more for bank conflicts");
+    outcome_free(&o);
+}
+
 /* ---- run ---- */
 
 static void golden_file_is_within_its_bound(void **state)
@@ -257,6 +324,8 @@ int main(void)
         cmocka_unit_test(devices_lists_the_emulator),
         cmocka_unit_test(unknown_devices_are_refused),
         cmocka_unit_test(without_a_gpu_run_and_bench_say_what_was_not_done),
+        cmocka_unit_test(profile_counts_every_byte_of_the_weights),
+        cmocka_unit_test(profile_names_the_sections_of_the_annotated_text),
         cmocka_unit_test(golden_file_is_within_its_bound),
         cmocka_unit_test(every_m_up_to_eight_is_within_its_bound),
         cmocka_unit_test(a_wrong_expected_output_is_found),

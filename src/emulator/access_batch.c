@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The common case of a warp's accesses: see emu_locate_plain. */
+#include "src/emulator/access.h"
+#include "src/emulator/host_vector.h"
+#include "src/emulator/layout.h"
+#include "src/emulator/shared_memory.h"
+
+#include <string.h>
+
+/* Whether base ≤ address ≤ base + last for every lane, and all are multiples of a power of two.
+ * A difference out of [0, last] shows in the top bit of itself or of its distance from `last`. */
+EMU_INLINE bool all_inside(const uint64_t addresses[32], uint64_t base, uint64_t last,
+                           uint32_t alignment)
+{
+    uint64_t outside = 0, bits = 0;
+    for (int l = 0; l < 32; l++) {
+        uint64_t difference = addresses[l] - base;
+        outside |= difference | (last - difference);
+        bits |= addresses[l];
+    }
+    return !(outside >> 63) && !(bits & (alignment - 1));
+}
+
+/* The lanes whose access of `bytes`, a power of two, is aligned and inside [base, base + size). */
+EMU_INLINE uint32_t inside(uint32_t mask, const uint64_t addresses[32], uint64_t base,
+                           uint64_t size, uint32_t bytes)
+{
+    if (size < bytes)
+        return 0;
+    uint64_t last = size - bytes;
+    if (all_inside(addresses, base, last, bytes))
+        return mask;
+    uint32_t good = 0;
+    for (int l = 0; l < 32; l++)
+        good |= (uint32_t)((addresses[l] - base <= last) & !(addresses[l] & (bytes - 1))) << l;
+    return good & mask;
+}
+
+enum { WRITTEN_WORD = BYTE_WRITTEN * 0x01010101 };
+
+EMU_INLINE bool all_written(const uint8_t *state, uint32_t words)
+{
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word;
+        memcpy(&word, state + 4 * i, 4);
+        wrong |= word ^ WRITTEN_WORD;
+    }
+    return wrong == 0;
+}
+
+/* No copy is under way into the bytes, or out of them. */
+EMU_INLINE bool at_rest(const uint8_t *state, uint32_t words)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t word;
+        memcpy(&word, state + 4 * i, 4);
+        bits |= word & ~(uint32_t)WRITTEN_WORD;
+    }
+    return bits == 0;
+}
+
+/* ---- global ---- */
+
+static const struct emu_allocation *allocation_at(struct emu_warp *warp, uint64_t address)
+{
+    const struct emu_allocation *last = warp->last_allocation;
+    if (last && address - last->address < last->size)
+        return last;
+    const struct emu_allocation *found =
+        emu_memory_find(warp->cta->cluster->launch->memory, address);
+    if (!found || !found->data)
+        return NULL;
+    return warp->last_allocation = found;
+}
+
+EMU_INLINE uint32_t global_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
+                                 uint32_t words, uint32_t flags, struct emu_place places[32])
+{
+    const struct emu_allocation *in = allocation_at(warp, addresses[__builtin_ctz(mask)]);
+    if (!in || ((flags & ACCESS_WRITE) && in->read_only))
+        return 0;
+    bool check = warp->cta->cluster->launch->checks & PTXGEN_CHECK_GLOBAL_INIT;
+    uint32_t good = inside(mask, addresses, in->address, in->size, words * 4);
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint64_t offset = addresses[lane] - in->address;
+        uint8_t *state = in->written + offset;
+        places[lane] = (struct emu_place){in->data + offset, state, NULL, 0};
+        if ((flags & ACCESS_READ) && check && !all_written(state, words))
+            good &= ~(1u << lane);
+        else if (flags & ACCESS_WRITE)
+            memset(state, BYTE_WRITTEN, words * 4);
+    }
+    return good;
+}
+
+/* ---- shared ---- */
+
+/* What a warp's lanes have in common. */
+struct batch {
+    const struct emu_warp *warp;
+    const struct emu_cells *cells; /* NULL: races are not looked for */
+    uint32_t epoch;
+    uint32_t known; /* whatever happened up to this epoch is ordered, whoever did it */
+    bool check_written;
+    bool lands;      /* the bytes of an asynchronous copy, for which a place was kept */
+    uint8_t written; /* state of bytes that are written */
+};
+
+static struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
+{
+    const struct emu_cta *cta = warp->cta;
+    struct batch batch = {.warp = warp,
+                          .cells = cta->cells,
+                          .epoch = warp->clock.epoch[warp->index],
+                          .lands = flags & ACCESS_ASYNC,
+                          .written = flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN};
+    uint32_t checks = cta->cluster->launch->checks;
+    batch.check_written = checks & (PTXGEN_CHECK_SHARED_INIT | PTXGEN_CHECK_ASYNC);
+    batch.known = batch.epoch - 1;
+    for (uint32_t w = 0; w < cta->warp_count; w++)
+        if (w != warp->index && warp->clock.epoch[w] < batch.known)
+            batch.known = warp->clock.epoch[w];
+    return batch;
+}
+
+EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct emu_mark *marks,
+                              uint32_t words)
+{
+    uint32_t newest = 0;
+    for (uint32_t i = 0; i < words; i++)
+        newest = marks[i].epoch > newest ? marks[i].epoch : newest;
+    if (newest <= batch->known)
+        return true;
+    for (uint32_t i = 0; i < words; i++)
+        if (!emu_is_ordered(batch->warp, lane, marks[i].thread, marks[i].epoch))
+            return false;
+    return true;
+}
+
+/* Reads by several warps that are not all known are left to emu_locate. */
+EMU_INLINE bool readers_ordered(const struct batch *batch, int lane, uint32_t first, uint32_t words)
+{
+    const struct emu_mark *reads = batch->cells->reads + first;
+    for (uint32_t i = 0; i < words; i++) {
+        if (reads[i].epoch <= batch->known)
+            continue;
+        uint32_t readers = batch->cells->readers[first + i];
+        if ((readers & (readers - 1)) ||
+            !emu_is_ordered(batch->warp, lane, reads[i].thread, reads[i].epoch))
+            return false;
+    }
+    return true;
+}
+
+EMU_INLINE struct emu_mark mark_of(const struct batch *batch, int lane)
+{
+    return (struct emu_mark){
+        .epoch = batch->epoch,
+        .thread = (uint16_t)(batch->warp->index * 32 + (uint32_t)lane),
+        .bytes = 15,
+    };
+}
+
+EMU_INLINE bool read_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
+                           uint32_t words)
+{
+    if (batch->check_written && !all_written(state, words))
+        return false;
+    if (!batch->cells)
+        return true;
+    if (!marks_ordered(batch, lane, batch->cells->writes + first, words))
+        return false;
+    struct emu_mark mark = mark_of(batch, lane), *reads = batch->cells->reads + first;
+    uint32_t own = 1u << batch->warp->index, *readers = batch->cells->readers + first;
+    for (uint32_t i = 0; i < words; i++) {
+        readers[i] = own | (reads[i].epoch == batch->epoch ? readers[i] : 0);
+        reads[i] = mark;
+    }
+    return true;
+}
+
+EMU_INLINE bool write_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
+                            uint32_t words)
+{
+    if (!batch->lands && !at_rest(state, words))
+        return false;
+    if (batch->cells) {
+        if (!marks_ordered(batch, lane, batch->cells->writes + first, words) ||
+            !readers_ordered(batch, lane, first, words))
+            return false;
+        struct emu_mark mark = mark_of(batch, lane);
+        for (uint32_t i = 0; i < words; i++)
+            batch->cells->writes[first + i] = mark;
+    }
+    memset(state, batch->written, words * 4);
+    return true;
+}
+
+EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
+                                 uint32_t words, uint32_t flags, struct emu_place places[32])
+{
+    struct emu_cta *cta = warp->cta;
+    const bool read = flags & ACCESS_READ;
+    struct batch batch = batch_of(warp, flags);
+    uint32_t good = inside(mask, addresses, 0, cta->shared_bytes, words * 4);
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint32_t offset = (uint32_t)addresses[lane];
+        uint8_t *state = cta->shared_state + offset;
+        bool fine = read ? read_words(&batch, lane, state, offset / 4, words)
+                         : write_words(&batch, lane, state, offset / 4, words);
+        places[lane] = (struct emu_place){cta->shared + offset, state, cta, offset};
+        good &= ~((uint32_t)!fine << lane);
+    }
+    return good;
+}
+
+/* ---- sizes that are worth a loop of their own ---- */
+
+EMU_INLINE uint32_t plain_lanes(struct emu_warp *warp, uint32_t mask, bool global,
+                                const uint64_t addresses[32], uint32_t words, uint32_t flags,
+                                struct emu_place places[32])
+{
+    return global ? global_lanes(warp, mask, addresses, words, flags, places)
+                  : shared_lanes(warp, mask, addresses, words, flags, places);
+}
+
+static bool all_global(uint32_t mask, const uint64_t addresses[32])
+{
+    for (uint32_t left = mask; left; left &= left - 1)
+        if (addresses[__builtin_ctz(left)] < EMU_GLOBAL_BASE)
+            return false;
+    return true;
+}
+
+uint32_t emu_locate_plain(struct emu_warp *warp, uint32_t mask, enum emu_space space,
+                          const uint64_t addresses[32], uint32_t bytes, uint32_t flags,
+                          struct emu_place places[32])
+{
+    bool global = space == SPACE_GLOBAL || space == SPACE_CONST ||
+                  (space == SPACE_GENERIC && all_global(mask, addresses));
+    bool both = (flags & ACCESS_READ) && (flags & ACCESS_WRITE);
+    if (!mask || both || (!global && (space != SPACE_SHARED || (flags & ACCESS_STRONG))))
+        return 0;
+    switch (bytes) {
+    case 4: return plain_lanes(warp, mask, global, addresses, 1, flags, places);
+    case 8: return plain_lanes(warp, mask, global, addresses, 2, flags, places);
+    case 16: return plain_lanes(warp, mask, global, addresses, 4, flags, places);
+    default: return 0;
+    }
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races
+ * and deadlocks, against the reference: random problems, and a named test for each way in which
+ * such kernels have failed in the field.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "src/cli/families/marlin.h"
+
+#include <ptxgen/emulator.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a problem on a device ---- */
+
+static struct device open_device(const char *name)
+{
+    struct device device;
+    ptxgen_error err;
+    if (device_open(name, &device, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    return device;
+}
+
+static void assert_ok(ptxgen_status status, const ptxgen_error *err)
+{
+    if (status != PTXGEN_OK)
+        fail_msg("%s", err->message);
+}
+
+static void assert_right(const struct check *check)
+{
+    if (!check_passed(check))
+        fail_msg("%s: %s", check->problem, check->where);
+}
+
+/* A random problem of the spec, to be changed before it is run. */
+static struct marlin_problem make(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
+                                  ptxgen_w4_format format, const struct marlin_layout *layout)
+{
+    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_options options = {.spec = *spec};
+    struct marlin_problem p;
+    struct marlin_weights weights;
+    struct random r = random_start(m + spec->k);
+    ptxgen_error err;
+    assert_ok(marlin_random_weights(spec, format, &r, &weights, &err), &err);
+    assert_ok(marlin_allocate(&p, &options, m, layout ? layout : &packed, &weights, device, &err),
+              &err);
+    marlin_release_weights(&weights);
+    marlin_fill(&p, &r);
+    return p;
+}
+
+static void run_and_release(struct marlin_problem *p, struct device *device)
+{
+    struct check check = {.outputs = 0};
+    ptxgen_error err;
+    assert_ok(marlin_check(p, device, &check, &err), &err);
+    assert_right(&check);
+    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
+    marlin_release(p);
+}
+
+static void run_spec(const char *device_name, const ptxgen_marlin_spec *spec, uint32_t m)
+{
+    struct device device = open_device(device_name);
+    struct marlin_problem p = make(&device, spec, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
+    run_and_release(&p, &device);
+    device_close(&device);
+}
+
+static ptxgen_marlin_spec f16(uint32_t k, uint32_t n, int32_t group_size)
+{
+    return (ptxgen_marlin_spec){.k = k, .n = n, .group_size = group_size, .type = PTXGEN_F16};
+}
+
+static uint64_t allocate_on(const ptxgen_driver *driver, uint64_t bytes)
+{
+    ptxgen_cu_deviceptr address;
+    assert_int_equal(driver->mem_alloc(&address, bytes), PTXGEN_CUDA_SUCCESS);
+    return address;
+}
+
+static uint64_t allocate_workspace(const ptxgen_driver *driver, uint64_t bytes)
+{
+    uint64_t address = allocate_on(driver, bytes ? bytes : 1);
+    assert_int_equal(driver->memset_d8(address, 0, bytes), PTXGEN_CUDA_SUCCESS);
+    return address;
+}
+
+/* ---- many problems ---- */
+
+static void random_problems_are_within_their_bounds(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
+                                          "cpu:sm_120"};
+    for (int d = 0; d < 5; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            struct check check = {.outputs = 0};
+            ptxgen_error err;
+            assert_ok(marlin_run_random(1 + d * 1000 + seed, &device, &check, &err), &err);
+            assert_right(&check);
+        }
+        device_close(&device);
+    }
+}
+
+static void golden_files_are_within_their_bounds(void **state)
+{
+    (void)state;
+    static const char *const
+        files[] = {GOLDEN_DIR "/marlin_g128.safetensors", GOLDEN_DIR "/marlin_channel.safetensors"},
+        *const layers[] = {"gptq", "marlin"}, *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    for (int d = 0; d < 2; d++) {
+        struct device device = open_device(devices[d]);
+        for (int i = 0; i < 4; i++) {
+            struct marlin_options options = {.spec = f16(0, 0, 128),
+                                             .safetensors = files[i / 2],
+                                             .layer = layers[i % 2],
+                                             .input = "A",
+                                             .expect = "C"};
+            struct run_request request = {.m = 1, .seed = 1};
+            struct check check = {.outputs = 0};
+            ptxgen_error err;
+            assert_ok(marlin_run(&options, &request, &device, &check, &err), &err);
+            assert_right(&check);
+            assert_non_null(strstr(check.note, "the file's expected output"));
+        }
+        device_close(&device);
+    }
+}
+
+/* ---- reports from the field ---- */
+
+static void an_all_zero_row_gives_the_bias(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_marlin_spec spec = f16(256, 64, 64);
+    spec.bias = 1;
+    struct marlin_problem p = make(&device, &spec, 3, PTXGEN_W4_GPTQ_V1, NULL);
+    struct check check = {.outputs = 0};
+    ptxgen_error err;
+    memset(p.a.host + 2 * p.a_stride, 0, 2 * spec.k);
+    assert_ok(marlin_check(&p, &device, &check, &err), &err);
+    assert_right(&check);
+    assert_memory_equal(p.c.host + 2 * p.c_stride, p.bias.host, 2 * spec.n);
+    marlin_release(&p);
+    device_close(&device);
+}
+
+static void no_rows_leave_no_error_for_the_next_launch(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_marlin_spec spec = f16(128, 64, 64);
+    for (uint32_t m = 0; m < 2; m++) {
+        struct marlin_problem p = make(&device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
+        run_and_release(&p, &device);
+    }
+    device_close(&device);
+}
+
+static void m_beyond_65536_rows_is_one_launch(void **state)
+{
+    (void)state;
+    ptxgen_marlin_spec spec = f16(16, 8, 16);
+    spec.act_order = 1; /* the gathering kernel has a CTA a row */
+    run_spec("cpu", &spec, 65537);
+}
+
+static void addresses_at_2_4_and_8_bytes_off_give_the_same(void **state)
+{
+    (void)state;
+    static const uint32_t ms[] = {1, 16, 33};
+    struct device device = open_device("cpu:sm_80");
+    ptxgen_marlin_spec spec = f16(192, 72, 64);
+    spec.bias = spec.residual = 1;
+    for (size_t offset = 2; offset <= 8; offset *= 2)
+        for (int i = 0; i < 3; i++) {
+            const struct marlin_layout layout = {.a_offset = offset,
+                                                 .residual_offset = offset,
+                                                 .c_offset = offset,
+                                                 .bias_offset = offset};
+            struct marlin_problem p = make(&device, &spec, ms[i], PTXGEN_W4_AWQ, &layout);
+            run_and_release(&p, &device);
+        }
+    device_close(&device);
+}
+
+static void groups_of_32_and_64_and_models_odd_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t k, n;
+        int32_t group_size;
+    } shapes[] = {{10944, 8, 64}, {7392, 16, 32}, {4544, 8, 64}, {13696, 8, 128}, {64, 59136, 32}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        ptxgen_marlin_spec spec = f16(shapes[i].k, shapes[i].n, shapes[i].group_size);
+        run_spec("cpu", &spec, 2);
+    }
+}
+
+static void shapes_that_cannot_be_done_are_refused_by_name(void **state)
+{
+    (void)state;
+    const struct {
+        ptxgen_marlin_spec spec;
+        const char *words;
+    } cases[] = {{f16(10944, 64, 128), "K = 10944"}, {f16(512, 105, 128), "N = 105"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_target target;
+        ptxgen_marlin_plan plan;
+        ptxgen_error err;
+        assert_int_equal(ptxgen_target_parse("sm_90", &target, &err), PTXGEN_OK);
+        assert_int_equal(ptxgen_marlin_make_plan(&cases[i].spec, &target, &plan, &err),
+                         PTXGEN_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, cases[i].words));
+    }
+}
+
+/* K = 512, N = 256, 16 rows raced once; here with warps in ten orders, and CTAs side by side. */
+static void warps_in_any_order_do_not_race(void **state)
+{
+    (void)state;
+    static const uint32_t ms[] = {1, 16, 32, 64, 128};
+    struct device device = open_device("cpu:sm_80");
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        ptxgen_marlin_spec spec = f16(512, 256, seed % 2 ? 128 : 32);
+        spec.zeros = seed % 3 == 0;
+        struct marlin_problem p =
+            make(&device, &spec, ms[seed % 5], PTXGEN_W4_PACK_QUANTIZED, NULL);
+        run_and_release(&p, &device);
+    }
+    device_close(&device);
+}
+
+/* Zero points of 0, 8 and 15 in every column and group, as GPTQ's two versions store them. */
+static void zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[] = {0, 8, 15};
+    struct device device = open_device("cpu");
+    for (int f = PTXGEN_W4_GPTQ_V1; f <= PTXGEN_W4_GPTQ_V2; f++)
+        for (int z = 0; z < 3; z++) {
+            const struct marlin_layout packed = {.a_gap = 0};
+            struct marlin_options options = {.spec = f16(128, 64, 32)};
+            struct marlin_weights weights;
+            struct marlin_problem p;
+            struct random r = random_start(7);
+            ptxgen_error err;
+            options.spec.zeros = 1;
+            assert_ok(marlin_random_weights(&options.spec, (ptxgen_w4_format)f, &r, &weights, &err),
+                      &err);
+            unsigned stored = (zeros[z] + (f == PTXGEN_W4_GPTQ_V1 ? 15u : 0u)) & 15;
+            const ptxgen_w4_tensor *qzeros = &weights.checkpoints[0].zeros;
+            memset(qzeros->data, (int)(stored * 0x11), ptxgen_w4_tensor_bytes(qzeros));
+            assert_ok(marlin_allocate(&p, &options, 17, &packed, &weights, &device, &err), &err);
+            marlin_release_weights(&weights);
+            for (size_t i = 0; i < 4 * 64; i++)
+                assert_int_equal(p.matrices[0].zeros[i], zeros[z]);
+            marlin_fill(&p, &r);
+            run_and_release(&p, &device);
+        }
+    device_close(&device);
+}
+
+static void act_order_with_shuffled_groups_is_right_in_every_format_that_has_it(void **state)
+{
+    (void)state;
+    static const ptxgen_w4_format formats[] = {PTXGEN_W4_GPTQ_V1, PTXGEN_W4_GPTQ_V2,
+                                               PTXGEN_W4_PACK_QUANTIZED};
+    struct device device = open_device("cpu");
+    for (int f = 0; f < 3; f++)
+        for (int gated = 0; gated < 2; gated++) {
+            ptxgen_marlin_spec spec = f16(192, 40, 48);
+            spec.act_order = 1;
+            spec.epilogue = gated ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_NONE;
+            struct marlin_problem p = make(&device, &spec, 9, formats[f], NULL);
+            run_and_release(&p, &device);
+        }
+    device_close(&device);
+}
+
+/*
+ * Activations of ±60000 whose products with equal weights cancel in pairs half of K apart, so that
+ * every part of K has sums far beyond f16 and the whole has not: summing parts in f16 gives
+ * infinities.
+ */
+static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
+{
+    (void)state;
+    static const uint32_t ms[] = {1, 16, 64};
+    struct device device = open_device("cpu");
+    for (int i = 0; i < 3; i++) {
+        enum { K = 2048, N = 64 };
+        const struct marlin_layout packed = {.a_gap = 0};
+        struct marlin_options options = {.spec = f16(K, N, 128)};
+        struct marlin_weights weights;
+        struct marlin_problem p;
+        struct random r = random_start(3);
+        ptxgen_error err;
+        assert_ok(marlin_random_weights(&options.spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err),
+                  &err);
+        const ptxgen_w4_checkpoint *c = &weights.checkpoints[0];
+        size_t half = ptxgen_w4_tensor_bytes(&c->weights) / 2;
+        memset(c->weights.data, 0xCC, half); /* q − z = 4 */
+        memset((char *)c->weights.data + half, 0xCC, half);
+        for (size_t s = 0; s < K / 128 * N; s++)
+            ptxgen_element_store(PTXGEN_F16, c->scales.data, s, 0.25);
+        assert_ok(marlin_allocate(&p, &options, ms[i], &packed, &weights, &device, &err), &err);
+        marlin_release_weights(&weights);
+        for (uint64_t m = 0; m < p.m; m++)
+            for (size_t k = 0; k < K; k++)
+                ptxgen_element_store(PTXGEN_F16, p.a.host, m * p.a_stride + k,
+                                     (k < K / 2 ? 60000.0 : -60000.0) + (k == 5 ? 1024.0 : 0));
+        struct check check = {.outputs = 0};
+        assert_ok(marlin_check(&p, &device, &check, &err), &err);
+        assert_right(&check);
+        for (size_t n = 0; n < N; n++)
+            assert_true(ptxgen_element_load(PTXGEN_F16, p.c.host, n) == 1024);
+        marlin_release(&p);
+    }
+    device_close(&device);
+}
+
+/* ---- offsets of 64 bits ---- */
+
+/* C and A with rows 2³¹ elements apart: views into tensors whose M·N and M·K pass 2³¹. */
+static void rows_beyond_2_31_elements_are_reached(void **state)
+{
+    (void)state;
+    enum { M = 2, K = 64, N = 64 };
+    const uint64_t stride = (UINT64_C(1) << 31) + 8, bytes = 2 * (stride + K);
+    struct device device = open_device("cpu");
+    ptxgen_marlin_spec spec = f16(K, N, 64);
+    struct marlin_problem p = make(&device, &spec, M, PTXGEN_W4_GPTQ_V1, NULL);
+    ptxgen_driver *driver = &device.driver;
+    uint64_t a = allocate_on(driver, bytes), c = allocate_on(driver, bytes);
+    ptxgen_marlin *kernel;
+    ptxgen_error err;
+    assert_ok(ptxgen_marlin_load(driver, &p.plan, NULL, &kernel, &err), &err);
+    ptxgen_marlin_args args = {.m = M,
+                               .a = a,
+                               .codes = p.codes.address,
+                               .scales = p.scales.address,
+                               .c = c,
+                               .a_stride = stride,
+                               .c_stride = stride};
+    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = allocate_workspace(driver, args.workspace_bytes);
+    assert_ok(buffer_upload(&p.codes, &err), &err);
+    assert_ok(buffer_upload(&p.scales, &err), &err);
+    for (uint64_t m = 0; m < M; m++)
+        assert_int_equal(driver->memcpy_htod(a + 2 * m * stride, p.a.host + 2 * m * K, 2 * K),
+                         PTXGEN_CUDA_SUCCESS);
+    assert_ok(
+        device_explain(&device, ptxgen_marlin_launch(kernel, &args, device.stream, &err), &err),
+        &err);
+    assert_ok(device_wait(&device, &err), &err);
+    for (uint64_t m = 0; m < M; m++)
+        assert_int_equal(driver->memcpy_dtoh(p.c.host + 2 * m * N, c + 2 * m * stride, 2 * N),
+                         PTXGEN_CUDA_SUCCESS);
+    struct check check = {.outputs = 0};
+    assert_ok(marlin_compare(&p, &check, &err), &err);
+    assert_right(&check);
+    ptxgen_marlin_destroy(kernel);
+    driver->mem_free(a);
+    driver->mem_free(c);
+    driver->mem_free(args.workspace);
+    marlin_release(&p);
+    device_close(&device);
+}
+
+/* ---- many launches ---- */
+
+/* A problem uploaded, with a kernel, ready to be launched into its C. */
+struct running {
+    struct device device;
+    struct marlin_problem p;
+    ptxgen_marlin *kernel;
+    ptxgen_marlin_args args;
+};
+
+/* N of a strip and a long K, so that CTAs share the tile and hand sums over. */
+static void start(struct running *r)
+{
+    ptxgen_marlin_spec spec = f16(2048, 64, 128);
+    ptxgen_error err;
+    r->device = open_device("cpu");
+    r->p = make(&r->device, &spec, 16, PTXGEN_W4_GPTQ_V1, NULL);
+    assert_ok(ptxgen_marlin_load(&r->device.driver, &r->p.plan, NULL, &r->kernel, &err), &err);
+    struct buffer *inputs[] = {&r->p.a, &r->p.codes, &r->p.scales, &r->p.c};
+    assert_ok(buffers_each(inputs, 4, buffer_upload, &err), &err);
+    r->args = (ptxgen_marlin_args){.m = r->p.m,
+                                   .a = r->p.a.address,
+                                   .codes = r->p.codes.address,
+                                   .scales = r->p.scales.address,
+                                   .c = r->p.c.address};
+    assert_ok(ptxgen_marlin_workspace_bytes(r->kernel, &r->args, &r->args.workspace_bytes, &err),
+              &err);
+    assert_true(r->args.workspace_bytes > 0);
+    r->args.workspace = allocate_workspace(&r->device.driver, r->args.workspace_bytes);
+}
+
+static void stop(struct running *r)
+{
+    r->device.driver.mem_free(r->args.workspace);
+    ptxgen_marlin_destroy(r->kernel);
+    marlin_release(&r->p);
+    device_close(&r->device);
+}
+
+static void expect_right_c(struct running *r, ptxgen_cu_deviceptr c)
+{
+    struct check check = {.outputs = 0};
+    ptxgen_error err;
+    assert_int_equal(r->device.driver.memcpy_dtoh(r->p.c.host, c, r->p.c.bytes),
+                     PTXGEN_CUDA_SUCCESS);
+    assert_ok(marlin_compare(&r->p, &check, &err), &err);
+    assert_right(&check);
+}
+
+static void a_hundred_graph_replays_give_the_same_bits(void **state)
+{
+    (void)state;
+    struct running r;
+    start(&r);
+    ptxgen_driver *driver = &r.device.driver;
+    ptxgen_cu_graph graph;
+    ptxgen_cu_graph_exec exec;
+    ptxgen_error err;
+    assert_int_equal(
+        driver->stream_begin_capture(r.device.stream, PTXGEN_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+        PTXGEN_CUDA_SUCCESS);
+    assert_ok(ptxgen_marlin_launch(r.kernel, &r.args, r.device.stream, &err), &err);
+    assert_int_equal(driver->stream_end_capture(r.device.stream, &graph), PTXGEN_CUDA_SUCCESS);
+    assert_int_equal(driver->graph_instantiate(&exec, graph, 0), PTXGEN_CUDA_SUCCESS);
+    unsigned char *first = malloc(r.p.c.bytes), *again = malloc(r.p.c.bytes);
+    for (int i = 0; i < 100; i++) {
+        driver->memset_d8(r.args.c, BUFFER_POISON, r.p.c.bytes);
+        assert_int_equal(driver->graph_launch(exec, r.device.stream), PTXGEN_CUDA_SUCCESS);
+        assert_ok(device_wait(&r.device, &err), &err);
+        assert_int_equal(driver->memcpy_dtoh(i ? again : first, r.args.c, r.p.c.bytes),
+                         PTXGEN_CUDA_SUCCESS);
+        if (i)
+            assert_memory_equal(again, first, r.p.c.bytes);
+    }
+    expect_right_c(&r, r.args.c);
+    free(first);
+    free(again);
+    driver->graph_exec_destroy(exec);
+    driver->graph_destroy(graph);
+    stop(&r);
+}
+
+static void two_streams_with_a_workspace_each_give_the_same_bits(void **state)
+{
+    (void)state;
+    struct running r;
+    start(&r);
+    ptxgen_driver *driver = &r.device.driver;
+    ptxgen_marlin_args args[2] = {r.args, r.args};
+    ptxgen_cu_stream streams[2];
+    ptxgen_error err;
+    unsigned char *outputs[2];
+    args[1].workspace = allocate_workspace(driver, args[1].workspace_bytes);
+    args[1].c = allocate_on(driver, r.p.c.bytes);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(driver->stream_create(&streams[i], 1), PTXGEN_CUDA_SUCCESS);
+    for (int i = 0; i < 10; i++)
+        assert_ok(ptxgen_marlin_launch(r.kernel, &args[i % 2], streams[i % 2], &err), &err);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(driver->stream_synchronize(streams[i]), PTXGEN_CUDA_SUCCESS);
+        outputs[i] = malloc(r.p.c.bytes);
+        assert_int_equal(driver->memcpy_dtoh(outputs[i], args[i].c, r.p.c.bytes),
+                         PTXGEN_CUDA_SUCCESS);
+        driver->stream_destroy(streams[i]);
+    }
+    assert_memory_equal(outputs[0], outputs[1], r.p.c.bytes);
+    expect_right_c(&r, args[0].c);
+    for (int i = 0; i < 2; i++)
+        free(outputs[i]);
+    driver->mem_free(args[1].workspace);
+    driver->mem_free(args[1].c);
+    stop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_problems_are_within_their_bounds),
+        cmocka_unit_test(golden_files_are_within_their_bounds),
+        cmocka_unit_test(an_all_zero_row_gives_the_bias),
+        cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
+        cmocka_unit_test(m_beyond_65536_rows_is_one_launch),
+        cmocka_unit_test(addresses_at_2_4_and_8_bytes_off_give_the_same),
+        cmocka_unit_test(groups_of_32_and_64_and_models_odd_shapes),
+        cmocka_unit_test(shapes_that_cannot_be_done_are_refused_by_name),
+        cmocka_unit_test(warps_in_any_order_do_not_race),
+        cmocka_unit_test(zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2),
+        cmocka_unit_test(act_order_with_shuffled_groups_is_right_in_every_format_that_has_it),
+        cmocka_unit_test(sums_that_would_overflow_f16_cancel_in_f32),
+        cmocka_unit_test(rows_beyond_2_31_elements_are_reached),
+        cmocka_unit_test(a_hundred_graph_replays_give_the_same_bits),
+        cmocka_unit_test(two_streams_with_a_workspace_each_give_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

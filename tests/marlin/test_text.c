@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "specs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *text_of(const ptxgen_marlin_plan *plan, uint32_t variants)
+{
+    ptxgen_error err = {0};
+    const char *text = NULL;
+    ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
+    assert_non_null(module);
+    if (ptxgen_marlin_emit(plan, variants, module, &err) != PTXGEN_OK ||
+        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    char *copy = strdup(text);
+    ptx_module_destroy(module);
+    return copy;
+}
+
+/* Every way of scaling, zero points, and both ends of an epilogue. */
+static const ptxgen_marlin_spec specs[] = {
+    {.k = 4096, .n = 4096, .group_size = 128, .type = PTXGEN_F16},
+    {.k = 4096, .n = 4096, .group_size = 32, .type = PTXGEN_BF16, .zeros = 1},
+    {.k = 1040,
+     .n = 1032,
+     .group_size = -1,
+     .type = PTXGEN_F16,
+     .bias = 1,
+     .residual = 1,
+     .act_order = 1,
+     .epilogue = PTXGEN_EPILOGUE_SWIGLU},
+    {.k = 1072,
+     .n = 72,
+     .group_size = 16,
+     .type = PTXGEN_BF16,
+     .zeros = 1,
+     .bias = 1,
+     .residual = 1,
+     .activation = PTXGEN_ACTIVATION_GELU},
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TARGETS; t++)
+        for (int s = 0; s < SPECS; s++) {
+            ptxgen_marlin_plan plan = plan_of(&specs[s], target_names[t]);
+            ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
+            ptx_kernel_info info;
+            assert_int_equal(ptxgen_marlin_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
+            assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
+            for (uint32_t i = 0; i < plan.variant_count; i++) {
+                const ptxgen_marlin_variant *v = &plan.variants[i];
+                assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
+                assert_string_equal(info.name, ptxgen_marlin_entry(v));
+                assert_int_equal(info.threads, 32 * v->wn * v->wk);
+                assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
+                                 v->shared_bytes);
+                assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+                assert_true(v->shared_bytes <= plan.target.shared_per_cta);
+            }
+            assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
+            assert_string_equal(info.name, "marlin_gather");
+            ptx_module_destroy(module);
+        }
+}
+
+static void equal_plans_give_equal_text(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        ptxgen_marlin_plan plan = plan_of(&specs[s], "sm_90");
+        char *first = text_of(&plan, ~0u);
+        for (int i = 0; i < 20; i++) {
+            char *again = text_of(&plan, ~0u);
+            assert_string_equal(first, again);
+            free(again);
+        }
+        free(first);
+    }
+}
+
+static void the_text_of_a_tile_is_below_150_kb(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        ptxgen_marlin_plan plan = plan_of(&specs[s], "sm_90");
+        for (uint32_t i = 0; i < plan.variant_count; i++) {
+            char *text = text_of(&plan, 1u << i);
+            assert_true(strlen(text) < 150 * 1000);
+            free(text);
+        }
+    }
+}
+
+/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
+static void assemble(const ptxgen_marlin_plan *plan, const char *target_name)
+{
+    char path[] = "/tmp/ptxgen-text-XXXXXX", command[512];
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    char *text = text_of(plan, ~0u);
+    fputs(text, file);
+    fclose(file);
+    free(text);
+    snprintf(command, sizeof command,
+             "'%s' -arch=%s -v -o /dev/null %s >%s.log 2>&1 && "
+             "! grep '[1-9][0-9]* bytes spill' %s.log || { cat %s.log >&2; false; }",
+             PTXAS, target_name, path, path, path, path);
+    int failed = system(command);
+    snprintf(command, sizeof command, "%s.log", path);
+    unlink(command);
+    unlink(path);
+    if (failed)
+        fail_msg("K=%u N=%u for %s", plan->spec.k, plan->spec.n, target_name);
+}
+
+static void text_assembles_without_spills_for_every_target(void **state)
+{
+    (void)state;
+    if (!*PTXAS) {
+        print_message("no ptxas: nothing was assembled\n");
+        skip();
+    }
+    for (int t = 0; t < TARGETS; t++)
+        for (int s = 0; s < SPECS; s++) {
+            ptxgen_marlin_plan plan = plan_of(&specs[s], target_names[t]);
+            assemble(&plan, target_names[t]);
+        }
+}
+
+/* ---- tiles of the caller's choice ---- */
+
+static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
+{
+    (void)state;
+    ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_90");
+    ptxgen_marlin_variant tile = {
+        .tile_m = 16, .warp_n = 64, .wn = 2, .wk = 2, .stages = 3, .steps = 1};
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_OK);
+    assert_int_equal(plan.variant_count, 1);
+    assert_int_equal(ptxgen_marlin_choose(&plan, 4096)->wn, 2);
+    ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
+    ptx_kernel_info info;
+    assert_int_equal(ptxgen_marlin_emit(&plan, ~0u, module, &err), PTXGEN_OK);
+    assert_int_equal(ptx_module_kernel_info(module, 0, &info), PTXGEN_OK);
+    assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
+                     plan.variants[0].shared_bytes);
+    ptx_module_destroy(module);
+}
+
+static void tiles_that_no_cta_holds_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        ptxgen_marlin_variant tile;
+        const char *words;
+    } cases[] = {
+        {{.tile_m = 24, .warp_n = 64, .wn = 1, .wk = 1, .stages = 2, .steps = 1}, "tile_m is 24"},
+        {{.tile_m = 8, .warp_n = 16, .wn = 1, .wk = 1, .stages = 2, .steps = 1}, "warp_n is 16"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 8, .wk = 8, .stages = 2, .steps = 1}, "1024 threads"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 1, .stages = 1, .steps = 1}, "stages is 1"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 4, .wk = 4, .stages = 16, .steps = 4}, "shared memory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_86");
+        ptxgen_error err = {0};
+        assert_int_not_equal(ptxgen_marlin_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
+        cmocka_unit_test(equal_plans_give_equal_text),
+        cmocka_unit_test(the_text_of_a_tile_is_below_150_kb),
+        cmocka_unit_test(text_assembles_without_spills_for_every_target),
+        cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
+        cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
