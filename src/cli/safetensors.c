@@ -391,3 +391,12 @@ const char *safetensors_metadata(const struct safetensors_file *file, const char
         name_index_find(file->metadata, file->metadata_count, key);
     return found ? file->metadata_values[found->position] : NULL;
 }
+
+const char *safetensors_metadata_at(const struct safetensors_file *file, size_t index,
+                                    const char **value)
+{
+    if (index >= file->metadata_count)
+        return NULL;
+    *value = file->metadata_values[file->metadata[index].position];
+    return file->metadata[index].name;
+}

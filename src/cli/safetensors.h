@@ -24,5 +24,8 @@ void safetensors_free(struct safetensors_file *file);
 const struct tensor_list *safetensors_tensors(const struct safetensors_file *file);
 /** The `__metadata__` string of that key, or NULL. */
 const char *safetensors_metadata(const struct safetensors_file *file, const char *key);
+/** Key `index` in alphabetical order, NULL past the last; its value goes to *value. */
+const char *safetensors_metadata_at(const struct safetensors_file *file, size_t index,
+                                    const char **value);
 
 #endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "safetensors_writer.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct safetensors_writer {
+    char *path, *temporary;
+    FILE *file;
+    cJSON *header, *metadata;
+    size_t *bytes; /* of each declared tensor */
+    size_t declared, appended;
+    uint64_t offset; /* of the next to be declared */
+    bool header_written;
+};
+
+static void release(struct safetensors_writer *w)
+{
+    if (w->file)
+        fclose(w->file);
+    cJSON_Delete(w->header);
+    free(w->bytes);
+    free(w->temporary);
+    free(w->path);
+    free(w);
+}
+
+static ptxgen_status no_memory(ptxgen_error *err)
+{
+    return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to write a safetensors file");
+}
+
+/* A new file in the folder of `path`, with the permissions that any new file gets. */
+static FILE *create_temporary(char *name)
+{
+    int fd = mkstemp(name);
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fd < 0 || fchmod(fd, 0666 & ~mask) != 0)
+        return NULL;
+    return fdopen(fd, "wb");
+}
+
+ptxgen_status safetensors_writer_open(const char *path, struct safetensors_writer **writer,
+                                      ptxgen_error *err)
+{
+    struct safetensors_writer *w = calloc(1, sizeof *w);
+    size_t size = strlen(path) + sizeof ".XXXXXX";
+    if (!w)
+        return no_memory(err);
+    w->path = strdup(path);
+    w->temporary = malloc(size);
+    w->header = cJSON_CreateObject();
+    w->metadata = w->header ? cJSON_AddObjectToObject(w->header, "__metadata__") : NULL;
+    if (!w->path || !w->temporary || !w->metadata) {
+        release(w);
+        return no_memory(err);
+    }
+    snprintf(w->temporary, size, "%s.XXXXXX", path);
+    w->file = create_temporary(w->temporary);
+    if (!w->file) {
+        ptxgen_status status =
+            ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
+        release(w);
+        return status;
+    }
+    *writer = w;
+    return PTXGEN_OK;
+}
+
+void safetensors_writer_abandon(struct safetensors_writer *w)
+{
+    if (!w)
+        return;
+    unlink(w->temporary);
+    release(w);
+}
+
+ptxgen_status safetensors_writer_metadata(struct safetensors_writer *w, const char *key,
+                                          const char *value, ptxgen_error *err)
+{
+    return cJSON_AddStringToObject(w->metadata, key, value) ? PTXGEN_OK : no_memory(err);
+}
+
+/* ---- the header ---- */
+
+/* Numbers as text: a double would not hold every offset. */
+static bool add_numbers(cJSON *object, const char *key, const uint64_t *numbers, unsigned count)
+{
+    char text[TENSOR_MAX_DIMS * 22 + 3] = "[", *end = text + 1;
+    for (unsigned i = 0; i < count; i++)
+        end += sprintf(end, "%s%llu", i ? "," : "", (unsigned long long)numbers[i]);
+    strcpy(end, "]");
+    return cJSON_AddRawToObject(object, key, text);
+}
+
+ptxgen_status safetensors_writer_declare(struct safetensors_writer *w, const struct named_tensor *t,
+                                         ptxgen_error *err)
+{
+    const uint64_t offsets[2] = {w->offset, w->offset + t->bytes};
+    size_t *bytes = realloc(w->bytes, (w->declared + 1) * sizeof *bytes);
+    if (bytes)
+        w->bytes = bytes;
+    cJSON *entry = bytes ? cJSON_AddObjectToObject(w->header, t->name) : NULL;
+    if (!entry || !cJSON_AddStringToObject(entry, "dtype", tensor_dtype_info(t->dtype)->name) ||
+        !add_numbers(entry, "shape", t->shape, t->ndim) ||
+        !add_numbers(entry, "data_offsets", offsets, 2))
+        return no_memory(err);
+    w->bytes[w->declared++] = t->bytes;
+    w->offset += t->bytes;
+    return PTXGEN_OK;
+}
+
+static ptxgen_status write_bytes(struct safetensors_writer *w, const void *data, size_t bytes,
+                                 ptxgen_error *err)
+{
+    if (fwrite(data, 1, bytes, w->file) == bytes)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", w->path,
+                       strerror(errno));
+}
+
+/* Eight bytes of length, then JSON, padded so that the data starts at a multiple of 8. */
+static ptxgen_status write_header(struct safetensors_writer *w, ptxgen_error *err)
+{
+    static const char padding[8] = "       ";
+    char *text = cJSON_PrintUnformatted(w->header);
+    if (!text)
+        return no_memory(err);
+    size_t length = strlen(text), padded = (length + 7) / 8 * 8;
+    unsigned char little[8];
+    for (int i = 0; i < 8; i++)
+        little[i] = (unsigned char)((uint64_t)padded >> 8 * i);
+    ptxgen_status status = write_bytes(w, little, sizeof little, err);
+    if (status == PTXGEN_OK)
+        status = write_bytes(w, text, length, err);
+    if (status == PTXGEN_OK)
+        status = write_bytes(w, padding, padded - length, err);
+    cJSON_free(text);
+    w->header_written = true;
+    return status;
+}
+
+/* ---- the data ---- */
+
+ptxgen_status safetensors_writer_append(struct safetensors_writer *w, const void *data,
+                                        size_t bytes, ptxgen_error *err)
+{
+    ptxgen_status status = w->header_written ? PTXGEN_OK : write_header(w, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (w->appended == w->declared || bytes != w->bytes[w->appended])
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "tensor %zu of %zu does not have the %zu bytes that were declared",
+                           w->appended, w->declared, bytes);
+    w->appended++;
+    return write_bytes(w, data, bytes, err);
+}
+
+static ptxgen_status publish(struct safetensors_writer *w, ptxgen_error *err)
+{
+    ptxgen_status status = w->header_written ? PTXGEN_OK : write_header(w, err);
+    if (status == PTXGEN_OK && w->appended != w->declared)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%zu of %zu tensors have no data",
+                             w->declared - w->appended, w->declared);
+    if (status != PTXGEN_OK)
+        return status;
+    bool failed = fflush(w->file) != 0;
+    failed |= fclose(w->file) != 0;
+    w->file = NULL;
+    if (failed || rename(w->temporary, w->path) != 0)
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", w->path,
+                           strerror(errno));
+    return PTXGEN_OK;
+}
+
+ptxgen_status safetensors_writer_finish(struct safetensors_writer *w, ptxgen_error *err)
+{
+    ptxgen_status status = publish(w, err);
+    if (status == PTXGEN_OK)
+        release(w);
+    else
+        safetensors_writer_abandon(w);
+    return status;
+}
