@@ -28,18 +28,50 @@ static void load_gptq_ordered(const struct w4_rows *rows, size_t row, size_t col
     }
 }
 
+enum { MOST_WORDS = W4_MOST_COLUMNS / 8, AHEAD = 64 /* words along a row */ };
+
+/*
+ * Transposes 8×8 nibbles, in each of the words beside each other: nibble c of row i changes places
+ * with nibble i of row c. First within pairs of rows, then pairs of pairs, then halves.
+ */
+static void transpose_nibbles(uint32_t rows[8][MOST_WORDS])
+{
+    static const uint32_t masks[] = {0x0F0F0F0F, 0x00FF00FF, 0x0000FFFF};
+    for (unsigned stage = 0; stage < 3; stage++)
+        for (unsigned i = 0; i < 8; i++) {
+            unsigned distance = 1u << stage;
+            if (i & distance)
+                continue;
+            for (unsigned w = 0; w < MOST_WORDS; w++) {
+                uint32_t *low = &rows[i][w], *high = &rows[i + distance][w];
+                uint32_t different = (*low >> 4 * distance ^ *high) & masks[stage];
+                *high ^= different;
+                *low ^= different << 4 * distance;
+            }
+        }
+}
+
+/* Asks for a word that will be read soon, or lies past the last. */
+static void prefetch(const struct w4_rows *rows, size_t word)
+{
+    uintptr_t base = (uintptr_t)rows->from->weights.data;
+    __builtin_prefetch((const void *)(base + word * sizeof(uint32_t)));
+}
+
 static void load_awq(const struct w4_rows *rows, size_t row, size_t column, size_t count,
                      uint32_t *words)
 {
-    memset(words, 0, count * sizeof *words);
-    for (unsigned i = 0; i < W4_WORD_ROWS; i++) {
+    uint32_t nibbles[8][MOST_WORDS] = {{0}};
+    const unsigned char *base = rows->from->weights.data;
+    for (size_t i = 0; i < W4_WORD_ROWS; i++) {
         size_t first = (source_row(rows, row + i) * rows->dims.n + column) / 8;
-        for (size_t w = 0; w < count / 8; w++) {
-            uint32_t packed = w4_load_word(rows->from->weights.data, first + w);
-            for (size_t c = 0; c < 8; c++)
-                words[w * 8 + c] |= (packed >> 4 * w4_interleaved(c) & 15) << 4 * i;
-        }
+        memcpy(nibbles[i], base + first * sizeof *words, count / 8 * sizeof *words);
+        prefetch(rows, first + AHEAD);
     }
+    transpose_nibbles(nibbles);
+    for (size_t w = 0; w < count / 8; w++)
+        for (size_t c = 0; c < 8; c++)
+            words[w * 8 + c] = nibbles[w4_interleaved(c)][w];
 }
 
 static void load_by_column(const struct w4_rows *rows, size_t row, size_t column, size_t count,
