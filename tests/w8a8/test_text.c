@@ -60,7 +60,8 @@ static void random_specs_emit_the_same_text_twice_within_the_registers(void **st
     }
 }
 
-/* Everything at once: the widest types, zero points, bias; and what is usual. */
+/* What is usual, for every target; everything at once (wide types, zero points, bias, bytes) for
+ * the first and for one with dependent launches. */
 static void ptxas_takes_it_for_every_target_without_spills(void **state)
 {
     (void)state;
@@ -78,6 +79,8 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
          .bias = 1,
          .min_tokens = 200}};
     for (size_t i = 0; i < 2 * TARGETS; i++) {
+        if (i > TARGETS && i != TARGETS + 3)
+            continue;
         char path[] = "/tmp/w8a8-XXXXXX", command[512], line[512];
         const char *target = target_names[i % TARGETS];
         unsigned pressure, entries = 0;

@@ -214,15 +214,13 @@ struct part {
 };
 
 /* The tile's token whose sums stand in row `row` of the pass: warps along M share a pass. */
-static ptx_u32 token_of(struct product *q, uint32_t pass, ptx_u32 row)
+static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
     ptx_kernel *k = q->k;
     uint32_t share = q->sums.pass_m / q->v->wm;
-    if (q->v->wm == 1)
-        return pass ? ptx_add_u32(k, row, U32(pass * share)) : row;
     ptx_u32 along = tile_divide(k, row, share), in_share = ptx_rem_u32(k, row, U32(share));
-    ptx_u32 first = ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), in_share);
-    return pass ? ptx_add_u32(k, first, U32(pass * share)) : first;
+    ptx_u32 token = ptx_mad_lo_u32(k, pass, U32(share), in_share);
+    return ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), token);
 }
 
 static struct chunk_place find_chunk(struct product *q, const struct part *p, ptx_u32 token,
@@ -251,7 +249,7 @@ static struct chunk_place find_chunk(struct product *q, const struct part *p, pt
     return c;
 }
 
-static void finish_or_hand_over(struct product *q, const struct part *p, uint32_t pass, ptx_u32 row,
+static void finish_or_hand_over(struct product *q, const struct part *p, ptx_u32 pass, ptx_u32 row,
                                 ptx_u32 column, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
@@ -264,7 +262,8 @@ static void finish_or_hand_over(struct product *q, const struct part *p, uint32_
         finish_chunk(q, &c, sums);
         return;
     }
-    ptx_u32 offset = tile_sums_offset(k, &q->sums, pass, row, column);
+    ptx_u32 line = ptx_mad_lo_u32(k, pass, U32(q->sums.pass_m), row);
+    ptx_u32 offset = tile_sums_offset(k, &q->sums, 0, line, column);
     ptx_if_else(k, p->ends_tile)
     {
         tile_sums_add_others(k, &q->sums, &q->at, p->lowest, offset, sums);
@@ -274,7 +273,7 @@ static void finish_or_hand_over(struct product *q, const struct part *p, uint32_
     else tile_sums_hand_over(k, &q->sums, offset, sums);
 }
 
-static void finish_pass(struct product *q, const struct part *p, uint32_t pass)
+static void finish_pass(struct product *q, const struct part *p, ptx_u32 pass)
 {
     ptx_kernel *k = q->k;
     uint32_t chunks = q->sums.tile_n / width(q);
@@ -311,6 +310,25 @@ static void wait_for_others(struct product *q, const struct tile_walk *w, ptx_u3
     }
 }
 
+/* One pass after the other, with one text for all but the staging, whose registers differ. */
+static void emit_passes(struct product *q, const struct part *p)
+{
+    ptx_kernel *k = q->k;
+    struct tile_sums staged = q->sums;
+    uint32_t passes = q->sums.tile_m / q->sums.pass_m;
+    staged.pass_m /= q->v->wm;
+    ptx_u32 pass = ptx_mov_u32(k, U32(0));
+    ptx_for(k, pass, U32(passes), U32(1)) {
+        ptx_nounroll(k);
+        for (uint32_t i = 0; i < passes; i++)
+            ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
+                tile_sums_stage(k, &staged, i, accumulators, q);
+        ptx_bar_sync(k, 0);
+        finish_pass(q, p, pass);
+        ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
+    }
+}
+
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
@@ -323,15 +341,7 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
     p.rows = w8a8_find_rows(q, place.n);
     if (!q->v->fused)
         wait_for_others(q, w, first, &p);
-    struct tile_sums staged = q->sums;
-    staged.pass_m /= q->v->wm;
-    for (uint32_t pass = 0; pass < q->sums.tile_m / q->sums.pass_m; pass++) {
-        if (pass)
-            ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
-        tile_sums_stage(k, &staged, pass, accumulators, q);
-        ptx_bar_sync(k, 0);
-        finish_pass(q, &p, pass);
-    }
+    emit_passes(q, &p);
     if (!q->v->fused)
         ptx_unless(k, p.ends_tile)
             tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
