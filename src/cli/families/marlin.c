@@ -218,6 +218,14 @@ ptxgen_status marlin_make_plan(const struct marlin_options *o, uint32_t m,
     return status;
 }
 
+void marlin_keep_variant(ptxgen_marlin_plan *plan, uint32_t m)
+{
+    const ptxgen_marlin_variant variant = *ptxgen_marlin_choose(plan, m);
+    memset(plan->variants, 0, sizeof plan->variants);
+    plan->variants[0] = variant;
+    plan->variant_count = 1;
+}
+
 void marlin_name(const ptxgen_marlin_spec *s, uint32_t m, char *text, size_t size)
 {
     snprintf(text, size, "K=%u N=%u M=%u group=%d %s%s%s%s%s%s%s%s", s->k, s->n, m,

@@ -51,6 +51,8 @@ unsigned marlin_matrices(const ptxgen_marlin_spec *spec);
 ptxgen_status marlin_make_plan(const struct marlin_options *options, uint32_t m,
                                const ptxgen_target *target, ptxgen_marlin_plan *plan,
                                ptxgen_error *err);
+/** Leaves the plan the one variant that serves m > 0 rows: one entry to assemble and to time. */
+void marlin_keep_variant(ptxgen_marlin_plan *plan, uint32_t m);
 /** "K=4096 N=14336 M=1 group=128 f16 …" */
 void marlin_name(const ptxgen_marlin_spec *spec, uint32_t m, char *text, size_t size);
 /** What one launch moves and computes. */

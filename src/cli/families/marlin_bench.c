@@ -151,27 +151,16 @@ static ptxgen_status describe(const ptxgen_marlin_plan *plan, const ptxgen_marli
     return ptxgen_marlin_ctas(plan, m, &s->grid, err);
 }
 
-/* The plan with the one variant that serves M, so that times of text are that entry's. */
-static ptxgen_status plan_for(const struct marlin_options *o, uint32_t m,
-                              const ptxgen_target *target, ptxgen_marlin_plan *plan,
-                              ptxgen_error *err)
-{
-    ptxgen_status status = marlin_make_plan(o, m, target, plan, err);
-    if (status == PTXGEN_OK) {
-        const ptxgen_marlin_variant tile = *ptxgen_marlin_choose(plan, m);
-        status = ptxgen_marlin_use_tile(plan, &tile, err);
-    }
-    return status;
-}
-
 static ptxgen_status prepare(struct bench_state *b, const struct marlin_options *o, uint32_t m,
                              struct bench_subject *s, ptxgen_error *err)
 {
     ptxgen_target target = ptxgen_device_target(&b->device->facts);
     ptxgen_marlin_plan plan;
     double started = now_seconds();
-    ptxgen_status status = plan_for(o, m, &target, &plan, err);
+    ptxgen_status status = marlin_make_plan(o, m, &target, &plan, err);
     s->plan_seconds = now_seconds() - started;
+    if (status == PTXGEN_OK)
+        marlin_keep_variant(&plan, m);
     if (status == PTXGEN_OK)
         status = bench_emission(b->device, &target, emit, &plan, s, err);
     if (status == PTXGEN_OK)

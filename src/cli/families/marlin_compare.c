@@ -17,8 +17,7 @@ static const double most_work = 0x1p37;
 
 struct comparing {
     const struct marlin_problem *p;
-    ptxgen_marlin_plan plan; /* with the one variant that was launched */
-    uint32_t across, every;  /* slices along N; one in `every` is compared */
+    uint32_t across, every; /* slices along N; one in `every` is compared */
 };
 
 /* Rows and columns of C. */
@@ -78,7 +77,7 @@ static ptxgen_status reference(const struct comparing *c, const struct slice *s,
                                ptxgen_error *err)
 {
     const struct marlin_problem *p = c->p;
-    ptxgen_marlin_plan plan = c->plan;
+    ptxgen_marlin_plan plan = p->plan; /* has only the variant that was launched */
     plan.spec.n = s->columns;
     const ptxgen_marlin_operands operands = {
         .m = s->rows,
@@ -120,7 +119,7 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
     double values[SLICE * SLICE], bound[SLICE * SLICE];
     ptxgen_w4_matrix matrices[2] = {{.codes = NULL}, {.codes = NULL}};
     bool have = true;
-    for (unsigned i = 0; have && i < marlin_matrices(&c->plan.spec); i++)
+    for (unsigned i = 0; have && i < marlin_matrices(&c->p->plan.spec); i++)
         have = slice_matrix(&c->p->matrices[i], &s, &matrices[i]);
     ptxgen_status status =
         have ? reference(c, &s, matrices, values, bound, err)
@@ -135,10 +134,8 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
 static struct comparing start(const struct marlin_problem *p, uint64_t *slices)
 {
     const ptxgen_marlin_spec *s = &p->plan.spec;
-    struct comparing c = {.p = p, .plan = p->plan, .across = (s->n + SLICE - 1) / SLICE};
+    struct comparing c = {.p = p, .across = (s->n + SLICE - 1) / SLICE};
     double all = (double)p->m * s->n * s->k * marlin_matrices(s);
-    c.plan.variants[0] = *ptxgen_marlin_choose(&p->plan, p->m);
-    c.plan.variant_count = 1;
     c.every = all > most_work ? (uint32_t)ceil(all / most_work) : 1;
     *slices = (uint64_t)c.across * (((uint64_t)p->m + SLICE - 1) / SLICE);
     while (c.every > 1 && c.across % c.every == 0) /* so that every column has its turn */

@@ -186,6 +186,8 @@ ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_opti
         status = ptxgen_marlin_packed_layout(s, &packed, err);
     if (status != PTXGEN_OK)
         return status;
+    if (m)
+        marlin_keep_variant(&p->plan, m);
     p->m = m;
     p->a_stride = (uint64_t)s->k + l->a_gap;
     p->c_stride = (uint64_t)s->n + l->c_gap;
