@@ -396,14 +396,16 @@ struct running {
     ptxgen_marlin_args args;
 };
 
-/* N of a strip and a long K, so that CTAs share the tile and hand sums over. */
-static void start(struct running *r)
+/* N of a strip and a long K, so that CTAs share the tile and hand sums over; all entries. */
+static void start(struct running *r, uint32_t m)
 {
     ptxgen_marlin_spec spec = f16(2048, 64, 128);
+    ptxgen_marlin_plan plan;
     ptxgen_error err;
     r->device = open_device("cpu");
-    r->p = make(&r->device, &spec, 16, PTXGEN_W4_GPTQ_V1, NULL);
-    assert_ok(ptxgen_marlin_load(&r->device.driver, &r->p.plan, NULL, &r->kernel, &err), &err);
+    r->p = make(&r->device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
+    assert_ok(ptxgen_marlin_make_plan(&spec, &r->p.plan.target, &plan, &err), &err);
+    assert_ok(ptxgen_marlin_load(&r->device.driver, &plan, NULL, &r->kernel, &err), &err);
     struct buffer *inputs[] = {&r->p.a, &r->p.codes, &r->p.scales, &r->p.c};
     assert_ok(buffers_each(inputs, 4, buffer_upload, &err), &err);
     r->args = (ptxgen_marlin_args){.m = r->p.m,
@@ -413,7 +415,6 @@ static void start(struct running *r)
                                    .c = r->p.c.address};
     assert_ok(ptxgen_marlin_workspace_bytes(r->kernel, &r->args, &r->args.workspace_bytes, &err),
               &err);
-    assert_true(r->args.workspace_bytes > 0);
     r->args.workspace = allocate_workspace(&r->device.driver, r->args.workspace_bytes);
 }
 
@@ -435,11 +436,27 @@ static void expect_right_c(struct running *r, ptxgen_cu_deviceptr c)
     assert_right(&check);
 }
 
+static void one_kernel_serves_every_m_with_the_entry_for_it(void **state)
+{
+    (void)state;
+    static const uint32_t ms[] = {1, 8, 9, 16, 17, 33, 65, 129, 200};
+    for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+        struct running r;
+        ptxgen_error err;
+        start(&r, ms[i]);
+        assert_ok(ptxgen_marlin_launch(r.kernel, &r.args, r.device.stream, &err), &err);
+        assert_ok(device_wait(&r.device, &err), &err);
+        expect_right_c(&r, r.args.c);
+        stop(&r);
+    }
+}
+
 static void a_hundred_graph_replays_give_the_same_bits(void **state)
 {
     (void)state;
     struct running r;
-    start(&r);
+    start(&r, 16);
+    assert_true(r.args.workspace_bytes > 0);
     ptxgen_driver *driver = &r.device.driver;
     ptxgen_cu_graph graph;
     ptxgen_cu_graph_exec exec;
@@ -472,7 +489,8 @@ static void two_streams_with_a_workspace_each_give_the_same_bits(void **state)
 {
     (void)state;
     struct running r;
-    start(&r);
+    start(&r, 16);
+    assert_true(r.args.workspace_bytes > 0);
     ptxgen_driver *driver = &r.device.driver;
     ptxgen_marlin_args args[2] = {r.args, r.args};
     ptxgen_cu_stream streams[2];
@@ -516,6 +534,7 @@ int main(void)
         cmocka_unit_test(act_order_with_shuffled_groups_is_right_in_every_format_that_has_it),
         cmocka_unit_test(sums_that_would_overflow_f16_cancel_in_f32),
         cmocka_unit_test(rows_beyond_2_31_elements_are_reached),
+        cmocka_unit_test(one_kernel_serves_every_m_with_the_entry_for_it),
         cmocka_unit_test(a_hundred_graph_replays_give_the_same_bits),
         cmocka_unit_test(two_streams_with_a_workspace_each_give_the_same_bits),
     };
