@@ -77,6 +77,8 @@ typedef struct ptxgen_marlin_variant {
     uint32_t wn, wk;      /**< warps along N and along K */
     uint32_t stages;      /**< of the pipeline of copies */
     uint32_t steps;       /**< 64-row steps along K of a warp in a stage */
+    uint32_t ctas;        /**< that share a multiprocessor */
+    uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_marlin_variant;

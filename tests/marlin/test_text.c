@@ -147,7 +147,8 @@ static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
     (void)state;
     ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_90");
     ptxgen_marlin_variant tile = {
-        .tile_m = 16, .warp_n = 64, .wn = 2, .wk = 2, .stages = 3, .steps = 1};
+        .tile_m = 16, .warp_n = 64, .wn = 2, .wk = 2, .stages = 3, .steps = 1,
+        .ctas = 1, .pass_m = 16};
     ptxgen_error err = {0};
     assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_OK);
     assert_int_equal(plan.variant_count, 1);
@@ -168,11 +169,11 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_marlin_variant tile;
         const char *words;
     } cases[] = {
-        {{.tile_m = 24, .warp_n = 64, .wn = 1, .wk = 1, .stages = 2, .steps = 1}, "tile_m is 24"},
-        {{.tile_m = 8, .warp_n = 16, .wn = 1, .wk = 1, .stages = 2, .steps = 1}, "warp_n is 16"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 8, .wk = 8, .stages = 2, .steps = 1}, "1024 threads"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 1, .stages = 1, .steps = 1}, "stages is 1"},
-        {{.tile_m = 8, .warp_n = 64, .wn = 4, .wk = 4, .stages = 16, .steps = 4}, "shared memory"},
+        {{.tile_m = 24, .warp_n = 64, .wn = 1, .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "tile_m is 24"},
+        {{.tile_m = 8, .warp_n = 16, .wn = 1, .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "warp_n is 16"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 8, .wk = 8, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8}, "1024 threads"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 1, .stages = 2, .steps = 1, .ctas = 1, .pass_m = 8}, "stages is 2"},
+        {{.tile_m = 8, .warp_n = 64, .wn = 4, .wk = 4, .stages = 16, .steps = 4, .ctas = 1, .pass_m = 8}, "shared memory"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_86");

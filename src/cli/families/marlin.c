@@ -66,7 +66,7 @@ static const struct argp_option spec_options[] = {
      .doc = "The most rows that will be launched (any)"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "tile_m=16,warp_n=64,wn=4,wk=2,stages=4,steps=1",
+     .arg = "tile_m=16,warp_n=64,wn=4,wk=2,stages=4,steps=1,ctas=1,pass_m=16",
      .doc = "Use this tile instead of the plan's, for tuning"},
     {0},
 };
@@ -82,15 +82,17 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 static void parse_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
     enum { TILE_M, WARP_N, WN, WK, STAGES, STEPS };
-    static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", NULL};
+    static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", NULL};
     uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
-                                 &tile->wk,     &tile->stages, &tile->steps};
+                                 &tile->wk,     &tile->stages, &tile->steps,
+                                 &tile->ctas,   &tile->pass_m};
     char *copy = strdup(text), *rest = copy, *value;
     while (copy && *rest) {
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
             argp_error(state,
-                       "--tile %s: expected numbers of tile_m, warp_n, wn, wk, stages, steps",
+                       "--tile %s: expected numbers of tile_m, warp_n, wn, wk, stages, steps, "
+                       "ctas, pass_m",
                        text);
         *members[member] = (uint32_t)parse_number(state, "--tile", value, 1, 1024);
     }

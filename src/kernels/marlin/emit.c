@@ -12,8 +12,8 @@
  *            └─────────┴─────────┴───
  *    A:      [tile_m rows] × 64·steps·wk columns a stage
  *
- * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, `stages`
- * − 1 ahead, on through the ends of tiles.
+ * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, on through
+ * the ends of tiles.
  */
 #include "emit.h"
 
@@ -54,82 +54,12 @@ static void load_params(struct gemm *q)
     q->division.stages = marlin_stages_along_k(q->spec, q->v);
 }
 
-/* ---- the pipeline ---- */
-
-/* The copies' walk, `stages` − 1 ahead of the arithmetic, and the slots of both. */
-struct pipeline {
-    struct tile_walk copies;
-    ptx_u32 to_send; /* stages that are not sent for yet */
-    ptx_u32 begin, end; /* of the slots, shared addresses */
-    ptx_u32 fill, read;
-};
-
-static void advance_slot(struct gemm *q, const struct pipeline *p, ptx_u32 slot)
+static void multiply_part(struct gemm *q, struct tile_walk *w)
 {
-    ptx_kernel *k = q->k;
-    ptx_add_u32_to(k, slot, slot, U32(marlin_stage_bytes(q->spec, q->v)));
-    ptx_pred past = ptx_setp_eq_u32(k, slot, p->end);
-    ptx_selp_u32_to(k, slot, p->begin, slot, past);
-}
-
-static void locate_copies(struct gemm *q, struct tile_walk *w)
-{
-    ptx_kernel *k = q->k;
-    tile_walk_next(k, &q->division, w);
-    struct tile_place place = tile_locate(k, w->tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
-    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    tile_operand_locate(k, &q->a, q->address[MARLIN_A], first_row, q->m, w->stage);
-    marlin_emit_weights_locate(q, place.n, w->stage);
-}
-
-/* One group of copies, empty when all is sent. */
-static void send_stage(struct gemm *q, struct pipeline *p)
-{
-    ptx_kernel *k = q->k;
-    struct tile_walk *w = &p->copies;
-    ptx_if(k, ptx_setp_ne_u32(k, p->to_send, U32(0))) {
-        ptx_if(k, ptx_setp_eq_u32(k, w->stage, w->stage_end))
-            locate_copies(q, w);
-        marlin_emit_weights_send(q, p->fill);
-        tile_operand_send(k, &q->a, p->fill);
-        ptx_add_u32_to(k, w->stage, w->stage, U32(1));
-        ptx_sub_u32_to(k, p->to_send, p->to_send, U32(1));
-        advance_slot(q, p, p->fill);
-    }
-    ptx_cp_async_commit_group(k);
-}
-
-static struct pipeline start_pipeline(struct gemm *q, ptx_u32 first, ptx_u32 end)
-{
-    ptx_kernel *k = q->k;
-    struct pipeline p;
-    uint32_t bytes = q->v->stages * marlin_stage_bytes(q->spec, q->v);
-    p.begin = ptx_shared_address(k, ptx_shared_declare(k, "stages", bytes, TILE_BLOCK_BYTES));
-    p.end = ptx_add_u32(k, p.begin, U32(bytes));
-    p.fill = ptx_mov_u32(k, p.begin);
-    p.read = ptx_mov_u32(k, p.begin);
-    p.copies = tile_walk_begin(k, first, end);
-    p.to_send = ptx_sub_u32(k, end, first);
-    ptx_section(k, "first stages");
-    ptx_u32 sent = ptx_mov_u32(k, U32(1));
-    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
-        ptx_nounroll(k);
-        send_stage(q, &p);
-    }
-    return p;
-}
-
-static void multiply_part(struct gemm *q, struct pipeline *p, struct tile_walk *w)
-{
-    ptx_kernel *k = q->k;
-    ptx_section(k, "stages: wait for one, send for another, multiply");
-    ptx_for(k, w->stage, w->stage_end, U32(1)) {
-        ptx_nounroll(k);
-        ptx_cp_async_wait_group(k, q->v->stages - 2);
-        ptx_bar_sync(k, 0);
-        send_stage(q, p);
-        marlin_emit_multiply(q, p->read);
-        advance_slot(q, p, p->read);
+    ptx_section(q->k, "stages: multiply one, send for another");
+    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(q->k);
+        marlin_emit_multiply(q);
     }
 }
 
@@ -158,6 +88,7 @@ static void begin(struct gemm *q)
     q->a.row_bytes = q->spec->k * 2;
     tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_A_STRIDE], U32(1)), &q->a);
     marlin_emit_weights_begin(q);
+    marlin_emit_operands_begin(q);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -170,15 +101,16 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
     struct gemm *q = &(struct gemm){.spec = &plan->spec, .plan = plan, .v = v};
     ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
     ptx_kernel_reqntid(k, marlin_threads(v), 1, 1);
-    ptx_kernel_minnctapersm(k, 1);
+    ptx_kernel_minnctapersm(k, v->ctas);
     begin(q);
     ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
     ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    struct pipeline pipeline = start_pipeline(q, first, end);
-    uint32_t staging = tile_sums_bytes(marlin_tile_n(v), marlin_pass_m(v), v->wk);
+    marlin_emit_pipeline_begin(q, first, end);
+    uint32_t staging = tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
     q->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     marlin_emit_epilogue_begin(q);
 
+    marlin_emit_first_operands(q, q->pipeline.read);
     struct tile_walk walk = tile_walk_begin(k, first, end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
@@ -187,8 +119,8 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         struct tile_place place =
             tile_locate(k, walk.tile, q->tiles_m, marlin_tiles_n(q->spec, v));
-        marlin_emit_clear(q, place.n);
-        multiply_part(q, &pipeline, &walk);
+        marlin_emit_clear(q, place.n, q->pipeline.read);
+        multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
         marlin_emit_epilogue(q, &walk, from);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);

@@ -22,10 +22,23 @@ struct scales {
     ptx_u32 zeros;             /* nibbles 2t + h */
 };
 
-/* What dequantisation needs of the scales, once for each group: pairs of equal halves. */
+/* What dequantisation needs of a group: pairs of equal halves. */
 struct dequantiser {
-    ptx_u32 low[MAX_TILES], high[MAX_TILES]; /* subtracted, added: zero points of columns g, g + 8 */
+    ptx_u32 low[MAX_TILES], high[MAX_TILES]; /* of the zero points of columns g, g + 8 */
     ptx_u32 scale[MAX_TILES][2];             /* where weights are scaled */
+    ptx_u32 sixteenth, one, minus_zero;      /* constants: of f16, of bf16 twice */
+};
+
+/* What a warp holds of a stage while it goes through its mma steps, one ahead of the arithmetic. */
+struct operands {
+    ptx_u32 words[MAX_TILES][4]; /* of the 64 rows of the operand made last */
+    struct scales scales;        /* of its group, or the next, or of the column */
+    struct scales group;         /* of its group, where sums are scaled */
+    struct dequantiser dequantiser;
+    ptx_u32 a[2][MAX_TILES][4]; /* of the present mma step and the next */
+    ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
+    ptx_u32 half;               /* of the strip, of the present tile */
+    ptx_u32 x_lane, x_step;     /* the lane's addresses of them: of 64 rows, of an mma step */
 };
 
 /* A warp's copies of packed weights: where they come from, and where in a stage they go. */
@@ -34,10 +47,20 @@ struct weights {
     ptx_u64 scales, zeros;         /* its 16 bytes of the strip's first group */
     ptx_u32 step;                  /* the first step of the next stage, where that is needed */
     ptx_u32 strip_bytes;           /* 16, or 0 where the strip does not exist: what a copy takes */
-    ptx_pred has_scales, has_zeros; /* whether the lane takes part in these copies */
-    ptx_u32 half;                  /* of the strip, where a warp has half of one */
-    ptx_u32 sixteenth, one, minus_zero; /* pairs of f16, and of bf16 */
+    ptx_u32 half; /* of the strip, where a warp has half of one: of the copies' tile */
     ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
+};
+
+/*
+ * The copies' walk ahead of the arithmetic, and the slots of both. At the barrier near a stage's end
+ * warps may still read that stage, but none reads the one before; so the next stage sends into the
+ * slot of the one before, and `stages` − 2 are under way.
+ */
+struct pipeline {
+    struct tile_walk copies;
+    ptx_u32 to_send, to_read; /* stages that are not sent for, and not begun, yet */
+    ptx_u32 begin, end;       /* of the slots, shared addresses */
+    ptx_u32 fill, read;
 };
 
 struct gemm {
@@ -52,11 +75,11 @@ struct gemm {
     struct tile_division division;
     struct tile_operand a;
     struct weights w;
+    struct pipeline pipeline;
     struct tile_sums sums;
     ptx_pred aligned; /* chunks of C and of what is added to it may be accessed whole */
     ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];
-    struct scales column; /* without groups: of the present tile */
-    struct dequantiser column_dequantiser;
+    struct operands operands;
 };
 
 static inline uint32_t tiles(const struct gemm *q) { return q->v->warp_n / MARLIN_TILE; }
@@ -70,37 +93,55 @@ uint32_t marlin_step_groups(const ptxgen_marlin_spec *spec);
 uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-/* Rows that the epilogue stages at once, and where its area begins: behind the pipeline. */
-uint32_t marlin_pass_m(const ptxgen_marlin_variant *v);
+/* What one CTA takes, and what it may take. */
+uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_variant *v);
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 
 /* ---- weights.c ---- */
 
 void marlin_emit_weights_begin(struct gemm *q);
+/* Whether a warp has the low half of a strip in one tile and the high half in another. */
+bool marlin_half_varies(const struct gemm *q);
+void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half);
 /* Turns to the warp's columns of column tile `tile_n`, at stage `stage`. */
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot);
 /* The lane's words of a step's tiles: words[t][i] for mma step i. */
-void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 words[MAX_TILES][4]);
+void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
+                              ptx_u32 words[MAX_TILES][4]);
 /* The lane's scales (and zero points) of group `group` within the stage. */
 void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struct scales *s);
 /* … and of a column without groups, from global memory; not in a stage. */
 void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s);
 /* The two scales of a tile as f32. */
 void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2]);
-void marlin_emit_dequantiser(struct gemm *q, const struct scales *s, struct dequantiser *d);
+void marlin_emit_dequantiser_begin(struct gemm *q);
+/* Sets the dequantiser for these scales. */
+void marlin_emit_dequantiser(struct gemm *q, const struct scales *s);
 /* q − z, or s·(q − z), of a word: operand A of an mma step. */
-void marlin_emit_dequantise(struct gemm *q, const struct dequantiser *d, uint32_t tile, ptx_u32 word,
-                     ptx_u32 a[4]);
+void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
+
+/* ---- pipeline.c ---- */
+
+/* First stages are sent for, and the first has landed, for the stages [first, end) of the CTA. */
+void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
+/* Once a stage, before its products: sends for another, one group of copies, empty past the last. */
+void marlin_emit_pipeline_send(struct gemm *q);
+/* Waits for the next stage, and moves the read slot to it if there is one. */
+void marlin_emit_pipeline_next(struct gemm *q);
 
 /* ---- multiply.c ---- */
 
-/* acc = 0; turns to column tile `tile_n`. */
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n);
-/* acc += the stage at `slot`. */
-void marlin_emit_multiply(struct gemm *q, ptx_u32 slot);
+void marlin_emit_operands_begin(struct gemm *q);
+/* Those of the first mma step of the stage at `slot`. */
+void marlin_emit_first_operands(struct gemm *q, ptx_u32 slot);
+/* acc = 0; turns to column tile `tile_n`, whose first stage is at `slot`. */
+void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n, ptx_u32 slot);
+/* acc += the stage at the pipeline's read slot, and the first operands of the next. */
+void marlin_emit_multiply(struct gemm *q);
 /* Without groups: acc *= the columns' scales. */
 void marlin_emit_scale_columns(struct gemm *q);
 

@@ -5,14 +5,24 @@
  */
 #include "emit.h"
 
+/* Of a chunk; bounded for the compiler's sake. */
+static uint32_t width(const struct gemm *q)
+{
+    return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
+}
+
 static bool is_gated(const struct gemm *q)
 {
     return marlin_gated(q->spec);
 }
 
-uint32_t marlin_pass_m(const ptxgen_marlin_variant *v)
+/* The narrowest that leaves each thread one chunk of a pass, if any does. */
+static uint32_t chunk_width(const ptxgen_marlin_variant *v)
 {
-    return v->tile_m < 32 ? v->tile_m : 32;
+    uint32_t sums = v->pass_m * marlin_tile_n(v), width = 2;
+    while (width < TILE_SUMS_WIDTH && sums > width * marlin_threads(v))
+        width *= 2;
+    return width;
 }
 
 void marlin_emit_epilogue_begin(struct gemm *q)
@@ -23,8 +33,8 @@ void marlin_emit_epilogue_begin(struct gemm *q)
     s->tile_n = marlin_tile_n(q->v);
     s->warp_n = q->v->warp_n;
     s->wk = q->v->wk;
-    s->pass_m = marlin_pass_m(q->v);
-    s->width = q->v->tile_m < 32 ? 2 : 8;
+    s->pass_m = q->v->pass_m;
+    s->width = chunk_width(q->v);
     tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
     uint32_t tile_bytes = s->tile_m * s->tile_n * 4;
     ptx_u64 partials = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
@@ -63,26 +73,28 @@ static void widen_pair(struct gemm *q, ptx_u32 pair, ptx_f32 to[2])
 static void load_chunk(struct gemm *q, ptx_u64 from, ptx_f32 to[TILE_SUMS_WIDTH])
 {
     ptx_kernel *k = q->k;
-    uint32_t width = q->sums.width;
+    uint32_t columns = width(q);
     ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
-    for (uint32_t i = 0; i < width / 2; i++)
+    for (uint32_t i = 0; i < columns / 2; i++)
         pairs[i] = ptx_mov_u32(k, U32(0));
     ptx_if_else(k, q->aligned) {
-        if (width == 8)
+        if (columns == 8)
             ptx_ld_global_v4_u32_to(k, pairs, from, 0);
+        else if (columns == 4)
+            ptx_ld_global_v2_u32_to(k, pairs, from, 0);
         else
             ptx_ld_global_u32_to(k, pairs[0], from, 0);
     } else {
-        for (uint32_t i = 0; i < width / 2; i++) {
+        for (uint32_t i = 0; i < columns / 2; i++) {
             ptx_u16 halves[2];
             halves[0] = ptx_ld_global_u16(k, from, (int)(4 * i));
             halves[1] = ptx_ld_global_u16(k, from, (int)(4 * i + 2));
             ptx_pack_u32_to(k, pairs[i], halves);
         }
     }
-    for (uint32_t i = 0; i < width; i++)
+    for (uint32_t i = 0; i < columns; i++)
         to[i] = ptx_mov_f32(k, F32(0));
-    for (uint32_t i = 0; i < width / 2; i++)
+    for (uint32_t i = 0; i < columns / 2; i++)
         widen_pair(q, pairs[i], to + 2 * i);
 }
 
@@ -96,17 +108,19 @@ static ptx_u32 narrow_pair(struct gemm *q, ptx_f32 low, ptx_f32 high)
 static void store_chunk(struct gemm *q, ptx_u64 to, const ptx_f32 values[TILE_SUMS_WIDTH])
 {
     ptx_kernel *k = q->k;
-    uint32_t width = q->sums.width;
+    uint32_t columns = width(q);
     ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
-    for (uint32_t i = 0; i < width / 2; i++)
+    for (uint32_t i = 0; i < columns / 2; i++)
         pairs[i] = narrow_pair(q, values[2 * i], values[2 * i + 1]);
     ptx_if_else(k, q->aligned) {
-        if (width == 8)
+        if (columns == 8)
             ptx_st_global_v4_u32(k, to, 0, pairs);
+        else if (columns == 4)
+            ptx_st_global_v2_u32(k, to, 0, pairs);
         else
             ptx_st_global_u32(k, to, 0, pairs[0]);
     } else {
-        for (uint32_t i = 0; i < width / 2; i++) {
+        for (uint32_t i = 0; i < columns / 2; i++) {
             ptx_u16 halves[2];
             ptx_unpack_u32(k, halves, pairs[i]);
             ptx_st_global_u16(k, to, (int)(4 * i), halves[0]);
@@ -131,7 +145,7 @@ static void add_chunk(struct gemm *q, ptx_u64 from, ptx_f32 v[TILE_SUMS_WIDTH])
 {
     ptx_f32 more[TILE_SUMS_WIDTH];
     load_chunk(q, from, more);
-    for (uint32_t i = 0; i < q->sums.width; i++)
+    for (uint32_t i = 0; i < width(q); i++)
         v[i] = ptx_add_f32(q->k, v[i], more[i]);
 }
 
@@ -144,7 +158,7 @@ static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param
 }
 
 /* v: sums of the chunk's columns, up: of SwiGLU's other matrix. */
-static void finish_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH],
+static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH],
                          ptx_f32 up[TILE_SUMS_WIDTH])
 {
     ptx_kernel *k = q->k;
@@ -153,7 +167,7 @@ static void finish_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[
         add_chunk(q, ptx_add_u64(k, q->address[MARLIN_BIAS], bytes), v);
     if (q->spec->bias && is_gated(q))
         add_chunk(q, ptx_add_u64(k, q->address[MARLIN_UP_BIAS], bytes), up);
-    for (uint32_t i = 0; i < q->sums.width; i++) {
+    for (uint32_t i = 0; i < width(q); i++) {
         v[i] = activate(q, v[i]);
         if (is_gated(q))
             v[i] = ptx_mul_f32(k, v[i], up[i]);
@@ -169,49 +183,26 @@ struct part {
     ptx_u32 first_row, column; /* of the tile in A, and of its columns in C */
     ptx_u32 rows;              /* of A from the tile's first on */
     ptx_u32 lowest;            /* the lowest CTA with a share of the tile */
+    ptx_pred ends_tile;        /* whether this CTA has its last stage, and so adds up and stores */
+    ptx_u32 pass_row;          /* the first row, within the tile, that is staged */
 };
 
-/* How many of the pass's rows exist. */
-static ptx_u32 pass_rows(struct gemm *q, const struct part *p, uint32_t pass)
-{
-    uint32_t before = pass * q->sums.pass_m;
-    ptx_u32 end = ptx_min_u32(q->k, p->rows, U32(before + q->sums.pass_m));
-    if (!pass)
-        return end;
-    ptx_u32 done = ptx_min_u32(q->k, p->rows, U32(before));
-    return ptx_sub_u32(q->k, end, done);
-}
-
-/* All packed sums of the pass go to the workspace. */
-static void hand_over_pass(struct gemm *q, const struct part *p, uint32_t pass)
+/* A chunk's sums over the CTA's warps, brought together with the other CTAs'. */
+static void sum_chunk(struct gemm *q, const struct part *p, ptx_u32 row, ptx_u32 column,
+                      ptx_f32 v[TILE_SUMS_WIDTH])
 {
     ptx_kernel *k = q->k;
-    uint32_t chunks = q->sums.tile_n / q->sums.width;
-    ptx_u32 rows = pass_rows(q, p, pass);
-    ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
-    ptx_u32 chunk = ptx_mov_u32(k, q->at.thread);
-    ptx_for(k, chunk, limit, U32(marlin_threads(q->v))) {
-        ptx_nounroll(k);
-        ptx_u32 sums[TILE_SUMS_WIDTH];
-        ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
-        ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(q->sums.width));
-        tile_sums_load(k, &q->sums, row, column, sums);
-        ptx_u32 offset = tile_sums_offset(k, &q->sums, pass, row, column);
-        tile_sums_hand_over(k, &q->sums, offset, sums);
-    }
-}
-
-/* The whole sums of a chunk. */
-static void sum_chunk(struct gemm *q, const struct part *p, uint32_t pass, ptx_u32 row,
-                      ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH])
-{
     ptx_u32 loaded[TILE_SUMS_WIDTH], sums[TILE_SUMS_WIDTH];
-    tile_sums_load(q->k, &q->sums, row, column, loaded);
-    for (uint32_t i = 0; i < q->sums.width; i++)
-        sums[i] = ptx_mov_u32(q->k, loaded[i]);
-    ptx_u32 offset = tile_sums_offset(q->k, &q->sums, pass, row, column);
-    tile_sums_add_others(q->k, &q->sums, &q->at, p->lowest, offset, sums);
-    for (uint32_t i = 0; i < q->sums.width; i++)
+    tile_sums_load(k, &q->sums, row, column, loaded);
+    for (uint32_t i = 0; i < width(q); i++)
+        sums[i] = ptx_mov_u32(k, loaded[i]);
+    ptx_u32 in_tile = ptx_add_u32(k, row, p->pass_row);
+    ptx_u32 offset = tile_sums_offset(k, &q->sums, in_tile, column);
+    ptx_if_else(k, p->ends_tile)
+        tile_sums_add_others(k, &q->sums, &q->at, p->lowest, offset, sums);
+    else
+        tile_sums_hand_over(k, &q->sums, offset, sums);
+    for (uint32_t i = 0; i < width(q); i++)
         v[i] = ptx_u32_as_f32(sums[i]);
 }
 
@@ -224,36 +215,57 @@ static ptx_u32 packed_column(struct gemm *q, ptx_u32 column)
     return ptx_add_u32(q->k, column, strip);
 }
 
-static void finish_pass(struct gemm *q, const struct part *p, uint32_t pass)
+static void finish_chunk(struct gemm *q, const struct part *p, ptx_u32 row, ptx_u32 in_tile)
+{
+    ptx_kernel *k = q->k;
+    ptx_f32 v[TILE_SUMS_WIDTH], up[TILE_SUMS_WIDTH];
+    ptx_u32 column = ptx_add_u32(k, p->column, in_tile), packed = packed_column(q, in_tile);
+    ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
+        sum_chunk(q, p, row, packed, v);
+        if (is_gated(q))
+            sum_chunk(q, p, row, ptx_add_u32(k, packed, U32(MARLIN_STRIP / 2)), up);
+        ptx_if(k, p->ends_tile) {
+            ptx_u32 in_pass = ptx_add_u32(k, p->first_row, row);
+            store_sums(q, ptx_add_u32(k, in_pass, p->pass_row), column, v, up);
+        }
+    }
+}
+
+/* The staged rows that exist, a chunk a thread. */
+static void finish_pass(struct gemm *q, const struct part *p)
 {
     ptx_kernel *k = q->k;
     uint32_t columns = q->sums.tile_n / (is_gated(q) ? 2 : 1), chunks = columns / q->sums.width;
-    ptx_u32 rows = pass_rows(q, p, pass);
+    ptx_u32 pass_end = ptx_add_u32(k, p->pass_row, U32(q->sums.pass_m));
+    ptx_u32 end = ptx_min_u32(k, p->rows, pass_end), begin = ptx_min_u32(k, p->rows, p->pass_row);
+    ptx_u32 rows = ptx_sub_u32(k, end, begin);
     ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
     ptx_u32 chunk = ptx_mov_u32(k, q->at.thread);
     ptx_for(k, chunk, limit, U32(marlin_threads(q->v))) {
         ptx_nounroll(k);
         ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
-        ptx_u32 in_tile = ptx_mul_lo_u32(k, in_row, U32(q->sums.width));
-        ptx_u32 column = ptx_add_u32(k, p->column, in_tile), packed = packed_column(q, in_tile);
-        ptx_f32 v[TILE_SUMS_WIDTH], up[TILE_SUMS_WIDTH];
-        ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
-            sum_chunk(q, p, pass, row, packed, v);
-            if (is_gated(q)) {
-                ptx_u32 other = ptx_add_u32(k, packed, U32(MARLIN_STRIP / 2));
-                sum_chunk(q, p, pass, row, other, up);
-            }
-            ptx_u32 in_pass = ptx_add_u32(k, p->first_row, row);
-            ptx_u32 in_a = pass ? ptx_add_u32(k, in_pass, U32(pass * q->sums.pass_m)) : in_pass;
-            finish_chunk(q, in_a, column, v, up);
-        }
+        finish_chunk(q, p, row, ptx_mul_lo_u32(k, in_row, U32(q->sums.width)));
     }
 }
 
-static const ptx_u32 *accumulators(const void *from, uint32_t t, uint32_t j)
+static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 {
     const struct gemm *q = from;
-    return (const ptx_u32 *)q->acc[t][j]; /* the same bits under another type */
+    return ptx_f32_as_u32(q->acc[t][j][r]);
+}
+
+/* Accumulators have fixed registers, so each pass has its own stores. */
+static void stage_pass(struct gemm *q, const struct part *p)
+{
+    ptx_kernel *k = q->k;
+    uint32_t passes = q->v->tile_m / q->sums.pass_m;
+    if (passes == 1) {
+        tile_sums_stage(k, &q->sums, 0, accumulator, q);
+        return;
+    }
+    for (uint32_t i = 0; i < passes; i++)
+        ptx_if(k, ptx_setp_eq_u32(k, p->pass_row, U32(i * q->sums.pass_m)))
+            tile_sums_stage(k, &q->sums, i, accumulator, q);
 }
 
 void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first)
@@ -267,23 +279,23 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
     p.column = ptx_mul_lo_u32(k, place.n, U32(columns));
     if (!marlin_scale_rows(q->spec))
         marlin_emit_scale_columns(q);
-    ptx_pred ends_tile = ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages));
+    p.ends_tile = ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages));
     p.lowest = ptx_mov_u32(k, q->at.cta);
-    ptx_if(k, ptx_setp_bool_ne_u32(k, first, U32(0), ends_tile)) {
+    ptx_if(k, ptx_setp_bool_ne_u32(k, first, U32(0), p.ends_tile)) {
         ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(q->division.stages));
         ptx_mov_u32_to(k, p.lowest, tile_lowest_cta(k, &q->division, &q->at, start));
         tile_wait_for(k, &q->at, q->address[MARLIN_WORKSPACE], p.lowest, marlin_threads(q->v));
     }
-    for (uint32_t pass = 0; pass < q->v->tile_m / q->sums.pass_m; pass++) {
-        if (pass)
-            ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
-        tile_sums_stage(k, &q->sums, pass, accumulators, q);
+    p.pass_row = ptx_mov_u32(k, U32(0));
+    ptx_loop(k, passes) {
+        ptx_nounroll(k);
+        stage_pass(q, &p);
         ptx_bar_sync(k, 0);
-        ptx_if_else(k, ends_tile)
-            finish_pass(q, &p, pass);
-        else
-            hand_over_pass(q, &p, pass);
+        finish_pass(q, &p);
+        ptx_add_u32_to(k, p.pass_row, p.pass_row, U32(q->sums.pass_m));
+        ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p.pass_row, U32(q->v->tile_m)), false);
+        ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
     }
-    ptx_unless(k, ends_tile)
+    ptx_unless(k, p.ends_tile)
         tile_hand_over(k, &q->at, q->address[MARLIN_WORKSPACE]);
 }

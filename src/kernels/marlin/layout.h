@@ -34,6 +34,8 @@ enum marlin_gather_param {
 };
 enum { MARLIN_GATHER_THREADS = 256 };
 
+enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor */
+
 static inline bool marlin_gated(const ptxgen_marlin_spec *s)
 {
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
@@ -87,8 +89,7 @@ static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
 /* Tiles along N. */
 static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t strips = marlin_tile_n(v) / MARLIN_STRIP;
-    return (marlin_strips(s) + strips - 1) / strips;
+    return (marlin_strips(s) * MARLIN_STRIP + marlin_tile_n(v) - 1) / marlin_tile_n(v);
 }
 
 /*
@@ -96,12 +97,12 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
  * whole tile, is never divided. CTA c has the granules from c·share + min(c, extra) on, `share` of
  * them and one more where c < extra, and works from the last to the first.
  *
- * Workspace: a flag of 4 bytes for each CTA, padded to 256 bytes; each CTA's partial sums, f32
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums, f32
  * [tile_m][tile_n], from `partials` on where tiles are divided; the gathered A from `gathered` on.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {
-    return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
+    return ((uint64_t)plan->target.multiprocessors * MARLIN_MOST_CTAS * 4 + 255) / 256 * 256;
 }
 struct marlin_schedule {
     uint32_t grid, share, extra, granule;

@@ -5,6 +5,9 @@
  *
  * Scales go where there is less to multiply. Sums of a group are separate and are scaled in f32
  * for narrow tiles; from 32 rows on, weights are scaled, rounding to the spec's type.
+ *
+ * Operands are made one mma step ahead of the arithmetic and loaded two ahead, over the end of a
+ * stage too: the wait for the next stage comes two mma steps before this one's end.
  */
 #include "emit.h"
 
@@ -13,30 +16,7 @@ bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
     return v->tile_m <= 16 || !marlin_scale_rows(s);
 }
 
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
-{
-    for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
-    if (!marlin_scale_rows(q->spec)) {
-        marlin_emit_column_scales_load(q, tile_n, &q->column);
-        marlin_emit_dequantiser(q, &q->column, &q->column_dequantiser);
-    }
-}
-
-/* ---- operands ---- */
-
-/* What a warp holds of a stage while it goes through its mma steps, one ahead of the arithmetic. */
-struct stage {
-    ptx_u32 slot;
-    ptx_u32 words[2][MAX_TILES][4]; /* of the present 64 rows and the next */
-    struct scales scales[STEP_MMAS]; /* of the groups of 64 rows */
-    struct dequantiser dequantiser;
-    ptx_u32 a[2][MAX_TILES][4]; /* operands of the present mma step and the next */
-    ptx_u32 x_lane, x_step;     /* the lane's addresses of activations: of 64 rows, of an mma step */
-    ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
-};
+/* ---- sizes ---- */
 
 static uint32_t mma_steps(const struct gemm *q)
 {
@@ -49,23 +29,6 @@ static uint32_t loads_of_mma_step(const struct gemm *q)
     return tile_operand_pairs_steps(&q->a) ? 1 : row_groups(q) / 2;
 }
 
-static void load_activations(struct gemm *q, struct stage *s, uint32_t i, uint32_t p)
-{
-    ptx_kernel *k = q->k;
-    bool pairs = tile_operand_pairs_steps(&q->a);
-    if (i == mma_steps(q) || (pairs && i % 2))
-        return;
-    if (i % STEP_MMAS == 0 && p == 0) {
-        uint32_t step = i / STEP_MMAS;
-        ptx_u32 first = ptx_mul_lo_u32(k, q->along_k, U32(q->v->steps));
-        ptx_u32 block = step ? ptx_add_u32(k, first, U32(step)) : first;
-        s->x_lane = tile_operand_lane(k, &q->a, s->slot, block);
-    }
-    if (p == 0)
-        s->x_step = tile_operand_step(k, &q->a, s->x_lane, i % STEP_MMAS);
-    tile_operand_load(k, s->x_step, p * 2, s->x[pairs ? i / 2 % 2 : (i * loads_of_mma_step(q) + p) % 2]);
-}
-
 /* mma steps of a group of scales. */
 static uint32_t group_mmas(const struct gemm *q)
 {
@@ -73,21 +36,122 @@ static uint32_t group_mmas(const struct gemm *q)
     return groups ? STEP_MMAS / groups : STEP_MMAS;
 }
 
-static void enter_group(struct gemm *q, struct stage *s, uint32_t i)
+static bool has_groups(const struct gemm *q)
 {
-    uint32_t group = i / group_mmas(q);
-    struct scales *scales = &s->scales[group % STEP_MMAS];
-    marlin_emit_scales_load(q, s->slot, group, scales);
-    marlin_emit_dequantiser(q, scales, &s->dequantiser);
+    return marlin_scale_rows(q->spec) != 0;
 }
 
-static void dequantise(struct gemm *q, struct stage *s, uint32_t i, uint32_t t)
+/* Whether the sums of a group are scaled. */
+static bool scales_groups(const struct gemm *q)
 {
-    bool grouped = marlin_scale_rows(q->spec) != 0;
-    if (grouped && t == 0 && i % group_mmas(q) == 0)
-        enter_group(q, s, i);
-    marlin_emit_dequantise(q, grouped ? &s->dequantiser : &q->column_dequantiser, t,
-                    s->words[i / STEP_MMAS % 2][t][i % STEP_MMAS], s->a[i % 2][t]);
+    return has_groups(q) && marlin_scales_sums(q->spec, q->v);
+}
+
+/* ---- operands ---- */
+
+static void new_registers(struct gemm *q, ptx_u32 *registers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        registers[i] = ptx_mov_u32(q->k, U32(0));
+}
+
+void marlin_emit_operands_begin(struct gemm *q)
+{
+    struct operands *o = &q->operands;
+    for (uint32_t t = 0; t < tiles(q); t++) {
+        new_registers(q, o->words[t], 4);
+        new_registers(q, o->a[0][t], 4);
+        new_registers(q, o->a[1][t], 4);
+    }
+    new_registers(q, o->x[0], 4);
+    new_registers(q, o->x[1], 4);
+    new_registers(q, o->scales.packed, tiles(q));
+    if (q->spec->zeros)
+        new_registers(q, &o->scales.zeros, 1);
+    if (scales_groups(q))
+        new_registers(q, o->group.packed, tiles(q));
+    new_registers(q, &o->x_lane, 1);
+    new_registers(q, &o->x_step, 1);
+    marlin_emit_dequantiser_begin(q);
+}
+
+/* Load p of mma step i of the stage at `slot`. */
+static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t p)
+{
+    ptx_kernel *k = q->k;
+    struct operands *o = &q->operands;
+    bool pairs = tile_operand_pairs_steps(&q->a);
+    if (pairs && i % 2)
+        return;
+    if (i % STEP_MMAS == 0 && p == 0) {
+        uint32_t step = i / STEP_MMAS;
+        ptx_u32 first = ptx_mul_lo_u32(k, q->along_k, U32(q->v->steps));
+        ptx_u32 block = step ? ptx_add_u32(k, first, U32(step)) : first;
+        ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->a, slot, block));
+    }
+    if (p == 0)
+        ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->a, o->x_lane, i % STEP_MMAS));
+    uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
+    tile_operand_load_to(k, o->x_step, p * 2, o->x[load % 2]);
+}
+
+/* What the operand of mma step i starts with, if anything: words of 64 rows, scales of a group. */
+static void load_weights(struct gemm *q, ptx_u32 slot, uint32_t i)
+{
+    struct operands *o = &q->operands;
+    if (i % STEP_MMAS == 0)
+        marlin_emit_weights_load(q, slot, i / STEP_MMAS, o->words);
+    if (has_groups(q) && i % group_mmas(q) == 0)
+        marlin_emit_scales_load(q, slot, i / group_mmas(q), &o->scales);
+}
+
+/* The scales that were loaded are those of the next operands. */
+static void enter_group(struct gemm *q)
+{
+    struct operands *o = &q->operands;
+    marlin_emit_dequantiser(q, &o->scales);
+    for (uint32_t t = 0; t < tiles(q) && scales_groups(q); t++)
+        ptx_mov_u32_to(q->k, o->group.packed[t], o->scales.packed[t]);
+}
+
+/* Tile t's operand of mma step i. */
+static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
+{
+    struct operands *o = &q->operands;
+    if (has_groups(q) && t == 0 && i % group_mmas(q) == 0)
+        enter_group(q);
+    marlin_emit_dequantise(q, t, o->words[t][i % STEP_MMAS], o->a[i % 2][t]);
+}
+
+static void first_weights(struct gemm *q, ptx_u32 slot)
+{
+    load_weights(q, slot, 0);
+    for (uint32_t t = 0; t < tiles(q); t++)
+        dequantise(q, 0, t);
+    load_weights(q, slot, 1);
+}
+
+void marlin_emit_first_operands(struct gemm *q, ptx_u32 slot)
+{
+    load_activations(q, slot, 0, 0);
+    first_weights(q, slot);
+}
+
+void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n, ptx_u32 slot)
+{
+    for (uint32_t t = 0; t < tiles(q); t++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
+    marlin_emit_half(q, tile_n, q->operands.half);
+    if (!has_groups(q)) {
+        marlin_emit_column_scales_load(q, tile_n, &q->operands.scales);
+        if (q->spec->zeros)
+            marlin_emit_dequantiser(q, &q->operands.scales);
+    }
+    /* The first operand was made with the columns of the tile before. */
+    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros)
+        first_weights(q, slot);
 }
 
 /* ---- products ---- */
@@ -103,74 +167,81 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
 typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
 
 /* Of mma step i: all tiles with the row groups of load p. */
-static void multiply_load(struct gemm *q, const struct stage *s, uint32_t i, uint32_t p, sums to)
+static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
+    struct operands *o = &q->operands;
     for (uint32_t t = 0; t < tiles(q); t++) {
-        const ptx_u32 *a = s->a[i % 2][t];
+        const ptx_u32 *a = o->a[i % 2][t];
         if (tile_operand_pairs_steps(&q->a))
-            mma(q, to[t][0], a, s->x[i / 2 % 2] + i % 2 * 2);
+            mma(q, to[t][0], a, o->x[i / 2 % 2] + i % 2 * 2);
         else {
-            const ptx_u32 *x = s->x[(i * loads_of_mma_step(q) + p) % 2];
+            const ptx_u32 *x = o->x[(i * loads_of_mma_step(q) + p) % 2];
             mma(q, to[t][2 * p], a, x);
             mma(q, to[t][2 * p + 1], a, x + 2);
         }
     }
 }
 
-/* While mma step i is multiplied: the next activations, and its share of the next step's operand. */
-static void prepare_next(struct gemm *q, struct stage *s, uint32_t i, uint32_t p)
+/*
+ * Before load p of mma step i is multiplied: the load after it, and load p's share of the next mma
+ * step's operand; at last what the operand after that starts with. The stage at `next` follows.
+ */
+static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
-    uint32_t each = loads_of_mma_step(q), count = tiles(q);
+    uint32_t each = loads_of_mma_step(q), count = tiles(q), all = mma_steps(q);
+    uint32_t one = i + 1, two = i + 2;
     if (p + 1 < each)
-        load_activations(q, s, i, p + 1);
+        load_activations(q, slot, i, p + 1);
     else
-        load_activations(q, s, i + 1, 0);
-    if (i + 1 == mma_steps(q))
-        return;
-    if (p == 0 && i % STEP_MMAS == STEP_MMAS - 2 && i + 2 < mma_steps(q))
-        marlin_emit_weights_load(q, s->slot, i / STEP_MMAS + 1, s->words[(i / STEP_MMAS + 1) % 2]);
+        load_activations(q, one < all ? slot : next, one % all, 0);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
-        dequantise(q, s, i + 1, t);
+        dequantise(q, one % all, t);
+    if (p + 1 == each)
+        load_weights(q, two < all ? slot : next, two % all);
 }
 
-static void clear_group(struct gemm *q, sums group)
-{
-    for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                group[t][j][r] = ptx_mov_f32(q->k, F32(0));
-}
+/* A group's sums before they are scaled. */
+struct group {
+    sums sums;
+    ptx_f32 scale[MAX_TILES][2];
+};
 
-static void scale_group(struct gemm *q, const struct scales *s, sums group)
+static void begin_group(struct gemm *q, struct group *g)
 {
     for (uint32_t t = 0; t < tiles(q); t++) {
-        ptx_f32 scale[2];
-        marlin_emit_scales_f32(q, s, t, scale);
+        marlin_emit_scales_f32(q, &q->operands.group, t, g->scale[t]);
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_fma_f32_to(q->k, q->acc[t][j][r], group[t][j][r], scale[r / 2],
-                               q->acc[t][j][r]);
+                g->sums[t][j][r] = ptx_mov_f32(q->k, F32(0));
     }
 }
 
-void marlin_emit_multiply(struct gemm *q, ptx_u32 slot)
+static void end_group(struct gemm *q, const struct group *g)
 {
-    struct stage s = {.slot = slot};
-    bool by_group = marlin_scale_rows(q->spec) && marlin_scales_sums(q->spec, q->v);
-    sums group;
-    marlin_emit_weights_load(q, slot, 0, s.words[0]);
-    load_activations(q, &s, 0, 0);
     for (uint32_t t = 0; t < tiles(q); t++)
-        dequantise(q, &s, 0, t);
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_fma_f32_to(q->k, q->acc[t][j][r], g->sums[t][j][r], g->scale[t][r / 2],
+                               q->acc[t][j][r]);
+}
+
+void marlin_emit_multiply(struct gemm *q)
+{
+    bool by_group = scales_groups(q);
+    ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+    struct group group;
+    marlin_emit_pipeline_send(q);
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (by_group && i % group_mmas(q) == 0)
-            clear_group(q, group);
+            begin_group(q, &group);
+        if (i + 2 == mma_steps(q))
+            marlin_emit_pipeline_next(q);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
-            prepare_next(q, &s, i, p);
-            multiply_load(q, &s, i, p, by_group ? group : q->acc);
+            prepare_next(q, slot, q->pipeline.read, i, p);
+            multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
         if (by_group && (i + 1) % group_mmas(q) == 0)
-            scale_group(q, &s.scales[i / group_mmas(q) % STEP_MMAS], group);
+            end_group(q, &group);
     }
 }
 
@@ -178,7 +249,7 @@ void marlin_emit_scale_columns(struct gemm *q)
 {
     for (uint32_t t = 0; t < tiles(q); t++) {
         ptx_f32 scale[2];
-        marlin_emit_scales_f32(q, &q->column, t, scale);
+        marlin_emit_scales_f32(q, &q->operands.scales, t, scale);
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mul_f32_to(q->k, q->acc[t][j][r], q->acc[t][j][r], scale[r / 2]);

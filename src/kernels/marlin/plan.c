@@ -4,26 +4,38 @@
 
 #include <string.h>
 
-enum { STATIC_SHARED = 48 * 1024 };
+enum {
+    STATIC_SHARED = 48 * 1024,
+    MOST_STAGES = 8,
+    MOST_ROWS = 128,
+    RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
+};
 
 /* ---- tiles ---- */
 
-static uint32_t shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return v->stages * marlin_stage_bytes(s, v) +
-           tile_sums_bytes(marlin_tile_n(v), marlin_pass_m(v), v->wk);
+           tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
+}
+
+uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_variant *v)
+{
+    return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
 }
 
 /*
- * Fills the sizes of a variant whose tile is chosen, with as many stages as fit; false when
- * fewer than two do.
+ * Fills the sizes of a variant whose tile is chosen, with as many stages as fit; false when fewer
+ * than three do.
  */
-static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target, uint32_t most_stages,
+static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                      ptxgen_marlin_variant *v)
 {
-    for (v->stages = most_stages; v->stages >= 2; v->stages--) {
-        v->shared_bytes = shared_bytes(s, v);
-        if (v->shared_bytes <= target->shared_per_cta) {
+    if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
+        return false; /* gate and up would be in different tiles */
+    for (v->stages = MOST_STAGES; v->stages >= 3; v->stages--) {
+        v->shared_bytes = marlin_shared_bytes(s, v);
+        if (v->shared_bytes <= marlin_shared_limit(target, v)) {
             v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
             return true;
         }
@@ -31,32 +43,82 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target, u
     return false;
 }
 
-/* Tiles by what they take of M, the preferred first; later ones are for less shared memory. */
-static const ptxgen_marlin_variant tiles_of_m[] = {
-    {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .steps = 1},
-    {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1},
-    {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1},
-    {.tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1},
-    {.tile_m = 64, .warp_n = 32, .wn = 8, .wk = 1, .steps = 1},
-    {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .steps = 1},
-    {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .steps = 1},
+/*
+ * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share; else
+ * tiles are divided, which takes some time at their ends.
+ */
+enum { WHOLE_TILES_PERCENT = 94 };
+
+static bool deals_whole_tiles(uint64_t tiles, uint32_t ctas)
+{
+    uint64_t rounds = (tiles + ctas - 1) / ctas;
+    return tiles * 100 >= rounds * ctas * WHOLE_TILES_PERCENT;
+}
+
+/*
+ * How long the fullest CTA takes for one row of tiles, in picoseconds, as measured on an H100: 64
+ * rows of K take a tile the longest of reading its weights from memory (23 bytes a nanosecond and
+ * multiprocessor), reading weights and activations from the L2 (45) and multiplying (1500
+ * multiply-adds a nanosecond); dividing tiles takes 2.5 µs and more for more rows.
+ */
+static uint64_t cost(const ptxgen_marlin_spec *s, const ptxgen_target *target,
+                     const ptxgen_marlin_variant *v)
+{
+    uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP / 2;
+    uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
+    uint64_t memory = weights * 1000 / 23, l2 = (weights + activations) * 1000 / 45;
+    uint64_t products = n * v->tile_m * MARLIN_STEP * 10 / 15;
+    uint64_t step = memory > l2 ? memory : l2;
+    step = step > products ? step : products;
+    if (v->tile_m == MOST_ROWS) /* for any number of rows of tiles: what a column takes */
+        return step * MARLIN_STRIP / n;
+    uint64_t tiles = marlin_tiles_n(s, v), steps = marlin_steps(s), ctas = target->multiprocessors;
+    if (deals_whole_tiles(tiles, (uint32_t)ctas))
+        return (tiles + ctas - 1) / ctas * steps * step;
+    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + v->tile_m * 60000;
+}
+
+/* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
+static const ptxgen_marlin_variant candidates[] = {
+    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 8},
+    {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 16},
+    {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 32, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .steps = 1, .ctas = 1, .pass_m = 32},
 };
 
-enum { MOST_STAGES = 8 };
+static bool choose_tile(const ptxgen_marlin_spec *s, const ptxgen_target *target, uint32_t tile_m,
+                        ptxgen_marlin_variant *best)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        ptxgen_marlin_variant v = candidates[i];
+        if (v.tile_m != tile_m || !complete(s, target, &v) || cost(s, target, &v) >= least)
+            continue;
+        least = cost(s, target, &v);
+        *best = v;
+    }
+    return least != UINT64_MAX;
+}
 
 static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
 {
-    const ptxgen_marlin_spec *s = &plan->spec;
-    uint32_t served = 0;
-    for (size_t i = 0; i < sizeof tiles_of_m / sizeof *tiles_of_m; i++) {
-        ptxgen_marlin_variant v = tiles_of_m[i];
-        if (v.tile_m == served || (s->max_m && served >= s->max_m))
-            continue;
-        if (!complete(s, &plan->target, MOST_STAGES, &v))
-            continue;
-        plan->variants[plan->variant_count++] = v;
-        served = v.tile_m;
-    }
+    uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
+    for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_ROWS && served < most; tile_m *= 2)
+        if (choose_tile(&plan->spec, &plan->target, tile_m, &plan->variants[plan->variant_count])) {
+            served = tile_m;
+            plan->variant_count++;
+        }
     if (!plan->variant_count)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: no tile fits into the %u bytes of shared memory of a CTA",
@@ -106,15 +168,6 @@ const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 
 /* ---- a launch's division of work ---- */
 
-/* Whole tiles are dealt out where that leaves no multiprocessor idle for more than this share. */
-enum { WHOLE_TILES_PERCENT = 94 };
-
-static bool deals_whole_tiles(uint64_t tiles, uint32_t multiprocessors)
-{
-    uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
-    return tiles * 100 >= rounds * multiprocessors * WHOLE_TILES_PERCENT;
-}
-
 ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err)
 {
@@ -129,11 +182,11 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
                            "marlin: m = %llu rows with K = %u, N = %u are %llu stages, more than 2^32",
                            (unsigned long long)m, plan->spec.k, plan->spec.n,
                            (unsigned long long)(tiles * stages));
-    bool whole = deals_whole_tiles(tiles, plan->target.multiprocessors);
+    uint32_t most = plan->target.multiprocessors * v->ctas;
+    bool whole = deals_whole_tiles(tiles, most);
     uint64_t granules = whole ? tiles : tiles * stages;
     struct marlin_schedule s = {.granule = whole ? stages : 1};
-    s.grid = granules < plan->target.multiprocessors ? (uint32_t)granules
-                                                     : plan->target.multiprocessors;
+    s.grid = granules < most ? (uint32_t)granules : most;
     s.share = (uint32_t)(granules / s.grid);
     s.extra = (uint32_t)(granules % s.grid);
     s.partials = marlin_partials_offset(plan);

@@ -4,12 +4,6 @@
 
 enum { STATIC_SHARED = 48 * 1024, MOST_THREADS = 1024 };
 
-static uint32_t shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
-{
-    return v->stages * marlin_stage_bytes(s, v) +
-           tile_sums_bytes(marlin_tile_n(v), marlin_pass_m(v), v->wk);
-}
-
 static bool is_power_of_two(uint32_t x)
 {
     return x && !(x & (x - 1));
@@ -23,7 +17,8 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         bool power;
     } members[] = {{"tile_m", v->tile_m, 8, 128, true}, {"warp_n", v->warp_n, 32, 64, true},
                    {"wn", v->wn, 1, 32, true},          {"wk", v->wk, 1, 32, true},
-                   {"stages", v->stages, 2, 16, false}, {"steps", v->steps, 1, 8, true}};
+                   {"stages", v->stages, 3, 16, false}, {"steps", v->steps, 1, 8, true},
+                   {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false}, {"pass_m", v->pass_m, 8, v->tile_m, true}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (members[i].value < members[i].low || members[i].value > members[i].high ||
             (members[i].power && !is_power_of_two(members[i].value)))
@@ -47,12 +42,13 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     if (status != PTXGEN_OK)
         return status;
     ptxgen_marlin_variant v = *tile;
-    v.shared_bytes = shared_bytes(&plan->spec, &v);
+    v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = v.shared_bytes > STATIC_SHARED ? v.shared_bytes : 0;
-    if (v.shared_bytes > plan->target.shared_per_cta)
+    uint32_t limit = marlin_shared_limit(&plan->target, &v);
+    if (v.shared_bytes > limit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "marlin: the tile takes %u bytes of shared memory, but a CTA has %u",
-                           v.shared_bytes, plan->target.shared_per_cta);
+                           v.shared_bytes, limit);
     for (uint32_t i = 0; i < PTXGEN_MARLIN_VARIANTS; i++)
         plan->variants[i] = (ptxgen_marlin_variant){0};
     plan->variants[0] = v;

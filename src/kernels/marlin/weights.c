@@ -72,7 +72,7 @@ static bool steps_have_tail(const struct gemm *q)
 
 static bool strips_have_tail(const struct gemm *q)
 {
-    return marlin_strips(q->spec) % (marlin_tile_n(q->v) / MARLIN_STRIP) != 0;
+    return marlin_strips(q->spec) * MARLIN_STRIP % marlin_tile_n(q->v) != 0;
 }
 
 static bool is_half_strip(const struct gemm *q)
@@ -84,41 +84,52 @@ void marlin_emit_weights_begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
-    uint32_t groups = marlin_stage_groups(q->spec, q->v), step_groups = marlin_step_groups(q->spec);
-    w->sixteenth = ptx_mov_u32(k, U32(0x2C002C00));
-    w->one = ptx_mov_u32(k, U32(0x3F803F80));
-    w->minus_zero = ptx_mov_u32(k, U32(0x80008000));
+    uint32_t groups = marlin_stage_groups(q->spec, q->v);
     w->codes = ptx_mov_u64(k, U64(0));
     w->scales = ptx_mov_u64(k, U64(0));
     w->zeros = ptx_mov_u64(k, U64(0));
     w->step = ptx_mov_u32(k, U32(0));
     w->strip_bytes = ptx_mov_u32(k, U32(CHUNK));
-    w->half = is_half_strip(q) ? ptx_and_b32(k, q->along_n, U32(1)) : U32(0);
+    w->half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : ptx_and_b32(k, q->along_n, U32(1));
+    q->operands.half = marlin_half_varies(q) ? ptx_mov_u32(k, U32(0)) : w->half;
     ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(CHUNK));
     ptx_u32 codes = ptx_mad_lo_u32(k, q->at.warp, U32(warp_codes(q->v)), lane);
     w->codes_at = ptx_add_u32(k, codes, U32(a_bytes(q->v)));
     if (!groups)
         return;
-    w->has_scales = ptx_setp_lt_u32(k, q->at.lane, U32(step_groups * MARLIN_SCALES_BYTES / CHUNK));
     uint32_t start = scales_start(q->v), size = groups * MARLIN_SCALES_BYTES;
     ptx_u32 scales = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
     w->scales_to = ptx_add_u32(k, scales, lane);
-    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(CHUNK), scales);
-    w->scales_at = is_half_strip(q) ? ptx_mad_lo_u32(k, w->half, U32(CHUNK / 2), row) : row;
+    w->scales_at = ptx_mad_lo_u32(k, q->at.group, U32(CHUNK), scales);
     if (!q->spec->zeros)
         return;
-    w->has_zeros = ptx_setp_lt_u32(k, q->at.lane, U32(step_groups * MARLIN_ZEROS_BYTES / CHUNK));
     start = zeros_start(q->spec, q->v), size = groups * MARLIN_ZEROS_BYTES;
     ptx_u32 zeros = ptx_mad_lo_u32(k, q->at.warp, U32(size), U32(start));
     w->zeros_to = ptx_add_u32(k, zeros, lane);
     w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
 }
 
-/* The warp's strip of packed columns. */
+/* The warp's columns, in units of warp_n. */
+static ptx_u32 columns_of(struct gemm *q, ptx_u32 tile_n)
+{
+    return ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
+}
+
+/* Its strip of packed columns. */
 static ptx_u32 strip_of(struct gemm *q, ptx_u32 tile_n)
 {
-    ptx_u32 warp = ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
-    return tile_divide(q->k, warp, MARLIN_STRIP / q->v->warp_n);
+    return tile_divide(q->k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
+}
+
+bool marlin_half_varies(const struct gemm *q)
+{
+    return is_half_strip(q) && q->v->wn % 2;
+}
+
+void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
+{
+    if (marlin_half_varies(q))
+        ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
 }
 
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
@@ -127,6 +138,7 @@ void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
     struct weights *w = &q->w;
     const ptxgen_marlin_spec *s = q->spec;
     ptx_u32 strip = strip_of(q, tile_n);
+    marlin_emit_half(q, tile_n, w->half);
     ptx_u32 part = ptx_mad_lo_u32(k, stage, U32(q->v->wk), q->along_k);
     ptx_mul_lo_u32_to(k, w->step, part, U32(q->v->steps));
     ptx_u64 lane = ptx_mul_wide_u32(k, q->at.lane, U32(CHUNK));
@@ -169,40 +181,38 @@ static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size
              step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
 }
 
-static void send_scales(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
+/* The first lanes copy the groups of a step, `bytes` each, from a strip's first group on. */
+static void send_groups(struct gemm *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
+                        ptx_u32 size)
 {
     ptx_kernel *k = q->k;
-    const struct weights *w = &q->w;
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
-    ptx_u32 at = step ? ptx_add_u32(k, w->step, U32(step)) : w->step;
+    ptx_u32 at = step ? ptx_add_u32(k, q->w.step, U32(step)) : q->w.step;
     ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, at, rows / MARLIN_STEP) : at;
-    ptx_u64 scales = ptx_mad_wide_u32(k, group, U32(groups * MARLIN_SCALES_BYTES), w->scales);
-    ptx_u32 to = ptx_add_u32(k, slot, w->scales_to);
-    ptx_guarded(k, w->has_scales)
-        copy(q, to, step * groups * MARLIN_SCALES_BYTES, scales, 0, size);
-    if (!q->spec->zeros)
-        return;
-    ptx_u64 zeros = ptx_mad_wide_u32(k, group, U32(groups * MARLIN_ZEROS_BYTES), w->zeros);
-    ptx_u32 zeros_to = ptx_add_u32(k, slot, w->zeros_to);
-    ptx_guarded(k, w->has_zeros)
-        copy(q, zeros_to, step * groups * MARLIN_ZEROS_BYTES, zeros, 0, size);
+    ptx_u64 from = ptx_mad_wide_u32(k, group, U32(groups * bytes), strip);
+    ptx_guarded(k, ptx_setp_lt_u32(k, q->at.lane, U32(groups * bytes / CHUNK)))
+        copy(q, to, step * groups * bytes, from, 0, size);
 }
 
 void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
+    uint32_t all = marlin_steps(q->spec), steps = q->v->wk * q->v->steps;
     for (uint32_t step = 0; step < q->v->steps; step++) {
         ptx_u32 size = w->strip_bytes;
         if (steps_have_tail(q)) {
-            ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(marlin_steps(q->spec) - step));
+            ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(all > step ? all - step : 0));
             size = ptx_selp_u32(k, size, U32(0), exists);
         }
         send_codes(q, slot, step, size);
-        if (marlin_stage_groups(q->spec, q->v))
-            send_scales(q, slot, step, size);
+        if (marlin_step_groups(q->spec))
+            send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES,
+                        size);
+        if (marlin_step_groups(q->spec) && q->spec->zeros)
+            send_groups(q, ptx_add_u32(k, slot, w->zeros_to), step, w->zeros, MARLIN_ZEROS_BYTES,
+                        size);
     }
-    uint32_t steps = q->v->wk * q->v->steps;
     ptx_add_u64_to(k, w->codes, w->codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
     ptx_add_u32_to(k, w->step, w->step, U32(steps));
 }
@@ -213,25 +223,32 @@ void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
     for (uint32_t t = 0; t < tiles(q); t++)
-        ptx_ld_shared_v4_u32(q->k, words[t], at, (int)((step * tiles(q) + t) * MARLIN_TILE_BYTES));
+        ptx_ld_shared_v4_u32_to(q->k, words[t], at, (int)((step * tiles(q) + t) * MARLIN_TILE_BYTES));
+}
+
+/* Half a strip's zero points are the low or the high half of the word. */
+static void keep_zeros(struct gemm *q, ptx_u32 word, struct scales *s)
+{
+    if (is_half_strip(q)) {
+        ptx_u32 shift = ptx_mul_lo_u32(q->k, q->operands.half, U32(16));
+        ptx_shr_u32_to(q->k, s->zeros, word, shift);
+    } else
+        ptx_mov_u32_to(q->k, s->zeros, word);
 }
 
 void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struct scales *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
-    if (is_half_strip(q))
-        ptx_ld_shared_v2_u32(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
-    else
-        ptx_ld_shared_v4_u32(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
+    if (is_half_strip(q)) {
+        ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), at);
+        ptx_ld_shared_v2_u32_to(k, s->packed, half, (int)(group * MARLIN_SCALES_BYTES));
+    } else
+        ptx_ld_shared_v4_u32_to(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
     if (!q->spec->zeros)
         return;
     ptx_u32 zeros_at = ptx_add_u32(k, slot, q->w.zeros_at);
-    s->zeros = ptx_ld_shared_u32(k, zeros_at, (int)(group * MARLIN_ZEROS_BYTES));
-    if (is_half_strip(q)) {
-        ptx_u32 shift = ptx_mul_lo_u32(k, q->w.half, U32(16));
-        s->zeros = ptx_shr_u32(k, s->zeros, shift);
-    }
+    keep_zeros(q, ptx_ld_shared_u32(k, zeros_at, (int)(group * MARLIN_ZEROS_BYTES)), s);
 }
 
 void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s)
@@ -243,19 +260,15 @@ void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scale
     ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
     ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(CHUNK), at);
     if (is_half_strip(q)) {
-        ptx_u64 half = ptx_mad_wide_u32(k, q->w.half, U32(CHUNK / 2), row);
-        ptx_ld_global_nc_v2_u32(k, s->packed, half, 0);
+        ptx_u64 half = ptx_mad_wide_u32(k, q->operands.half, U32(CHUNK / 2), row);
+        ptx_ld_global_nc_v2_u32_to(k, s->packed, half, 0);
     } else
-        ptx_ld_global_nc_v4_u32(k, s->packed, row, 0);
+        ptx_ld_global_nc_v4_u32_to(k, s->packed, row, 0);
     if (!q->spec->zeros)
         return;
     ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
     ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
-    s->zeros = ptx_ld_global_nc_u32(k, zeros_row, 0);
-    if (is_half_strip(q)) {
-        ptx_u32 shift = ptx_mul_lo_u32(k, q->w.half, U32(16));
-        s->zeros = ptx_shr_u32(k, s->zeros, shift);
-    }
+    keep_zeros(q, ptx_ld_global_nc_u32(k, zeros_row, 0), s);
 }
 
 /* ---- dequantisation ---- */
@@ -274,79 +287,111 @@ void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t til
     scale[1] = widen(q, halves[1]);
 }
 
-/* Twice the half-precision constant `base` + z·`unit`, where z is nibble `at` of the zeros. */
-static ptx_u32 zero_constant(struct gemm *q, const struct scales *s, uint32_t at, uint32_t base,
-                             uint32_t unit)
+/* A pair of the half-precision constant `base` + z·`unit`. */
+struct zero_constant {
+    uint32_t base, unit;
+};
+
+/* What is subtracted (1024 + z) or added (−(64 + z), −(128 + z)); registers 0 and 2, or 1 and 3. */
+static struct zero_constant zero_constant(const struct gemm *q, bool high)
 {
-    uint32_t twice = 0x00010001;
-    if (!q->spec->zeros)
-        return ptx_mov_u32(q->k, U32((base + PTXGEN_W4_SYMMETRIC_ZERO * unit) * twice));
-    ptx_u32 z = ptx_bfe_u32(q->k, s->zeros, U32(4 * at), U32(4));
-    return ptx_mad_lo_u32(q->k, z, U32(unit * twice), U32(base * twice));
+    static const struct zero_constant f16[2] = {{0x6400, 1}, {0xD400, 16}}, bf16 = {0xC300, 1};
+    return is_bf16(q) ? bf16 : f16[high];
 }
 
-void marlin_emit_dequantiser(struct gemm *q, const struct scales *s, struct dequantiser *d)
+enum { TWICE = 0x00010001 };
+
+void marlin_emit_dequantiser_begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
+    struct dequantiser *d = &q->operands.dequantiser;
+    if (is_bf16(q)) {
+        d->one = ptx_mov_u32(k, U32(0x3F803F80));
+        d->minus_zero = ptx_mov_u32(k, U32(0x80008000));
+    } else
+        d->sixteenth = ptx_mov_u32(k, U32(0x2C002C00));
+    struct zero_constant low = zero_constant(q, false), high = zero_constant(q, true);
     for (uint32_t t = 0; t < tiles(q); t++) {
-        if (is_bf16(q)) { /* −(128 + z) for both */
-            d->low[t] = zero_constant(q, s, 2 * t, 0xC300, 1);
-            d->high[t] = q->spec->zeros ? zero_constant(q, s, 2 * t + 1, 0xC300, 1) : d->low[t];
-        } else { /* 1024 + z, and −(64 + z) */
-            d->low[t] = zero_constant(q, s, 2 * t, 0x6400, 1);
-            d->high[t] = zero_constant(q, s, 2 * t + 1, 0xD400, 16);
-        }
-        if (marlin_scales_sums(q->spec, q->v))
-            continue;
-        d->scale[t][0] = ptx_prmt_b32(k, s->packed[t], U32(0), U32(0x1010));
-        d->scale[t][1] = ptx_prmt_b32(k, s->packed[t], U32(0), U32(0x3232));
+        bool first = t == 0 || q->spec->zeros;
+        uint32_t z = PTXGEN_W4_SYMMETRIC_ZERO;
+        d->low[t] = first ? ptx_mov_u32(k, U32((low.base + z * low.unit) * TWICE)) : d->low[0];
+        d->high[t] = first ? ptx_mov_u32(k, U32((high.base + z * high.unit) * TWICE)) : d->high[0];
+        for (int i = 0; i < 2 && !marlin_scales_sums(q->spec, q->v); i++)
+            d->scale[t][i] = ptx_mov_u32(k, U32(0));
     }
 }
 
-static ptx_u32 dequantise_f16(struct gemm *q, ptx_u32 word, bool high, ptx_u32 zero)
+static void set_zero(struct gemm *q, const struct scales *s, uint32_t at, struct zero_constant c,
+                     ptx_u32 to)
+{
+    ptx_u32 z = ptx_bfe_u32(q->k, s->zeros, U32(4 * at), U32(4));
+    ptx_mad_lo_u32_to(q->k, to, z, U32(c.unit * TWICE), U32(c.base * TWICE));
+}
+
+void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
+{
+    ptx_kernel *k = q->k;
+    struct dequantiser *d = &q->operands.dequantiser;
+    for (uint32_t t = 0; t < tiles(q); t++) {
+        if (q->spec->zeros) {
+            set_zero(q, s, 2 * t, zero_constant(q, false), d->low[t]);
+            set_zero(q, s, 2 * t + 1, zero_constant(q, true), d->high[t]);
+        }
+        if (marlin_scales_sums(q->spec, q->v))
+            continue;
+        ptx_prmt_b32_to(k, d->scale[t][0], s->packed[t], U32(0), U32(0x1010));
+        ptx_prmt_b32_to(k, d->scale[t][1], s->packed[t], U32(0), U32(0x3232));
+    }
+}
+
+static void dequantise_f16(struct gemm *q, ptx_u32 word, bool high, ptx_u32 zero, ptx_u32 to)
 {
     ptx_kernel *k = q->k;
     ptx_u32 mask = U32(high ? 0x00F000F0 : 0x000F000F);
     ptx_f16x2 x = ptx_u32_as_f16x2(ptx_lop3_b32(k, word, mask, U32(0x64006400), LOP3_AND_OR));
-    ptx_f16x2 z = ptx_u32_as_f16x2(zero), sixteenth = ptx_u32_as_f16x2(q->w.sixteenth);
-    return ptx_f16x2_as_u32(high ? ptx_fma_f16x2(k, x, sixteenth, z) : ptx_sub_f16x2(k, x, z));
+    ptx_f16x2 z = ptx_u32_as_f16x2(zero);
+    ptx_f16x2 sixteenth = ptx_u32_as_f16x2(q->operands.dequantiser.sixteenth);
+    if (high)
+        ptx_fma_f16x2_to(k, ptx_u32_as_f16x2(to), x, sixteenth, z);
+    else
+        ptx_sub_f16x2_to(k, ptx_u32_as_f16x2(to), x, z);
 }
 
-static ptx_u32 dequantise_bf16(struct gemm *q, ptx_u32 shifted, ptx_u32 zero)
+static void dequantise_bf16(struct gemm *q, ptx_u32 shifted, ptx_u32 zero, ptx_u32 to)
 {
     ptx_kernel *k = q->k;
     ptx_u32 x = ptx_lop3_b32(k, shifted, U32(0x000F000F), U32(0x43004300), LOP3_AND_OR);
-    ptx_bf16x2 one = ptx_u32_as_bf16x2(q->w.one);
-    return ptx_bf16x2_as_u32(
-        ptx_fma_bf16x2(k, ptx_u32_as_bf16x2(x), one, ptx_u32_as_bf16x2(zero)));
+    ptx_bf16x2 one = ptx_u32_as_bf16x2(q->operands.dequantiser.one);
+    ptx_fma_bf16x2_to(k, ptx_u32_as_bf16x2(to), ptx_u32_as_bf16x2(x), one, ptx_u32_as_bf16x2(zero));
 }
 
 /* bf16 has no multiplication before sm_90, but fma; −0 as its addend keeps the sign of zero. */
-static ptx_u32 scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
+static void scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
 {
     ptx_kernel *k = q->k;
-    if (!is_bf16(q))
-        return ptx_f16x2_as_u32(
-            ptx_mul_f16x2(k, ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(scale)));
-    return ptx_bf16x2_as_u32(ptx_fma_bf16x2(k, ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(scale),
-                                            ptx_u32_as_bf16x2(q->w.minus_zero)));
+    ptx_bf16x2 minus_zero = ptx_u32_as_bf16x2(q->operands.dequantiser.minus_zero);
+    if (is_bf16(q))
+        ptx_fma_bf16x2_to(k, ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(scale),
+                          minus_zero);
+    else
+        ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(scale));
 }
 
-void marlin_emit_dequantise(struct gemm *q, const struct dequantiser *d, uint32_t tile, ptx_u32 word,
-                     ptx_u32 a[4])
+void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
     ptx_kernel *k = q->k;
+    const struct dequantiser *d = &q->operands.dequantiser;
     for (uint32_t i = 0; i < 4; i++) {
         bool high = i % 2;
         ptx_u32 zero = high ? d->high[tile] : d->low[tile];
         if (is_bf16(q))
-            a[i] = dequantise_bf16(q, i ? ptx_shr_u32(k, word, U32(4 * i)) : word, zero);
+            dequantise_bf16(q, i ? ptx_shr_u32(k, word, U32(4 * i)) : word, zero, a[i]);
         else {
             if (i == 2)
                 word = ptx_shr_u32(k, word, U32(8));
-            a[i] = dequantise_f16(q, word, high, zero);
+            dequantise_f16(q, word, high, zero, a[i]);
         }
         if (!marlin_scales_sums(q->spec, q->v))
-            a[i] = scale_pair(q, a[i], d->scale[tile][high]);
+            scale_pair(q, a[i], d->scale[tile][high]);
     }
 }

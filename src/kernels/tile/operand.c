@@ -13,7 +13,8 @@ static uint32_t passes(const struct tile_operand *o)
 /* After how many passes the swizzle of the thread's row repeats. */
 static uint32_t patterns(const struct tile_operand *o)
 {
-    return o->pass_rows % 8 == 0 ? 1 : 8 / o->pass_rows;
+    uint32_t power = o->pass_rows & -o->pass_rows; /* of two, in pass_rows */
+    return power < 8 ? 8 / power : 1;
 }
 
 static ptx_u32 chunk_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32 row, ptx_u32 block,
@@ -76,36 +77,38 @@ void tile_operand_locate(ptx_kernel *k, struct tile_operand *o, ptx_u64 base, pt
         ptx_mad_lo_u32_to(k, o->offset, stage, U32(stage_bytes), o->column);
 }
 
-static void send_pass(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, uint32_t pass,
-                      ptx_u64 from, ptx_pred has_column)
+/* The bytes of the pass's chunk that exist: all or none. */
+static ptx_u32 chunk_bytes(ptx_kernel *k, const struct tile_operand *o, uint32_t pass)
 {
-    uint32_t pattern = pass % patterns(o);
-    uint32_t skipped = (pass - pattern) * o->pass_rows * TILE_BLOCK_BYTES;
-    ptx_s32 left = ptx_u32_as_s32(o->rows_left);
-    ptx_s32 before = S32((int)(pass * o->pass_rows));
-    ptx_pred exists = tile_operand_has_tail(o) ? ptx_setp_bool_gt_s32(k, left, before, has_column)
-                                               : ptx_setp_gt_s32(k, left, before);
-    ptx_u32 size = ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
-    ptx_u32 to = ptx_add_u32(k, slot, o->to[pattern]);
-    if ((pass + 1) * o->pass_rows <= o->rows) {
-        ptx_cp_async_cg_zfill(k, to, (int)skipped, from, 0, TILE_CHUNK_BYTES, size);
+    ptx_s32 left = ptx_u32_as_s32(o->rows_left), before = S32((int)(pass * o->pass_rows));
+    ptx_pred exists = ptx_setp_gt_s32(k, left, before);
+    if (tile_operand_has_tail(o))
+        exists = ptx_setp_bool_lt_u32(k, o->offset, U32(o->row_bytes), exists);
+    return ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
+}
+
+/* All threads copy a chunk each, in pass_rows rows; in a last, shorter pass only some do. */
+static void send_pass(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, uint32_t pass,
+                      ptx_u64 from)
+{
+    uint32_t pattern = pass % patterns(o), rows = o->rows - pass * o->pass_rows;
+    int skipped = (int)((pass - pattern) * o->pass_rows * TILE_BLOCK_BYTES);
+    ptx_u32 size = chunk_bytes(k, o, pass), to = ptx_add_u32(k, slot, o->to[pattern]);
+    if (rows >= o->pass_rows) {
+        ptx_cp_async_cg_zfill(k, to, skipped, from, 0, TILE_CHUNK_BYTES, size);
         return;
     }
-    ptx_pred takes_part = ptx_setp_lt_u32(k, o->row, U32(o->rows - pass * o->pass_rows));
-    ptx_guarded(k, takes_part)
-        ptx_cp_async_cg_zfill(k, to, (int)skipped, from, 0, TILE_CHUNK_BYTES, size);
+    ptx_guarded(k, ptx_setp_lt_u32(k, o->row, U32(rows)))
+        ptx_cp_async_cg_zfill(k, to, skipped, from, 0, TILE_CHUNK_BYTES, size);
 }
 
 void tile_operand_send(ptx_kernel *k, struct tile_operand *o, ptx_u32 slot)
 {
-    ptx_pred has_column = {0};
-    if (tile_operand_has_tail(o))
-        has_column = ptx_setp_lt_u32(k, o->offset, U32(o->row_bytes));
     ptx_u64 from = o->from;
     for (uint32_t pass = 0; pass < passes(o); pass++) {
         if (pass)
             from = ptx_add_u64(k, from, o->pass_pitch);
-        send_pass(k, o, slot, pass, from, has_column);
+        send_pass(k, o, slot, pass, from);
     }
     ptx_add_u64_to(k, o->from, o->from, U64(o->blocks * TILE_BLOCK_BYTES));
     if (tile_operand_has_tail(o))
@@ -131,4 +134,9 @@ ptx_u32 tile_operand_step(ptx_kernel *k, const struct tile_operand *o, ptx_u32 l
 void tile_operand_load(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4])
 {
     ptx_ldmatrix_x4_b16(k, fragments, step_address, (int)(row8 * 8 * TILE_BLOCK_BYTES));
+}
+
+void tile_operand_load_to(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4])
+{
+    ptx_ldmatrix_x4_b16_to(k, fragments, step_address, (int)(row8 * 8 * TILE_BLOCK_BYTES));
 }

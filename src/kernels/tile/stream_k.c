@@ -55,10 +55,8 @@ static ptx_u64 flag_of(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
 void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags)
 {
     ptx_bar_sync(k, 0);
-    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
-        ptx_fence_m(k, PTX_FENCE_ACQ_REL | PTX_GPU);
+    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
         ptx_st_release_global_u32_m(k, PTX_GPU, flag_of(k, flags, at->cta), 0, U32(1));
-    }
 }
 
 void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, ptx_u32 lowest,

@@ -20,14 +20,14 @@ void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_
 }
 
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
-                     tile_sums_registers *acc, const void *from)
+                     tile_sums_register *acc, const void *from)
 {
     uint32_t pitch = tile_sums_pitch(s->tile_n), groups = s->pass_m / 8;
     for (uint32_t t = 0; t < s->warp_n / 16; t++)
         for (uint32_t j = 0; j < groups; j++)
             for (uint32_t r = 0; r < 4; r++) {
                 uint32_t offset = (8 * j + r % 2) * pitch + (16 * t + r / 2 * 8) * 4;
-                ptx_st_shared_u32(k, s->lane, (int)offset, acc(from, t, pass * groups + j)[r]);
+                ptx_st_shared_u32(k, s->lane, (int)offset, acc(from, t, pass * groups + j, r));
             }
 }
 
@@ -64,11 +64,9 @@ void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u
         }
 }
 
-ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, uint32_t pass, ptx_u32 row,
-                         ptx_u32 column)
+ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column)
 {
-    ptx_u32 in_tile = pass ? ptx_add_u32(k, row, U32(pass * s->pass_m)) : row;
-    return ptx_mad_lo_u32(k, in_tile, U32(s->tile_n), column);
+    return ptx_mad_lo_u32(k, row, U32(s->tile_n), column);
 }
 
 void tile_sums_hand_over(ptx_kernel *k, const struct tile_sums *s, ptx_u32 offset,

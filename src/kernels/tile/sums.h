@@ -20,7 +20,7 @@ struct tile_sums {
     uint32_t tile_m, tile_n; /* of the CTA */
     uint32_t warp_n, wk;     /* columns of a warp; warps along K */
     uint32_t pass_m;         /* rows that are staged at once: a multiple of 8 that divides tile_m */
-    uint32_t width;          /* columns of a chunk: 2 or 8 */
+    uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
     bool integer;            /* s32, else f32; registers are untyped */
     ptx_u32 staging;         /* shared, tile_sums_bytes */
 
@@ -40,16 +40,16 @@ static inline uint32_t tile_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_
 
 void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_along_n,
                      ptx_u32 warp_along_k, struct tile_sums *s);
-/* Stages the lane's accumulators of row groups [pass·pass_m / 8, …): acc(t, j) gives four registers. */
-typedef const ptx_u32 *tile_sums_registers(const void *from, uint32_t tile, uint32_t row8);
+/* Register r of tile t and row group j. */
+typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uint32_t r);
+/* Stages the lane's accumulators of the rows of a pass. */
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
-                     tile_sums_registers *acc, const void *from);
+                     tile_sums_register *acc, const void *from);
 /* The sums of a chunk over the warps along K, at row `row` of the pass and column `column`. */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);
-/* Offset of a chunk among the handed-over sums; row and column as above. */
-ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, uint32_t pass, ptx_u32 row,
-                         ptx_u32 column);
+/* Where the chunk at a row and column of the tile stands among the handed-over sums. */
+ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column);
 void tile_sums_hand_over(ptx_kernel *k, const struct tile_sums *s, ptx_u32 offset,
                          const ptx_u32 sums[TILE_SUMS_WIDTH]);
 /* Adds what the CTAs from this one's neighbour down to `lowest` have handed over. */

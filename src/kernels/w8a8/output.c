@@ -263,7 +263,7 @@ static void finish_or_hand_over(struct product *q, const struct part *p, ptx_u32
         return;
     }
     ptx_u32 line = ptx_mad_lo_u32(k, pass, U32(q->sums.pass_m), row);
-    ptx_u32 offset = tile_sums_offset(k, &q->sums, 0, line, column);
+    ptx_u32 offset = tile_sums_offset(k, &q->sums, line, column);
     ptx_if_else(k, p->ends_tile)
     {
         tile_sums_add_others(k, &q->sums, &q->at, p->lowest, offset, sums);
@@ -291,10 +291,10 @@ static void finish_pass(struct product *q, const struct part *p, ptx_u32 pass)
 
 /* ---- the whole ---- */
 
-static const ptx_u32 *accumulators(const void *from, uint32_t t, uint32_t j)
+static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 {
     const struct product *q = from;
-    return (const ptx_u32 *)q->acc[t][j]; /* the same bits under another type */
+    return ptx_s32_as_u32(q->acc[t][j][r]);
 }
 
 static void wait_for_others(struct product *q, const struct tile_walk *w, ptx_u32 first,
@@ -322,7 +322,7 @@ static void emit_passes(struct product *q, const struct part *p)
         ptx_nounroll(k);
         for (uint32_t i = 0; i < passes; i++)
             ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
-                tile_sums_stage(k, &staged, i, accumulators, q);
+                tile_sums_stage(k, &staged, i, accumulator, q);
         ptx_bar_sync(k, 0);
         finish_pass(q, p, pass);
         ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
