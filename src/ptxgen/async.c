@@ -41,9 +41,9 @@ static uint64_t shared_base(const struct analysis *a, const struct ptx_instructi
     const struct ptx_op *op = &ptx_ops[i->op];
     const ptx_operand *o = &a->k->operands[i->first];
     for (unsigned t = 0; t < op->term_count; t++) {
-        if (op->terms[t].kind == PTX_TERM_ADDRESS && op->terms[t].space == 's')
+        if (ptx_op_term(op, t)->kind == PTX_TERM_ADDRESS && ptx_op_term(op, t)->space == 's')
             return o->kind == PTX_OPERAND_REGISTER ? a->origin[o->index] : 0;
-        o += ptx_term_operands(&op->terms[t], i->n);
+        o += ptx_term_operands(ptx_op_term(op, t), i->n);
     }
     return 0;
 }

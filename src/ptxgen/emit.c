@@ -114,7 +114,7 @@ static void describe_needs(const struct ptx_op *op, char *out, size_t size)
 {
     size_t used = 0;
     for (unsigned i = 0; i < op->need_count && used < size; i++) {
-        const struct ptx_need *n = &op->needs[i];
+        const struct ptx_need *n = &ptx_op_needs(op)[i];
         used += (size_t)snprintf(out + used, size - used, "%ssm_%d%.1s with PTX %d.%d",
                                  i ? " or " : "", n->sm, &n->suffix, n->ptx / 10, n->ptx % 10);
     }
@@ -124,7 +124,7 @@ static void check_target(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
 {
     const ptx_target *target = &k->module->target;
     char suffix[2] = {target->suffix, 0};
-    int version = ptx_needs_met(op->needs, op->need_count, target);
+    int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
     if (!version) {
         char needs[256];
         describe_needs(op, needs, sizeof needs);
@@ -156,7 +156,7 @@ static void check_target(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
 static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *op, uint64_t modifiers)
 {
     uint64_t known = 0;
-    for (const char *s = op->text; (s = strchr(s, '{')); s++) {
+    for (const char *s = ptx_op_text(op); (s = strchr(s, '{')); s++) {
         size_t length = strcspn(s + 1, "!}");
         const struct ptx_modifier_group *group = ptx_find_group(s + 1, length);
         if (!group)
@@ -174,9 +174,9 @@ static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *
             ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "it does not take the modifier %s",
                         value <= group->count ? group->alternatives[value - 1].text : group->name);
     }
-    bool evicts = known && strstr(op->text, "cop}") && strstr(op->text, "{l1}");
+    bool evicts = known && strstr(ptx_op_text(op), "cop}") && strstr(ptx_op_text(op), "{l1}");
     if (evicts) {
-        const char *slot = strchr(op->text, '{');
+        const char *slot = strchr(ptx_op_text(op), '{');
         const struct ptx_modifier_group *cop = ptx_find_group(slot + 1, strcspn(slot + 1, "!}"));
         const struct ptx_modifier_group *l1 = ptx_find_group("l1", 2);
         if ((modifiers >> cop->shift & ((1u << cop->bits) - 1)) &&
@@ -253,7 +253,7 @@ static void check_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *o
 {
     const ptx_operand *o = &k->operands[k->code[index].first];
     for (unsigned i = 0; i < op->term_count && !ptx_failed(k); i++) {
-        const struct ptx_term *t = &op->terms[i];
+        const struct ptx_term *t = ptx_op_term(op, i);
         unsigned count = ptx_term_operands(t, n);
         switch (t->kind) {
         case PTX_TERM_VALUE:
@@ -282,7 +282,7 @@ static void check_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *o
 static void name_destinations(ptx_kernel *k, const struct ptx_op *op, unsigned n, ptx_operand *o)
 {
     for (unsigned i = 0; i < op->term_count; i++) {
-        const struct ptx_term *t = &op->terms[i];
+        const struct ptx_term *t = ptx_op_term(op, i);
         unsigned count = ptx_term_operands(t, n);
         for (unsigned j = 0; (t->flags & PTX_TERM_WRITTEN) && j < count; j++)
             if (o[j].kind == PTX_OPERAND_NONE)
@@ -295,7 +295,7 @@ static unsigned operands_of(const struct ptx_op *op, unsigned n)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < op->term_count; i++)
-        count += ptx_term_operands(&op->terms[i], n);
+        count += ptx_term_operands(ptx_op_term(op, i), n);
     return count;
 }
 
@@ -308,11 +308,11 @@ static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned cou
         return false;
     }
     const struct ptx_op *op = &ptx_ops[number];
-    if (op->n.hi && !n_is_legal(&op->n, n))
+    if (ptx_op_n(op)->hi && !n_is_legal(ptx_op_n(op), n))
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
-                        op->name, source.file, source.line, n);
+                        ptx_op_name(op), source.file, source.line, n);
     else if (count != operands_of(op, n))
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", op->name,
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", ptx_op_name(op),
                         source.file, source.line, operands_of(op, n), count);
     return !ptx_failed(k);
 }

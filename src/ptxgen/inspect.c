@@ -94,7 +94,7 @@ static size_t count_rows(const ptx_kernel *k, ptx_mix_row *all)
     size_t used = 0;
     for (size_t row = 0; row < ROWS; row++)
         if (all[row].count)
-            all[used++] = (ptx_mix_row){row == ROW_RAW ? "raw" : ptx_ops[row].name, all[row].count};
+            all[used++] = (ptx_mix_row){row == ROW_RAW ? "raw" : ptx_op_name(&ptx_ops[row]), all[row].count};
     return used;
 }
 
@@ -122,7 +122,7 @@ size_t ptx_instruction_count(void)
 
 const char *ptx_instruction_name(size_t index)
 {
-    return index < ptx_op_count ? ptx_ops[index].name : NULL;
+    return index < ptx_op_count ? ptx_op_name(&ptx_ops[index]) : NULL;
 }
 
 struct writer {
@@ -193,7 +193,7 @@ static void add_term(struct writer *w, const struct ptx_term *t)
     case PTX_TERM_ADDRESS: addf(w, "[%s]", space_name(t->space)); break;
     case PTX_TERM_TENSOR: addf(w, "[tensor map, {s32 × %d}]", t->count); break;
     case PTX_TERM_CONST: add_range(w, t); break;
-    case PTX_TERM_LITERAL: addf(w, "%s", t->literal); break;
+    case PTX_TERM_LITERAL: addf(w, "%s", ptx_literal(t)); break;
     case PTX_TERM_LABEL: addf(w, "label"); break;
     default:
         addf(w, "%s%s", type_names[t->type],
@@ -223,16 +223,16 @@ void ptx_instruction_describe(size_t index, char *buffer, size_t size)
     if (index >= ptx_op_count)
         return;
     const struct ptx_op *op = &ptx_ops[index];
-    add_text(&w, op->text);
+    add_text(&w, ptx_op_text(op));
     for (unsigned t = 0; t < op->term_count; t++) {
-        addf(&w, "%s", !t ? " " : op->terms[t].flags & PTX_TERM_BAR ? "|" : ", ");
-        add_term(&w, &op->terms[t]);
+        addf(&w, "%s", !t ? " " : ptx_op_term(op, t)->flags & PTX_TERM_BAR ? "|" : ", ");
+        add_term(&w, ptx_op_term(op, t));
     }
-    if (op->n.hi) {
+    if (ptx_op_n(op)->hi) {
         addf(&w, "; n ");
-        add_range(&w, &op->n);
+        add_range(&w, ptx_op_n(op));
     }
     for (unsigned i = 0; i < op->need_count; i++)
-        addf(&w, "%s PTX %d.%d sm_%d%.1s", i ? " or" : ";", op->needs[i].ptx / 10,
-             op->needs[i].ptx % 10, op->needs[i].sm, &op->needs[i].suffix);
+        addf(&w, "%s PTX %d.%d sm_%d%.1s", i ? " or" : ";", ptx_op_needs(op)[i].ptx / 10,
+             ptx_op_needs(op)[i].ptx % 10, ptx_op_needs(op)[i].sm, &ptx_op_needs(op)[i].suffix);
 }

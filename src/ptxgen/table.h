@@ -31,8 +31,8 @@ struct ptx_term {
     uint8_t count;   /* of a vector or of tensor coordinates; 0: n / divisor */
     uint8_t divisor;
     char space;      /* of an address: g s l p */
+    uint16_t literal; /* of a literal; see ptx_literal */
     int32_t lo, hi, step; /* of a constant; of a value's immediates, where hi is not 0 */
-    const char *literal;
 };
 
 struct ptx_need {
@@ -58,15 +58,18 @@ enum ptx_op_flag {
     PTX_FLAG_SHFLIDX = 1 << 13
 };
 
+/*
+ * One instruction. It holds places in shared arrays instead of pointers, and equal runs of terms and
+ * needs are there once: pointers would be relocated at load time and make the library a third
+ * larger. The functions below read them.
+ */
 struct ptx_op {
-    const char *name;
-    const char *text; /* with {group} slots */
-    const struct ptx_term *terms;
-    const struct ptx_need *needs;
-    uint32_t flags;
+    uint32_t name, text; /* in ptx_strings */
+    uint16_t terms, n;   /* in ptx_terms */
+    uint16_t needs;      /* in ptx_needs */
     uint8_t term_count, need_count;
+    uint32_t flags;
     uint8_t align; /* of a constant address offset, in bytes; 0: unchecked */
-    struct ptx_term n; /* the n parameter; kind CONST, hi 0 when there is none */
 };
 
 struct ptx_modifier {
@@ -81,10 +84,45 @@ struct ptx_modifier_group {
     const struct ptx_modifier *alternatives;
 };
 
+extern const char ptx_strings[];
+extern const struct ptx_term ptx_terms[];
+extern const struct ptx_need ptx_needs[];
 extern const struct ptx_op ptx_ops[];
 extern const size_t ptx_op_count;
 extern const struct ptx_modifier_group ptx_modifier_groups[];
 extern const size_t ptx_modifier_group_count;
+
+static inline const char *ptx_op_name(const struct ptx_op *op)
+{
+    return ptx_strings + op->name;
+}
+
+/* With {group} slots. */
+static inline const char *ptx_op_text(const struct ptx_op *op)
+{
+    return ptx_strings + op->text;
+}
+
+static inline const struct ptx_term *ptx_op_term(const struct ptx_op *op, size_t index)
+{
+    return &ptx_terms[op->terms + index];
+}
+
+/* The n parameter; kind CONST, hi 0 when there is none. */
+static inline const struct ptx_term *ptx_op_n(const struct ptx_op *op)
+{
+    return &ptx_terms[op->n];
+}
+
+static inline const struct ptx_need *ptx_op_needs(const struct ptx_op *op)
+{
+    return &ptx_needs[op->needs];
+}
+
+static inline const char *ptx_literal(const struct ptx_term *term)
+{
+    return ptx_strings + term->literal;
+}
 
 /* Finds a group by the name between the braces of a slot; `length` excludes a trailing '!'. */
 const struct ptx_modifier_group *ptx_find_group(const char *name, size_t length);

@@ -128,7 +128,7 @@ static size_t append_slot(char *buffer, size_t used, const struct ptx_instructio
 void ptx_mnemonic(const struct ptx_instruction *i, char *buffer)
 {
     static const char *const pseudo[] = {"label", "comment", "section", "raw", "mov", "mov", "mov"};
-    const char *s = i->op < PTX_OP_COUNT ? ptx_ops[i->op].text : pseudo[i->op - PTX_OP_COUNT];
+    const char *s = i->op < PTX_OP_COUNT ? ptx_op_text(&ptx_ops[i->op]) : pseudo[i->op - PTX_OP_COUNT];
     size_t used = 0;
     for (;;) {
         size_t plain = strcspn(s, "{");
@@ -253,7 +253,7 @@ static void put_term(struct listing *t, const struct ptx_term *term, const ptx_o
         PUT(t, "]");
         break;
     case PTX_TERM_LITERAL:
-        put(t, term->literal);
+        put(t, ptx_literal(term));
         break;
     default:
         put_operand(t, *o);
@@ -267,7 +267,7 @@ static void put_operands(struct listing *t, const struct ptx_instruction *i)
     const struct ptx_op *op = &ptx_ops[i->op];
     const ptx_operand *o = &t->k->operands[i->first];
     for (unsigned j = 0; j < op->term_count; j++) {
-        const struct ptx_term *term = &op->terms[j];
+        const struct ptx_term *term = ptx_op_term(op, j);
         unsigned count = ptx_term_operands(term, i->n);
         put_bytes(t, !j ? " " : term->flags & PTX_TERM_BAR ? "|" : ", ",
                   !j || term->flags & PTX_TERM_BAR ? 1 : 2);

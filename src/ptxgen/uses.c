@@ -31,7 +31,7 @@ static void add_instruction(const ptx_kernel *k, struct ptx_uses *u, uint32_t at
     const ptx_operand *o = &k->operands[i->first];
     const struct ptx_op *op = &ptx_ops[i->op];
     for (unsigned t = 0; t < op->term_count; t++) {
-        const struct ptx_term *term = &op->terms[t];
+        const struct ptx_term *term = ptx_op_term(op, t);
         bool address = term->kind == PTX_TERM_ADDRESS || term->kind == PTX_TERM_TENSOR;
         for (unsigned count = ptx_term_operands(term, i->n); count; count--)
             add(u, at, *o++, address ? PTX_TERM_READ : term->flags);

@@ -92,7 +92,7 @@ enum { RULE_COUNT = sizeof rules / sizeof *rules };
 const char *form_group(const struct ptx_op *op, const char **reason)
 {
     size_t i = 0;
-    while (fnmatch(rules[i].pattern, op->name, 0) != 0)
+    while (fnmatch(rules[i].pattern, ptx_op_name(op), 0) != 0)
         i++;
     if (reason)
         *reason = rules[i].reason;
@@ -113,7 +113,7 @@ const char *form_group_name(size_t index)
 
 bool form_starts(const struct ptx_op *op, const char *prefix)
 {
-    return strncmp(op->name, prefix, strlen(prefix)) == 0;
+    return strncmp(ptx_op_name(op), prefix, strlen(prefix)) == 0;
 }
 
 /* ---- the list ---- */
@@ -155,13 +155,13 @@ static int constant_values(const struct ptx_op *op, const struct ptx_term *t, in
 static void add_constants(struct form_list *list, struct form f, unsigned term, unsigned constant)
 {
     const struct ptx_op *op = &ptx_ops[f.op];
-    while (term < op->term_count && op->terms[term].kind != PTX_TERM_CONST)
+    while (term < op->term_count && ptx_op_term(op, term)->kind != PTX_TERM_CONST)
         term++;
     if (term == op->term_count) {
         add(list, f);
         return;
     }
-    int values[16], count = constant_values(op, &op->terms[term], values);
+    int values[16], count = constant_values(op, ptx_op_term(op, term), values);
     for (int i = 0; i < count; i++) {
         f.constants[constant] = values[i];
         add_constants(list, f, term + 1, constant + 1);
@@ -177,7 +177,7 @@ static bool modifier_is_legal(const struct ptx_modifier *m, const ptx_target *ta
 static void add_modifiers(struct form_list *list, struct form f, const ptx_target *target)
 {
     add_constants(list, f, 0, 0);
-    for (const char *s = ptx_ops[f.op].text; (s = strchr(s, '{')); s++) {
+    for (const char *s = ptx_op_text(&ptx_ops[f.op]); (s = strchr(s, '{')); s++) {
         size_t length = strcspn(s + 1, "!}");
         const struct ptx_modifier_group *g = ptx_find_group(s + 1, length);
         bool given = s[1 + length] == '!'; /* its first alternative is the default */
@@ -195,10 +195,10 @@ void form_list_build(struct form_list *list, const ptx_target *target, const cha
     for (size_t i = 0; i < ptx_op_count; i++) {
         const struct ptx_op *op = &ptx_ops[i];
         struct form f = {.op = (uint16_t)i, .group = form_group(op, NULL)};
-        int version = ptx_needs_met(op->needs, op->need_count, target);
+        int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
         if (f.group && version && (!target->max_ptx || version <= target->max_ptx) &&
-            (!only || fnmatch(only, op->name, 0) == 0) &&
-            !(skip && fnmatch(skip, op->name, 0) == 0))
+            (!only || fnmatch(only, ptx_op_name(op), 0) == 0) &&
+            !(skip && fnmatch(skip, ptx_op_name(op), 0) == 0))
             add_modifiers(list, f, target);
     }
 }
@@ -209,9 +209,9 @@ void form_describe(const struct form *f, char *text, size_t size)
     struct ptx_instruction i = {.op = f->op, .modifiers = f->modifiers};
     char mnemonic[PTX_MNEMONIC_SIZE];
     ptx_mnemonic(&i, mnemonic);
-    size_t used = (size_t)snprintf(text, size, "%s [%s]", op->name, mnemonic);
+    size_t used = (size_t)snprintf(text, size, "%s [%s]", ptx_op_name(op), mnemonic);
     for (unsigned t = 0, c = 0; t < op->term_count && used < size; t++)
-        if (op->terms[t].kind == PTX_TERM_CONST)
+        if (ptx_op_term(op, t)->kind == PTX_TERM_CONST)
             used += (size_t)snprintf(text + used, size - used, " %d", f->constants[c++]);
 }
 
@@ -228,8 +228,8 @@ bool form_is_mask(const struct ptx_op *op, unsigned term)
 char form_space(const struct ptx_op *op)
 {
     for (unsigned i = 0; i < op->term_count; i++)
-        if (op->terms[i].kind == PTX_TERM_ADDRESS)
-            return op->terms[i].space;
+        if (ptx_op_term(op, i)->kind == PTX_TERM_ADDRESS)
+            return ptx_op_term(op, i)->space;
     return 0;
 }
 
@@ -254,7 +254,7 @@ static enum role role_of_text(const char *type)
 /* "….row.col{satf}.D.A.B.C": the role of term D, A, B or C; a fourth source is the metadata. */
 static enum role matrix_role(const struct ptx_op *op, unsigned term)
 {
-    const char *s = strstr(op->text, ".col") + 4;
+    const char *s = strstr(ptx_op_text(op), ".col") + 4;
     if (*s == '{')
         s = strchr(s, '}') + 1;
     if (term > 3)
@@ -282,20 +282,20 @@ static const struct restriction {
 
 struct source form_source(const struct ptx_op *op, unsigned term, unsigned j)
 {
-    struct source s = {.type = op->terms[term].type};
+    struct source s = {.type = ptx_op_term(op, term)->type};
     if (form_starts(op, "mma_")) {
         s.role = (uint8_t)matrix_role(op, term);
-        s.lo = s.role == ROLE_METADATA && strstr(op->text, ".tf32");
+        s.lo = s.role == ROLE_METADATA && strstr(ptx_op_text(op), ".tf32");
     }
     for (size_t i = 0; i < sizeof restrictions / sizeof *restrictions; i++) {
         const struct restriction *r = &restrictions[i];
-        if (r->term == term && fnmatch(r->pattern, op->name, 0) == 0) {
+        if (r->term == term && fnmatch(r->pattern, ptx_op_name(op), 0) == 0) {
             uint8_t type = s.type;
             s = r->source;
             s.type = type;
         }
     }
-    if (strstr(op->name, "_cas_") && term == 2) {
+    if (strstr(ptx_op_name(op), "_cas_") && term == 2) {
         s.role = ROLE_COMPARED;
         s.lo = (int16_t)j;
     }
@@ -306,10 +306,10 @@ struct source form_memory(const struct ptx_op *op)
 {
     struct source s = {.type = PTX_U64};
     for (unsigned i = 0; i < op->term_count; i++)
-        if (op->terms[i].kind == PTX_TERM_VALUE || op->terms[i].kind == PTX_TERM_VECTOR)
-            s.type = op->terms[i].type == PTX_B128 || op->terms[i].type == PTX_PRED
+        if (ptx_op_term(op, i)->kind == PTX_TERM_VALUE || ptx_op_term(op, i)->kind == PTX_TERM_VECTOR)
+            s.type = ptx_op_term(op, i)->type == PTX_B128 || ptx_op_term(op, i)->type == PTX_PRED
                          ? PTX_U64
-                         : op->terms[i].type;
+                         : ptx_op_term(op, i)->type;
     if (form_starts(op, "ldmatrix") || form_starts(op, "stmatrix") || form_starts(op, "cp_async"))
         s.type = PTX_U64;
     return s;

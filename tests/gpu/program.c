@@ -28,7 +28,7 @@ static void plan_result(struct plan *plan, uint8_t type)
 
 static void plan_term(struct plan *plan, const struct ptx_op *op, unsigned term)
 {
-    const struct ptx_term *t = &op->terms[term];
+    const struct ptx_term *t = ptx_op_term(op, term);
     unsigned words = t->type == PTX_B128 ? 2 : 1, count = ptx_term_operands(t, 0) * words;
     if (t->kind > PTX_TERM_VECTOR || form_is_mask(op, term))
         return;
@@ -51,7 +51,7 @@ void plan_make(const struct form *f, struct plan *plan)
         plan_term(plan, op, t);
     plan->carries_in =
         form_starts(op, "addc_") || form_starts(op, "subc_") || form_starts(op, "madc_");
-    plan->carries_out = strstr(op->name, "_cc_") != NULL;
+    plan->carries_out = strstr(ptx_op_name(op), "_cc_") != NULL;
     if (plan->carries_in)
         plan_source(plan, (struct source){.type = PTX_PRED});
     if (plan->carries_out)
@@ -191,7 +191,7 @@ static unsigned operands_of(struct program *p, const struct form *f, ptx_operand
     const struct ptx_op *op = &ptx_ops[f->op];
     unsigned used = 0, constants = 0;
     for (unsigned i = 0; i < op->term_count; i++) {
-        const struct ptx_term *t = &op->terms[i];
+        const struct ptx_term *t = ptx_op_term(op, i);
         unsigned count = ptx_term_operands(t, 0);
         switch (t->kind) {
         case PTX_TERM_ADDRESS:
@@ -230,8 +230,8 @@ static void store_results(struct program *p, const struct form *f, const ptx_ope
     const struct ptx_op *op = &ptx_ops[f->op];
     unsigned word = 0;
     for (unsigned i = 0; i < op->term_count; i++) {
-        unsigned count = ptx_term_operands(&op->terms[i], 0);
-        for (unsigned j = 0; j < count && is_result(&op->terms[i]); j++)
+        unsigned count = ptx_term_operands(ptx_op_term(op, i), 0);
+        for (unsigned j = 0; j < count && is_result(ptx_op_term(op, i)); j++)
             store_result(p, &word, o[j]);
         o += count;
     }

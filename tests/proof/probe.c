@@ -25,7 +25,7 @@ static void add_modifiers(struct probe_list *list, struct probe p)
 {
     const struct ptx_modifier_group *groups[MAX_GROUPS];
     unsigned value[MAX_GROUPS] = {0}, count = 0, product = 1;
-    for (const char *s = ptx_ops[p.op].text; (s = strchr(s, '{')); s++) {
+    for (const char *s = ptx_op_text(&ptx_ops[p.op]); (s = strchr(s, '{')); s++) {
         const struct ptx_modifier_group *g = ptx_find_group(s + 1, strcspn(s + 1, "!}"));
         if (g && count < MAX_GROUPS) {
             groups[count++] = g;
@@ -94,7 +94,7 @@ static void add_terms(struct probe_list *list, struct probe p)
     const struct ptx_op *op = &ptx_ops[p.op];
     unsigned allowed = 0;
     for (p.term = 0; p.term < op->term_count; p.term++) {
-        const struct ptx_term *t = &op->terms[p.term];
+        const struct ptx_term *t = ptx_op_term(op, p.term);
         const struct immediates *list_of = immediates_of(t);
         if (t->kind == PTX_TERM_CONST)
             add_constants(list, p, t);
@@ -111,7 +111,7 @@ static void add_terms(struct probe_list *list, struct probe p)
 
 static void add_shapes(struct probe_list *list, struct probe p)
 {
-    const struct ptx_term *range = &ptx_ops[p.op].n;
+    const struct ptx_term *range = ptx_op_n(&ptx_ops[p.op]);
     static const uint16_t odd[] = {4, 12, 20, 252};
     for (int n = range->step; n <= range->hi + range->step; n += range->step) {
         p.n = (uint16_t)n;
@@ -128,12 +128,12 @@ void probe_list_build(struct probe_list *list)
 {
     for (size_t op = 0; op < ptx_op_count; op++) {
         struct probe p = {.op = (uint16_t)op, .term = PROBE_NO_TERM};
-        if (ptx_ops[op].n.hi)
-            p.n = (uint16_t)ptx_ops[op].n.lo;
+        if (ptx_op_n(&ptx_ops[op])->hi)
+            p.n = (uint16_t)ptx_op_n(&ptx_ops[op])->lo;
         add(list, p);
         add_modifiers(list, p);
         add_terms(list, p);
-        if (ptx_ops[op].n.hi)
+        if (ptx_op_n(&ptx_ops[op])->hi)
             add_shapes(list, p);
     }
 }
@@ -152,7 +152,7 @@ static ptx_operand immediate(ptx_type type, int64_t value)
 
 static ptx_operand value_operand(const struct probe *p, int term, struct register_source *from)
 {
-    const struct ptx_term *t = &ptx_ops[p->op].terms[term];
+    const struct ptx_term *t = ptx_op_term(&ptx_ops[p->op], term);
     const struct immediates *list = immediates_of(t);
     if (list && p->term == term)
         return immediate(t->type, p->value);
@@ -174,7 +174,7 @@ unsigned probe_operands(const struct probe *p, struct register_source *from, ptx
     const struct ptx_op *op = &ptx_ops[p->op];
     unsigned used = 0;
     for (int i = 0; i < op->term_count; i++) {
-        const struct ptx_term *t = &op->terms[i];
+        const struct ptx_term *t = ptx_op_term(op, i);
         unsigned count = ptx_term_operands(t, p->n);
         switch (t->kind) {
         case PTX_TERM_VALUE:
@@ -217,9 +217,9 @@ bool probe_is_valid(const struct probe *p, const ptx_target *target, int *versio
     struct register_source from = {.take = take_virtual, .kernel = k};
     const struct ptx_op *op = &ptx_ops[p->op];
     for (unsigned i = 0; i < op->term_count; i++) {
-        if (op->terms[i].kind == PTX_TERM_LABEL)
+        if (ptx_op_term(op, i)->kind == PTX_TERM_LABEL)
             from.label = ptx_label_new(k, NULL).o;
-        if (op->terms[i].kind == PTX_TERM_ADDRESS && op->terms[i].space == 'p')
+        if (ptx_op_term(op, i)->kind == PTX_TERM_ADDRESS && ptx_op_term(op, i)->space == 'p')
             from.param = ptx_param_declare(k, "param", 64, 64).o;
     }
     ptx_operand operands[PROBE_MAX_OPERANDS];

@@ -92,7 +92,7 @@ static char *store_results(const ptx_kernel *k, const struct ptx_instruction *i)
     const ptx_operand *o = &k->operands[i->first];
     char *s = NULL;
     for (unsigned t = 0; t < op->term_count; t++) {
-        const struct ptx_term *term = &op->terms[t];
+        const struct ptx_term *term = ptx_op_term(op, t);
         unsigned count = ptx_term_operands(term, i->n);
         for (unsigned j = 0; j < count && is_result(term); j++) {
             char piece[160];
@@ -111,7 +111,7 @@ static bool uses_wide_registers(const struct probe *p)
 {
     const struct ptx_op *op = &ptx_ops[p->op];
     for (unsigned i = 0; i < op->term_count; i++)
-        if (op->terms[i].type == PTX_B128)
+        if (ptx_op_term(op, i)->type == PTX_B128)
             return true;
     return false;
 }
@@ -122,7 +122,7 @@ static bool kernel_ends_at(const struct probe_list *list, size_t first, size_t a
     const struct probe *a = &list->probes[first], *b = &list->probes[at];
     return at == list->count || at - first == KERNEL_PROBES ||
            uses_wide_registers(a) != uses_wide_registers(b) ||
-           (ptx_ops[a->op].n.hi != 0) != (ptx_ops[b->op].n.hi != 0);
+           (ptx_op_n(&ptx_ops[a->op])->hi != 0) != (ptx_op_n(&ptx_ops[b->op])->hi != 0);
 }
 
 /* Appends the probe without asking the validator. */
