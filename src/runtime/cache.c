@@ -5,6 +5,7 @@
 #include "src/runtime/cache_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +173,10 @@ static ptxgen_status make_room(const ptxgen_cache *cache, int folder, uint64_t n
     return PTXGEN_OK;
 }
 
-/* With the lock held. A reader between the two renames finds halves that do not fit: a miss. */
+/*
+ * With the lock held. An older manifest goes first, so that whoever is killed in between leaves a
+ * cubin alone, which the next publication removes, and not two files that do not fit.
+ */
 static ptxgen_status write_entry(const ptxgen_cache *cache, int folder,
                                  const struct manifest_head *head, const ptxgen_cubin *cubin,
                                  ptxgen_error *err)
@@ -181,6 +185,8 @@ static ptxgen_status write_entry(const ptxgen_cache *cache, int folder,
     if (!manifest)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a manifest");
     ptxgen_status status = make_room(cache, folder, cubin->size + strlen(manifest), err);
+    if (status == PTXGEN_OK)
+        unlinkat(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, 0);
     if (status == PTXGEN_OK &&
         (!folder_write(folder, entry_name(head->key.hex, CUBIN_SUFFIX).text, cubin->bytes,
                        cubin->size) ||

@@ -4,11 +4,12 @@
 # Installs a build into an empty folder and uses it as a stranger would: with the compiler and
 # pkg-config alone, away from the source tree. Speaks TAP, one line a claim.
 #
-#   install.sh BUILD PREFIX LIBDIR SOURCES CC CXX     CXX is "none" without a C++ compiler
+#   install.sh BUILD PREFIX LIBDIR SOURCES CC CXX SIZE     CXX is "none" without a C++ compiler
 set -uo pipefail
 build=$1 prefix=$2 libdir=$3 sources=$4
 read -ra cc <<<"$5"
 read -ra cxx <<<"$6"
+measure=$7
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root$prefix/$libdir/pkgconfig
@@ -37,7 +38,7 @@ claim() { # claim SENTENCE COMMAND…: holds when the command succeeds
 everything_is_there() {
     local file
     for file in "$headers"/{status,ptx,instr,kernel,driver,rmsnorm_q4k}.h "$lib"/libptxgen.{a,so} \
-        "$lib/pkgconfig/ptxgen.pc"; do
+        "$lib"/pkgconfig/ptxgen.pc "$lib"/cmake/ptxgen/ptxgenConfig{,Version}.cmake; do
         [ -e "$file" ] || { echo "missing: ${file#"$root"}"; return 1; }
     done
 }
@@ -89,6 +90,29 @@ exports_match() {
     return 1
 }
 
+static_library_defines_only_ptx_and_ptxgen_names() {
+    ! nm -g --defined-only "$lib/libptxgen.a" | awk 'NF == 3 { print $3 }' |
+        grep -vE '^(ptx|ptxgen)_'
+}
+
+is_at_most_a_megabyte() { # is_at_most_a_megabyte: loaded bytes of each library, and the file
+    strip -o stripped.so "$lib/libptxgen.so" && ls -l stripped.so && size stripped.so "$lib/libptxgen.a"
+    [ "$(stat -c %s stripped.so)" -le 1000000 ] &&
+        size "$lib/libptxgen.a" | awk 'NR > 1 { bytes += $4 } END { exit bytes > 1000000 }'
+}
+
+cmake_program_works() { # cmake_program_works TARGET
+    mkdir "cmake_$1" && cp consumer.c "cmake_$1" && cat >"cmake_$1/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.13)
+project(consumer C)
+find_package(ptxgen 0.1 REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE ptxgen::$1)
+END
+    CC=${cc[*]} cmake -S "cmake_$1" -B "cmake_$1" -DCMAKE_PREFIX_PATH="$root$prefix" &&
+        cmake --build "cmake_$1" && prints_kernels "cmake_$1/consumer"
+}
+
 claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
 claim headers_libraries_and_pkg_config_file_are_installed everything_is_there
 claim every_header_compiles_alone_as_c11 headers_compile_alone c c11 "${cc[@]}"
@@ -108,6 +132,18 @@ done
 claim shared_library_needs_only_libc needs_only_libc
 claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
 claim shared_library_exports_what_the_list_says exports_match
+claim static_library_defines_only_ptx_and_ptxgen_names static_library_defines_only_ptx_and_ptxgen_names
+if [ "$measure" = measure ]; then
+    claim libraries_are_at_most_a_megabyte is_at_most_a_megabyte
+else
+    echo "# only the size of a release by gcc counts"
+fi
+if command -v cmake >/dev/null; then
+    claim cmake_program_runs_on_the_shared_library cmake_program_works ptxgen
+    claim cmake_program_runs_on_the_static_library cmake_program_works static
+else
+    echo "ok $((claims += 1)) cmake_program_runs # SKIP no cmake here"
+fi
 rm "$lib"/libptxgen.so*
 claim c_program_runs_on_the_static_library static_program_works static_c --static "${cc[@]}" -std=c11 consumer.c
 if [ "${cxx[*]}" != none ]; then
