@@ -2,6 +2,7 @@
 /* ISA "atom" and "red": one lane after the other, in lane order. */
 #include "src/emulator/access.h"
 #include "src/emulator/atomic_op.h"
+#include "src/emulator/bulk.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/shared_memory.h"
@@ -120,6 +121,10 @@ static void decode_atom(struct emu_decoder *decoder, struct emu_insn *insn)
     static const char *const vectors[] = {"v2", "v4", "v8", NULL};
     bool has_result = decoder->statement->mnemonic.length == 4;
     uint32_t address = has_result ? 1 : 0;
+    if (!has_result && emu_mod(decoder, "async")) {
+        emu_decode_async_store(decoder, insn, true);
+        return;
+    }
     insn->space = (uint8_t)emu_mod_space(decoder);
     decode_semantics(decoder, insn);
     emu_skip_hints(decoder);

@@ -4,6 +4,7 @@
  * discard, applypriority, createpolicy, which change no value here.
  */
 #include "src/emulator/access.h"
+#include "src/emulator/bulk.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
@@ -260,6 +261,10 @@ static void decode_ld(struct emu_decoder *decoder, struct emu_insn *insn)
 
 static void decode_st(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    if (emu_mod(decoder, "async")) {
+        emu_decode_async_store(decoder, insn, false);
+        return;
+    }
     decode_access(decoder, insn, 0);
     read_policy(decoder, 2);
     insn->exec = st;

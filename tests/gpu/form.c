@@ -23,6 +23,8 @@ static const struct rule {
     {"cp_async_c[ag]*", "cp.async", NULL},
     {"cp_async_*", NULL, "no result"},
     {"mbarrier_*", NULL, "a step of the mbarrier protocol, whose state is opaque"},
+    {"st_async_*", NULL, "a step of the mbarrier protocol"},
+    {"red_async_*", NULL, "a step of the mbarrier protocol"},
     {"bra*", NULL, "control flow"},
     {"ret", NULL, "control flow"},
     {"exit", NULL, "control flow"},
@@ -270,14 +272,26 @@ static const struct restriction {
     unsigned term;
     struct source source;
 } restrictions[] = {
-    {"div_[us]*", 2, {0, ROLE_NONZERO, 0, 0}}, {"rem_*", 2, {0, ROLE_NONZERO, 0, 0}},
-    {"fns_b32", 2, {0, ROLE_RANGE, 0, 31}},    {"fns_b32", 3, {0, ROLE_RANGE, -33, 33}},
-    {"sh[lr]_*", 2, {0, ROLE_SHIFT, 0, 0}},    {"shf_*", 3, {0, ROLE_SHIFT, 0, 0}},
-    {"bfe_*", 2, {0, ROLE_RANGE, 0, 255}},     {"bfe_*", 3, {0, ROLE_RANGE, 0, 255}},
-    {"bfi_*", 3, {0, ROLE_RANGE, 0, 255}},     {"bfi_*", 4, {0, ROLE_RANGE, 0, 255}},
-    {"szext_*", 2, {0, ROLE_SHIFT, 0, 0}},     {"bmsk_*", 1, {0, ROLE_SHIFT, 0, 0}},
-    {"bmsk_*", 2, {0, ROLE_SHIFT, 0, 0}},      {"match_*", 1, {0, ROLE_FEW, 0, 0}},
-    {"cvt_pack_*", 1, {0, ROLE_SHIFT, 0, 0}},  {"cp_async_c[ag]_zfill", 3, {0, ROLE_RANGE, 0, 4}},
+    {"div_[us]*", 2, {0, ROLE_NONZERO, 0, 0}},
+    {"rem_*", 2, {0, ROLE_NONZERO, 0, 0}},
+    {"fns_b32", 2, {0, ROLE_RANGE, 0, 31}},
+    {"fns_b32", 3, {0, ROLE_RANGE, -33, 33}},
+    {"sh[lr]_*", 2, {0, ROLE_SHIFT, 0, 0}},
+    {"shf_*", 3, {0, ROLE_SHIFT, 0, 0}},
+    {"bfe_*", 2, {0, ROLE_RANGE, 0, 255}},
+    {"bfe_*", 3, {0, ROLE_RANGE, 0, 255}},
+    {"bfi_*", 3, {0, ROLE_RANGE, 0, 255}},
+    {"bfi_*", 4, {0, ROLE_RANGE, 0, 255}},
+    {"szext_*", 2, {0, ROLE_SHIFT, 0, 0}},
+    {"bmsk_*", 1, {0, ROLE_SHIFT, 0, 0}},
+    {"bmsk_*", 2, {0, ROLE_SHIFT, 0, 0}},
+    {"match_*", 1, {0, ROLE_FEW, 0, 0}},
+    {"cvt_pack_*", 1, {0, ROLE_SHIFT, 0, 0}},
+    {"cp_async_c[ag]_zfill", 3, {0, ROLE_RANGE, 0, 4}},
+    {"bar_red_*_n", 1, {0, ROLE_RANGE, 5, 5}},
+    {"bar_red_*_n", 2, {0, ROLE_RANGE, 128, 128}},
+    {"barrier_cta_red_*_n", 1, {0, ROLE_RANGE, 5, 5}},
+    {"barrier_cta_red_*_n", 2, {0, ROLE_RANGE, 128, 128}},
 };
 
 struct source form_source(const struct ptx_op *op, unsigned term, unsigned j)
