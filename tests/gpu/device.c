@@ -154,3 +154,31 @@ bool device_run(struct device *d, const ptxgen_module *m, const char *name, cons
            (!plan->space ||
             check(d, d->driver.memcpy_dtoh(memory, d->memory, lines), "memory", err));
 }
+
+/* All lines as rows of 16 elements of 4 bytes, in boxes of 16 rows. */
+static bool encode_map(struct device *d, uint8_t type, ptxgen_cu_deviceptr lines,
+                       ptxgen_cu_tensor_map *map, ptxgen_error *err)
+{
+    uint64_t sizes[2] = {FORM_LINE / 4, d->tuples}, strides[1] = {FORM_LINE};
+    uint32_t box[2] = {FORM_LINE / 4, 16}, steps[2] = {1, 1};
+    return check(d,
+                 d->driver.tensor_map_encode_tiled(map, type, 2, (void *)(uintptr_t)lines, sizes,
+                                                   strides, box, steps, 0, 0, 0, 0),
+                 "a tensor map", err);
+}
+
+bool device_run_blocks(struct device *d, const ptxgen_module *m, const char *name,
+                       const struct blocks *blocks, uint64_t *out, ptxgen_error *err)
+{
+    ptxgen_cu_deviceptr before;
+    ptxgen_cu_tensor_map maps[2];
+    void *arguments[] = {&d->out, &d->memory, &maps[0], &maps[1]};
+    size_t lines = (size_t)d->tuples * FORM_LINE;
+    return fill_memory(d, blocks->in, err) &&
+           find_buffer(d, blocks->out, LINE_SLOT, &before, err) &&
+           check(d, d->driver.memcpy_dtod(d->out, before, lines), "results", err) &&
+           (!blocks->maps || (encode_map(d, blocks->map_type, d->memory, &maps[0], err) &&
+                              encode_map(d, blocks->map_type, d->out, &maps[1], err))) &&
+           launch(d, m, name, arguments, err) &&
+           check(d, d->driver.memcpy_dtoh(out, d->out, lines), "results", err);
+}

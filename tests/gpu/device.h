@@ -36,4 +36,15 @@ void device_close(struct device *d);
 bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
                 uint64_t *out, uint64_t *memory, ptxgen_error *err);
 
+/* A block of memory for each CTA, a line for each of its threads. */
+struct blocks {
+    struct source in, out; /* what they hold before */
+    bool maps;             /* two tensor maps follow the addresses: of in, and of out */
+    uint8_t map_type;      /* CUtensorMapDataType, of 4 bytes an element */
+};
+
+/* Runs a kernel of (out, in[, map of in, map of out]); what is in out afterwards comes back. */
+bool device_run_blocks(struct device *d, const ptxgen_module *m, const char *name,
+                       const struct blocks *blocks, uint64_t *out, ptxgen_error *err);
+
 #endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct protocol *protocol_add(struct protocol_list *list, const char *format, ...)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 64;
+        list->items = realloc(list->items, list->capacity * sizeof *list->items);
+        if (!list->items)
+            abort();
+    }
+    struct protocol *made = &list->items[list->count++];
+    *made = (struct protocol){.word = 4};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(made->name, sizeof made->name, format, arguments);
+    va_end(arguments);
+    return made;
+}
+
+/*
+ * %r0 is the thread, %r1 the buffer, which holds the CTA's block of in, %r2 an mbarrier, %r3 the
+ * thread's line of the buffer; %d0 and %d1 the CTA's blocks of out and in, %d2 the thread's line of
+ * out; %p0 is true in thread 0. A body that ends in SAVE's jump leaves its results in the buffer.
+ */
+void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
+{
+    snprintf(text, PROTOCOL_TEXT,
+             ".version 8.6\n.target sm_90a\n.address_size 64\n"
+             ".visible .entry k(.param .u64 out, .param .u64 in%s)\n.reqntid 128, 1, 1\n{\n"
+             ".reg .pred %%p<8>;\n.reg .b16 %%h<8>;\n.reg .b32 %%r<256>;\n.reg .b64 %%d<32>;\n"
+             ".shared .align 1024 .b8 buf[8192];\n.shared .align 8 .b64 bar;\n"
+             "mov.u32 %%r0, %%tid.x;\nmov.u32 %%r1, buf;\nmov.u32 %%r2, bar;\n"
+             "shl.b32 %%r4, %%r0, 6;\nadd.u32 %%r3, %%r1, %%r4;\nmov.u32 %%r5, %%ctaid.x;\n"
+             "mul.wide.u32 %%d3, %%r5, 8192;\nld.param.u64 %%d0, [out];\nld.param.u64 %%d1, [in];\n"
+             "add.u64 %%d0, %%d0, %%d3;\nadd.u64 %%d1, %%d1, %%d3;\ncvt.u64.u32 %%d4, %%r4;\n"
+             "add.u64 %%d2, %%d0, %%d4;\nadd.u64 %%d5, %%d1, %%d4;\nsetp.eq.u32 %%p0, %%r0, 0;\n"
+             "ld.global.v2.u64 {%%d6, %%d7}, [%%d5];\nst.shared.v2.u64 [%%r3], {%%d6, %%d7};\n"
+             "ld.global.v2.u64 {%%d6, %%d7}, [%%d5+16];\n"
+             "st.shared.v2.u64 [%%r3+16], {%%d6, %%d7};\n"
+             "ld.global.v2.u64 {%%d6, %%d7}, [%%d5+32];\n"
+             "st.shared.v2.u64 [%%r3+32], {%%d6, %%d7};\n"
+             "ld.global.v2.u64 {%%d6, %%d7}, [%%d5+48];\n"
+             "st.shared.v2.u64 [%%r3+48], {%%d6, %%d7};\n"
+             "@%%p0 mbarrier.init.shared.b64 [%%r2], 1;\n"
+             "fence.mbarrier_init.release.cluster;\nfence.proxy.async;\nbar.sync 0;\n"
+             "%s\n"
+             "bra DONE;\n"
+             "WAIT: mbarrier.try_wait.parity.shared.b64 %%p1, [%%r2], 0;\n@!%%p1 bra WAIT;\n"
+             "bar.sync 0;\n"
+             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3];\nst.global.v2.u64 [%%d2], {%%d6, %%d7};\n"
+             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+16];\n"
+             "st.global.v2.u64 [%%d2+16], {%%d6, %%d7};\n"
+             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+32];\n"
+             "st.global.v2.u64 [%%d2+32], {%%d6, %%d7};\n"
+             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+48];\n"
+             "st.global.v2.u64 [%%d2+48], {%%d6, %%d7};\n"
+             "DONE: ret;\n}\n",
+             protocol->blocks.maps
+                 ? ", .param .align 64 .b8 in_map[128], .param .align 64 .b8 out_map[128]"
+                 : "",
+             protocol->body);
+}

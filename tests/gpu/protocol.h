@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Instructions that are no function of registers, each in a kernel that carries out its protocol:
+ * bulk and tensor copies, mbarriers, asynchronous stores, wgmma. A CTA of 128 threads has 8 KB of
+ * in and of out; what the kernels have in common is in protocol.c.
+ */
+#ifndef PTXGEN_TESTS_GPU_PROTOCOL_H
+#define PTXGEN_TESTS_GPU_PROTOCOL_H
+
+#include "device.h"
+
+enum { PROTOCOL_TEXT = 16384 };
+
+struct protocol {
+    char name[96];
+    char body[PROTOCOL_TEXT / 2];
+    struct blocks blocks;
+    uint8_t word; /* bytes that a mismatch is told by */
+};
+
+struct protocol_list {
+    struct protocol *items;
+    size_t count, capacity;
+};
+
+/* One more protocol in the list, zeroed but for its name; aborts without memory. */
+struct protocol *protocol_add(struct protocol_list *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void protocol_list_copies(struct protocol_list *list);
+void protocol_list_wgmma(struct protocol_list *list);
+
+/* The module whose one kernel, k, does it. */
+void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT]);
+
+#endif
