@@ -10,22 +10,13 @@
 
 #include <stdint.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
-    __has_feature(thread_sanitizer) || __has_feature(coverage_sanitizer)
-#define EMU_INSTRUMENTED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define EMU_INSTRUMENTED
-#endif
-
-/* The choice runs before instrumentation is ready, and needs glibc's indirect functions. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute) &&                       \
-    !defined(EMU_INSTRUMENTED)
-#if __has_attribute(target_clones)
+/*
+ * The choice needs glibc's indirect functions, and runs before a sanitizer is ready. Clang's
+ * choosers are symbols of the library; with it, all hosts get the plain loops.
+ */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) &&       \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define EMU_WIDE __attribute__((target_clones("avx2", "default")))
-#endif
 #endif
 #ifndef EMU_WIDE
 #define EMU_WIDE
