@@ -233,8 +233,15 @@ void w8a8_place_codes(struct product *q, ptx_u32 slot);
 void w8a8_begin_resident(struct product *q);
 void w8a8_emit_resident(struct product *q);
 
-/* multiply.c: acc += the stage at `slot`, which is stage number `stage` of the tile. */
-void w8a8_emit_multiply(struct product *q, ptx_u32 slot, ptx_u32 stage);
+/* multiply.c: a lane's addresses for ldmatrix in a stage's rows of W, and of codes. */
+enum { STEPS = W8A8_BLOCK / 32 };
+struct fragments {
+    ptx_u32 w, codes;
+};
+/* Of the stage at `slot`, which is stage number `stage` of the tile. */
+struct fragments w8a8_find_fragments(struct product *q, ptx_u32 slot, ptx_u32 stage);
+/* acc += the warp's products of step `step` of the stage. */
+void w8a8_multiply_step(struct product *q, const struct fragments *f, uint32_t step);
 
 /* output.c */
 void w8a8_begin_output(struct product *q);

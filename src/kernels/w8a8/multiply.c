@@ -5,13 +5,6 @@
  */
 #include "emit.h"
 
-enum { STEPS = W8A8_BLOCK / 32 };
-
-/* A lane's addresses for ldmatrix in the stage's rows of W, and of codes. */
-struct fragments {
-    ptx_u32 w, codes;
-};
-
 static ptx_u32 warp_address(struct product *q, const struct tile_operand *o, ptx_u32 slot,
                             ptx_u32 along, uint32_t rows)
 {
@@ -19,7 +12,7 @@ static ptx_u32 warp_address(struct product *q, const struct tile_operand *o, ptx
     return ptx_mad_lo_u32(q->k, along, U32(rows * TILE_BLOCK_BYTES), lane);
 }
 
-static struct fragments find_fragments(struct product *q, ptx_u32 slot, ptx_u32 stage)
+struct fragments w8a8_find_fragments(struct product *q, ptx_u32 slot, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
     struct fragments f;
@@ -51,7 +44,7 @@ static void multiply_tokens(struct product *q, const ptx_u32 a[][4], const ptx_u
         ptx_mma_m16n8k32_s32_s8_s8_to(q->k, q->acc[t][tile], a[t], b, q->acc[t][tile]);
 }
 
-static void multiply_step(struct product *q, const struct fragments *f, uint32_t step)
+void w8a8_multiply_step(struct product *q, const struct fragments *f, uint32_t step)
 {
     ptx_kernel *k = q->k;
     ptx_u32 a[MAX_ROW_TILES][4], b[4];
@@ -69,11 +62,4 @@ static void multiply_step(struct product *q, const struct fragments *f, uint32_t
         multiply_tokens(q, a, b, j);
         multiply_tokens(q, a, b + 2, j + 1);
     }
-}
-
-void w8a8_emit_multiply(struct product *q, ptx_u32 slot, ptx_u32 stage)
-{
-    struct fragments f = find_fragments(q, slot, stage);
-    for (uint32_t step = 0; step < STEPS; step++)
-        multiply_step(q, &f, step);
 }

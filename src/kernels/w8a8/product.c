@@ -230,18 +230,31 @@ static struct pipeline start_pipeline(struct product *q, ptx_u32 first, ptx_u32 
     return p;
 }
 
+/* Copies are sent for between the steps of products, so that the tensor cores are not left waiting.
+ */
+static void multiply_stage(struct product *q, struct pipeline *p, ptx_u32 stage)
+{
+    struct fragments f = w8a8_find_fragments(q, p->read, stage);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        w8a8_multiply_step(q, &f, step);
+        if (step == 0)
+            send_next_weights(q, p);
+        if (step == 1) {
+            send_next_codes(q, p, send_codes);
+            ptx_cp_async_commit_group(q->k);
+        }
+    }
+}
+
 static void multiply_part(struct product *q, struct pipeline *p, struct tile_walk *w)
 {
     ptx_kernel *k = q->k;
-    ptx_section(k, "stages: wait for one, send for another, multiply");
+    ptx_section(k, "stages: wait for one, multiply, send for another");
     ptx_for(k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(k);
         ptx_cp_async_wait_group(k, q->v->stages - 2);
         ptx_bar_sync(k, 0);
-        send_next_weights(q, p);
-        send_next_codes(q, p, send_codes);
-        ptx_cp_async_commit_group(k);
-        w8a8_emit_multiply(q, p->read, w->stage);
+        multiply_stage(q, p, w->stage);
         advance_slot(q, p, p->read);
     }
 }
