@@ -28,11 +28,11 @@
  *   - y = ((acc · sx) · sw) + bias from left to right, then rounded to y's type; from f64 to f16 or
  *     bf16 by way of f32.
  *
- * A few tokens (up to 8, fewer where K is long) take one launch: each CTA quantises them for itself
- * while its first weights arrive. More take two: a kernel that quantises once into the workspace,
- * then the product, which from sm_90 on begins to load weights meanwhile. A plan says which
- * (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it needs no
- * preparation; launches that may run at the same time need one each.
+ * A few tokens (up to 8, fewer where rows of x are long) take one launch: each CTA quantises them
+ * for itself while its first weights arrive. More take two: a kernel that quantises once into the
+ * workspace, then the product, which from sm_90 on begins to load weights meanwhile. A plan says
+ * which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it needs
+ * no preparation; launches that may run at the same time need one each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -220,9 +220,9 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
  * use are ignored. Zero it before filling it in.
  *
  * Everything may start at any multiple of its element's size, but W, which needs the plan's
- * copy_bytes, and the workspace, which needs 256. Bytes of W between its rows may hold anything, and
- * are read; so W is n · stride bytes. x is read fastest where rows start at multiples
- * of 16 bytes.
+ * copy_bytes, and the workspace, which needs 256. Bytes of W between its rows may hold anything,
+ * and are read; so W is n · stride bytes. x is read fastest where rows start at multiples of 16
+ * bytes.
  */
 typedef struct ptxgen_w8a8_args {
     uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */

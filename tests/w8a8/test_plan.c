@@ -123,6 +123,25 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     assert_non_null(strstr(err.message, "m = 101 is outside"));
 }
 
+/* What every CTA reads of x is limited, but for a single token. */
+static void long_rows_of_x_let_fewer_tokens_share_one_launch(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t k;
+        uint8_t x_type;
+        uint32_t most;
+    } cases[] = {{8192, PTXGEN_F16, 8}, {8192, PTXGEN_F32, 4},   {8192, PTXGEN_F64, 2},
+                 {4096, PTXGEN_F32, 8}, {28672, PTXGEN_BF16, 2}, {60000, PTXGEN_F64, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_w8a8_spec s = spec_of(cases[i].k, 8192);
+        s.x_type = cases[i].x_type;
+        ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+        assert_true(ptxgen_w8a8_choose(&p, cases[i].most)->fused);
+        assert_false(ptxgen_w8a8_choose(&p, cases[i].most + 1)->fused);
+    }
+}
+
 static void w_is_copied_in_the_widest_units_its_stride_allows(void **state)
 {
     (void)state;
@@ -254,6 +273,7 @@ int main(void)
         cmocka_unit_test(unknown_types_and_flags_are_refused),
         cmocka_unit_test(k_is_refused_just_where_sums_could_overflow),
         cmocka_unit_test(small_m_takes_one_launch_and_large_m_two),
+        cmocka_unit_test(long_rows_of_x_let_fewer_tokens_share_one_launch),
         cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),

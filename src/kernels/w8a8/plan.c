@@ -154,13 +154,19 @@ static void divide_rows(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_va
     v->row_blocks = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
 }
 
-/* As many tokens as leave room for a ring that keeps the memory busy. */
+/*
+ * As many tokens as leave room for a ring that keeps the memory busy, and as every CTA can read
+ * (twice, from the L2) while its first weights arrive.
+ */
 static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
+    enum { LEAST_RING = 24 * 1024, MOST_OF_X = 128 * 1024 };
+    uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1};
         divide_rows_evenly(p, v);
-        if (arrange_warps(p, v) && (uint64_t)(v->stages - 1) * w8a8_stage_bytes(v) >= 24 * 1024)
+        if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
+            (uint64_t)(v->stages - 1) * w8a8_stage_bytes(v) >= LEAST_RING)
             return true;
     }
     return false;
