@@ -176,7 +176,7 @@ static void bench_times_a_tile_of_the_users_choice(void **state)
     (void)state;
     struct outcome o = run("bench", "marlin", "--device", "cpu", "--shape", "256x64", "--m", "1,20",
                            "--replays", "1", "--launches", "2", "--zeros", "--act-order", "--tile",
-                           "tile_m=16,warp_n=64,wn=1,wk=2,stages=2,steps=1", "--json");
+                           "tile_m=16,warp_n=64,wn=1,wk=2,stages=3,steps=1,ctas=1,pass_m=16", "--json");
     assert_exit(&o, 0);
     cJSON *json = cJSON_Parse(o.out);
     assert_non_null(json);

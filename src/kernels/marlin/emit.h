@@ -77,6 +77,7 @@ struct gemm {
     struct weights w;
     struct pipeline pipeline;
     struct tile_sums sums;
+    struct tile_partials partials;
     ptx_pred aligned; /* chunks of C and of what is added to it may be accessed whole */
     ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];
     struct operands operands;

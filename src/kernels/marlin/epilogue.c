@@ -36,9 +36,10 @@ void marlin_emit_epilogue_begin(struct gemm *q)
     s->pass_m = q->v->pass_m;
     s->width = chunk_width(q->v);
     tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
-    uint32_t tile_bytes = s->tile_m * s->tile_n * 4;
-    ptx_u64 partials = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
-    s->partial = ptx_mad_wide_u32(k, q->at.cta, U32(tile_bytes), partials);
+    q->partials.threads = marlin_threads(q->v);
+    q->partials.fragments = marlin_fragments(q->v);
+    ptx_u64 base = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
+    tile_partials_begin(k, &q->at, base, &q->partials);
     ptx_u64 all = U64(0);
     const bool used[MARLIN_M] = {[MARLIN_C] = true, [MARLIN_C_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
@@ -182,26 +183,14 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
 struct part {
     ptx_u32 first_row, column; /* of the tile in A, and of its columns in C */
     ptx_u32 rows;              /* of A from the tile's first on */
-    ptx_u32 lowest;            /* the lowest CTA with a share of the tile */
-    ptx_pred ends_tile;        /* whether this CTA has its last stage, and so adds up and stores */
     ptx_u32 pass_row;          /* the first row, within the tile, that is staged */
 };
 
-/* A chunk's sums over the CTA's warps, brought together with the other CTAs'. */
-static void sum_chunk(struct gemm *q, const struct part *p, ptx_u32 row, ptx_u32 column,
-                      ptx_f32 v[TILE_SUMS_WIDTH])
+/* A chunk's sums over the CTA's warps. */
+static void sum_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH])
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 loaded[TILE_SUMS_WIDTH], sums[TILE_SUMS_WIDTH];
-    tile_sums_load(k, &q->sums, row, column, loaded);
-    for (uint32_t i = 0; i < width(q); i++)
-        sums[i] = ptx_mov_u32(k, loaded[i]);
-    ptx_u32 in_tile = ptx_add_u32(k, row, p->pass_row);
-    ptx_u32 offset = tile_sums_offset(k, &q->sums, in_tile, column);
-    ptx_if_else(k, p->ends_tile)
-        tile_sums_add_others(k, &q->sums, &q->at, p->lowest, offset, sums);
-    else
-        tile_sums_hand_over(k, &q->sums, offset, sums);
+    ptx_u32 sums[TILE_SUMS_WIDTH];
+    tile_sums_load(q->k, &q->sums, row, column, sums);
     for (uint32_t i = 0; i < width(q); i++)
         v[i] = ptx_u32_as_f32(sums[i]);
 }
@@ -221,13 +210,11 @@ static void finish_chunk(struct gemm *q, const struct part *p, ptx_u32 row, ptx_
     ptx_f32 v[TILE_SUMS_WIDTH], up[TILE_SUMS_WIDTH];
     ptx_u32 column = ptx_add_u32(k, p->column, in_tile), packed = packed_column(q, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
-        sum_chunk(q, p, row, packed, v);
+        sum_chunk(q, row, packed, v);
         if (is_gated(q))
-            sum_chunk(q, p, row, ptx_add_u32(k, packed, U32(MARLIN_STRIP / 2)), up);
-        ptx_if(k, p->ends_tile) {
-            ptx_u32 in_pass = ptx_add_u32(k, p->first_row, row);
-            store_sums(q, ptx_add_u32(k, in_pass, p->pass_row), column, v, up);
-        }
+            sum_chunk(q, row, ptx_add_u32(k, packed, U32(MARLIN_STRIP / 2)), up);
+        ptx_u32 in_pass = ptx_add_u32(k, p->first_row, row);
+        store_sums(q, ptx_add_u32(k, in_pass, p->pass_row), column, v, up);
     }
 }
 
@@ -268,24 +255,22 @@ static void stage_pass(struct gemm *q, const struct part *p)
             tile_sums_stage(k, &q->sums, i, accumulator, q);
 }
 
-void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first)
+static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
+{
+    const struct gemm *q = from;
+    return accumulator(q, i / row_groups(q), i % row_groups(q), r);
+}
+
+/* The tile's sums of this CTA, and what it has of C. */
+static void finish_tile(struct gemm *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    struct tile_place place = tile_locate(k, w->tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    struct tile_place place = tile_locate(k, tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
     struct part p;
     p.first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     p.rows = ptx_sub_u32(k, q->m, p.first_row);
     uint32_t columns = marlin_tile_n(q->v) / (is_gated(q) ? 2 : 1);
     p.column = ptx_mul_lo_u32(k, place.n, U32(columns));
-    if (!marlin_scale_rows(q->spec))
-        marlin_emit_scale_columns(q);
-    p.ends_tile = ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages));
-    p.lowest = ptx_mov_u32(k, q->at.cta);
-    ptx_if(k, ptx_setp_bool_ne_u32(k, first, U32(0), p.ends_tile)) {
-        ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(q->division.stages));
-        ptx_mov_u32_to(k, p.lowest, tile_lowest_cta(k, &q->division, &q->at, start));
-        tile_wait_for(k, &q->at, q->address[MARLIN_WORKSPACE], p.lowest, marlin_threads(q->v));
-    }
     p.pass_row = ptx_mov_u32(k, U32(0));
     ptx_loop(k, passes) {
         ptx_nounroll(k);
@@ -296,6 +281,29 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p.pass_row, U32(q->v->tile_m)), false);
         ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
     }
-    ptx_unless(k, p.ends_tile)
+}
+
+/* The CTAs below have handed over their shares of the tile; this one adds them to its own. */
+static void add_others(struct gemm *q, ptx_u32 tile)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
+    ptx_u32 lowest = tile_lowest_cta(k, &q->division, &q->at, start);
+    tile_wait_for(k, &q->at, q->address[MARLIN_WORKSPACE], lowest, marlin_threads(q->v));
+    tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
+}
+
+void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first)
+{
+    ptx_kernel *k = q->k;
+    if (!marlin_scale_rows(q->spec))
+        marlin_emit_scale_columns(q);
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
+        ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
+            add_others(q, w->tile);
+        finish_tile(q, w->tile);
+    } else {
+        tile_partials_store(k, &q->partials, fragment, q);
         tile_hand_over(k, &q->at, q->address[MARLIN_WORKSPACE]);
+    }
 }

@@ -86,6 +86,12 @@ static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
     return 32 * v->wn * v->wk;
 }
 
+/* Accumulators of a thread, by four. */
+static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
+{
+    return v->warp_n / MARLIN_TILE * (v->tile_m / 8);
+}
+
 /* Tiles along N. */
 static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -97,8 +103,8 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
  * whole tile, is never divided. CTA c has the granules from c·share + min(c, extra) on, `share` of
  * them and one more where c < extra, and works from the last to the first.
  *
- * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums, f32
- * [tile_m][tile_n], from `partials` on where tiles are divided; the gathered A from `gathered` on.
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums, as its
+ * threads hold them, from `partials` on where tiles are divided; the gathered A from `gathered` on.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {

@@ -6,8 +6,8 @@
  * Scales go where there is less to multiply. Sums of a group are separate and are scaled in f32
  * for narrow tiles; from 32 rows on, weights are scaled, rounding to the spec's type.
  *
- * Operands are made one mma step ahead of the arithmetic and loaded two ahead, over the end of a
- * stage too: the wait for the next stage comes two mma steps before this one's end.
+ * Operands are made one mma step ahead of the arithmetic, over the end of a stage too: the wait for
+ * the next stage comes before this one's last mma steps.
  */
 #include "emit.h"
 
@@ -123,12 +123,22 @@ static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
     marlin_emit_dequantise(q, t, o->words[t][i % STEP_MMAS], o->a[i % 2][t]);
 }
 
+/*
+ * How many mma steps ahead of the arithmetic words and scales are loaded: with few products in a step
+ * the load would be waited for in the same one.
+ */
+static uint32_t weights_ahead(const struct gemm *q)
+{
+    return loads_of_mma_step(q) > 1 ? 1 : 2;
+}
+
 static void first_weights(struct gemm *q, ptx_u32 slot)
 {
     load_weights(q, slot, 0);
     for (uint32_t t = 0; t < tiles(q); t++)
         dequantise(q, 0, t);
-    load_weights(q, slot, 1);
+    if (weights_ahead(q) > 1)
+        load_weights(q, slot, 1);
 }
 
 void marlin_emit_first_operands(struct gemm *q, ptx_u32 slot)
@@ -184,20 +194,23 @@ static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 
 /*
  * Before load p of mma step i is multiplied: the load after it, and load p's share of the next mma
- * step's operand; at last what the operand after that starts with. The stage at `next` follows.
+ * step's operand; and what that operand, or the one after it, starts with. The stage at `next`
+ * follows.
  */
 static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
     uint32_t each = loads_of_mma_step(q), count = tiles(q), all = mma_steps(q);
-    uint32_t one = i + 1, two = i + 2;
+    uint32_t one = i + 1, ahead = i + weights_ahead(q);
+    if (p == 0 && ahead == one)
+        load_weights(q, one < all ? slot : next, one % all);
     if (p + 1 < each)
         load_activations(q, slot, i, p + 1);
     else
         load_activations(q, one < all ? slot : next, one % all, 0);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
         dequantise(q, one % all, t);
-    if (p + 1 == each)
-        load_weights(q, two < all ? slot : next, two % all);
+    if (p + 1 == each && ahead != one)
+        load_weights(q, ahead < all ? slot : next, ahead % all);
 }
 
 /* A group's sums before they are scaled. */
@@ -234,7 +247,7 @@ void marlin_emit_multiply(struct gemm *q)
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, &group);
-        if (i + 2 == mma_steps(q))
+        if (i + weights_ahead(q) == mma_steps(q))
             marlin_emit_pipeline_next(q);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
             prepare_next(q, slot, q->pipeline.read, i, p);

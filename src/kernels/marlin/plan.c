@@ -49,63 +49,87 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
  */
 enum { WHOLE_TILES_PERCENT = 94 };
 
-static bool deals_whole_tiles(uint64_t tiles, uint32_t ctas)
+static bool deals_whole_tiles(uint64_t tiles, uint64_t ctas)
 {
     uint64_t rounds = (tiles + ctas - 1) / ctas;
     return tiles * 100 >= rounds * ctas * WHOLE_TILES_PERCENT;
 }
 
 /*
- * How long the fullest CTA takes for one row of tiles, in picoseconds, as measured on an H100: 64
- * rows of K take a tile the longest of reading its weights from memory (23 bytes a nanosecond and
- * multiprocessor), reading weights and activations from the L2 (45) and multiplying (1500
- * multiply-adds a nanosecond); dividing tiles takes 2.5 µs and more for more rows.
+ * How long a tile takes for 64 rows of K, in picoseconds, as measured on an H100: the longest of
+ * reading its weights from memory (23 bytes a nanosecond and multiprocessor), reading weights and
+ * activations from the L2 (45), dequantising (36 weights) and multiplying (1350 multiply-adds, more
+ * where a warp has more to do with an operand).
  */
-static uint64_t cost(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                     const ptxgen_marlin_variant *v)
+static uint64_t step_cost(const ptxgen_marlin_variant *v)
 {
-    uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP / 2;
+    uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
-    uint64_t memory = weights * 1000 / 23, l2 = (weights + activations) * 1000 / 45;
-    uint64_t products = n * v->tile_m * MARLIN_STEP * 10 / 15;
-    uint64_t step = memory > l2 ? memory : l2;
-    step = step > products ? step : products;
-    if (v->tile_m == MOST_ROWS) /* for any number of rows of tiles: what a column takes */
-        return step * MARLIN_STRIP / n;
-    uint64_t tiles = marlin_tiles_n(s, v), steps = marlin_steps(s), ctas = target->multiprocessors;
-    if (deals_whole_tiles(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * steps * step;
-    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + v->tile_m * 60000;
+    uint64_t rate = v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
+    const uint64_t times[] = {codes * 1000 / 23, (codes + activations) * 1000 / 45,
+                              weights * 1000 / 36,
+                              weights * v->tile_m * 1000 / rate};
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        most = times[i] > most ? times[i] : most;
+    return most;
+}
+
+/*
+ * How long the fullest CTA takes for m rows. Dividing tiles takes 2 µs, and a CTA that ends one
+ * reads the others' sums at 64 bytes a nanosecond.
+ */
+static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
+{
+    uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors;
+    uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
+    if (deals_whole_tiles(tiles, ctas))
+        return (tiles + ctas - 1) / ctas * steps * step_cost(v);
+    uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
+    uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
+    return (tiles * steps + ctas - 1) / ctas * step_cost(v) + shares + 2000000;
 }
 
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
 static const ptxgen_marlin_variant candidates[] = {
-    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 8},
-    {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 8},
-    {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 16},
-    {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 16},
-    {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 32, .warp_n = 64, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 32, .wn = 4, .wk = 2, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .steps = 1, .ctas = 1, .pass_m = 32},
-    {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .steps = 1, .ctas = 1, .pass_m = 32},
+    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 8},
+    {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 16},
+    {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 32, .wn = 4, .wk = 2, .pass_m = 32},
+    {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
 };
 
-static bool choose_tile(const ptxgen_marlin_spec *s, const ptxgen_target *target, uint32_t tile_m,
-                        ptxgen_marlin_variant *best)
+/* For one row of tiles; of the widest tile, for any number of them: what a column takes. */
+static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+{
+    if (v->tile_m == MOST_ROWS)
+        return step_cost(v) * MARLIN_STRIP / marlin_tile_n(v);
+    return cost(plan, v, v->tile_m);
+}
+
+static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_marlin_variant *best)
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_marlin_variant v = candidates[i];
-        if (v.tile_m != tile_m || !complete(s, target, &v) || cost(s, target, &v) >= least)
+        v.steps = v.ctas = 1;
+        if (v.tile_m != tile_m || !complete(&plan->spec, &plan->target, &v))
             continue;
-        least = cost(s, target, &v);
+        uint64_t time = candidate_cost(plan, &v);
+        if (time >= least)
+            continue;
+        least = time;
         *best = v;
     }
     return least != UINT64_MAX;
@@ -115,7 +139,7 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
     for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_ROWS && served < most; tile_m *= 2)
-        if (choose_tile(&plan->spec, &plan->target, tile_m, &plan->variants[plan->variant_count])) {
+        if (choose_tile(plan, tile_m, &plan->variants[plan->variant_count])) {
             served = tile_m;
             plan->variant_count++;
         }
@@ -147,14 +171,21 @@ ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxg
     return choose_tiles(plan, err);
 }
 
+/* A few rows more than a tile's may be cheaper as two tiles than as half of a larger one. */
 const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
 {
     if (!m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (m <= plan->variants[i].tile_m || i + 1 == plan->variant_count)
-            return &plan->variants[i];
-    return NULL;
+    const ptxgen_marlin_variant *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        uint64_t time = cost(plan, &plan->variants[i], m < INT32_MAX ? m : INT32_MAX);
+        if (time < least) {
+            least = time;
+            best = &plan->variants[i];
+        }
+    }
+    return best;
 }
 
 const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
@@ -192,7 +223,7 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
     s.partials = marlin_partials_offset(plan);
     s.gathered = s.partials;
     if (!whole && stages > 1) {
-        s.gathered += (uint64_t)s.grid * v->tile_m * marlin_tile_n(v) * 4;
+        s.gathered += s.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));
         s.workspace_bytes = s.gathered;
     }
     *schedule = s;

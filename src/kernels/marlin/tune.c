@@ -16,8 +16,8 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         uint32_t value, low, high;
         bool power;
     } members[] = {{"tile_m", v->tile_m, 8, 128, true}, {"warp_n", v->warp_n, 32, 64, true},
-                   {"wn", v->wn, 1, 32, true},          {"wk", v->wk, 1, 32, true},
-                   {"stages", v->stages, 3, 16, false}, {"steps", v->steps, 1, 8, true},
+                   {"wn", v->wn, 1, 32, false},         {"wk", v->wk, 1, 32, true},
+                   {"stages", v->stages, 3, 16, false}, {"steps", v->steps, 1, 4, true},
                    {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false}, {"pass_m", v->pass_m, 8, v->tile_m, true}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (members[i].value < members[i].low || members[i].value > members[i].high ||

@@ -87,3 +87,48 @@ ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const stru
     }
     return lowest;
 }
+
+void tile_partials_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 base,
+                         struct tile_partials *p)
+{
+    ptx_u64 cta = ptx_cvt_u64_u32(k, at->cta);
+    ptx_u64 part = ptx_mad_lo_u64(k, cta, U64(tile_partials_bytes(p->threads, p->fragments)), base);
+    p->mine = ptx_mad_wide_u32(k, at->thread, U32(16), part);
+}
+
+void tile_partials_store(ptx_kernel *k, const struct tile_partials *p, tile_fragment_register *get,
+                         const void *from)
+{
+    for (uint32_t i = 0; i < p->fragments; i++) {
+        ptx_u32 registers[4];
+        for (uint32_t r = 0; r < 4; r++)
+            registers[r] = get(from, i, r);
+        ptx_st_global_v4_u32(k, p->mine, (int)(i * p->threads * 16), registers);
+    }
+}
+
+static void add_to(ptx_kernel *k, const struct tile_partials *p, ptx_u32 sum, ptx_u32 more)
+{
+    if (p->integer)
+        ptx_add_u32_to(k, sum, sum, more);
+    else
+        ptx_add_f32_to(k, ptx_u32_as_f32(sum), ptx_u32_as_f32(sum), ptx_u32_as_f32(more));
+}
+
+/* Loads go past the L1, which is not coherent with what other CTAs have written. */
+void tile_partials_add(ptx_kernel *k, const struct tile_partials *p, const struct tile_threads *at,
+                       ptx_u32 lowest, tile_fragment_register *get, const void *from)
+{
+    ptx_u64 other = ptx_mov_u64(k, p->mine);
+    ptx_u32 cta = ptx_mov_u32(k, lowest);
+    ptx_for(k, cta, at->cta, U32(1)) {
+        ptx_nounroll(k);
+        ptx_sub_u64_to(k, other, other, U64(tile_partials_bytes(p->threads, p->fragments)));
+        for (uint32_t i = 0; i < p->fragments; i++) {
+            ptx_u32 more[4];
+            ptx_ld_global_v4_u32_m(k, PTX_LD_CG, more, other, (int)(i * p->threads * 16));
+            for (uint32_t r = 0; r < 4; r++)
+                add_to(k, p, get(from, i, r), more[r]);
+        }
+    }
+}

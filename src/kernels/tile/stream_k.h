@@ -16,6 +16,8 @@
 
 #include "emit.h"
 
+#include <stdbool.h>
+
 /* A division into granules: CTA c's start at c·share + min(c, extra). */
 struct tile_division {
     ptx_u32 share, extra, granule; /* granules, CTAs with one more, stages of a granule */
@@ -54,5 +56,29 @@ void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, 
 /* The lowest CTA with a stage of the tile that starts at `tile_stage` and that this CTA ends. */
 ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const struct tile_threads *at,
                         ptx_u32 tile_stage);
+
+/*
+ * What is handed over: a CTA's accumulators as they stand in registers, fragment i of a thread 16
+ * bytes at `i` times the threads of a CTA, so that all threads' are beside each other.
+ */
+struct tile_partials {
+    uint32_t threads, fragments; /* of a CTA, of a thread */
+    bool integer;                /* s32, else f32; registers are untyped */
+    ptx_u64 mine;                /* the thread's first fragment in its CTA's part */
+};
+static inline uint64_t tile_partials_bytes(uint32_t threads, uint32_t fragments)
+{
+    return (uint64_t)threads * fragments * 16;
+}
+/* `base`: of the first CTA's part. */
+void tile_partials_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 base,
+                         struct tile_partials *p);
+/* Register r of fragment i. */
+typedef ptx_u32 tile_fragment_register(const void *from, uint32_t i, uint32_t r);
+void tile_partials_store(ptx_kernel *k, const struct tile_partials *p, tile_fragment_register *get,
+                         const void *from);
+/* Adds to the registers what the CTAs from this one's neighbour down to `lowest` have stored. */
+void tile_partials_add(ptx_kernel *k, const struct tile_partials *p, const struct tile_threads *at,
+                       ptx_u32 lowest, tile_fragment_register *get, const void *from);
 
 #endif
