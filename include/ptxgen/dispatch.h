@@ -120,8 +120,6 @@ PTXGEN_API ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *dispatcher,
 /** The target that this dispatcher plans for. */
 PTXGEN_API const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher *dispatcher);
 
-/* ---- what was loaded ---- */
-
 /** Where the machine code came from. */
 typedef enum ptxgen_origin {
     PTXGEN_ORIGIN_ASSEMBLER = 0, /**< the driver's, just now */
@@ -139,6 +137,46 @@ typedef struct ptxgen_load_report {
     uint64_t publish_ns; /**< writing to the disk cache */
     size_t text_bytes, cubin_bytes;
 } ptxgen_load_report;
+
+/* ---- ahead of time ---- */
+
+/** One kernel to be loaded. */
+typedef struct ptxgen_warm_item {
+    const ptxgen_family *family;
+    const void *spec;
+} ptxgen_warm_item;
+
+/** What a warm-up tells of each item when it is done with it; lasts for the call. */
+typedef struct ptxgen_warm_step {
+    const ptxgen_warm_item *item;     /**< the warm-up's own copy */
+    size_t index;                     /**< of the item in the list */
+    size_t done, count;               /**< items finished, this one included; items in all */
+    const ptxgen_load_report *report; /**< NULL when it failed */
+    const ptxgen_error *error;        /**< NULL when it did not */
+} ptxgen_warm_step;
+
+typedef struct ptxgen_warm ptxgen_warm;
+
+/**
+ * Dispatches a list in the background on `threads` threads (0: one for each processor), so that
+ * later dispatches hit. Items and specs are copied. `step`, unless NULL, is called from those threads,
+ * one call at a time. A failed item is remembered as in dispatch, and the others go on.
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT, PTXGEN_ERROR_OUT_OF_MEMORY, PTXGEN_ERROR_SYSTEM when not
+ * one thread can be started.
+ */
+PTXGEN_API ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher,
+                                           const ptxgen_warm_item *items, size_t count,
+                                           unsigned threads,
+                                           void (*step)(void *user, const ptxgen_warm_step *step),
+                                           void *user, ptxgen_warm **warm, ptxgen_error *err);
+/**
+ * Waits for a warm-up and frees it; with `cancel`, items that were not begun are left out. Returns
+ * how many failed. Each warm-up is finished once, before its dispatcher is destroyed. NULL does
+ * nothing.
+ */
+PTXGEN_API size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel);
+
+/* ---- what was loaded ---- */
 
 PTXGEN_API const ptxgen_load_report *ptxgen_loaded_report(const ptxgen_loaded *loaded);
 PTXGEN_API const ptxgen_family *ptxgen_loaded_family(const ptxgen_loaded *loaded);

@@ -349,6 +349,66 @@ static void threads_that_ask_together_compile_once(void **state)
     }
 }
 
+/* ---- warming up ---- */
+
+enum { WARM = 60 };
+
+struct heard {
+    int steps[WARM], failed;
+    size_t done; /* of the last step */
+};
+
+static void hear(void *user, const ptxgen_warm_step *step)
+{
+    struct heard *heard = user;
+    heard->steps[step->index]++;
+    heard->failed += step->error != NULL && !step->report;
+    assert_int_equal(step->done, ++heard->done); /* one call at a time */
+    assert_int_equal(step->count, WARM);
+}
+
+static void a_warm_up_loads_its_list_and_tells_each_step(void **state)
+{
+    struct bench *bench = *state;
+    struct toy_spec specs[WARM];
+    ptxgen_warm_item items[WARM];
+    struct heard heard = {0};
+    ptxgen_warm *warm;
+    for (uint32_t i = 0; i < WARM; i++) {
+        specs[i] = (struct toy_spec){
+            .a = i, .b = 1000, .trouble = i % 10 == 9 ? TOY_UNPLANNABLE : TOY_FINE};
+        items[i] = (ptxgen_warm_item){i % 2 ? &toy_plus : &toy_minus, &specs[i]};
+    }
+    assert_int_equal(
+        ptxgen_warm_start(bench->dispatcher, items, WARM, 4, hear, &heard, &warm, NULL), 0);
+    struct toy_spec kept = specs[0];
+    memset(specs, 0, sizeof specs); /* they were copied */
+    assert_int_equal(ptxgen_warm_finish(warm, false), WARM / 10);
+    assert_int_equal(heard.failed, WARM / 10);
+    for (int i = 0; i < WARM; i++)
+        assert_int_equal(heard.steps[i], 1);
+    unsigned before = toy_emissions();
+    ptxgen_release(get(bench, &toy_minus, &kept));
+    assert_int_equal(toy_emissions(), before);
+}
+
+static void a_cancelled_warm_up_leaves_the_rest(void **state)
+{
+    struct bench *bench = *state;
+    struct toy_spec spec = {.a = 1, .b = 2000};
+    ptxgen_warm_item item = {&toy_plus, &spec};
+    ptxgen_warm *warm;
+    ptxgen_error err;
+    assert_int_equal(ptxgen_warm_start(bench->dispatcher, &item, 1, 0, NULL, NULL, &warm, NULL), 0);
+    assert_int_equal(ptxgen_warm_finish(warm, true), 0);
+    assert_int_equal(ptxgen_warm_start(bench->dispatcher, NULL, 0, 0, NULL, NULL, &warm, NULL), 0);
+    assert_int_equal(ptxgen_warm_finish(warm, false), 0);
+    assert_int_equal(ptxgen_warm_finish(NULL, false), 0);
+    item.spec = NULL;
+    assert_fails(ptxgen_warm_start(bench->dispatcher, &item, 1, 1, NULL, NULL, &warm, &err),
+                 PTXGEN_ERROR_INVALID_ARGUMENT, err, "item 0 has no family or no spec");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +426,8 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_is_dispatched_like_any_family),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(threads_that_ask_together_compile_once),
+        cmocka_unit_test(a_warm_up_loads_its_list_and_tells_each_step),
+        cmocka_unit_test(a_cancelled_warm_up_leaves_the_rest),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
