@@ -13,6 +13,7 @@
 #include "check.h"
 #include "device.h"
 
+#include <ptxgen/family.h>
 #include <ptxgen/ptx.h>
 #include <ptxgen/target.h>
 
@@ -36,6 +37,9 @@ struct run_request {
 struct family {
     const char *name;
     const char *summary; /**< one line */
+
+    const ptxgen_family *(*kernels)(void); /**< the library's family */
+    size_t spec_offset;                    /**< of its spec in the options */
 
     size_t options_size;
     void (*set_defaults)(void *options);

@@ -28,7 +28,7 @@ static void help_names_commands_and_exit_codes(void **state)
 static void every_command_has_help(void **state)
 {
     (void)state;
-    const char *const commands[] = {"list", "devices", "emit", "inspect", "run", "bench"};
+    const char *const commands[] = {"list", "devices", "emit", "inspect", "run", "bench", "cache"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         struct outcome o = run(commands[i], "--help");
         assert_exit(&o, 0);

@@ -4,6 +4,7 @@
 
 #include "../options.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,6 +282,8 @@ static const struct argp data_argp = {.options = data_options, .parser = parse_d
 const struct family marlin_family = {
     .name = "marlin",
     .summary = "Matrix product with 4-bit weights and f16 or bf16 activations on tensor cores",
+    .kernels = ptxgen_marlin_family,
+    .spec_offset = offsetof(struct marlin_options, spec),
     .options_size = sizeof(struct marlin_options),
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,

@@ -4,6 +4,7 @@
 
 #include "../options.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,6 +239,8 @@ static const struct argp data_argp = {.options = data_options, .parser = parse_d
 const struct family rmsnorm_q4k_family = {
     .name = "rmsnorm_q4k",
     .summary = "RMSNorm fused with a matrix-vector product over GGUF Q4_K weights, 1 to 8 tokens",
+    .kernels = ptxgen_rmsnorm_q4k_family,
+    .spec_offset = offsetof(struct rmsnorm_q4k_options, spec),
     .options_size = sizeof(struct rmsnorm_q4k_options),
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,

@@ -4,6 +4,7 @@
 
 #include "../options.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,8 @@ static const struct argp data_argp = {.options = data_options, .parser = parse_d
 const struct family w8a8_family = {
     .name = "w8a8",
     .summary = "Linear layer with 8-bit weights; activations are quantised on the way",
+    .kernels = ptxgen_w8a8_family,
+    .spec_offset = offsetof(struct w8a8_options, spec),
     .options_size = sizeof(struct w8a8_options),
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,

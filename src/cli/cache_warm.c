@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache_warm.h"
+#include "exit_code.h"
+#include "options.h"
+
+#include <ptxgen/dispatch.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the file ---- */
+
+struct list {
+    ptxgen_warm_item *items;
+    void **options; /* of each item, which hold its spec */
+    size_t count, capacity;
+};
+
+enum { MOST_WORDS = 64 };
+
+static int split(char *line, char *words[MOST_WORDS])
+{
+    int count = 0;
+    char *place = NULL;
+    line[strcspn(line, "#\n")] = '\0';
+    for (char *word = strtok_r(line, " \t\r", &place); word; word = strtok_r(NULL, " \t\r", &place))
+        if (count < MOST_WORDS - 1)
+            words[count++] = word;
+    words[count] = NULL;
+    return count;
+}
+
+static void add_item(struct list *list, const struct family *family, void *options)
+{
+    if (list->count == list->capacity) {
+        list->capacity = 2 * list->capacity + 16;
+        list->items = realloc(list->items, list->capacity * sizeof *list->items);
+        list->options = realloc(list->options, list->capacity * sizeof *list->options);
+        if (!list->items || !list->options) {
+            fputs("ptxgen: no memory for the list of kernels\n", stderr);
+            exit(EXIT_INTERNAL);
+        }
+    }
+    list->items[list->count] =
+        (ptxgen_warm_item){family->kernels(), (char *)options + family->spec_offset};
+    list->options[list->count++] = options;
+}
+
+/* The place in the file stands where argp's messages have the program's name. */
+static void read_list(FILE *file, const char *path, struct list *list)
+{
+    char *line = NULL, place[512];
+    size_t size = 0;
+    for (int number = 1; getline(&line, &size, file) >= 0; number++) {
+        char *words[1 + MOST_WORDS];
+        int count = split(line, words + 1);
+        if (count == 0)
+            continue;
+        snprintf(place, sizeof place, "%.400s:%d", path, number);
+        words[0] = place;
+        void *options;
+        const struct family_arguments arguments = {0};
+        const struct family *family = parse_family(count + 1, words, &arguments, &options);
+        add_item(list, family, options);
+    }
+    free(line);
+}
+
+static void free_list(struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->options[i]);
+    free(list->options);
+    free(list->items);
+}
+
+/* ---- compiling ---- */
+
+static void print_step(void *user, const ptxgen_warm_step *step)
+{
+    char spec[200] = "";
+    const ptxgen_family *family = step->item->family;
+    (void)user;
+    if (family->describe)
+        family->describe(step->item->spec, spec, sizeof spec);
+    printf("[%zu/%zu] %s %s: ", step->done, step->count, family->name, spec);
+    if (!step->report)
+        printf("failed: %s\n", step->error->message);
+    else if (step->report->origin == PTXGEN_ORIGIN_DISK)
+        printf("was there\n");
+    else
+        printf("assembled in %.1f ms\n", (double)step->report->compile_ns * 1e-6);
+    fflush(stdout);
+}
+
+static void print_log(void *user, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "ptxgen: %s\n", message);
+}
+
+static int warm(const ptxgen_cache *cache, struct device *device, const struct list *list,
+                unsigned threads)
+{
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_warm *started;
+    ptxgen_error err = {0};
+    size_t failed = 0;
+    const ptxgen_dispatch_options options = {
+        .context = device->context, .cache = cache, .log = print_log};
+    ptxgen_status status = ptxgen_dispatcher_create(&device->driver, &options, &dispatcher, &err);
+    if (status != PTXGEN_OK)
+        return report_failure(&err);
+    status = ptxgen_warm_start(dispatcher, list->items, list->count, threads, print_step, NULL,
+                               &started, &err);
+    if (status == PTXGEN_OK)
+        failed = ptxgen_warm_finish(started, false);
+    ptxgen_dispatcher_destroy(dispatcher);
+    if (status != PTXGEN_OK)
+        return report_failure(&err);
+    return failed ? EXIT_USAGE : EXIT_OK;
+}
+
+int cache_warm(const ptxgen_cache *cache, const char *path, const char *device_name,
+               unsigned threads)
+{
+    struct device device;
+    struct list list = {0};
+    ptxgen_error err = {0};
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        fprintf(stderr, "ptxgen: %s cannot be read: %s\n", path, strerror(errno));
+        return EXIT_FILE;
+    }
+    read_list(file, path, &list);
+    fclose(file);
+    int code = EXIT_OK;
+    if (device_open(device_name, &device, &err) == PTXGEN_OK) {
+        code = warm(cache, &device, &list, threads);
+        device_close(&device);
+    } else {
+        code = report_failure(&err);
+    }
+    free_list(&list);
+    return code;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen cache: what lies in the disk cache, and tending it. */
+#include "cache_warm.h"
+#include "command.h"
+#include "exit_code.h"
+#include "options.h"
+
+#include <ptxgen/cache.h>
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { KEY_FOLDER = OPTION_COMMAND_KEYS, KEY_BYTES, KEY_DEVICE, KEY_THREADS };
+
+struct cache_options {
+    const char *verb, *argument; /* the argument is NULL when there is none */
+    const char *folder, *device;
+    uint64_t max_bytes; /* 0: not given */
+    unsigned threads;
+};
+
+/* ---- the manifest's lines ---- */
+
+/* What stands behind "NAME: " on its line, cut to the buffer; "?" when the line is missing. */
+static void find_line(const char *manifest, const char *name, char *value, size_t size)
+{
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "\n%s: ", name);
+    const char *found = strstr(manifest, wanted);
+    if (found)
+        found += strlen(wanted);
+    snprintf(value, size, "%.*s", found ? (int)strcspn(found, "\n,") : 1, found ? found : "?");
+}
+
+static void print_time(int64_t seconds)
+{
+    char text[32];
+    time_t time = (time_t)seconds;
+    struct tm parts;
+    if (localtime_r(&time, &parts) && strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts))
+        printf("%s", text);
+}
+
+/* ---- list, show, verify ---- */
+
+static int list_entry(void *user, const ptxgen_cache_entry *entry)
+{
+    char family[64], spec[200], target[32];
+    ++*(size_t *)user;
+    find_line(entry->manifest, "family", family, sizeof family);
+    find_line(entry->manifest, "target", target, sizeof target);
+    const char *line = strstr(entry->manifest, "\nspec: ");
+    snprintf(spec, sizeof spec, "%.*s", line ? (int)strcspn(line + 7, "\n") : 0,
+             line ? line + 7 : "");
+    printf("%.12s  %8" PRIu64 "  ", entry->key, entry->bytes);
+    print_time(entry->used);
+    printf("  %s %s %s%s%s\n", target, family, spec, entry->damage ? "  DAMAGED: " : "",
+           entry->damage ? entry->damage : "");
+    return 0;
+}
+
+static int verify_entry(void *user, const ptxgen_cache_entry *entry)
+{
+    if (entry->damage) {
+        printf("%s: %s\n", entry->key, entry->damage);
+        ++*(size_t *)user;
+    }
+    return 0;
+}
+
+struct wanted {
+    const char *key; /* its beginning */
+    size_t found;
+};
+
+static int show_entry(void *user, const ptxgen_cache_entry *entry)
+{
+    struct wanted *wanted = user;
+    if (strncmp(entry->key, wanted->key, strlen(wanted->key)) != 0)
+        return 0;
+    wanted->found++;
+    printf("%s\n%s", entry->key, entry->manifest);
+    if (entry->damage)
+        printf("DAMAGED: %s\n", entry->damage);
+    return 0;
+}
+
+static int list_all(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    size_t count = 0;
+    ptxgen_error err;
+    (void)options;
+    if (ptxgen_cache_visit(cache, list_entry, &count, NULL, &err) != PTXGEN_OK)
+        return report_failure(&err);
+    printf("%zu entries in %s\n", count, ptxgen_cache_folder(cache));
+    return EXIT_OK;
+}
+
+static int show(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    struct wanted wanted = {options->argument, 0};
+    ptxgen_error err;
+    if (ptxgen_cache_visit(cache, show_entry, &wanted, NULL, &err) != PTXGEN_OK)
+        return report_failure(&err);
+    if (wanted.found)
+        return EXIT_OK;
+    fprintf(stderr, "ptxgen: no entry in %s begins with %s\n", ptxgen_cache_folder(cache),
+            options->argument);
+    return EXIT_FILE;
+}
+
+static int verify(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    size_t damaged = 0;
+    ptxgen_error err;
+    (void)options;
+    if (ptxgen_cache_visit(cache, verify_entry, &damaged, NULL, &err) != PTXGEN_OK)
+        return report_failure(&err);
+    return damaged ? EXIT_FILE : EXIT_OK;
+}
+
+/* ---- prune, clear, warm ---- */
+
+static int report_removal(ptxgen_status status, const ptxgen_cache_removed *removed,
+                          const ptxgen_error *err)
+{
+    if (status != PTXGEN_OK)
+        return report_failure(err);
+    printf("removed %" PRIu64 " entries and %" PRIu64 " strays, %" PRIu64 " bytes\n",
+           removed->entries, removed->strays, removed->bytes);
+    return EXIT_OK;
+}
+
+static int prune(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    ptxgen_cache_removed removed;
+    ptxgen_error err;
+    uint64_t most = options->max_bytes ? options->max_bytes : ptxgen_cache_max_bytes(cache);
+    return report_removal(ptxgen_cache_prune(cache, most, &removed, &err), &removed, &err);
+}
+
+static int clear(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    ptxgen_cache_removed removed;
+    ptxgen_error err;
+    (void)options;
+    return report_removal(ptxgen_cache_clear(cache, &removed, &err), &removed, &err);
+}
+
+static int warm(const ptxgen_cache *cache, const struct cache_options *options)
+{
+    return cache_warm(cache, options->argument, options->device, options->threads);
+}
+
+static const struct verb {
+    const char *name, *argument;
+    int (*run)(const ptxgen_cache *cache, const struct cache_options *options);
+} verbs[] = {
+    {"list", NULL, list_all}, {"show", "KEY", show},  {"verify", NULL, verify},
+    {"prune", NULL, prune},   {"clear", NULL, clear}, {"warm", "SPECFILE", warm},
+};
+
+/* ---- options ---- */
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(verbs[i].name, name))
+            return &verbs[i];
+    return NULL;
+}
+
+static void check_arguments(const struct cache_options *options, struct argp_state *state)
+{
+    const struct verb *verb = find_verb(options->verb);
+    if (!verb)
+        argp_error(state, "list, show, verify, prune, clear or warm must be named");
+    else if (verb->argument && !options->argument)
+        argp_error(state, "%s needs a %s", verb->name, verb->argument);
+    else if (!verb->argument && options->argument)
+        argp_error(state, "%s takes no argument", verb->name);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct cache_options *options = state->input;
+    switch (key) {
+    case KEY_FOLDER: options->folder = arg; return 0;
+    case KEY_BYTES:
+        options->max_bytes = parse_number(state, "max-bytes", arg, 1, UINT64_MAX);
+        return 0;
+    case KEY_DEVICE: options->device = arg; return 0;
+    case KEY_THREADS:
+        options->threads = (unsigned)parse_number(state, "threads", arg, 1, 256);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 1)
+            return ARGP_ERR_UNKNOWN;
+        *(state->arg_num ? &options->argument : &options->verb) = arg;
+        return 0;
+    case ARGP_KEY_END: check_arguments(options, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static int cache(int argc, char **argv)
+{
+    static const struct argp_option table[] = {
+        {.name = "folder", .key = KEY_FOLDER, .arg = "PATH", .doc = "Instead of the default one"},
+        {.name = "max-bytes",
+         .key = KEY_BYTES,
+         .arg = "N",
+         .doc = "prune: leave at most this; warm: the cache's limit (256 MiB)"},
+        {.name = "device",
+         .key = KEY_DEVICE,
+         .arg = "NAME",
+         .doc = "warm: auto (default), gpu, gpu:1, cpu, cpu:sm_80 ..."},
+        {.name = "threads",
+         .key = KEY_THREADS,
+         .arg = "N",
+         .doc = "warm: 1 to 256 (all there are)"},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = table,
+        .parser = parse,
+        .args_doc = "list\nshow KEY\nverify\nprune\nclear\nwarm SPECFILE",
+        .doc = "Looks into and tends the disk cache of machine code.\v"
+               "KEY is the beginning of a key that list prints. verify prints what is damaged and "
+               "exits with 4 if anything is. SPECFILE has a kernel a line, in the words of ptxgen "
+               "emit: \"rmsnorm_q4k --k 4096 --n 14336\"; what follows a # is skipped. warm exits "
+               "with 2 when a kernel failed."};
+    struct cache_options options = {.device = "auto"};
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    const ptxgen_cache_options where = {.folder = options.folder, .max_bytes = options.max_bytes};
+    ptxgen_cache *opened;
+    ptxgen_error err;
+    if (ptxgen_cache_open(&where, &opened, &err) != PTXGEN_OK)
+        return report_failure(&err);
+    int code = find_verb(options.verb)->run(opened, &options);
+    ptxgen_cache_close(opened);
+    return code;
+}
+
+const struct command cache_command = {"cache",
+                                      "list|show KEY|verify|prune|clear|warm SPECFILE [OPTION...]",
+                                      "look into and tend the disk cache", cache};
