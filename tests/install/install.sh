@@ -17,7 +17,7 @@ lib=$root$prefix/$libdir
 headers=$root$prefix/include/ptxgen
 strict=(-Wall -Wextra -pedantic -Werror)
 mkdir "$root/outside"
-cp "$sources/tests/install/consumer.c" "$sources"/examples/*.c "$root/outside"
+cp "$sources/tests/install/consumer.c" "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
 cd "$root/outside" || exit 1
 log=$root/log
 claims=0
@@ -113,6 +113,19 @@ END
         cmake --build "cmake_$1" && prints_kernels "cmake_$1/consumer"
 }
 
+# What runs on the emulator keeps nothing on disk.
+runs_with_library() { # runs_with_library COMMAND…
+    PTXGEN_CACHE=off LD_LIBRARY_PATH=$lib LIBPTXGEN=$lib/libptxgen.so "$@"
+}
+
+cpp_example_works() {
+    compile dispatch '' "${cxx[@]}" -std=c++17 dispatch.cpp && runs_with_library ./dispatch
+}
+
+rust_example_works() {
+    rustc -D warnings -L "native=$lib" -l ptxgen ptxgen_sys.rs && runs_with_library ./ptxgen_sys
+}
+
 claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
 claim headers_libraries_and_pkg_config_file_are_installed everything_is_there
 claim every_header_compiles_alone_as_c11 headers_compile_alone c c11 "${cc[@]}"
@@ -129,6 +142,15 @@ for example in "$sources"/examples/*.c; do
     claim "example_${name}_builds_outside_the_tree" compile "$name" '' \
         "${cc[@]}" -std=c11 "$name.c" -lm
 done
+if [ "${cxx[*]}" != none ]; then
+    claim cpp_example_runs_on_the_shared_library cpp_example_works
+fi
+claim python_example_agrees_with_the_library runs_with_library python3 torch_rmsnorm_q4k.py --check
+if command -v rustc >/dev/null; then
+    claim rust_declarations_link_and_run rust_example_works
+else
+    echo "ok $((claims += 1)) rust_declarations_link_and_run # SKIP no rustc here"
+fi
 claim shared_library_needs_only_libc needs_only_libc
 claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
 claim shared_library_exports_what_the_list_says exports_match
