@@ -32,7 +32,8 @@ struct ptx_term {
     uint8_t divisor;
     char space;      /* of an address: g s l p */
     uint16_t literal; /* of a literal; see ptx_literal */
-    int32_t lo, hi, step; /* of a constant; of a value's immediates, where hi is not 0 */
+    int16_t lo, step; /* of a constant; of a value's immediates, where hi is not 0 */
+    int32_t hi;
 };
 
 struct ptx_need {
@@ -68,7 +69,7 @@ struct ptx_op {
     uint16_t terms, n;   /* in ptx_terms */
     uint16_t needs;      /* in ptx_needs */
     uint8_t term_count, need_count;
-    uint32_t flags;
+    uint16_t flags;
     uint8_t align; /* of a constant address offset, in bytes; 0: unchecked */
 };
 

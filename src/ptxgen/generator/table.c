@@ -106,7 +106,7 @@ static void write_term(char line[LINE], const struct term *t)
         stop("the literals lie too far back: place them first");
     snprintf(line, LINE, "%s, %s, %d, %d, %d, %d, %zu, %d, %d, %d", kind,
              t->type[0] ? find_type(t->type)->constant : "0", flags, t->count, t->divisor, t->space,
-             literal, t->lo, t->hi, t->step);
+             literal, t->lo, t->step, t->hi);
 }
 
 /* Literals come first among the strings: their places have 16 bits. */
