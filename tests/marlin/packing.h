@@ -37,6 +37,49 @@ static inline void assert_same_packed(const ptxgen_marlin_packed *x, const ptxge
         assert_memory_equal(x->order, y->order, x->order_bytes);
 }
 
+/* A problem's matrices, up only with SwiGLU, and their checkpoints. */
+struct weights {
+    ptxgen_marlin_spec spec;
+    ptxgen_w4_matrix matrices[2];
+    ptxgen_w4_checkpoint checkpoints[2];
+    unsigned count;
+};
+
+static inline struct weights make_weights(struct random *r, const ptxgen_marlin_spec *spec,
+                                   ptxgen_w4_format format, ptxgen_element scale_type)
+{
+    struct weights w = {.spec = *spec, .count = spec->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 : 1};
+    for (unsigned i = 0; i < w.count; i++) {
+        w.matrices[i] = matrix_random(r, spec->k, spec->n, spec->group_size, scale_type,
+                                      spec->zeros, spec->act_order);
+        if (i && spec->act_order)
+            memcpy(w.matrices[1].g_idx, w.matrices[0].g_idx, spec->k * sizeof(int32_t));
+        w.checkpoints[i] = checkpoint_of(&w.matrices[i], format);
+    }
+    return w;
+}
+
+static inline void free_weights(struct weights *w)
+{
+    for (unsigned i = 0; i < w->count; i++) {
+        matrix_free(&w->matrices[i]);
+        checkpoint_free(&w->checkpoints[i]);
+    }
+}
+
+static inline const ptxgen_w4_checkpoint *up_of(const struct weights *w)
+{
+    return w->count == 2 ? &w->checkpoints[1] : NULL;
+}
+
+/* The formats that can hold this spec's weights. */
+static inline bool format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *spec)
+{
+    if (format == PTXGEN_W4_MARLIN)
+        return !spec->act_order && spec->n % 64 == 0;
+    return format != PTXGEN_W4_AWQ || !spec->act_order;
+}
+
 /* Column `column` of a strip: which matrix it is of, and which column there. */
 struct strip_column {
     const ptxgen_w4_matrix *matrix; /* NULL: padding */

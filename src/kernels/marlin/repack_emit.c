@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * marlin_repack_codes: a CTA packs four steps of strips, 8 KB in and 8 KB out.
+ *
+ *     checkpoint ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──16 bytes a lane──▶ codes
+ *                    (cp.async)         in its own order
+ *
+ * A chunk is the largest of 16, 8 and 4 bytes that lines are made of; chunks past K or N become
+ * zeros. With act_order a chunk is put together from the eight rows that its words are to hold, so
+ * that what lies in shared memory is in the order of the groups.
+ *
+ * A lane's output word has eight nibbles, each from a word in shared memory: the word is rotated
+ * until the nibble is in its place, and the place is selected. Where the nibble stands depends on
+ * the lane, in a way that is the format's:
+ *
+ *     format   a line is          nibble (row 2q + odd + 8·high of 16, column g + 8·half of 16)
+ *     GPTQ     8 rows             2q + odd
+ *     AWQ      1 row              g in the order 0 2 4 6 1 3 5 7
+ *     by column  a column         2q + odd
+ *     Marlin   16 rows            half·2 + high + 4·odd, of the lane's own word
+ */
+#include "../tile/emit.h"
+#include "places.h"
+#include "repack_emit.h"
+
+enum { NIBBLES = 8, WORD_BYTES = 4, TILES = MARLIN_STRIP / MARLIN_TILE, SELECT_BY_C = 0xD8 };
+
+struct repack {
+    ptx_kernel *k;
+    const ptxgen_marlin_repack_spec *spec;
+    const struct repack_shape *shape;
+    struct repack_grid grid;
+    uint32_t pitch;               /* of lines in shared memory, bytes */
+    uint32_t lines, line_bytes;   /* of a source in all */
+    uint32_t chunk_bytes, chunks; /* of a line of the CTA's */
+    bool gated;
+    ptx_u64 sources[2], order, codes;
+    ptx_u32 staged;             /* shared memory */
+    ptx_u32 region_n, region_k; /* the CTA's place */
+    struct tile_threads at;
+};
+
+/* ---- the geometry ---- */
+
+static uint32_t source_lines(const struct repack *q)
+{
+    return q->shape->along_k ? q->spec->n : q->spec->k / q->shape->rows_per_line;
+}
+
+/* Bytes of a line for 8 elements along it are 4 for each row that it holds. */
+static uint32_t source_line_bytes(const struct repack *q)
+{
+    return q->shape->along_k ? q->spec->k / 2 : q->spec->n / 2 * q->shape->rows_per_line;
+}
+
+/* Of a line of the CTA's, the part that is one source's. */
+static uint32_t region_bytes(const struct repack *q)
+{
+    return q->gated && !q->shape->along_k ? q->shape->line_bytes / 2 : q->shape->line_bytes;
+}
+
+static uint32_t region_lines(const struct repack *q)
+{
+    return q->gated && q->shape->along_k ? q->shape->lines / 2 : q->shape->lines;
+}
+
+/*
+ * Gate and up change places in a line after 32 columns each; after 128 where blocks of 64 columns
+ * cannot be divided. In chunks along N, in lines along K.
+ */
+static uint32_t run(const struct repack *q)
+{
+    if (q->shape->along_k)
+        return MARLIN_STRIP / 2;
+    uint32_t columns = q->spec->format == PTXGEN_W4_MARLIN ? 2 * MARLIN_STRIP : MARLIN_STRIP / 2;
+    return columns * q->shape->rows_per_line / 2 / q->chunk_bytes;
+}
+
+static uint32_t largest_chunk(uint32_t bytes)
+{
+    return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : 4;
+}
+
+static void measure(struct repack *q)
+{
+    q->pitch = q->shape->line_bytes + q->shape->gap;
+    q->lines = source_lines(q);
+    q->line_bytes = source_line_bytes(q);
+    q->chunk_bytes = largest_chunk(q->line_bytes);
+    q->chunks = q->shape->line_bytes / q->chunk_bytes;
+}
+
+/* ---- into shared memory ---- */
+
+/* A chunk of the source, and where it goes. */
+struct chunk {
+    ptx_u32 line, index; /* in the source */
+    ptx_u64 source;      /* gate's or up's address */
+    ptx_pred exists;
+    bool always; /* exists is not set, it would be true */
+    ptx_u32 to;
+};
+
+/* Of positions that alternate between gate and up: the position in the source, and the source. */
+static ptx_u64 split(struct repack *q, ptx_u32 *position)
+{
+    ptx_kernel *k = q->k;
+    uint32_t length = run(q);
+    ptx_u32 runs = tile_divide(k, *position, length);
+    ptx_pred up = ptx_setp_ne_u32(k, ptx_and_b32(k, runs, U32(1)), U32(0));
+    ptx_u32 within = ptx_and_b32(k, *position, U32(length - 1));
+    ptx_u32 pair = ptx_shr_u32(k, runs, U32(1));
+    *position = ptx_mad_lo_u32(k, pair, U32(length), within);
+    return ptx_selp_u64(k, q->sources[1], q->sources[0], up);
+}
+
+static struct chunk find_chunk(struct repack *q, uint32_t turn)
+{
+    ptx_kernel *k = q->k;
+    uint32_t step = REPACK_THREADS / q->chunks;
+    struct chunk c = {.source = q->sources[0]};
+    c.line = ptx_add_u32(k, tile_divide(k, q->at.thread, q->chunks), U32(turn * step));
+    c.index = ptx_and_b32(k, q->at.thread, U32(q->chunks - 1));
+    ptx_u32 line_at = ptx_mad_lo_u32(k, c.line, U32(q->pitch), q->staged);
+    c.to = ptx_mad_lo_u32(k, c.index, U32(q->chunk_bytes), line_at);
+    if (q->gated)
+        c.source = split(q, q->shape->along_k ? &c.line : &c.index);
+    ptx_u32 by_line = q->shape->along_k ? q->region_n : q->region_k;
+    ptx_u32 by_chunk = q->shape->along_k ? q->region_k : q->region_n;
+    c.line = ptx_mad_lo_u32(k, by_line, U32(region_lines(q)), c.line);
+    c.index = ptx_mad_lo_u32(k, by_chunk, U32(region_bytes(q) / q->chunk_bytes), c.index);
+    return c;
+}
+
+static void find_existence(struct repack *q, struct chunk *c)
+{
+    bool lines_end = q->lines % region_lines(q), chunks_end = q->line_bytes % region_bytes(q);
+    c->always = !lines_end && !chunks_end;
+    if (lines_end)
+        c->exists = ptx_setp_lt_u32(q->k, c->line, U32(q->lines));
+    uint32_t count = q->line_bytes / q->chunk_bytes;
+    if (lines_end && chunks_end)
+        c->exists = ptx_setp_bool_lt_u32(q->k, c->index, U32(count), c->exists);
+    else if (chunks_end)
+        c->exists = ptx_setp_lt_u32(q->k, c->index, U32(count));
+}
+
+static ptx_u64 line_address(struct repack *q, const struct chunk *c)
+{
+    return ptx_mad_wide_u32(q->k, c->line, U32(q->line_bytes), c->source);
+}
+
+static void copy_chunk(struct repack *q, const struct chunk *c)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 line = line_address(q, c);
+    ptx_u64 from = ptx_mad_wide_u32(k, c->index, U32(q->chunk_bytes), line);
+    ptx_u32 bytes =
+        c->always ? U32(q->chunk_bytes) : ptx_selp_u32(k, U32(q->chunk_bytes), U32(0), c->exists);
+    switch (q->chunk_bytes) {
+    case 16: ptx_cp_async_cg_zfill(k, c->to, 0, from, 0, 16, bytes); break;
+    case 8: ptx_cp_async_ca_zfill(k, c->to, 0, from, 0, 8, bytes); break;
+    default: ptx_cp_async_ca_zfill(k, c->to, 0, from, 0, 4, bytes);
+    }
+}
+
+/* ---- … by `order` ---- */
+
+/* The rows of the checkpoint that a word's eight nibbles are of; `first` is a multiple of 8. */
+static void load_order(struct repack *q, ptx_u32 first, ptx_u32 rows[NIBBLES])
+{
+    ptx_u64 from = ptx_mad_wide_u32(q->k, first, U32(4), q->order);
+    ptx_ld_global_nc_v4_u32(q->k, rows, from, 0);
+    ptx_ld_global_nc_v4_u32(q->k, rows + 4, from, 16);
+}
+
+/* Sets nibble `i` of `word` to nibble `nibble` + `lane_nibble` (modulo 8) of `from`. */
+static void insert(ptx_kernel *k, ptx_u32 word, ptx_u32 from, ptx_u32 rotation, unsigned i)
+{
+    ptx_u32 turned = ptx_shf_r_wrap_b32(k, from, from, rotation);
+    ptx_lop3_b32_to(k, word, word, turned, U32(15u << 4 * i), SELECT_BY_C);
+}
+
+/* What brings nibble `row` of a word to place i; rotations count modulo 32. */
+static ptx_u32 row_rotation(ptx_kernel *k, ptx_u32 row, unsigned i)
+{
+    return ptx_mad_lo_u32(k, row, U32(4), U32(32 - 4 * i));
+}
+
+/* Four columns of eight rows. */
+static void gather_along_n(struct repack *q, const struct chunk *c, ptx_u32 words[4])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 rows[NIBBLES], loaded[4];
+    load_order(q, ptx_shl_b32(k, c->line, U32(3)), rows);
+    ptx_u64 column = ptx_mad_wide_u32(k, c->index, U32(q->chunk_bytes), c->source);
+    for (unsigned i = 0; i < NIBBLES; i++) {
+        ptx_u32 line = ptx_shr_u32(k, rows[i], U32(3));
+        ptx_u64 from = ptx_mad_wide_u32(k, line, U32(q->line_bytes), column);
+        ptx_u32 rotation = row_rotation(k, rows[i], i);
+        ptx_ld_global_nc_v4_u32(k, loaded, from, 0);
+        for (unsigned w = 0; w < 4; w++)
+            insert(k, words[w], loaded[w], rotation, i);
+    }
+}
+
+/* A column's next rows, eight a word. */
+static void gather_along_k(struct repack *q, const struct chunk *c, ptx_u32 words[4])
+{
+    ptx_kernel *k = q->k;
+    uint32_t count = q->chunk_bytes / WORD_BYTES;
+    ptx_u32 first = ptx_mul_lo_u32(k, c->index, U32(count * NIBBLES));
+    ptx_u64 column = line_address(q, c);
+    for (uint32_t w = 0; w < count; w++) {
+        ptx_u32 rows[NIBBLES];
+        load_order(q, ptx_add_u32(k, first, U32(w * NIBBLES)), rows);
+        for (unsigned i = 0; i < NIBBLES; i++) {
+            ptx_u32 word = ptx_shr_u32(k, rows[i], U32(3));
+            ptx_u64 from = ptx_mad_wide_u32(k, word, U32(WORD_BYTES), column);
+            ptx_u32 rotation = row_rotation(k, rows[i], i);
+            insert(k, words[w], ptx_ld_global_nc_u32(k, from, 0), rotation, i);
+        }
+    }
+}
+
+static void gather(struct repack *q, const struct chunk *c, ptx_u32 words[4])
+{
+    if (q->shape->along_k)
+        gather_along_k(q, c, words);
+    else
+        gather_along_n(q, c, words);
+}
+
+static void gather_chunk(struct repack *q, const struct chunk *c)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 words[4];
+    for (uint32_t w = 0; w < 4; w++)
+        words[w] = ptx_mov_u32(k, U32(0));
+    if (c->always)
+        gather(q, c, words);
+    else
+        ptx_if(k, c->exists)
+            gather(q, c, words);
+    if (q->chunk_bytes == 16)
+        ptx_st_shared_v4_u32(k, c->to, 0, words);
+    else
+        ptx_st_shared_v2_u32(k, c->to, 0, words);
+}
+
+static void stage(struct repack *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "copy four steps of strips to shared memory");
+    for (uint32_t turn = 0; turn < q->shape->lines * q->chunks / REPACK_THREADS; turn++) {
+        struct chunk c = find_chunk(q, turn);
+        find_existence(q, &c);
+        if (q->spec->act_order)
+            gather_chunk(q, &c);
+        else
+            copy_chunk(q, &c);
+    }
+    if (!q->spec->act_order)
+        ptx_cp_async_wait_all(k);
+    ptx_bar_sync(k, 0);
+}
+
+/* ---- out of it ---- */
+
+/* Where a lane finds a nibble: register parts are the same for all of its nibbles. */
+struct reading {
+    ptx_u32 base;        /* shared address */
+    ptx_u32 nibble;      /* as a rotation: 4 × the lane's part of the nibble's number */
+    uint32_t part_bytes; /* from a part to the next but one */
+};
+
+/* The nibble of row 16·word + 2q + 8·high + odd, column g + 8·half; d is its place. */
+struct element {
+    uint32_t word, half, high, odd, d;
+};
+
+static struct element element_at(uint32_t word, uint32_t d)
+{
+    return (struct element){word, d & 1, d >> 1 & 1, d >> 2, d};
+}
+
+static uint32_t element_offset(const struct repack *q, const struct element *e)
+{
+    switch (q->spec->format) {
+    case PTXGEN_W4_AWQ:
+        return (16 * e->word + 8 * e->high + e->odd) * q->pitch + e->half * WORD_BYTES;
+    case PTXGEN_W4_PACK_QUANTIZED:
+        return 8 * e->half * q->pitch + (2 * e->word + e->high) * WORD_BYTES;
+    case PTXGEN_W4_MARLIN: return e->word * q->pitch;
+    default: return (2 * e->word + e->high) * q->pitch + 8 * e->half * WORD_BYTES;
+    }
+}
+
+/* The part of its number that is the same in all lanes. */
+static uint32_t element_nibble(const struct repack *q, const struct element *e)
+{
+    switch (q->spec->format) {
+    case PTXGEN_W4_AWQ: return 0;
+    case PTXGEN_W4_MARLIN: return w4_interleaved(4 * e->half + 2 * e->high + e->odd);
+    default: return e->odd;
+    }
+}
+
+/* `tile` and `part` are the warp's: a warp packs a tile of parts 0 and 2, or of 1 and 3. */
+static struct reading read_gptq(struct repack *q, ptx_u32 tile, ptx_u32 part)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 strip = ptx_mad_lo_u32(k, part, U32(MARLIN_STRIP), q->at.group);
+    ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), strip);
+    return (struct reading){.base = ptx_mad_lo_u32(k, column, U32(WORD_BYTES), q->staged),
+                            .nibble = ptx_shl_b32(k, q->at.quad, U32(3)),
+                            .part_bytes = 2 * MARLIN_STRIP * WORD_BYTES};
+}
+
+static struct reading read_awq(struct repack *q, ptx_u32 tile, ptx_u32 part)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.quad, U32(2 * q->pitch), q->staged);
+    ptx_u32 strip = ptx_mad_lo_u32(k, part, U32(MARLIN_STRIP / 2), row);
+    ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1));
+    ptx_u32 even = ptx_and_b32(k, q->at.group, U32(6));
+    ptx_u32 low = ptx_shl_b32(k, even, U32(1));
+    return (struct reading){.base = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE / 2), strip),
+                            .nibble = ptx_mad_lo_u32(k, odd, U32(16), low),
+                            .part_bytes = 2 * MARLIN_STRIP / 2};
+}
+
+static struct reading read_by_column(struct repack *q, ptx_u32 tile, ptx_u32 part)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), q->at.group);
+    ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
+    return (struct reading){.base = ptx_mad_lo_u32(k, part, U32(MARLIN_STEP / 2), line),
+                            .nibble = ptx_shl_b32(k, q->at.quad, U32(3)),
+                            .part_bytes = 2 * MARLIN_STEP / 2};
+}
+
+/*
+ * A block of 64 columns is 512 bytes, 16 of them the lane's four tiles. With SwiGLU a strip is the
+ * half of one of gate's two blocks, then of one of up's two that follow.
+ */
+static struct reading read_marlin(struct repack *q, ptx_u32 tile, ptx_u32 part)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(16), q->staged);
+    struct reading r = {.nibble = U32(0), .part_bytes = 2 * MARLIN_TILE_BYTES};
+    ptx_u32 block = part, of_block = tile;
+    if (q->gated) {
+        r.part_bytes = MARLIN_TILE_BYTES;
+        block = ptx_and_b32(k, tile, U32(2));
+        of_block = ptx_mad_lo_u32(k, part, U32(2), ptx_and_b32(k, tile, U32(1)));
+    }
+    ptx_u32 at = ptx_mad_lo_u32(k, block, U32(MARLIN_TILE_BYTES), lane);
+    r.base = ptx_mad_lo_u32(k, of_block, U32(WORD_BYTES), at);
+    return r;
+}
+
+static struct reading find_reading(struct repack *q, ptx_u32 tile, ptx_u32 part)
+{
+    switch (q->spec->format) {
+    case PTXGEN_W4_AWQ: return read_awq(q, tile, part);
+    case PTXGEN_W4_PACK_QUANTIZED: return read_by_column(q, tile, part);
+    case PTXGEN_W4_MARLIN: return read_marlin(q, tile, part);
+    default: return read_gptq(q, tile, part);
+    }
+}
+
+static void find_rotations(struct repack *q, const struct reading *r, ptx_u32 rotations[NIBBLES])
+{
+    for (uint32_t d = 0; d < NIBBLES; d++) {
+        const struct element e = element_at(0, d);
+        uint32_t fixed = 4 * (element_nibble(q, &e) - d) & 31;
+        rotations[d] = ptx_add_u32(q->k, r->nibble, U32(fixed));
+    }
+}
+
+static ptx_u32 pack_word(struct repack *q, const struct reading *r, uint32_t word, uint32_t skipped,
+                         const ptx_u32 rotations[NIBBLES])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 loaded[NIBBLES], out = ptx_mov_u32(k, U32(0));
+    uint32_t offsets[NIBBLES];
+    for (uint32_t d = 0; d < NIBBLES; d++) {
+        const struct element e = element_at(word, d);
+        uint32_t same = 0;
+        offsets[d] = element_offset(q, &e);
+        while (offsets[same] != offsets[d])
+            same++;
+        loaded[d] =
+            same < d ? loaded[same] : ptx_ld_shared_u32(k, r->base, (int)(skipped + offsets[d]));
+        insert(k, out, loaded[d], rotations[d], d);
+    }
+    return out;
+}
+
+/* The address of the lane's 16 bytes of the warp's first part. */
+static ptx_u64 find_output(struct repack *q, ptx_u32 tile, ptx_u32 strip, ptx_u32 step)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_marlin_spec product = marlin_repack_product(q->spec);
+    ptx_u64 first = ptx_mul_wide_u32(k, strip, U32(marlin_steps(&product)));
+    ptx_u64 index = ptx_add_u64(k, first, ptx_cvt_u64_u32(k, step));
+    ptx_u64 at = ptx_mad_lo_u64(k, index, U64(MARLIN_STEP_BYTES), q->codes);
+    ptx_u64 tile_at = ptx_mad_wide_u32(k, tile, U32(MARLIN_TILE_BYTES), at);
+    return ptx_mad_wide_u32(k, q->at.lane, U32(16), tile_at);
+}
+
+static void pack_part(struct repack *q, const struct reading *r, uint32_t turn,
+                      const ptx_u32 rotations[NIBBLES], ptx_u64 to)
+{
+    ptx_u32 words[4];
+    for (uint32_t w = 0; w < 4; w++)
+        words[w] = pack_word(q, r, w, turn * r->part_bytes, rotations);
+    ptx_st_global_v4_u32(q->k, to, 0, words);
+}
+
+static void pack(struct repack *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_section(k, "each nibble to its place");
+    const ptxgen_marlin_spec product = marlin_repack_product(q->spec);
+    bool along_k = q->shape->along_k;
+    ptx_u32 tile = ptx_and_b32(k, q->at.warp, U32(TILES - 1));
+    ptx_u32 part = ptx_shr_u32(k, q->at.warp, U32(2));
+    struct reading r = find_reading(q, tile, part);
+    ptx_u32 rotations[NIBBLES];
+    find_rotations(q, &r, rotations);
+
+    ptx_u32 strip = q->region_n, step = q->region_k, *moves = along_k ? &step : &strip;
+    *moves = ptx_mad_lo_u32(k, *moves, U32(REPACK_PARTS), part);
+    uint32_t limit = along_k ? marlin_steps(&product) : marlin_strips(&product);
+    uint64_t pitch =
+        along_k ? MARLIN_STEP_BYTES : (uint64_t)marlin_steps(&product) * MARLIN_STEP_BYTES;
+    ptx_u64 to = find_output(q, tile, strip, step);
+    for (uint32_t turn = 0; turn < REPACK_PARTS / 2; turn++) {
+        ptx_u64 at = turn ? ptx_add_u64(k, to, U64(2 * turn * pitch)) : to;
+        if (limit % REPACK_PARTS == 0) {
+            pack_part(q, &r, turn, rotations, at);
+            continue;
+        }
+        ptx_u32 index = ptx_add_u32(k, *moves, U32(2 * turn));
+        ptx_if(k, ptx_setp_lt_u32(k, index, U32(limit)))
+            pack_part(q, &r, turn, rotations, at);
+    }
+}
+
+/* ---- the entry ---- */
+
+static void emit_codes(const ptxgen_marlin_repack_plan *plan, ptx_module *module)
+{
+    struct repack *q = &(struct repack){.spec = &plan->spec,
+                                        .shape = marlin_repack_shape(&plan->spec),
+                                        .grid = marlin_repack_grid(&plan->spec),
+                                        .gated = plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU};
+    measure(q);
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, "marlin_repack_codes");
+    ptx_kernel_reqntid(k, REPACK_THREADS, 1, 1);
+    ptx_u64 addresses[REPACK_PARAMS];
+    const bool used[REPACK_PARAMS] = {[REPACK_WEIGHTS] = true,
+                                      [REPACK_UP_WEIGHTS] = q->gated,
+                                      [REPACK_ORDER] = plan->spec.act_order,
+                                      [REPACK_TO_CODES] = true};
+    marlin_repack_params(k, used, addresses);
+    q->sources[0] = addresses[REPACK_WEIGHTS];
+    q->sources[1] = addresses[REPACK_UP_WEIGHTS];
+    q->order = addresses[REPACK_ORDER];
+    q->codes = addresses[REPACK_TO_CODES];
+    q->at = tile_find_threads(k);
+    q->staged = ptx_shared_address(
+        k, ptx_shared_declare(k, "weights as in the file", q->shape->lines * q->pitch, 16));
+    q->region_n = tile_divide(k, q->at.cta, q->grid.along_k);
+    q->region_k = q->grid.along_k == 1 ? U32(0) : ptx_rem_u32(k, q->at.cta, U32(q->grid.along_k));
+    stage(q);
+    pack(q);
+    ptx_kernel_end(k);
+}
+
+/* Every parameter is declared, so that both entries are launched alike; only those used are read.
+ */
+void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
+                          ptx_u64 addresses[REPACK_PARAMS])
+{
+    static const char *const names[REPACK_PARAMS] = {
+        [REPACK_WEIGHTS] = "weights",     [REPACK_SCALES] = "scales",
+        [REPACK_ZEROS] = "zeros",         [REPACK_UP_WEIGHTS] = "up_weights",
+        [REPACK_UP_SCALES] = "up_scales", [REPACK_UP_ZEROS] = "up_zeros",
+        [REPACK_ORDER] = "order",         [REPACK_TO_CODES] = "to_codes",
+        [REPACK_TO_SCALES] = "to_scales", [REPACK_TO_ZEROS] = "to_zeros"};
+    for (int i = 0; i < REPACK_PARAMS; i++) {
+        addresses[i] = U64(0);
+        if (used[i])
+            addresses[i] = ptx_param_u64(k, names[i]);
+        else
+            ptx_param_declare(k, names[i], 8, 8);
+    }
+}
+
+ptxgen_status ptxgen_marlin_repack_emit(const ptxgen_marlin_repack_plan *plan, ptx_module *module,
+                                        ptxgen_error *err)
+{
+    if (!plan || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin_repack: plan and module must be given");
+    emit_codes(plan, module);
+    marlin_repack_emit_groups(plan, module);
+    return ptx_module_status(module, err);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two entries of marlin_repack share. */
+#ifndef PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
+#define PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
+
+#include "repack_layout.h"
+
+#include <ptxgen/ptx.h>
+
+/* Declares the parameters, and reads those that are used. */
+void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
+                          ptx_u64 addresses[REPACK_PARAMS]);
+/* The entry "marlin_repack_groups". */
+void marlin_repack_emit_groups(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
+
+#endif
