@@ -47,6 +47,10 @@ static ptxgen_status copied(struct buffer *b, ptxgen_cu_result result, const cha
                               direction);
 }
 
+/*
+ * A copy from pageable memory returns before its last bytes are on the device, and the device's
+ * stream does not wait for the stream that copies; so this does.
+ */
 ptxgen_status buffer_upload(struct buffer *b, ptxgen_error *err)
 {
     ptxgen_driver *driver = &b->device->driver;
@@ -57,6 +61,8 @@ ptxgen_status buffer_upload(struct buffer *b, ptxgen_error *err)
         result = driver->memset_d8(b->address + b->bytes, GUARD_VALUE, b->trail);
     if (b->bytes && result == PTXGEN_CUDA_SUCCESS)
         result = driver->memcpy_htod(b->address, b->host, b->bytes);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->ctx_synchronize();
     return copied(b, result, "to", err);
 }
 

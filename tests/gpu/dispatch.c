@@ -178,6 +178,7 @@ static ptxgen_cu_deviceptr allocate_input(struct bench *bench, size_t bytes)
         host[i] = (unsigned char)(0x20 + (random >> 27));
     }
     must(bench->driver.memcpy_htod(address, host, bytes), "cuMemcpyHtoD");
+    must(bench->driver.ctx_synchronize(), "cuCtxSynchronize"); /* the streams would not wait */
     free(host);
     return address;
 }
