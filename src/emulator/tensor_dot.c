@@ -327,10 +327,11 @@ EMU_WIDE static int16_t model_rows(const dot_step *step, float c[EMU_TILE_ROWS][
             model_row(step, row, count, step->a->dense, c[row], top[row], tile->at[row]);
     }
     int16_t least = 0;
-    for (unsigned i = 0; i < EMU_TILE_ROWS * COLUMNS; i++) {
-        int16_t e = top[0][i] > EMU_NO_EXPONENT ? top[0][i] : 0;
-        least = e < least ? e : least;
-    }
+    for (unsigned row = 0; row < EMU_TILE_ROWS; row++)
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            int16_t e = top[row][j] > EMU_NO_EXPONENT ? top[row][j] : 0;
+            least = e < least ? e : least;
+        }
     return least;
 }
 
