@@ -72,6 +72,26 @@ static void golden_files_run_from_both_of_their_formats(void **state)
     }
 }
 
+static void packed_files_run_as_the_checkpoints_that_they_were_made_from(void **state)
+{
+    (void)state;
+    static const char *const files[] = {GROUPED, PER_CHANNEL};
+    for (int i = 0; i < 2; i++) {
+        char path[40];
+        fresh_path(path);
+        struct outcome o = run("convert", files[i], path, "--layer", "gptq", "--to", "packed");
+        assert_exit(&o, 0);
+        outcome_free(&o);
+        o = run("run", "marlin", "--safetensors", path, "--layer", "gptq", DATA);
+        assert_exit(&o, 0);
+        assert_contains(o.out, EXPECTED);
+        outcome_free(&o);
+        assert_refuses(2, "gptq is packed", "run", "marlin", "--safetensors", path, "--layer",
+                       "gptq", "--type", "bf16", "--device", "cpu");
+        unlink(path);
+    }
+}
+
 static void the_format_can_be_overridden_and_a_wrong_one_is_found(void **state)
 {
     (void)state;
@@ -174,9 +194,10 @@ static void emit_writes_the_entry_that_serves_m(void **state)
 static void bench_times_a_tile_of_the_users_choice(void **state)
 {
     (void)state;
-    struct outcome o = run("bench", "marlin", "--device", "cpu", "--shape", "256x64", "--m", "1,20",
-                           "--replays", "1", "--launches", "2", "--zeros", "--act-order", "--tile",
-                           "tile_m=16,warp_n=64,wn=1,wk=2,stages=3,steps=1,ctas=1,pass_m=16", "--json");
+    struct outcome o =
+        run("bench", "marlin", "--device", "cpu", "--shape", "256x64", "--m", "1,20", "--replays",
+            "1", "--launches", "2", "--zeros", "--act-order", "--tile",
+            "tile_m=16,warp_n=64,wn=1,wk=2,stages=3,steps=1,ctas=1,pass_m=16", "--json");
     assert_exit(&o, 0);
     cJSON *json = cJSON_Parse(o.out);
     assert_non_null(json);
@@ -267,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files_run_from_both_of_their_formats),
+        cmocka_unit_test(packed_files_run_as_the_checkpoints_that_they_were_made_from),
         cmocka_unit_test(the_format_can_be_overridden_and_a_wrong_one_is_found),
         cmocka_unit_test(a_wrong_group_size_is_refused),
         cmocka_unit_test(bf16_runs_the_golden_weights_but_not_their_expected_output),

@@ -17,10 +17,11 @@ struct marlin_options {
     const char *safetensors, *layer, *up_layer, *format, *input, *expect;
 };
 
-/** Checkpoints of one matrix, or of gate and up, and what they need kept. */
+/** Checkpoints of one matrix, or of gate and up, and what they need kept; or packed weights. */
 struct marlin_weights {
     ptxgen_w4_checkpoint checkpoints[2];
-    unsigned count;
+    unsigned count;              /* 0: packed, borrowed from a file */
+    ptxgen_marlin_packed packed; /* arrays at any address */
     void *memory[2][5]; /* that the tensors own; NULL where they are a file's */
 };
 

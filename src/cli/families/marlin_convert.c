@@ -19,9 +19,6 @@ const char *const convert_formats[] = {"gptq",   "gptq_v2", "awq", "pack-quantiz
                                        "marlin", "packed",  NULL};
 
 enum { OUTPUTS = 5 };
-static const char packed_codes[] = "marlin_codes", packed_scales[] = "marlin_scales",
-                  packed_zeros[] = "marlin_zeros", packed_order[] = "marlin_order",
-                  packed_shape[] = "marlin_shape";
 
 struct layer {
     char *prefix;
@@ -47,8 +44,8 @@ struct conversion {
 /* The suffixes that a layer's tensors have in any format. */
 static bool is_layer_suffix(const char *suffix)
 {
-    const char *const packed[] = {packed_codes, packed_scales, packed_zeros, packed_order,
-                                  packed_shape};
+    const char *const packed[] = {packed_names.codes, packed_names.scales, packed_names.zeros, packed_names.order,
+                                  packed_names.shape};
     for (int i = 0; i < 5; i++)
         if (!strcmp(suffix, packed[i]))
             return true;
@@ -65,12 +62,12 @@ static bool is_layer_suffix(const char *suffix)
 /* Whether it is the weights of a layer whose scales are there as well. */
 static bool is_weights(const struct tensor_store *store, const char *prefix, const char *suffix)
 {
-    static const struct {
+    const struct {
         const char *weights, *scales;
     } pairs[] = {{"qweight", "scales"},
                  {"weight_packed", "weight_scale"},
                  {"B", "s"},
-                 {packed_codes, packed_scales}};
+                 {packed_names.codes, packed_names.scales}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (!strcmp(suffix, pairs[i].weights) && layer_tensor(store, prefix, pairs[i].scales))
             return true;
@@ -90,46 +87,18 @@ static struct layer *layer_of(const struct conversion *c, const char *name)
     return NULL;
 }
 
-/* What a packed layer's tensors say, each of the size that the spec makes it. */
 static ptxgen_status read_packed(const struct conversion *c, struct layer *l, ptxgen_error *err)
 {
-    const struct named_tensor *codes = layer_tensor(c->store, l->prefix, packed_codes),
-                              *scales = layer_tensor(c->store, l->prefix, packed_scales),
-                              *zeros = layer_tensor(c->store, l->prefix, packed_zeros),
-                              *order = layer_tensor(c->store, l->prefix, packed_order),
-                              *shape = layer_tensor(c->store, l->prefix, packed_shape);
-    int64_t sizes[3];
-    if (!scales || !shape || shape->bytes != sizeof sizes || shape->dtype != TENSOR_I64)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                           "%s.%s needs marlin_scales, and a marlin_shape of three I64", l->prefix,
-                           packed_codes);
-    memcpy(sizes, shape->data, sizeof sizes);
-    for (int i = 0; i < 3; i++)
-        if (sizes[i] < (i < 2 ? 1 : -1) || sizes[i] > INT32_MAX)
-            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s.%s has %lld", l->prefix,
-                               packed_shape, (long long)sizes[i]);
-    l->spec = (ptxgen_marlin_spec){
-        .k = (uint32_t)sizes[0],
-        .n = (uint32_t)sizes[1],
-        .group_size = (int32_t)sizes[2],
-        .type = scales->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
-        .zeros = zeros != NULL,
-        .act_order = order != NULL,
-    };
     ptxgen_marlin_packed *p = &l->from_packed;
-    ptxgen_status status = ptxgen_marlin_packed_layout(&l->spec, p, err);
+    ptxgen_status status = layer_find_packed(c->store, l->prefix, &l->spec, p, err);
     if (status != PTXGEN_OK)
         return status;
-    p->codes = (void *)(uintptr_t)codes->data, p->codes_bytes = codes->bytes;
-    p->scales = (void *)(uintptr_t)scales->data, p->scales_bytes = scales->bytes;
-    if (zeros)
-        p->zeros = (void *)(uintptr_t)zeros->data, p->zeros_bytes = zeros->bytes;
-    if (order) {
-        l->order = malloc(order->bytes + 1);
+    if (p->order) {
+        l->order = malloc(p->order_bytes + 1);
         if (!l->order)
             return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the order of rows");
-        memcpy(l->order, order->data, order->bytes);
-        p->order = l->order, p->order_bytes = order->bytes;
+        memcpy(l->order, p->order, p->order_bytes);
+        p->order = l->order;
     }
     size_t group = l->spec.group_size < 0 ? l->spec.k : (size_t)l->spec.group_size;
     l->info = (ptxgen_w4_info){.k = l->spec.k,
@@ -137,8 +106,8 @@ static ptxgen_status read_packed(const struct conversion *c, struct layer *l, pt
                                .groups = l->spec.k / group,
                                .group_size = (ptrdiff_t)group,
                                .scale_type = (ptxgen_element)l->spec.type,
-                               .symmetric = !zeros,
-                               .act_order = order != NULL};
+                               .symmetric = !l->spec.zeros,
+                               .act_order = l->spec.act_order};
     return PTXGEN_OK;
 }
 
@@ -174,7 +143,7 @@ static ptxgen_status add_layer(struct conversion *c, const char *prefix, ptxgen_
     }
     struct layer *l = &c->layers[c->layer_count++];
     *l = (struct layer){.prefix = copy};
-    l->packed = layer_tensor(c->store, l->prefix, packed_codes);
+    l->packed = layer_is_packed(c->store, l->prefix);
     if (l->packed && c->request->to == CONVERT_PACKED)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is packed already", l->prefix);
     ptxgen_error inner;
@@ -245,11 +214,11 @@ static ptxgen_status lay_out_packed(const struct layer *l, struct output *o, ptx
     memcpy(o->shape, shape, sizeof shape);
     o->shape_data = o->shape;
     enum tensor_dtype scales = l->spec.type == PTXGEN_BF16 ? TENSOR_BF16 : TENSOR_F16;
-    add_output(o, packed_codes, TENSOR_U8, p->codes_bytes, 0, &p->codes);
-    add_output(o, packed_scales, scales, p->scales_bytes / 2, 0, &p->scales);
-    add_output(o, packed_zeros, TENSOR_U8, p->zeros_bytes, 0, &p->zeros);
-    add_output(o, packed_order, TENSOR_I32, p->order_bytes / 4, 0, (void **)&p->order);
-    add_output(o, packed_shape, TENSOR_I64, 3, 0, &o->shape_data);
+    add_output(o, packed_names.codes, TENSOR_U8, p->codes_bytes, 0, &p->codes);
+    add_output(o, packed_names.scales, scales, p->scales_bytes / 2, 0, &p->scales);
+    add_output(o, packed_names.zeros, TENSOR_U8, p->zeros_bytes, 0, &p->zeros);
+    add_output(o, packed_names.order, TENSOR_I32, p->order_bytes / 4, 0, (void **)&p->order);
+    add_output(o, packed_names.shape, TENSOR_I64, 3, 0, &o->shape_data);
     return PTXGEN_OK;
 }
 

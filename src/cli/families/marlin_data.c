@@ -142,6 +142,16 @@ static ptxgen_status create_buffers(struct marlin_problem *p, const ptxgen_marli
     return status;
 }
 
+static void copy_packed(const ptxgen_marlin_packed *to, const ptxgen_marlin_packed *from)
+{
+    memcpy(to->codes, from->codes, to->codes_bytes);
+    memcpy(to->scales, from->scales, to->scales_bytes);
+    if (to->zeros_bytes)
+        memcpy(to->zeros, from->zeros, to->zeros_bytes);
+    if (to->order_bytes)
+        memcpy(to->order, from->order, to->order_bytes);
+}
+
 static ptxgen_status pack_weights(struct marlin_problem *p, ptxgen_marlin_packed *packed,
                                   const struct marlin_weights *w, ptxgen_error *err)
 {
@@ -150,26 +160,51 @@ static ptxgen_status pack_weights(struct marlin_problem *p, ptxgen_marlin_packed
     packed->scales = p->scales.host;
     packed->zeros = p->zeros.host;
     packed->order = (uint32_t *)(void *)p->order.host;
+    if (!w->count) {
+        copy_packed(packed, &w->packed);
+        return PTXGEN_OK;
+    }
     return ptxgen_marlin_pack(&p->plan.spec, &w->checkpoints[0],
                               w->count == 2 ? &w->checkpoints[1] : NULL, packed, &options, err);
 }
 
-/* A matrix with the scales as packed, for the reference. */
-static ptxgen_status unpack_matrix(const ptxgen_w4_checkpoint *from, ptxgen_w4_matrix *m,
-                                   ptxgen_error *err)
+/* A matrix with room for everything. */
+static ptxgen_status allocate_matrix(size_t k, size_t n, size_t groups, ptxgen_element scale_type,
+                                     ptxgen_w4_matrix *m, ptxgen_error *err)
+{
+    m->codes = malloc(k * n);
+    m->scales = malloc(groups * n * ptxgen_element_size(scale_type));
+    m->zeros = malloc(groups * n);
+    m->g_idx = malloc(k * sizeof *m->g_idx);
+    return m->codes && m->scales && m->zeros && m->g_idx
+               ? PTXGEN_OK
+               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu codes", k * n);
+}
+
+static ptxgen_status unpack_checkpoint(const ptxgen_w4_checkpoint *from, ptxgen_w4_matrix *m,
+                                       ptxgen_error *err)
 {
     ptxgen_w4_info info;
     ptxgen_status status = ptxgen_w4_describe(from, &info, err);
-    if (status != PTXGEN_OK)
+    if (status == PTXGEN_OK)
+        status = allocate_matrix(info.k, info.n, info.groups, info.scale_type, m, err);
+    return status == PTXGEN_OK ? ptxgen_w4_unpack(from, m, err) : status;
+}
+
+/* The matrices for the reference: of the checkpoints, or where there are none as packed. */
+static ptxgen_status unpack_weights(struct marlin_problem *p, const ptxgen_marlin_packed *packed,
+                                    const struct marlin_weights *w, ptxgen_error *err)
+{
+    const ptxgen_marlin_spec *s = &p->plan.spec;
+    ptxgen_status status = PTXGEN_OK;
+    for (unsigned i = 0; status == PTXGEN_OK && i < w->count; i++)
+        status = unpack_checkpoint(&w->checkpoints[i], &p->matrices[i], err);
+    if (w->count)
         return status;
-    m->codes = malloc(info.k * info.n);
-    m->scales = malloc(info.groups * info.n * ptxgen_element_size(info.scale_type));
-    m->zeros = malloc(info.groups * info.n);
-    m->g_idx = malloc(info.k * sizeof *m->g_idx);
-    if (!m->codes || !m->scales || !m->zeros || !m->g_idx)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu codes",
-                           info.k * info.n);
-    return ptxgen_w4_unpack(from, m, err);
+    status = allocate_matrix(s->k, s->n, s->k / group_rows(s), (ptxgen_element)s->type,
+                             &p->matrices[0], err);
+    return status == PTXGEN_OK ? ptxgen_marlin_unpack(s, packed, &p->matrices[0], NULL, err)
+                               : status;
 }
 
 ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_options *options,
@@ -196,8 +231,8 @@ ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_opti
     status = create_buffers(p, &packed, l, device, err);
     if (status == PTXGEN_OK)
         status = pack_weights(p, &packed, w, err);
-    for (unsigned i = 0; status == PTXGEN_OK && i < w->count; i++)
-        status = unpack_matrix(&w->checkpoints[i], &p->matrices[i], err);
+    if (status == PTXGEN_OK)
+        status = unpack_weights(p, &packed, w, err);
     if (status != PTXGEN_OK)
         marlin_release(p);
     return status;

@@ -18,9 +18,32 @@ struct sources {
 
 /* ---- the spec ---- */
 
+/* The file's spec, with what the options add to it. */
+static ptxgen_status find_packed_weights(const struct tensor_store *store,
+                                         const struct marlin_options *o, ptxgen_marlin_spec *spec,
+                                         struct sources *s, ptxgen_error *err)
+{
+    ptxgen_marlin_spec found = *spec;
+    if (o->up_layer || o->format || o->group_size_given || o->type_given)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s is packed: --up-layer, --format, --group-size and --type do not go "
+                           "with it",
+                           o->layer);
+    ptxgen_status status = layer_find_packed(store, o->layer, &found, &s->weights.packed, err);
+    spec->k = found.k;
+    spec->n = found.n;
+    spec->group_size = found.group_size;
+    spec->type = found.type;
+    spec->zeros = found.zeros;
+    spec->act_order = found.act_order;
+    return status;
+}
+
 static ptxgen_status find_weights(const struct tensor_store *store, const struct marlin_options *o,
                                   ptxgen_marlin_spec *spec, struct sources *s, ptxgen_error *err)
 {
+    if (layer_is_packed(store, o->layer))
+        return find_packed_weights(store, o, spec, s, err);
     const char *const layers[] = {o->layer, o->up_layer};
     const struct layer_choice choice = {o->format, o->group_size_given ? spec->group_size : 0};
     ptxgen_status status = PTXGEN_OK;
@@ -85,7 +108,7 @@ static ptxgen_status check_exact(const ptxgen_marlin_spec *spec, const struct so
                                "--expect goes with activations that --type holds exactly, but "
                                "element %zu of %s is %.9g",
                                i, s->input->name, tensor_float(s->input, i));
-    const ptxgen_w4_tensor *scales = &s->weights.checkpoints[0].scales;
+    const ptxgen_w4_tensor *scales = &s->weights.checkpoints[0].scales; /* none where packed */
     for (size_t i = 0; i < scales->shape[0] * scales->shape[1]; i++) {
         double scale = ptxgen_element_load((ptxgen_element)scales->dtype, scales->data, i);
         if (!holds_exactly(type, scale))

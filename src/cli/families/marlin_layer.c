@@ -125,3 +125,72 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
     }
     return status;
 }
+
+/* ---- packed layers ---- */
+
+const struct packed_names packed_names = {"marlin_codes", "marlin_scales", "marlin_zeros",
+                                          "marlin_order", "marlin_shape"};
+
+bool layer_is_packed(const struct tensor_store *store, const char *prefix)
+{
+    return layer_tensor(store, prefix, packed_names.codes);
+}
+
+static ptxgen_status read_packed_shape(const struct named_tensor *shape, int64_t sizes[3],
+                                       ptxgen_error *err)
+{
+    memcpy(sizes, shape->data, 3 * sizeof *sizes);
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] < (i < 2 ? 1 : -1) || sizes[i] > INT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s has %lld", shape->name,
+                               (long long)sizes[i]);
+    return PTXGEN_OK;
+}
+
+/* Borrows a tensor of the size that the layout makes it. */
+static ptxgen_status borrow(const struct named_tensor *from, size_t bytes, void **data,
+                            ptxgen_error *err)
+{
+    *data = from ? (void *)(uintptr_t)from->data : NULL;
+    if (from && from->bytes != bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "%s is of %zu bytes, but its layer needs %zu", from->name,
+                           (size_t)from->bytes, bytes);
+    return PTXGEN_OK;
+}
+
+ptxgen_status layer_find_packed(const struct tensor_store *store, const char *prefix,
+                                ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
+                                ptxgen_error *err)
+{
+    const struct named_tensor *codes = layer_tensor(store, prefix, packed_names.codes),
+                              *scales = layer_tensor(store, prefix, packed_names.scales),
+                              *zeros = layer_tensor(store, prefix, packed_names.zeros),
+                              *order = layer_tensor(store, prefix, packed_names.order),
+                              *shape = layer_tensor(store, prefix, packed_names.shape);
+    int64_t sizes[3];
+    if (!codes || !scales || !shape || shape->bytes != sizeof sizes || shape->dtype != TENSOR_I64)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                           "%s.%s needs marlin_scales, and a marlin_shape of three I64", prefix,
+                           packed_names.codes);
+    ptxgen_status status = read_packed_shape(shape, sizes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    *spec = (ptxgen_marlin_spec){
+        .k = (uint32_t)sizes[0],
+        .n = (uint32_t)sizes[1],
+        .group_size = (int32_t)sizes[2],
+        .type = scales->dtype == TENSOR_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
+        .zeros = zeros != NULL,
+        .act_order = order != NULL,
+    };
+    void *rows = NULL;
+    if ((status = ptxgen_marlin_packed_layout(spec, packed, err)) != PTXGEN_OK ||
+        (status = borrow(codes, packed->codes_bytes, &packed->codes, err)) != PTXGEN_OK ||
+        (status = borrow(scales, packed->scales_bytes, &packed->scales, err)) != PTXGEN_OK ||
+        (status = borrow(zeros, packed->zeros_bytes, &packed->zeros, err)) != PTXGEN_OK ||
+        (status = borrow(order, packed->order_bytes, &rows, err)) != PTXGEN_OK)
+        return status;
+    packed->order = rows;
+    return PTXGEN_OK;
+}

@@ -5,7 +5,7 @@
 
 #include "../tensor_store.h"
 
-#include <ptxgen/marlin_formats.h>
+#include <ptxgen/marlin.h>
 
 /** Names of a format's tensors behind "PREFIX."; NULL: not in the format. */
 struct layer_names {
@@ -23,6 +23,22 @@ struct layer_choice {
 ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *checkpoint,
                          ptxgen_error *err);
+
+/** Names of a packed layer's tensors behind "PREFIX."; the shape is K, N, group size. */
+struct packed_names {
+    const char *codes, *scales, *zeros, *order, *shape;
+};
+extern const struct packed_names packed_names;
+
+/** Whether the layer's weights are in the file in the order of <ptxgen/marlin.h>. */
+bool layer_is_packed(const struct tensor_store *store, const char *prefix);
+/**
+ * Such a layer's arrays, of the sizes of its spec and borrowed from the store: `order`, if there is
+ * one, may start at any address.
+ */
+ptxgen_status layer_find_packed(const struct tensor_store *store, const char *prefix,
+                                ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
+                                ptxgen_error *err);
 
 /** The tensor "PREFIX.SUFFIX", or NULL. */
 const struct named_tensor *layer_tensor(const struct tensor_store *store, const char *prefix,
