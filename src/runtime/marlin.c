@@ -238,7 +238,7 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
                               ptxgen_cu_stream stream, ptxgen_error *err)
 {
     uint32_t m = (uint32_t)a->m;
-    struct marlin_schedule *s = &w->schedule;
+    struct tile_schedule *s = &w->schedule.tiles;
     void *arguments[MARLIN_PARAMS] = {
         [MARLIN_A] = &a->a,
         [MARLIN_CODES] = &a->codes,

@@ -4,10 +4,11 @@
 #define PTXGEN_KERNELS_MARLIN_EMIT_H
 
 #include "../tile/activation.h"
+#include "../tile/chunk.h"
 #include "../tile/emit.h"
 #include "../tile/operand.h"
-#include "../tile/stream_k.h"
-#include "../tile/sums.h"
+#include "../tile/part.h"
+#include "../tile/pipeline.h"
 #include "layout.h"
 
 enum {
@@ -51,18 +52,6 @@ struct weights {
     ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
 };
 
-/*
- * The copies' walk ahead of the arithmetic, and the slots of both. At the barrier near a stage's end
- * warps may still read that stage, but none reads the one before; so the next stage sends into the
- * slot of the one before, and `stages` − 2 are under way.
- */
-struct pipeline {
-    struct tile_walk copies;
-    ptx_u32 to_send, to_read; /* stages that are not sent for, and not begun, yet */
-    ptx_u32 begin, end;       /* of the slots, shared addresses */
-    ptx_u32 fill, read;
-};
-
 struct gemm {
     ptx_kernel *k;
     const ptxgen_marlin_spec *spec;
@@ -75,10 +64,10 @@ struct gemm {
     struct tile_division division;
     struct tile_operand a;
     struct weights w;
-    struct pipeline pipeline;
+    struct tile_pipeline pipeline;
     struct tile_sums sums;
     struct tile_partials partials;
-    ptx_pred aligned; /* chunks of C and of what is added to it may be accessed whole */
+    struct tile_chunk chunk; /* of C and of what is added to it */
     ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];
     struct operands operands;
 };
@@ -129,10 +118,6 @@ void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const p
 
 /* First stages are sent for, and the first has landed, for the stages [first, end) of the CTA. */
 void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
-/* Once a stage, before its products: sends for another, one group of copies, empty past the last. */
-void marlin_emit_pipeline_send(struct gemm *q);
-/* Waits for the next stage, and moves the read slot to it if there is one. */
-void marlin_emit_pipeline_next(struct gemm *q);
 
 /* ---- multiply.c ---- */
 

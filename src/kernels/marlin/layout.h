@@ -3,6 +3,8 @@
 #ifndef PTXGEN_KERNELS_MARLIN_LAYOUT_H
 #define PTXGEN_KERNELS_MARLIN_LAYOUT_H
 
+#include "../tile/schedule.h"
+
 #include <ptxgen/marlin.h>
 
 #include <stdbool.h>
@@ -99,10 +101,6 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 }
 
 /*
- * How a launch divides its work. Tiles have `stages` stages along K each; a granule, a stage or a
- * whole tile, is never divided. CTA c has the granules from c·share + min(c, extra) on, `share` of
- * them and one more where c < extra, and works from the last to the first.
- *
  * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums, as its
  * threads hold them, from `partials` on where tiles are divided; the gathered A from `gathered` on.
  */
@@ -111,7 +109,7 @@ static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
     return ((uint64_t)plan->target.multiprocessors * MARLIN_MOST_CTAS * 4 + 255) / 256 * 256;
 }
 struct marlin_schedule {
-    uint32_t grid, share, extra, granule;
+    struct tile_schedule tiles;
     uint64_t partials, gathered; /* offsets */
     uint64_t workspace_bytes;    /* without a gathered A: `gathered`, or 0 where nothing is needed */
 };

@@ -243,12 +243,12 @@ void marlin_emit_multiply(struct gemm *q)
     bool by_group = scales_groups(q);
     ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
     struct group group;
-    marlin_emit_pipeline_send(q);
+    tile_pipeline_send(q->k, &q->pipeline);
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, &group);
         if (i + weights_ahead(q) == mma_steps(q))
-            marlin_emit_pipeline_next(q);
+            tile_pipeline_next(q->k, &q->pipeline);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
             prepare_next(q, slot, q->pipeline.read, i, p);
             multiply_load(q, i, p, by_group ? group.sums : q->acc);

@@ -44,18 +44,6 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share; else
- * tiles are divided, which takes some time at their ends.
- */
-enum { WHOLE_TILES_PERCENT = 94 };
-
-static bool deals_whole_tiles(uint64_t tiles, uint64_t ctas)
-{
-    uint64_t rounds = (tiles + ctas - 1) / ctas;
-    return tiles * 100 >= rounds * ctas * WHOLE_TILES_PERCENT;
-}
-
-/*
  * How long a tile takes for 64 rows of K, in picoseconds, as measured on an H100: the longest of
  * reading its weights from memory (23 bytes a nanosecond and multiprocessor), reading weights and
  * activations from the L2 (45), dequantising (36 weights) and multiplying (1350 multiply-adds, more
@@ -83,7 +71,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
 {
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
-    if (deals_whole_tiles(tiles, ctas))
+    if (tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step_cost(v);
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
@@ -213,17 +201,11 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
                            "marlin: m = %llu rows with K = %u, N = %u are %llu stages, more than 2^32",
                            (unsigned long long)m, plan->spec.k, plan->spec.n,
                            (unsigned long long)(tiles * stages));
-    uint32_t most = plan->target.multiprocessors * v->ctas;
-    bool whole = deals_whole_tiles(tiles, most);
-    uint64_t granules = whole ? tiles : tiles * stages;
-    struct marlin_schedule s = {.granule = whole ? stages : 1};
-    s.grid = granules < most ? (uint32_t)granules : most;
-    s.share = (uint32_t)(granules / s.grid);
-    s.extra = (uint32_t)(granules % s.grid);
-    s.partials = marlin_partials_offset(plan);
+    struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
+    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
     s.gathered = s.partials;
-    if (!whole && stages > 1) {
-        s.gathered += s.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));
+    if (s.tiles.divides) {
+        s.gathered += s.tiles.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));
         s.workspace_bytes = s.gathered;
     }
     *schedule = s;

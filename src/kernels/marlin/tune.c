@@ -62,13 +62,13 @@ ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uin
     if (!plan || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: plan and ctas must be given");
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
-    struct marlin_schedule schedule = {.grid = 0};
+    struct marlin_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)
         status = marlin_schedule(plan, v, m, &schedule, err);
     else if (m)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "marlin: no variant serves m = %llu", (unsigned long long)m);
-    *ctas = schedule.grid;
+    *ctas = schedule.tiles.grid;
     return status;
 }

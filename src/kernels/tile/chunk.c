@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "chunk.h"
+
+/* Bounded for the compiler's sake. */
+static uint32_t width(const struct tile_chunk *c)
+{
+    return c->width < TILE_SUMS_WIDTH ? c->width : TILE_SUMS_WIDTH;
+}
+
+uint32_t tile_chunk_width(uint32_t sums, uint32_t threads)
+{
+    uint32_t width = 2;
+    while (width < TILE_SUMS_WIDTH && sums > width * threads)
+        width *= 2;
+    return width;
+}
+
+static void widen_pair(ptx_kernel *k, const struct tile_chunk *c, ptx_u32 pair, ptx_f32 to[2])
+{
+    ptx_u16 halves[2];
+    ptx_unpack_u32(k, halves, pair);
+    for (int i = 0; i < 2; i++)
+        if (c->bf16)
+            ptx_cvt_f32_bf16_to(k, to[i], ptx_u16_as_bf16(halves[i]));
+        else
+            ptx_cvt_f32_f16_to(k, to[i], ptx_u16_as_f16(halves[i]));
+}
+
+static ptx_u32 narrow_pair(ptx_kernel *k, const struct tile_chunk *c, ptx_f32 low, ptx_f32 high)
+{
+    if (c->bf16)
+        return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, high, low));
+    return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
+}
+
+/* Element `i`; zero where it is not there. */
+static ptx_u16 load_element(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from, uint32_t i)
+{
+    if (!c->ragged)
+        return ptx_ld_global_u16(k, from, (int)(2 * i));
+    ptx_u16 element = ptx_mov_u16(k, ptx_imm_u16(0));
+    ptx_guarded(k, ptx_setp_gt_u32(k, c->left, U32(i)))
+        ptx_ld_global_u16_to(k, element, from, (int)(2 * i));
+    return element;
+}
+
+static void store_element(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to, uint32_t i,
+                          ptx_u16 element)
+{
+    if (!c->ragged) {
+        ptx_st_global_u16(k, to, (int)(2 * i), element);
+        return;
+    }
+    ptx_guarded(k, ptx_setp_gt_u32(k, c->left, U32(i)))
+        ptx_st_global_u16(k, to, (int)(2 * i), element);
+}
+
+void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
+                     ptx_f32 to[TILE_SUMS_WIDTH])
+{
+    uint32_t columns = width(c);
+    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
+    for (uint32_t i = 0; i < columns / 2; i++)
+        pairs[i] = ptx_mov_u32(k, U32(0));
+    ptx_if_else(k, c->aligned) {
+        if (columns == 8)
+            ptx_ld_global_v4_u32_to(k, pairs, from, 0);
+        else if (columns == 4)
+            ptx_ld_global_v2_u32_to(k, pairs, from, 0);
+        else
+            ptx_ld_global_u32_to(k, pairs[0], from, 0);
+    } else {
+        for (uint32_t i = 0; i < columns / 2; i++) {
+            ptx_u16 halves[2];
+            halves[0] = load_element(k, c, from, 2 * i);
+            halves[1] = load_element(k, c, from, 2 * i + 1);
+            ptx_pack_u32_to(k, pairs[i], halves);
+        }
+    }
+    for (uint32_t i = 0; i < columns; i++)
+        to[i] = ptx_mov_f32(k, F32(0));
+    for (uint32_t i = 0; i < columns / 2; i++)
+        widen_pair(k, c, pairs[i], to + 2 * i);
+}
+
+void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                      const ptx_f32 values[TILE_SUMS_WIDTH])
+{
+    uint32_t columns = width(c);
+    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
+    for (uint32_t i = 0; i < columns / 2; i++)
+        pairs[i] = narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
+    ptx_if_else(k, c->aligned) {
+        if (columns == 8)
+            ptx_st_global_v4_u32(k, to, 0, pairs);
+        else if (columns == 4)
+            ptx_st_global_v2_u32(k, to, 0, pairs);
+        else
+            ptx_st_global_u32(k, to, 0, pairs[0]);
+    } else {
+        for (uint32_t i = 0; i < columns / 2; i++) {
+            ptx_u16 halves[2];
+            ptx_unpack_u32(k, halves, pairs[i]);
+            store_element(k, c, to, 2 * i, halves[0]);
+            store_element(k, c, to, 2 * i + 1, halves[1]);
+        }
+    }
+}
+
+void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
+                    ptx_f32 v[TILE_SUMS_WIDTH])
+{
+    ptx_f32 more[TILE_SUMS_WIDTH];
+    tile_chunk_load(k, c, from, more);
+    for (uint32_t i = 0; i < width(c); i++)
+        v[i] = ptx_add_f32(k, v[i], more[i]);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "part.h"
+
+/* The staged rows that exist, a chunk a thread. */
+static void finish_pass(ptx_kernel *k, const struct tile_part *p)
+{
+    uint32_t chunks = p->columns / p->sums->width;
+    ptx_u32 pass_end = ptx_add_u32(k, p->pass_row, U32(p->sums->pass_m));
+    ptx_u32 end = ptx_min_u32(k, p->rows, pass_end), begin = ptx_min_u32(k, p->rows, p->pass_row);
+    ptx_u32 rows = ptx_sub_u32(k, end, begin);
+    ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
+    ptx_u32 chunk = ptx_mov_u32(k, p->at->thread);
+    ptx_for(k, chunk, limit, U32(p->partials->threads)) {
+        ptx_nounroll(k);
+        ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
+        p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(p->sums->width)));
+    }
+}
+
+/* Accumulators have fixed registers, so each pass has its own stores. */
+static void stage_pass(ptx_kernel *k, const struct tile_part *p)
+{
+    uint32_t pass_m = p->sums->pass_m, passes = p->sums->tile_m / pass_m;
+    if (passes == 1) {
+        tile_sums_stage(k, p->sums, 0, p->acc, p->acc_from);
+        return;
+    }
+    for (uint32_t i = 0; i < passes; i++)
+        ptx_if(k, ptx_setp_eq_u32(k, p->pass_row, U32(i * pass_m)))
+            tile_sums_stage(k, p->sums, i, p->acc, p->acc_from);
+}
+
+/* The tile's sums of this CTA, and what it has of the output. */
+static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
+{
+    p->locate(p->user, p, tile);
+    p->pass_row = ptx_mov_u32(k, U32(0));
+    ptx_loop(k, passes) {
+        ptx_nounroll(k);
+        stage_pass(k, p);
+        ptx_bar_sync(k, 0);
+        finish_pass(k, p);
+        ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(p->sums->pass_m));
+        ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, U32(p->sums->tile_m)), false);
+        ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
+    }
+}
+
+static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
+{
+    const struct tile_part *p = from;
+    uint32_t row_groups = p->sums->tile_m / 8;
+    return p->acc(p->acc_from, i / row_groups, i % row_groups, r);
+}
+
+/* The CTAs below have handed over their shares of the tile; this one adds them to its own. */
+static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
+{
+    ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(p->division->stages));
+    ptx_u32 lowest = tile_lowest_cta(k, p->division, p->at, start);
+    tile_wait_for(k, p->at, p->flags, lowest, p->partials->threads);
+    tile_partials_add(k, p->partials, p->at, lowest, fragment, p);
+}
+
+void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first)
+{
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(p->division->stages))) {
+        ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
+            add_others(k, p, w->tile);
+        finish_tile(k, p, w->tile);
+    } else {
+        tile_partials_store(k, p->partials, fragment, p);
+        tile_hand_over(k, p->at, p->flags);
+    }
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a CTA's part of a tile: its sums are handed over, or, where the part ends the tile,
+ * brought together with the other CTAs', staged pass by pass and finished a chunk a thread.
+ */
+#ifndef PTXGEN_KERNELS_TILE_PART_H
+#define PTXGEN_KERNELS_TILE_PART_H
+
+#include "stream_k.h"
+#include "sums.h"
+
+struct tile_part {
+    /* Set by the caller. */
+    const struct tile_threads *at;
+    const struct tile_division *division;
+    const struct tile_sums *sums;
+    const struct tile_partials *partials;
+    ptx_u64 flags;    /* of the CTAs */
+    uint32_t columns; /* of the output, in a tile */
+    tile_sums_register *acc;
+    const void *acc_from;
+    /* Turns to a tile, and sets `rows`. */
+    void (*locate)(void *user, struct tile_part *p, ptx_u32 tile);
+    /* Finishes the chunk at a row of the pass and a column of the output's tile. */
+    void (*finish)(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 column);
+    void *user;
+
+    ptx_u32 rows;     /* of the output, from the tile's first one on */
+    ptx_u32 pass_row; /* the first row, within the tile, that is staged */
+};
+
+/* Ends the part that `w` has just walked through, from stage `first` on. */
+void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first);
+
+#endif

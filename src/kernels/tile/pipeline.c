@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline.h"
+
+#include "operand.h"
+
+static void advance_slot(ptx_kernel *k, const struct tile_pipeline *p, ptx_u32 slot)
+{
+    ptx_add_u32_to(k, slot, slot, U32(p->stage_bytes));
+    ptx_pred past = ptx_setp_eq_u32(k, slot, p->end);
+    ptx_selp_u32_to(k, slot, p->begin, slot, past);
+}
+
+void tile_pipeline_send(ptx_kernel *k, struct tile_pipeline *p)
+{
+    ptx_if(k, ptx_setp_ne_u32(k, p->to_send, U32(0))) {
+        ptx_if(k, ptx_setp_eq_u32(k, p->copies.stage, p->copies.stage_end)) {
+            tile_walk_next(k, p->division, &p->copies);
+            p->locate(p->user, &p->copies);
+        }
+        p->send(p->user, p->fill);
+        advance_slot(k, p, p->fill);
+        ptx_add_u32_to(k, p->copies.stage, p->copies.stage, U32(1));
+        ptx_sub_u32_to(k, p->to_send, p->to_send, U32(1));
+    }
+    ptx_cp_async_commit_group(k);
+}
+
+/* Waits, with all threads, for all but the newest groups of copies. */
+static void wait_for_copies(ptx_kernel *k, const struct tile_pipeline *p)
+{
+    ptx_cp_async_wait_group(k, p->stages - 3);
+    ptx_bar_sync(k, 0);
+}
+
+void tile_pipeline_next(ptx_kernel *k, struct tile_pipeline *p)
+{
+    ptx_u32 present = ptx_mov_u32(k, p->read);
+    advance_slot(k, p, p->read);
+    ptx_sub_u32_to(k, p->to_read, p->to_read, U32(1));
+    ptx_pred more = ptx_setp_ne_u32(k, p->to_read, U32(0));
+    ptx_selp_u32_to(k, p->read, p->read, present, more);
+    wait_for_copies(k, p);
+}
+
+void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, ptx_u32 end)
+{
+    uint32_t bytes = p->stages * p->stage_bytes;
+    p->begin = ptx_shared_address(k, ptx_shared_declare(k, "stages", bytes, TILE_BLOCK_BYTES));
+    p->end = ptx_add_u32(k, p->begin, U32(bytes));
+    p->fill = ptx_mov_u32(k, p->begin);
+    p->read = ptx_mov_u32(k, p->begin);
+    p->copies = tile_walk_begin(k, first, end);
+    p->to_send = ptx_sub_u32(k, end, first);
+    p->to_read = ptx_mov_u32(k, p->to_send);
+    ptx_section(k, "first stages");
+    ptx_u32 sent = ptx_mov_u32(k, U32(2));
+    ptx_for(k, sent, U32(p->stages), U32(1)) {
+        ptx_nounroll(k);
+        tile_pipeline_send(k, p);
+    }
+    wait_for_copies(k, p);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schedule.h"
+
+/*
+ * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share; else
+ * tiles are divided, which takes some time at their ends.
+ */
+enum { WHOLE_TILES_PERCENT = 94 };
+
+bool tile_deals_whole(uint64_t tiles, uint32_t ctas)
+{
+    uint64_t rounds = (tiles + ctas - 1) / ctas;
+    return tiles * 100 >= rounds * ctas * WHOLE_TILES_PERCENT;
+}
+
+struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas)
+{
+    bool whole = tile_deals_whole(tiles, most_ctas);
+    uint64_t granules = whole ? tiles : tiles * stages;
+    struct tile_schedule s = {.granule = whole ? stages : 1, .divides = !whole && stages > 1};
+    s.grid = granules < most_ctas ? (uint32_t)granules : most_ctas;
+    s.share = (uint32_t)(granules / s.grid);
+    s.extra = (uint32_t)(granules % s.grid);
+    return s;
+}
