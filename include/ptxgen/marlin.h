@@ -41,14 +41,6 @@
 extern "C" {
 #endif
 
-/** What is applied to a sum, after the bias. */
-typedef enum ptxgen_activation {
-    PTXGEN_ACTIVATION_NONE = 0,
-    PTXGEN_ACTIVATION_SILU = 1,     /**< v / (1 + e^−v) */
-    PTXGEN_ACTIVATION_GELU = 2,     /**< v/2·(1 + erf(v/√2)) */
-    PTXGEN_ACTIVATION_GELU_TANH = 3 /**< v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
-} ptxgen_activation;
-
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_marlin_spec {
     uint32_t k;         /**< a multiple of 16 */

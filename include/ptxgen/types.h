@@ -32,6 +32,15 @@ typedef enum ptxgen_epilogue {
     PTXGEN_EPILOGUE_SWIGLU = 1 /**< silu(gate) · up, over a pair of weight matrices */
 } ptxgen_epilogue;
 
+/** What is applied to a sum, after the bias. */
+typedef enum ptxgen_activation {
+    PTXGEN_ACTIVATION_NONE = 0,
+    PTXGEN_ACTIVATION_SILU = 1,      /**< v / (1 + e^−v) */
+    PTXGEN_ACTIVATION_GELU = 2,      /**< v/2·(1 + erf(v/√2)) */
+    PTXGEN_ACTIVATION_GELU_TANH = 3, /**< v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
+    PTXGEN_ACTIVATION_RELU = 4       /**< max(v, 0), NaN of NaN; not of every family */
+} ptxgen_activation;
+
 /** Bytes of one element. */
 PTXGEN_API size_t ptxgen_element_size(ptxgen_element type);
 /** Element `index` of an array, which may start at any address. */

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-extern const struct family marlin_family, rmsnorm_q4k_family, w8a8_family;
+extern const struct family marlin_family, rmsnorm_q4k_family, sparse24_family, w8a8_family;
 
 static const struct family *const families[] = {
     &marlin_family,
     &rmsnorm_q4k_family,
+    &sparse24_family,
     &w8a8_family,
 };
 

@@ -3,6 +3,7 @@
 #include <ptxgen/marlin.h>
 
 #include "src/kernels/marlin/layout.h"
+#include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
 #include <stdio.h>
@@ -109,40 +110,13 @@ const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *q,
 
 /* ---- checking arguments ---- */
 
-/* An array that the spec uses. */
-struct array {
-    const char *name;
-    bool used;
-    uint64_t address;
-    unsigned align;
-    uint64_t *stride; /* NULL for one that has no rows */
-    uint64_t columns;
-};
-
-static ptxgen_status check_array(const struct array *a, ptxgen_error *err)
-{
-    if (!a->address)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is null", a->name);
-    if (a->address % a->align)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: %s at 0x%llx is not a multiple of %u bytes", a->name,
-                           (unsigned long long)a->address, a->align);
-    if (a->stride && !*a->stride)
-        *a->stride = a->columns;
-    if (a->stride && *a->stride < a->columns)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: the row stride of %s, %llu, is below its %llu columns", a->name,
-                           (unsigned long long)*a->stride, (unsigned long long)a->columns);
-    return PTXGEN_OK;
-}
-
 enum { ELEMENT = 2, CHUNK = 16 };
 
 /* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_marlin_spec *s, ptxgen_marlin_args *a,
                                   ptxgen_error *err)
 {
-    const struct array arrays[] = {
+    const struct launch_array arrays[] = {
         {"a", true, a->a, ELEMENT, &a->a_stride, s->k},
         {"codes", true, a->codes, CHUNK, NULL, 0},
         {"scales", true, a->scales, CHUNK, NULL, 0},
@@ -153,11 +127,7 @@ static ptxgen_status check_arrays(const ptxgen_marlin_spec *s, ptxgen_marlin_arg
         {"residual", s->residual, a->residual, ELEMENT, &a->residual_stride, s->n},
         {"c", true, a->c, ELEMENT, &a->c_stride, s->n},
     };
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof arrays / sizeof *arrays; i++)
-        if (arrays[i].used)
-            status = check_array(&arrays[i], err);
-    return status;
+    return launch_check_arrays("marlin", arrays, sizeof arrays / sizeof *arrays, err);
 }
 
 /* ---- what a launch takes ---- */
@@ -206,13 +176,13 @@ static ptxgen_status check_workspace(const ptxgen_marlin_args *a, const struct w
 {
     if (!w->workspace_bytes)
         return PTXGEN_OK;
-    const struct array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
+    const struct launch_array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
     if (a->workspace_bytes < w->workspace_bytes)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a workspace of %llu bytes is below the %llu that m = %llu needs",
                            (unsigned long long)a->workspace_bytes,
                            (unsigned long long)w->workspace_bytes, (unsigned long long)a->m);
-    return check_array(&workspace, err);
+    return launch_check_arrays("marlin", &workspace, 1, err);
 }
 
 /* ---- launching ---- */

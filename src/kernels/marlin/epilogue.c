@@ -51,14 +51,9 @@ void marlin_emit_epilogue_begin(struct gemm *q)
 
 /* ---- one chunk ---- */
 
-static ptx_f32 activate(struct gemm *q, ptx_f32 v)
+static ptxgen_activation activation(const struct gemm *q)
 {
-    switch (is_gated(q) ? PTXGEN_ACTIVATION_SILU : q->spec->activation) {
-    case PTXGEN_ACTIVATION_SILU: return tile_silu(q->k, v);
-    case PTXGEN_ACTIVATION_GELU: return tile_gelu(q->k, v);
-    case PTXGEN_ACTIVATION_GELU_TANH: return tile_gelu_tanh(q->k, v);
-    default: return v;
-    }
+    return is_gated(q) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)q->spec->activation;
 }
 
 static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param stride, ptx_u64 row,
@@ -80,7 +75,7 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
     if (q->spec->bias && is_gated(q))
         tile_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_UP_BIAS], bytes), up);
     for (uint32_t i = 0; i < width(q); i++) {
-        v[i] = activate(q, v[i]);
+        v[i] = tile_activate(k, activation(q), v[i]);
         if (is_gated(q))
             v[i] = ptx_mul_f32(k, v[i], up[i]);
     }

@@ -47,3 +47,20 @@ ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v)
     ptx_f32 share = ptx_selp_f32(k, tail, rest, negative);
     return ptx_mul_f32(k, v, share);
 }
+
+ptx_f32 tile_relu(ptx_kernel *k, ptx_f32 v)
+{
+    ptx_pred negative = ptx_setp_lt_f32(k, v, F32(0));
+    return ptx_selp_f32(k, F32(0), v, negative);
+}
+
+ptx_f32 tile_activate(ptx_kernel *k, ptxgen_activation activation, ptx_f32 v)
+{
+    switch (activation) {
+    case PTXGEN_ACTIVATION_SILU: return tile_silu(k, v);
+    case PTXGEN_ACTIVATION_GELU: return tile_gelu(k, v);
+    case PTXGEN_ACTIVATION_GELU_TANH: return tile_gelu_tanh(k, v);
+    case PTXGEN_ACTIVATION_RELU: return tile_relu(k, v);
+    default: return v;
+    }
+}

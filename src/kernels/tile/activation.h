@@ -5,11 +5,17 @@
 
 #include "emit.h"
 
+#include <ptxgen/types.h>
+
 /* v / (1 + e^−v) */
 ptx_f32 tile_silu(ptx_kernel *k, ptx_f32 v);
 /* v/2·(1 + erf(v/√2)) */
 ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v);
 /* v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
 ptx_f32 tile_gelu_tanh(ptx_kernel *k, ptx_f32 v);
+/* max(v, 0), NaN of NaN */
+ptx_f32 tile_relu(ptx_kernel *k, ptx_f32 v);
+/* The one of that name. */
+ptx_f32 tile_activate(ptx_kernel *k, ptxgen_activation activation, ptx_f32 v);
 
 #endif

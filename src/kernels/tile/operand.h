@@ -21,6 +21,7 @@ struct tile_operand {
     /* Set by the caller. The threads are a multiple of a stage's chunks in a row. */
     uint32_t rows, blocks, threads;
     uint32_t row_bytes; /* of the matrix, a multiple of 16 */
+    bool deep;          /* a load brings fragments of two steps, not of twice as many rows */
 
     uint32_t pass_rows; /* rows that all threads copy at once */
     ptx_u32 row, column; /* the thread's first row, and its byte within a stage's columns */
@@ -56,11 +57,11 @@ void tile_operand_send(ptx_kernel *k, struct tile_operand *o, ptx_u32 slot);
 /*
  * Fragments of 8 rows by 32 bytes along K, two registers each: what mma takes as B in a step of
  * m16n8k16 f16 or m16n8k32 s8. A load brings two: of rows 8·row8 and the next eight, or where the
- * operand has 8 rows only, of `step` and step + 1.
+ * operand is deep or has 8 rows only, of `step` and step + 1: what mma.sp takes in one of its steps.
  */
 static inline bool tile_operand_pairs_steps(const struct tile_operand *o)
 {
-    return o->rows == 8;
+    return o->rows == 8 || o->deep;
 }
 /* The lane's address within `block` (a register) of the stage at `slot`. */
 ptx_u32 tile_operand_lane(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, ptx_u32 block);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * sparse24: a matrix product with 2:4 sparse weights, straight from their compressed form, on
+ * sparse tensor cores (mma.sp).
+ *
+ *     S[n,m] = Σ_k X[n,k]·W[m,k]                      over the kept elements of W
+ *     S[n,m] = S·x_scale[n]·w_scale[m]                s8 only
+ *     Y[n,m] = f(S + bias[m]) + residual[n,m]         f: identity, ReLU, SiLU or GELU
+ *
+ * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
+ * launches nothing. X and W are f16, bf16 or s8, bias, residual and Y are f16 or bf16, scales f32.
+ * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and N only, so equal
+ * inputs give equal bits. M is any, K a multiple of 8, as 2:4 metadata needs.
+ *
+ * Weights are pruned and compressed by <ptxgen/sparse24_formats.h>, or come compressed from a
+ * checkpoint, and are packed once into the order in which the kernel's lanes read them; that order
+ * is the same for every target. Packing refuses metadata that stands for no 2:4 weight, so that a
+ * launch meets none.
+ *
+ *     ptxgen_sparse24_spec spec = {.m = 14336, .k = 4096, .type = PTXGEN_SPARSE24_F16,
+ *                                  .y_type = PTXGEN_F16};
+ *     ptxgen_sparse24_plan plan;
+ *     ptxgen_sparse24_make_plan(&spec, &target, &plan, &err);
+ *     ptxgen_sparse24_packed_bytes(&spec, &bytes, &err);
+ *     ptxgen_sparse24_pack(&spec, values, PTXGEN_SPARSE24_BYTES, metadata, packed, &err);
+ *     …copy it to the device…
+ *     ptxgen_sparse24_load(&driver, &plan, NULL, &kernel, &err);
+ *     ptxgen_sparse24_args args = {.n = 16, .x = …, .packed = …, .y = …};
+ *     ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread.
+ */
+#ifndef PTXGEN_SPARSE24_H
+#define PTXGEN_SPARSE24_H
+
+#include <ptxgen/dispatch.h>
+#include <ptxgen/kernel.h>
+#include <ptxgen/sparse24_formats.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+typedef struct ptxgen_sparse24_spec {
+    uint32_t m;         /**< rows of W: columns of Y */
+    uint32_t k;         /**< a multiple of 8 */
+    uint32_t max_n;     /**< the most rows of X that will be launched; 0: any */
+    uint8_t type;       /**< of X and W: ptxgen_sparse24_type, not f32 */
+    uint8_t y_type;     /**< of Y, bias and residual: that of X, or for s8 PTXGEN_F16 or _BF16 */
+    uint8_t activation; /**< ptxgen_activation */
+    uint8_t bias;       /**< 1: biases are added */
+    uint8_t residual;   /**< 1: a residual is added to Y */
+    uint8_t reserved[3];
+} ptxgen_sparse24_spec;
+
+enum { PTXGEN_SPARSE24_VARIANTS = 5 };
+
+/**
+ * The shape of one entry of the module. A CTA has wm × wk warps, wm along M and wk along K; from a
+ * stage a warp multiplies 32 rows by 128 columns of W with `tile_n` rows of X.
+ */
+typedef struct ptxgen_sparse24_variant {
+    uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
+    uint32_t wm, wk;       /**< warps along M and along K */
+    uint32_t stages;       /**< of the pipeline of copies */
+    uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
+    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+} ptxgen_sparse24_variant;
+
+typedef struct ptxgen_sparse24_plan {
+    ptxgen_sparse24_spec spec;
+    ptxgen_target target;
+    uint32_t variant_count;
+    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_n */
+} ptxgen_sparse24_plan;
+
+/**
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
+ * or K of 0, K not a multiple of 8, types that are not as above, an s8 K whose sums could overflow.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
+                                                   const ptxgen_target *target,
+                                                   ptxgen_sparse24_plan *plan, ptxgen_error *err);
+/**
+ * Makes `tile` the plan's only variant, for measuring it: its tile_n, warps, stages (0: all that
+ * fit) and pass_n; the rest is worked out here. Refuses a tile that no CTA holds.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
+                                                  const ptxgen_sparse24_variant *tile,
+                                                  ptxgen_error *err);
+/** The variant that serves n rows; NULL when n is 0 or above the plan's most. */
+PTXGEN_API const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
+                                                                 uint64_t n);
+/** CTAs that a launch of n rows has. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n,
+                                              uint32_t *ctas, ptxgen_error *err);
+/** The entry's name in the module: "sparse24_n8", "sparse24_n16" … */
+PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
+/**
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
+ * which brings rows of X to multiples of 16 bytes. Errors are the module's sticky error, also
+ * returned. Metadata is announced as ordered where the target's PTX version allows (8.5).
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
+                                              ptx_module *module, ptxgen_error *err);
+
+/* ---- packing ---- */
+
+/**
+ * Bytes of the packed weight: blocks of 32 rows by 128 columns, padded with zeros, those of 32 rows
+ * one after the other. A block is pieces of 512 bytes, 16 a lane. One for each 64 bytes of K in X
+ * and 16 rows, in this order: what mma.sp takes from the lane as its operand A. The last piece is
+ * metadata: word 2j + t of a lane belongs to 64 columns j and 16 rows t; in 16-bit types, selector
+ * 0 takes the first 32 columns of these, selector 1 the others.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec,
+                                                      size_t *bytes, ptxgen_error *err);
+/**
+ * Packs a compressed weight of M × K in any form of metadata; see sparse24_formats.h for the sizes.
+ * Refuses sizes that are not the spec's, and metadata of a group that does not name two positions
+ * in order. On the device the packed weight starts at a multiple of 16 bytes.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec,
+                                              ptxgen_const_span values, ptxgen_sparse24_form form,
+                                              ptxgen_const_span metadata, ptxgen_span packed,
+                                              ptxgen_error *err);
+
+/* ---- the reference ---- */
+
+/** A problem in host memory. Strides are in elements, 0: the row. */
+typedef struct ptxgen_sparse24_operands {
+    uint64_t n;
+    const void *x; /**< [n, k] */
+    ptxgen_const_span values;
+    ptxgen_sparse24_form form;
+    ptxgen_const_span metadata;
+    const float *x_scale, *w_scale; /**< s8: [n], [m] */
+    const void *bias;               /**< [m] */
+    const void *residual;           /**< [n, m] */
+    uint64_t x_stride, residual_stride;
+} ptxgen_sparse24_operands;
+
+/**
+ * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
+ * promises nothing. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
+                                                   const ptxgen_sparse24_operands *operands,
+                                                   double *y, double *bound, ptxgen_error *err);
+
+/* ---- running it (src/runtime) ---- */
+
+/**
+ * What a launch works on: device addresses, strides in elements. Members that the spec does not
+ * use are ignored. Zero it before filling it in.
+ *
+ * x, y, bias and residual may start at any multiple of their element's size; multiples of 16
+ * bytes, with strides that are too, are faster. Y may be the residual itself.
+ */
+typedef struct ptxgen_sparse24_args {
+    uint64_t n;      /**< rows: 0 launches nothing */
+    uint64_t x;      /**< [n, k], row stride x_stride ≥ k */
+    uint64_t packed; /**< as packed */
+    uint64_t x_scale, w_scale; /**< s8: f32 [n], [m] */
+    uint64_t bias;     /**< [m] */
+    uint64_t residual; /**< [n, m], row stride residual_stride ≥ m */
+    uint64_t y;        /**< [n, m], row stride y_stride ≥ m */
+    uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
+    /**
+     * At least ptxgen_sparse24_workspace_bytes. Zeroed once when it is allocated; every launch
+     * leaves it ready for the next in its stream. Launches in flight at once need one each. It
+     * starts at a multiple of 16 bytes.
+     */
+    uint64_t workspace;
+    uint64_t workspace_bytes;
+} ptxgen_sparse24_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_sparse24 ptxgen_sparse24;
+
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_sparse24_family(void);
+/** ptxgen_dispatch for this family: one reference, given back with ptxgen_sparse24_destroy. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_dispatch(ptxgen_dispatcher *dispatcher,
+                                                  const ptxgen_sparse24_spec *spec,
+                                                  ptxgen_sparse24 **kernel, ptxgen_error *err);
+/** Emits all of the plan's entries and loads them into the current context, past the registry. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver,
+                                              const ptxgen_sparse24_plan *plan,
+                                              const ptxgen_module_options *options,
+                                              ptxgen_sparse24 **kernel, ptxgen_error *err);
+/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
+PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
+/** The driver's attributes of the entry that serves n rows; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *
+ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t n);
+/** Bytes of workspace that this launch needs, which may be 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
+                                                         const ptxgen_sparse24_args *args,
+                                                         uint64_t *bytes, ptxgen_error *err);
+/**
+ * Enqueues the product on `stream`: one kernel, after an aligning one where rows of X do not start
+ * at multiples of 16 bytes (s8: or K is not one). No allocation, no synchronisation, capturable.
+ * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
+ * misaligned address, a stride below its row, n above the plan's most or a workspace that is too
+ * small; and those of ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,
+                                                const ptxgen_sparse24_args *args,
+                                                ptxgen_cu_stream stream, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sparse24 family in the command: options, plan, what a launch costs. */
+#include "sparse24.h"
+
+#include "../options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_K = OPTION_FAMILY_KEYS,
+    KEY_N,
+    KEY_DTYPE,
+    KEY_Y_TYPE,
+    KEY_MAX_M,
+    KEY_ACTIVATION,
+    KEY_BIAS,
+    KEY_RESIDUAL,
+    KEY_TILE
+};
+
+static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL},
+                         *const activation_names[] = {"none",      "silu", "gelu",
+                                                      "gelu-tanh", "relu", NULL};
+
+/* ---- options ---- */
+
+static const struct argp_option spec_options[] = {
+    {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of W: a multiple of 8"},
+    {.name = "n", .key = KEY_N, .arg = "N", .doc = "Rows of W: output features, any"},
+    {.name = "dtype",
+     .key = KEY_DTYPE,
+     .arg = "TYPE",
+     .doc = "Of X and W: f16 (default), bf16 or s8"},
+    {.name = "y-type",
+     .key = KEY_Y_TYPE,
+     .arg = "TYPE",
+     .doc = "Of Y, bias and residual with s8: f16 (default) or bf16"},
+    {.name = "max-m", .key = KEY_MAX_M, .arg = "M", .doc = "The most rows launched (any)"},
+    {.name = "activation",
+     .key = KEY_ACTIVATION,
+     .arg = "NAME",
+     .doc = "Of the sums: none (default), silu, gelu, gelu-tanh, relu"},
+    {.name = "bias", .key = KEY_BIAS, .doc = "Add a bias"},
+    {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to Y"},
+    {.name = "tile",
+     .key = KEY_TILE,
+     .arg = "tile_n=16,wm=4,wk=2,stages=4,pass_n=16",
+     .doc = "Use this tile instead of the plan's, for tuning; stages=0: all that fit"},
+    {0},
+};
+
+static void parse_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
+{
+    static char *const names[] = {"tile_n", "wm", "wk", "stages", "pass_n", NULL};
+    uint32_t *const members[] = {&tile->tile_n, &tile->wm, &tile->wk, &tile->stages, &tile->pass_n};
+    char *copy = strdup(text), *rest = copy, *value;
+    *tile = (ptxgen_sparse24_variant){.wm = 1, .wk = 1, .pass_n = 8};
+    while (rest && *rest) {
+        int member = getsubopt(&rest, names, &value);
+        if (member < 0 || !value)
+            argp_error(state, "--tile %s: expected numbers of tile_n, wm, wk, stages, pass_n",
+                       text);
+        *members[member] = (uint32_t)parse_number(state, "--tile", value, 0, 1024);
+    }
+    free(copy);
+}
+
+static error_t parse_spec(int key, char *arg, struct argp_state *state)
+{
+    struct sparse24_options *o = state->input;
+    ptxgen_sparse24_spec *s = &o->spec;
+    switch (key) {
+    case KEY_K: s->k = (uint32_t)parse_number(state, "--k", arg, 1, UINT32_MAX); return 0;
+    case KEY_N: s->m = (uint32_t)parse_number(state, "--n", arg, 1, UINT32_MAX); return 0;
+    case KEY_DTYPE: s->type = (uint8_t)parse_choice(state, "--dtype", arg, type_names); return 0;
+    case KEY_Y_TYPE:
+        s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, type_names);
+        return 0;
+    case KEY_MAX_M:
+        s->max_n = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
+        return 0;
+    case KEY_ACTIVATION:
+        s->activation = (uint8_t)parse_choice(state, "--activation", arg, activation_names);
+        return 0;
+    case KEY_BIAS: s->bias = 1; return 0;
+    case KEY_RESIDUAL: s->residual = 1; return 0;
+    case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
+    case ARGP_KEY_END:
+        if (!s->y_type)
+            s->y_type = s->type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void set_defaults(void *options)
+{
+    ((struct sparse24_options *)options)->spec.type = PTXGEN_SPARSE24_F16;
+}
+
+static void set_shape(void *options, uint32_t k, uint32_t n)
+{
+    ptxgen_sparse24_spec *s = &((struct sparse24_options *)options)->spec;
+    s->k = k;
+    s->m = n;
+}
+
+/* ---- the spec ---- */
+
+size_t sparse24_x_element(const ptxgen_sparse24_spec *s)
+{
+    return s->type == PTXGEN_SPARSE24_S8 ? 1 : 2;
+}
+
+ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
+                                 const ptxgen_target *target, ptxgen_sparse24_plan *plan,
+                                 ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &o->spec;
+    if (!s->k || !s->m)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24 needs --k and --n");
+    ptxgen_status status = ptxgen_sparse24_make_plan(s, target, plan, err);
+    if (status == PTXGEN_OK && o->tile.tile_n)
+        status = ptxgen_sparse24_use_tile(plan, &o->tile, err);
+    if (status != PTXGEN_OK || !n)
+        return status;
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
+    if (!v)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: M = %u is above --max-m",
+                           n);
+    plan->variants[0] = *v;
+    plan->variant_count = 1;
+    return PTXGEN_OK;
+}
+
+void sparse24_name(const ptxgen_sparse24_spec *s, uint32_t n, char *text, size_t size)
+{
+    snprintf(text, size, "K=%u N=%u M=%u %s%s%s%s%s%s%s", s->k, s->m, n, type_names[s->type],
+             s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
+             s->activation ? " " : "", s->activation ? activation_names[s->activation] : "",
+             s->bias ? " bias" : "", s->residual ? " residual" : "");
+}
+
+ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t n, struct work *work,
+                            ptxgen_error *err)
+{
+    size_t packed;
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
+    if (status != PTXGEN_OK)
+        return status;
+    bool scaled = s->type == PTXGEN_SPARSE24_S8;
+    work->bytes = packed + sparse24_x_element(s) * (uint64_t)n * s->k +
+                  (2 + 2 * s->residual) * (uint64_t)n * s->m + 2 * (uint64_t)s->bias * s->m +
+                  (scaled ? 4 * ((uint64_t)n + s->m) : 0);
+    work->flops = 2.0 * s->m * s->k * n;
+    return PTXGEN_OK;
+}
+
+/* ---- emit and describe ---- */
+
+static ptxgen_status emit(const void *options, const ptxgen_target *target, uint32_t n,
+                          ptx_module *module, ptxgen_error *err)
+{
+    ptxgen_sparse24_plan plan;
+    ptxgen_status status = sparse24_make_plan(options, n, target, &plan, err);
+    return status == PTXGEN_OK ? ptxgen_sparse24_emit(&plan, ~0u, module, err) : status;
+}
+
+static ptxgen_status describe(const void *options, const ptxgen_target *target, uint32_t n,
+                              struct work *work, ptxgen_error *err)
+{
+    ptxgen_sparse24_plan plan;
+    ptxgen_status status = sparse24_make_plan(options, n, target, &plan, err);
+    if (status == PTXGEN_OK)
+        status = sparse24_work(&plan.spec, n, work, err);
+    if (status != PTXGEN_OK)
+        return status;
+    work->entry = ptxgen_sparse24_entry(&plan.variants[0]);
+    return ptxgen_sparse24_ctas(&plan, n, &work->grid, err);
+}
+
+static const struct argp spec_argp = {.options = spec_options, .parser = parse_spec};
+
+const struct family sparse24_family = {
+    .name = "sparse24",
+    .summary = "Matrix product with 2:4 sparse weights on sparse tensor cores",
+    .options_size = sizeof(struct sparse24_options),
+    .set_defaults = set_defaults,
+    .spec_options = &spec_argp,
+    .emit = emit,
+    .describe = describe,
+    .run = sparse24_run,
+    .run_random = sparse24_run_random,
+    .set_shape = set_shape,
+    .bench = sparse24_bench,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of a run of sparse24, and random numbers in them. */
+#include "sparse24.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- buffers ---- */
+
+struct plan_of_buffer {
+    struct buffer *buffer;
+    const char *name;
+    bool used;
+    size_t bytes, offset;
+};
+
+static ptxgen_status create_buffers(struct sparse24_problem *p, const struct sparse24_layout *l,
+                                    struct device *device, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    bool scaled = s->type == PTXGEN_SPARSE24_S8;
+    size_t x = sparse24_x_element(s), packed;
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
+    const struct plan_of_buffer plans[] = {
+        {&p->x, "x", true, rows_bytes(p->n, p->x_stride, s->k, x), l->x_offset * x},
+        {&p->packed, "packed", true, packed, 0},
+        {&p->x_scale, "x_scale", scaled, p->n * sizeof(float), 4},
+        {&p->w_scale, "w_scale", scaled, s->m * sizeof(float), 4},
+        {&p->bias, "bias", s->bias, (size_t)s->m * 2, l->bias_offset * 2},
+        {&p->residual, "residual", s->residual, rows_bytes(p->n, p->residual_stride, s->m, 2),
+         l->residual_offset * 2},
+        {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, 2), l->y_offset * 2},
+    };
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
+        if (plans[i].used)
+            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
+                                   plans[i].buffer, err);
+    return status;
+}
+
+static ptxgen_status create_weight(struct sparse24_problem *p, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    p->values.bytes = (size_t)s->m * s->k / 2 * sparse24_x_element(s);
+    p->metadata.bytes = (size_t)s->m * s->k / 4;
+    p->values.data = malloc(p->values.bytes);
+    p->metadata.data = malloc(p->metadata.bytes);
+    if (!p->values.data || !p->metadata.data)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the weight");
+    return PTXGEN_OK;
+}
+
+ptxgen_status sparse24_allocate(struct sparse24_problem *p, const struct sparse24_options *options,
+                                uint32_t n, const struct sparse24_layout *l, struct device *device,
+                                ptxgen_error *err)
+{
+    ptxgen_target target = ptxgen_device_target(&device->facts);
+    memset(p, 0, sizeof *p);
+    ptxgen_status status = sparse24_make_plan(options, n, &target, &p->plan, err);
+    if (status != PTXGEN_OK)
+        return status;
+    p->n = n;
+    p->x_stride = p->plan.spec.k + l->x_gap;
+    p->residual_stride = p->plan.spec.m + l->residual_gap;
+    p->y_stride = p->plan.spec.m + l->y_gap;
+    p->in_place = l->in_place;
+    status = create_weight(p, err);
+    if (status == PTXGEN_OK)
+        status = create_buffers(p, l, device, err);
+    if (status != PTXGEN_OK)
+        sparse24_release(p);
+    return status;
+}
+
+void sparse24_release(struct sparse24_problem *p)
+{
+    struct buffer *all[] = {&p->x,    &p->packed,   &p->x_scale, &p->w_scale,
+                            &p->bias, &p->residual, &p->y,       &p->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        buffer_destroy(all[i]);
+    free(p->values.data);
+    free(p->metadata.data);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- random numbers ---- */
+
+static void store(const ptxgen_sparse24_spec *s, void *array, size_t index, double value)
+{
+    if (s->type == PTXGEN_SPARSE24_S8)
+        ((int8_t *)array)[index] = (int8_t)fmax(-128, fmin(127, round(48 * value)));
+    else
+        ptxgen_element_store((ptxgen_element)s->type, array, index, value);
+}
+
+static void fill_rows(struct random *r, ptxgen_element type, void *array, uint64_t rows,
+                      uint64_t columns, uint64_t stride)
+{
+    for (uint64_t row = 0; array && row < rows; row++)
+        for (uint64_t i = 0; i < columns; i++)
+            ptxgen_element_store(type, array, row * stride + i, random_normal(r));
+}
+
+static void fill_scales(struct random *r, struct buffer *b)
+{
+    for (size_t i = 0; i < b->bytes / sizeof(float); i++)
+        ptxgen_element_store(PTXGEN_F32, b->host, i, 0.01 * (1 + fabs(random_normal(r))));
+}
+
+ptxgen_status sparse24_repack(struct sparse24_problem *p, ptxgen_error *err)
+{
+    return ptxgen_sparse24_pack(&p->plan.spec, (ptxgen_const_span){p->values.data, p->values.bytes},
+                                PTXGEN_SPARSE24_BYTES,
+                                (ptxgen_const_span){p->metadata.data, p->metadata.bytes},
+                                (ptxgen_span){p->packed.host, p->packed.bytes}, err);
+}
+
+/* Any two of each four are kept, zeros among them. */
+static void fill_weight(struct sparse24_problem *p, struct random *r)
+{
+    static const unsigned char nibbles[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    for (size_t i = 0; i < (size_t)s->m * s->k / 2; i++)
+        store(s, p->values.data, i, random_below(r, 16) ? random_normal(r) : 0);
+    for (size_t i = 0; i < p->metadata.bytes; i++)
+        ((unsigned char *)p->metadata.data)[i] = nibbles[random_below(r, 6)];
+}
+
+ptxgen_status sparse24_fill(struct sparse24_problem *p, struct random *r, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->y_type;
+    for (uint64_t row = 0; row < p->n; row++)
+        for (uint64_t i = 0; i < s->k; i++)
+            store(s, p->x.host, row * p->x_stride + i, random_normal(r));
+    fill_scales(r, &p->x_scale);
+    fill_scales(r, &p->w_scale);
+    fill_rows(r, type, p->bias.host, 1, s->m, 0);
+    fill_rows(r, type, p->residual.host, p->n, s->m, p->residual_stride);
+    fill_weight(p, r);
+    return sparse24_repack(p, err);
+}
+
+void sparse24_disturb(struct sparse24_problem *p, struct random *r)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    for (uint64_t row = 0; row < p->n; row++) {
+        uint32_t kind = random_below(r, 12);
+        if (kind < 3 && s->type != PTXGEN_SPARSE24_S8)
+            store(s, p->x.host, row * p->x_stride + random_below(r, s->k), values[kind]);
+        else if (kind < 6 && s->residual)
+            ptxgen_element_store((ptxgen_element)s->y_type, p->residual.host,
+                                 row * p->residual_stride + random_below(r, s->m),
+                                 values[kind % 3]);
+    }
+}

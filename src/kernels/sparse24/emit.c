@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
+ * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wm × wk warps,
+ * walks through its share of the tiles (tile/stream_k.h). In a stage of the pipeline each warp has
+ * 32 rows by 128 columns of W of its own, and all share the rows of X that go with them:
+ *
+ *              K: stages ──▶                  warps wm × wk = 2 × 2
+ *            ┌─────────┬─────────┬───
+ *    M:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of W: 4608 bytes in 16 bits, 2560 of s8
+ *    32·wm   ├────┼────┼────┼────┼───
+ *            │ w1 │ w3 │ w1 │ w3 │ …
+ *            └─────────┴─────────┴───
+ *    X:      [tile_n rows] × 128·wk columns a stage
+ *
+ * Weights, metadata among them, are read once, by the lane that multiplies them, 16 bytes at a
+ * time: 9/16 of the dense bytes, or 5/8 of s8. Stages are copied by cp.async, on through the ends of
+ * tiles.
+ */
+#include "emit.h"
+
+/* ---- parameters ---- */
+
+static bool is_used(const ptxgen_sparse24_spec *s, int param)
+{
+    switch (param) {
+    case SPARSE24_X_SCALE:
+    case SPARSE24_W_SCALE: return sparse24_is_s8(s);
+    case SPARSE24_BIAS: return s->bias;
+    case SPARSE24_RESIDUAL:
+    case SPARSE24_RESIDUAL_STRIDE: return s->residual;
+    default: return true;
+    }
+}
+
+/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
+static void load_params(struct sparse24_product *q)
+{
+    static const char *const names[SPARSE24_PARAMS] = {
+        [SPARSE24_X] = "x", [SPARSE24_PACKED] = "packed", [SPARSE24_X_SCALE] = "x_scale",
+        [SPARSE24_W_SCALE] = "w_scale", [SPARSE24_BIAS] = "bias", [SPARSE24_RESIDUAL] = "residual",
+        [SPARSE24_Y] = "y", [SPARSE24_WORKSPACE] = "workspace", [SPARSE24_X_STRIDE] = "x_stride",
+        [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride",
+        [SPARSE24_N] = "n", [SPARSE24_SHARE] = "share", [SPARSE24_EXTRA] = "extra",
+        [SPARSE24_GRANULE] = "granule"};
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < SPARSE24_N; i++)
+        if (is_used(q->spec, i))
+            q->address[i] = ptx_param_u64(k, names[i]);
+        else
+            ptx_param_declare(k, names[i], 8, 8);
+    q->n = ptx_param_u32(k, names[SPARSE24_N]);
+    q->division.share = ptx_param_u32(k, names[SPARSE24_SHARE]);
+    q->division.extra = ptx_param_u32(k, names[SPARSE24_EXTRA]);
+    q->division.granule = ptx_param_u32(k, names[SPARSE24_GRANULE]);
+    q->division.stages = sparse24_stages_along_k(q->spec, q->v);
+}
+
+/* ---- the pipeline's copies ---- */
+
+static void locate(void *user, const struct tile_walk *w)
+{
+    struct sparse24_product *q = user;
+    ptx_kernel *k = q->k;
+    struct tile_place place = tile_locate(k, w->tile, q->tiles_n, sparse24_tiles_m(q->spec, q->v));
+    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
+    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->n, w->stage);
+    sparse24_weights_locate(q, place.n, w->stage);
+}
+
+static void send(void *user, ptx_u32 slot)
+{
+    struct sparse24_product *q = user;
+    sparse24_weights_send(q, slot);
+    tile_operand_send(q->k, &q->x, slot);
+}
+
+/* ---- entries ---- */
+
+static void find_warp(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    q->at = tile_find_threads(k);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wm);
+    q->along_m = q->v->wk == 1   ? q->at.warp
+                 : q->v->wm == 1 ? U32(0)
+                                 : ptx_rem_u32(k, q->at.warp, U32(q->v->wm));
+}
+
+static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)
+{
+    return element == 1 ? elements : ptx_shl_b64(k, elements, U32(element / 2));
+}
+
+static void begin(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    load_params(q);
+    find_warp(q);
+    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
+    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
+    q->x = (struct tile_operand){.rows = q->v->tile_n,
+                                 .blocks = sparse24_x_blocks(q->spec, q->v),
+                                 .threads = sparse24_threads(q->v),
+                                 .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),
+                                 .deep = true};
+    ptx_u64 pitch = in_bytes(k, q->address[SPARSE24_X_STRIDE], sparse24_element(q->spec));
+    tile_operand_begin(k, &q->at, pitch, &q->x);
+    sparse24_weights_begin(q);
+    sparse24_operands_begin(q);
+}
+
+static void multiply_part(struct sparse24_product *q, struct tile_walk *w)
+{
+    ptx_section(q->k, "stages: multiply one, send for another");
+    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(q->k);
+        sparse24_multiply(q);
+    }
+}
+
+static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+                       ptx_module *module)
+{
+    struct sparse24_product *q =
+        &(struct sparse24_product){.spec = &plan->spec, .plan = plan, .v = v};
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_sparse24_entry(v));
+    ptx_kernel_reqntid(k, sparse24_threads(v), 1, 1);
+    ptx_kernel_minnctapersm(k, 1);
+    begin(q);
+    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    q->pipeline = (struct tile_pipeline){.stages = v->stages,
+                                         .stage_bytes = sparse24_stage_bytes(q->spec, v),
+                                         .division = &q->division,
+                                         .locate = locate,
+                                         .send = send,
+                                         .user = q};
+    tile_pipeline_begin(k, &q->pipeline, first, end);
+    uint32_t staging = tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
+    q->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    sparse24_output_begin(q);
+
+    sparse24_first_operands(q, q->pipeline.read);
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        sparse24_clear(q);
+        multiply_part(q, &walk);
+        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
+        sparse24_output(q, &walk, from);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+    }
+    ptx_kernel_end(k);
+}
+
+ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
+                                   ptx_module *module, ptxgen_error *err)
+{
+    if (!plan || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: plan and module must be given");
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
+    sparse24_emit_align(plan, module);
+    return ptx_module_status(module, err);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pieces of sparse24's emitter hand to each other. */
+#ifndef PTXGEN_KERNELS_SPARSE24_EMIT_H
+#define PTXGEN_KERNELS_SPARSE24_EMIT_H
+
+#include "../tile/activation.h"
+#include "../tile/chunk.h"
+#include "../tile/operand.h"
+#include "../tile/part.h"
+#include "../tile/pipeline.h"
+#include "layout.h"
+
+enum { SPARSE24_ROW_GROUPS = 16 /* of 8 rows, of a tile, at most */ };
+
+/* A warp's copies of packed weights: where they come from, and where in a stage they go. */
+struct sparse24_weights {
+    ptx_u64 strip; /* the lane's 16 bytes of the strip's first block */
+    ptx_u32 step;  /* of the next stage */
+    ptx_u32 at;    /* the lane's offset in a stage */
+};
+
+/* What a warp holds of a stage while it goes through its mma steps, loaded one ahead. */
+struct sparse24_operands {
+    ptx_u32 a[2][SPARSE24_TILES][4];               /* of the present mma step and the next */
+    ptx_u32 x[2][4];                               /* a load each, in turn */
+    ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
+    ptx_u32 x_lane, x_step; /* the lane's addresses of X: of a block, of an mma step */
+};
+
+struct sparse24_product {
+    ptx_kernel *k;
+    const ptxgen_sparse24_spec *spec;
+    const ptxgen_sparse24_plan *plan;
+    const ptxgen_sparse24_variant *v;
+    struct tile_threads at;
+    ptx_u32 along_m, along_k;    /* the warp's place */
+    ptx_u64 address[SPARSE24_N]; /* parameters of 64 bits, those that are used */
+    ptx_u32 n, tiles_n;
+    struct tile_division division;
+    struct tile_operand x;
+    struct sparse24_weights w;
+    struct tile_pipeline pipeline;
+    struct tile_sums sums;
+    struct tile_partials partials;
+    struct tile_chunk chunk; /* of Y and of what is added to it */
+    ptx_u32 acc[SPARSE24_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
+    struct sparse24_operands operands;
+};
+
+static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
+{
+    return q->v->tile_n / 8;
+}
+
+/* ---- a stage in shared memory: X, then each warp's block of the packed weights ---- */
+
+static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
+                                         const ptxgen_sparse24_variant *v)
+{
+    return v->wk * SPARSE24_STEP * sparse24_element(s) / TILE_BLOCK_BYTES;
+}
+static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
+                                              const ptxgen_sparse24_variant *v)
+{
+    return tile_operand_stage_bytes(v->tile_n, sparse24_x_blocks(s, v));
+}
+static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
+                                            const ptxgen_sparse24_variant *v)
+{
+    return sparse24_stage_x_bytes(s, v) + v->wm * v->wk * sparse24_block_bytes(s);
+}
+
+/* ---- weights.c ---- */
+
+void sparse24_weights_begin(struct sparse24_product *q);
+/* Turns to the warp's rows of W of tile `tile_m`, at stage `stage`. */
+void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage);
+/* Sends for the next stage, to the shared address `slot`, and moves on. */
+void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
+/* The lane's operand A of tile t in mma step i, and its metadata of word j. */
+void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
+                           ptx_u32 a[4]);
+void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
+                            ptx_u32 words[SPARSE24_TILES]);
+
+/* ---- multiply.c ---- */
+
+void sparse24_operands_begin(struct sparse24_product *q);
+/* Those of the first mma step of the stage at `slot`. */
+void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot);
+void sparse24_clear(struct sparse24_product *q);
+/* acc += the stage at the pipeline's read slot, and the first operands of the next. */
+void sparse24_multiply(struct sparse24_product *q);
+
+/* ---- output.c ---- */
+
+void sparse24_output_begin(struct sparse24_product *q);
+/* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
+void sparse24_output(struct sparse24_product *q, const struct tile_walk *w, ptx_u32 first);
+
+/* ---- align.c ---- */
+
+void sparse24_emit_align(const ptxgen_sparse24_plan *plan, ptx_module *module);
+
+#endif

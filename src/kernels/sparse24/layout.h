@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes that the plan, the packer, the emitter and the launch of sparse24 share. */
+#ifndef PTXGEN_KERNELS_SPARSE24_LAYOUT_H
+#define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
+
+#include "../tile/schedule.h"
+#include "shape.h"
+
+#include <ptxgen/sparse24.h>
+
+#include <stdbool.h>
+
+enum {
+    SPARSE24_STRIP = 32, /* rows of W that are packed together: a warp's */
+    SPARSE24_STEP = 128, /* columns of W that are packed together: a warp's of a stage */
+    SPARSE24_TILE = 16,  /* rows of mma's operand A */
+    SPARSE24_TILES = SPARSE24_STRIP / SPARSE24_TILE,
+    SPARSE24_MMA_BYTES = 64,    /* of a row of X in an mma step */
+    SPARSE24_WORD_COLUMNS = 64, /* of W, whose metadata is one word of each lane */
+    SPARSE24_WORDS = SPARSE24_STEP / SPARSE24_WORD_COLUMNS,
+    SPARSE24_PIECE = 512, /* 16 bytes of each lane */
+};
+
+/* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
+enum sparse24_param {
+    SPARSE24_X, SPARSE24_PACKED, SPARSE24_X_SCALE, SPARSE24_W_SCALE, SPARSE24_BIAS,
+    SPARSE24_RESIDUAL, SPARSE24_Y, SPARSE24_WORKSPACE,
+    SPARSE24_X_STRIDE, SPARSE24_RESIDUAL_STRIDE, SPARSE24_Y_STRIDE, /* 64 bits up to here, … */
+    SPARSE24_N, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
+    SPARSE24_PARAMS
+};
+
+/* "sparse24_align": out[n, k] = x[n, k], rows sparse24_x_bytes apart. A CTA a row. */
+enum sparse24_align_param {
+    SPARSE24_ALIGN_X, SPARSE24_ALIGN_OUT, SPARSE24_ALIGN_X_STRIDE, SPARSE24_ALIGN_PARAMS
+};
+enum { SPARSE24_ALIGN_THREADS = 256 };
+
+static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
+{
+    return (uint32_t)sparse24_element_bytes((ptxgen_sparse24_type)s->type);
+}
+static inline bool sparse24_is_s8(const ptxgen_sparse24_spec *s)
+{
+    return s->type == PTXGEN_SPARSE24_S8;
+}
+/* Of a row of X as the product reads it: padded to multiples of 16. */
+static inline uint64_t sparse24_x_bytes(const ptxgen_sparse24_spec *s)
+{
+    return ((uint64_t)s->k * sparse24_element(s) + 15) / 16 * 16;
+}
+
+static inline uint32_t sparse24_strips(const ptxgen_sparse24_spec *s)
+{
+    return s->m / SPARSE24_STRIP + (s->m % SPARSE24_STRIP != 0);
+}
+static inline uint32_t sparse24_steps(const ptxgen_sparse24_spec *s)
+{
+    return s->k / SPARSE24_STEP + (s->k % SPARSE24_STEP != 0);
+}
+/* mma steps of a step. */
+static inline uint32_t sparse24_mmas(const ptxgen_sparse24_spec *s)
+{
+    return SPARSE24_STEP * sparse24_element(s) / SPARSE24_MMA_BYTES;
+}
+/* Pieces of values of a block; one of metadata follows. */
+static inline uint32_t sparse24_pieces(const ptxgen_sparse24_spec *s)
+{
+    return sparse24_mmas(s) * SPARSE24_TILES;
+}
+static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
+{
+    return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
+}
+
+static inline uint32_t sparse24_tile_m(const ptxgen_sparse24_variant *v)
+{
+    return v->wm * SPARSE24_STRIP;
+}
+static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
+{
+    return 32 * v->wm * v->wk;
+}
+/* Accumulators of a thread, by four. */
+static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
+{
+    return SPARSE24_TILES * (v->tile_n / 8);
+}
+static inline uint32_t sparse24_tiles_m(const ptxgen_sparse24_spec *s,
+                                        const ptxgen_sparse24_variant *v)
+{
+    return (sparse24_strips(s) + v->wm - 1) / v->wm;
+}
+static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s,
+                                               const ptxgen_sparse24_variant *v)
+{
+    return (sparse24_steps(s) + v->wk - 1) / v->wk;
+}
+
+ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err);
+
+/*
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial
+ * sums, as its threads hold them, from `partials` on where tiles are divided; the aligned X from
+ * `aligned` on.
+ */
+static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan)
+{
+    return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
+}
+struct sparse24_schedule {
+    struct tile_schedule tiles;
+    uint64_t partials, aligned; /* offsets */
+    uint64_t workspace_bytes; /* without an aligned X: `aligned`, or 0 where nothing is needed */
+};
+ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
+                                     const ptxgen_sparse24_variant *variant, uint64_t n,
+                                     struct sparse24_schedule *schedule, ptxgen_error *err);
+
+#endif

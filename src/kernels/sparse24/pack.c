@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compressed weights into the order of mma.sp's lanes. In bytes the operand A is the same for all
+ * types: register r of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on of row g + 8·(r % 2),
+ * of the 32 compressed bytes that go with 64 bytes of X.
+ */
+#include "layout.h"
+#include "metadata.h"
+
+#include <string.h>
+
+enum { LANES = 32, WORD = 4, PIECE_BYTES_OF_ROW = 32, FILLER = 0x4 };
+
+struct packing {
+    ptxgen_sparse24_shape shape;
+    const ptxgen_sparse24_spec *spec;
+    const unsigned char *values;
+    ptxgen_sparse24_form form;
+    const void *metadata;
+};
+
+ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, size_t *bytes,
+                                           ptxgen_error *err)
+{
+    ptxgen_status status = sparse24_check_spec(spec, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (!bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: bytes is NULL");
+    uint64_t blocks = (uint64_t)sparse24_strips(spec) * sparse24_steps(spec);
+    if (blocks > SIZE_MAX / sparse24_block_bytes(spec))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: a weight of M = %u, K = %u is too large for memory", spec->m,
+                           spec->k);
+    *bytes = (size_t)blocks * sparse24_block_bytes(spec);
+    return PTXGEN_OK;
+}
+
+/* 16 rows and 32 compressed bytes from `row` and `byte` on; zeros beyond the weight. */
+static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigned char *to)
+{
+    size_t row_bytes = p->shape.k / 2 * sparse24_element(p->spec);
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (unsigned r = 0; r < 4; r++) {
+            size_t at_row = row + lane / 4 + 8 * (r % 2), at = byte + 16 * (r / 2) + lane % 4 * WORD;
+            unsigned char *word = to + (lane * 4 + r) * WORD;
+            if (at_row < p->shape.m && at < row_bytes)
+                memcpy(word, p->values + at_row * row_bytes + at, WORD);
+            else
+                memset(word, 0, WORD);
+        }
+}
+
+/* Where a group of a 16-row tile's 64 columns stands in the lanes' words. */
+static struct sparse24_lane_slot slot_of(ptxgen_sparse24_type type, unsigned row, unsigned group)
+{
+    if (type == PTXGEN_SPARSE24_S8)
+        return sparse24_lane_slot(type, row, group);
+    return sparse24_lane_slot(type, row + group / 8 * SPARSE24_TILE, group % 8);
+}
+
+static ptxgen_status pack_metadata(const struct packing *p, size_t row, size_t column,
+                                   unsigned char *to, ptxgen_error *err)
+{
+    enum { WORD_GROUPS = SPARSE24_WORD_COLUMNS / SPARSE24_GROUP };
+    uint32_t words[LANES][SPARSE24_WORDS][SPARSE24_TILES] = {{{0}}};
+    for (unsigned r = 0; r < SPARSE24_STRIP; r++)
+        for (unsigned g = 0; g < SPARSE24_STEP / SPARSE24_GROUP; g++) {
+            unsigned nibble = FILLER;
+            size_t group = column / SPARSE24_GROUP + g;
+            if (row + r < p->shape.m && group < p->shape.k / SPARSE24_GROUP) {
+                ptxgen_status status = sparse24_load_group(&p->shape, p->form, p->metadata, row + r,
+                                                           group, &nibble, err);
+                if (status != PTXGEN_OK)
+                    return status;
+            }
+            struct sparse24_lane_slot slot =
+                slot_of(p->shape.type, r % SPARSE24_TILE, g % WORD_GROUPS);
+            words[slot.lane][g / WORD_GROUPS][r / SPARSE24_TILE] |= (uint32_t)nibble << slot.bit;
+        }
+    memcpy(to, words, sizeof words);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status pack_block(const struct packing *p, size_t strip, size_t step,
+                                unsigned char *to, ptxgen_error *err)
+{
+    size_t row = strip * SPARSE24_STRIP, column = step * SPARSE24_STEP;
+    for (uint32_t i = 0; i < sparse24_mmas(p->spec); i++)
+        for (uint32_t t = 0; t < SPARSE24_TILES; t++, to += SPARSE24_PIECE)
+            pack_piece(p, row + t * SPARSE24_TILE,
+                       column / 2 * sparse24_element(p->spec) + i * PIECE_BYTES_OF_ROW, to);
+    return pack_metadata(p, row, column, to, err);
+}
+
+ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_const_span values,
+                                   ptxgen_sparse24_form form, ptxgen_const_span metadata,
+                                   ptxgen_span packed, ptxgen_error *err)
+{
+    size_t bytes, dense;
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(spec, &bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const struct packing p = {{(ptxgen_sparse24_type)spec->type, spec->m, spec->k},
+                              spec, values.data, form, metadata.data};
+    if ((status = ptxgen_sparse24_dense_bytes(&p.shape, &dense, err)) != PTXGEN_OK ||
+        (status = sparse24_check_span("values", values.data, values.bytes, dense / 2, err)) !=
+            PTXGEN_OK ||
+        (status = sparse24_check_metadata_span(&p.shape, form, metadata.data, metadata.bytes,
+                                               err)) != PTXGEN_OK ||
+        (status = sparse24_check_span("packed", packed.data, packed.bytes, bytes, err)) != PTXGEN_OK)
+        return status;
+    unsigned char *to = packed.data;
+    for (size_t strip = 0; strip < sparse24_strips(spec); strip++)
+        for (size_t step = 0; step < sparse24_steps(spec); step++) {
+            status = pack_block(&p, strip, step, to, err);
+            if (status != PTXGEN_OK)
+                return status;
+            to += sparse24_block_bytes(spec);
+        }
+    return PTXGEN_OK;
+}

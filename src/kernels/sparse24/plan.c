@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emit.h"
+
+#include <string.h>
+
+enum {
+    STATIC_SHARED = 48 * 1024,
+    LEAST_STAGES = 3,
+    MOST_STAGES = 8,
+    MOST_ROWS = 128,
+    MOST_S8_K = INT32_MAX / (128 * 128) * 2, /* two of four columns are kept */
+};
+
+/* ---- the spec ---- */
+
+static ptxgen_status check_sizes(const ptxgen_sparse24_spec *s, ptxgen_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t size;
+    } sizes[] = {{"M", s->m}, {"K", s->k}};
+    for (int i = 0; i < 2; i++)
+        if (sizes[i].size == 0 || sizes[i].size > INT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "sparse24: %s = %u is not between 1 and %d", sizes[i].name,
+                               sizes[i].size, INT32_MAX);
+    if (s->k % 8)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: K = %u is not a multiple of 8, as 2:4 metadata needs", s->k);
+    if (sparse24_is_s8(s) && s->k > MOST_S8_K)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: K = %u is above %d, where sums of s8 products can overflow "
+                           "s32", s->k, MOST_S8_K);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *err)
+{
+    if (s->type < PTXGEN_SPARSE24_F16 || s->type > PTXGEN_SPARSE24_S8)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: the type %u is none of PTXGEN_SPARSE24_F16, _BF16 and _S8",
+                           s->type);
+    if (s->y_type != PTXGEN_F16 && s->y_type != PTXGEN_BF16)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: the output type %u is neither PTXGEN_F16 nor PTXGEN_BF16",
+                           s->y_type);
+    if (!sparse24_is_s8(s) && s->y_type != s->type)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: the output type %u is not that of X, %u", s->y_type, s->type);
+    if (s->activation > PTXGEN_ACTIVATION_RELU)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: %u is not an activation",
+                           s->activation);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_flags(const ptxgen_sparse24_spec *s, ptxgen_error *err)
+{
+    const struct {
+        const char *name;
+        uint8_t value, most;
+    } flags[] = {{"bias", s->bias, 1},
+                 {"residual", s->residual, 1},
+                 {"reserved[0]", s->reserved[0], 0},
+                 {"reserved[1]", s->reserved[1], 0},
+                 {"reserved[2]", s->reserved[2], 0}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].value > flags[i].most)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is %u, not 0%s",
+                               flags[i].name, flags[i].value, flags[i].most ? " or 1" : "");
+    return PTXGEN_OK;
+}
+
+ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err)
+{
+    ptxgen_status status;
+    if (!spec)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: spec is NULL");
+    if ((status = check_types(spec, err)) != PTXGEN_OK ||
+        (status = check_sizes(spec, err)) != PTXGEN_OK)
+        return status;
+    return check_flags(spec, err);
+}
+
+/* ---- tiles ---- */
+
+static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
+{
+    return v->stages * sparse24_stage_bytes(s, v) +
+           tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
+}
+
+static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                 ptxgen_sparse24_variant *v)
+{
+    v->shared_bytes = shared_bytes(s, v);
+    v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
+    return v->shared_bytes <= target->shared_per_cta;
+}
+
+/* As many stages as fit; false when too few do. */
+static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                        ptxgen_sparse24_variant *v)
+{
+    for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
+        if (fits(s, target, v))
+            return true;
+    return false;
+}
+
+/*
+ * How long the fullest CTA takes for one row of tiles, in picoseconds, by marlin's figures for an
+ * H100: a step takes a tile the longest of reading its weights from memory (23 bytes a nanosecond
+ * and multiprocessor), reading weights and activations from the L2 (45) and multiplying (2200
+ * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows.
+ */
+static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                     const ptxgen_sparse24_variant *v)
+{
+    uint64_t weights = (uint64_t)v->wm * sparse24_block_bytes(s);
+    uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
+    uint64_t memory = weights * 1000 / 23, l2 = (weights + x) * 1000 / 45;
+    uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
+    uint64_t step = memory > l2 ? memory : l2;
+    step = step > products ? step : products;
+    if (v->tile_n == MOST_ROWS) /* for any number of rows of tiles: what 32 rows of W take */
+        return step / v->wm;
+    uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s);
+    uint64_t ctas = target->multiprocessors;
+    if (tile_deals_whole(tiles, (uint32_t)ctas))
+        return (tiles + ctas - 1) / ctas * steps * step;
+    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)v->tile_n * 60000;
+}
+
+/* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
+static const ptxgen_sparse24_variant candidates[] = {
+    {.tile_n = 8, .wm = 2, .wk = 4, .pass_n = 8},    {.tile_n = 8, .wm = 4, .wk = 2, .pass_n = 8},
+    {.tile_n = 8, .wm = 1, .wk = 8, .pass_n = 8},    {.tile_n = 8, .wm = 2, .wk = 2, .pass_n = 8},
+    {.tile_n = 8, .wm = 1, .wk = 4, .pass_n = 8},    {.tile_n = 16, .wm = 2, .wk = 4, .pass_n = 16},
+    {.tile_n = 16, .wm = 4, .wk = 2, .pass_n = 16},  {.tile_n = 16, .wm = 2, .wk = 2, .pass_n = 16},
+    {.tile_n = 16, .wm = 1, .wk = 4, .pass_n = 16},  {.tile_n = 32, .wm = 4, .wk = 2, .pass_n = 16},
+    {.tile_n = 32, .wm = 2, .wk = 4, .pass_n = 16},  {.tile_n = 32, .wm = 2, .wk = 2, .pass_n = 16},
+    {.tile_n = 64, .wm = 8, .wk = 1, .pass_n = 16},  {.tile_n = 64, .wm = 4, .wk = 2, .pass_n = 16},
+    {.tile_n = 64, .wm = 4, .wk = 1, .pass_n = 16},  {.tile_n = 64, .wm = 2, .wk = 1, .pass_n = 16},
+    {.tile_n = 128, .wm = 8, .wk = 1, .pass_n = 16}, {.tile_n = 128, .wm = 4, .wk = 1, .pass_n = 16},
+};
+
+static bool choose_tile(const ptxgen_sparse24_spec *s, const ptxgen_target *target, uint32_t tile_n,
+                        ptxgen_sparse24_variant *best)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        ptxgen_sparse24_variant v = candidates[i];
+        if (v.tile_n != tile_n || !fill_stages(s, target, &v) || cost(s, target, &v) >= least)
+            continue;
+        least = cost(s, target, &v);
+        *best = v;
+    }
+    return least != UINT64_MAX;
+}
+
+static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
+{
+    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
+    for (uint32_t tile_n = 8, served = 0; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
+        if (choose_tile(&plan->spec, &plan->target, tile_n, &plan->variants[plan->variant_count])) {
+            served = tile_n;
+            plan->variant_count++;
+        }
+    if (!plan->variant_count)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: no tile fits into the %u bytes of shared memory of a CTA",
+                           plan->target.shared_per_cta);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
+                                        const ptxgen_target *target, ptxgen_sparse24_plan *plan,
+                                        ptxgen_error *err)
+{
+    if (!spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: spec, target and plan must be given");
+    ptxgen_status status = sparse24_check_spec(spec, err);
+    if (status == PTXGEN_OK)
+        status = ptx_target_check(&target->ptx, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: a target of %u multiprocessors with %u bytes of shared memory "
+                           "per CTA is none", target->multiprocessors, target->shared_per_cta);
+    memset(plan, 0, sizeof *plan);
+    plan->spec = *spec;
+    plan->target = *target;
+    return choose_tiles(plan, err);
+}
+
+/* ---- tiles of the caller's choice ---- */
+
+static bool is_power_of_two(uint32_t x)
+{
+    return x && !(x & (x - 1));
+}
+
+static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, low, high;
+        bool power;
+    } members[] = {{"tile_n", v->tile_n, 8, MOST_ROWS, true},
+                   {"wm", v->wm, 1, 8, true},
+                   {"wk", v->wk, 1, 8, true},
+                   {"stages", v->stages, LEAST_STAGES, 16, false},
+                   {"pass_n", v->pass_n, 8, v->tile_n, true}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (members[i].value < members[i].low || members[i].value > members[i].high ||
+            (members[i].power && !is_power_of_two(members[i].value)))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "sparse24: a tile's %s is %u, not %s%u to %u", members[i].name,
+                               members[i].value, members[i].power ? "a power of two of " : "",
+                               members[i].low, members[i].high);
+    if (sparse24_threads(v) > 512)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: %u times %u warps are more than the 16 of a CTA", v->wm,
+                           v->wk);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
+                                       const ptxgen_sparse24_variant *tile, ptxgen_error *err)
+{
+    if (!plan || !tile)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: plan and tile must be given");
+    ptxgen_sparse24_variant v = *tile;
+    v.stages = tile->stages ? tile->stages : LEAST_STAGES;
+    ptxgen_status status = check_tile(&v, err);
+    if (status != PTXGEN_OK)
+        return status;
+    bool fit = tile->stages ? fits(&plan->spec, &plan->target, &v)
+                            : fill_stages(&plan->spec, &plan->target, &v);
+    if (!fit)
+        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
+                           "sparse24: the tile takes %u bytes of shared memory, but a CTA has %u",
+                           v.shared_bytes, plan->target.shared_per_cta);
+    memset(plan->variants, 0, sizeof plan->variants);
+    plan->variants[0] = v;
+    plan->variant_count = 1;
+    return PTXGEN_OK;
+}
+
+/* ---- what serves a launch ---- */
+
+const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t n)
+{
+    if (!n || (plan->spec.max_n && n > plan->spec.max_n))
+        return NULL;
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (n <= plan->variants[i].tile_n || i + 1 == plan->variant_count)
+            return &plan->variants[i];
+    return NULL;
+}
+
+const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
+{
+    return variant->tile_n == 8    ? "sparse24_n8"
+           : variant->tile_n == 16 ? "sparse24_n16"
+           : variant->tile_n == 32 ? "sparse24_n32"
+           : variant->tile_n == 64 ? "sparse24_n64"
+                                   : "sparse24_n128";
+}
+
+ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
+                                     const ptxgen_sparse24_variant *v, uint64_t n,
+                                     struct sparse24_schedule *schedule, ptxgen_error *err)
+{
+    uint32_t stages = sparse24_stages_along_k(&plan->spec, v);
+    if (n > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: n = %llu rows are more than a launch takes, %d",
+                           (unsigned long long)n, INT32_MAX);
+    uint64_t tiles = (n + v->tile_n - 1) / v->tile_n * sparse24_tiles_m(&plan->spec, v);
+    if (tiles * stages > UINT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: n = %llu rows with M = %u, K = %u are %llu stages, more than "
+                           "2^32", (unsigned long long)n, plan->spec.m, plan->spec.k,
+                           (unsigned long long)(tiles * stages));
+    struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
+    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors);
+    s.aligned = s.partials;
+    if (s.tiles.divides) {
+        s.aligned += s.tiles.grid * tile_partials_bytes(sparse24_threads(v), sparse24_fragments(v));
+        s.workspace_bytes = s.aligned;
+    }
+    *schedule = s;
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n, uint32_t *ctas,
+                                   ptxgen_error *err)
+{
+    if (!plan || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: plan and ctas must be given");
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
+    struct sparse24_schedule schedule = {.partials = 0};
+    ptxgen_status status = PTXGEN_OK;
+    if (v)
+        status = sparse24_make_schedule(plan, v, n, &schedule, err);
+    else if (n)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "sparse24: no variant serves n = %llu", (unsigned long long)n);
+    *ctas = schedule.tiles.grid;
+    return status;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference of a plan's kernel: the problem in the terms of reference.h, with the bound's
+ * figures read off the variant that serves this N.
+ */
+#include "layout.h"
+#include "reference.h"
+
+#include <stdlib.h>
+
+/*
+ * Additions that a sparse m16n8k32 counts as: two products of 8 kept terms, 8 + 3 each, if
+ * the hardware goes through it in two steps; one of 16 is less, 16 + 3.
+ */
+enum { MMA_DEPTH = 22 };
+
+static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
+
+/*
+ * The longest way of a term into S: through the mma steps of a warp along K, over the warps along
+ * K, over the CTAs that share the tile, one a stage at most.
+ */
+static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
+{
+    uint32_t stages = sparse24_stages_along_k(s, v);
+    return MMA_DEPTH * stages * sparse24_mmas(s) + v->wk - 1 + stages - 1;
+}
+
+static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_operands *o,
+                           ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const struct {
+        const char *name;
+        const void *given;
+        bool needed;
+    } arrays[] = {{"bias", o->bias, s->bias},
+                  {"residual", o->residual, s->residual && o->n},
+                  {"x_scale", o->x_scale, sparse24_is_s8(s) && o->n},
+                  {"w_scale", o->w_scale, sparse24_is_s8(s)}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i].needed && !arrays[i].given)
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is NULL",
+                               arrays[i].name);
+    if (o->n && !ptxgen_sparse24_choose(plan, o->n))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: no variant serves n = %llu", (unsigned long long)o->n);
+    return PTXGEN_OK;
+}
+
+static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
+                                          const ptxgen_sparse24_operands *o)
+{
+    static const enum sparse24_activation activations[] = {
+        [PTXGEN_ACTIVATION_NONE] = SPARSE24_IDENTITY,
+        [PTXGEN_ACTIVATION_SILU] = SPARSE24_SILU,
+        [PTXGEN_ACTIVATION_GELU] = SPARSE24_GELU,
+        [PTXGEN_ACTIVATION_GELU_TANH] = SPARSE24_GELU_TANH,
+        [PTXGEN_ACTIVATION_RELU] = SPARSE24_RELU,
+    };
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    bool scaled = sparse24_is_s8(s);
+    return (struct sparse24_problem){
+        .w = {(ptxgen_sparse24_type)s->type, s->m, s->k},
+        .values = o->values,
+        .form = o->form,
+        .metadata = o->metadata,
+        .n = o->n,
+        .x = o->x,
+        .ldx = o->x_stride ? o->x_stride : s->k,
+        .x_scale = scaled ? o->x_scale : NULL,
+        .w_scale = scaled ? o->w_scale : NULL,
+        .activation = activations[s->activation],
+        .y_type = (ptxgen_element)s->y_type,
+        .residual = s->residual ? o->residual : NULL,
+        .ldr = o->residual_stride ? o->residual_stride : s->m,
+        .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->n ? o->n : 1)),
+        .activation_error = s->activation > PTXGEN_ACTIVATION_NONE &&
+                                    s->activation < PTXGEN_ACTIVATION_RELU
+                                ? activation_error
+                                : 0,
+    };
+}
+
+ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
+                                        const ptxgen_sparse24_operands *operands, double *y,
+                                        double *bound, ptxgen_error *err)
+{
+    if (!plan || !operands || (operands->n && (!y || !bound)))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: plan, operands, y and bound must be given");
+    ptxgen_status status = check(plan, operands, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct sparse24_problem p = problem_of(plan, operands);
+    float *bias = NULL;
+    if (plan->spec.bias) {
+        bias = malloc(plan->spec.m * sizeof *bias);
+        if (!bias)
+            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "sparse24: no memory for %u biases",
+                               plan->spec.m);
+        for (size_t i = 0; i < plan->spec.m; i++)
+            bias[i] = (float)ptxgen_element_load(p.y_type, operands->bias, i);
+        p.bias = bias;
+    }
+    status = sparse24_reference(&p, y, bound, err);
+    free(bias);
+    return status;
+}

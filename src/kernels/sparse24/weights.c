@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packed weights: from global memory to fragments of mma.sp. A lane copies exactly the 16 bytes of
+ * each piece that it will read itself, as they stand in its warp's part of the stage.
+ *
+ * Tiles may hang over M, and stages over K. Beyond them a block that exists is read again, so that
+ * metadata is valid everywhere; beyond K its values become zeros (X is zero there too, but zero
+ * times a weight that is not finite would not be), beyond M no sum is stored.
+ */
+#include "emit.h"
+
+static bool steps_have_tail(const struct sparse24_product *q)
+{
+    return sparse24_steps(q->spec) % q->v->wk != 0;
+}
+
+static bool strips_have_tail(const struct sparse24_product *q)
+{
+    return sparse24_strips(q->spec) % q->v->wm != 0;
+}
+
+void sparse24_weights_begin(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
+    ptx_u32 warp = ptx_mad_lo_u32(k, q->at.warp, U32(sparse24_block_bytes(q->spec)), lane);
+    q->w.at = ptx_add_u32(k, warp, U32(sparse24_stage_x_bytes(q->spec, q->v)));
+    q->w.strip = ptx_mov_u64(k, U64(0));
+    q->w.step = ptx_mov_u32(k, U32(0));
+}
+
+void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_sparse24_spec *s = q->spec;
+    ptx_u32 strip = ptx_mad_lo_u32(k, tile_m, U32(q->v->wm), q->along_m);
+    if (strips_have_tail(q))
+        strip = ptx_min_u32(k, strip, U32(sparse24_strips(s) - 1));
+    ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_PACKED]);
+    uint64_t strip_bytes = (uint64_t)sparse24_steps(s) * sparse24_block_bytes(s);
+    ptx_mad_lo_u64_to(k, q->w.strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes), lane);
+    ptx_mad_lo_u32_to(k, q->w.step, stage, U32(q->v->wk), q->along_k);
+}
+
+void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    struct sparse24_weights *w = &q->w;
+    uint32_t pieces = sparse24_pieces(q->spec), steps = sparse24_steps(q->spec);
+    bool tail = steps_have_tail(q);
+    ptx_u32 size = U32(TILE_CHUNK_BYTES), step = w->step;
+    if (tail) {
+        ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(steps));
+        size = ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
+        step = ptx_min_u32(k, w->step, U32(steps - 1));
+    }
+    ptx_u64 from = ptx_mad_wide_u32(k, step, U32(sparse24_block_bytes(q->spec)), w->strip);
+    ptx_u32 to = ptx_add_u32(k, slot, w->at);
+    for (uint32_t i = 0; i <= pieces; i++) {
+        int offset = (int)(i * SPARSE24_PIECE);
+        if (tail && i < pieces)
+            ptx_cp_async_cg_zfill(k, to, offset, from, offset, TILE_CHUNK_BYTES, size);
+        else
+            ptx_cp_async_cg(k, to, offset, from, offset, TILE_CHUNK_BYTES);
+    }
+    ptx_add_u32_to(k, w->step, w->step, U32(q->v->wk));
+}
+
+void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
+                           ptx_u32 a[4])
+{
+    ptx_u32 at = ptx_add_u32(q->k, slot, q->w.at);
+    ptx_ld_shared_v4_u32_to(q->k, a, at, (int)((i * SPARSE24_TILES + t) * SPARSE24_PIECE));
+}
+
+void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
+                            ptx_u32 words[SPARSE24_TILES])
+{
+    ptx_u32 at = ptx_add_u32(q->k, slot, q->w.at);
+    uint32_t offset = sparse24_pieces(q->spec) * SPARSE24_PIECE + j * SPARSE24_TILES * 4;
+    ptx_ld_shared_v2_u32_to(q->k, words, at, (int)offset);
+}

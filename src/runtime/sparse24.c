@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and launching the sparse24 family. */
+#include <ptxgen/sparse24.h>
+
+#include "src/kernels/sparse24/layout.h"
+#include "src/runtime/array.h"
+#include "src/runtime/loaded.h"
+
+#include <stdio.h>
+
+/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
+static const ptxgen_loaded *loaded_of(const ptxgen_sparse24 *q)
+{
+    return (const ptxgen_loaded *)q;
+}
+
+static const ptxgen_sparse24_plan *plan_of(const ptxgen_sparse24 *q)
+{
+    return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_sparse24 **kernel)
+{
+    if (status == PTXGEN_OK)
+        *kernel = (ptxgen_sparse24 *)loaded;
+    return status;
+}
+
+/* ---- the family's table ---- */
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    return ptxgen_sparse24_make_plan(spec, target, plan, err);
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    return ptxgen_sparse24_emit(plan, ~0u, module, err);
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16", "s8"},
+                             *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
+    const ptxgen_sparse24_spec *s = spec;
+    snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s", s->m, s->k,
+             s->type < 4 ? types[s->type] : "?", s->y_type < 3 ? types[s->y_type] : "?", s->max_n,
+             s->activation < 5 ? activations[s->activation] : " ?", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
+}
+
+const ptxgen_family *ptxgen_sparse24_family(void)
+{
+    static const ptxgen_family family = {.name = "sparse24",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(ptxgen_sparse24_spec),
+                                         .plan_bytes = sizeof(ptxgen_sparse24_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .describe = describe};
+    return &family;
+}
+
+/* ---- loading ---- */
+
+ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver, const ptxgen_sparse24_plan *plan,
+                                   const ptxgen_module_options *options, ptxgen_sparse24 **kernel,
+                                   ptxgen_error *err)
+{
+    if (!driver || !plan || !kernel)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: driver, plan and kernel must be given");
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = loaded_from_plan(driver, ptxgen_sparse24_family(), plan, &plan->target,
+                                            options, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+ptxgen_status ptxgen_sparse24_dispatch(ptxgen_dispatcher *dispatcher,
+                                       const ptxgen_sparse24_spec *spec, ptxgen_sparse24 **kernel,
+                                       ptxgen_error *err)
+{
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_sparse24_family(), spec, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+void ptxgen_sparse24_destroy(ptxgen_sparse24 *q)
+{
+    ptxgen_release((ptxgen_loaded *)q);
+}
+
+/* Entries are loaded as they were emitted: the plan's variants, then sparse24_align. */
+static const ptxgen_kernel *entry_of(const ptxgen_sparse24 *q, const ptxgen_sparse24_variant *v)
+{
+    return ptxgen_loaded_entry(loaded_of(q), (unsigned)(v - plan_of(q)->variants));
+}
+
+static const ptxgen_kernel *align_of(const ptxgen_sparse24 *q)
+{
+    return ptxgen_loaded_entry(loaded_of(q), plan_of(q)->variant_count);
+}
+
+const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24 *q, uint64_t n)
+{
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan_of(q), n);
+    return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
+}
+
+/* ---- checking arguments ---- */
+
+enum { HALF = 2, CHUNK = 16 };
+
+/* Checks the addresses, and gives strides of 0 their meaning. */
+static ptxgen_status check_arrays(const ptxgen_sparse24_spec *s, ptxgen_sparse24_args *a,
+                                  ptxgen_error *err)
+{
+    bool scaled = sparse24_is_s8(s);
+    const struct launch_array arrays[] = {
+        {"x", true, a->x, sparse24_element(s), &a->x_stride, s->k},
+        {"packed", true, a->packed, CHUNK, NULL, 0},
+        {"x_scale", scaled, a->x_scale, sizeof(float), NULL, 0},
+        {"w_scale", scaled, a->w_scale, sizeof(float), NULL, 0},
+        {"bias", s->bias, a->bias, HALF, NULL, 0},
+        {"residual", s->residual, a->residual, HALF, &a->residual_stride, s->m},
+        {"y", true, a->y, HALF, &a->y_stride, s->m},
+    };
+    return launch_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
+}
+
+/* ---- what a launch takes ---- */
+
+/* A launch of a checked `args`, worked out. */
+struct work {
+    const ptxgen_sparse24_variant *variant;
+    struct sparse24_schedule schedule;
+    bool align; /* rows of X are brought to multiples of 16 bytes first */
+    uint64_t workspace_bytes;
+};
+
+static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
+                              struct work *w, ptxgen_error *err)
+{
+    w->variant = ptxgen_sparse24_choose(plan, a->n);
+    if (!w->variant)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: n = %llu is above the %u rows that the plan serves",
+                           (unsigned long long)a->n, plan->spec.max_n);
+    ptxgen_status status =
+        sparse24_make_schedule(plan, w->variant, a->n, &w->schedule, err);
+    if (status != PTXGEN_OK)
+        return status;
+    uint32_t element = sparse24_element(&plan->spec);
+    w->align = a->x % CHUNK || a->x_stride % (CHUNK / element) || plan->spec.k % (CHUNK / element);
+    w->workspace_bytes = w->schedule.workspace_bytes;
+    if (w->align)
+        w->workspace_bytes = w->schedule.aligned + a->n * sparse24_x_bytes(&plan->spec);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *q,
+                                              const ptxgen_sparse24_args *args, uint64_t *bytes,
+                                              ptxgen_error *err)
+{
+    if (!q || !args || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: kernel, args and bytes must be given");
+    struct work w = {.workspace_bytes = 0};
+    ptxgen_sparse24_args a = *args;
+    if (!a.x_stride)
+        a.x_stride = plan_of(q)->spec.k;
+    ptxgen_status status = a.n ? work_out(plan_of(q), &a, &w, err) : PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        *bytes = w.workspace_bytes;
+    return status;
+}
+
+static ptxgen_status check_workspace(const ptxgen_sparse24_args *a, const struct work *w,
+                                     ptxgen_error *err)
+{
+    if (!w->workspace_bytes)
+        return PTXGEN_OK;
+    const struct launch_array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
+    if (a->workspace_bytes < w->workspace_bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: a workspace of %llu bytes is below the %llu that n = %llu needs",
+                           (unsigned long long)a->workspace_bytes,
+                           (unsigned long long)w->workspace_bytes, (unsigned long long)a->n);
+    return launch_check_arrays("sparse24", &workspace, 1, err);
+}
+
+/* ---- launching ---- */
+
+/* X goes to the workspace, where the product then reads it. */
+static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxgen_sparse24_args *a,
+                           ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &plan_of(q)->spec;
+    uint64_t out = a->workspace + w->schedule.aligned;
+    void *arguments[SPARSE24_ALIGN_PARAMS] = {[SPARSE24_ALIGN_X] = &a->x,
+                                              [SPARSE24_ALIGN_OUT] = &out,
+                                              [SPARSE24_ALIGN_X_STRIDE] = &a->x_stride};
+    const ptxgen_launch_shape shape = {.grid = {a->n, 1, 1},
+                                       .block = {SPARSE24_ALIGN_THREADS, 1, 1}};
+    ptxgen_status status = ptxgen_launch(align_of(q), &shape, stream, arguments, err);
+    a->x = out;
+    a->x_stride = sparse24_x_bytes(s) / sparse24_element(s);
+    return status;
+}
+
+static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_sparse24_args *a,
+                              ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    uint32_t n = (uint32_t)a->n;
+    struct tile_schedule *s = &w->schedule.tiles;
+    void *arguments[SPARSE24_PARAMS] = {
+        [SPARSE24_X] = &a->x,
+        [SPARSE24_PACKED] = &a->packed,
+        [SPARSE24_X_SCALE] = &a->x_scale,
+        [SPARSE24_W_SCALE] = &a->w_scale,
+        [SPARSE24_BIAS] = &a->bias,
+        [SPARSE24_RESIDUAL] = &a->residual,
+        [SPARSE24_Y] = &a->y,
+        [SPARSE24_WORKSPACE] = &a->workspace,
+        [SPARSE24_X_STRIDE] = &a->x_stride,
+        [SPARSE24_RESIDUAL_STRIDE] = &a->residual_stride,
+        [SPARSE24_Y_STRIDE] = &a->y_stride,
+        [SPARSE24_N] = &n,
+        [SPARSE24_SHARE] = &s->share,
+        [SPARSE24_EXTRA] = &s->extra,
+        [SPARSE24_GRANULE] = &s->granule,
+    };
+    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+                                       .block = {sparse24_threads(w->variant), 1, 1},
+                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+    return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
+}
+
+ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *q, const ptxgen_sparse24_args *args,
+                                     ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: kernel and args must be given");
+    if (!args->n)
+        return PTXGEN_OK;
+    ptxgen_sparse24_args a = *args;
+    struct work w;
+    ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
+    if (status == PTXGEN_OK)
+        status = work_out(plan_of(q), &a, &w, err);
+    if (status == PTXGEN_OK)
+        status = check_workspace(&a, &w, err);
+    if (status == PTXGEN_OK && w.align)
+        status = align(q, &w, &a, stream, err);
+    return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;
+}

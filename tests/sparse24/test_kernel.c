@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races,
+ * deadlocks and metadata without meaning, against the reference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "golden.h"
+#include "src/cli/families/sparse24.h"
+
+#include <ptxgen/emulator.h>
+
+#include <math.h>
+#include <string.h>
+
+/* ---- a problem on a device ---- */
+
+static struct device open_device(const char *name)
+{
+    struct device device;
+    ptxgen_error err;
+    if (device_open(name, &device, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    return device;
+}
+
+static void assert_ok(ptxgen_status status, const ptxgen_error *err)
+{
+    if (status != PTXGEN_OK)
+        fail_msg("%s", err->message);
+}
+
+static struct sparse24_problem make(struct device *device, const ptxgen_sparse24_spec *spec,
+                                    uint32_t n, const struct sparse24_layout *layout)
+{
+    const struct sparse24_layout packed = {.x_gap = 0};
+    const struct sparse24_options options = {.spec = *spec};
+    struct sparse24_problem p;
+    struct random r = random_start(n + spec->k);
+    ptxgen_error err;
+    assert_ok(sparse24_allocate(&p, &options, n, layout ? layout : &packed, device, &err), &err);
+    assert_ok(sparse24_fill(&p, &r, &err), &err);
+    return p;
+}
+
+static void check_problem(struct sparse24_problem *p, struct device *device)
+{
+    struct check check = {.outputs = 0};
+    ptxgen_error err;
+    assert_ok(sparse24_check(p, device, &check, &err), &err);
+    if (!check_passed(&check))
+        fail_msg("%s: %s", check.problem, check.where);
+    assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
+}
+
+static void run_spec(const char *device_name, const ptxgen_sparse24_spec *spec, uint32_t n)
+{
+    struct device device = open_device(device_name);
+    struct sparse24_problem p = make(&device, spec, n, NULL);
+    check_problem(&p, &device);
+    sparse24_release(&p);
+    device_close(&device);
+}
+
+static ptxgen_sparse24_spec spec_of(int type, uint32_t m, uint32_t k)
+{
+    return (ptxgen_sparse24_spec){
+        .m = m,
+        .k = k,
+        .type = (uint8_t)type,
+        .y_type = type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
+}
+
+/* ---- many problems ---- */
+
+static void random_problems_are_within_their_bounds(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
+                                          "cpu:sm_120"};
+    for (int d = 0; d < 5; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            struct check check = {.outputs = 0};
+            ptxgen_error err;
+            assert_ok(sparse24_run_random(1 + d * 1000 + seed, &device, &check, &err), &err);
+            if (!check_passed(&check))
+                fail_msg("%s: %s", check.problem, check.where);
+        }
+        device_close(&device);
+    }
+}
+
+/* PyTorch's compressed weights in the CUTLASS form, at which X = 1s on the diagonal looks. */
+static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
+{
+    (void)state;
+    struct tensor_store *store = golden_open();
+    struct device device = open_device("cpu:sm_90");
+    for (int i = 0; i < 2; i++) {
+        struct golden_weight w = golden_weight(store, i);
+        ptxgen_sparse24_spec spec =
+            spec_of(w.shape.type, (uint32_t)w.shape.m, (uint32_t)w.shape.k);
+        struct sparse24_problem p = make(&device, &spec, spec.k, NULL);
+        ptxgen_error err;
+        for (size_t x = 0; x < (size_t)spec.k * spec.k; x++)
+            ptxgen_element_store((ptxgen_element)spec.y_type, p.x.host, x,
+                                 x % (spec.k + 1) == 0 ? 1 : 0);
+        memcpy(p.values.data, w.values.data, w.values.bytes);
+        assert_ok(ptxgen_sparse24_convert(&w.shape, PTXGEN_SPARSE24_CUTLASS, w.cutlass,
+                                          PTXGEN_SPARSE24_BYTES, p.metadata, &err),
+                  &err);
+        assert_ok(ptxgen_sparse24_pack(&spec, w.values, PTXGEN_SPARSE24_CUTLASS, w.cutlass,
+                                       (ptxgen_span){p.packed.host, p.packed.bytes}, &err),
+                  &err);
+        check_problem(&p, &device);
+        for (size_t m = 0; m < spec.m; m++)
+            for (size_t k = 0; k < spec.k; k++)
+                assert_true(ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host,
+                                                k * spec.m + m) ==
+                            ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data,
+                                                m * spec.k + k));
+        sparse24_release(&p);
+    }
+    device_close(&device);
+    tensor_store_close(store);
+}
+
+/* ---- edges ---- */
+
+static void no_rows_leave_no_error_for_the_next_launch(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 64, 128);
+    for (uint32_t n = 0; n < 2; n++) {
+        struct sparse24_problem p = make(&device, &spec, n, NULL);
+        check_problem(&p, &device);
+        sparse24_release(&p);
+    }
+    device_close(&device);
+}
+
+static void the_smallest_k_and_odd_m_are_done(void **state)
+{
+    (void)state;
+    for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type++)
+        for (uint32_t m = 1; m <= 101; m += 25) {
+            ptxgen_sparse24_spec spec = spec_of(type, m, 8);
+            run_spec("cpu:sm_80", &spec, 3);
+        }
+}
+
+static void n_beyond_65536_rows_is_one_launch(void **state)
+{
+    (void)state;
+    ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 2, 8); /* aligned, a CTA a row */
+    run_spec("cpu", &spec, 65537);
+}
+
+static void addresses_at_every_element_give_the_same(void **state)
+{
+    (void)state;
+    static const uint32_t ns[] = {1, 16, 33};
+    struct device device = open_device("cpu:sm_80");
+    for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type += 2)
+        for (size_t offset = 1; offset <= 4; offset *= 2)
+            for (int i = 0; i < 3; i++) {
+                ptxgen_sparse24_spec spec = spec_of(type, 72, 192);
+                const struct sparse24_layout layout = {.x_offset = offset,
+                                                       .residual_offset = offset,
+                                                       .y_offset = offset,
+                                                       .bias_offset = offset};
+                spec.bias = spec.residual = 1;
+                struct sparse24_problem p = make(&device, &spec, ns[i], &layout);
+                check_problem(&p, &device);
+                sparse24_release(&p);
+            }
+    device_close(&device);
+}
+
+/* With warps in ten orders, and CTAs side by side. */
+static void warps_in_any_order_do_not_race(void **state)
+{
+    (void)state;
+    static const uint32_t ns[] = {1, 16, 32, 64, 128};
+    struct device device = open_device("cpu:sm_80");
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        ptxgen_sparse24_spec spec =
+            spec_of(seed % 2 ? PTXGEN_SPARSE24_F16 : PTXGEN_SPARSE24_S8, 256, 1024);
+        struct sparse24_problem p = make(&device, &spec, ns[seed % 5], NULL);
+        check_problem(&p, &device);
+        sparse24_release(&p);
+    }
+    device_close(&device);
+}
+
+/*
+ * A weight that is not finite, in a matrix whose steps of 128 columns the warps along K do not
+ * divide and whose rows end within a tile: it makes its own column of Y NaN or infinite, no other.
+ */
+static void weights_that_are_not_finite_stay_in_their_column(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_90");
+    ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 33, 136);
+    struct sparse24_problem p = make(&device, &spec, 2, NULL);
+    ptxgen_error err;
+    ptxgen_element_store(PTXGEN_F16, p.values.data, 32 * 68 + 67, INFINITY);
+    assert_ok(sparse24_repack(&p, &err), &err);
+    check_problem(&p, &device);
+    for (size_t m = 0; m < 32; m++)
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, m)));
+    assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
+    sparse24_release(&p);
+    device_close(&device);
+}
+
+static void invalid_metadata_is_refused_when_it_is_packed(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 40, 136);
+    struct sparse24_problem p = make(&device, &spec, 1, NULL);
+    ptxgen_error err = {0};
+    unsigned char *byte = (unsigned char *)p.metadata.data + 39 * 34 + 33, kept = *byte;
+    for (unsigned value = 0; value < 256; value++) {
+        bool valid = value < 16 && (value & 3) < value >> 2;
+        *byte = (unsigned char)value;
+        assert_int_equal(sparse24_repack(&p, &err), valid ? PTXGEN_OK : PTXGEN_ERROR_MALFORMED);
+        if (!valid)
+            assert_non_null(strstr(err.message, "row 39, group 33"));
+    }
+    *byte = kept;
+    p.metadata.bytes--;
+    assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    p.metadata.bytes++;
+    p.packed.bytes--;
+    assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    p.packed.bytes++;
+    sparse24_release(&p);
+    device_close(&device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_problems_are_within_their_bounds),
+        cmocka_unit_test(pytorchs_weights_come_through_the_identity_bit_for_bit),
+        cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
+        cmocka_unit_test(the_smallest_k_and_odd_m_are_done),
+        cmocka_unit_test(n_beyond_65536_rows_is_one_launch),
+        cmocka_unit_test(addresses_at_every_element_give_the_same),
+        cmocka_unit_test(warps_in_any_order_do_not_race),
+        cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
+        cmocka_unit_test(invalid_metadata_is_refused_when_it_is_packed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ptxgen/sparse24.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
+enum { TARGETS = sizeof target_names / sizeof *target_names };
+
+/* Whole blocks, and tails of everything with all of the epilogue. */
+static const ptxgen_sparse24_spec specs[] = {
+    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16},
+    {.m = 333, .k = 1400, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16, .bias = 1,
+     .residual = 1, .activation = PTXGEN_ACTIVATION_GELU},
+    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16},
+    {.m = 333, .k = 1400, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16, .bias = 1,
+     .residual = 1, .activation = PTXGEN_ACTIVATION_RELU},
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+static ptxgen_sparse24_plan plan_of(const ptxgen_sparse24_spec *spec, const char *target_name,
+                                    int max_ptx)
+{
+    ptxgen_target target;
+    ptxgen_sparse24_plan plan;
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_target_parse(target_name, &target, NULL), PTXGEN_OK);
+    target.ptx.max_ptx = max_ptx;
+    if (ptxgen_sparse24_make_plan(spec, &target, &plan, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    return plan;
+}
+
+static char *text_of(const ptxgen_sparse24_plan *plan, uint32_t variants)
+{
+    ptxgen_error err = {0};
+    const char *text = NULL;
+    ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
+    assert_non_null(module);
+    if (ptxgen_sparse24_emit(plan, variants, module, &err) != PTXGEN_OK ||
+        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    char *copy = strdup(text);
+    ptx_module_destroy(module);
+    return copy;
+}
+
+static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TARGETS; t++)
+        for (int s = 0; s < SPECS; s++) {
+            ptxgen_sparse24_plan plan = plan_of(&specs[s], target_names[t], 0);
+            ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
+            ptx_kernel_info info;
+            assert_int_equal(ptxgen_sparse24_emit(&plan, ~0u, module, NULL), PTXGEN_OK);
+            assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
+            for (uint32_t i = 0; i < plan.variant_count; i++) {
+                const ptxgen_sparse24_variant *v = &plan.variants[i];
+                assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
+                assert_string_equal(info.name, ptxgen_sparse24_entry(v));
+                assert_int_equal(info.threads, 32 * v->wm * v->wk);
+                assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
+                                 v->shared_bytes);
+                assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+                assert_true(v->shared_bytes <= plan.target.shared_per_cta);
+            }
+            assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
+            assert_string_equal(info.name, "sparse24_align");
+            ptx_module_destroy(module);
+        }
+}
+
+static void equal_plans_give_equal_text_below_100_kb_a_tile(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++) {
+        ptxgen_sparse24_plan plan = plan_of(&specs[s], "sm_90", 0);
+        for (uint32_t i = 0; i < plan.variant_count; i++) {
+            char *first = text_of(&plan, 1u << i), *again = text_of(&plan, 1u << i);
+            assert_string_equal(first, again);
+            assert_true(strlen(first) < 100 * 1000);
+            free(first);
+            free(again);
+        }
+    }
+}
+
+static void metadata_is_announced_as_ordered_where_the_ptx_version_allows(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SPECS; s++)
+        for (int old = 0; old < 2; old++) {
+            ptxgen_sparse24_plan plan = plan_of(&specs[s], "sm_90", old ? 84 : 85);
+            char *text = text_of(&plan, 1);
+            assert_int_equal(strstr(text, "mma.sp::ordered_metadata.sync") != NULL, !old);
+            assert_int_equal(strstr(text, "mma.sp.sync") != NULL, old);
+            free(text);
+        }
+}
+
+/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
+static void assemble(const ptxgen_sparse24_plan *plan, const char *target_name)
+{
+    char path[] = "/tmp/ptxgen-text-XXXXXX", command[512];
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    char *text = text_of(plan, ~0u);
+    FILE *file = fdopen(descriptor, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    free(text);
+    snprintf(command, sizeof command,
+             "'%s' -arch=%s -v -o /dev/null %s >%s.log 2>&1 && "
+             "! grep '[1-9][0-9]* bytes spill' %s.log || { cat %s.log >&2; false; }",
+             PTXAS, target_name, path, path, path, path);
+    int failed = system(command);
+    snprintf(command, sizeof command, "%s.log", path);
+    unlink(command);
+    unlink(path);
+    if (failed)
+        fail_msg("M=%u K=%u for %s", plan->spec.m, plan->spec.k, target_name);
+}
+
+static void text_assembles_without_spills_for_every_target(void **state)
+{
+    (void)state;
+    if (!*PTXAS) {
+        print_message("no ptxas: nothing was assembled\n");
+        skip();
+    }
+    for (int t = 0; t < TARGETS; t++)
+        for (int s = 0; s < SPECS; s++) {
+            ptxgen_sparse24_plan plan = plan_of(&specs[s], target_names[t], 0);
+            assemble(&plan, target_names[t]);
+        }
+}
+
+/* ---- what is refused ---- */
+
+static void specs_that_cannot_be_done_are_refused_by_name(void **state)
+{
+    (void)state;
+    const struct {
+        ptxgen_sparse24_spec spec;
+        const char *words;
+    } cases[] = {
+        {{.m = 8, .k = 12, .type = 1, .y_type = 1}, "K = 12 is not a multiple of 8"},
+        {{.m = 0, .k = 8, .type = 1, .y_type = 1}, "M = 0"},
+        {{.m = 8, .k = 8, .type = 0, .y_type = 1}, "the type 0"},
+        {{.m = 8, .k = 8, .type = 1, .y_type = 2}, "output type 2 is not that of X"},
+        {{.m = 8, .k = 8, .type = 3, .y_type = 0}, "output type 0"},
+        {{.m = 8, .k = 262152, .type = 3, .y_type = 1}, "can overflow s32"},
+        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .activation = 5}, "5 is not an activation"},
+        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .bias = 2}, "bias is 2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_target target;
+        ptxgen_sparse24_plan plan;
+        ptxgen_error err = {0};
+        assert_int_equal(ptxgen_target_parse("sm_90", &target, NULL), PTXGEN_OK);
+        assert_int_not_equal(ptxgen_sparse24_make_plan(&cases[i].spec, &target, &plan, &err),
+                             PTXGEN_OK);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+    }
+}
+
+static void tiles_that_no_cta_holds_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        ptxgen_sparse24_variant tile;
+        const char *words;
+    } cases[] = {
+        {{.tile_n = 24, .wm = 1, .wk = 1, .stages = 3, .pass_n = 8}, "tile_n is 24"},
+        {{.tile_n = 8, .wm = 8, .wk = 8, .stages = 3, .pass_n = 8}, "the 16 of a CTA"},
+        {{.tile_n = 8, .wm = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
+        {{.tile_n = 128, .wm = 8, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
+        {{.tile_n = 8, .wm = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);
+        ptxgen_error err = {0};
+        assert_int_not_equal(ptxgen_sparse24_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
+        cmocka_unit_test(equal_plans_give_equal_text_below_100_kb_a_tile),
+        cmocka_unit_test(metadata_is_announced_as_ordered_where_the_ptx_version_allows),
+        cmocka_unit_test(text_assembles_without_spills_for_every_target),
+        cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
+        cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
