@@ -4,6 +4,7 @@
 
 #include "../options.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,8 @@ const struct family sparse24_family = {
     .name = "sparse24",
     .summary = "Matrix product with 2:4 sparse weights on sparse tensor cores",
     .options_size = sizeof(struct sparse24_options),
+    .spec_offset = offsetof(struct sparse24_options, spec),
+    .kernels = ptxgen_sparse24_family,
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,
     .emit = emit,

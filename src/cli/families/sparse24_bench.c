@@ -81,6 +81,8 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
     if (result == PTXGEN_CUDA_SUCCESS) {
         b->memory.items[b->memory.count++] = memory;
         result = driver->memset_d8(memory, 0, b->args.workspace_bytes);
+        if (result == PTXGEN_CUDA_SUCCESS)
+            result = driver->ctx_synchronize(); /* launches are on a stream that would not wait */
     }
     b->args.workspace = memory;
     return device_check(b->device, result, "allocating the workspace", err);
