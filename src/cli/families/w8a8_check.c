@@ -2,10 +2,7 @@
 /* Launches w8a8 on a problem and checks all that it may and may not write. */
 #include "w8a8.h"
 
-#include "../bench_time.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "../launch_check.h"
 
 /* ---- launching ---- */
 
@@ -27,15 +24,6 @@ static ptxgen_w8a8_args arguments_of(const struct w8a8_problem *p)
     };
 }
 
-enum { INPUTS = 7 };
-
-static void list_inputs(struct w8a8_problem *p, struct buffer *inputs[INPUTS])
-{
-    struct buffer *const all[INPUTS] = {&p->x,    &p->w,       &p->w_scale, &p->w_sum,
-                                        &p->bias, &p->x_scale, &p->x_zero};
-    memcpy(inputs, all, sizeof all);
-}
-
 struct launching {
     const ptxgen_w8a8 *kernel;
     ptxgen_w8a8_args args;
@@ -49,71 +37,38 @@ static ptxgen_status enqueue(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_w8a8_launch(l->kernel, &l->args, l->stream, err);
 }
 
-/* How to launch. */
-struct launches {
-    int times;
-    bool overlap; /* each may begin before the one ahead of it ends */
-};
-
-/* y, and before the first launch the workspace, hold poison. */
-static ptxgen_status launch(const ptxgen_w8a8 *kernel, struct w8a8_problem *p, struct device *d,
-                            struct launches how, double *seconds, ptxgen_error *err)
+static void set_overlap(void *state, bool overlap)
 {
-    struct launching launching = {kernel, arguments_of(p), d->stream};
-    launching.args.overlap_previous = how.overlap;
-    memset(p->y.host, BUFFER_POISON, p->y.bytes);
-    ptxgen_status status = buffer_upload(&p->y, err);
-    if (status == PTXGEN_OK)
-        status = time_launches(d, enqueue, &launching, how.times, seconds, err);
-    if (status == PTXGEN_OK && p->workspace.base)
-        status = buffer_download(&p->workspace, err);
-    return status == PTXGEN_OK ? buffer_download(&p->y, err) : status;
+    struct launching *l = state;
+    l->args.overlap_previous = overlap;
 }
 
-/* ---- the whole ---- */
-
-/* On a GPU more launches give the time, and must give the same bits; so must overlapping ones. */
-static ptxgen_status repeat(const ptxgen_w8a8 *kernel, struct w8a8_problem *p, struct device *d,
-                            struct check *check, ptxgen_error *err)
+static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *err)
 {
-    double seconds = 0;
-    ptxgen_status status = PTXGEN_OK;
-    unsigned char *before = malloc(p->y.bytes + 1);
-    if (!before)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to keep y");
-    memcpy(before, p->y.host, p->y.bytes);
-    for (int overlap = d->facts.compute_capability >= 90; status == PTXGEN_OK && overlap >= 0;
-         overlap--) {
-        status = launch(kernel, p, d, (struct launches){10, overlap}, &seconds, err);
-        if (status == PTXGEN_OK && memcmp(before, p->y.host, p->y.bytes))
-            check_fail(check, "the tenth of ten%s launches gave other bits in y than the first",
-                       overlap ? " overlapping" : "");
-    }
-    check->microseconds = seconds * 1e6; /* of those that did not overlap */
-    free(before);
-    return status;
+    return w8a8_compare(problem, check, err);
 }
 
 static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_problem *p,
                                         struct device *d, struct check *check, ptxgen_error *err)
 {
-    struct buffer *inputs[INPUTS];
-    double seconds;
-    list_inputs(p, inputs);
-    ptxgen_status status = buffers_each(inputs, INPUTS, buffer_upload, err);
-    if (status == PTXGEN_OK && p->workspace.base)
-        status = buffer_upload(&p->workspace, err);
-    if (status == PTXGEN_OK)
-        status = buffer_finding(launch(kernel, p, d, (struct launches){1, false}, &seconds, err),
-                                err, check);
-    if (status == PTXGEN_OK && check_passed(check))
-        status = buffer_finding(buffers_each(inputs, INPUTS, buffer_verify, err), err, check);
-    if (status == PTXGEN_OK && check_passed(check) && p->m) {
-        status = w8a8_compare(p, check, err);
-        if (status == PTXGEN_OK && !d->emulated)
-            status = buffer_finding(repeat(kernel, p, d, check, err), err, check);
-    }
-    return status;
+    struct buffer *const inputs[] = {&p->x,    &p->w,       &p->w_scale, &p->w_sum,
+                                     &p->bias, &p->x_scale, &p->x_zero};
+    struct buffer *const outputs[] = {&p->y};
+    struct launching launching = {kernel, arguments_of(p), d->stream};
+    const struct launch_check c = {
+        .problem = p,
+        .inputs = inputs,
+        .outputs = outputs,
+        .input_count = sizeof inputs / sizeof *inputs,
+        .output_count = sizeof outputs / sizeof *outputs,
+        .workspace = &p->workspace, /* poison */
+        .has_rows = p->m > 0,
+        .launch = enqueue,
+        .launching = &launching,
+        .set_overlap = set_overlap,
+        .compare = compare,
+    };
+    return launch_check(&c, d, check, err);
 }
 
 ptxgen_status w8a8_check(struct w8a8_problem *p, struct device *device, struct check *check,

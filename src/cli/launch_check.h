@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** What run checks of a family's launches, whatever the family: all that they may and may not write. */
+#ifndef PTXGEN_CLI_LAUNCH_CHECK_H
+#define PTXGEN_CLI_LAUNCH_CHECK_H
+
+#include "bench_time.h"
+#include "buffer.h"
+#include "check.h"
+
+#include <stdbool.h>
+
+/** A problem and its kernel. */
+struct launch_check {
+    void *problem; /**< handed to prepare and compare */
+    struct buffer *const *inputs, *const *outputs; /**< those that were created count */
+    size_t input_count, output_count;
+    struct buffer *workspace; /**< its host copy is what the first launch finds; may be NULL */
+    bool has_rows;            /**< else a launch writes nothing */
+    bool in_place; /**< an output is an input too: each launch gives another one */
+
+    /** Fills the outputs' host copies with what a launch finds where that is not poison; or NULL. */
+    void (*prepare)(void *problem);
+    bench_launch *launch; /**< enqueues one launch */
+    void *launching;
+    /** Lets a launch begin before the one ahead of it ends; NULL where it cannot. */
+    void (*set_overlap)(void *launching, bool overlap);
+    /** Compares the outputs' host copies with the reference. */
+    ptxgen_status (*compare)(void *problem, struct check *check, ptxgen_error *err);
+};
+
+/**
+ * Launches once and compares; inputs, guards and what is not to be written must be untouched. On a
+ * GPU ten more launches, overlapping ones too, must give the same bits, and give the time.
+ */
+ptxgen_status launch_check(const struct launch_check *c, struct device *device, struct check *check,
+                           ptxgen_error *err);
+
+#endif
