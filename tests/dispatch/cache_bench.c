@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "cache_bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+int bench_setup(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    toy_open(&bench->device, "cpu");
+    folder_make(bench->folder);
+    *state = bench;
+    return 0;
+}
+
+int bench_teardown(void **state)
+{
+    struct bench *bench = *state;
+    chmod(bench->folder, 0700);
+    folder_remove(bench->folder);
+    toy_close(&bench->device);
+    free(bench);
+    return 0;
+}
+
+void bench_keep_log(void *user, const char *message)
+{
+    struct bench *bench = user;
+    size_t used = strlen(bench->log);
+    snprintf(bench->log + used, LOG_SIZE - used, "%s\n", message);
+}
+
+ptxgen_origin bench_get(struct bench *bench, uint32_t a)
+{
+    struct toy_spec spec = {.a = a, .b = 5};
+    ptxgen_cache_options where = {.folder = bench->folder, .max_bytes = bench->max_bytes};
+    ptxgen_cache *cache = NULL;
+    ptxgen_dispatcher *dispatcher = NULL;
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_error err = {0};
+    bench->log[0] = '\0';
+    if (ptxgen_cache_open(&where, &cache, &err) != PTXGEN_OK)
+        bench_keep_log(bench, err.message);
+    ptxgen_dispatch_options options = {
+        .cache = cache, .no_cache = !cache, .log = bench_keep_log, .log_user = bench};
+    if (ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, &err) ||
+        ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, &err))
+        fail_msg("%s", err.message);
+    ptxgen_origin origin = ptxgen_loaded_report(loaded)->origin;
+    assert_true(toy_computes(&bench->device.driver, loaded, &spec));
+    ptxgen_release(loaded);
+    ptxgen_dispatcher_destroy(dispatcher);
+    ptxgen_cache_close(cache);
+    return origin;
+}
+
+void assert_disk(struct bench *bench, uint32_t a)
+{
+    assert_int_equal(bench_get(bench, a), PTXGEN_ORIGIN_DISK);
+    assert_string_equal(bench->log, "");
+}
+
+void assert_assembled(struct bench *bench, uint32_t a)
+{
+    assert_int_equal(bench_get(bench, a), PTXGEN_ORIGIN_ASSEMBLER);
+}
+
+void bench_clear_environment(void)
+{
+    static const char *const variables[] = {"PTXGEN_CACHE", "PTXGEN_CACHE_DIR", "PTXGEN_CACHE_SIZE",
+                                            "PTXGEN_DUMP", "PTXGEN_OVERRIDE"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The disk cache under dispatch, for the tests of it: each dispatch is by a new dispatcher, as in a
+ * new process, and its kernel is run.
+ */
+#ifndef TESTS_DISPATCH_CACHE_BENCH_H
+#define TESTS_DISPATCH_CACHE_BENCH_H
+
+#include "folder.h"
+#include "tests/runtime/check.h"
+#include "toy.h"
+
+#include <string.h>
+
+enum { LOG_SIZE = 4096 };
+
+struct bench {
+    struct toy_device device;
+    char folder[FOLDER_PATH];
+    uint64_t max_bytes;
+    char log[LOG_SIZE]; /* of the last dispatch */
+};
+
+int bench_setup(void **state);
+int bench_teardown(void **state);
+/* A dispatcher's log callback; `user` is the bench. */
+void bench_keep_log(void *user, const char *message);
+/* Removes the variables that the cache reads from the environment. */
+void bench_clear_environment(void);
+
+/* Where the kernel came from; it computes the right thing, or this fails. */
+ptxgen_origin bench_get(struct bench *bench, uint32_t a);
+/* It comes from disk, silently. */
+void assert_disk(struct bench *bench, uint32_t a);
+void assert_assembled(struct bench *bench, uint32_t a);
+
+#define assert_log(bench, words)                                                                   \
+    do {                                                                                           \
+        if (!strstr((bench)->log, words))                                                          \
+            fail_msg("the log lacks \"%s\": %s", words, (bench)->log);                             \
+    } while (0)
+
+#define claim(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+
+#endif
