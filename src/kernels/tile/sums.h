@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From accumulators to rows: the sums of a tile, spread over lanes, warps along K and perhaps CTAs,
- * are brought together in shared memory, where a thread reads them as chunks of a row.
+ * From accumulators to rows: the sums of a tile, spread over lanes and warps along K, are brought
+ * together in shared memory, where a thread reads them as chunks of a row.
  *
  * The accumulators are those of mma.m16n8 with the columns of C as A's rows: register r of tile t
  * and row group j is column 16t + g + 8·(r / 2), row 8j + 2q + r % 2 of the lane g, q.
@@ -24,8 +24,7 @@ struct tile_sums {
     bool integer;            /* s32, else f32; registers are untyped */
     ptx_u32 staging;         /* shared, tile_sums_bytes */
 
-    ptx_u32 lane;    /* where the lane's accumulators go */
-    ptx_u64 partial; /* where this CTA's sums are handed over: [tile_m][tile_n] */
+    ptx_u32 lane; /* where the lane's accumulators go */
 };
 
 /* A row of the staging area is 16 bytes longer than its columns, against bank conflicts. */
@@ -48,12 +47,5 @@ void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
 /* The sums of a chunk over the warps along K, at row `row` of the pass and column `column`. */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);
-/* Where the chunk at a row and column of the tile stands among the handed-over sums. */
-ptx_u32 tile_sums_offset(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column);
-void tile_sums_hand_over(ptx_kernel *k, const struct tile_sums *s, ptx_u32 offset,
-                         const ptx_u32 sums[TILE_SUMS_WIDTH]);
-/* Adds what the CTAs from this one's neighbour down to `lowest` have handed over. */
-void tile_sums_add_others(ptx_kernel *k, const struct tile_sums *s, const struct tile_threads *at,
-                          ptx_u32 lowest, ptx_u32 offset, ptx_u32 sums[TILE_SUMS_WIDTH]);
 
 #endif

@@ -197,6 +197,7 @@ struct product {
     struct weights w;
     struct tile_operand codes;
     struct tile_sums sums;
+    struct tile_partials partials; /* where tiles are divided */
     ptx_pred aligned;                                    /* see output.c */
     ptx_u32 stages;                                      /* shared: the ring */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared; of a fused CTA */

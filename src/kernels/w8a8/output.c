@@ -54,9 +54,12 @@ void w8a8_begin_output(struct product *q)
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
     s->lane = ptx_add_u32(k, s->lane, above);
-    ptx_u64 tile_bytes = U64((uint64_t)s->tile_m * s->tile_n * 4);
-    s->partial =
-        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, q->at.cta), tile_bytes, q->address[W8A8_PARTIALS]);
+    if (!q->v->fused) {
+        q->partials.threads = W8A8_THREADS;
+        q->partials.fragments = row_tiles(q) * token_tiles(q);
+        q->partials.integer = true;
+        tile_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
+    }
     if (has_vectors(q))
         q->aligned = find_aligned(q);
 }
@@ -209,8 +212,6 @@ static void finish_chunk(struct product *q, const struct chunk_place *c, const p
 struct part {
     ptx_u32 first_token, tokens; /* of the tile; tokens there are from its first on */
     struct row_block rows;
-    ptx_u32 lowest; /* the lowest CTA with a share of the tile */
-    ptx_pred ends_tile;
 };
 
 /* The tile's token whose sums stand in row `row` of the pass: warps along M share a pass. */
@@ -249,30 +250,6 @@ static struct chunk_place find_chunk(struct product *q, const struct part *p, pt
     return c;
 }
 
-static void finish_or_hand_over(struct product *q, const struct part *p, ptx_u32 pass, ptx_u32 row,
-                                ptx_u32 column, ptx_u32 token)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 loaded[TILE_SUMS_WIDTH], sums[TILE_SUMS_WIDTH];
-    tile_sums_load(k, &q->sums, row, column, loaded);
-    for (uint32_t i = 0; i < width(q); i++)
-        sums[i] = ptx_mov_u32(k, loaded[i]);
-    if (q->v->fused) {
-        struct chunk_place c = find_chunk(q, p, token, column);
-        finish_chunk(q, &c, sums);
-        return;
-    }
-    ptx_u32 line = ptx_mad_lo_u32(k, pass, U32(q->sums.pass_m), row);
-    ptx_u32 offset = tile_sums_offset(k, &q->sums, line, column);
-    ptx_if_else(k, p->ends_tile)
-    {
-        tile_sums_add_others(k, &q->sums, &q->at, p->lowest, offset, sums);
-        struct chunk_place c = find_chunk(q, p, token, column);
-        finish_chunk(q, &c, sums);
-    }
-    else tile_sums_hand_over(k, &q->sums, offset, sums);
-}
-
 static void finish_pass(struct product *q, const struct part *p, ptx_u32 pass)
 {
     ptx_kernel *k = q->k;
@@ -284,8 +261,12 @@ static void finish_pass(struct product *q, const struct part *p, ptx_u32 pass)
         ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(width(q)));
         ptx_u32 token = token_of(q, pass, row);
         ptx_pred has_rows = ptx_setp_lt_u32(k, column, p->rows.count);
-        ptx_if(k, ptx_setp_bool_lt_u32(k, token, p->tokens, has_rows))
-            finish_or_hand_over(q, p, pass, row, column, token);
+        ptx_if(k, ptx_setp_bool_lt_u32(k, token, p->tokens, has_rows)) {
+            ptx_u32 sums[TILE_SUMS_WIDTH];
+            tile_sums_load(k, &q->sums, row, column, sums);
+            struct chunk_place c = find_chunk(q, p, token, column);
+            finish_chunk(q, &c, sums);
+        }
     }
 }
 
@@ -297,17 +278,20 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
     return ptx_s32_as_u32(q->acc[t][j][r]);
 }
 
-static void wait_for_others(struct product *q, const struct tile_walk *w, ptx_u32 first,
-                            struct part *p)
+static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
+{
+    const struct product *q = from;
+    return accumulator(q, i / token_tiles(q), i % token_tiles(q), r);
+}
+
+/* The CTAs below have handed over their shares of the tile; this one adds them to its own. */
+static void add_others(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    p->ends_tile = ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages));
-    p->lowest = ptx_mov_u32(k, q->at.cta);
-    ptx_if(k, ptx_setp_bool_ne_u32(k, first, U32(0), p->ends_tile)) {
-        ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(q->division.stages));
-        ptx_mov_u32_to(k, p->lowest, tile_lowest_cta(k, &q->division, &q->at, start));
-        tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], p->lowest, W8A8_THREADS);
-    }
+    ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
+    ptx_u32 lowest = tile_lowest_cta(k, &q->division, &q->at, start);
+    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, W8A8_THREADS);
+    tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
 /* One pass after the other, with one text for all but the staging, whose registers differ. */
@@ -329,20 +313,32 @@ static void emit_passes(struct product *q, const struct part *p)
     }
 }
 
-void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
+static void finish_tile(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     struct part p;
-    struct tile_place place = {U32(0), w->tile};
+    struct tile_place place = {U32(0), tile};
     if (!q->v->fused)
-        place = tile_locate(k, w->tile, q->tiles_m, q->v->row_blocks);
+        place = tile_locate(k, tile, q->tiles_m, q->v->row_blocks);
     p.first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
     p.tokens = ptx_sub_u32(k, q->m, p.first_token);
     p.rows = w8a8_find_rows(q, place.n);
-    if (!q->v->fused)
-        wait_for_others(q, w, first, &p);
     emit_passes(q, &p);
-    if (!q->v->fused)
-        ptx_unless(k, p.ends_tile)
-            tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
+}
+
+void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
+{
+    ptx_kernel *k = q->k;
+    if (q->v->fused) {
+        finish_tile(q, w->tile);
+        return;
+    }
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
+        ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
+            add_others(q, w->tile);
+        finish_tile(q, w->tile);
+    } else {
+        tile_partials_store(k, &q->partials, fragment, q);
+        tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
+    }
 }

@@ -362,7 +362,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     s.share = (uint32_t)(granules / s.grid);
     s.extra = (uint32_t)(granules % s.grid);
     if (!v->fused) {
-        uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * 4;
+        uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
