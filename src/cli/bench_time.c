@@ -241,6 +241,22 @@ ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, cons
                                : status;
 }
 
+ptxgen_status bench_zeroed_memory(struct bench_memory *m, const char *what, size_t bytes,
+                                  uint64_t *address, ptxgen_error *err)
+{
+    if (!bytes)
+        return PTXGEN_OK;
+    ptxgen_cu_deviceptr memory = 0;
+    ptxgen_driver *driver = &m->device->driver;
+    ptxgen_cu_result result = driver->mem_alloc(&memory, bytes);
+    keep(m, memory, address);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->memset_d8(memory, 0, bytes);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        result = driver->ctx_synchronize(); /* launches are on a stream that would not wait */
+    return device_check(m->device, result, what, err);
+}
+
 void bench_free(struct bench_memory *m)
 {
     while (m->count)

@@ -55,6 +55,9 @@ ptxgen_status bench_random_elements(struct bench_memory *memory, const char *wha
 ptxgen_status bench_copied_memory(struct bench_memory *memory, const char *what, const void *host,
                                   size_t bytes, uint32_t copies, uint64_t *address,
                                   ptxgen_error *err);
+/** Zeros, which are there before any launch; none for 0 bytes. */
+ptxgen_status bench_zeroed_memory(struct bench_memory *memory, const char *what, size_t bytes,
+                                  uint64_t *address, ptxgen_error *err);
 void bench_free(struct bench_memory *memory);
 
 #endif

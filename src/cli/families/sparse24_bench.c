@@ -73,19 +73,9 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
 {
     ptxgen_status status =
         ptxgen_sparse24_workspace_bytes(b->kernel, &b->args, &b->args.workspace_bytes, err);
-    if (status != PTXGEN_OK || !b->args.workspace_bytes)
-        return status;
-    ptxgen_cu_deviceptr memory = 0;
-    ptxgen_driver *driver = &b->device->driver;
-    ptxgen_cu_result result = driver->mem_alloc(&memory, b->args.workspace_bytes);
-    if (result == PTXGEN_CUDA_SUCCESS) {
-        b->memory.items[b->memory.count++] = memory;
-        result = driver->memset_d8(memory, 0, b->args.workspace_bytes);
-        if (result == PTXGEN_CUDA_SUCCESS)
-            result = driver->ctx_synchronize(); /* launches are on a stream that would not wait */
-    }
-    b->args.workspace = memory;
-    return device_check(b->device, result, "allocating the workspace", err);
+    return status == PTXGEN_OK ? bench_zeroed_memory(&b->memory, "allocating the workspace",
+                                                     b->args.workspace_bytes, &b->args.workspace, err)
+                               : status;
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_sparse24_spec *s,
