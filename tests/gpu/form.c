@@ -287,6 +287,7 @@ static const struct restriction {
     {"bmsk_*", 2, {0, ROLE_SHIFT, 0, 0}},
     {"match_*", 1, {0, ROLE_FEW, 0, 0}},
     {"cvt_pack_*", 1, {0, ROLE_SHIFT, 0, 0}},
+    {"*_hint_*", 2, {0, ROLE_POLICY, 0, 0}},
     {"cp_async_c[ag]_zfill", 3, {0, ROLE_RANGE, 0, 4}},
     {"bar_red_*_n", 1, {0, ROLE_RANGE, 5, 5}},
     {"bar_red_*_n", 2, {0, ROLE_RANGE, 128, 128}},

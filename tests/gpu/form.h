@@ -19,6 +19,7 @@ enum role {
     ROLE_SHIFT,    /* mostly 0 … 70 */
     ROLE_COMPARED, /* every other time the word number lo of the thread's memory */
     ROLE_FEW,      /* few different values, so that lanes match */
+    ROLE_POLICY,   /* of an L2 cache: what createpolicy gives; others are illegal on a GPU */
     ROLE_F16,
     ROLE_BF16,
     ROLE_TF32,

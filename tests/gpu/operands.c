@@ -195,6 +195,8 @@ uint64_t operand_bits(struct source s, unsigned slot, uint32_t tuple)
                   : slot == 0                  ? (int)(tuple % SPECIALS)
                   : slot == 1                  ? (int)(tuple / SPECIALS)
                                                : (int)(r % SPECIALS);
+    /* normal, evict_first and evict_last for all of an access */
+    static const uint64_t policies[] = {0x1000000000000000, 0x12F0000000000000, 0x14F0000000000000};
     uint64_t bits;
     switch (s.role) {
     case ROLE_TYPED: return typed_bits(s.type, special, r, shared);
@@ -204,6 +206,7 @@ uint64_t operand_bits(struct source s, unsigned slot, uint32_t tuple)
         return operand_bits(s, tuple % 2 ? (unsigned)s.lo : slot + 16, tuple);
     case ROLE_RANGE: return (uint64_t)(s.lo + (int64_t)(r % (uint64_t)(s.hi - s.lo + 1))) & all;
     case ROLE_SHIFT: return (r % 4 ? mix(r) % 71 : mix(r)) & all;
+    case ROLE_POLICY: return policies[r % (sizeof policies / sizeof *policies)];
     case ROLE_FEW: /* warps of one value, of two, of many */
         return (tuple / 32 % 3 == 0 ? tuple / 32 : r % (tuple / 32 % 3 == 1 ? 2 : 40)) * 0x1234567 &
                all;
