@@ -61,12 +61,12 @@ typedef struct ptxgen_sparse24_spec {
 enum { PTXGEN_SPARSE24_VARIANTS = 5 };
 
 /**
- * The shape of one entry of the module. A CTA has wm × wk warps, wm along M and wk along K; from a
- * stage a warp multiplies 32 rows by 128 columns of W with `tile_n` rows of X.
+ * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
+ * stage a warp multiplies 32·wn rows by 128 columns of W with tile_n / wn rows of X.
  */
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
-    uint32_t wm, wk;       /**< warps along M and along K */
+    uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
     uint32_t shared_bytes; /**< of one CTA, in all */

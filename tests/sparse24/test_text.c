@@ -68,7 +68,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
                 const ptxgen_sparse24_variant *v = &plan.variants[i];
                 assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
                 assert_string_equal(info.name, ptxgen_sparse24_entry(v));
-                assert_int_equal(info.threads, 32 * v->wm * v->wk);
+                assert_int_equal(info.threads, 32 * v->wm * v->wn * v->wk);
                 assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
                                  v->shared_bytes);
                 assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
@@ -183,11 +183,11 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_sparse24_variant tile;
         const char *words;
     } cases[] = {
-        {{.tile_n = 24, .wm = 1, .wk = 1, .stages = 3, .pass_n = 8}, "tile_n is 24"},
-        {{.tile_n = 8, .wm = 8, .wk = 8, .stages = 3, .pass_n = 8}, "the 16 of a CTA"},
-        {{.tile_n = 8, .wm = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
-        {{.tile_n = 128, .wm = 8, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
-        {{.tile_n = 8, .wm = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
+        {{.tile_n = 24, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "tile_n is 24"},
+        {{.tile_n = 8, .wm = 8, .wn = 1, .wk = 8, .stages = 3, .pass_n = 8}, "the 16 of a CTA"},
+        {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
+        {{.tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
+        {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);

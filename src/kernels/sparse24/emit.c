@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
- * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wm × wk warps,
- * walks through its share of the tiles (tile/stream_k.h). In a stage of the pipeline each warp has
- * 32 rows by 128 columns of W of its own, and all share the rows of X that go with them:
+ * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wm × wn × wk
+ * warps, walks through its share of the tiles (tile/stream_k.h). In a stage of the pipeline each
+ * warp copies 32 rows by 128 columns of W, and all share the rows of X that go with them:
  *
- *              K: stages ──▶                  warps wm × wk = 2 × 2
+ *              K: stages ──▶                  warps wm × wn × wk = 2 × 1 × 2
  *            ┌─────────┬─────────┬───
  *    M:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of W: 4608 bytes in 16 bits, 2560 of s8
  *    32·wm   ├────┼────┼────┼────┼───
@@ -13,9 +13,12 @@
  *            └─────────┴─────────┴───
  *    X:      [tile_n rows] × 128·wk columns a stage
  *
- * Weights, metadata among them, are read once, by the lane that multiplies them, 16 bytes at a
- * time: 9/16 of the dense bytes, or 5/8 of s8. Stages are copied by cp.async, on through the ends of
- * tiles.
+ * Where N is large, two warps along N share 64 rows of W, each with half of X's rows: 64 × 64
+ * products of a warp read 2/3 of the shared memory that 32 × 128 do.
+ *
+ * Weights, metadata among them, are read from memory once, 16 bytes a lane at a time, as the lane
+ * that multiplies them takes them: 9/16 of the dense bytes, or 5/8 of s8. Stages are copied by
+ * cp.async, on through the ends of tiles.
  */
 #include "emit.h"
 
@@ -81,10 +84,12 @@ static void find_warp(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
     q->at = tile_find_threads(k);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wm);
-    q->along_m = q->v->wk == 1   ? q->at.warp
+    q->along_n = q->v->wn == 1 ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wn));
+    ptx_u32 rest = tile_divide(k, q->at.warp, q->v->wn);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, rest, q->v->wm);
+    q->along_m = q->v->wk == 1   ? rest
                  : q->v->wm == 1 ? U32(0)
-                                 : ptx_rem_u32(k, q->at.warp, U32(q->v->wm));
+                                 : ptx_rem_u32(k, rest, U32(q->v->wm));
 }
 
 static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)

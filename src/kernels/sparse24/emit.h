@@ -10,21 +10,24 @@
 #include "../tile/pipeline.h"
 #include "layout.h"
 
-enum { SPARSE24_ROW_GROUPS = 16 /* of 8 rows, of a tile, at most */ };
+enum {
+    SPARSE24_ROW_GROUPS = 16, /* of 8 rows, of a warp, at most */
+    SPARSE24_WARP_TILES = SPARSE24_MOST_WN * SPARSE24_TILES
+};
 
 /* A warp's copies of packed weights: where they come from, and where in a stage they go. */
 struct sparse24_weights {
     ptx_u64 strip; /* the lane's 16 bytes of the strip's first block */
     ptx_u32 step;  /* of the next stage */
-    ptx_u32 at;    /* the lane's offset in a stage */
+    ptx_u32 to;    /* the lane's offset in a stage, where the strip goes … */
+    ptx_u32 at;    /* … and where the warp's first strip stands */
 };
 
-/* What a warp holds of a stage while it goes through its mma steps, loaded one ahead. */
+/* What a warp holds of a stage while it goes through its mma steps. */
 struct sparse24_operands {
-    ptx_u32 a[2][SPARSE24_TILES][4];               /* of the present mma step and the next */
-    ptx_u32 x[2][4];                               /* a load each, in turn */
-    ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
-    ptx_u32 x_lane, x_step; /* the lane's addresses of X: of a block, of an mma step */
+    ptx_u32 a[SPARSE24_WARP_TILES][4]; /* each of the next mma step as soon as it is used up */
+    ptx_u32 x[2][4];                   /* a load each, in turn */
+    ptx_u32 metadata[SPARSE24_WARP_TILES];
 };
 
 struct sparse24_product {
@@ -33,23 +36,24 @@ struct sparse24_product {
     const ptxgen_sparse24_plan *plan;
     const ptxgen_sparse24_variant *v;
     struct tile_threads at;
-    ptx_u32 along_m, along_k;    /* the warp's place */
+    ptx_u32 along_m, along_n, along_k; /* the warp's place */
     ptx_u64 address[SPARSE24_N]; /* parameters of 64 bits, those that are used */
     ptx_u32 n, tiles_n;
     struct tile_division division;
     struct tile_operand x;
+    ptx_u32 x_lane; /* the lane's offset of X in a stage, for loads */
     struct sparse24_weights w;
     struct tile_pipeline pipeline;
     struct tile_sums sums;
     struct tile_partials partials;
     struct tile_chunk chunk; /* of Y and of what is added to it */
-    ptx_u32 acc[SPARSE24_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
+    ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
     struct sparse24_operands operands;
 };
 
 static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 {
-    return q->v->tile_n / 8;
+    return sparse24_warp_n(q->v) / 8;
 }
 
 /* ---- a stage in shared memory: X, then each warp's block of the packed weights ---- */
@@ -67,7 +71,7 @@ static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
 static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
                                             const ptxgen_sparse24_variant *v)
 {
-    return sparse24_stage_x_bytes(s, v) + v->wm * v->wk * sparse24_block_bytes(s);
+    return sparse24_stage_x_bytes(s, v) + sparse24_tile_strips(v) * v->wk * sparse24_block_bytes(s);
 }
 
 /* ---- weights.c ---- */
@@ -77,11 +81,11 @@ void sparse24_weights_begin(struct sparse24_product *q);
 void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
-/* The lane's operand A of tile t in mma step i, and its metadata of word j. */
+/* The lane's operand A of the warp's tile t in mma step i, and its metadata of word j. */
 void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
                            ptx_u32 a[4]);
 void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
-                            ptx_u32 words[SPARSE24_TILES]);
+                            ptx_u32 words[SPARSE24_WARP_TILES]);
 
 /* ---- multiply.c ---- */
 

@@ -11,10 +11,11 @@
 #include <stdbool.h>
 
 enum {
-    SPARSE24_STRIP = 32, /* rows of W that are packed together: a warp's */
+    SPARSE24_STRIP = 32, /* rows of W that are packed together: what a warp copies */
     SPARSE24_STEP = 128, /* columns of W that are packed together: a warp's of a stage */
     SPARSE24_TILE = 16,  /* rows of mma's operand A */
     SPARSE24_TILES = SPARSE24_STRIP / SPARSE24_TILE,
+    SPARSE24_MOST_WN = 2,
     SPARSE24_MMA_BYTES = 64,    /* of a row of X in an mma step */
     SPARSE24_WORD_COLUMNS = 64, /* of W, whose metadata is one word of each lane */
     SPARSE24_WORDS = SPARSE24_STEP / SPARSE24_WORD_COLUMNS,
@@ -73,23 +74,37 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
+/* Strips of a tile: the wm · wn · wk warps copy a strip each, of wm · wn strips and wk steps. */
+static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
+{
+    return v->wm * v->wn;
+}
 static inline uint32_t sparse24_tile_m(const ptxgen_sparse24_variant *v)
 {
-    return v->wm * SPARSE24_STRIP;
+    return sparse24_tile_strips(v) * SPARSE24_STRIP;
 }
 static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
 {
-    return 32 * v->wm * v->wk;
+    return 32 * v->wm * v->wn * v->wk;
+}
+/* Of a warp: tiles of 16 rows of W, and rows of X. */
+static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
+{
+    return v->wn * SPARSE24_TILES;
+}
+static inline uint32_t sparse24_warp_n(const ptxgen_sparse24_variant *v)
+{
+    return v->tile_n / v->wn;
 }
 /* Accumulators of a thread, by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
 {
-    return SPARSE24_TILES * (v->tile_n / 8);
+    return sparse24_warp_tiles(v) * (sparse24_warp_n(v) / 8);
 }
 static inline uint32_t sparse24_tiles_m(const ptxgen_sparse24_spec *s,
                                         const ptxgen_sparse24_variant *v)
 {
-    return (sparse24_strips(s) + v->wm - 1) / v->wm;
+    return (sparse24_strips(s) + sparse24_tile_strips(v) - 1) / sparse24_tile_strips(v);
 }
 static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s,
                                                const ptxgen_sparse24_variant *v)

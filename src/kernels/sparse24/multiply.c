@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stage's products. An mma step takes 64 bytes of K of each row of X: m16n8k32 in 16-bit types,
- * m16n8k64 of s8. Operands are loaded one load of X, and one mma step of W, ahead of the arithmetic,
- * over the end of a stage too: the wait for the next stage comes an mma step before this one's end.
+ * m16n8k64 of s8. Operands of X are loaded one load ahead of the arithmetic, those of W as soon as
+ * the present ones are used up, over the end of a stage too: the wait for the next stage comes an
+ * mma step before this one's end.
  *
  * All 32 lanes' metadata words are used: in 16-bit types two mma steps take one word, by selector.
  */
@@ -21,25 +22,39 @@ static uint32_t word_mmas(const struct sparse24_product *q)
 
 /* ---- operands ---- */
 
+static uint32_t warp_tiles(const struct sparse24_product *q)
+{
+    return sparse24_warp_tiles(q->v);
+}
+
 static void new_registers(struct sparse24_product *q, ptx_u32 *registers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         registers[i] = ptx_mov_u32(q->k, U32(0));
 }
 
+/* The lane's offset in a stage, for the first block of the warp's columns and the first of its
+ * rows. */
+static ptx_u32 find_x_lane(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / TILE_BLOCK_BYTES;
+    ptx_u32 lane = tile_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
+    if (q->v->wn == 1)
+        return lane;
+    return ptx_mad_lo_u32(k, q->along_n, U32(sparse24_warp_n(q->v) * TILE_BLOCK_BYTES), lane);
+}
+
 void sparse24_operands_begin(struct sparse24_product *q)
 {
+    q->x_lane = find_x_lane(q);
     struct sparse24_operands *o = &q->operands;
-    for (int i = 0; i < 2; i++) {
-        for (uint32_t t = 0; t < SPARSE24_TILES; t++)
-            new_registers(q, o->a[i][t], 4);
+    for (int i = 0; i < 2; i++)
         new_registers(q, o->x[i], 4);
-    }
-    for (uint32_t j = 0; j < SPARSE24_WORDS; j++)
-        new_registers(q, o->metadata[j], SPARSE24_TILES);
-    new_registers(q, &o->x_lane, 1);
-    new_registers(q, &o->x_step, 1);
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+    for (uint32_t t = 0; t < warp_tiles(q); t++)
+        new_registers(q, o->a[t], 4);
+    new_registers(q, o->metadata, warp_tiles(q));
+    for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
             new_registers(q, q->acc[t][j], 4);
 }
@@ -47,40 +62,40 @@ void sparse24_operands_begin(struct sparse24_product *q)
 /* Load p of mma step i of the stage at `slot`: row group p. */
 static void load_x(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t p)
 {
-    enum { BLOCK_MMAS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES, MMA_STEPS = SPARSE24_MMA_BYTES / 32 };
-    ptx_kernel *k = q->k;
-    struct sparse24_operands *o = &q->operands;
-    if (i % BLOCK_MMAS == 0 && p == 0) {
-        uint32_t blocks = mma_steps(q) / BLOCK_MMAS;
-        ptx_u32 block = ptx_mad_lo_u32(k, q->along_k, U32(blocks), U32(i / BLOCK_MMAS));
-        ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->x, slot, block));
-    }
-    if (p == 0) {
-        uint32_t step = i % BLOCK_MMAS * MMA_STEPS;
-        ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->x, o->x_lane, step));
-    }
-    tile_operand_load_to(k, o->x_step, p, o->x[(i * sparse24_row_groups(q) + p) % 2]);
+    enum {
+        BLOCK_MMAS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES,
+        MMA_STEPS = SPARSE24_MMA_BYTES / 32
+    };
+    ptx_u32 lane = ptx_add_u32(q->k, slot, q->x_lane);
+    ptx_u32 step = tile_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
+    uint32_t row8 = i / BLOCK_MMAS * q->v->tile_n / 8 + p;
+    tile_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
-/* W's operands of mma step i. */
-static void load_weights(struct sparse24_product *q, ptx_u32 slot, uint32_t i)
+/* W's operand of tile t in mma step i. */
+static void load_weights(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t)
 {
-    struct sparse24_operands *o = &q->operands;
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
-        sparse24_weights_load(q, slot, i, t, o->a[i % 2][t]);
+    sparse24_weights_load(q, slot, i, t, q->operands.a[t]);
+}
+
+/* The word of metadata that starts with mma step i, if one does. */
+static void load_metadata(struct sparse24_product *q, ptx_u32 slot, uint32_t i)
+{
     if (i % word_mmas(q) == 0)
-        sparse24_metadata_load(q, slot, i / word_mmas(q), o->metadata[i / word_mmas(q)]);
+        sparse24_metadata_load(q, slot, i / word_mmas(q), q->operands.metadata);
 }
 
 void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot)
 {
     load_x(q, slot, 0, 0);
-    load_weights(q, slot, 0);
+    load_metadata(q, slot, 0);
+    for (uint32_t t = 0; t < warp_tiles(q); t++)
+        load_weights(q, slot, 0, t);
 }
 
 void sparse24_clear(struct sparse24_product *q)
 {
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+    for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mov_u32_to(q->k, q->acc[t][j][r], U32(0));
@@ -124,32 +139,37 @@ static void mma_s8(struct sparse24_product *q, const ptx_u32 acc[4], const ptx_u
         ptx_mma_sp_m16n8k64_s32_s8_s8_to(q->k, c, a, b, c, metadata, 0);
 }
 
-/* Of mma step i: all tiles with row group p. */
-static void multiply_load(struct sparse24_product *q, uint32_t i, uint32_t p)
+/* Of mma step i: tile t with row group p. */
+static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, uint32_t t)
 {
     struct sparse24_operands *o = &q->operands;
     const ptx_u32 *b = o->x[(i * sparse24_row_groups(q) + p) % 2];
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++) {
-        ptx_u32 metadata = o->metadata[i / word_mmas(q)][t];
-        if (sparse24_is_s8(q->spec))
-            mma_s8(q, q->acc[t][p], o->a[i % 2][t], b, metadata);
-        else
-            mma_16(q, q->acc[t][p], o->a[i % 2][t], b, metadata, (int)(i % word_mmas(q)));
-    }
+    ptx_u32 metadata = o->metadata[t];
+    if (sparse24_is_s8(q->spec))
+        mma_s8(q, q->acc[t][p], o->a[t], b, metadata);
+    else
+        mma_16(q, q->acc[t][p], o->a[t], b, metadata, (int)(i % word_mmas(q)));
 }
 
-/* Before load p of mma step i is multiplied. The stage at `next` follows. */
-static void prepare_next(struct sparse24_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
-                         uint32_t p)
+/* Of mma step i, row group p: what follows is loaded on the way. The stage at `next` comes after.
+ */
+static void multiply_group(struct sparse24_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
+                           uint32_t p)
 {
-    uint32_t all = mma_steps(q), one = i + 1;
-    ptx_u32 from = one < all ? slot : next;
-    if (p + 1 < sparse24_row_groups(q))
-        load_x(q, slot, i, p + 1);
+    bool last = p + 1 == sparse24_row_groups(q);
+    uint32_t following = (i + 1) % mma_steps(q);
+    ptx_u32 from = following ? slot : next;
+    if (last)
+        load_x(q, from, following, 0);
     else
-        load_x(q, from, one % all, 0);
-    if (p == 0)
-        load_weights(q, from, one % all);
+        load_x(q, slot, i, p + 1);
+    for (uint32_t t = 0; t < warp_tiles(q); t++) {
+        multiply_tile(q, i, p, t);
+        if (last)
+            load_weights(q, from, following, t);
+    }
+    if (last)
+        load_metadata(q, from, following);
 }
 
 void sparse24_multiply(struct sparse24_product *q)
@@ -159,9 +179,7 @@ void sparse24_multiply(struct sparse24_product *q)
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (i + 1 == mma_steps(q))
             tile_pipeline_next(q->k, &q->pipeline);
-        for (uint32_t p = 0; p < sparse24_row_groups(q); p++) {
-            prepare_next(q, slot, q->pipeline.read, i, p);
-            multiply_load(q, i, p);
-        }
+        for (uint32_t p = 0; p < sparse24_row_groups(q); p++)
+            multiply_group(q, slot, q->pipeline.read, i, p);
     }
 }

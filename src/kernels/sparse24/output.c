@@ -32,7 +32,9 @@ void sparse24_output_begin(struct sparse24_product *q)
     struct tile_sums *s = &q->sums;
     s->tile_m = q->v->tile_n;
     s->tile_n = sparse24_tile_m(q->v);
-    s->warp_n = SPARSE24_STRIP;
+    s->warp_n = q->v->wn * SPARSE24_STRIP;
+    s->warp_m = sparse24_warp_n(q->v);
+    s->warp_row = ptx_mul_lo_u32(k, q->along_n, U32(s->warp_m));
     s->wk = q->v->wk;
     s->pass_m = q->v->pass_n;
     s->width = tile_chunk_width(s->pass_m * s->tile_n, sparse24_threads(q->v));

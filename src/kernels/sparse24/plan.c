@@ -116,14 +116,14 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                      const ptxgen_sparse24_variant *v)
 {
-    uint64_t weights = (uint64_t)v->wm * sparse24_block_bytes(s);
+    uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
     uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
     uint64_t memory = weights * 1000 / 23, l2 = (weights + x) * 1000 / 45;
     uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
     if (v->tile_n == MOST_ROWS) /* for any number of rows of tiles: what 32 rows of W take */
-        return step / v->wm;
+        return step / sparse24_tile_strips(v);
     uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s);
     uint64_t ctas = target->multiprocessors;
     if (tile_deals_whole(tiles, (uint32_t)ctas))
@@ -133,15 +133,24 @@ static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
 
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
 static const ptxgen_sparse24_variant candidates[] = {
-    {.tile_n = 8, .wm = 2, .wk = 4, .pass_n = 8},    {.tile_n = 8, .wm = 4, .wk = 2, .pass_n = 8},
-    {.tile_n = 8, .wm = 1, .wk = 8, .pass_n = 8},    {.tile_n = 8, .wm = 2, .wk = 2, .pass_n = 8},
-    {.tile_n = 8, .wm = 1, .wk = 4, .pass_n = 8},    {.tile_n = 16, .wm = 2, .wk = 4, .pass_n = 16},
-    {.tile_n = 16, .wm = 4, .wk = 2, .pass_n = 16},  {.tile_n = 16, .wm = 2, .wk = 2, .pass_n = 16},
-    {.tile_n = 16, .wm = 1, .wk = 4, .pass_n = 16},  {.tile_n = 32, .wm = 4, .wk = 2, .pass_n = 16},
-    {.tile_n = 32, .wm = 2, .wk = 4, .pass_n = 16},  {.tile_n = 32, .wm = 2, .wk = 2, .pass_n = 16},
-    {.tile_n = 64, .wm = 8, .wk = 1, .pass_n = 16},  {.tile_n = 64, .wm = 4, .wk = 2, .pass_n = 16},
-    {.tile_n = 64, .wm = 4, .wk = 1, .pass_n = 16},  {.tile_n = 64, .wm = 2, .wk = 1, .pass_n = 16},
-    {.tile_n = 128, .wm = 8, .wk = 1, .pass_n = 16}, {.tile_n = 128, .wm = 4, .wk = 1, .pass_n = 16},
+    {.tile_n = 8, .wm = 2, .wn = 1, .wk = 4, .pass_n = 8},
+    {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .pass_n = 8},
+    {.tile_n = 8, .wm = 1, .wn = 1, .wk = 8, .pass_n = 8},
+    {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .pass_n = 8},
+    {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .pass_n = 8},
+    {.tile_n = 16, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
+    {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
+    {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .pass_n = 16},
+    {.tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.tile_n = 32, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
+    {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
+    {.tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16},
+    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
+    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
+    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .pass_n = 16},
+    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
 };
 
 static bool choose_tile(const ptxgen_sparse24_spec *s, const ptxgen_target *target, uint32_t tile_n,
@@ -210,9 +219,10 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
         bool power;
     } members[] = {{"tile_n", v->tile_n, 8, MOST_ROWS, true},
                    {"wm", v->wm, 1, 8, true},
+                   {"wn", v->wn, 1, SPARSE24_MOST_WN, true},
                    {"wk", v->wk, 1, 8, true},
                    {"stages", v->stages, LEAST_STAGES, 16, false},
-                   {"pass_n", v->pass_n, 8, v->tile_n, true}};
+                   {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (members[i].value < members[i].low || members[i].value > members[i].high ||
             (members[i].power && !is_power_of_two(members[i].value)))
@@ -222,8 +232,8 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
                                members[i].low, members[i].high);
     if (sparse24_threads(v) > 512)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: %u times %u warps are more than the 16 of a CTA", v->wm,
-                           v->wk);
+                           "sparse24: %u times %u times %u warps are more than the 16 of a CTA",
+                           v->wm, v->wn, v->wk);
     return PTXGEN_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed weights: from global memory to fragments of mma.sp. A lane copies exactly the 16 bytes of
- * each piece that it will read itself, as they stand in its warp's part of the stage.
+ * Packed weights: from global memory to fragments of mma.sp. A lane copies just those 16 bytes of
+ * each piece that a lane of its number will multiply, as they stand in the stage.
  *
  * Tiles may hang over M, and stages over K. Beyond them a block that exists is read again, so that
  * metadata is valid everywhere; beyond K its values become zeros (X is zero there too, but zero
@@ -16,15 +16,18 @@ static bool steps_have_tail(const struct sparse24_product *q)
 
 static bool strips_have_tail(const struct sparse24_product *q)
 {
-    return sparse24_strips(q->spec) % q->v->wm != 0;
+    return sparse24_strips(q->spec) % sparse24_tile_strips(q->v) != 0;
 }
 
 void sparse24_weights_begin(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
     ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
-    ptx_u32 warp = ptx_mad_lo_u32(k, q->at.warp, U32(sparse24_block_bytes(q->spec)), lane);
-    q->w.at = ptx_add_u32(k, warp, U32(sparse24_stage_x_bytes(q->spec, q->v)));
+    ptx_u32 first = ptx_add_u32(k, lane, U32(sparse24_stage_x_bytes(q->spec, q->v)));
+    ptx_u32 block = U32(sparse24_block_bytes(q->spec));
+    q->w.to = q->w.at = ptx_mad_lo_u32(k, q->at.warp, block, first);
+    if (q->v->wn > 1)
+        q->w.at = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->at.warp, q->along_n), block, first);
     q->w.strip = ptx_mov_u64(k, U64(0));
     q->w.step = ptx_mov_u32(k, U32(0));
 }
@@ -34,6 +37,8 @@ void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32
     ptx_kernel *k = q->k;
     const ptxgen_sparse24_spec *s = q->spec;
     ptx_u32 strip = ptx_mad_lo_u32(k, tile_m, U32(q->v->wm), q->along_m);
+    if (q->v->wn > 1)
+        strip = ptx_mad_lo_u32(k, strip, U32(q->v->wn), q->along_n);
     if (strips_have_tail(q))
         strip = ptx_min_u32(k, strip, U32(sparse24_strips(s) - 1));
     ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_PACKED]);
@@ -55,7 +60,7 @@ void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
         step = ptx_min_u32(k, w->step, U32(steps - 1));
     }
     ptx_u64 from = ptx_mad_wide_u32(k, step, U32(sparse24_block_bytes(q->spec)), w->strip);
-    ptx_u32 to = ptx_add_u32(k, slot, w->at);
+    ptx_u32 to = ptx_add_u32(k, slot, w->to);
     for (uint32_t i = 0; i <= pieces; i++) {
         int offset = (int)(i * SPARSE24_PIECE);
         if (tail && i < pieces)
@@ -70,13 +75,17 @@ void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i,
                            ptx_u32 a[4])
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.at);
-    ptx_ld_shared_v4_u32_to(q->k, a, at, (int)((i * SPARSE24_TILES + t) * SPARSE24_PIECE));
+    uint32_t piece = i * SPARSE24_TILES + t % SPARSE24_TILES;
+    uint32_t offset = t / SPARSE24_TILES * sparse24_block_bytes(q->spec) + piece * SPARSE24_PIECE;
+    ptx_ld_shared_v4_u32_to(q->k, a, at, (int)offset);
 }
 
 void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
-                            ptx_u32 words[SPARSE24_TILES])
+                            ptx_u32 words[SPARSE24_WARP_TILES])
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.at);
     uint32_t offset = sparse24_pieces(q->spec) * SPARSE24_PIECE + j * SPARSE24_TILES * 4;
-    ptx_ld_shared_v2_u32_to(q->k, words, at, (int)offset);
+    for (uint32_t strip = 0; strip < q->v->wn; strip++)
+        ptx_ld_shared_v2_u32_to(q->k, words + strip * SPARSE24_TILES, at,
+                                (int)(strip * sparse24_block_bytes(q->spec) + offset));
 }

@@ -20,14 +20,16 @@ static void finish_pass(ptx_kernel *k, const struct tile_part *p)
 /* Accumulators have fixed registers, so each pass has its own stores. */
 static void stage_pass(ptx_kernel *k, const struct tile_part *p)
 {
-    uint32_t pass_m = p->sums->pass_m, passes = p->sums->tile_m / pass_m;
-    if (passes == 1) {
-        tile_sums_stage(k, p->sums, 0, p->acc, p->acc_from);
+    const struct tile_sums *s = p->sums;
+    uint32_t rows = tile_sums_warp_rows(s), passes = rows / s->pass_m;
+    if (s->tile_m == s->pass_m) {
+        tile_sums_stage(k, s, 0, p->acc, p->acc_from);
         return;
     }
+    ptx_u32 row = rows == s->tile_m ? p->pass_row : ptx_sub_u32(k, p->pass_row, s->warp_row);
     for (uint32_t i = 0; i < passes; i++)
-        ptx_if(k, ptx_setp_eq_u32(k, p->pass_row, U32(i * pass_m)))
-            tile_sums_stage(k, p->sums, i, p->acc, p->acc_from);
+        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * s->pass_m)))
+            tile_sums_stage(k, s, i, p->acc, p->acc_from);
 }
 
 /* The tile's sums of this CTA, and what it has of the output. */
@@ -49,7 +51,7 @@ static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
 static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
 {
     const struct tile_part *p = from;
-    uint32_t row_groups = p->sums->tile_m / 8;
+    uint32_t row_groups = tile_sums_warp_rows(p->sums) / 8;
     return p->acc(p->acc_from, i / row_groups, i % row_groups, r);
 }
 

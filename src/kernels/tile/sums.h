@@ -19,7 +19,9 @@ struct tile_sums {
     /* Set by the caller. */
     uint32_t tile_m, tile_n; /* of the CTA */
     uint32_t warp_n, wk;     /* columns of a warp; warps along K */
-    uint32_t pass_m;         /* rows that are staged at once: a multiple of 8 that divides tile_m */
+    uint32_t warp_m;         /* rows of a warp, where it does not have all; 0: tile_m */
+    ptx_u32 warp_row;        /* … and the first of them */
+    uint32_t pass_m; /* rows that are staged at once: a multiple of 8 that divides a warp's */
     uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
     bool integer;            /* s32, else f32; registers are untyped */
     ptx_u32 staging;         /* shared, tile_sums_bytes */
@@ -32,6 +34,10 @@ static inline uint32_t tile_sums_pitch(uint32_t tile_n)
 {
     return (tile_n + 4) * 4;
 }
+static inline uint32_t tile_sums_warp_rows(const struct tile_sums *s)
+{
+    return s->warp_m ? s->warp_m : s->tile_m;
+}
 static inline uint32_t tile_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_t wk)
 {
     return wk * pass_m * tile_sums_pitch(tile_n);
@@ -41,7 +47,7 @@ void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_
                      ptx_u32 warp_along_k, struct tile_sums *s);
 /* Register r of tile t and row group j. */
 typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uint32_t r);
-/* Stages the lane's accumulators of the rows of a pass. */
+/* Stages the lane's accumulators of the rows of a pass over its warp's rows. */
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from);
 /* The sums of a chunk over the warps along K, at row `row` of the pass and column `column`. */
