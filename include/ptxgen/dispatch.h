@@ -39,6 +39,9 @@
  * Processes. CUDA does not survive fork: in the child, a dispatcher refuses to compile, and
  * destroying it only frees memory. Destroying it after the driver has shut down is harmless too.
  *
+ * Tuning. What `ptxgen tune` found for this device and lies in the cache's folder is planned by
+ * (tune.h); it is read once, when the dispatcher is created.
+ *
  * Looking and editing. With $PTXGEN_DUMP naming a folder, each kernel that is compiled leaves there
  * NAME.ptx (annotated), NAME.cubin and NAME.log, what the driver's assembler said; nothing is read
  * from the disk cache then. NAME is the family and a hash of spec and target. With $PTXGEN_OVERRIDE
@@ -54,6 +57,7 @@
 #include <ptxgen/cache.h>
 #include <ptxgen/family.h>
 #include <ptxgen/kernel.h>
+#include <ptxgen/tune.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,6 +76,8 @@ typedef struct ptxgen_dispatch_options {
     bool line_info;              /**< likewise */
     const ptxgen_cache *cache;   /**< NULL: one with default options, of the dispatcher's own */
     bool no_cache;               /**< read nothing from disk and write nothing to it */
+    bool no_tuning;              /**< plan by the model alone, whatever the cache's folder has */
+    const ptxgen_tuning *tuning; /**< to plan by; NULL: what the cache's folder has */
     const char *dump_folder;     /**< NULL: $PTXGEN_DUMP; "": none */
     const char *override_folder; /**< NULL: $PTXGEN_OVERRIDE; "": none */
     /** Receives sentences worth a line in a log, none of which is an error of a call. */

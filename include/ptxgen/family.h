@@ -27,9 +27,42 @@
 #include <ptxgen/driver.h>
 #include <ptxgen/target.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- what tuning may choose (tune.h) ---- */
+
+enum { PTXGEN_TILE_NUMBERS = 12, PTXGEN_TUNED_RANGES = 32 };
+
+/** The tile for M from above the range before it up to and including `to_m`. */
+typedef struct ptxgen_tuned_range {
+    uint32_t to_m;
+    uint32_t tile[PTXGEN_TILE_NUMBERS]; /**< in the order of the tiling's names, then zeros */
+} ptxgen_tuned_range;
+
+/** The same in a plan: the variant that serves the range. */
+typedef struct ptxgen_tuned_variant {
+    uint32_t to_m, variant;
+} ptxgen_tuned_variant;
+
+/** The tiles that plans of a family choose from. */
+typedef struct ptxgen_tiling {
+    const char *const *names; /**< of a tile's numbers: letters, digits, '_'; NULL past the last */
+    /** Fills the tile number `index` of those that this plan may have; false past the last. Pure. */
+    bool (*candidate)(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS]);
+    /**
+     * Gives the plan `count` ≤ PTXGEN_TUNED_RANGES tiles, by rising to_m; M above the last is
+     * served as the plan sees fit. Refuses tiles that are no candidates, or not together; what the
+     * plan is then is not said. Pure.
+     */
+    ptxgen_status (*use)(void *plan, const ptxgen_tuned_range *ranges, size_t count,
+                         ptxgen_error *err);
+} ptxgen_tiling;
+
+/* ---- a family ---- */
 
 typedef struct ptxgen_family {
     const char *name; /**< of letters, digits and '_': it becomes part of file names */
@@ -46,6 +79,7 @@ typedef struct ptxgen_family {
     ptxgen_status (*check_driver)(const ptxgen_driver *driver, const void *plan, ptxgen_error *err);
     /** The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal. */
     void (*describe)(const void *spec, char *text, size_t size);
+    const ptxgen_tiling *tiling; /**< NULL: there is nothing to tune */
 } ptxgen_family;
 
 #ifdef __cplusplus

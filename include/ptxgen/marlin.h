@@ -80,6 +80,8 @@ typedef struct ptxgen_marlin_plan {
     ptxgen_target target;
     uint32_t variant_count;
     ptxgen_marlin_variant variants[PTXGEN_MARLIN_VARIANTS]; /**< by rising tile_m */
+    uint32_t tuned_count; /**< ranges of M, by rising to_m, that were tuned (tune.h); usually 0 */
+    ptxgen_tuned_variant tuned[PTXGEN_TUNED_RANGES];
 } ptxgen_marlin_plan;
 
 /**

@@ -16,6 +16,7 @@
 #include <ptxgen/family.h>
 #include <ptxgen/ptx.h>
 #include <ptxgen/target.h>
+#include <ptxgen/tune.h>
 
 #include <argp.h>
 
@@ -40,6 +41,7 @@ struct family {
 
     const ptxgen_family *(*kernels)(void); /**< the library's family */
     size_t spec_offset;                    /**< of its spec in the options */
+    size_t tuning_offset; /**< of a const ptxgen_tuning * in them, to plan by; 0: none */
 
     size_t options_size;
     void (*set_defaults)(void *options);

@@ -201,19 +201,14 @@ static ptxgen_status write_entry(const ptxgen_cache *cache, int folder,
 ptxgen_status cache_publish(const ptxgen_cache *cache, const struct manifest_head *head,
                             const ptxgen_cubin *cubin, ptxgen_error *err)
 {
-    int folder;
+    int folder, lock;
     ptxgen_status status = folder_open(cache, true, &folder, err);
     if (status != PTXGEN_OK)
         return status;
-    int lock = folder_lock(folder);
-    if (lock >= 0) {
+    status = folder_lock(cache, folder, &lock, err);
+    if (status == PTXGEN_OK) {
         status = write_entry(cache, folder, head, cubin, err);
         close(lock);
-    } else {
-        status = ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                             "%s cannot be locked: it is not writable, or another process is "
-                             "writing to it",
-                             cache->folder);
     }
     close(folder);
     return status;

@@ -74,7 +74,7 @@ ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, p
     return status;
 }
 
-int folder_lock(int folder)
+static int take_lock(int folder)
 {
     enum { PATIENCE_MS = 1000, PAUSE_MS = 1 };
     int lock =
@@ -89,6 +89,16 @@ int folder_lock(int folder)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
     }
     return lock;
+}
+
+ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxgen_error *err)
+{
+    *lock = take_lock(folder);
+    if (*lock >= 0)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                       "%s cannot be locked: it is not writable, or another process is writing to it",
+                       cache->folder);
 }
 
 /* ---- reading ---- */

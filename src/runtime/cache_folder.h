@@ -22,8 +22,11 @@ struct ptxgen_cache {
  */
 ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err);
 
-/* Descriptor of the lock, which its closing gives back; −1 when it is not to be had in a second. */
-int folder_lock(int folder);
+/*
+ * A descriptor of the lock, which its closing gives back. PTXGEN_ERROR_FILE when it is not to be had
+ * in a second.
+ */
+ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxgen_error *err);
 
 /* A whole file in memory. */
 struct contents {

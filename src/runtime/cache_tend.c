@@ -77,26 +77,23 @@ static ptxgen_status clean(const ptxgen_cache *cache, uint64_t max_bytes, bool c
                            ptxgen_cache_removed *removed, ptxgen_error *err)
 {
     struct scan scan;
-    int folder;
+    int folder, lock;
     ptxgen_status status = open_if_there(cache, &folder, err);
     if (status != PTXGEN_OK || folder < 0)
         return status;
-    int lock = folder_lock(folder);
-    if (lock >= 0)
-        status = scan_make(folder, true, &scan, err);
-    else
-        status = ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                             "%s cannot be locked: it is not writable, or another process is "
-                             "writing to it",
-                             cache->folder);
+    status = folder_lock(cache, folder, &lock, err);
+    if (status != PTXGEN_OK) {
+        close(folder);
+        return status;
+    }
+    status = scan_make(folder, true, &scan, err);
     if (status == PTXGEN_OK) {
         if (check)
             find_damage(folder, &scan);
         scan_shrink(folder, &scan, max_bytes, removed);
         scan_free(&scan);
     }
-    if (lock >= 0)
-        close(lock);
+    close(lock);
     close(folder);
     return status;
 }

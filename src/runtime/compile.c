@@ -41,7 +41,8 @@ static ptxgen_status emit(struct job *job, ptxgen_error *err)
     const ptxgen_dispatcher *d = job->dispatcher;
     ptxgen_loaded *loaded = job->loaded;
     ptxgen_load_report *report = &loaded->report;
-    ptxgen_status status = loaded->family->make_plan(job->spec, &d->target, loaded->plan, err);
+    ptxgen_status status = ptxgen_tuned_plan(d->tuning, loaded->family, job->spec, &d->target,
+                                             loaded->plan, NULL, err);
     if (status == PTXGEN_OK)
         status = loaded_emit(loaded, job->module, &job->text, &report->text_bytes, err);
     lap(job, &report->emit_ns);

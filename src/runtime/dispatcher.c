@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted,
-                                  const ptxgen_target *target, ptxgen_error *err)
+                                  const ptxgen_target *target, ptxgen_device_facts *facts,
+                                  ptxgen_error *err)
 {
-    ptxgen_device_facts facts;
     ptxgen_status status = context_enter(d->driver, wanted, &d->context, err);
     if (status != PTXGEN_OK)
         return status;
@@ -23,9 +23,9 @@ static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted
     context_leave(d->driver);
     if (result != PTXGEN_CUDA_SUCCESS)
         return ptxgen_driver_fail(d->driver, result, err, "cuCtxGetDevice");
-    status = ptxgen_device_read(d->driver, d->device, &facts, err);
+    status = ptxgen_device_read(d->driver, d->device, facts, err);
     if (status == PTXGEN_OK)
-        d->target = target ? *target : ptxgen_device_target(&facts);
+        d->target = target ? *target : ptxgen_device_target(facts);
     return status;
 }
 
@@ -41,6 +41,20 @@ static void choose_cache(ptxgen_dispatcher *d, const ptxgen_dispatch_options *op
     if (ptxgen_cache_open(NULL, &d->own_cache, &err) != PTXGEN_OK)
         dispatcher_log(d, "no disk cache: %s", err.message);
     d->cache = d->own_cache;
+}
+
+static ptxgen_status choose_tuning(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options,
+                                   const ptxgen_device_facts *facts, ptxgen_error *err)
+{
+    d->tuning = options->tuning;
+    if (d->tuning || options->no_tuning || !d->cache)
+        return PTXGEN_OK;
+    ptxgen_status status = ptxgen_tuning_load(d->cache, facts, &d->own_tuning, err);
+    d->tuning = d->own_tuning;
+    if (status == PTXGEN_OK && ptxgen_tuning_complaint(d->tuning))
+        dispatcher_log(d, "%s/tuning is not used: %s", ptxgen_cache_folder(d->cache),
+                       ptxgen_tuning_complaint(d->tuning));
+    return status;
 }
 
 /* NULL for none; false when there is no memory. */
@@ -67,7 +81,9 @@ static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_optio
          !choose_folder(options->override_folder, "PTXGEN_OVERRIDE", &d->override_folder)))
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a folder's name");
     choose_cache(d, options);
-    return read_context(d, options->context, options->target, err);
+    ptxgen_device_facts facts;
+    ptxgen_status status = read_context(d, options->context, options->target, &facts, err);
+    return status == PTXGEN_OK ? choose_tuning(d, options, &facts, err) : status;
 }
 
 ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
@@ -114,6 +130,7 @@ void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
         pthread_mutex_destroy(&d->lock);
     }
     registry_free(&d->registry);
+    ptxgen_tuning_free(d->own_tuning);
     ptxgen_cache_close(d->own_cache);
     free(d->dump_folder);
     free(d->override_folder);

@@ -22,6 +22,8 @@ struct ptxgen_dispatcher {
     bool line_info;
     const ptxgen_cache *cache;           /* NULL: no disk */
     ptxgen_cache *own_cache;             /* to be closed */
+    const ptxgen_tuning *tuning;         /* NULL: none */
+    ptxgen_tuning *own_tuning;           /* to be freed */
     char *dump_folder, *override_folder; /* NULL: none */
     void (*log)(void *user, const char *message);
     void *log_user;

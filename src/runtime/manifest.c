@@ -13,8 +13,7 @@
 
 /* ---- the head ---- */
 
-/* Names and specs come from elsewhere: a line stays a line. */
-static void make_printable(char *text)
+void make_printable(char *text)
 {
     for (; *text; text++)
         if (*text < ' ' || *text > '~')
@@ -58,47 +57,79 @@ static bool append_hex(char *text, size_t size, size_t *used, const unsigned cha
     return true;
 }
 
+size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                        char *text, size_t size)
+{
+    char line[512];
+    const char suffix[2] = {target->ptx.suffix};
+    describe_spec(family, spec, line);
+    int written = snprintf(text, size, "family: %s, plan version %u\nspec: %s\nbytes: ",
+                           family->name, family->plan_version, line);
+    if (written < 0 || (size_t)written >= size)
+        return 0;
+    size_t used = (size_t)written;
+    if (!append_hex(text, size, &used, spec, family->spec_bytes))
+        return 0;
+    written = snprintf(text + used, size - used,
+                       "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n",
+                       target->ptx.sm, suffix, target->ptx.max_ptx, target->multiprocessors,
+                       target->shared_per_cta);
+    return written < 0 || (size_t)written >= size - used ? 0 : used + (size_t)written;
+}
+
 bool manifest_head_make(const struct origin *origin, struct manifest_head *head)
 {
-    const ptxgen_family *family = origin->family;
-    const ptxgen_target *target = origin->target;
-    char spec[512], device[DEVICE_NAME_SIZE], driver[64];
-    const char suffix[2] = {target->ptx.suffix};
+    enum { SCHEMA_LENGTH = sizeof SCHEMA - 1 };
+    char device[DEVICE_NAME_SIZE], driver[64];
     int capability;
     struct digest ptx = digest_of(origin->text, origin->text_bytes);
     if (device_compute_capability(origin->driver, origin->device, &capability, NULL) != PTXGEN_OK)
         return false;
-    describe_spec(family, origin->spec, spec);
     device_name(origin->driver, origin->device, device);
     make_printable(device);
     name_driver(origin->driver, driver);
-    size_t size = sizeof head->text;
-    int written = snprintf(head->text, size,
-                           SCHEMA "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
-                           family->plan_version, spec);
-    if (written < 0 || (size_t)written >= size)
+    memcpy(head->text, SCHEMA, SCHEMA_LENGTH);
+    size_t size = sizeof head->text - SCHEMA_LENGTH;
+    size_t used = manifest_subject(origin->family, origin->spec, origin->target,
+                                   head->text + SCHEMA_LENGTH, size);
+    if (!used)
         return false;
-    size_t used = (size_t)written;
-    if (!append_hex(head->text, size, &used, origin->spec, family->spec_bytes))
-        return false;
-    written =
-        snprintf(head->text + used, size - used,
-                 "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n"
+    int written =
+        snprintf(head->text + SCHEMA_LENGTH + used, size - used,
                  "device: sm_%d, %s\ndriver: CUDA %d.%d, %s\n"
                  "options: registers %d, line info %d\nptx: %s, %zu bytes\n",
-                 target->ptx.sm, suffix, target->ptx.max_ptx, target->multiprocessors,
-                 target->shared_per_cta, capability, device, CUDA_MAJOR(origin->driver->version),
+                 capability, device, CUDA_MAJOR(origin->driver->version),
                  CUDA_MINOR(origin->driver->version), driver, origin->max_registers,
                  origin->line_info, ptx.hex, origin->text_bytes);
-    head->length = used + (size_t)written;
+    if (written < 0 || (size_t)written >= size - used)
+        return false;
+    head->length = SCHEMA_LENGTH + used + (size_t)written;
     head->key = digest_of(head->text, head->length);
-    return written > 0 && head->length < size;
+    return true;
+}
+
+/* ---- the last line ---- */
+
+size_t checksum_append(char *text, size_t used, const char *label)
+{
+    struct digest checksum = digest_of(text, used);
+    return used + (size_t)snprintf(text + used, CHECKSUM_MOST_LENGTH, "%s%s\n", label, checksum.hex);
+}
+
+bool checksum_remove(const char *text, size_t *length, const char *label)
+{
+    char line[CHECKSUM_MOST_LENGTH];
+    size_t line_length = strlen(label) + DIGEST_HEX + 1;
+    if (*length < line_length || strlen(text) != *length)
+        return false;
+    *length -= line_length;
+    snprintf(line, sizeof line, "%s%s\n", label, digest_of(text, *length).hex);
+    return memcmp(text + *length, line, line_length) == 0;
 }
 
 /* ---- the tail ---- */
 
-#define CHECKSUM_LINE "manifest: "
-enum { CHECKSUM_LENGTH = sizeof CHECKSUM_LINE - 1 + DIGEST_HEX + 1 };
+static const char label[] = "manifest: ";
 
 char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes)
 {
@@ -110,24 +141,13 @@ char *manifest_make(const char *head, size_t head_length, const void *cubin, siz
     used += (size_t)snprintf(text + used, MANIFEST_MOST_BYTES - used,
                              "library: ptxgen " PTXGEN_VERSION "\ncubin: %s, %zu bytes\n",
                              digest_of(cubin, cubin_bytes).hex, cubin_bytes);
-    struct digest checksum = digest_of(text, used);
-    snprintf(text + used, MANIFEST_MOST_BYTES - used, CHECKSUM_LINE "%s\n", checksum.hex);
+    checksum_append(text, used, label);
     return text;
-}
-
-static bool checksum_is_right(const char *text, size_t length)
-{
-    if (length < CHECKSUM_LENGTH || strlen(text) != length)
-        return false;
-    char line[CHECKSUM_LENGTH + 1];
-    snprintf(line, sizeof line, CHECKSUM_LINE "%s\n",
-             digest_of(text, length - CHECKSUM_LENGTH).hex);
-    return memcmp(text + length - CHECKSUM_LENGTH, line, CHECKSUM_LENGTH) == 0;
 }
 
 bool manifest_read(const char *text, size_t length, struct manifest_tail *tail)
 {
-    if (!checksum_is_right(text, length) || strncmp(text, SCHEMA, sizeof SCHEMA - 1) != 0)
+    if (!checksum_remove(text, &length, label) || strncmp(text, SCHEMA, sizeof SCHEMA - 1) != 0)
         return false;
     const char *ptx = strstr(text, "\nptx: "), *cubin = strstr(text, "\ncubin: ");
     const char *head_end = ptx ? strchr(ptx + 1, '\n') : NULL;

@@ -34,6 +34,22 @@ struct manifest_head {
     char text[MANIFEST_MOST_BYTES / 2];
 };
 
+/*
+ * Writes the lines "family:", "spec:", "bytes:" and "target:", which begin a head. Returns their
+ * length, 0 when they do not fit.
+ */
+size_t manifest_subject(const ptxgen_family *family, const void *spec,
+                        const ptxgen_target *target, char *text, size_t size);
+/* Names come from elsewhere: a line stays a line. */
+void make_printable(char *text);
+
+/* The last line of a text, "LABEL: " and the hash of all that is before it. */
+enum { CHECKSUM_MOST_LENGTH = 16 + DIGEST_HEX };
+/* Appends it to `used` bytes, with CHECKSUM_MOST_LENGTH free after them; returns the new length. */
+size_t checksum_append(char *text, size_t used, const char *label);
+/* True when it is there and right; `text` is NUL-terminated. Its length is taken off *length. */
+bool checksum_remove(const char *text, size_t *length, const char *label);
+
 /* False when it does not fit, as with a spec of kilobytes: such code is not kept. */
 bool manifest_head_make(const struct origin *origin, struct manifest_head *head);
 

@@ -59,7 +59,8 @@ const ptxgen_family *ptxgen_marlin_family(void)
                                          .plan_bytes = sizeof(ptxgen_marlin_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
-                                         .describe = describe};
+                                         .describe = describe,
+                                         .tiling = &marlin_tiling};
     return &family;
 }
 

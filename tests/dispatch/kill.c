@@ -113,10 +113,10 @@ static int count_damage(void *user, const ptxgen_cache_entry *entry)
 static bool is_unfinished(const struct site *site)
 {
     unsigned damaged = 0;
-    int folder;
+    int folder, lock;
     if (folder_open(site->cache, false, &folder, NULL) != PTXGEN_OK)
         return false;
-    int lock = folder_lock(folder);
+    folder_lock(site->cache, folder, &lock, NULL);
     ptxgen_cache_visit(site->cache, count_damage, &damaged, NULL, NULL);
     bool unfinished =
         lock >= 0 && (damaged || folder_count(ptxgen_cache_folder(site->cache), ".tmp-"));

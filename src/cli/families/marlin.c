@@ -215,7 +215,8 @@ ptxgen_status marlin_make_plan(const struct marlin_options *o, uint32_t m,
     if (s->max_m && m > s->max_m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: M = %u is above the %u rows of --max-m", m, s->max_m);
-    ptxgen_status status = ptxgen_marlin_make_plan(s, target, plan, err);
+    ptxgen_status status =
+        ptxgen_tuned_plan(o->tuning, ptxgen_marlin_family(), s, target, plan, NULL, err);
     if (status == PTXGEN_OK && o->tile.tile_m)
         status = ptxgen_marlin_use_tile(plan, &o->tile, err);
     return status;
@@ -227,6 +228,7 @@ void marlin_keep_variant(ptxgen_marlin_plan *plan, uint32_t m)
     memset(plan->variants, 0, sizeof plan->variants);
     plan->variants[0] = variant;
     plan->variant_count = 1;
+    plan->tuned_count = 0;
 }
 
 void marlin_name(const ptxgen_marlin_spec *s, uint32_t m, char *text, size_t size)
@@ -284,6 +286,7 @@ const struct family marlin_family = {
     .summary = "Matrix product with 4-bit weights and f16 or bf16 activations on tensor cores",
     .kernels = ptxgen_marlin_family,
     .spec_offset = offsetof(struct marlin_options, spec),
+    .tuning_offset = offsetof(struct marlin_options, tuning),
     .options_size = sizeof(struct marlin_options),
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,

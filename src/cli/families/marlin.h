@@ -13,6 +13,7 @@ struct marlin_options {
     ptxgen_marlin_spec spec;
     bool type_given, group_size_given;
     ptxgen_marlin_variant tile; /* of --tile; tile_m 0: the plan's own */
+    const ptxgen_tuning *tuning; /* what the plan goes by; NULL: nothing */
     /* run: the file, and names in it; NULL where not given */
     const char *safetensors, *layer, *up_layer, *format, *input, *expect;
 };

@@ -36,6 +36,8 @@ enum marlin_gather_param {
 };
 enum { MARLIN_GATHER_THREADS = 256 };
 
+extern const ptxgen_tiling marlin_tiling; /* for the family's table */
+
 enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor */
 
 static inline bool marlin_gated(const ptxgen_marlin_spec *s)

@@ -98,6 +98,22 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
 };
 
+static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
+{
+    *v = candidates[i];
+    v->steps = v->ctas = 1;
+    return complete(&plan->spec, &plan->target, v);
+}
+
+bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *v)
+{
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (make_candidate(plan, i, v) && marlin_variant_alike(plan, v) < plan->variant_count &&
+            !index--)
+            return true;
+    return false;
+}
+
 /* For one row of tiles; of the widest tile, for any number of them: what a column takes. */
 static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
@@ -110,9 +126,8 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        ptxgen_marlin_variant v = candidates[i];
-        v.steps = v.ctas = 1;
-        if (v.tile_m != tile_m || !complete(&plan->spec, &plan->target, &v))
+        ptxgen_marlin_variant v;
+        if (candidates[i].tile_m != tile_m || !make_candidate(plan, i, &v))
             continue;
         uint64_t time = candidate_cost(plan, &v);
         if (time >= least)
@@ -164,6 +179,9 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
 {
     if (!m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
+    for (uint32_t i = 0; i < plan->tuned_count; i++)
+        if (m <= plan->tuned[i].to_m)
+            return &plan->variants[plan->tuned[i].variant];
     const ptxgen_marlin_variant *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < plan->variant_count; i++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tuning asks for: a tile of the caller's choice, and the size of a launch. */
+/* What tuning asks for: tiles of the caller's choice, and the size of a launch. */
 #include "emit.h"
+
+#include <string.h>
 
 enum { STATIC_SHARED = 48 * 1024, MOST_THREADS = 1024 };
 
@@ -53,8 +55,78 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         plan->variants[i] = (ptxgen_marlin_variant){0};
     plan->variants[0] = v;
     plan->variant_count = 1;
+    memset(plan->tuned, 0, sizeof plan->tuned);
+    plan->tuned_count = 0;
     return PTXGEN_OK;
 }
+
+/* ---- tiles that were measured ---- */
+
+uint32_t marlin_variant_alike(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile)
+{
+    const char *entry = ptxgen_marlin_entry(tile);
+    uint32_t i = 0;
+    while (i < plan->variant_count &&
+           strcmp(ptxgen_marlin_entry(&plan->variants[i]), entry) != 0)
+        i++;
+    return i;
+}
+
+/* A tile's numbers are the variant's members up to its sizes. */
+static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
+                                    "steps",  "ctas",   "pass_m", NULL};
+enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
+_Static_assert(TILE_BYTES == offsetof(ptxgen_marlin_variant, shared_bytes), "names of all numbers");
+_Static_assert(TILE_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a tile holds them");
+
+static bool candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
+{
+    ptxgen_marlin_variant v;
+    if (!marlin_candidate(plan, index, &v))
+        return false;
+    memset(tile, 0, sizeof(uint32_t) * PTXGEN_TILE_NUMBERS);
+    memcpy(tile, &v, TILE_BYTES);
+    return true;
+}
+
+static ptxgen_status find_candidate(const ptxgen_marlin_plan *plan, const ptxgen_tuned_range *range,
+                                    ptxgen_marlin_variant *v, ptxgen_error *err)
+{
+    for (size_t i = 0; marlin_candidate(plan, i, v); i++)
+        if (memcmp(v, range->tile, TILE_BYTES) == 0)
+            return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                       "marlin: the tile for M up to %u is none that this plan may have",
+                       range->to_m);
+}
+
+/* A tile takes the place of the plan's own of the same entry; a second one of that entry is refused. */
+static ptxgen_status use_ranges(void *tuned, const ptxgen_tuned_range *ranges, size_t count,
+                                ptxgen_error *err)
+{
+    ptxgen_marlin_plan *plan = tuned;
+    uint32_t taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        ptxgen_marlin_variant v;
+        ptxgen_status status = find_candidate(plan, &ranges[i], &v, err);
+        if (status != PTXGEN_OK)
+            return status;
+        uint32_t at = marlin_variant_alike(plan, &v);
+        if ((taken >> at & 1) && memcmp(&plan->variants[at], &v, sizeof v) != 0)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "marlin: the tiles for M up to %u and up to another are both %s",
+                               ranges[i].to_m, ptxgen_marlin_entry(&v));
+        taken |= 1u << at;
+        plan->variants[at] = v;
+        plan->tuned[i] = (ptxgen_tuned_variant){ranges[i].to_m, at};
+    }
+    plan->tuned_count = (uint32_t)count;
+    return PTXGEN_OK;
+}
+
+const ptxgen_tiling marlin_tiling = {.names = names, .candidate = candidate, .use = use_ranges};
+
+/* ---- launches ---- */
 
 ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t *ctas,
                                  ptxgen_error *err)
