@@ -13,7 +13,6 @@
 enum {
     KEY_DEVICE = OPTION_COMMAND_KEYS,
     KEY_SHAPE,
-    KEY_M,
     KEY_REPLAYS,
     KEY_LAUNCHES,
     KEY_JSON,
@@ -44,8 +43,8 @@ static const struct argp_option options_table[] = {
     {.name = "shape",
      .key = KEY_SHAPE,
      .arg = "KxN[,KxN...]",
-     .doc = "Shapes to time, instead of --k and --n"},
-    {.name = "m", .key = KEY_M, .arg = "M[,M...]", .doc = "Tokens of a launch (1)"},
+     .doc = "Shapes to time, K by output features, instead of the kernel's options"},
+    {.name = "m", .key = OPTION_ROWS, .arg = "M[,M...]", .doc = "Tokens of a launch (1)"},
     {.name = "replays",
      .key = KEY_REPLAYS,
      .arg = "COUNT",
@@ -89,8 +88,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
     case KEY_SHAPE: parse_shapes(state, arg, o); return 0;
-    case KEY_M:
-        o->m_count = parse_numbers(state, "--m", arg, 1, UINT32_MAX, o->ms, MAX_MS);
+    case OPTION_ROWS:
+        o->m_count = parse_rows(state, arg, 1, o->ms, MAX_MS);
         return 0;
     case KEY_REPLAYS:
         o->replays = (unsigned)parse_number(state, "--replays", arg, 1, 100000);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS, KEY_M };
+enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS };
 
 struct emit_options {
     unsigned flags;
@@ -23,7 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct emit_options *options = state->input;
     switch (key) {
     case KEY_ANNOTATE: options->flags |= PTX_TEXT_ANNOTATE; return 0;
-    case KEY_M: options->m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX); return 0;
+    case OPTION_ROWS: parse_rows(state, arg, 1, &options->m, 1); return 0;
     case 'o': options->path = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -31,7 +31,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options_table[] = {
     {.name = "annotate", .key = KEY_ANNOTATE, .doc = "Keep sections, comments and register notes"},
-    {.name = "m", .key = KEY_M, .arg = "M", .doc = "Write only the entry that serves M tokens"},
+    {.name = "m",
+     .key = OPTION_ROWS,
+     .arg = "M",
+     .doc = "Write only the entry that serves so many tokens"},
     {.name = "output", .key = 'o', .arg = "FILE", .doc = "Write here instead of standard output"},
     {0},
 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_M = OPTION_COMMAND_KEYS, KEY_BANDWIDTH, KEY_CHIP, MAX_MS = 16, MAX_MIX = 512 };
+enum { KEY_BANDWIDTH = OPTION_COMMAND_KEYS, KEY_CHIP, MAX_MS = 16, MAX_MIX = 512 };
 
 struct inspect_options {
     uint32_t ms[MAX_MS];
@@ -21,7 +21,10 @@ struct inspect_options {
 };
 
 static const struct argp_option options_table[] = {
-    {.name = "m", .key = KEY_M, .arg = "M[,M...]", .doc = "Tokens to predict the time of (1)"},
+    {.name = "m",
+     .key = OPTION_ROWS,
+     .arg = "M[,M...]",
+     .doc = "Tokens to predict the time of (1)"},
     {.name = "bandwidth",
      .key = KEY_BANDWIDTH,
      .arg = "GB/S",
@@ -51,9 +54,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct inspect_options *o = state->input;
     switch (key) {
-    case KEY_M:
-        o->m_count = parse_numbers(state, "--m", arg, 1, UINT32_MAX, o->ms, MAX_MS);
-        return 0;
+    case OPTION_ROWS: o->m_count = parse_rows(state, arg, 1, o->ms, MAX_MS); return 0;
     case KEY_BANDWIDTH: o->bandwidth = 1e9 * parse_positive(state, "--bandwidth", arg); return 0;
     case KEY_CHIP: o->chip = parse_chip(state, arg); return 0;
     default: return ARGP_ERR_UNKNOWN;

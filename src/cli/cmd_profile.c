@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_M, KEY_SEED, KEY_JSON };
+enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SEED, KEY_JSON };
 
 struct profile_options {
     const char *device;
@@ -18,7 +18,10 @@ struct profile_options {
 
 static const struct argp_option options_table[] = {
     {.name = "device", .key = KEY_DEVICE, .arg = "NAME", .doc = "cpu (default), cpu:sm_80 ..."},
-    {.name = "m", .key = KEY_M, .arg = "M", .doc = "Tokens (1, or as many as the input file has)"},
+    {.name = "m",
+     .key = OPTION_ROWS,
+     .arg = "M",
+     .doc = "Tokens (1, or as many as the input file has)"},
     {.name = "seed", .key = KEY_SEED, .arg = "S", .doc = "Of the random data (1)"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {0},
@@ -29,8 +32,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct profile_options *o = state->input;
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
-    case KEY_M:
-        o->request.m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX);
+    case OPTION_ROWS:
+        parse_rows(state, arg, 1, &o->request.m, 1);
         o->request.m_given = true;
         return 0;
     case KEY_SEED: o->request.seed = parse_number(state, "--seed", arg, 0, UINT64_MAX); return 0;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_M, KEY_SEED, KEY_RANDOM_SPECS, MAX_MS = 64 };
+enum { KEY_DEVICE = OPTION_COMMAND_KEYS, KEY_SEED, KEY_RANDOM_SPECS, MAX_MS = 64 };
 
 struct run_options {
     const char *device;
@@ -26,7 +26,7 @@ static const struct argp_option options_table[] = {
      .arg = "NAME",
      .doc = "auto (default), gpu, gpu:1, cpu, cpu:sm_80; `ptxgen devices` prints them"},
     {.name = "m",
-     .key = KEY_M,
+     .key = OPTION_ROWS,
      .arg = "M[,M...]",
      .doc = "Tokens (1, or as many as the input file has); several are run one by one"},
     {.name = "seed", .key = KEY_SEED, .arg = "S", .doc = "Of the random data (1)"},
@@ -42,8 +42,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct run_options *o = state->input;
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
-    case KEY_M:
-        o->m_count = parse_numbers(state, "--m", arg, 0, UINT32_MAX, o->ms, MAX_MS);
+    case OPTION_ROWS:
+        o->m_count = parse_rows(state, arg, 0, o->ms, MAX_MS);
         o->m_given = true;
         return 0;
     case KEY_SEED: o->seed = parse_number(state, "--seed", arg, 0, UINT64_MAX); return 0;

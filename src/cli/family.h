@@ -38,6 +38,7 @@ struct run_request {
 struct family {
     const char *name;
     const char *summary; /**< one line */
+    const char *rows;    /**< the option for rows of a launch, where M is not its letter; or NULL */
 
     const ptxgen_family *(*kernels)(void); /**< the library's family */
     size_t spec_offset;                    /**< of its spec in the options */
@@ -60,7 +61,7 @@ struct family {
     /** The same on a spec, shape and layout drawn from the seed. */
     ptxgen_status (*run_random)(uint64_t seed, struct device *device, struct check *check,
                                 ptxgen_error *err);
-    /** Sets K and N of the options, for bench --shape. */
+    /** Sets K and output features of the options, for bench --shape. */
     void (*set_shape)(void *options, uint32_t k, uint32_t n);
     /** Prepares to time m tokens; the subject is released by its own `destroy`. */
     ptxgen_status (*bench)(const void *options, uint32_t m, struct device *device,

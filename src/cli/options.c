@@ -130,13 +130,59 @@ static const struct argp_option target_options[] = {
 };
 const struct argp target_argp = {.options = target_options, .parser = parse_target};
 
+/* ---- rows of a launch ---- */
+
+static const struct argp_option *find_rows(const struct argp *argp)
+{
+    const struct argp_option *found = NULL;
+    for (const struct argp_option *o = argp->options; o && (o->name || o->doc); o++)
+        if (o->key == OPTION_ROWS)
+            return o;
+    for (const struct argp_child *c = argp->children; c && c->argp && !found; c++)
+        found = find_rows(c->argp);
+    return found;
+}
+
+unsigned parse_rows(struct argp_state *state, const char *text, uint64_t low, uint32_t *rows,
+                    unsigned capacity)
+{
+    const struct argp_option *option = find_rows(state->root_argp);
+    char name[16];
+    snprintf(name, sizeof name, "--%s", option ? option->name : "m");
+    if (capacity > 1)
+        return parse_numbers(state, name, text, low, UINT32_MAX, rows, capacity);
+    rows[0] = (uint32_t)parse_number(state, name, text, low, UINT32_MAX);
+    return 1;
+}
+
+/* The command's options, with the family's letter for rows. */
+enum { MAX_OPTIONS = 24 };
+
+static struct argp with_letter(const struct argp *command, const char *letter,
+                               struct argp_option options[MAX_OPTIONS])
+{
+    struct argp renamed = *command;
+    const struct argp_option *rows = letter ? find_rows(command) : NULL;
+    int count = 0;
+    while (count < MAX_OPTIONS && (command->options[count].name || command->options[count].doc))
+        count++;
+    if (!rows || count == MAX_OPTIONS)
+        return renamed;
+    memcpy(options, command->options, (size_t)(count + 1) * sizeof *options);
+    struct argp_option *option = options + (rows - command->options);
+    option->name = letter;
+    option->arg = strchr(option->arg, ',') ? "ROWS[,ROWS...]" : "ROWS";
+    renamed.options = options;
+    return renamed;
+}
+
 /* ---- families ---- */
 
 enum { MAX_CHILDREN = 4 };
 
 struct combined {
     void *inputs[MAX_CHILDREN];
-    const char *family;
+    int count;
 };
 
 static error_t parse_combined(int key, char *arg, struct argp_state *state)
@@ -145,7 +191,7 @@ static error_t parse_combined(int key, char *arg, struct argp_state *state)
     (void)arg;
     if (key != ARGP_KEY_INIT)
         return ARGP_ERR_UNKNOWN;
-    for (int i = 0; state->root_argp->children[i].argp; i++)
+    for (int i = 0; i < combined->count; i++)
         state->child_inputs[i] = combined->inputs[i];
     return 0;
 }
@@ -188,6 +234,8 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     }
     family->set_defaults(options);
 
+    struct argp_option command_options[MAX_OPTIONS];
+    const struct argp own = with_letter(arguments->command, family->rows, command_options);
     struct combined combined = {0};
     struct argp_child children[MAX_CHILDREN + 1] = {0};
     const struct {
@@ -195,7 +243,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
         void *input;
         const char *title;
     } parts[MAX_CHILDREN] = {
-        {arguments->command, arguments->input, NULL},
+        {&own, arguments->input, NULL},
         {arguments->shared, arguments->shared_input, NULL},
         {family->spec_options, options, "The kernel:"},
         {arguments->with_data ? family->data_options : NULL, options, "The data:"},
@@ -206,6 +254,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
             children[count] = (struct argp_child){parts[i].argp, 0, parts[i].title, i};
             combined.inputs[count++] = parts[i].input;
         }
+    combined.count = count;
     const struct argp argp = {
         .parser = parse_combined, .children = children, .doc = family->summary};
     char name[128];

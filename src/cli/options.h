@@ -20,6 +20,14 @@ int parse_choice(struct argp_state *state, const char *option, const char *text,
 /** Option keys of the commands start here, those of families at OPTION_FAMILY_KEYS. */
 enum { OPTION_COMMAND_KEYS = 1000, OPTION_SHARED_KEYS = 2000, OPTION_FAMILY_KEYS = 3000 };
 
+/**
+ * The key of a command's option for the rows of a launch. Its table calls it "m"; a family with a
+ * letter of its own renames it. Numbers from `low` on are read, up to `capacity` of them.
+ */
+enum { OPTION_ROWS = 999 };
+unsigned parse_rows(struct argp_state *state, const char *text, uint64_t low, uint32_t *rows,
+                    unsigned capacity);
+
 /** --target and --ptx-version; the argp's input is a ptxgen_target, which has a default. */
 extern const struct argp target_argp;
 ptxgen_target default_target(void);

@@ -11,10 +11,10 @@
 
 enum {
     KEY_K = OPTION_FAMILY_KEYS,
-    KEY_N,
+    KEY_M,
     KEY_DTYPE,
     KEY_Y_TYPE,
-    KEY_MAX_M,
+    KEY_MAX_N,
     KEY_ACTIVATION,
     KEY_BIAS,
     KEY_RESIDUAL,
@@ -29,7 +29,10 @@ static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL},
 
 static const struct argp_option spec_options[] = {
     {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of W: a multiple of 8"},
-    {.name = "n", .key = KEY_N, .arg = "N", .doc = "Rows of W: output features, any"},
+    {.name = "m",
+     .key = KEY_M,
+     .arg = "M",
+     .doc = "Rows of W: output features, any; --n are rows of X"},
     {.name = "dtype",
      .key = KEY_DTYPE,
      .arg = "TYPE",
@@ -38,7 +41,7 @@ static const struct argp_option spec_options[] = {
      .key = KEY_Y_TYPE,
      .arg = "TYPE",
      .doc = "Of Y, bias and residual with s8: f16 (default) or bf16"},
-    {.name = "max-m", .key = KEY_MAX_M, .arg = "M", .doc = "The most rows launched (any)"},
+    {.name = "max-n", .key = KEY_MAX_N, .arg = "N", .doc = "The most rows of X launched (any)"},
     {.name = "activation",
      .key = KEY_ACTIVATION,
      .arg = "NAME",
@@ -75,13 +78,13 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     ptxgen_sparse24_spec *s = &o->spec;
     switch (key) {
     case KEY_K: s->k = (uint32_t)parse_number(state, "--k", arg, 1, UINT32_MAX); return 0;
-    case KEY_N: s->m = (uint32_t)parse_number(state, "--n", arg, 1, UINT32_MAX); return 0;
+    case KEY_M: s->m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX); return 0;
     case KEY_DTYPE: s->type = (uint8_t)parse_choice(state, "--dtype", arg, type_names); return 0;
     case KEY_Y_TYPE:
         s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, type_names);
         return 0;
-    case KEY_MAX_M:
-        s->max_n = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
+    case KEY_MAX_N:
+        s->max_n = (uint32_t)parse_number(state, "--max-n", arg, 1, UINT32_MAX);
         return 0;
     case KEY_ACTIVATION:
         s->activation = (uint8_t)parse_choice(state, "--activation", arg, activation_names);
@@ -102,11 +105,11 @@ static void set_defaults(void *options)
     ((struct sparse24_options *)options)->spec.type = PTXGEN_SPARSE24_F16;
 }
 
-static void set_shape(void *options, uint32_t k, uint32_t n)
+static void set_shape(void *options, uint32_t k, uint32_t m)
 {
     ptxgen_sparse24_spec *s = &((struct sparse24_options *)options)->spec;
     s->k = k;
-    s->m = n;
+    s->m = m;
 }
 
 /* ---- the spec ---- */
@@ -122,7 +125,7 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
 {
     const ptxgen_sparse24_spec *s = &o->spec;
     if (!s->k || !s->m)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24 needs --k and --n");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24 needs --m and --k");
     ptxgen_status status = ptxgen_sparse24_make_plan(s, target, plan, err);
     if (status == PTXGEN_OK && o->tile.tile_n)
         status = ptxgen_sparse24_use_tile(plan, &o->tile, err);
@@ -130,7 +133,7 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
         return status;
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
     if (!v)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: M = %u is above --max-m",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: N = %u is above --max-n",
                            n);
     plan->variants[0] = *v;
     plan->variant_count = 1;
@@ -139,7 +142,7 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
 
 void sparse24_name(const ptxgen_sparse24_spec *s, uint32_t n, char *text, size_t size)
 {
-    snprintf(text, size, "K=%u N=%u M=%u %s%s%s%s%s%s%s", s->k, s->m, n, type_names[s->type],
+    snprintf(text, size, "M=%u N=%u K=%u %s%s%s%s%s%s%s", s->m, n, s->k, type_names[s->type],
              s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
              s->activation ? " " : "", s->activation ? activation_names[s->activation] : "",
              s->bias ? " bias" : "", s->residual ? " residual" : "");
@@ -188,6 +191,7 @@ static const struct argp spec_argp = {.options = spec_options, .parser = parse_s
 const struct family sparse24_family = {
     .name = "sparse24",
     .summary = "Matrix product with 2:4 sparse weights on sparse tensor cores",
+    .rows = "n",
     .options_size = sizeof(struct sparse24_options),
     .spec_offset = offsetof(struct sparse24_options, spec),
     .kernels = ptxgen_sparse24_family,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** What the command's sparse24 files share. The command's M is the family's N: rows of X. */
+/** What the command's sparse24 files share, in the family's letters: N are the rows of X. */
 #ifndef PTXGEN_CLI_SPARSE24_H
 #define PTXGEN_CLI_SPARSE24_H
 
@@ -39,7 +39,7 @@ size_t sparse24_x_element(const ptxgen_sparse24_spec *spec);
 ptxgen_status sparse24_make_plan(const struct sparse24_options *options, uint32_t n,
                                  const ptxgen_target *target, ptxgen_sparse24_plan *plan,
                                  ptxgen_error *err);
-/** "K=4096 N=14336 M=1 f16 …", in the command's letters. */
+/** "M=14336 N=1 K=4096 f16 …" */
 void sparse24_name(const ptxgen_sparse24_spec *spec, uint32_t n, char *text, size_t size);
 /** What one launch moves and computes, in dense operations. */
 ptxgen_status sparse24_work(const ptxgen_sparse24_spec *spec, uint32_t n, struct work *work,
