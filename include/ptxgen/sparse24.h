@@ -148,7 +148,8 @@ typedef struct ptxgen_sparse24_operands {
 
 /**
  * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
+ * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds, with
+ * bounds of 0. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,

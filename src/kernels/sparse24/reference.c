@@ -16,6 +16,7 @@
  * E ← L·E + activation_error·(|v| + E). A store as f16 or bf16: E ← E + half a unit at |y| + E.
  *
  * The reference itself errs by g₅₃(K/2 + 16)·(T·|s_x·s_w| + |bias| + |residual|), which is added.
+ * Nothing of this is needed where s8 is finished step by step.
  */
 #include "reference.h"
 
@@ -108,6 +109,10 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
     if ((size_t)p->activation >= sizeof activations / sizeof *activations)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
                            (int)p->activation);
+    if (p->stepwise &&
+        (p->w.type != PTXGEN_SPARSE24_S8 || p->activation > SPARSE24_RELU))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "stepwise outputs are of s8 weights, with no activation or ReLU");
     if (!(p->product_error >= 0) || !(p->activation_error >= 0))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "product_error is %g and activation_error %g; both must be at least 0",
@@ -214,10 +219,30 @@ static void activate(const struct sparse24_problem *p, struct estimate *e)
     e->error = activation->lipschitz * e->error + rough;
 }
 
+/* s8: every rounding of the kernel, in its order; `volatile` keeps a compiler from fusing two. */
+static double finish_stepwise(const struct sparse24_problem *p, size_t n, size_t m, double sum)
+{
+    volatile float v = (float)sum;
+    v = v * (p->x_scale ? p->x_scale[n] : 1);
+    v = v * (p->w_scale ? p->w_scale[m] : 1);
+    if (p->bias)
+        v = v + p->bias[m];
+    if (p->activation == SPARSE24_RELU)
+        v = v < 0 ? 0 : v;
+    if (p->residual)
+        v = v + (float)ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
+    return ptxgen_element_round(p->y_type, v);
+}
+
 static void finish(const struct sparse24_problem *p, size_t n, size_t m, bool row_is_finite,
                    double *y, double *bound)
 {
     if (isnan(*y)) {
+        *bound = 0;
+        return;
+    }
+    if (p->stepwise) {
+        *y = finish_stepwise(p, n, m, *y);
         *bound = 0;
         return;
     }

@@ -23,6 +23,7 @@
 #include <ptxgen/sparse24_formats.h>
 #include <ptxgen/types.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum sparse24_activation {
@@ -57,6 +58,12 @@ struct sparse24_problem {
      * and the addend at 2⁻²⁴ of the largest, and rounds toward zero, which may take two units more.
      */
     unsigned dot_depth;
+    /**
+     * s8 with no activation or ReLU: y is what f32 arithmetic gives step by step, each rounded to
+     * nearest: the sum made f32, times x_scale, times w_scale, + bias, + residual, rounded to
+     * y_type; and the bound is 0.
+     */
+    bool stepwise;
     /** What a product may be off beyond one rounding, relative: operands in narrower pieces. */
     double product_error;
     /** How far the kernel's activation of v may be from the exact one, relative to |v|. */

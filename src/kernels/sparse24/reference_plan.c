@@ -60,6 +60,7 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
     };
     const ptxgen_sparse24_spec *s = &plan->spec;
     bool scaled = sparse24_is_s8(s);
+    bool smooth = s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
     return (struct sparse24_problem){
         .w = {(ptxgen_sparse24_type)s->type, s->m, s->k},
         .values = o->values,
@@ -75,10 +76,8 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
         .residual = s->residual ? o->residual : NULL,
         .ldr = o->residual_stride ? o->residual_stride : s->m,
         .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->n ? o->n : 1)),
-        .activation_error = s->activation > PTXGEN_ACTIVATION_NONE &&
-                                    s->activation < PTXGEN_ACTIVATION_RELU
-                                ? activation_error
-                                : 0,
+        .stepwise = scaled && !smooth,
+        .activation_error = smooth ? activation_error : 0,
     };
 }
 
