@@ -95,6 +95,29 @@ static void random_problems_are_within_their_bounds(void **state)
     }
 }
 
+/* Sums in s32 have no error, and the reference takes the kernel's roundings after them. */
+static void outputs_of_s8_are_right_in_every_bit(void **state)
+{
+    (void)state;
+    static const uint32_t ns[] = {3, 9, 17, 40, 150};
+    struct device device = open_device("cpu:sm_90");
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++) {
+        ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 300, 648);
+        spec.bias = spec.residual = i % 2;
+        spec.activation = i % 2 ? PTXGEN_ACTIVATION_RELU : PTXGEN_ACTIVATION_NONE;
+        struct sparse24_problem p = make(&device, &spec, ns[i], NULL);
+        struct check check = {.outputs = 0};
+        ptxgen_error err;
+        assert_ok(sparse24_check(&p, &device, &check, &err), &err);
+        if (!check_passed(&check))
+            fail_msg("%s: %s", check.problem, check.where);
+        assert_true(check.error == 0);
+        assert_int_equal(check.outputs, ns[i] * spec.m);
+        sparse24_release(&p);
+    }
+    device_close(&device);
+}
+
 /* PyTorch's compressed weights in the CUTLASS form, at which X = 1s on the diagonal looks. */
 static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
 {
@@ -253,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_are_within_their_bounds),
+        cmocka_unit_test(outputs_of_s8_are_right_in_every_bit),
         cmocka_unit_test(pytorchs_weights_come_through_the_identity_bit_for_bit),
         cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
         cmocka_unit_test(the_smallest_k_and_odd_m_are_done),
