@@ -209,6 +209,12 @@ typedef struct ptxgen_marlin_args {
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
+    /**
+     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
+     * ended (programmatic dependent launch). It then reads only weights until that kernel's
+     * results are visible, so that kernel must not be the one that writes the weights.
+     */
+    uint32_t overlap_previous;
 } ptxgen_marlin_args;
 
 /** A plan's loaded entries, in one context. */

@@ -54,7 +54,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_family(void)
 {
     static const ptxgen_family family = {.name = "marlin",
-                                         .plan_version = 3,
+                                         .plan_version = 4,
                                          .spec_bytes = sizeof(ptxgen_marlin_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_plan),
                                          .make_plan = make_plan,
@@ -188,6 +188,11 @@ static ptxgen_status check_workspace(const ptxgen_marlin_args *a, const struct w
 
 /* ---- launching ---- */
 
+static bool may_overlap(const ptxgen_marlin *q, const ptxgen_marlin_args *a)
+{
+    return a->overlap_previous && marlin_overlaps(plan_of(q));
+}
+
 /* Activations go to the workspace, where the product then reads them. */
 static ptxgen_status gather(const ptxgen_marlin *q, const struct work *w, ptxgen_marlin_args *a,
                             ptxgen_cu_stream stream, ptxgen_error *err)
@@ -198,7 +203,8 @@ static ptxgen_status gather(const ptxgen_marlin *q, const struct work *w, ptxgen
                                              [MARLIN_GATHER_OUT] = &out,
                                              [MARLIN_GATHER_A_STRIDE] = &a->a_stride};
     const ptxgen_launch_shape shape = {.grid = {a->m, 1, 1},
-                                       .block = {MARLIN_GATHER_THREADS, 1, 1}};
+                                       .block = {MARLIN_GATHER_THREADS, 1, 1},
+                                       .programmatic = may_overlap(q, a)};
     ptxgen_status status = ptxgen_launch(gather_of(q), &shape, stream, arguments, err);
     a->a = out;
     a->a_stride = plan_of(q)->spec.k;
@@ -230,7 +236,9 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
     };
     const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
                                        .block = {marlin_threads(w->variant), 1, 1},
-                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
+                                       .programmatic = w->gather ? marlin_overlaps(plan_of(q))
+                                                                 : may_overlap(q, a)};
     return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
 }
 

@@ -29,6 +29,11 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_marlin_launch(b->kernel, &args, b->device->stream, err);
 }
 
+static void set_overlap(void *state, bool overlap)
+{
+    ((struct bench_state *)state)->args.overlap_previous = overlap;
+}
+
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -177,6 +182,8 @@ ptxgen_status marlin_bench(const void *options, uint32_t m, struct device *devic
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
+    if (device->facts.compute_capability >= 90)
+        subject->set_overlap = set_overlap;
     ptxgen_status status = prepare(b, options, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);

@@ -103,6 +103,8 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half);
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot);
+/* Brings the first stages of what was located, up to stage `stage_end` of the tile, into the L2. */
+void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end);
 /* The lane's words of a step's tiles: words[t][i] for mma step i. */
 void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4]);

@@ -19,6 +19,10 @@ void marlin_emit_gather(const ptxgen_marlin_plan *plan, ptx_module *module)
 {
     ptx_kernel *k = ptx_kernel_begin(module, "marlin_gather");
     ptx_kernel_reqntid(k, MARLIN_GATHER_THREADS, 1, 1);
+    if (marlin_overlaps(plan)) {
+        ptx_griddepcontrol_launch_dependents(k);
+        ptx_griddepcontrol_wait(k);
+    }
     ptx_u64 a = ptx_param_u64(k, "a"), order = U64(0);
     if (plan->spec.act_order)
         order = ptx_param_u64(k, "order");

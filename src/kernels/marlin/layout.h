@@ -45,6 +45,12 @@ static inline bool marlin_gated(const ptxgen_marlin_spec *s)
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
 }
 
+/* Whether entries may begin before the kernel ahead of them ends: they wait for it themselves. */
+static inline bool marlin_overlaps(const ptxgen_marlin_plan *plan)
+{
+    return plan->target.ptx.sm >= 90;
+}
+
 /* Columns of C in a strip of 64 packed columns. */
 static inline uint32_t marlin_strip_columns(const ptxgen_marlin_spec *s)
 {

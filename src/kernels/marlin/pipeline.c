@@ -23,6 +23,25 @@ static void send(void *user, ptx_u32 slot)
     tile_operand_send(q->k, &q->a, slot);
 }
 
+/*
+ * Weights may be read while the kernel ahead of this one still runs: what the first stages take comes
+ * into the L2 meanwhile. All else, activations, the workspace and C, waits for its end.
+ */
+static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
+{
+    ptx_kernel *k = q->k;
+    if (!marlin_overlaps(q->plan))
+        return;
+    ptx_section(k, "weights to the L2, while the kernel ahead ends");
+    ptx_griddepcontrol_launch_dependents(k);
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    tile_walk_next(k, &q->division, &walk);
+    struct tile_place place = tile_locate(k, walk.tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    marlin_emit_weights_locate(q, place.n, walk.stage);
+    marlin_emit_weights_prefetch(q, walk.stage, walk.stage_end);
+    ptx_griddepcontrol_wait(k);
+}
+
 void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end)
 {
     q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
@@ -31,5 +50,6 @@ void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end)
                                          .locate = locate,
                                          .send = send,
                                          .user = q};
+    wait_for_previous(q, first, end);
     tile_pipeline_begin(q->k, &q->pipeline, first, end);
 }

@@ -217,6 +217,43 @@ void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
     ptx_add_u32_to(k, w->step, w->step, U32(steps));
 }
 
+/* ---- global to the L2 ---- */
+
+/* The warp's groups of the step at register `step`, and those that share it. */
+static void prefetch_groups(struct gemm *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
+{
+    uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
+    ptx_u32 group = rows > MARLIN_STEP ? tile_divide(q->k, step, rows / MARLIN_STEP) : step;
+    ptx_u64 from = ptx_mad_wide_u32(q->k, group, U32(groups * bytes), strip);
+    ptx_cp_async_bulk_prefetch_L2(q->k, from, 0, U32(groups * bytes));
+}
+
+void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    uint32_t steps = q->v->wk * q->v->steps, bytes = warp_codes(q->v) / q->v->steps;
+    ptx_u32 below = ptx_add_u32(k, stage, U32(q->v->stages - 2)), step = ptx_mov_u32(k, w->step);
+    ptx_u32 end = ptx_min_u32(k, below, stage_end), at = ptx_mov_u32(k, stage);
+    ptx_u32 exists = ptx_min_u32(k, w->strip_bytes, U32(1));
+    ptx_u32 first_lane = ptx_selp_u32(k, exists, U32(0), ptx_setp_eq_u32(k, q->at.lane, U32(0)));
+    ptx_u64 codes = ptx_mov_u64(k, w->codes);
+    ptx_if(k, ptx_setp_ne_u32(k, first_lane, U32(0))) {
+        ptx_for(k, at, end, U32(1)) {
+            ptx_nounroll(k);
+            ptx_if(k, ptx_setp_lt_u32(k, step, U32(marlin_steps(q->spec)))) {
+                ptx_cp_async_bulk_prefetch_L2(k, codes, 0, U32(bytes));
+                if (marlin_step_groups(q->spec))
+                    prefetch_groups(q, w->scales, step, MARLIN_SCALES_BYTES);
+                if (marlin_step_groups(q->spec) && q->spec->zeros)
+                    prefetch_groups(q, w->zeros, step, MARLIN_ZEROS_BYTES);
+            }
+            ptx_add_u64_to(k, codes, codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
+            ptx_add_u32_to(k, step, step, U32(steps));
+        }
+    }
+}
+
 /* ---- shared to registers ---- */
 
 void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 words[MAX_TILES][4])
