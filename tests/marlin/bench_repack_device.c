@@ -119,6 +119,8 @@ static ptxgen_status add_packed(struct work *w, ptxgen_error *err)
     ptxgen_status status = PTXGEN_OK;
     for (int i = 0; status == PTXGEN_OK && i < 3; i++) {
         status = add(w, "packed", bytes[i], &w->written[i], err);
+        if (status == PTXGEN_OK)
+            status = buffer_upload(w->written[i], err); /* for its guards */
         *host[i] = w->written[i]->host;
         *address[i] = w->written[i]->address;
     }
