@@ -104,6 +104,21 @@ static void the_text_of_a_tile_is_below_150_kb(void **state)
     }
 }
 
+/* Else a launch that overlaps would not wait for what it reads. */
+static void entries_wait_for_the_kernel_ahead_from_sm_90_on(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TARGETS; t++) {
+        ptxgen_marlin_plan plan = plan_of(&specs[0], target_names[t]);
+        char *text = text_of(&plan, ~0u);
+        uint32_t waits = 0;
+        for (const char *at = text; (at = strstr(at, "griddepcontrol.wait")); at++)
+            waits++;
+        assert_int_equal(waits, plan.target.ptx.sm >= 90 ? plan.variant_count + 1 : 0);
+        free(text);
+    }
+}
+
 /* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
 static void assemble(const ptxgen_marlin_plan *plan, const char *target_name)
 {
@@ -190,6 +205,7 @@ int main(void)
         cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
         cmocka_unit_test(equal_plans_give_equal_text),
         cmocka_unit_test(the_text_of_a_tile_is_below_150_kb),
+        cmocka_unit_test(entries_wait_for_the_kernel_ahead_from_sm_90_on),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
