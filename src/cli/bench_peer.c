@@ -29,12 +29,22 @@ struct api {
                    const void *beta, void *c, int c_type, int ldc, int compute_type, int algorithm);
 };
 
+/* What is multiplied: y[m, n] = x[m, k] · W. */
+struct product {
+    int m, k, n, type;
+    int rows; /* that x and y have room for */
+    uint32_t copies;
+    bool transposed; /* W is [n, k] */
+    ptxgen_cu_deviceptr x, w, y;
+};
+
 struct peer {
     struct device *device;
     void *library, *handle;
     const char *name;
     struct api api;
     ptxgen_cu_deviceptr workspace;
+    struct product product; /* the last, for the next with the same W */
 };
 
 enum { WORKSPACE_BYTES = 32 << 20 };
@@ -105,14 +115,23 @@ struct peer *peer_open(struct device *device, const char *path, char *why, size_
     return NULL;
 }
 
+static void free_memory(struct peer *p, ptxgen_cu_deviceptr *memory)
+{
+    if (*memory)
+        p->device->driver.mem_free(*memory);
+    *memory = 0;
+}
+
 void peer_close(struct peer *p)
 {
     if (!p)
         return;
+    free_memory(p, &p->product.x);
+    free_memory(p, &p->product.w);
+    free_memory(p, &p->product.y);
     if (p->handle)
         p->api.destroy(p->handle);
-    if (p->workspace)
-        p->device->driver.mem_free(p->workspace);
+    free_memory(p, &p->workspace);
     if (p->library)
         dlclose(p->library);
     free(p);
@@ -125,14 +144,6 @@ const char *peer_name(const struct peer *p)
 
 /* ---- the product ---- */
 
-struct product {
-    struct peer *peer;
-    int m, k, n, type;
-    uint32_t copies;
-    bool transposed; /* W is [n, k] */
-    ptxgen_cu_deviceptr x, w, y;
-};
-
 static void *pointer(ptxgen_cu_deviceptr address)
 {
     return (void *)(uintptr_t)address;
@@ -141,11 +152,12 @@ static void *pointer(ptxgen_cu_deviceptr address)
 /* cuBLAS thinks by columns: it computes yᵀ[n, m] = W[n, k] · xᵀ[k, m]. */
 static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
 {
-    const struct product *p = state;
+    const struct peer *peer = state;
+    const struct product *p = &peer->product;
     const float one = 1, zero = 0;
     ptxgen_cu_deviceptr w = p->w + 2 * (uint64_t)copy * (unsigned)p->k * (unsigned)p->n;
-    int result = p->peer->api.gemm_ex(
-        p->peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one, pointer(w),
+    int result = peer->api.gemm_ex(
+        peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one, pointer(w),
         p->type, p->transposed ? p->k : p->n, pointer(p->x), p->type, p->k, &zero, pointer(p->y),
         p->type, p->n, COMPUTE_32F, GEMM_DEFAULT);
     if (result == SUCCESS)
@@ -153,49 +165,67 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "cublasGemmEx failed with status %d", result);
 }
 
-static ptxgen_status allocate(struct product *p, ptxgen_error *err)
+/* f16 or bf16 below 2 in magnitude: the exponent's top bit cleared */
+#define FINITE UINT64_C(0xBFFFBFFFBFFFBFFF)
+
+static ptxgen_status allocate_weights(struct peer *peer, int k, int n, ptxgen_error *err)
 {
-    /* f16 or bf16 below 2 in magnitude: the exponent's top bit cleared */
-    const uint64_t mask = 0xBFFFBFFFBFFFBFFF;
-    struct device *d = p->peer->device;
-    size_t m = (size_t)p->m, k = (size_t)p->k, n = (size_t)p->n;
-    ptxgen_status status = bench_random_memory(d, "the peer's x", 2 * m * k, mask, &p->x, err);
+    struct product *p = &peer->product;
+    if (p->w && p->k == k && p->n == n)
+        return PTXGEN_OK;
+    free_memory(peer, &p->w);
+    p->rows = 0;
+    p->k = k;
+    p->n = n;
+    p->copies = bench_copies(peer->device, 2 * (uint64_t)k * (uint64_t)n);
+    return bench_random_memory(peer->device, "the peer's W", 2 * p->copies * (size_t)k * (size_t)n,
+                               FINITE, &p->w, err);
+}
+
+static ptxgen_status allocate_rows(struct peer *peer, int m, ptxgen_error *err)
+{
+    struct product *p = &peer->product;
+    size_t rows = 1;
+    p->m = m;
+    if (m <= p->rows)
+        return PTXGEN_OK;
+    while (rows < (size_t)m)
+        rows *= 2;
+    free_memory(peer, &p->x);
+    free_memory(peer, &p->y);
+    p->rows = 0;
+    ptxgen_status status = bench_random_memory(peer->device, "the peer's x",
+                                               2 * rows * (size_t)p->k, FINITE, &p->x, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(d, "the peer's W", 2 * p->copies * k * n, mask, &p->w, err);
+        status = bench_random_memory(peer->device, "the peer's y", 2 * rows * (size_t)p->n, FINITE,
+                                     &p->y, err);
     if (status == PTXGEN_OK)
-        status = bench_random_memory(d, "the peer's y", 2 * m * n, mask, &p->y, err);
+        p->rows = rows <= INT32_MAX ? (int)rows : m;
     return status;
 }
 
-static ptxgen_status time_layout(struct product *p, bool transposed, unsigned launches,
+static ptxgen_status time_layout(struct peer *peer, bool transposed, unsigned launches,
                                  unsigned replays, struct timing *timing, ptxgen_error *err)
 {
-    p->transposed = transposed;
-    return bench_time(p->peer->device, launch, p, p->copies, launches, replays, timing, err);
+    peer->product.transposed = transposed;
+    return bench_time(peer->device, launch, peer, peer->product.copies, launches, replays, timing,
+                      err);
 }
 
 ptxgen_status peer_time(struct peer *peer, ptxgen_element type, uint32_t m, uint32_t k, uint32_t n,
                         unsigned launches, unsigned replays, struct timing *timing,
                         ptxgen_error *err)
 {
-    struct product p = {.peer = peer,
-                        .m = (int)m,
-                        .k = (int)k,
-                        .n = (int)n,
-                        .type = type == PTXGEN_BF16 ? R_16BF : R_16F};
-    p.copies = bench_copies(peer->device, 2 * (uint64_t)k * n);
-    ptxgen_driver *driver = &peer->device->driver;
     struct timing other;
-    ptxgen_status status = allocate(&p, err);
+    peer->product.type = type == PTXGEN_BF16 ? R_16BF : R_16F;
+    ptxgen_status status = allocate_weights(peer, (int)k, (int)n, err);
     if (status == PTXGEN_OK)
-        status = time_layout(&p, true, launches, replays, timing, err);
+        status = allocate_rows(peer, (int)m, err);
     if (status == PTXGEN_OK)
-        status = time_layout(&p, false, launches, replays, &other, err);
+        status = time_layout(peer, true, launches, replays, timing, err);
+    if (status == PTXGEN_OK)
+        status = time_layout(peer, false, launches, replays, &other, err);
     if (status == PTXGEN_OK && other.median < timing->median)
         *timing = other;
-    const ptxgen_cu_deviceptr all[] = {p.x, p.w, p.y};
-    for (int i = 0; i < 3; i++)
-        if (all[i])
-            driver->mem_free(all[i]);
     return status;
 }

@@ -66,6 +66,8 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
     };
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "shape", s->shape);
+    if (s->entry)
+        cJSON_AddStringToObject(object, "entry", s->entry);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cJSON_AddNumberToObject(object, numbers[i].name, numbers[i].value);
     add_timing(object, "time", &row->plain);
@@ -101,9 +103,10 @@ static void print_row(const struct bench_report *report, const struct bench_row 
     print_timing("peer", &row->peer, 0, ceiling, s->flops);
     printf("  plan %.0f us, emission %.0f us, JIT %.1f ms of %" PRIu64
            " bytes; %u CTAs, %d registers, "
-           "%d bytes spilled, %d shared\n",
+           "%d bytes spilled, %d shared%s%s\n",
            1e6 * s->plan_seconds, 1e6 * s->emit_seconds, 1e3 * s->jit_seconds, s->text_bytes,
-           s->grid, s->registers, s->local_bytes, s->shared_bytes);
+           s->grid, s->registers, s->local_bytes, s->shared_bytes, s->entry ? "; " : "",
+           s->entry ? s->entry : "");
 }
 
 bool report_start(struct bench_report *report, const struct device *device, bool json)

@@ -5,6 +5,7 @@
 
 #include "device.h"
 
+#include <ptxgen/family.h>
 #include <ptxgen/types.h>
 
 struct bench_subject {
@@ -20,6 +21,15 @@ struct bench_subject {
     uint64_t text_bytes;
     int registers, local_bytes, shared_bytes;
     uint32_t grid;
+    const char *entry;                  /**< that serves m, where the family says it */
+    uint32_t tile[PTXGEN_TILE_NUMBERS]; /**< of that entry, by the family's tiling; zeros: none */
+    /** Turns to launches of m tokens, with what is there already; NULL: prepare another subject. */
+    ptxgen_status (*set_m)(struct bench_subject *subject, uint32_t m, ptxgen_error *err);
+    /**
+     * Has every M served by this tile from the next set_m on, and plan, emission and JIT not timed.
+     * NULL for a family without tiling.
+     */
+    void (*use_tile)(void *state, const uint32_t tile[PTXGEN_TILE_NUMBERS]);
     /** Enqueues one launch on the device's stream, over weights `copy`. */
     ptxgen_status (*launch)(void *state, uint32_t copy, ptxgen_error *err);
     /** Lets a launch begin before the one ahead of it has ended; NULL when it cannot. */

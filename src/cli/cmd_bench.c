@@ -6,6 +6,7 @@
 #include "exit_code.h"
 #include "options.h"
 #include "progress.h"
+#include "tuning_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +19,19 @@ enum {
     KEY_JSON,
     KEY_PEER,
     KEY_NO_PEER,
+    KEY_NO_TUNING,
     MAX_SHAPES = 64,
-    MAX_MS = 64
+    MAX_MS = 1024
 };
 
 struct bench_options {
     const char *device;
-    struct {
-        uint32_t k, n;
-    } shapes[MAX_SHAPES];
+    struct shape shapes[MAX_SHAPES];
     unsigned shape_count; /* 0: the family options' own */
     uint32_t ms[MAX_MS];
     unsigned m_count;
     unsigned replays, launches;
-    bool json, no_peer;
+    bool json, no_peer, no_tuning;
     const char *peer_path;
 };
 
@@ -44,7 +44,10 @@ static const struct argp_option options_table[] = {
      .key = KEY_SHAPE,
      .arg = "KxN[,KxN...]",
      .doc = "Shapes to time, K by output features, instead of the kernel's options"},
-    {.name = "m", .key = OPTION_ROWS, .arg = "M[,M...]", .doc = "Tokens of a launch (1)"},
+    {.name = "m",
+     .key = OPTION_ROWS,
+     .arg = "M[,M...]",
+     .doc = "Tokens of a launch (1); 1:512 for each from 1 to 512"},
     {.name = "replays",
      .key = KEY_REPLAYS,
      .arg = "COUNT",
@@ -59,35 +62,18 @@ static const struct argp_option options_table[] = {
      .arg = "FILE",
      .doc = "The peer's library (libcublas.so.13 or .12)"},
     {.name = "no-peer", .key = KEY_NO_PEER, .doc = "Do not time the peer"},
+    {.name = "no-tuning",
+     .key = KEY_NO_TUNING,
+     .doc = "Time what the plan chooses, whatever ptxgen tune has found on this device"},
     {0},
 };
-
-static void parse_shapes(struct argp_state *state, const char *text, struct bench_options *o)
-{
-    const char *at = text;
-    for (o->shape_count = 0;; at++) {
-        int used = 0;
-        unsigned k = 0, n = 0;
-        if (o->shape_count == MAX_SHAPES)
-            argp_error(state, "--shape %s: at most %d shapes", text, MAX_SHAPES);
-        if (*at < '0' || *at > '9' || sscanf(at, "%9ux%9u%n", &k, &n, &used) != 2 || !used || !k ||
-            !n || (at[used] && at[used] != ','))
-            argp_error(state, "--shape %s: expected KxN, such as 4096x14336, with commas between",
-                       text);
-        o->shapes[o->shape_count].k = k;
-        o->shapes[o->shape_count++].n = n;
-        at += used;
-        if (!*at)
-            return;
-    }
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct bench_options *o = state->input;
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
-    case KEY_SHAPE: parse_shapes(state, arg, o); return 0;
+    case KEY_SHAPE: o->shape_count = parse_shapes(state, arg, o->shapes, MAX_SHAPES); return 0;
     case OPTION_ROWS:
         o->m_count = parse_rows(state, arg, 1, o->ms, MAX_MS);
         return 0;
@@ -100,6 +86,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON: o->json = true; return 0;
     case KEY_PEER: o->peer_path = arg; return 0;
     case KEY_NO_PEER: o->no_peer = true; return 0;
+    case KEY_NO_TUNING: o->no_tuning = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -130,6 +117,7 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
         s->set_overlap(s->state, true);
         status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
                             &row->overlapped, err);
+        s->set_overlap(s->state, false);
     }
     ptxgen_error failure;
     if (status == PTXGEN_OK && peer &&
@@ -141,22 +129,42 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
     return status;
 }
 
-static ptxgen_status bench_one(const struct family *family, const void *family_options,
-                               const struct bench_options *o, uint32_t m, struct device *device,
-                               struct peer *peer, struct bench_report *report, ptxgen_error *err)
+/* Turns the subject to m tokens, or makes it anew. */
+static ptxgen_status prepare(const struct family *family, const void *family_options, uint32_t m,
+                             struct device *device, struct bench_subject *subject,
+                             ptxgen_error *err)
 {
-    struct bench_row row = {0};
-    ptxgen_status status = family->bench(family_options, m, device, &row.subject, err);
+    if (subject->state && subject->set_m)
+        return subject->set_m(subject, m, err);
+    if (subject->state)
+        subject->destroy(subject->state);
+    ptxgen_status status = family->bench(family_options, m, device, subject, err);
     if (status != PTXGEN_OK)
-        return status;
-    status = time_row(&row, o, device, peer, err);
-    row.subject.destroy(row.subject.state);
-    if (status == PTXGEN_OK)
-        report_row(report, &row);
+        subject->state = NULL;
     return status;
 }
 
 /* ---- all of them ---- */
+
+static ptxgen_status bench_shape(const struct family *family, const void *family_options,
+                                 const struct bench_options *o, struct device *device,
+                                 struct peer *peer, struct bench_report *report,
+                                 struct progress *progress, size_t done, ptxgen_error *err)
+{
+    struct bench_row row = {0};
+    ptxgen_status status = PTXGEN_OK;
+    for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++) {
+        status = prepare(family, family_options, o->ms[i], device, &row.subject, err);
+        if (status == PTXGEN_OK)
+            status = time_row(&row, o, device, peer, err);
+        if (status == PTXGEN_OK)
+            report_row(report, &row);
+        progress_update(progress, done + i + 1);
+    }
+    if (row.subject.state)
+        row.subject.destroy(row.subject.state);
+    return status;
+}
 
 static ptxgen_status bench_rows(const struct family *family, void *family_options,
                                 const struct bench_options *o, struct device *device,
@@ -165,13 +173,11 @@ static ptxgen_status bench_rows(const struct family *family, void *family_option
     ptxgen_status status = PTXGEN_OK;
     unsigned shapes = o->shape_count ? o->shape_count : 1;
     struct progress progress = progress_start("shapes", (size_t)shapes * o->m_count);
-    for (unsigned i = 0; i < shapes; i++) {
+    for (unsigned i = 0; status == PTXGEN_OK && i < shapes; i++) {
         if (o->shape_count)
             family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
-        for (unsigned j = 0; status == PTXGEN_OK && j < o->m_count; j++) {
-            status = bench_one(family, family_options, o, o->ms[j], device, peer, report, err);
-            progress_update(&progress, (size_t)i * o->m_count + j + 1);
-        }
+        status = bench_shape(family, family_options, o, device, peer, report, &progress,
+                             (size_t)i * o->m_count, err);
     }
     progress_end(&progress);
     return status;
@@ -211,9 +217,15 @@ static int bench(int argc, char **argv)
     ptxgen_error err = {0};
     setenv("CUDA_CACHE_DISABLE", "1", 1); /* before the driver starts, or JIT times are a cache's */
     enum exit_code code = EXIT_OK;
-    if (device_open(o.device, &device, &err) != PTXGEN_OK ||
-        bench_device(family, family_options, &o, &device, &err) != PTXGEN_OK)
+    ptxgen_tuning *tuning = NULL;
+    ptxgen_status status = device_open(o.device, &device, &err);
+    if (status == PTXGEN_OK && !o.no_tuning)
+        tuning = tuning_for(family, family_options, &device);
+    if (status == PTXGEN_OK)
+        status = bench_device(family, family_options, &o, &device, &err);
+    if (status != PTXGEN_OK)
         code = report_undone(family->name, "timed", &err);
+    ptxgen_tuning_free(tuning);
     device_close(&device);
     free(family_options);
     return code;

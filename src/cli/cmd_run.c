@@ -4,6 +4,7 @@
 #include "exit_code.h"
 #include "options.h"
 #include "progress.h"
+#include "tuning_table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -140,11 +141,16 @@ static int run(int argc, char **argv)
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code;
+    ptxgen_tuning *tuning = NULL;
     if (device_open(o.device, &device, &err) != PTXGEN_OK)
         code = report_undone(family->name, "run", &err);
-    else
-        code = o.random_specs ? run_random(family, &o, &device)
-                              : run_problems(family, family_options, &o, &device);
+    else if (o.random_specs)
+        code = run_random(family, &o, &device);
+    else {
+        tuning = tuning_for(family, family_options, &device);
+        code = run_problems(family, family_options, &o, &device);
+    }
+    ptxgen_tuning_free(tuning);
     device_close(&device);
     free(family_options);
     return code;

@@ -49,15 +49,40 @@ unsigned parse_numbers(struct argp_state *state, const char *option, const char 
 {
     const char *at = text;
     for (unsigned count = 0;; at++) {
-        uint64_t number = 0;
-        if (count == capacity)
-            argp_error(state, "%s %s: at most %u numbers", option, text, capacity);
-        if (!read_number(at, &at, low, high, &number) || (*at && *at != ','))
+        uint64_t first = 0, last = 0;
+        bool read = read_number(at, &at, low, high, &first);
+        last = first;
+        if (read && *at == ':')
+            read = read_number(at + 1, &at, first, high, &last);
+        if (!read || (*at && *at != ','))
             argp_error(state,
                        "%s %s: expected whole numbers from %" PRIu64 " to %" PRIu64
-                       " with commas between them",
+                       ", or FIRST:LAST, with commas between them",
                        option, text, low, high);
-        numbers[count++] = (uint32_t)number;
+        if (last - first >= capacity - count)
+            argp_error(state, "%s %s: at most %u numbers", option, text, capacity);
+        for (; first <= last; first++)
+            numbers[count++] = (uint32_t)first;
+        if (!*at)
+            return count;
+    }
+}
+
+unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *shapes,
+                      unsigned capacity)
+{
+    const char *at = text;
+    for (unsigned count = 0;; at++) {
+        int used = 0;
+        unsigned k = 0, n = 0;
+        if (count == capacity)
+            argp_error(state, "--shape %s: at most %u shapes", text, capacity);
+        if (*at < '0' || *at > '9' || sscanf(at, "%9ux%9u%n", &k, &n, &used) != 2 || !used || !k ||
+            !n || (at[used] && at[used] != ','))
+            argp_error(state, "--shape %s: expected KxN, such as 4096x14336, with commas between",
+                       text);
+        shapes[count++] = (struct shape){k, n};
+        at += used;
         if (!*at)
             return count;
     }

@@ -11,9 +11,16 @@
 uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
                       uint64_t high);
 double parse_positive(struct argp_state *state, const char *option, const char *text);
-/** Reads "1,2,4" into up to `capacity` numbers and returns how many. */
+/** Reads "1,2,4" or "1:512", or both mixed, into up to `capacity` numbers and returns how many. */
 unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
                        uint64_t high, uint32_t *numbers, unsigned capacity);
+/** A weight matrix: K rows, N columns. */
+struct shape {
+    uint32_t k, n;
+};
+/** Reads "4096x14336,8192x8192" likewise. */
+unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *shapes,
+                      unsigned capacity);
 /** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices);

@@ -9,6 +9,11 @@
 
 #include <ptxgen/marlin.h>
 
+#include <stddef.h>
+
+/** A tile's numbers are a variant's members before its sizes. */
+enum { MARLIN_TILE_BYTES = offsetof(ptxgen_marlin_variant, shared_bytes) };
+
 struct marlin_options {
     ptxgen_marlin_spec spec;
     bool type_given, group_size_given;

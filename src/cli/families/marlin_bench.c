@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench marlin: random operands, the weights several times over. */
+/*
+ * bench and tune marlin: random operands, the weights several times over. What has rows is made
+ * anew only when M outgrows it, a kernel only when M or the tile asks for another.
+ */
 #include "marlin.h"
 
 #include "../bench_emission.h"
@@ -10,11 +13,15 @@
 #include <string.h>
 
 struct bench_state {
+    struct marlin_options options;
+    bool untimed; /* a tile is given: how long it takes to get it is of no interest */
     struct device *device;
+    ptxgen_marlin_plan plan; /* of the kernel: one variant */
     ptxgen_marlin *kernel;
     ptxgen_marlin_args args;     /* over the first copy */
     ptxgen_marlin_packed packed; /* sizes of a copy */
-    struct bench_memory memory;
+    uint32_t rows;               /* that there is room for */
+    struct bench_memory weights, with_rows, workspace;
 };
 
 /* ---- launching ---- */
@@ -37,7 +44,9 @@ static void set_overlap(void *state, bool overlap)
 static void destroy(void *state)
 {
     struct bench_state *b = state;
-    bench_free(&b->memory);
+    bench_free(&b->weights);
+    bench_free(&b->with_rows);
+    bench_free(&b->workspace);
     ptxgen_marlin_destroy(b->kernel);
     free(b);
 }
@@ -55,19 +64,6 @@ static ptxgen_status random_bits_memory(struct bench_memory *memory, const char 
     return status;
 }
 
-static ptxgen_status allocate_weights(struct bench_state *b, uint32_t copies, ptxgen_error *err)
-{
-    ptxgen_status status = random_bits_memory(&b->memory, "the codes",
-                                              copies * b->packed.codes_bytes, &b->args.codes, err);
-    if (status == PTXGEN_OK)
-        status = bench_random_elements(&b->memory, "the scales", copies * b->packed.scales_bytes, 2,
-                                       &b->args.scales, err);
-    if (status == PTXGEN_OK && b->packed.zeros_bytes)
-        status = random_bits_memory(&b->memory, "the zero points", copies * b->packed.zeros_bytes,
-                                    &b->args.zeros, err);
-    return status;
-}
-
 static ptxgen_status allocate_order(struct bench_state *b, uint32_t k, ptxgen_error *err)
 {
     uint32_t *order = malloc(k * sizeof *order);
@@ -80,46 +76,75 @@ static ptxgen_status allocate_order(struct bench_state *b, uint32_t k, ptxgen_er
         order[i] = order[other];
         order[other] = i;
     }
-    ptxgen_status status = bench_copied_memory(&b->memory, "the order", order, k * sizeof *order, 1,
-                                               &b->args.order, err);
+    ptxgen_status status = bench_copied_memory(&b->weights, "the order", order, k * sizeof *order,
+                                               1, &b->args.order, err);
     free(order);
     return status;
 }
 
-static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err)
+/* All that has no rows of A. */
+static ptxgen_status allocate_weights(struct bench_state *b, uint32_t copies, ptxgen_error *err)
 {
-    ptxgen_status status =
-        ptxgen_marlin_workspace_bytes(b->kernel, &b->args, &b->args.workspace_bytes, err);
-    return status == PTXGEN_OK ? bench_zeroed_memory(&b->memory, "allocating the workspace",
-                                                     b->args.workspace_bytes, &b->args.workspace, err)
-                               : status;
+    const ptxgen_marlin_spec *s = &b->options.spec;
+    struct bench_memory *memory = &b->weights;
+    ptxgen_status status = random_bits_memory(memory, "the codes", copies * b->packed.codes_bytes,
+                                              &b->args.codes, err);
+    if (status == PTXGEN_OK)
+        status = bench_random_elements(memory, "the scales", copies * b->packed.scales_bytes, 2,
+                                       &b->args.scales, err);
+    if (status == PTXGEN_OK && b->packed.zeros_bytes)
+        status = random_bits_memory(memory, "the zero points", copies * b->packed.zeros_bytes,
+                                    &b->args.zeros, err);
+    if (status == PTXGEN_OK && s->bias)
+        status = bench_random_elements(memory, "the bias", 2 * (size_t)s->n, 2, &b->args.bias, err);
+    if (status == PTXGEN_OK && s->bias && marlin_matrices(s) == 2)
+        status = bench_random_elements(memory, "up's bias", 2 * (size_t)s->n, 2, &b->args.up_bias,
+                                       err);
+    return status == PTXGEN_OK && s->act_order ? allocate_order(b, s->k, err) : status;
 }
 
-static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_marlin_spec *s,
-                                       uint32_t m, ptxgen_error *err)
+/* Room for m rows; a power of two, or half of all sweeps would be allocation. */
+static ptxgen_status allocate_rows(struct bench_state *b, uint32_t m, ptxgen_error *err)
 {
-    size_t a_bytes = (size_t)m * s->k * 2, c_bytes = (size_t)m * s->n * 2;
+    const ptxgen_marlin_spec *s = &b->options.spec;
+    ptxgen_status status = PTXGEN_OK;
+    b->args.m = m;
+    if (m <= b->rows)
+        return PTXGEN_OK;
+    size_t rows = 1;
+    while (rows < m)
+        rows *= 2;
     const struct {
         const char *what;
         bool used;
-        size_t bytes;
+        size_t columns;
         uint64_t *address;
-    } operands[] = {
-        {"A", true, a_bytes, &b->args.a},
-        {"C", true, c_bytes, &b->args.c},
-        {"the residual", s->residual, c_bytes, &b->args.residual},
-        {"the bias", s->bias, 2 * (size_t)s->n, &b->args.bias},
-        {"up's bias", s->bias && marlin_matrices(s) == 2, 2 * (size_t)s->n, &b->args.up_bias},
-    };
-    ptxgen_status status = PTXGEN_OK;
-    b->args.m = m;
+    } operands[] = {{"A", true, s->k, &b->args.a},
+                    {"C", true, s->n, &b->args.c},
+                    {"the residual", s->residual, s->n, &b->args.residual}};
+    bench_free(&b->with_rows);
+    b->rows = 0;
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
         if (operands[i].used)
-            status = bench_random_elements(&b->memory, operands[i].what, operands[i].bytes, 2,
-                                           operands[i].address, err);
-    if (status == PTXGEN_OK && s->act_order)
-        status = allocate_order(b, s->k, err);
-    return status == PTXGEN_OK ? allocate_workspace(b, err) : status;
+            status = bench_random_elements(&b->with_rows, operands[i].what,
+                                           rows * operands[i].columns * 2, 2, operands[i].address,
+                                           err);
+    if (status == PTXGEN_OK)
+        b->rows = (uint32_t)(rows <= UINT32_MAX ? rows : m);
+    return status;
+}
+
+/* Every launch leaves it as it has to be for the next, of whatever entry. */
+static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err)
+{
+    uint64_t bytes;
+    ptxgen_status status = ptxgen_marlin_workspace_bytes(b->kernel, &b->args, &bytes, err);
+    if (status != PTXGEN_OK || bytes <= b->args.workspace_bytes)
+        return status;
+    bench_free(&b->workspace);
+    b->args.workspace_bytes = bytes;
+    return bench_zeroed_memory(&b->workspace, "allocating the workspace", bytes,
+                               &b->args.workspace, err);
 }
 
 /* ---- from spec to loaded kernel, timed ---- */
@@ -129,10 +154,12 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_marlin_emit(plan, ~0u, module, err);
 }
 
-static ptxgen_status describe(const ptxgen_marlin_plan *plan, const ptxgen_marlin *kernel,
-                              uint32_t m, struct bench_subject *s, ptxgen_error *err)
+static ptxgen_status describe(const struct bench_state *b, uint32_t m, struct bench_subject *s,
+                              ptxgen_error *err)
 {
-    const ptxgen_kernel_attributes *attributes = ptxgen_marlin_attributes(kernel, m);
+    const ptxgen_marlin_plan *plan = &b->plan;
+    const ptxgen_marlin_variant *variant = ptxgen_marlin_choose(plan, m);
+    const ptxgen_kernel_attributes *attributes = ptxgen_marlin_attributes(b->kernel, m);
     struct work work;
     marlin_work(&plan->spec, m, &work);
     marlin_name(&plan->spec, m, s->shape, sizeof s->shape);
@@ -142,36 +169,68 @@ static ptxgen_status describe(const ptxgen_marlin_plan *plan, const ptxgen_marli
     s->n = marlin_matrices(&plan->spec) * plan->spec.n;
     s->m = m;
     s->type = (ptxgen_element)plan->spec.type;
-    s->shared_bytes = (int)ptxgen_marlin_choose(plan, m)->shared_bytes;
+    s->shared_bytes = (int)variant->shared_bytes;
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;
+    s->entry = ptxgen_marlin_entry(variant);
+    memcpy(s->tile, variant, MARLIN_TILE_BYTES);
     return ptxgen_marlin_ctas(plan, m, &s->grid, err);
 }
 
-static ptxgen_status prepare(struct bench_state *b, const struct marlin_options *o, uint32_t m,
-                             struct bench_subject *s, ptxgen_error *err)
+/* Makes the plan's only kernel the state's, if it is not. */
+static ptxgen_status load(struct bench_state *b, const ptxgen_marlin_plan *plan,
+                          const ptxgen_target *target, struct bench_subject *s, ptxgen_error *err)
 {
+    ptxgen_status status = PTXGEN_OK;
+    if (b->kernel && !memcmp(&b->plan.variants[0], &plan->variants[0], sizeof *plan->variants))
+        return PTXGEN_OK;
+    ptxgen_marlin_destroy(b->kernel);
+    b->kernel = NULL;
+    b->plan = *plan;
+    if (!b->untimed)
+        status = bench_emission(b->device, target, emit, plan, s, err);
+    return status == PTXGEN_OK
+               ? ptxgen_marlin_load(&b->device->driver, plan, NULL, &b->kernel, err)
+               : status;
+}
+
+static ptxgen_status set_m(struct bench_subject *s, uint32_t m, ptxgen_error *err)
+{
+    struct bench_state *b = s->state;
     ptxgen_target target = ptxgen_device_target(&b->device->facts);
     ptxgen_marlin_plan plan;
     double started = now_seconds();
-    ptxgen_status status = marlin_make_plan(o, m, &target, &plan, err);
+    ptxgen_status status = marlin_make_plan(&b->options, m, &target, &plan, err);
     s->plan_seconds = now_seconds() - started;
+    if (status != PTXGEN_OK)
+        return status;
+    marlin_keep_variant(&plan, m);
+    status = load(b, &plan, &target, s, err);
     if (status == PTXGEN_OK)
-        marlin_keep_variant(&plan, m);
+        status = allocate_rows(b, m, err);
     if (status == PTXGEN_OK)
-        status = bench_emission(b->device, &target, emit, &plan, s, err);
+        status = allocate_workspace(b, err);
+    return status == PTXGEN_OK ? describe(b, m, s, err) : status;
+}
+
+static void use_tile(void *state, const uint32_t tile[PTXGEN_TILE_NUMBERS])
+{
+    struct bench_state *b = state;
+    memcpy(&b->options.tile, tile, MARLIN_TILE_BYTES);
+    b->untimed = true;
+}
+
+static ptxgen_status prepare(struct bench_state *b, uint32_t m, struct bench_subject *s,
+                             ptxgen_error *err)
+{
+    ptxgen_status status = set_m(s, m, err);
     if (status == PTXGEN_OK)
-        status = ptxgen_marlin_load(&b->device->driver, &plan, NULL, &b->kernel, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_marlin_packed_layout(&o->spec, &b->packed, err);
-    if (status == PTXGEN_OK)
-        status = describe(&plan, b->kernel, m, s, err);
+        status = ptxgen_marlin_packed_layout(&b->options.spec, &b->packed, err);
     if (status != PTXGEN_OK)
         return status;
     s->weight_bytes = b->packed.codes_bytes + b->packed.scales_bytes + b->packed.zeros_bytes;
     s->copies = bench_copies(b->device, s->weight_bytes);
-    status = allocate_operands(b, &o->spec, m, err);
-    return status == PTXGEN_OK ? allocate_weights(b, s->copies, err) : status;
+    return allocate_weights(b, s->copies, err);
 }
 
 ptxgen_status marlin_bench(const void *options, uint32_t m, struct device *device,
@@ -180,11 +239,16 @@ ptxgen_status marlin_bench(const void *options, uint32_t m, struct device *devic
     struct bench_state *b = calloc(1, sizeof *b);
     if (!b)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
-    b->device = b->memory.device = device;
-    *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
+    b->options = *(const struct marlin_options *)options;
+    b->device = b->weights.device = b->with_rows.device = b->workspace.device = device;
+    *subject = (struct bench_subject){.state = b,
+                                      .set_m = set_m,
+                                      .use_tile = use_tile,
+                                      .launch = launch,
+                                      .destroy = destroy};
     if (device->facts.compute_capability >= 90)
         subject->set_overlap = set_overlap;
-    ptxgen_status status = prepare(b, options, m, subject, err);
+    ptxgen_status status = prepare(b, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);
     return status;
