@@ -260,7 +260,9 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     family->set_defaults(options);
 
     struct argp_option command_options[MAX_OPTIONS];
-    const struct argp own = with_letter(arguments->command, family->rows, command_options);
+    const struct argp own = arguments->command
+                                ? with_letter(arguments->command, family->rows, command_options)
+                                : (struct argp){0};
     struct combined combined = {0};
     struct argp_child children[MAX_CHILDREN + 1] = {0};
     const struct {
@@ -268,7 +270,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
         void *input;
         const char *title;
     } parts[MAX_CHILDREN] = {
-        {&own, arguments->input, NULL},
+        {arguments->command ? &own : NULL, arguments->input, NULL},
         {arguments->shared, arguments->shared_input, NULL},
         {family->spec_options, options, "The kernel:"},
         {arguments->with_data ? family->data_options : NULL, options, "The data:"},
