@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ptxgen convert: 4-bit layers of a safetensors file, in another format. */
+/* ptxgen convert: 4-bit layers of a safetensors file in another format; 2:4 sparse ones by name. */
 #include "command.h"
 #include "exit_code.h"
 #include "families/marlin_convert.h"
+#include "families/sparse24_convert.h"
 #include "options.h"
 
 #include <stdio.h>
@@ -98,7 +99,7 @@ static int convert_files(int argc, char **argv)
         .parser = parse,
         .args_doc = "INPUT OUTPUT",
         .doc = "Writes a safetensors file with 4-bit layers in another format; its other tensors "
-               "are copied.",
+               "are copied.\vFor 2:4 sparse weights: ptxgen convert sparse24 --help.",
     };
     struct convert_request request = {.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
     struct convert_outcome outcome = {.layers = 0};
@@ -113,6 +114,18 @@ static int convert_files(int argc, char **argv)
     return EXIT_OK;
 }
 
+/* "convert sparse24 …", "convert marlin …"; without a family's name, marlin. */
+static int convert_family(int argc, char **argv)
+{
+    char name[64];
+    bool sparse = argc > 1 && !strcmp(argv[1], "sparse24");
+    if (!sparse && (argc < 2 || strcmp(argv[1], "marlin")))
+        return convert_files(argc, argv);
+    snprintf(name, sizeof name, "%s %s", argv[0], argv[1]);
+    argv[1] = name;
+    return sparse ? sparse24_convert(argc - 1, argv + 1) : convert_files(argc - 1, argv + 1);
+}
+
 const struct command convert_command = {
-    "convert", "INPUT OUTPUT --to FORMAT [OPTION...]",
-    "write 4-bit layers of a safetensors file in another format", convert_files};
+    "convert", "[FAMILY] INPUT OUTPUT --to FORMAT [OPTION...]",
+    "write 4-bit or 2:4 sparse layers of a safetensors file in another format", convert_family};

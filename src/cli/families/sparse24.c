@@ -18,7 +18,10 @@ enum {
     KEY_ACTIVATION,
     KEY_BIAS,
     KEY_RESIDUAL,
-    KEY_TILE
+    KEY_TILE,
+    KEY_SAFETENSORS,
+    KEY_LAYER,
+    KEY_INPUT
 };
 
 static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL},
@@ -95,6 +98,38 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!s->y_type)
             s->y_type = s->type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option data_options[] = {
+    {.name = "safetensors",
+     .key = KEY_SAFETENSORS,
+     .arg = "FILE",
+     .doc = "Take the weight from this file, compressed in any form, or dense and 2:4 sparse"},
+    {.name = "layer",
+     .key = KEY_LAYER,
+     .arg = "PREFIX",
+     .doc = "Its tensors: PREFIX.sparse with PREFIX.meta_cutlass (meta_bytes, meta_nibbles), "
+            "PREFIX.compressed with PREFIX.bitmask, PREFIX.dense, or PREFIX itself; "
+            "PREFIX.bias and, of I8, PREFIX.weight_scale where they are there"},
+    {.name = "input", .key = KEY_INPUT, .arg = "NAME", .doc = "The activations; otherwise random"},
+    {0},
+};
+
+static error_t parse_data(int key, char *arg, struct argp_state *state)
+{
+    struct sparse24_options *o = state->input;
+    switch (key) {
+    case KEY_SAFETENSORS: o->safetensors = arg; return 0;
+    case KEY_LAYER: o->layer = arg; return 0;
+    case KEY_INPUT: o->input = arg; return 0;
+    case ARGP_KEY_END:
+        if (!o->safetensors != !o->layer || (o->input && !o->layer))
+            argp_error(state, "--safetensors and --layer need each other, and --input needs both");
+        if (o->safetensors && (o->spec.k || o->spec.m))
+            argp_error(state, "--m and --k come from the tensors of --safetensors");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -187,6 +222,7 @@ static ptxgen_status describe(const void *options, const ptxgen_target *target, 
 }
 
 static const struct argp spec_argp = {.options = spec_options, .parser = parse_spec};
+static const struct argp data_argp = {.options = data_options, .parser = parse_data};
 
 const struct family sparse24_family = {
     .name = "sparse24",
@@ -197,6 +233,7 @@ const struct family sparse24_family = {
     .kernels = ptxgen_sparse24_family,
     .set_defaults = set_defaults,
     .spec_options = &spec_argp,
+    .data_options = &data_argp,
     .emit = emit,
     .describe = describe,
     .run = sparse24_run,

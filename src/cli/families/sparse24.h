@@ -12,6 +12,7 @@
 struct sparse24_options {
     ptxgen_sparse24_spec spec;
     ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
+    const char *safetensors, *layer, *input; /* of run; NULL: random data */
 };
 
 /** The data of one run: operands in guarded buffers, and how they are laid out. */
@@ -52,6 +53,10 @@ ptxgen_status sparse24_allocate(struct sparse24_problem *p, const struct sparse2
 void sparse24_release(struct sparse24_problem *p);
 /** Random operands; the weight is a random one, pruned, compressed and packed. */
 ptxgen_status sparse24_fill(struct sparse24_problem *p, struct random *r, ptxgen_error *err);
+/** Makes the problem of the options' file; without an input the activations are random. */
+ptxgen_status sparse24_read(struct sparse24_problem *p, const struct sparse24_options *options,
+                            const struct run_request *request, struct device *device,
+                            ptxgen_error *err);
 /** Packs the problem's values and metadata again. */
 ptxgen_status sparse24_repack(struct sparse24_problem *p, ptxgen_error *err);
 /** Gives some rows of X, and some residuals, a NaN or an infinity. */

@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run sparse24: on random data of the options' spec, or of one drawn at random. */
+/* run sparse24: on a file's weight, on random data of the options' spec, or of one drawn at random. */
 #include "sparse24.h"
+
+static ptxgen_status make_random(struct sparse24_problem *p, const struct sparse24_options *options,
+                                 const struct run_request *request, struct device *device,
+                                 ptxgen_error *err)
+{
+    const struct sparse24_layout packed = {0};
+    struct random r = random_start(request->seed);
+    ptxgen_status status = sparse24_allocate(p, options, request->m, &packed, device, err);
+    if (status == PTXGEN_OK && (status = sparse24_fill(p, &r, err)) != PTXGEN_OK)
+        sparse24_release(p);
+    return status;
+}
 
 ptxgen_status sparse24_run(const void *options, const struct run_request *request,
                            struct device *device, struct check *check, ptxgen_error *err)
 {
-    const struct sparse24_layout packed = {0};
-    struct random r = random_start(request->seed);
+    const struct sparse24_options *o = options;
     struct sparse24_problem p;
-    ptxgen_status status = sparse24_allocate(&p, options, request->m, &packed, device, err);
+    ptxgen_status status = o->safetensors ? sparse24_read(&p, o, request, device, err)
+                                          : make_random(&p, o, request, device, err);
     if (status != PTXGEN_OK)
         return status;
-    status = sparse24_fill(&p, &r, err);
-    if (status == PTXGEN_OK)
-        status = sparse24_check(&p, device, check, err);
+    status = sparse24_check(&p, device, check, err);
     sparse24_release(&p);
     return status;
 }
