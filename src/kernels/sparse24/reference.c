@@ -26,6 +26,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
 static const double underflow = 0x1p-149;
@@ -149,20 +150,51 @@ static void load_stored(const struct sparse24_problem *p, size_t m, size_t group
     }
 }
 
-/* Row m's Σ x·w and Σ|x·w| against every row of X, into column m of both arrays. */
-static void sum_row(const struct sparse24_problem *p, size_t m, double *sum, double *abs_sum)
+/* Rows of X are summed up side by side, up to so many, from a block of them in doubles. */
+enum { BLOCK_ROWS = 64 };
+
+/* rows of X from `first` on, by columns: [k][BLOCK_ROWS] */
+static void load_block(const struct sparse24_problem *p, size_t first, size_t rows, double *block)
 {
-    for (size_t n = 0; n < p->n; n++)
-        sum[n * p->w.m + m] = abs_sum[n * p->w.m + m] = 0;
+    for (size_t n = 0; n < rows; n++)
+        for (size_t k = 0; k < p->w.k; k++)
+            block[k * BLOCK_ROWS + n] = element(p->w.type, p->x, (first + n) * p->ldx + k);
+}
+
+/* Row m's Σ x·w and Σ|x·w| against the block's rows. */
+static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, const double *block,
+                    double sum[BLOCK_ROWS], double abs_sum[BLOCK_ROWS])
+{
+    for (size_t n = 0; n < rows; n++)
+        sum[n] = abs_sum[n] = 0;
     for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
         struct stored stored[SPARSE24_KEPT];
         load_stored(p, m, group, stored);
-        for (size_t n = 0; n < p->n; n++)
-            for (size_t i = 0; i < SPARSE24_KEPT; i++) {
-                double x = element(p->w.type, p->x, n * p->ldx + stored[i].column);
-                sum[n * p->w.m + m] += x * stored[i].weight;
-                abs_sum[n * p->w.m + m] += fabs(x * stored[i].weight);
+        for (size_t i = 0; i < SPARSE24_KEPT; i++) {
+            const double *x = block + stored[i].column * BLOCK_ROWS;
+            for (size_t n = 0; n < rows; n++) {
+                double product = x[n] * stored[i].weight;
+                sum[n] += product;
+                abs_sum[n] += fabs(product);
             }
+        }
+    }
+}
+
+/* All sums, into both arrays; `block` has K times BLOCK_ROWS. */
+static void sum_all(const struct sparse24_problem *p, double *block, double *sums, double *abs_sums)
+{
+    for (size_t first = 0; first < p->n; first += BLOCK_ROWS) {
+        size_t rows = p->n - first < BLOCK_ROWS ? p->n - first : BLOCK_ROWS;
+        load_block(p, first, rows, block);
+        for (size_t m = 0; m < p->w.m; m++) {
+            double sum[BLOCK_ROWS], abs_sum[BLOCK_ROWS];
+            sum_row(p, m, rows, block, sum, abs_sum);
+            for (size_t n = 0; n < rows; n++) {
+                sums[(first + n) * p->w.m + m] = sum[n];
+                abs_sums[(first + n) * p->w.m + m] = abs_sum[n];
+            }
+        }
     }
 }
 
@@ -284,8 +316,11 @@ ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, do
     ptxgen_status status = check(p, err);
     if (status != PTXGEN_OK)
         return status;
-    for (size_t m = 0; m < p->w.m; m++)
-        sum_row(p, m, y, bound);
+    double *block = p->n ? calloc(p->w.k, BLOCK_ROWS * sizeof *block) : NULL;
+    if (p->n && p->w.k && !block)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for rows of %zu", p->w.k);
+    sum_all(p, block, y, bound);
+    free(block);
     for (size_t n = 0; n < p->n; n++) {
         bool row_is_finite = is_finite_row(p, n);
         for (size_t m = 0; m < p->w.m; m++)
