@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Declarations of the part of ptxgen that dispatches and launches rmsnorm_q4k, for a -sys crate:
-//! `rustc ptxgen_sys.rs -L native=LIBDIR -l ptxgen` builds and runs the test at its end. Layouts
-//! are those of include/ptxgen/{status,driver,dispatch,rmsnorm_q4k}.h; what is opaque there is here.
+//! `rustc --edition 2021 ptxgen_sys.rs -L native=LIBDIR -l ptxgen` builds the program at its end.
+//! Layouts are those of include/ptxgen/{status,driver,dispatch,rmsnorm_q4k}.h; what is opaque there
+//! is opaque here.
 #![allow(non_camel_case_types)]
 
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
 pub type ptxgen_status = c_int;
 pub type ptxgen_cu_context = *mut c_void;
@@ -20,15 +21,29 @@ pub struct ptxgen_error {
     pub message: [c_char; 1024],
 }
 
-/// The driver table. Only its first members are named; the functions behind them are reached through
-/// ptxgen. `DRIVER_WORDS` is more than the table has.
-pub const DRIVER_WORDS: usize = 256;
+/// A member of the driver table that has no name here.
+type call = *mut c_void;
+
+/// The driver table: libcuda's calls in the order of driver_calls.def, of which these suffice for
+/// a context and its memory. `DRIVER_WORDS` is more than the rest of the table has.
+pub const DRIVER_WORDS: usize = 128;
 #[repr(C)]
 pub struct ptxgen_driver {
     pub library: *mut c_void,
     pub version: c_int,
     pub device_count: c_int,
-    calls: [*mut c_void; DRIVER_WORDS],
+    to_contexts: [call; 14],
+    pub ctx_create: Option<unsafe extern "C" fn(*mut ptxgen_cu_context, c_uint, c_int) -> c_int>,
+    pub ctx_destroy: Option<unsafe extern "C" fn(ptxgen_cu_context) -> c_int>,
+    to_synchronize: [call; 5],
+    pub ctx_synchronize: Option<unsafe extern "C" fn() -> c_int>,
+    to_memory: [call; 13],
+    pub mem_alloc: Option<unsafe extern "C" fn(*mut u64, usize) -> c_int>,
+    pub mem_free: Option<unsafe extern "C" fn(u64) -> c_int>,
+    to_copies: [call; 3],
+    pub memcpy_htod: Option<unsafe extern "C" fn(u64, *const c_void, usize) -> c_int>,
+    pub memcpy_dtoh: Option<unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int>,
+    to_the_end: [call; DRIVER_WORDS],
 }
 
 #[repr(C)]
@@ -101,22 +116,84 @@ pub fn describe(err: &ptxgen_error) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// The declarations link, and an error comes back whole: there is no context to dispatch in.
+/// Copies values into new memory of the device, which its context frees.
+unsafe fn to_device<T>(cuda: &ptxgen_driver, values: &[T]) -> u64 {
+    let (mut address, bytes) = (0, std::mem::size_of_val(values));
+    assert_eq!(cuda.mem_alloc.unwrap()(&mut address, bytes), 0);
+    assert_eq!(cuda.memcpy_htod.unwrap()(address, values.as_ptr().cast(), bytes), 0);
+    address
+}
+
+/// N rows of Q4_K, as in a GGUF file: all weights of row r are (r mod 16) / 64.
+fn make_weights(k: usize, n: usize) -> Vec<u8> {
+    let mut block = [0u8; 144];
+    block[..2].copy_from_slice(&0x2400u16.to_le_bytes()); // d = 1 / 64 in f16, dmin = 0
+    block[4..8].fill(1); // the scales of eight sub-blocks
+    block[12..16].fill(1);
+    let mut rows = Vec::new();
+    for r in 0..n {
+        block[16..].fill((r % 16 * 17) as u8); // two codes a byte
+        rows.extend(block.repeat(k / 256));
+    }
+    rows
+}
+
+/// A product on the first GPU, or without one on the emulator: x and γ are all ones, so y is the
+/// sum of a row of weights.
 fn main() {
+    const K: usize = 512;
+    const N: usize = 64;
+    let spec = ptxgen_rmsnorm_q4k_spec {
+        k: K as u32,
+        n: [N as u32, 0, 0],
+        epsilon: 1e-6,
+        max_tokens: 1,
+        ..Default::default() // x and y f32
+    };
     unsafe {
-        let mut driver: ptxgen_driver = std::mem::zeroed();
+        let mut cuda: ptxgen_driver = std::mem::zeroed();
         let mut err: ptxgen_error = std::mem::zeroed();
+        let mut context = std::ptr::null_mut();
         let mut dispatcher = std::ptr::null_mut();
-        if ptxgen_driver_open(&mut driver, std::ptr::null(), &mut err) != 0 {
+        let mut kernel = std::ptr::null_mut();
+        if ptxgen_driver_open(&mut cuda, std::ptr::null(), &mut err) != 0 {
             println!("{}; on the emulator then", describe(&err));
-            ptxgen_emulator_driver(&mut driver);
-            assert_eq!(ptxgen_driver_start(&mut driver, &mut err), 0);
+            ptxgen_emulator_driver(&mut cuda);
+            assert_eq!(ptxgen_driver_start(&mut cuda, &mut err), 0);
         }
-        println!("CUDA {}.{}", driver.version / 1000, driver.version % 1000 / 10);
-        let status = ptxgen_dispatcher_create(&driver, std::ptr::null(), &mut dispatcher, &mut err);
-        assert_eq!(status, err.status);
-        assert!(describe(&err).contains("no CUDA context is current"));
-        println!("as it should be without a context: {}", describe(&err));
-        ptxgen_driver_close(&mut driver);
+        assert_eq!(cuda.ctx_create.unwrap()(&mut context, 0, 0), 0);
+        if ptxgen_dispatcher_create(&cuda, std::ptr::null(), &mut dispatcher, &mut err) != 0
+            || ptxgen_rmsnorm_q4k_dispatch(dispatcher, &spec, &mut kernel, &mut err) != 0
+        {
+            panic!("{}", describe(&err));
+        }
+        let mut y = vec![0f32; N];
+        let args = ptxgen_rmsnorm_q4k_args {
+            m: 1,
+            x: to_device(&cuda, &[1f32; K]),
+            gamma: to_device(&cuda, &[1f32; K]),
+            weights: [to_device(&cuda, &make_weights(K, N)), 0, 0],
+            y: [to_device(&cuda, &y), 0, 0],
+            ..Default::default()
+        };
+        if ptxgen_rmsnorm_q4k_launch(kernel, &args, std::ptr::null_mut(), &mut err) != 0 {
+            panic!("{}", describe(&err));
+        }
+        assert_eq!(cuda.ctx_synchronize.unwrap()(), 0);
+        assert_eq!(cuda.memcpy_dtoh.unwrap()(y.as_mut_ptr().cast(), args.y[0], N * 4), 0);
+        for (r, &value) in y.iter().enumerate() {
+            let wanted = (r % 16 * K) as f32 / 64.0;
+            assert!((value - wanted).abs() <= 1e-4 * wanted, "y[{r}] = {value}, not {wanted}");
+        }
+        println!(
+            "CUDA {}.{}: {N} outputs are right; y[15] = {}",
+            cuda.version / 1000,
+            cuda.version % 1000 / 10,
+            y[15]
+        );
+        ptxgen_rmsnorm_q4k_destroy(kernel);
+        ptxgen_dispatcher_destroy(dispatcher);
+        assert_eq!(cuda.ctx_destroy.unwrap()(context), 0); // and the memory with it
+        ptxgen_driver_close(&mut cuda);
     }
 }

@@ -15,6 +15,7 @@
 #include <ptxgen/emulator.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
 
 #include <dlfcn.h>
@@ -45,13 +46,17 @@ static const ptxgen_marlin_spec marlin_spec = {
 static const ptxgen_w8a8_spec w8a8_spec = {
     .k = 4096, .n = 14336, .max_tokens = 16, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
-enum { SUBJECTS = 3 };
+static const ptxgen_sparse24_spec sparse24_spec = {
+    .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+
+enum { SUBJECTS = 4 };
 static struct subject subject_at(int index)
 {
     const struct subject subjects[SUBJECTS] = {
         {ptxgen_rmsnorm_q4k_family(), &rmsnorm_spec, "rmsnorm_q4k 4096x14336, M=1"},
         {ptxgen_marlin_family(), &marlin_spec, "marlin 4096x14336, M<=16"},
         {ptxgen_w8a8_family(), &w8a8_spec, "w8a8 4096x14336, M<=16"},
+        {ptxgen_sparse24_family(), &sparse24_spec, "sparse24 4096x14336, N<=16"},
     };
     return subjects[index];
 }

@@ -10,6 +10,7 @@
 #include <ptxgen/emulator.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
 #include <ptxgen/w8a8.h>
 
 #include <pthread.h>
@@ -24,15 +25,17 @@ enum { THREADS = 8, STREAMS = 4, WIDTHS = 2, BATCHES = 2, VECTOR = 1 << 20, VECT
 /* ---- the families ---- */
 
 /*
- * Device memory that all read: four vectors, then weights. Every byte is in 0x20 … 0x3f, which is a
- * finite, positive number in each format that a kernel may read it as.
+ * Device memory that all read: four vectors, weights, and a 2:4 sparse one of each width. Every byte
+ * is in 0x20 … 0x3f, which is a finite, positive number in each format that a kernel may read it as;
+ * but for the metadata of sparse weights.
  */
 struct inputs {
-    ptxgen_cu_deviceptr vectors[VECTORS], weights;
+    ptxgen_cu_deviceptr vectors[VECTORS], weights, sparse[WIDTHS];
 };
 
 struct shape {
     uint32_t k, n, m;
+    int width; /* which n it is */
 };
 
 /* One launch's own memory. */
@@ -113,7 +116,37 @@ static ptxgen_status use_w8a8(ptxgen_dispatcher *dispatcher, const struct shape 
     return status;
 }
 
-static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8};
+/* That family calls the outputs M and the rows N. */
+static ptxgen_sparse24_spec sparse24_spec(const struct shape *shape)
+{
+    return (ptxgen_sparse24_spec){.m = shape->n,
+                                  .k = shape->k,
+                                  .max_n = 8,
+                                  .type = PTXGEN_SPARSE24_F16,
+                                  .y_type = PTXGEN_F16};
+}
+
+static ptxgen_status use_sparse24(ptxgen_dispatcher *dispatcher, const struct shape *shape,
+                                  const struct inputs *in, const struct outputs *out,
+                                  ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec spec = sparse24_spec(shape);
+    const ptxgen_sparse24_args args = {.n = shape->m,
+                                       .x = in->vectors[0],
+                                       .packed = in->sparse[shape->width],
+                                       .y = out->y,
+                                       .workspace = out->workspace,
+                                       .workspace_bytes = out->workspace_bytes};
+    ptxgen_sparse24 *kernel;
+    ptxgen_status status = ptxgen_sparse24_dispatch(dispatcher, &spec, &kernel, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = ptxgen_sparse24_launch(kernel, &args, stream, err);
+    ptxgen_sparse24_destroy(kernel);
+    return status;
+}
+
+static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8, use_sparse24};
 enum { FAMILIES = sizeof families / sizeof *families, CASES = FAMILIES * WIDTHS * BATCHES };
 
 /* ---- the bench ---- */
@@ -155,9 +188,9 @@ static void must(ptxgen_cu_result result, const char *what)
 
 static struct shape shape_of(const struct bench *bench, int index)
 {
-    struct shape gpu = {4096, index / FAMILIES % WIDTHS ? 4096 : 1024,
-                        index / FAMILIES / WIDTHS ? 4 : 1};
-    return bench->emulated ? (struct shape){512, gpu.n / 64, gpu.m} : gpu;
+    int width = index / FAMILIES % WIDTHS;
+    struct shape gpu = {4096, width ? 4096 : 1024, index / FAMILIES / WIDTHS ? 4 : 1, width};
+    return bench->emulated ? (struct shape){512, gpu.n / 64, gpu.m, width} : gpu;
 }
 
 static ptxgen_cu_deviceptr allocate(struct bench *bench, size_t bytes, int value)
@@ -168,18 +201,57 @@ static ptxgen_cu_deviceptr allocate(struct bench *bench, size_t bytes, int value
     return address;
 }
 
-static ptxgen_cu_deviceptr allocate_input(struct bench *bench, size_t bytes)
+/* Bytes in 0x20 … 0x3f; free them. */
+static unsigned char *make_bytes(size_t bytes)
 {
-    ptxgen_cu_deviceptr address = allocate(bench, bytes, 0);
     unsigned char *host = malloc(bytes);
     uint32_t random = 1;
     for (size_t i = 0; host && i < bytes; i++) {
         random = random * 1664525u + 1013904223u;
         host[i] = (unsigned char)(0x20 + (random >> 27));
     }
+    if (!host)
+        must(PTXGEN_CUDA_ERROR_OUT_OF_MEMORY, "malloc");
+    return host;
+}
+
+static ptxgen_cu_deviceptr upload(struct bench *bench, const void *host, size_t bytes)
+{
+    ptxgen_cu_deviceptr address = allocate(bench, bytes, 0);
     must(bench->driver.memcpy_htod(address, host, bytes), "cuMemcpyHtoD");
     must(bench->driver.ctx_synchronize(), "cuCtxSynchronize"); /* the streams would not wait */
+    return address;
+}
+
+static ptxgen_cu_deviceptr allocate_input(struct bench *bench, size_t bytes)
+{
+    unsigned char *host = make_bytes(bytes);
+    ptxgen_cu_deviceptr address = upload(bench, host, bytes);
     free(host);
+    return address;
+}
+
+/* Which two of four columns are kept goes through all six choices. */
+static ptxgen_cu_deviceptr allocate_sparse(struct bench *bench, const struct shape *shape)
+{
+    static const unsigned char choices[] = {0x4, 0x8, 0x9, 0xc, 0xd, 0xe};
+    const ptxgen_sparse24_spec spec = sparse24_spec(shape);
+    size_t groups = (size_t)shape->n * shape->k / 4, bytes;
+    ptxgen_error err = {0};
+    if (ptxgen_sparse24_packed_bytes(&spec, &bytes, &err) != PTXGEN_OK)
+        stop("a sparse weight", &err);
+    unsigned char *values = make_bytes(groups * 4), *metadata = make_bytes(groups);
+    unsigned char *packed = make_bytes(bytes);
+    for (size_t i = 0; i < groups; i++)
+        metadata[i] = choices[metadata[i] % sizeof choices];
+    if (ptxgen_sparse24_pack(&spec, (ptxgen_const_span){values, groups * 4}, PTXGEN_SPARSE24_BYTES,
+                             (ptxgen_const_span){metadata, groups}, (ptxgen_span){packed, bytes},
+                             &err) != PTXGEN_OK)
+        stop("a sparse weight", &err);
+    ptxgen_cu_deviceptr address = upload(bench, packed, bytes);
+    free(values);
+    free(metadata);
+    free(packed);
     return address;
 }
 
@@ -264,6 +336,8 @@ static void open_bench(struct bench *bench, bool emulated)
         size_t bytes = (size_t)shape.m * shape.n * 2, weights = (size_t)shape.k * shape.n;
         bench->most_bytes = bytes > bench->most_bytes ? bytes : bench->most_bytes;
         most_weights = weights > most_weights ? weights : most_weights;
+        if (families[i % FAMILIES] == use_sparse24 && !bench->in.sparse[shape.width])
+            bench->in.sparse[shape.width] = allocate_sparse(bench, &shape);
     }
     for (int i = 0; i < VECTORS; i++)
         bench->in.vectors[i] = allocate_input(bench, VECTOR);

@@ -123,7 +123,7 @@ cpp_example_works() {
 }
 
 rust_example_works() {
-    rustc -D warnings -L "native=$lib" -l ptxgen ptxgen_sys.rs && runs_with_library ./ptxgen_sys
+    rustc --edition 2021 -D warnings -L "native=$lib" -l ptxgen ptxgen_sys.rs && runs_with_library ./ptxgen_sys
 }
 
 claim install_succeeds meson install -C "$build" --no-rebuild --quiet --destdir "$root"
