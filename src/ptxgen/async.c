@@ -31,7 +31,12 @@ struct analysis {
     const struct ptx_uses *uses;
     bool signals;      /* copies may complete at an mbarrier */
     uint64_t *origin;  /* by register: the buffers (modulo 64) it may point into */
-    struct copies *at_entry; /* by block */
+    uint32_t *stack;   /* registers whose origin grew, each once: its readers are to be told */
+    uint8_t *stacked;  /* by register */
+    uint32_t depth;
+    uint32_t *steps;      /* the instructions that matter to copies, in program order */
+    uint32_t *step_start; /* by block, one more than there are */
+    struct copies *at_entry;      /* by block */
 };
 
 /* ---- which buffers an address may point into ---- */
@@ -48,31 +53,33 @@ static uint64_t shared_base(const struct analysis *a, const struct ptx_instructi
     return 0;
 }
 
-static bool trace_instruction(struct analysis *a, uint32_t at)
+/* Adds to the origins of what the instruction writes. */
+static void add_origins(struct analysis *a, uint32_t at, uint64_t from)
 {
-    const struct ptx_instruction *i = &a->k->code[at];
     struct ptx_references refs = ptx_uses_at(a->uses, at);
-    uint64_t from = 0;
-    bool changed = false;
-    if (i->op == PTX_PSEUDO_SHARED_ADDRESS)
-        from = UINT64_C(1) << (i->n % 64);
-    else if (ptx_flags(i) & PTX_FLAG_MATH)
-        for (uint32_t j = 0; j < refs.count; j++)
-            from |= refs.list[j].read ? a->origin[refs.list[j].reg] : 0;
-    for (uint32_t j = 0; from && j < refs.count; j++)
-        if (refs.list[j].written && (from & ~a->origin[refs.list[j].reg])) {
-            a->origin[refs.list[j].reg] |= from;
-            changed = true;
-        }
-    return changed;
+    for (uint32_t j = 0; j < refs.count; j++) {
+        uint32_t reg = refs.list[j].reg;
+        if (!refs.list[j].written || !(from & ~a->origin[reg]))
+            continue;
+        a->origin[reg] |= from;
+        if (!a->stacked[reg])
+            a->stack[a->depth++] = reg;
+        a->stacked[reg] = 1;
+    }
 }
 
 static void trace_origins(struct analysis *a)
 {
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t at = 0; at < a->k->code_count; at++)
-            changed = trace_instruction(a, at) || changed;
+    for (uint32_t at = 0; at < a->k->code_count; at++)
+        if (a->k->code[at].op == PTX_PSEUDO_SHARED_ADDRESS)
+            add_origins(a, at, UINT64_C(1) << (a->k->code[at].n % 64));
+    while (a->depth) {
+        uint32_t reg = a->stack[--a->depth];
+        a->stacked[reg] = 0;
+        struct ptx_references refs = ptx_uses_of(a->uses, reg);
+        for (uint32_t j = 0; j < refs.count; j++)
+            if (refs.list[j].read && (a->k->code[refs.list[j].at].flags & PTX_FLAG_MATH))
+                add_origins(a, refs.list[j].at, a->origin[reg]);
     }
 }
 
@@ -95,7 +102,7 @@ static bool waits_for_nothing(const struct analysis *a, const struct ptx_instruc
 static void step(struct analysis *a, uint32_t at, struct copies *c)
 {
     const struct ptx_instruction *i = &a->k->code[at];
-    uint32_t flags = ptx_flags(i);
+    uint32_t flags = i->flags;
     if ((flags & PTX_FLAG_CPWAIT) && !waits_for_nothing(a, i, c->groups))
         c->reached = false;
     else if (flags & PTX_FLAG_CPASYNC)
@@ -110,12 +117,31 @@ static void step(struct analysis *a, uint32_t at, struct copies *c)
                     "not waited for any copy");
 }
 
+static bool matters(const struct ptx_instruction *i)
+{
+    return (i->flags & (PTX_FLAG_CPWAIT | PTX_FLAG_CPASYNC | PTX_FLAG_CTABAR | PTX_FLAG_BARN |
+                        PTX_FLAG_READSH)) ||
+           i->op == PTX_OP_cp_async_commit_group || i->op == PTX_OP_barrier_cluster_wait;
+}
+
+static void find_steps(struct analysis *a)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < a->cfg->count; b++) {
+        a->step_start[b] = count;
+        for (uint32_t at = a->cfg->blocks[b].first; at < a->cfg->blocks[b].end; at++)
+            if (matters(&a->k->code[at]))
+                a->steps[count++] = at;
+    }
+    a->step_start[a->cfg->count] = count;
+}
+
 /* What is under way at the block's end. */
 static struct copies walk_block(struct analysis *a, uint32_t b)
 {
     struct copies c = a->at_entry[b];
-    for (uint32_t at = a->cfg->blocks[b].first; at < a->cfg->blocks[b].end && c.reached; at++)
-        step(a, at, &c);
+    for (uint32_t j = a->step_start[b]; j < a->step_start[b + 1] && c.reached; j++)
+        step(a, a->steps[j], &c);
     return c;
 }
 
@@ -160,7 +186,7 @@ static bool uses_op(const ptx_kernel *k, bool (*is)(const struct ptx_instruction
 
 static bool copies(const struct ptx_instruction *i)
 {
-    return ptx_flags(i) & PTX_FLAG_CPASYNC;
+    return i->flags & PTX_FLAG_CPASYNC;
 }
 
 static bool signals(const struct ptx_instruction *i)
@@ -169,25 +195,44 @@ static bool signals(const struct ptx_instruction *i)
            i->op == PTX_OP_cp_async_mbarrier_arrive_noinc;
 }
 
+static void release(struct analysis *a)
+{
+    ptx_module *m = a->k->module;
+    size_t registers = a->k->register_count, blocks = a->cfg->count;
+    ptx_release(m, a->origin, registers * sizeof *a->origin);
+    ptx_release(m, a->stack, registers * sizeof *a->stack);
+    ptx_release(m, a->stacked, registers);
+    ptx_release(m, a->steps, a->k->code_count * sizeof *a->steps);
+    ptx_release(m, a->step_start, (blocks + 1) * sizeof *a->step_start);
+    ptx_release(m, a->at_entry, blocks * sizeof *a->at_entry);
+}
+
+static bool prepare(struct analysis *a)
+{
+    ptx_module *m = a->k->module;
+    size_t registers = a->k->register_count, blocks = a->cfg->count;
+    a->origin = ptx_scratch(m, registers * sizeof *a->origin);
+    a->stack = ptx_unset(m, registers * sizeof *a->stack);
+    a->stacked = ptx_scratch(m, registers);
+    a->steps = ptx_unset(m, a->k->code_count * sizeof *a->steps);
+    a->step_start = ptx_unset(m, (blocks + 1) * sizeof *a->step_start);
+    a->at_entry = ptx_unset(m, blocks * sizeof *a->at_entry);
+    return a->origin && a->stack && a->stacked && a->steps && a->step_start && a->at_entry;
+}
+
 void ptx_check_async(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses)
 {
     if (!uses_op(k, copies))
         return;
-    ptx_module *m = k->module;
-    struct analysis a = {.k = k,
-                         .cfg = cfg,
-                         .uses = uses,
-                         .signals = uses_op(k, signals),
-                         .origin = ptx_scratch(m, k->register_count * sizeof *a.origin),
-                         .at_entry = ptx_scratch(m, cfg->count * sizeof *a.at_entry)};
-    if (a.origin && a.at_entry) {
+    struct analysis a = {.k = k, .cfg = cfg, .uses = uses, .signals = uses_op(k, signals)};
+    if (prepare(&a)) {
         trace_origins(&a);
+        find_steps(&a);
         start(&a, UNKNOWN);
         while (walk_once(&a, false))
             continue;
         start(&a, 0);
         walk_once(&a, true);
     }
-    ptx_release(m, a.origin, k->register_count * sizeof *a.origin);
-    ptx_release(m, a.at_entry, cfg->count * sizeof *a.at_entry);
+    release(&a);
 }

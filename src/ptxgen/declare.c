@@ -31,7 +31,7 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is one declaration too many", shown);
     if (ptx_failed(k) || !ptx_reserve(k->module, list, capacity, *count + 1, sizeof **list))
         return 0;
-    (*list)[*count] = (struct ptx_declaration){ptx_note(k, "%s", shown), bytes, align, 0, type};
+    (*list)[*count] = (struct ptx_declaration){ptx_note_string(k, shown), bytes, align, 0, type};
     return (*count)++;
 }
 
@@ -197,7 +197,7 @@ ptx_label ptx_label_new(ptx_kernel *k, const char *name)
     if (!ptx_open(k, "a label made") ||
         !ptx_reserve(k->module, &k->labels, &k->label_capacity, k->label_count + 1, sizeof *k->labels))
         return l;
-    k->labels[k->label_count] = (struct ptx_label_state){.note = ptx_note(k, "%s", name ? name : "")};
+    k->labels[k->label_count] = (struct ptx_label_state){.note = ptx_note_string(k, name ? name : "")};
     l.o.index = k->label_count++;
     return l;
 }

@@ -164,7 +164,7 @@ static bool has_one_mask(const struct analysis *a, const struct ptx_instruction 
 static unsigned result_level(const struct analysis *a, const struct ptx_instruction *i,
                              unsigned sources)
 {
-    uint32_t flags = ptx_flags(i);
+    uint32_t flags = i->flags;
     if (i->op == PTX_PSEUDO_RAW)
         return LANE_VARYING;
     if (flags & PTX_FLAG_CTAUNI)
@@ -236,21 +236,22 @@ static void visit_instruction(struct analysis *a, uint32_t b, uint32_t at)
 {
     const struct ptx_instruction *i = &a->k->code[at];
     struct ptx_references refs = ptx_uses_at(a->uses, at);
-    unsigned sources = CTA_UNIFORM;
-    bool writes = false;
+    unsigned sources = CTA_UNIFORM, least = LANE_VARYING;
     for (uint32_t j = 0; j < refs.count; j++) {
-        writes = writes || refs.list[j].written;
-        if (refs.list[j].read && a->reg[refs.list[j].reg] > sources)
-            sources = a->reg[refs.list[j].reg];
+        const struct ptx_reference *r = &refs.list[j];
+        if (r->read && a->reg[r->reg] > sources)
+            sources = a->reg[r->reg];
+        if (r->written && a->reg[r->reg] < least)
+            least = a->reg[r->reg];
     }
-    if (!writes)
-        return;
+    if (least == LANE_VARYING)
+        return; /* nothing is written, or nothing that could still rise */
     unsigned level = result_level(a, i, sources);
     if (level < a->block[b])
         level = a->block[b];
     if (level < guard_level(a, i))
         level = guard_level(a, i);
-    for (uint32_t j = 0; j < refs.count; j++)
+    for (uint32_t j = 0; level > least && j < refs.count; j++)
         if (refs.list[j].written)
             raise_register(a, refs.list[j].reg, level, at);
 }
@@ -262,7 +263,7 @@ static void visit_block(struct analysis *a, uint32_t b)
         visit_instruction(a, b, at);
     const struct ptx_instruction *last = &a->k->code[block->end - 1];
     unsigned level = guard_level(a, last);
-    if (level > a->lent[b] && (ptx_flags(last) & (PTX_FLAG_BRANCH | PTX_FLAG_EXIT))) {
+    if (level > a->lent[b] && (last->flags & (PTX_FLAG_BRANCH | PTX_FLAG_EXIT))) {
         a->lent[b] = (uint8_t)level;
         lend_level(a, b, level);
     }
@@ -294,7 +295,7 @@ static const char *why(unsigned level)
 static void check_instruction(struct analysis *a, uint32_t b, uint32_t at)
 {
     const struct ptx_instruction *i = &a->k->code[at];
-    uint32_t flags = ptx_flags(i);
+    uint32_t flags = i->flags;
     if (!(flags & (PTX_FLAG_CTABAR | PTX_FLAG_ALIGNED)))
         return;
     unsigned level = a->block[b] > guard_level(a, i) ? a->block[b] : guard_level(a, i);

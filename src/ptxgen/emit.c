@@ -59,19 +59,18 @@ static bool is_of(const ptx_kernel *k, const ptx_operand *o)
                : o->kind <= PTX_OPERAND_PARAM && o->reserved == k->owner;
 }
 
-static void refuse_strangers(ptx_kernel *k, uint32_t index, const ptx_operand *operands, unsigned count)
+static void refuse_stranger(ptx_kernel *k, uint32_t index, const ptx_operand *o)
 {
     static const char *const kinds[] = {"", "register", "", "label", "parameter"};
-    for (unsigned j = 0; j < count; j++)
-        if (!is_of(k, &operands[j]))
-            ptx_fail_at(k, index,
-                        operands[j].kind == PTX_OPERAND_LABEL ? PTXGEN_ERROR_LABEL : PTXGEN_ERROR_OPERAND,
-                        "a %s of another kernel was used",
-                        operands[j].kind <= PTX_OPERAND_PARAM ? kinds[operands[j].kind] : "value");
+    if (!is_of(k, o))
+        ptx_fail_at(k, index,
+                    o->kind == PTX_OPERAND_LABEL ? PTXGEN_ERROR_LABEL : PTXGEN_ERROR_OPERAND,
+                    "a %s of another kernel was used",
+                    o->kind <= PTX_OPERAND_PARAM ? kinds[o->kind] : "value");
 }
 
-struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source,
-                                   const ptx_operand *operands, unsigned count)
+/* A new instruction whose operands are yet to be filled in; NULL after an error. */
+static struct ptx_instruction *append(ptx_kernel *k, unsigned op, ptx_source source, unsigned count)
 {
     if (k->ended)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "emitted into after its end (%s:%d)",
@@ -85,16 +84,27 @@ struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source
         return NULL;
     struct ptx_instruction *i = &k->code[k->code_count++];
     *i = (struct ptx_instruction){.op = (uint16_t)op,
+                                  .flags = op < PTX_OP_COUNT ? ptx_ops[op].flags : 0,
                                   .guarded = k->guarded,
                                   .guard = k->guard,
                                   .first = k->operand_count,
                                   .count = count,
                                   .line = source.line,
                                   .file = source.file};
-    if (count)
-        memcpy(&k->operands[k->operand_count], operands, count * sizeof *operands);
     k->operand_count += count;
-    refuse_strangers(k, k->code_count - 1, operands, count);
+    return i;
+}
+
+struct ptx_instruction *ptx_append(ptx_kernel *k, unsigned op, ptx_source source,
+                                   const ptx_operand *operands, unsigned count)
+{
+    struct ptx_instruction *i = append(k, op, source, count);
+    if (!i)
+        return NULL;
+    if (count)
+        memcpy(&k->operands[i->first], operands, count * sizeof *operands);
+    for (unsigned j = 0; j < count; j++)
+        refuse_stranger(k, k->code_count - 1, &operands[j]);
     return ptx_failed(k) ? NULL : i;
 }
 
@@ -150,6 +160,13 @@ static void check_target(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
         ptx_fail_at(k, index, PTXGEN_ERROR_TARGET, "it needs PTX %d.%d, but the cap is PTX %d.%d",
                     version / 10, version % 10, target->max_ptx / 10, target->max_ptx % 10);
     k->module->ptx_version = version;
+}
+
+/* Whether the first of the needs is met by what the module asks for already. */
+static inline bool asks_nothing_new(const ptx_module *m, const struct ptx_op *op)
+{
+    const struct ptx_need *need = ptx_op_needs(op);
+    return !need->suffix && need->sm <= m->target.sm && need->ptx <= m->ptx_version;
 }
 
 /* Every modifier given must belong to a group that the instruction's text names. */
@@ -209,7 +226,8 @@ static void check_offset(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
                          const struct ptx_term *t, const ptx_operand *o)
 {
     bool param = t->space == 'p';
-    if (o[0].kind != (param ? PTX_OPERAND_PARAM : PTX_OPERAND_REGISTER))
+    if (o[0].kind != (param ? PTX_OPERAND_PARAM : PTX_OPERAND_REGISTER) ||
+        o[0].index >= (param ? k->param_count : k->register_count))
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "an address needs a %s as its base",
                     param ? "parameter" : "register");
     int64_t offset = (int64_t)o[1].bits;
@@ -245,54 +263,95 @@ static void check_value(ptx_kernel *k, uint32_t index, const struct ptx_term *t,
         check_register(k, index, *o, t->type);
     else if (o->kind == PTX_OPERAND_NONE)
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "an operand that was never assigned is read");
-    else
+    else if (o->kind == PTX_OPERAND_IMMEDIATE)
         check_immediate(k, index, t, o);
+    else
+        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "a %s stands where PTX takes a value",
+                    o->kind == PTX_OPERAND_LABEL ? "label" : "parameter");
 }
 
-static void check_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *op, unsigned n)
+static void check_tensor(ptx_kernel *k, uint32_t index, const ptx_operand *o, unsigned count)
 {
-    const ptx_operand *o = &k->operands[k->code[index].first];
-    for (unsigned i = 0; i < op->term_count && !ptx_failed(k); i++) {
-        const struct ptx_term *t = ptx_op_term(op, i);
-        unsigned count = ptx_term_operands(t, n);
-        switch (t->kind) {
-        case PTX_TERM_VALUE:
-        case PTX_TERM_VECTOR:
-            for (unsigned j = 0; j < count; j++)
-                check_value(k, index, t, &o[j]);
-            break;
-        case PTX_TERM_ADDRESS:
-            check_offset(k, index, op, t, o);
-            break;
-        case PTX_TERM_CONST:
-            check_constant(k, index, t, *o);
-            break;
-        case PTX_TERM_LABEL:
-            if (o->kind != PTX_OPERAND_LABEL || o->index >= k->label_count)
-                ptx_fail_at(k, index, PTXGEN_ERROR_LABEL, "it needs a label of this kernel");
-            break;
-        default:
-            break;
-        }
-        o += count;
+    for (unsigned j = 0; j < count; j++)
+        if (o[j].kind == PTX_OPERAND_REGISTER ? o[j].index >= k->register_count
+                                              : !j || o[j].kind != PTX_OPERAND_IMMEDIATE)
+            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "a tensor's %s is not a register%s",
+                        j ? "coordinate" : "map", j ? " or a constant" : "");
+}
+
+static void check_label(ptx_kernel *k, uint32_t index, const ptx_operand *o)
+{
+    if (o->kind != PTX_OPERAND_LABEL || o->index >= k->label_count)
+        ptx_fail_at(k, index, PTXGEN_ERROR_LABEL, "it needs a label of this kernel");
+}
+
+static void check_term(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
+                       const struct ptx_term *t, const ptx_operand *o, unsigned count)
+{
+    for (unsigned j = 0; j < count; j++)
+        refuse_stranger(k, index, &o[j]);
+    switch (t->kind) {
+    case PTX_TERM_VALUE:
+    case PTX_TERM_VECTOR:
+        for (unsigned j = 0; j < count; j++)
+            check_value(k, index, t, &o[j]);
+        break;
+    case PTX_TERM_ADDRESS: check_offset(k, index, op, t, o); break;
+    case PTX_TERM_TENSOR: check_tensor(k, index, o, count); break;
+    case PTX_TERM_CONST: check_constant(k, index, t, *o); break;
+    case PTX_TERM_LABEL: check_label(k, index, o); break;
+    default: break;
     }
 }
 
-/* Destinations of kind NONE become new registers. */
-static void name_destinations(ptx_kernel *k, const struct ptx_op *op, unsigned n, ptx_operand *o)
+/* The usual value, about which there is nothing to say. */
+static inline bool is_plain(const ptx_kernel *k, const struct ptx_term *t, const ptx_operand *o)
 {
-    for (unsigned i = 0; i < op->term_count; i++) {
-        const struct ptx_term *t = ptx_op_term(op, i);
+    if (o->kind == PTX_OPERAND_REGISTER)
+        return o->reserved == k->owner && o->index < k->register_count &&
+               ptx_class_of(k->registers[o->index].type) == ptx_class_of(t->type);
+    return o->kind == PTX_OPERAND_IMMEDIATE && !t->hi &&
+           !(t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN | PTX_TERM_UPTO));
+}
+
+/* Copies a term's operands to where they stay; destinations of kind NONE become new registers. */
+static inline void take_term(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
+                             const struct ptx_term *t, ptx_operand *o, ptx_operand *to,
+                             unsigned count)
+{
+    bool plain = t->kind == PTX_TERM_VALUE || t->kind == PTX_TERM_VECTOR;
+    for (unsigned j = 0; j < count; j++) {
+        if (o[j].kind == PTX_OPERAND_NONE && (t->flags & PTX_TERM_WRITTEN))
+            o[j] = ptx_register_new(k, t->type);
+        else
+            plain = plain && is_plain(k, t, &o[j]);
+        to[j] = o[j];
+    }
+    if (!plain)
+        check_term(k, index, op, t, to, count);
+}
+
+static void take_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *op, unsigned n,
+                          ptx_operand *o)
+{
+    ptx_operand *to = &k->operands[k->code[index].first];
+    const struct ptx_term *t = ptx_op_term(op, 0);
+    for (const struct ptx_term *end = t + op->term_count; t < end; t++) {
+        if (t->kind == PTX_TERM_VALUE) {
+            take_term(k, index, op, t, o++, to++, 1);
+            continue;
+        }
         unsigned count = ptx_term_operands(t, n);
-        for (unsigned j = 0; (t->flags & PTX_TERM_WRITTEN) && j < count; j++)
-            if (o[j].kind == PTX_OPERAND_NONE)
-                o[j] = ptx_register_new(k, t->type);
+        take_term(k, index, op, t, o, to, count);
+        to += count;
         o += count;
     }
 }
 
 static unsigned operands_of(const struct ptx_op *op, unsigned n)
 {
+    if (op->operand_count != PTX_OPERANDS_VARY)
+        return op->operand_count;
     unsigned count = 0;
     for (unsigned i = 0; i < op->term_count; i++)
         count += ptx_term_operands(ptx_op_term(op, i), n);
@@ -322,19 +381,24 @@ void ptx_emit(ptx_kernel *k, unsigned number, uint64_t modifiers, unsigned n, pt
 {
     if (ptx_failed(k) || !is_callable(k, number, n, count, source))
         return;
-    const struct ptx_op *op = &ptx_ops[number];
-    name_destinations(k, op, n, operands);
-    struct ptx_instruction *i = ptx_append(k, number, source, operands, count);
+    struct ptx_instruction *i = append(k, number, source, count);
     if (!i)
         return;
+    const struct ptx_op *op = &ptx_ops[number];
+    uint32_t index = k->code_count - 1;
     i->n = (uint16_t)n;
     i->modifiers = modifiers;
-    uint32_t index = k->code_count - 1;
-    if (modifiers)
+    take_operands(k, index, op, n, operands);
+    struct ptx_known *known = &k->module->known[number % PTX_KNOWN];
+    if (modifiers ? known->op == number && known->modifiers == modifiers
+                  : asks_nothing_new(k->module, op))
+        return;
+    if (!ptx_failed(k))
         check_modifiers(k, index, op, modifiers);
     if (!ptx_failed(k))
         check_target(k, index, op, modifiers);
-    check_operands(k, index, op, n);
+    if (!ptx_failed(k))
+        *known = (struct ptx_known){modifiers, number};
 }
 
 /* ---- raw text ---- */
@@ -408,7 +472,7 @@ void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
     for (unsigned i = 0; i < written; i++)
         if (operands[i].kind == PTX_OPERAND_NONE && operands[i].type < PTX_TYPE_COUNT)
             operands[i] = ptx_register_new(k, operands[i].type);
-    uint32_t note = ptx_note(k, "%s", text);
+    uint32_t note = ptx_note_string(k, text);
     struct ptx_instruction *i = ptx_append(k, PTX_PSEUDO_RAW, source, operands, count);
     if (!i)
         return;

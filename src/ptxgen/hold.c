@@ -87,8 +87,8 @@ void ptx_hold_asynchronous(const struct ptx_liveness *l,
                            void *ctx)
 {
     const ptx_kernel *k = l->k;
-    bool any = false;
-    for (uint32_t i = 0; i < k->code_count && !any; i++)
+    bool any = false, possible = k->module->target.suffix; /* base targets have no wgmma */
+    for (uint32_t i = 0; possible && i < k->code_count && !any; i++)
         any = is_wgmma(&k->code[i]);
     if (!any)
         return;

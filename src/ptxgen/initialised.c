@@ -162,10 +162,10 @@ static void visit(struct pass *p, uint32_t b)
     const struct ptx_basic_block *block = &p->l->cfg->blocks[b];
     const struct ptx_instruction *last = &p->l->k->code[block->end - 1];
     facts f = walk_block(p, b, p->at_entry[b]);
-    bool branches = ptx_flags(last) & PTX_FLAG_BRANCH;
+    bool branches = last->flags & PTX_FLAG_BRANCH;
     for (unsigned s = 0; s < block->successor_count; s++) {
         bool taken = branches && s == 0;
-        bool conditional = last->guarded && (ptx_flags(last) & (PTX_FLAG_BRANCH | PTX_FLAG_EXIT));
+        bool conditional = last->guarded && (last->flags & (PTX_FLAG_BRANCH | PTX_FLAG_EXIT));
         flow(p, block->successors[s],
              conditional ? assume(p, f, last->guard, taken == (last->guarded == '+')) : f);
     }

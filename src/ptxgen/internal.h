@@ -25,6 +25,7 @@ enum { PTX_MAX_ELEMENTS = 1 << 29, PTX_MAX_DECLARATIONS = UINT16_MAX };
 struct ptx_instruction {
     uint16_t op;
     uint16_t n;
+    uint16_t flags;  /* of its op */
     uint8_t guarded; /* 0, or '+' for @p, '-' for @!p */
     uint32_t guard;  /* register */
     uint32_t first, count; /* operands in the kernel's pool */
@@ -81,9 +82,17 @@ struct ptx_kernel {
     unsigned pressure;
 };
 
+/* An instruction with modifiers that was found in order. */
+struct ptx_known {
+    uint64_t modifiers; /* 0: none yet */
+    unsigned op;
+};
+enum { PTX_KNOWN = 64 };
+
 struct ptx_module {
     ptx_allocator allocator;
     ptx_target target;
+    struct ptx_known known[PTX_KNOWN]; /* the last ones, by op */
     int ptx_version; /* lowest that what was emitted so far needs */
     ptx_kernel *kernels, *last_kernel;
     ptx_kernel fallback; /* what ptx_kernel_begin returns when memory has run out */
@@ -105,9 +114,9 @@ static inline bool ptx_reserve(ptx_module *m, void *data, size_t *capacity, size
 void *ptx_scratch(ptx_module *m, size_t bytes); /* zeroed; freed with ptx_release */
 void *ptx_unset(ptx_module *m, size_t bytes);   /* the same, not zeroed */
 void ptx_release(ptx_module *m, void *block, size_t bytes);
-/* Keeps a formatted string in the kernel's notes; its offset, 0 being the empty string. */
-uint32_t ptx_note(ptx_kernel *k, const char *format, ...) PTXGEN_PRINTF(2, 3);
+/* Keep a string in the kernel's notes; its offset, 0 being the empty string. */
 uint32_t ptx_vnote(ptx_kernel *k, const char *format, va_list args);
+uint32_t ptx_note_string(ptx_kernel *k, const char *string);
 static inline const char *ptx_note_text(const ptx_kernel *k, uint32_t note)
 {
     return k->notes ? k->notes + note : "";
@@ -153,10 +162,6 @@ static inline unsigned ptx_term_operands(const struct ptx_term *t, unsigned n)
     case PTX_TERM_LITERAL: return 0;
     default: return 1;
     }
-}
-static inline uint32_t ptx_flags(const struct ptx_instruction *i)
-{
-    return i->op < PTX_OP_COUNT ? ptx_ops[i->op].flags : 0;
 }
 /* The lowest PTX version at which `target` meets one of the needs; 0 when it never does. */
 int ptx_needs_met(const struct ptx_need *needs, unsigned count, const ptx_target *target);
@@ -224,6 +229,8 @@ static inline struct ptx_references ptx_uses_of(const struct ptx_uses *u, uint32
     struct ptx_references r = {u->by_register + start, u->register_start[reg + 1] - start};
     return r;
 }
+/* The index of the first reference of a register's run that stands at instruction `at` or later. */
+uint32_t ptx_uses_from(struct ptx_references refs, uint32_t at);
 /* True when an instruction in [from, to) writes the register. */
 bool ptx_written_between(const struct ptx_uses *u, uint32_t reg, uint32_t from, uint32_t to);
 

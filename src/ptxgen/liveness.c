@@ -17,34 +17,37 @@ static uint64_t *set_of(const struct ptx_liveness *l, uint64_t *sets, uint32_t b
 
 /* ---- rule (a) ---- */
 
-/* Whether the write `refs.list[j]` follows one under the opposite value of the same guard. */
-static bool follows_opposite(const struct ptx_liveness *l, struct ptx_references refs, uint32_t j)
+/* Whether the register's last write before instruction `at` stands under the opposite guard. */
+static bool follows_opposite(const struct ptx_liveness *l, uint32_t reg, uint32_t at)
 {
-    uint32_t at = refs.list[j].at;
-    while (j && (refs.list[j].at == at || !refs.list[j].written))
+    struct ptx_references refs = ptx_uses_of(l->uses, reg);
+    uint32_t j = ptx_uses_from(refs, at);
+    while (j && !refs.list[j - 1].written)
         j--;
-    const struct ptx_reference *before = &refs.list[j];
-    const struct ptx_instruction *mine = &l->k->code[at], *other = &l->k->code[before->at];
-    return before->written && before->at < at && other->guarded && other->guard == mine->guard &&
-           other->guarded != mine->guarded && l->cfg->block_of[before->at] == l->cfg->block_of[at] &&
-           !ptx_written_between(l->uses, mine->guard, before->at, at);
+    if (!j)
+        return false;
+    uint32_t before = refs.list[j - 1].at;
+    const struct ptx_instruction *mine = &l->k->code[at], *other = &l->k->code[before];
+    return other->guarded && other->guard == mine->guard && other->guarded != mine->guarded &&
+           l->cfg->block_of[before] == l->cfg->block_of[at] &&
+           !ptx_written_between(l->uses, mine->guard, before, at);
 }
 
 /* An instruction completes when each register that it writes was written under the opposite guard. */
 static void find_completing_writes(struct ptx_liveness *l)
 {
-    enum { UNSEEN, COMPLETES, DOES_NOT };
-    for (uint32_t r = 0; r < l->k->register_count; r++) {
-        struct ptx_references refs = ptx_uses_of(l->uses, r);
-        for (uint32_t j = 0; j < refs.count; j++) {
-            uint32_t at = refs.list[j].at;
-            if (!refs.list[j].written || !l->k->code[at].guarded || l->completes[at] == DOES_NOT)
-                continue;
-            l->completes[at] = follows_opposite(l, refs, j) ? COMPLETES : DOES_NOT;
-        }
+    for (uint32_t at = 0; at < l->k->code_count; at++) {
+        if (!l->k->code[at].guarded)
+            continue;
+        struct ptx_references refs = ptx_uses_at(l->uses, at);
+        bool writes = false, completes = true;
+        for (uint32_t j = 0; j < refs.count && completes; j++)
+            if (refs.list[j].written) {
+                writes = true;
+                completes = follows_opposite(l, refs.list[j].reg, at);
+            }
+        l->completes[at] = writes && completes;
     }
-    for (uint32_t i = 0; i < l->k->code_count; i++)
-        l->completes[i] = l->completes[i] == COMPLETES;
 }
 
 /* ---- rule (b) within a block; ptx_check_initialised extends it over blocks ---- */
@@ -97,22 +100,25 @@ static void number_registers(struct ptx_liveness *l)
 
 /* ---- the equations ---- */
 
-static void summarise_block(struct ptx_liveness *l, uint32_t b)
+/* Puts register number n into the sets of the blocks that read it first or write it wholly. */
+static void summarise_register(struct ptx_liveness *l, uint32_t n)
 {
-    const struct ptx_basic_block *block = &l->cfg->blocks[b];
-    uint64_t *gen = set_of(l, l->gen, b), *kill = set_of(l, l->kill, b);
-    for (uint32_t i = block->end; i-- > block->first;) {
-        struct ptx_references refs = ptx_uses_at(l->uses, i);
-        for (uint32_t j = 0; j < refs.count; j++) {
-            uint32_t number = l->number[refs.list[j].reg];
-            if (number && ptx_kills(l, &refs.list[j])) {
-                ptx_put(kill, number - 1);
-                gen[(number - 1) / 64] &= ~(UINT64_C(1) << ((number - 1) % 64));
+    struct ptx_references refs = ptx_uses_of(l->uses, l->reg[n]);
+    for (uint32_t j = 0; j < refs.count;) {
+        uint32_t b = l->cfg->block_of[refs.list[j].at], end = l->cfg->blocks[b].end;
+        bool killed = false, read_first = false;
+        while (j < refs.count && refs.list[j].at < end) {
+            bool kills = false; /* after all of the instruction's reads */
+            for (uint32_t at = refs.list[j].at; j < refs.count && refs.list[j].at == at; j++) {
+                read_first = read_first || (refs.list[j].read && !killed);
+                kills = kills || ptx_kills(l, &refs.list[j]);
             }
+            killed = killed || kills;
         }
-        for (uint32_t j = 0; j < refs.count; j++)
-            if (refs.list[j].read && l->number[refs.list[j].reg])
-                ptx_put(gen, l->number[refs.list[j].reg] - 1);
+        if (read_first)
+            ptx_put(set_of(l, l->gen, b), n);
+        if (killed)
+            ptx_put(set_of(l, l->kill, b), n);
     }
 }
 
@@ -142,8 +148,8 @@ void ptx_liveness_solve(struct ptx_liveness *l)
     memset(l->out, 0, bytes);
     memset(l->gen, 0, bytes);
     memset(l->kill, 0, bytes);
-    for (uint32_t b = 0; b < l->cfg->count; b++)
-        summarise_block(l, b);
+    for (uint32_t n = 0; n < l->numbered; n++)
+        summarise_register(l, n);
     for (bool changed = true; changed;) {
         changed = false;
         for (uint32_t b = l->cfg->count; b-- > 0;)
@@ -157,10 +163,10 @@ static bool allocate_sets(struct ptx_liveness *l)
 {
     ptx_module *m = l->k->module;
     size_t bytes = l->cfg->count * l->words * sizeof *l->in;
-    l->in = ptx_scratch(m, bytes);
-    l->out = ptx_scratch(m, bytes);
-    l->gen = ptx_scratch(m, bytes);
-    l->kill = ptx_scratch(m, bytes);
+    l->in = ptx_unset(m, bytes);
+    l->out = ptx_unset(m, bytes);
+    l->gen = ptx_unset(m, bytes);
+    l->kill = ptx_unset(m, bytes);
     return l->in && l->out && l->gen && l->kill;
 }
 

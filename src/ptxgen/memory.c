@@ -53,27 +53,45 @@ void ptx_release(ptx_module *m, void *block, size_t bytes)
         m->allocator.resize(m->allocator.ctx, block, bytes ? bytes : 1, 0);
 }
 
-uint32_t ptx_vnote(ptx_kernel *k, const char *format, va_list args)
+/* Room for `bytes` more of notes; where they start, 0 when there is none. */
+static uint32_t note_room(ptx_kernel *k, size_t bytes)
 {
-    va_list again;
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
     uint32_t start = k->note_bytes ? k->note_bytes : 1;
-    if (length <= 0 || ptx_failed(k) ||
-        !ptx_reserve(k->module, &k->notes, &k->note_capacity, start + (size_t)length + 1, 1))
+    if (ptx_failed(k) || !ptx_reserve(k->module, &k->notes, &k->note_capacity, start + bytes, 1))
         return 0;
     k->notes[0] = 0;
-    vsnprintf(k->notes + start, (size_t)length + 1, format, args);
-    k->note_bytes = start + (uint32_t)length + 1;
     return start;
 }
 
-uint32_t ptx_note(ptx_kernel *k, const char *format, ...)
+uint32_t ptx_note_string(ptx_kernel *k, const char *string)
 {
-    va_list args;
-    va_start(args, format);
-    uint32_t note = ptx_vnote(k, format, args);
-    va_end(args);
-    return note;
+    size_t bytes = strlen(string) + 1;
+    uint32_t start = bytes > 1 ? note_room(k, bytes) : 0;
+    if (!start)
+        return 0;
+    memcpy(k->notes + start, string, bytes);
+    k->note_bytes = start + (uint32_t)bytes;
+    return start;
+}
+
+uint32_t ptx_vnote(ptx_kernel *k, const char *format, va_list args)
+{
+    enum { USUAL = 128 };
+    size_t room = USUAL;
+    for (;;) {
+        uint32_t start = note_room(k, room);
+        if (!start)
+            return 0;
+        va_list again;
+        va_copy(again, args);
+        int length = vsnprintf(k->notes + start, room, format, again);
+        va_end(again);
+        if (length <= 0)
+            return 0;
+        if ((size_t)length < room) {
+            k->note_bytes = start + (uint32_t)length + 1;
+            return start;
+        }
+        room = (size_t)length + 1;
+    }
 }

@@ -126,13 +126,15 @@ void ptx_kernel_fail(ptx_kernel *k, ptxgen_status status, const char *format, ..
 /* ASCII letters only, whatever the locale; '$' and '%' are left to the builder's own names. */
 bool ptx_is_identifier(const char *name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    enum { FIRST = 53 }; /* of them may stand first */
-    if (!name || !*name || !memchr(letters, *name, FIRST))
-        return false;
-    size_t length = strlen(name);
-    return strspn(name, letters) == length && length > (*name == '_') && length <= 255 &&
-           strcmp(name, "WARP_SZ") != 0;
+    enum { MOST = 255 };
+    size_t length = 0;
+    for (; name && name[length] && length <= MOST; length++) {
+        char c = name[length];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        if (!letter && (!length || c < '0' || c > '9'))
+            return false;
+    }
+    return length > (length && *name == '_') && length <= MOST && strcmp(name, "WARP_SZ") != 0;
 }
 
 ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
@@ -263,7 +265,7 @@ static void end_with_ret(ptx_kernel *k)
     uint32_t i = k->code_count;
     while (i && (k->code[i - 1].op == PTX_PSEUDO_COMMENT || k->code[i - 1].op == PTX_PSEUDO_SECTION))
         i--;
-    bool falls_through = !i || k->code[i - 1].guarded || !(ptx_flags(&k->code[i - 1]) & PTX_FLAG_EXIT);
+    bool falls_through = !i || k->code[i - 1].guarded || !(k->code[i - 1].flags & PTX_FLAG_EXIT);
     if (falls_through)
         ptx_emit(k, PTX_OP_ret, 0, 0, NULL, 0, PTX_HERE);
 }

@@ -17,6 +17,8 @@ struct folding {
     const struct ptx_liveness *l;
     struct interval *intervals;
     uint8_t *live;        /* by register, for the pressure scan */
+    uint64_t *live_set;   /* the same of the numbered ones, between blocks */
+    uint64_t *seen;       /* numbered registers whose interval has its first or last block */
     uint32_t *next_start, *next_end; /* by register: the next one that starts or ends there */
     uint32_t *starts, *ends;         /* by position: 1 + the first register that does */
     uint64_t *free_names[PTX_CLASSES];
@@ -30,8 +32,11 @@ static enum ptx_class class_of(const ptx_kernel *k, uint32_t reg)
 
 static unsigned weight(const ptx_kernel *k, uint32_t reg)
 {
-    static const uint8_t weights[PTX_CLASSES] = {0, 1, 1, 2, 4};
-    return weights[class_of(k, reg)];
+    static const uint8_t weights[PTX_TYPE_COUNT] = {
+        [PTX_U16] = 1, [PTX_S16] = 1, [PTX_F16] = 1,   [PTX_BF16] = 1,   [PTX_U32] = 1,
+        [PTX_S32] = 1, [PTX_F32] = 1, [PTX_F16X2] = 1, [PTX_BF16X2] = 1, [PTX_U64] = 2,
+        [PTX_S64] = 2, [PTX_F64] = 2, [PTX_B128] = 4};
+    return weights[k->registers[reg].type];
 }
 
 static void release(struct folding *f)
@@ -41,6 +46,8 @@ static void release(struct folding *f)
     size_t registers = k->register_count, positions = 2 * (size_t)k->code_count;
     ptx_release(m, f->intervals, registers * sizeof *f->intervals);
     ptx_release(m, f->live, registers);
+    ptx_release(m, f->live_set, f->l->words * sizeof *f->live_set);
+    ptx_release(m, f->seen, f->l->words * sizeof *f->seen);
     ptx_release(m, f->next_start, registers * sizeof *f->next_start);
     ptx_release(m, f->next_end, registers * sizeof *f->next_end);
     ptx_release(m, f->starts, positions * sizeof *f->starts);
@@ -55,8 +62,10 @@ static bool prepare(struct folding *f, const struct ptx_liveness *l)
     ptx_module *m = k->module;
     size_t registers = k->register_count, positions = 2 * (size_t)k->code_count;
     *f = (struct folding){.l = l, .words = (registers + 63) / 64};
-    f->intervals = ptx_scratch(m, registers * sizeof *f->intervals);
+    f->intervals = ptx_unset(m, registers * sizeof *f->intervals);
     f->live = ptx_scratch(m, registers);
+    f->live_set = ptx_scratch(m, l->words * sizeof *f->live_set);
+    f->seen = ptx_unset(m, l->words * sizeof *f->seen);
     f->next_start = ptx_unset(m, registers * sizeof *f->next_start);
     f->next_end = ptx_unset(m, registers * sizeof *f->next_end);
     f->starts = ptx_scratch(m, positions * sizeof *f->starts);
@@ -66,65 +75,69 @@ static bool prepare(struct folding *f, const struct ptx_liveness *l)
         f->free_names[c] = ptx_scratch(m, f->words * sizeof **f->free_names);
         names = names && f->free_names[c];
     }
-    return names && f->intervals && f->live && f->next_start && f->next_end && f->starts && f->ends;
+    return names && f->intervals && f->live && f->live_set && f->seen && f->next_start &&
+           f->next_end && f->starts && f->ends;
 }
 
 /* ---- pressure ---- */
 
-static void set_live(struct folding *f, uint32_t reg, bool live, unsigned *now)
-{
-    if (live != f->live[reg])
-        *now = live ? *now + weight(f->l->k, reg) : *now - weight(f->l->k, reg);
-    f->live[reg] = live;
-}
-
 /* Steps the live set backwards over one instruction; returns the weight that it needs. */
 static unsigned step_back(struct folding *f, uint32_t at, unsigned *now)
 {
+    const ptx_kernel *k = f->l->k;
     struct ptx_references refs = ptx_uses_at(f->l->uses, at);
-    unsigned unread = 0; /* results that nobody reads need a place too */
+    unsigned peak = *now;
     for (uint32_t j = 0; j < refs.count; j++)
         if (refs.list[j].written && !f->live[refs.list[j].reg])
-            unread += weight(f->l->k, refs.list[j].reg);
-    unsigned peak = *now + unread;
-    for (uint32_t j = 0; j < refs.count; j++)
-        if (ptx_kills(f->l, &refs.list[j]))
-            set_live(f, refs.list[j].reg, false, now);
-    for (uint32_t j = 0; j < refs.count; j++)
-        if (refs.list[j].read)
-            set_live(f, refs.list[j].reg, true, now);
+            peak += weight(k, refs.list[j].reg); /* what nobody reads needs a place too */
+    for (uint32_t j = 0; j < refs.count; j++) {
+        uint32_t reg = refs.list[j].reg;
+        if (f->live[reg] && ptx_kills(f->l, &refs.list[j])) {
+            *now -= weight(k, reg);
+            f->live[reg] = 0;
+        }
+    }
+    for (uint32_t j = 0; j < refs.count; j++) {
+        uint32_t reg = refs.list[j].reg;
+        if (refs.list[j].read && !f->live[reg]) {
+            *now += weight(k, reg);
+            f->live[reg] = 1;
+        }
+    }
     return *now > peak ? *now : peak;
 }
 
-/* The next register of a set, from number *n on; false when there is none. */
-static bool next_of(const struct ptx_liveness *l, const uint64_t *set, uint32_t *n)
-{
-    for (size_t w = *n / 64; w < l->words; w++, *n = (uint32_t)w * 64) {
-        uint64_t bits = set[w] >> (*n % 64);
-        if (bits) {
-            *n += (uint32_t)__builtin_ctzll(bits);
-            return true;
-        }
-    }
-    return false;
-}
-
-static void measure_block(struct folding *f, uint32_t b)
+/* Makes the numbered registers of a set the live ones. */
+static void turn_to(struct folding *f, const uint64_t *set, unsigned *now)
 {
     const struct ptx_liveness *l = f->l;
-    const struct ptx_basic_block *block = &l->cfg->blocks[b];
-    unsigned now = 0;
-    for (uint32_t n = 0; next_of(l, l->out + b * l->words, &n); n++)
-        set_live(f, l->reg[n], true, &now);
-    unsigned peak = now;
-    for (uint32_t i = block->end; i-- > block->first;) {
-        unsigned here = step_back(f, i, &now);
-        peak = here > peak ? here : peak;
+    for (size_t w = 0; w < l->words; w++) {
+        for (uint64_t differ = set[w] ^ f->live_set[w]; differ; differ &= differ - 1) {
+            uint32_t reg = l->reg[w * 64 + (size_t)__builtin_ctzll(differ)];
+            f->live[reg] ^= 1;
+            *now += f->live[reg] ? weight(l->k, reg) : -weight(l->k, reg);
+        }
+        f->live_set[w] = set[w];
     }
-    for (uint32_t n = 0; next_of(l, l->in + b * l->words, &n); n++)
-        set_live(f, l->reg[n], false, &now);
-    if (peak > l->k->pressure)
-        l->k->pressure = peak;
+}
+
+/* Backwards through the blocks, for what is live at one's start hardly differs from what is at the
+ * end of the one before. */
+static void measure_pressure(struct folding *f)
+{
+    const struct ptx_liveness *l = f->l;
+    unsigned now = 0, peak = 0;
+    for (uint32_t b = l->cfg->count; b-- > 0;) {
+        const struct ptx_basic_block *block = &l->cfg->blocks[b];
+        turn_to(f, l->out + b * l->words, &now);
+        peak = now > peak ? now : peak;
+        for (uint32_t i = block->end; i-- > block->first;) {
+            unsigned here = step_back(f, i, &now);
+            peak = here > peak ? here : peak;
+        }
+        memcpy(f->live_set, l->in + b * l->words, l->words * sizeof *f->live_set);
+    }
+    l->k->pressure = peak;
 }
 
 /* ---- live intervals ---- */
@@ -138,6 +151,34 @@ static void extend(struct folding *f, uint32_t reg, uint32_t position)
         v->last = position;
 }
 
+/* From the first reference to the last. */
+static struct interval span(struct ptx_references refs)
+{
+    struct interval v = {UINT32_MAX, 0};
+    if (!refs.count)
+        return v;
+    uint32_t first = refs.list[0].at, last = refs.list[refs.count - 1].at;
+    v = (struct interval){2 * first + 1, 2 * last};
+    for (uint32_t j = 0; j < refs.count && refs.list[j].at == first; j++)
+        if (refs.list[j].read)
+            v.first = 2 * first;
+    for (uint32_t j = refs.count; j-- > 0 && refs.list[j].at == last;)
+        if (refs.list[j].written)
+            v.last = 2 * last + 1;
+    return v;
+}
+
+/* Extends registers of the set that were not seen before to the position. */
+static void extend_unseen(struct folding *f, const uint64_t *set, uint32_t position)
+{
+    const struct ptx_liveness *l = f->l;
+    for (size_t w = 0; w < l->words; w++) {
+        for (uint64_t fresh = set[w] & ~f->seen[w]; fresh; fresh &= fresh - 1)
+            extend(f, l->reg[w * 64 + (size_t)__builtin_ctzll(fresh)], position);
+        f->seen[w] |= set[w];
+    }
+}
+
 static void hold(void *ctx, uint32_t reg, uint32_t first, uint32_t last)
 {
     extend(ctx, reg, 2 * first);
@@ -147,23 +188,15 @@ static void hold(void *ctx, uint32_t reg, uint32_t first, uint32_t last)
 static void find_intervals(struct folding *f)
 {
     const struct ptx_liveness *l = f->l;
-    for (uint32_t r = 0; r < l->k->register_count; r++) {
-        struct ptx_references refs = ptx_uses_of(l->uses, r);
-        f->intervals[r].first = UINT32_MAX;
-        for (uint32_t j = 0; j < refs.count; j++) {
-            if (refs.list[j].read)
-                extend(f, r, 2 * refs.list[j].at);
-            if (refs.list[j].written)
-                extend(f, r, 2 * refs.list[j].at + 1);
-        }
-    }
-    for (uint32_t b = 0; b < l->cfg->count; b++) {
-        const struct ptx_basic_block *block = &l->cfg->blocks[b];
-        for (uint32_t n = 0; next_of(l, l->in + b * l->words, &n); n++)
-            extend(f, l->reg[n], 2 * block->first);
-        for (uint32_t n = 0; next_of(l, l->out + b * l->words, &n); n++)
-            extend(f, l->reg[n], 2 * (block->end - 1) + 1);
-    }
+    size_t set_bytes = l->words * sizeof *f->seen;
+    for (uint32_t r = 0; r < l->k->register_count; r++)
+        f->intervals[r] = span(ptx_uses_of(l->uses, r));
+    memset(f->seen, 0, set_bytes);
+    for (uint32_t b = 0; b < l->cfg->count; b++)
+        extend_unseen(f, l->in + b * l->words, 2 * l->cfg->blocks[b].first);
+    memset(f->seen, 0, set_bytes);
+    for (uint32_t b = l->cfg->count; b-- > 0;)
+        extend_unseen(f, l->out + b * l->words, 2 * (l->cfg->blocks[b].end - 1) + 1);
     ptx_hold_asynchronous(l, hold, f);
 }
 
@@ -211,8 +244,7 @@ void ptx_allocate_registers(const struct ptx_liveness *l)
 {
     struct folding f;
     if (prepare(&f, l)) {
-        for (uint32_t b = 0; b < l->cfg->count; b++)
-            measure_block(&f, b);
+        measure_pressure(&f);
         find_intervals(&f);
         if (!ptx_failed(l->k))
             assign_names(&f);

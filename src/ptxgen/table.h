@@ -69,9 +69,11 @@ struct ptx_op {
     uint16_t terms, n;   /* in ptx_terms */
     uint16_t needs;      /* in ptx_needs */
     uint8_t term_count, need_count;
+    uint8_t operand_count; /* or PTX_OPERANDS_VARY with n */
+    uint8_t align;         /* of a constant address offset, in bytes; 0: unchecked */
     uint16_t flags;
-    uint8_t align; /* of a constant address offset, in bytes; 0: unchecked */
 };
+enum { PTX_OPERANDS_VARY = 255 };
 
 struct ptx_modifier {
     const char *text;

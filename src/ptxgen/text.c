@@ -9,21 +9,29 @@
 /* Where an instruction's mnemonic stands in the text already, for the next one of its kind. */
 struct spelling {
     uint64_t modifiers;
-    size_t offset, length; /* length 0: not yet */
-    unsigned n;
+    size_t offset;
+    unsigned length; /* 0: not yet */
+    uint16_t op, n;
 };
+enum { SPELLINGS = 128 };
 
 struct listing {
     ptx_module *m;
     const ptx_kernel *k;
-    struct spelling *spellings; /* by instruction number */
+    struct spelling spellings[SPELLINGS]; /* the last ones, by op */
     bool annotate;
 };
 
 /* ---- output ---- */
 
-/* Room for `bytes` more; NULL when there is none. The NUL comes at the end. */
-static inline char *room(struct listing *t, size_t bytes)
+/*
+ * What writes takes the place to write at and returns the place behind, within room that was made
+ * before: NAME for a name, LINE for a line with a few of them, OPERAND for an operand that is no name.
+ */
+enum { NAME = 300, LINE = 4 * NAME, OPERAND = 32 };
+
+/* Room for `bytes` more, NUL included; NULL when there is none. */
+static char *room(struct listing *t, size_t bytes)
 {
     ptx_module *m = t->m;
     if (bytes > m->text_capacity - m->text_length &&
@@ -32,68 +40,78 @@ static inline char *room(struct listing *t, size_t bytes)
     return m->text + m->text_length;
 }
 
-static inline void put_bytes(struct listing *t, const char *s, size_t length)
+/* The text now ends here. */
+static void end_at(struct listing *t, const char *to)
 {
-    char *to = room(t, length);
-    if (!to)
-        return;
-    memcpy(to, s, length);
-    t->m->text_length += length;
+    t->m->text_length = (size_t)(to - t->m->text);
 }
 
-static void put(struct listing *t, const char *s)
+static inline char *put_bytes(char *to, const char *s, size_t length)
 {
-    put_bytes(t, s, strlen(s));
+    memcpy(to, s, length);
+    return to + length;
+}
+
+static char *put(char *to, const char *s)
+{
+    return put_bytes(to, s, strlen(s));
 }
 
 /* Bytes of a string literal. */
-#define PUT(t, literal) put_bytes(t, literal, sizeof(literal) - 1)
+#define PUT(to, literal) put_bytes(to, literal, sizeof(literal) - 1)
 
-static void put_unsigned(struct listing *t, uint64_t value)
+/* Two digits of a number below 100. */
+static inline char *put_pair(char *to, unsigned value)
+{
+    to[0] = (char)('0' + value / 10);
+    to[1] = (char)('0' + value % 10);
+    return to + 2;
+}
+
+static inline char *put_unsigned(char *to, uint64_t value)
 {
     if (value < 10) {
-        char digit = (char)('0' + value);
-        put_bytes(t, &digit, 1);
-        return;
+        *to = (char)('0' + value);
+        return to + 1;
     }
-    char digits[20];
-    size_t first = sizeof digits;
-    do
-        digits[--first] = (char)('0' + value % 10);
-    while (value /= 10);
-    put_bytes(t, digits + first, sizeof digits - first);
+    if (value < 100)
+        return put_pair(to, (unsigned)value);
+    char digits[20], *first = digits + sizeof digits;
+    for (; value >= 100; value /= 100)
+        put_pair(first -= 2, (unsigned)(value % 100));
+    if (value >= 10)
+        put_pair(first -= 2, (unsigned)value);
+    else
+        *--first = (char)('0' + value);
+    return put_bytes(to, first, (size_t)(digits + sizeof digits - first));
 }
 
-static void put_hex(struct listing *t, uint64_t value, unsigned least_digits)
+static char *put_hex(char *to, uint64_t value, unsigned least_digits)
 {
-    char digits[16];
-    size_t first = sizeof digits;
-    do
-        digits[--first] = "0123456789ABCDEF"[value % 16];
-    while ((value /= 16) || sizeof digits - first < least_digits);
-    put_bytes(t, digits + first, sizeof digits - first);
+    unsigned count = least_digits;
+    while (count < 16 && value >> (4 * count))
+        count++;
+    for (unsigned i = count; i-- > 0;)
+        *to++ = "0123456789ABCDEF"[value >> (4 * i) & 15];
+    return to;
 }
 
-static void put_signed(struct listing *t, int64_t value)
+static char *put_signed(char *to, int64_t value)
 {
     if (value < 0)
-        put_bytes(t, "-", 1);
-    put_unsigned(t, value < 0 ? -(uint64_t)value : (uint64_t)value);
+        *to++ = '-';
+    return put_unsigned(to, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
+/* A formatted line, shorter than LINE. */
 static void putf(struct listing *t, const char *format, ...) PTXGEN_PRINTF(2, 3);
 static void putf(struct listing *t, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    char *to = length > 0 ? room(t, (size_t)length + 1) : NULL;
-    if (to) {
-        vsnprintf(to, (size_t)length + 1, format, args);
-        t->m->text_length += (size_t)length;
-    }
+    char *to = room(t, LINE);
+    if (to)
+        t->m->text_length += (size_t)vsnprintf(to, LINE, format, args);
     va_end(args);
 }
 
@@ -142,21 +160,14 @@ void ptx_mnemonic(const struct ptx_instruction *i, char *buffer)
     buffer[used] = 0;
 }
 
-static void put_mnemonic(struct listing *t, const struct ptx_instruction *i)
+static char *put_mnemonic(struct listing *t, char *to, const struct ptx_instruction *i)
 {
-    struct spelling *s = &t->spellings[i->op];
-    if (s->length && s->modifiers == i->modifiers && s->n == i->n) {
-        char *to = room(t, s->length);
-        if (to) {
-            memcpy(to, t->m->text + s->offset, s->length);
-            t->m->text_length += s->length;
-        }
-        return;
-    }
-    char mnemonic[PTX_MNEMONIC_SIZE];
-    ptx_mnemonic(i, mnemonic);
-    *s = (struct spelling){i->modifiers, t->m->text_length, strlen(mnemonic), i->n};
-    put_bytes(t, mnemonic, s->length);
+    struct spelling *s = &t->spellings[i->op % SPELLINGS];
+    if (s->length && s->op == i->op && s->n == i->n && s->modifiers == i->modifiers)
+        return put_bytes(to, t->m->text + s->offset, s->length);
+    ptx_mnemonic(i, to);
+    *s = (struct spelling){i->modifiers, (size_t)(to - t->m->text), (unsigned)strlen(to), i->op, i->n};
+    return to + s->length;
 }
 
 /* ---- operands ---- */
@@ -164,150 +175,129 @@ static void put_mnemonic(struct listing *t, const struct ptx_instruction *i)
 static const char class_prefix[PTX_CLASSES][4] = {"%p", "%rs", "%r", "%rd", "%rq"};
 static const char *const class_type[PTX_CLASSES] = {".pred", ".b16", ".b32", ".b64", ".b128"};
 
-static void put_register(struct listing *t, uint32_t reg)
+static inline char *put_register(const struct listing *t, char *to, uint32_t reg)
 {
     const char *prefix = class_prefix[ptx_class_of(t->k->registers[reg].type)];
-    put_bytes(t, prefix, prefix[2] ? 3 : 2);
-    put_unsigned(t, t->k->registers[reg].name);
+    memcpy(to, prefix, sizeof class_prefix[0]);
+    return put_unsigned(to + (prefix[2] ? 3 : 2), t->k->registers[reg].name);
 }
 
-static void put_immediate(struct listing *t, ptx_type type, uint64_t bits)
+static char *put_immediate(char *to, ptx_type type, uint64_t bits)
 {
     switch (type) {
-    case PTX_F32:
-        PUT(t, "0f");
-        put_hex(t, (uint32_t)bits, 8);
-        break;
-    case PTX_F64:
-        PUT(t, "0d");
-        put_hex(t, bits, 16);
-        break;
-    case PTX_S16: put_signed(t, (int16_t)bits); break;
-    case PTX_S32: put_signed(t, (int32_t)bits); break;
-    case PTX_S64: put_signed(t, (int64_t)bits); break;
-    default:
-        if (bits < 65536)
-            put_unsigned(t, bits);
-        else {
-            PUT(t, "0x");
-            put_hex(t, bits, 1);
-        }
+    case PTX_F32: return put_hex(PUT(to, "0f"), (uint32_t)bits, 8);
+    case PTX_F64: return put_hex(PUT(to, "0d"), bits, 16);
+    case PTX_S16: return put_signed(to, (int16_t)bits);
+    case PTX_S32: return put_signed(to, (int32_t)bits);
+    case PTX_S64: return put_signed(to, (int64_t)bits);
+    default: return bits < 65536 ? put_unsigned(to, bits) : put_hex(PUT(to, "0x"), bits, 1);
     }
 }
 
 /* '$' keeps labels apart from parameters, whose names may not hold one. */
-static void put_label(struct listing *t, uint32_t label)
+static char *put_label(const struct listing *t, char *to, uint32_t label)
 {
     const char *hint = ptx_note_text(t->k, t->k->labels[label].note);
-    PUT(t, "$L");
-    put_unsigned(t, label);
-    if (*hint) {
-        PUT(t, "_");
-        put(t, hint);
+    to = put_unsigned(PUT(to, "$L"), label);
+    return *hint ? put(PUT(to, "_"), hint) : to;
+}
+
+static char *put_operand(const struct listing *t, char *to, const ptx_operand *o)
+{
+    switch (o->kind) {
+    case PTX_OPERAND_REGISTER: return put_register(t, to, o->index);
+    case PTX_OPERAND_IMMEDIATE: return put_immediate(to, o->type, o->bits);
+    case PTX_OPERAND_LABEL: return put_label(t, to, o->index);
+    case PTX_OPERAND_PARAM: return put(to, ptx_note_text(t->k, t->k->params[o->index].note));
+    default: return to;
     }
 }
 
-static void put_operand(struct listing *t, ptx_operand o)
+static char *put_vector(const struct listing *t, char *to, const ptx_operand *o, unsigned count)
 {
-    switch (o.kind) {
-    case PTX_OPERAND_REGISTER: put_register(t, o.index); break;
-    case PTX_OPERAND_IMMEDIATE: put_immediate(t, o.type, o.bits); break;
-    case PTX_OPERAND_LABEL: put_label(t, o.index); break;
-    case PTX_OPERAND_PARAM: put(t, ptx_note_text(t->k, t->k->params[o.index].note)); break;
-    default: break;
-    }
-}
-
-static void put_vector(struct listing *t, const ptx_operand *o, unsigned count)
-{
-    PUT(t, "{");
+    *to++ = '{';
     for (unsigned j = 0; j < count; j++) {
         if (j)
-            PUT(t, ", ");
-        put_operand(t, o[j]);
+            to = PUT(to, ", ");
+        to = put_operand(t, to, &o[j]);
     }
-    PUT(t, "}");
+    *to++ = '}';
+    return to;
 }
 
-static void put_term(struct listing *t, const struct ptx_term *term, const ptx_operand *o,
-                     unsigned count)
+static char *put_address(const struct listing *t, char *to, const ptx_operand *o)
+{
+    *to++ = '[';
+    to = put_operand(t, to, &o[0]);
+    if (o[1].bits)
+        to = put_signed(PUT(to, "+"), (int64_t)o[1].bits);
+    *to++ = ']';
+    return to;
+}
+
+static char *put_tensor(const struct listing *t, char *to, const ptx_operand *o, unsigned count)
+{
+    to = put_operand(t, PUT(to, "["), &o[0]);
+    to = put_vector(t, PUT(to, ", "), o + 1, count - 1);
+    return PUT(to, "]");
+}
+
+static char *put_term(const struct listing *t, char *to, const struct ptx_term *term,
+                      const ptx_operand *o, unsigned count)
 {
     switch (term->kind) {
-    case PTX_TERM_VECTOR:
-        put_vector(t, o, count);
-        break;
-    case PTX_TERM_ADDRESS:
-        PUT(t, "[");
-        put_operand(t, o[0]);
-        if (o[1].bits) {
-            PUT(t, "+");
-            put_signed(t, (int64_t)o[1].bits);
-        }
-        PUT(t, "]");
-        break;
-    case PTX_TERM_TENSOR:
-        PUT(t, "[");
-        put_operand(t, o[0]);
-        PUT(t, ", ");
-        put_vector(t, o + 1, count - 1);
-        PUT(t, "]");
-        break;
-    case PTX_TERM_LITERAL:
-        put(t, ptx_literal(term));
-        break;
-    default:
-        put_operand(t, *o);
+    case PTX_TERM_VECTOR: return put_vector(t, to, o, count);
+    case PTX_TERM_ADDRESS: return put_address(t, to, o);
+    case PTX_TERM_TENSOR: return put_tensor(t, to, o, count);
+    case PTX_TERM_LITERAL: return put(to, ptx_literal(term));
+    default: return put_operand(t, to, o);
     }
 }
 
 /* ---- instructions ---- */
 
-static void put_operands(struct listing *t, const struct ptx_instruction *i)
+static char *put_operands(const struct listing *t, char *to, const struct ptx_instruction *i)
 {
     const struct ptx_op *op = &ptx_ops[i->op];
     const ptx_operand *o = &t->k->operands[i->first];
     for (unsigned j = 0; j < op->term_count; j++) {
         const struct ptx_term *term = ptx_op_term(op, j);
+        to = !j ? PUT(to, " ") : term->flags & PTX_TERM_BAR ? PUT(to, "|") : PUT(to, ", ");
+        if (term->kind == PTX_TERM_VALUE && o->kind == PTX_OPERAND_REGISTER) {
+            to = put_register(t, to, o++->index);
+            continue;
+        }
         unsigned count = ptx_term_operands(term, i->n);
-        put_bytes(t, !j ? " " : term->flags & PTX_TERM_BAR ? "|" : ", ",
-                  !j || term->flags & PTX_TERM_BAR ? 1 : 2);
-        put_term(t, term, o, count);
+        to = put_term(t, to, term, o, count);
         o += count;
     }
+    return to;
 }
 
-static void put_raw(struct listing *t, const struct ptx_instruction *i)
+static char *put_raw(const struct listing *t, char *to, const struct ptx_instruction *i)
 {
     for (const char *s = ptx_note_text(t->k, i->note); *s;) {
-        size_t plain = strcspn(s, "%");
-        put_bytes(t, s, plain);
-        s += plain;
         long slot = ptx_raw_slot(&s);
         if (slot >= 0)
-            put_operand(t, t->k->operands[i->first + (uint32_t)slot]);
-        else if (*s)
-            put_bytes(t, s++, 1);
+            to = put_operand(t, to, &t->k->operands[i->first + (uint32_t)slot]);
+        else
+            *to++ = *s++;
     }
+    return to;
 }
 
-static void put_address(struct listing *t, const struct ptx_instruction *i)
+/* A mov of the address of a parameter or a buffer. */
+static char *put_address_of(const struct listing *t, char *to, const struct ptx_instruction *i)
 {
     const ptx_kernel *k = t->k;
-    put(t, i->op == PTX_PSEUDO_SHARED_ADDRESS ? "mov.u32 " : "mov.u64 ");
-    put_operand(t, k->operands[i->first]);
-    PUT(t, ", ");
-    if (i->op == PTX_PSEUDO_PARAM_ADDRESS) {
-        put(t, ptx_note_text(k, k->params[i->n].note));
-        return;
-    }
     bool shared = i->op == PTX_PSEUDO_SHARED_ADDRESS;
+    to = shared ? PUT(to, "mov.u32 ") : PUT(to, "mov.u64 ");
+    to = PUT(put_operand(t, to, &k->operands[i->first]), ", ");
+    if (i->op == PTX_PSEUDO_PARAM_ADDRESS)
+        return put(to, ptx_note_text(k, k->params[i->n].note));
     size_t offset = shared ? k->shared[i->n].offset : k->local[i->n].offset;
-    put(t, k->name);
-    put(t, shared ? "$shared" : "$local");
-    if (offset) {
-        PUT(t, "+");
-        put_unsigned(t, offset);
-    }
+    to = put(put(to, k->name), shared ? "$shared" : "$local");
+    return offset ? put_unsigned(PUT(to, "+"), offset) : to;
 }
 
 /* Assemblers refuse bytes beyond ASCII, in comments too. */
@@ -327,57 +317,68 @@ static const char *in_ascii(const char *s, size_t *length)
     return "?";
 }
 
-/* A comment's words: in ASCII, each of its lines on a line of its own. */
-static void put_words(struct listing *t, const char *s)
+/* A comment's words: in ASCII, each of its lines on a line of its own. A byte becomes 6 at most. */
+static char *put_words(char *to, const char *s)
 {
     while (*s) {
         size_t length = 1;
         if ((unsigned char)*s >= 0x80)
-            put(t, in_ascii(s, &length));
+            to = put(to, in_ascii(s, &length));
         else if (*s == '\n')
-            PUT(t, "\n\t// ");
+            to = PUT(to, "\n\t// ");
         else
-            put_bytes(t, (unsigned char)*s < ' ' ? " " : s, 1);
+            *to++ = (unsigned char)*s < ' ' ? ' ' : *s;
         s += length;
     }
+    return to;
 }
 
-static void put_note(struct listing *t, const struct ptx_instruction *i)
+static void put_note(struct listing *t, const char *before, const char *words, const char *after)
 {
-    bool section = i->op == PTX_PSEUDO_SECTION;
-    put(t, section ? "\n\t// ---- " : "\t// ");
-    put_words(t, ptx_note_text(t->k, i->note));
-    put(t, section ? " ----\n" : "\n");
+    char *to = room(t, LINE + 6 * strlen(words));
+    if (to)
+        end_at(t, put(put_words(put(to, before), words), after));
 }
 
-static void put_executed(struct listing *t, const struct ptx_instruction *i)
+static char *put_executed(struct listing *t, char *to, const struct ptx_instruction *i)
 {
-    PUT(t, "\t");
+    *to++ = '\t';
     if (i->guarded) {
-        put(t, i->guarded == '-' ? "@!" : "@");
-        put_register(t, i->guard);
-        PUT(t, " ");
+        to = i->guarded == '-' ? PUT(to, "@!") : PUT(to, "@");
+        to = PUT(put_register(t, to, i->guard), " ");
     }
-    if (i->op == PTX_PSEUDO_RAW)
-        put_raw(t, i);
-    else if (i->op >= PTX_OP_COUNT)
-        put_address(t, i);
-    else {
-        put_mnemonic(t, i);
-        put_operands(t, i);
-    }
-    PUT(t, ";\n");
+    if (i->op < PTX_OP_COUNT)
+        to = put_operands(t, put_mnemonic(t, to, i), i);
+    else
+        to = i->op == PTX_PSEUDO_RAW ? put_raw(t, to, i) : put_address_of(t, to, i);
+    return PUT(to, ";\n");
+}
+
+/* Of the table's instructions, none has more than two names, or much text beside its operands. */
+static size_t room_for(const struct listing *t, const struct ptx_instruction *i)
+{
+    if (i->op != PTX_PSEUDO_RAW)
+        return LINE + (size_t)i->count * OPERAND;
+    return LINE + strlen(ptx_note_text(t->k, i->note)) * NAME;
 }
 
 static void put_instruction(struct listing *t, const struct ptx_instruction *i)
 {
-    if (i->op == PTX_PSEUDO_LABEL) {
-        put_label(t, t->k->operands[i->first].index);
-        PUT(t, ":\n");
-    } else if (i->op != PTX_PSEUDO_SECTION && i->op != PTX_PSEUDO_COMMENT)
-        put_executed(t, i);
-    else if (t->annotate)
-        put_note(t, i);
+    bool section = i->op == PTX_PSEUDO_SECTION;
+    if (section || i->op == PTX_PSEUDO_COMMENT) {
+        if (t->annotate)
+            put_note(t, section ? "\n\t// ---- " : "\t// ", ptx_note_text(t->k, i->note),
+                     section ? " ----\n" : "\n");
+        return;
+    }
+    char *to = room(t, room_for(t, i));
+    if (!to)
+        return;
+    if (i->op == PTX_PSEUDO_LABEL)
+        to = PUT(put_label(t, to, t->k->operands[i->first].index), ":\n");
+    else
+        to = put_executed(t, to, i);
+    end_at(t, to);
 }
 
 /* ---- kernels ---- */
@@ -417,9 +418,8 @@ static void put_buffers(struct listing *t, const char *space, const struct ptx_d
                         uint32_t count)
 {
     for (uint32_t i = 0; t->annotate && i < count; i++) {
-        putf(t, "\t// %s +%zu, %zu bytes: ", space, list[i].offset, list[i].bytes);
-        put_words(t, ptx_note_text(t->k, list[i].note));
-        PUT(t, "\n");
+        putf(t, "\t// %s +%zu, %zu bytes", space, list[i].offset, list[i].bytes);
+        put_note(t, ": ", ptx_note_text(t->k, list[i].note), "\n");
     }
 }
 
@@ -442,18 +442,20 @@ static void put_declarations(struct listing *t)
 
 static void put_kernel(struct listing *t, const ptx_kernel *k)
 {
+    enum { USUAL = 36 }; /* bytes of an instruction */
     t->k = k;
+    room(t, (size_t)k->code_count * USUAL);
     if (k->shared_bytes > PTX_STATIC_SHARED_LIMIT)
         putf(t, "\n.extern .shared .align %zu .b8 %s$shared[];\n", k->shared_align, k->name);
     putf(t, "\n.visible .entry %s(\n", k->name);
     put_params(t);
-    PUT(t, ")\n");
+    putf(t, ")\n");
     put_directives(t);
-    PUT(t, "{\n");
+    putf(t, "{\n");
     put_declarations(t);
     for (uint32_t i = 0; i < k->code_count; i++)
         put_instruction(t, &k->code[i]);
-    PUT(t, "}\n");
+    putf(t, "}\n");
 }
 
 static void put_module(struct listing *t)
@@ -474,11 +476,9 @@ ptxgen_status ptx_module_text(ptx_module *m, unsigned flags, const char **text, 
 {
     if (m->last_kernel && !m->last_kernel->ended)
         ptx_kernel_fail(m->last_kernel, PTXGEN_ERROR_STRUCTURE, "was never ended");
-    size_t bytes = PTX_OP_COUNT * sizeof(struct spelling);
     struct listing t = {.m = m, .annotate = flags & PTX_TEXT_ANNOTATE};
-    if (m->error.status == PTXGEN_OK && (t.spellings = ptx_scratch(m, bytes)))
+    if (m->error.status == PTXGEN_OK)
         put_module(&t);
-    ptx_release(m, t.spellings, bytes);
     if (m->error.status != PTXGEN_OK)
         return ptx_module_status(m, err);
     *text = m->text;

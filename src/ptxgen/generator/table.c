@@ -117,6 +117,23 @@ static void place_literals(const struct instruction *in)
             place_string(&strings, in->terms[i].literal);
 }
 
+/* How many operands the instruction takes; 255 when that depends on n. */
+static int operand_count(const struct instruction *in)
+{
+    enum { VARY = 255 };
+    int count = 0;
+    for (int i = 0; i < in->term_count; i++) {
+        const struct term *t = &in->terms[i];
+        if (t->divisor)
+            return VARY;
+        count += t->kind == 'v'   ? t->count
+                 : t->kind == 'a' ? 2
+                 : t->kind == 't' ? 1 + t->count
+                                  : t->kind != 'l';
+    }
+    return count;
+}
+
 static void place_row(const struct instruction *in)
 {
     char run[MAX_TERMS][LINE], needed[MAX_NEEDS][LINE], n[1][LINE], row[1][LINE];
@@ -131,9 +148,10 @@ static void place_row(const struct instruction *in)
     size_t n_at = place_run(&terms, n, 1);
     if (terms.count > UINT16_MAX || needs.count > UINT16_MAX)
         stop("more than %d terms or needs", UINT16_MAX);
-    snprintf(row[0], LINE, "%zu, %zu, %zu, %zu, %zu, %d, %d, %uu, %d",
+    snprintf(row[0], LINE, "%zu, %zu, %zu, %zu, %zu, %d, %d, %d, %d, %uu",
              place_string(&strings, in->name), place_string(&strings, in->text), first, n_at,
-             first_need, in->term_count, in->need_count, in->flags, in->align);
+             first_need, in->term_count, in->need_count, operand_count(in), in->align,
+             in->flags);
     if (rows.count == rows.capacity) {
         rows.capacity = 2 * rows.capacity + 64;
         rows.text = more(rows.text, rows.capacity, sizeof *rows.text);
