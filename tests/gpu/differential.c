@@ -3,27 +3,29 @@
  * Runs every instruction of the builder's table that computes on registers or on a thread's memory,
  * with special and random operands, on a GPU and on the emulator, and compares the bits.
  *
- *     differential --gpu --out table.txt
+ *     differential --gpu --jobs 12 --out table.txt
  *
  * Without --gpu the emulator is compared with itself under another schedule. --operands N is the
- * number of operand tuples a form (10240); --only and --skip PATTERN choose instructions; --emit
- * DIR writes the modules' texts; --plant flips one bit of one result of each form, to see the
- * comparison fail. Exit status: 0 when all agree, 1 when something does not, 2 when the run could
- * not be made.
+ * number of operand tuples a form (10240); --only and --skip PATTERN choose instructions; --jobs N
+ * is the number of processes at a time (1); --emit DIR writes the modules' texts; --plant flips one
+ * bit of one result of each form, to see the comparison fail. A form that ends its process, or
+ * takes longer than a minute, is told of, and the forms after it run in another. Exit status: 0
+ * when all agree, 1 when something does not, 2 when the run could not be made.
  */
 #include "device.h"
 #include "operands.h"
+#include "processes.h"
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MODULE_FORMS = 50, SIDES = 2 };
+enum { MODULE_FORMS = 50, PROCESS_FORMS = 4 * MODULE_FORMS, SECONDS = 60, SIDES = 2 };
 
 struct options {
     bool gpu, plant;
     uint32_t operands;
+    unsigned jobs;
     const char *out, *only, *skip, *emit;
 };
 
@@ -34,6 +36,11 @@ struct run {
     struct outcome *outcomes;
     uint64_t *out[SIDES], *memory[SIDES];
     ptx_target target;
+    struct facts {
+        char names[SIDES][64];
+        int version; /* of the GPU's driver */
+        bool known;
+    } * facts; /* shared by the processes, as outcomes are */
     bool dead; /* a device can run no more */
 };
 
@@ -195,8 +202,10 @@ static void run_module(struct run *r, size_t first, size_t end)
         loaded = ptxgen_module_load_ptx(&r->devices[side].driver, text, NULL, &modules[side],
                                         &err) == PTXGEN_OK;
     }
-    for (size_t i = first; i < end && loaded && !r->dead; i++)
+    for (size_t i = first; i < end && loaded && !r->dead; i++) {
+        processes_at(i);
         run_form(r, i, modules);
+    }
     for (int side = 0; side < SIDES; side++)
         ptxgen_module_destroy(modules[side]);
     ptx_module_destroy(m);
@@ -204,24 +213,77 @@ static void run_module(struct run *r, size_t first, size_t end)
         fail_module(r, first, end, err.message);
 }
 
-static void run_all(struct run *r)
+static bool open_devices(struct run *r)
 {
-    time_t start = time(NULL);
-    for (size_t first = 0; first < r->list.count && !r->dead; first += MODULE_FORMS) {
-        size_t end = first + MODULE_FORMS < r->list.count ? first + MODULE_FORMS : r->list.count;
-        run_module(r, first, end);
-        fprintf(stderr, "%zu of %zu forms, %lld s\n", end, r->list.count,
-                (long long)(time(NULL) - start));
+    const ptxgen_emulator_options other = {.seed = 12345, .workers = 1},
+                                  /* a thread keeps to its line */ plain = {
+                                      .spread_always = true, .workers = r->options.jobs > 1};
+    ptxgen_error err;
+    if (device_open(&r->devices[0], r->options.gpu ? NULL : &other, r->options.operands, &err) &&
+        device_open(&r->devices[1], &plain, r->options.operands, &err))
+        return true;
+    fprintf(stderr, "%s\n", err.message);
+    return false;
+}
+
+/* In a process of its own. */
+static bool run_forms(void *context, size_t first, size_t end)
+{
+    struct run *r = context;
+    if (!open_devices(r))
+        exit(2);
+    for (int side = 0; side < SIDES; side++) {
+        r->out[side] = allocate((size_t)r->options.operands * FORM_LINE);
+        r->memory[side] = allocate((size_t)r->options.operands * FORM_LINE);
     }
-    if (r->dead)
-        fprintf(stderr, "the GPU's context is lost; the forms after are not run\n");
+    for (size_t i = first; i < end && !r->dead; i += MODULE_FORMS) {
+        processes_at(i);
+        run_module(r, i, i + MODULE_FORMS < end ? i + MODULE_FORMS : end);
+    }
+    for (int side = 0; side < SIDES; side++) {
+        if (!r->dead)
+            device_close(&r->devices[side]);
+        free(r->out[side]);
+        free(r->memory[side]);
+    }
+    return !r->dead;
+}
+
+static bool learn_facts(void *context, size_t first, size_t end)
+{
+    struct run *r = context;
+    (void)first;
+    (void)end;
+    if (!open_devices(r))
+        return false;
+    for (int side = 0; side < SIDES; side++)
+        memcpy(r->facts->names[side], r->devices[side].name, sizeof r->devices[side].name);
+    r->facts->version = r->devices[0].driver.version;
+    r->facts->known = true;
+    return true;
+}
+
+static void lose_facts(void *context, size_t item, const char *why)
+{
+    (void)context;
+    (void)item;
+    fprintf(stderr, "the devices cannot be opened: %s\n", why);
+}
+
+static void lose_form(void *context, size_t form, const char *why)
+{
+    struct run *r = context;
+    struct outcome *o = &r->outcomes[form];
+    o->ran = false;
+    if (!o->why[0])
+        snprintf(o->why, sizeof o->why, "%s", why);
 }
 
 /* ---- the program ---- */
 
 static bool parse(int count, char **words, struct options *o)
 {
-    *o = (struct options){.operands = 10240};
+    *o = (struct options){.operands = 10240, .jobs = 1};
     for (int i = 1; i < count; i++) {
         const char *value = i + 1 < count ? words[i + 1] : NULL;
         if (strcmp(words[i], "--gpu") == 0)
@@ -232,6 +294,8 @@ static bool parse(int count, char **words, struct options *o)
             return false;
         else if (strcmp(words[i], "--operands") == 0)
             o->operands = (uint32_t)strtoul(words[++i], NULL, 10);
+        else if (strcmp(words[i], "--jobs") == 0)
+            o->jobs = (unsigned)strtoul(words[++i], NULL, 10);
         else if (strcmp(words[i], "--out") == 0)
             o->out = words[++i];
         else if (strcmp(words[i], "--only") == 0)
@@ -244,20 +308,7 @@ static bool parse(int count, char **words, struct options *o)
             return false;
     }
     o->operands = (o->operands + FORM_THREADS - 1) / FORM_THREADS * FORM_THREADS;
-    return o->operands > 0 && o->operands <= 1u << 20;
-}
-
-static bool open_devices(struct run *r)
-{
-    static const ptxgen_emulator_options plain = {.spread_always = true},
-                                         /* a thread keeps to its line */ other = {.seed = 12345,
-                                                                                   .workers = 1};
-    ptxgen_error err;
-    if (device_open(&r->devices[0], r->options.gpu ? NULL : &other, r->options.operands, &err) &&
-        device_open(&r->devices[1], &plain, r->options.operands, &err))
-        return true;
-    fprintf(stderr, "%s\n", err.message);
-    return false;
+    return o->operands > 0 && o->operands <= 1u << 20 && o->jobs > 0;
 }
 
 static bool write_table(const struct run *r)
@@ -273,33 +324,29 @@ int main(int count, char **words)
     struct run r = {.target = {.sm = 90}};
     if (!parse(count, words, &r.options)) {
         fprintf(stderr, "usage: differential [--gpu] [--operands N] [--only PATTERN] [--skip "
-                        "PATTERN] [--out FILE] "
-                        "[--emit DIR] [--plant]\n");
+                        "PATTERN] [--jobs N] [--out FILE] [--emit DIR] [--plant]\n");
         return 2;
     }
-    if (!open_devices(&r))
+    r.facts = processes_memory(sizeof *r.facts);
+    struct processes first = {1, 1, 1, SECONDS, &r, learn_facts, lose_facts};
+    if (!processes_run(&first) || !r.facts->known)
         return 2;
-    r.target.max_ptx = ptxgen_driver_max_ptx_version(r.devices[0].driver.version);
+    r.target.max_ptx = ptxgen_driver_max_ptx_version(r.facts->version);
     form_list_build(&r.list, &r.target, r.options.only, r.options.skip);
-    r.outcomes = allocate((r.list.count + 1) * sizeof *r.outcomes);
-    for (int side = 0; side < SIDES; side++) {
-        r.out[side] = allocate((size_t)r.options.operands * FORM_LINE);
-        r.memory[side] = allocate((size_t)r.options.operands * FORM_LINE);
+    r.outcomes = processes_memory((r.list.count + 1) * sizeof *r.outcomes);
+    printf("%s (driver %d, PTX up to %d) against %s; %u operand tuples a form\n", r.facts->names[0],
+           r.facts->version, r.target.max_ptx, r.facts->names[1], r.options.operands);
+    struct processes all = {r.list.count, PROCESS_FORMS, r.options.jobs, SECONDS,
+                            &r,           run_forms,     lose_form};
+    if (!processes_run(&all)) {
+        fprintf(stderr, "no process can be made\n");
+        return 2;
     }
-    printf("%s (driver %d, PTX up to %d) against %s; %u operand tuples a form\n", r.devices[0].name,
-           r.devices[0].driver.version, r.target.max_ptx, r.devices[1].name, r.options.operands);
-    run_all(&r);
     size_t failed = report_summary(stdout, &r.list, r.outcomes);
     if (!write_table(&r)) {
         fprintf(stderr, "%s cannot be written\n", r.options.out);
         return 2;
     }
-    for (int side = 0; side < SIDES; side++) {
-        device_close(&r.devices[side]);
-        free(r.out[side]);
-        free(r.memory[side]);
-    }
-    free(r.outcomes);
     free(r.list.forms);
     return failed || !r.list.count;
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct protocol *protocol_add(struct protocol_list *list, const char *format, ...)
 {
@@ -22,16 +23,36 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
     return made;
 }
 
+/* Where the destination's buffer and mbarrier are: CTAs of a cluster of two, or one by itself. */
+static const struct {
+    const char *directive, *map, *meet;
+} destinations[DESTINATIONS] = {
+    [OWN] = {"", "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", "bar.sync 0;\n"},
+    [OWN_MAPPED] = {"",
+                    "mov.u32 %r8, %cluster_ctarank;\nmapa.shared::cluster.u32 %r6, %r1, %r8;\n"
+                    "mapa.shared::cluster.u32 %r7, %r2, %r8;\n",
+                    "bar.sync 0;\n"},
+    [PEER] = {".reqnctapercluster 2, 1, 1\n",
+              "mov.u32 %r8, %cluster_ctarank;\nxor.b32 %r8, %r8, 1;\n"
+              "mapa.shared::cluster.u32 %r6, %r1, %r8;\nmapa.shared::cluster.u32 %r7, %r2, %r8;\n",
+              "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n"},
+};
+
 /*
  * %r0 is the thread, %r1 the buffer, which holds the CTA's block of in, %r2 an mbarrier, %r3 the
- * thread's line of the buffer; %d0 and %d1 the CTA's blocks of out and in, %d2 the thread's line of
- * out; %p0 is true in thread 0. A body that ends in SAVE's jump leaves its results in the buffer.
+ * thread's line of the buffer; %r6 and %r7 the destination's buffer and mbarrier; %d0 and %d1 the
+ * CTA's blocks of out and in, %d2 the thread's line of out; %p0 is true in thread 0. A body that
+ * ends in a jump to WAIT leaves its results in the buffer; MEET in it stands for a barrier with
+ * the destination.
  */
 void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
 {
+    const char *meet = destinations[protocol->destination].meet;
+    const char *at = strstr(protocol->body, "MEET");
+    int before = at ? (int)(at - protocol->body) : (int)strlen(protocol->body);
     snprintf(text, PROTOCOL_TEXT,
              ".version 8.6\n.target sm_90a\n.address_size 64\n"
-             ".visible .entry k(.param .u64 out, .param .u64 in%s)\n.reqntid 128, 1, 1\n{\n"
+             ".visible .entry k(.param .u64 out, .param .u64 in%s)\n.reqntid 128, 1, 1\n%s{\n"
              ".reg .pred %%p<8>;\n.reg .b16 %%h<8>;\n.reg .b32 %%r<256>;\n.reg .b64 %%d<32>;\n"
              ".shared .align 1024 .b8 buf[8192];\n.shared .align 8 .b64 bar;\n"
              "mov.u32 %%r0, %%tid.x;\nmov.u32 %%r1, buf;\nmov.u32 %%r2, bar;\n"
@@ -47,11 +68,11 @@ void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
              "ld.global.v2.u64 {%%d6, %%d7}, [%%d5+48];\n"
              "st.shared.v2.u64 [%%r3+48], {%%d6, %%d7};\n"
              "@%%p0 mbarrier.init.shared.b64 [%%r2], 1;\n"
-             "fence.mbarrier_init.release.cluster;\nfence.proxy.async;\nbar.sync 0;\n"
-             "%s\n"
+             "fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n%s%s"
+             "%.*s%s%s\n"
              "bra DONE;\n"
              "WAIT: mbarrier.try_wait.parity.shared.b64 %%p1, [%%r2], 0;\n@!%%p1 bra WAIT;\n"
-             "bar.sync 0;\n"
+             "%s"
              "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3];\nst.global.v2.u64 [%%d2], {%%d6, %%d7};\n"
              "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+16];\n"
              "st.global.v2.u64 [%%d2+16], {%%d6, %%d7};\n"
@@ -63,5 +84,6 @@ void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
              protocol->blocks.maps
                  ? ", .param .align 64 .b8 in_map[128], .param .align 64 .b8 out_map[128]"
                  : "",
-             protocol->body);
+             destinations[protocol->destination].directive, destinations[protocol->destination].map,
+             meet, before, protocol->body, at ? meet : "", at ? at + strlen("MEET") : "", meet);
 }

@@ -11,11 +11,15 @@
 
 enum { PROTOCOL_TEXT = 16384 };
 
+/* Whose shared memory and mbarrier an operation on shared::cluster has for its destination. */
+enum destination { OWN, OWN_MAPPED, PEER, DESTINATIONS };
+
 struct protocol {
     char name[96];
     char body[PROTOCOL_TEXT / 2];
     struct blocks blocks;
     uint8_t word; /* bytes that a mismatch is told by */
+    uint8_t destination;
 };
 
 struct protocol_list {

@@ -32,6 +32,18 @@ static void set_type(struct protocol *p, const struct type *type)
     p->word = type->bytes;
 }
 
+/* One more protocol, of a destination. */
+static struct protocol *add_to(struct protocol_list *list, unsigned destination, const char *name,
+                               const char *type)
+{
+    static const char *const words[DESTINATIONS] = {"to itself", "to itself, mapped",
+                                                    "to its peer"};
+    struct protocol *p = protocol_add(list, "%s %s", name, words[destination]);
+    set_type(p, type_of(type));
+    p->destination = (uint8_t)destination;
+    return p;
+}
+
 /* ---- plain bulk copies ---- */
 
 static void list_bulk(struct protocol_list *list)
@@ -53,9 +65,6 @@ static void list_bulk(struct protocol_list *list)
          "mov.u16 %h1, 1;\n" EXPECT("1024") "@%p0 cp.async.bulk.shared::cluster.global" BYTES
                                             ".multicast::cluster [%r1+2048], [%d1], 1024, [%r2], "
                                             "%h1;\nbra WAIT;\n"},
-        {"cp.async.bulk.shared::cluster.shared::cta",
-         EXPECT("2048") "@%p0 cp.async.bulk.shared::cluster.shared::cta" BYTES
-                        " [%r1+2048], [%r1+4096], 2048, [%r2];\nbra WAIT;\n"},
         {"cp.async.bulk.global.shared::cta",
          "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%d0+1024], [%r1], 4096;\n"
          "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;\n"},
@@ -69,6 +78,12 @@ static void list_bulk(struct protocol_list *list)
         struct protocol *p = protocol_add(list, "%s", forms[i].name);
         set_type(p, type_of("u64"));
         snprintf(p->body, sizeof p->body, "%s", forms[i].body);
+    }
+    for (unsigned d = 0; d < DESTINATIONS; d++) {
+        struct protocol *p = add_to(list, d, "cp.async.bulk.shared::cluster.shared::cta", "u64");
+        snprintf(p->body, sizeof p->body, "%s",
+                 EXPECT("2048") "@%p0 cp.async.bulk.shared::cluster.shared::cta" BYTES
+                                " [%r6+2048], [%r1+4096], 2048, [%r7];\nbra WAIT;\n");
     }
 }
 
@@ -106,30 +121,36 @@ static void add_reduction_to_global(struct protocol_list *list, const char *op,
 static void add_reduction_to_shared(struct protocol_list *list, const char *op,
                                     const struct type *type)
 {
-    struct protocol *p = protocol_add(
-        list, "cp.reduce.async.bulk.shared::cluster.shared::cta.%s.%s", op, type->name);
-    set_type(p, type);
-    snprintf(p->body, sizeof p->body,
-             "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 4096;\n"
-             "@%%p0 cp.reduce.async.bulk.shared::cluster.shared::cta" BYTES
-             ".%s.%s [%%r1], [%%r1+4096], 4096, [%%r2];\nbra WAIT;\n",
-             op, type->name);
+    char name[64];
+    snprintf(name, sizeof name, "cp.reduce.async.bulk.shared::cluster.shared::cta.%s.%s", op,
+             type->name);
+    for (unsigned d = 0; d < DESTINATIONS; d++) {
+        struct protocol *p = add_to(list, d, name, type->name);
+        snprintf(p->body, sizeof p->body,
+                 "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 4096;\n"
+                 "@%%p0 cp.reduce.async.bulk.shared::cluster.shared::cta" BYTES
+                 ".%s.%s [%%r6], [%%r1+4096], 4096, [%%r7];\nbra WAIT;\n",
+                 op, type->name);
+    }
 }
 
 /* Four threads meet at each place, in any order. */
 static void add_red_async(struct protocol_list *list, const char *op, const struct type *type)
 {
-    struct protocol *p = protocol_add(list, "red.async.%s.%s", op, type->name);
     bool wide = type->bytes == 8;
-    set_type(p, type);
-    snprintf(p->body, sizeof p->body,
-             "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
-             "and.b32 %%r8, %%r0, 31;\nmad.lo.u32 %%r8, %%r8, 8, %%r1;\n"
-             "ld.shared.%s %%%c20, [%%r3+16];\nbar.sync 0;\n"
-             "red.async.relaxed.cluster.shared::cluster" BYTES
-             ".%s.%s [%%r8], %%%c20, [%%r2];\nbra WAIT;\n",
-             128u * type->bytes, wide ? "b64" : "b32", wide ? 'd' : 'r', op, type->name,
-             wide ? 'd' : 'r');
+    char name[64];
+    snprintf(name, sizeof name, "red.async.%s.%s", op, type->name);
+    for (unsigned d = 0; d < DESTINATIONS; d++) {
+        struct protocol *p = add_to(list, d, name, type->name);
+        snprintf(p->body, sizeof p->body,
+                 "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
+                 "and.b32 %%r8, %%r0, 31;\nmad.lo.u32 %%r8, %%r8, 8, %%r6;\n"
+                 "ld.shared.%s %%%c20, [%%r3+16];\nMEET"
+                 "red.async.relaxed.cluster.shared::cluster" BYTES
+                 ".%s.%s [%%r8], %%%c20, [%%r7];\nbra WAIT;\n",
+                 128u * type->bytes, wide ? "b64" : "b32", wide ? 'd' : 'r', op, type->name,
+                 wide ? 'd' : 'r');
+    }
 }
 
 static void list_reductions(struct protocol_list *list)
@@ -172,15 +193,17 @@ static void list_st_async(struct protocol_list *list)
         {"v4.f32", "ld.shared.v4.b32 {%r20, %r21, %r22, %r23}, [%r3+16]",
          "{%r20, %r21, %r22, %r23}", 16},
     };
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        struct protocol *p = protocol_add(list, "st.async.%s", forms[i].form);
-        set_type(p, type_of("u32"));
-        snprintf(p->body, sizeof p->body,
-                 "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
-                 "%s;\nbar.sync 0;\nst.async.weak.shared::cluster" BYTES
-                 ".%s [%%r3], %s, [%%r2];\nbra WAIT;\n",
-                 128 * forms[i].bytes, forms[i].load, forms[i].form, forms[i].value);
-    }
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (unsigned d = 0; d < DESTINATIONS; d++) {
+            char name[32];
+            snprintf(name, sizeof name, "st.async.%s", forms[i].form);
+            struct protocol *p = add_to(list, d, name, "u32");
+            snprintf(p->body, sizeof p->body,
+                     "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
+                     "%s;\nadd.u32 %%r8, %%r6, %%r4;\nMEETst.async.weak.shared::cluster" BYTES
+                     ".%s [%%r8], %s, [%%r7];\nbra WAIT;\n",
+                     128 * forms[i].bytes, forms[i].load, forms[i].form, forms[i].value);
+        }
 }
 
 /* ---- mbarriers: counts and answers, a word each, of one thread ---- */
@@ -192,62 +215,77 @@ static void list_mbarriers(struct protocol_list *list)
 {
     static const struct {
         const char *name, *body;
-    } forms[] =
-        {
-            {"mbarrier: arrive, noComplete, counts", "mbarrier.init.shared.b64 [%r2], 7;\n"
-                                                     "mbarrier.arrive.shared.b64 %d10, "
-                                                     "[%r2];\n" COUNT("0") "mbarrier.arrive."
-                                                                           "noComplete.shared.b64 "
-                                                                           "%d10, [%r2], "
-                                                                           "2;\n" COUNT("4") "mbarr"
-                                                                                             "ier."
-                                                                                             "test_"
-                                                                                             "wait."
-                                                                                             "share"
-                                                                                             "d."
-                                                                                             "b64 "
-                                                                                             "%p2, "
-                                                                                             "[%r2]"
-                                                                                             ", "
-                                                                                             "%d10;"
-                                                                                             "\n" ANSWER("8") "mbarrier.arrive.shared.b64 %d10, [%r2], 3;\n" COUNT(
-                                                                                                 "1"
-                                                                                                 "2") "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0;\n" ANSWER("16") "mbarrier.arrive.shared.b64 %d10, [%r2];\n" COUNT("20") "mbarrier.test_wait.shared.b64 %p2, [%r2], %d10;\n" ANSWER("24") "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;\n" ANSWER("28") "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1;\n" ANSWER("32") "mbarrier.arrive.shared.b64 %d10, [%r2], 7;\n" COUNT("36") "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r2], 1;\n" ANSWER("40")},
-            {"mbarrier: arrive_drop", "mbarrier.init.shared.b64 [%r2], 4;\n"
-                                      "mbarrier.arrive_drop.shared.b64 %d10, [%r2];\n" COUNT("0") "mbarrier.arrive_drop.noComplete.shared.b64 %d10, [%r2], 1;\n" COUNT("4") "mbarrier.arrive.shared.b64 %d10, [%r2], 2;\n" COUNT(
-                                          "8") "mbarrier.try_wait.shared.b64 %p2, [%r2], "
-                                               "%d10;\n" ANSWER("12") "mbarrier.arrive.shared.b64 "
-                                                                      "%d10, [%r2];\n" COUNT("16") "mbarrier.arrive.shared.b64 %d10, [%r2];\n" COUNT("20") "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 1, 100;\n" ANSWER("24")},
-            {"mbarrier: transactions", "mbarrier.init.shared.b64 [%r2], 2;\n"
-                                       "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2], "
-                                       "100;\n"
-                                       "mbarrier.arrive.expect_tx.shared.b64 %d10, [%r2], "
-                                       "28;\n" COUNT("0") "mbarrier.arrive.shared.b64 %d10, "
-                                                          "[%r2];\n" COUNT("4") "mbarrier.test_"
-                                                                                "wait.shared.b64 "
-                                                                                "%p2, [%r2], "
-                                                                                "%d10;\n" ANSWER(
-                                                                                    "8") "mbarrier."
-                                                                                         "complete_"
-                                                                                         "tx."
-                                                                                         "relaxed."
-                                                                                         "cta."
-                                                                                         "shared::"
-                                                                                         "cta.b64 "
-                                                                                         "[%r2], "
-                                                                                         "127;\n"
-                                                                                         "mbarrier."
-                                                                                         "test_"
-                                                                                         "wait."
-                                                                                         "shared."
-                                                                                         "b64 %p2, "
-                                                                                         "[%r2], "
-                                                                                         "%d10;"
-                                                                                         "\n" ANSWER(
-                                                                                             "12") "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r2], 1;\n"
-                                                                                                   "mbarrier.try_wait.shared.b64 %p2, [%r2], %d10, 50;\n" ANSWER(
-                                                                                                       "16")},
-        };
+    } forms[] = {
+        {"mbarrier: arrive, noComplete, counts",
+         "mbarrier.init.shared.b64 [%r2], 7;\n"
+         "mbarrier.arrive.shared.b64 %d10, "
+         "[%r2];\n" COUNT("0") "mbarrier.arrive."
+                               "noComplete.shared.b64 "
+                               "%d10, [%r2], "
+                               "2;\n" COUNT(
+                                   "4") "mbarr"
+                                        "ier."
+                                        "test_"
+                                        "wait."
+                                        "share"
+                                        "d."
+                                        "b64 "
+                                        "%p2, "
+                                        "[%r2]"
+                                        ", "
+                                        "%d10;"
+                                        "\n" ANSWER(
+                                            "8") "mbarrier.arrive.shared.b64 %d10, [%r2], "
+                                                 "3;\n" COUNT("1"
+                                                              "2") "mbarrier.test_wait.parity."
+                                                                   "shared.b64 %p2, [%r2], "
+                                                                   "0;\n" ANSWER("16") "mbarrier."
+                                                                                       "arrive."
+                                                                                       "shared.b64 "
+                                                                                       "%d10, "
+                                                                                       "[%r2];"
+                                                                                       "\n" COUNT("20") "mbarrier.test_wait.shared.b64 %p2, [%r2], %d10;\n" ANSWER("24") "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0;\n" ANSWER("28") "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1;\n" ANSWER("32") "mbarrier.arrive.shared.b64 %d10, [%r2], 7;\n" COUNT("36") "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r2], 1;\n" ANSWER("40")},
+        {"mbarrier: arrive_drop", "mbarrier.init.shared.b64 [%r2], 4;\n"
+                                  "mbarrier.arrive_drop.shared.b64 %d10, [%r2];\n" COUNT(
+                                      "0") "mbarrier.arrive_drop.noComplete.shared.b64 %d10, "
+                                           "[%r2], 1;\n" COUNT("4") "mbarrier.arrive.shared.b64 "
+                                                                    "%d10, [%r2], 2;\n" COUNT("8") "mbarrier.try_wait.shared.b64 %p2, [%r2], "
+                                                                                                   "%d10;\n" ANSWER(
+                                                                                                       "12") "mbarrier.arrive.shared.b64 "
+                                                                                                             "%d10, [%r2];\n" COUNT("16") "mbarrier.arrive.shared.b64 %d10, [%r2];\n" COUNT(
+                                                                                                                 "20") "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 1, 100;\n" ANSWER("24")},
+        {"mbarrier: transactions",
+         "mbarrier.init.shared.b64 [%r2], 2;\n"
+         "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2], "
+         "100;\n"
+         "mbarrier.arrive.expect_tx.shared.b64 %d10, [%r2], "
+         "28;\n" COUNT("0") "mbarrier.arrive.shared.b64 %d10, "
+                            "[%r2];\n" COUNT(
+                                "4") "mbarrier.test_"
+                                     "wait.shared.b64 "
+                                     "%p2, [%r2], "
+                                     "%d10;\n" ANSWER(
+                                         "8") "mbarrier."
+                                              "complete_"
+                                              "tx."
+                                              "relaxed."
+                                              "cta."
+                                              "shared::"
+                                              "cta.b64 "
+                                              "[%r2], "
+                                              "127;\n"
+                                              "mbarrier."
+                                              "test_"
+                                              "wait."
+                                              "shared."
+                                              "b64 %p2, "
+                                              "[%r2], "
+                                              "%d10;"
+                                              "\n" ANSWER("12") "mbarrier.complete_tx.relaxed.cta."
+                                                                "shared::cta.b64 [%r2], 1;\n"
+                                                                "mbarrier.try_wait.shared.b64 %p2, "
+                                                                "[%r2], %d10, 50;\n" ANSWER("16")},
+    };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct protocol *p = protocol_add(list, "%s", forms[i].name);
         set_type(p, type_of("u32"));

@@ -4,13 +4,15 @@
  * protocol.h is run on a GPU and on the emulator, on random memory, and the memory that it leaves
  * is compared bit by bit.
  *
- *     protocols --gpu
+ *     protocols --gpu --jobs 12
  *
  * Without --gpu the emulator is compared with itself under another schedule. --operands N is the
- * number of threads, of 64 bytes each (10240); --only PATTERN chooses protocols; --emit DIR writes
- * their texts and runs nothing; --plant flips a bit of each, to see the comparison fail. Exit
+ * number of threads, of 64 bytes each (10240); --only PATTERN chooses protocols; --jobs N is the
+ * number of processes at a time (1), one a protocol on a GPU; --emit DIR writes the texts and runs
+ * nothing; --plant flips a bit of each, to see the comparison fail. Exit
  * status as differential's.
  */
+#include "processes.h"
 #include "protocol.h"
 
 #include <fnmatch.h>
@@ -18,17 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDES = 2 };
+enum { SIDES = 2, SECONDS = 60 };
 
 struct options {
     bool gpu, plant;
     uint32_t operands;
+    unsigned jobs;
     const char *only, *emit;
 };
 
 static bool parse(int count, char **words, struct options *o)
 {
-    *o = (struct options){.operands = 10240, .only = "*"};
+    *o = (struct options){.operands = 10240, .jobs = 1, .only = "*"};
     for (int i = 1; i < count; i++) {
         if (!strcmp(words[i], "--gpu"))
             o->gpu = true;
@@ -36,6 +39,8 @@ static bool parse(int count, char **words, struct options *o)
             o->plant = true;
         else if (!strcmp(words[i], "--operands") && i + 1 < count)
             o->operands = (uint32_t)strtoul(words[++i], NULL, 10);
+        else if (!strcmp(words[i], "--jobs") && i + 1 < count)
+            o->jobs = (unsigned)strtoul(words[++i], NULL, 10);
         else if (!strcmp(words[i], "--only") && i + 1 < count)
             o->only = words[++i];
         else if (!strcmp(words[i], "--emit") && i + 1 < count)
@@ -44,7 +49,7 @@ static bool parse(int count, char **words, struct options *o)
             return false;
     }
     o->operands = (o->operands + FORM_THREADS - 1) / FORM_THREADS * FORM_THREADS;
-    return o->operands > 0 && o->operands <= 1u << 20;
+    return o->operands > 0 && o->operands <= 1u << 20 && o->jobs > 0;
 }
 
 static int emit(const struct protocol_list *list, const char *folder)
@@ -114,46 +119,88 @@ static bool run_protocol(const struct protocol *p, const struct options *o, stru
     return different == 0;
 }
 
-int main(int count, char **words)
+struct run {
+    struct options options;
+    struct protocol_list list; /* those chosen */
+    bool *agreed;              /* shared by the processes */
+};
+
+/* In a process of its own. */
+static bool run_protocols(void *context, size_t first, size_t end)
 {
     static const ptxgen_emulator_options plain = {.workers = 1}, other = {.seed = 12345};
-    struct options options;
+    struct run *r = context;
     struct device devices[SIDES];
-    struct protocol_list list = {0};
     uint64_t *out[SIDES];
     ptxgen_error err;
-    size_t ran = 0, wrong = 0;
-    if (!parse(count, words, &options)) {
-        fprintf(stderr, "usage: protocols [--gpu] [--operands N] [--only PATTERN] [--emit DIR] "
-                        "[--plant]\n");
-        return 2;
-    }
-    protocol_list_copies(&list);
-    protocol_list_wgmma(&list);
-    if (options.emit) {
-        int code = emit(&list, options.emit);
-        free(list.items);
-        return code;
-    }
-    if (!device_open(&devices[0], options.gpu ? NULL : &other, options.operands, &err) ||
-        !device_open(&devices[1], &plain, options.operands, &err)) {
+    processes_at(first);
+    if (!device_open(&devices[0], r->options.gpu ? NULL : &other, r->options.operands, &err) ||
+        !device_open(&devices[1], &plain, r->options.operands, &err)) {
         fprintf(stderr, "%s\n", err.message);
-        return 2;
+        exit(2);
     }
     for (int side = 0; side < SIDES; side++)
-        if (!(out[side] = malloc((size_t)options.operands * FORM_LINE)))
+        if (!(out[side] = malloc((size_t)r->options.operands * FORM_LINE)))
             abort();
-    printf("%s against %s\n", devices[0].name, devices[1].name);
-    for (size_t i = 0; i < list.count; i++)
-        if (fnmatch(options.only, list.items[i].name, 0) == 0) {
-            ran++;
-            wrong += !run_protocol(&list.items[i], &options, devices, out);
-        }
-    printf("%zu protocols, %zu of them with a mismatch or not run\n", ran, wrong);
+    for (size_t i = first; i < end; i++) {
+        processes_at(i);
+        r->agreed[i] = run_protocol(&r->list.items[i], &r->options, devices, out);
+    }
     for (int side = 0; side < SIDES; side++) {
         device_close(&devices[side]);
         free(out[side]);
     }
-    free(list.items);
-    return wrong || !ran;
+    return true;
+}
+
+static void lose_protocol(void *context, size_t item, const char *why)
+{
+    struct run *r = context;
+    printf("%s: %s\n", r->list.items[item].name, why);
+}
+
+static void choose(struct protocol_list *list, const char *pattern)
+{
+    size_t chosen = 0;
+    protocol_list_copies(list);
+    protocol_list_wgmma(list);
+    for (size_t i = 0; i < list->count; i++)
+        if (fnmatch(pattern, list->items[i].name, 0) == 0)
+            list->items[chosen++] = list->items[i];
+    list->count = chosen;
+}
+
+static int run_all(struct run *r)
+{
+    size_t wrong = 0;
+    struct processes all = {r->list.count,
+                            r->options.gpu ? 1 : r->list.count,
+                            r->options.jobs,
+                            SECONDS,
+                            r,
+                            run_protocols,
+                            lose_protocol};
+    r->agreed = processes_memory(r->list.count + 1);
+    if (!processes_run(&all)) {
+        fprintf(stderr, "no process can be made\n");
+        return 2;
+    }
+    for (size_t i = 0; i < r->list.count; i++)
+        wrong += !r->agreed[i];
+    printf("%zu protocols, %zu of them with a mismatch or not run\n", r->list.count, wrong);
+    return wrong || !r->list.count;
+}
+
+int main(int count, char **words)
+{
+    struct run r = {0};
+    if (!parse(count, words, &r.options)) {
+        fprintf(stderr, "usage: protocols [--gpu] [--operands N] [--only PATTERN] [--jobs N] "
+                        "[--emit DIR] [--plant]\n");
+        return 2;
+    }
+    choose(&r.list, r.options.only);
+    int code = r.options.emit ? emit(&r.list, r.options.emit) : run_all(&r);
+    free(r.list.items);
+    return code;
 }
