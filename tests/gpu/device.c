@@ -155,15 +155,18 @@ bool device_run(struct device *d, const ptxgen_module *m, const char *name, cons
             check(d, d->driver.memcpy_dtoh(memory, d->memory, lines), "memory", err));
 }
 
-/* All lines as rows of 16 elements of 4 bytes, in boxes of 16 rows. */
-static bool encode_map(struct device *d, uint8_t type, ptxgen_cu_deviceptr lines,
+static bool encode_map(struct device *d, const struct tensor *t, ptxgen_cu_deviceptr lines,
                        ptxgen_cu_tensor_map *map, ptxgen_error *err)
 {
-    uint64_t sizes[2] = {FORM_LINE / 4, d->tuples}, strides[1] = {FORM_LINE};
-    uint32_t box[2] = {FORM_LINE / 4, 16}, steps[2] = {1, 1};
+    uint64_t sizes[5], strides[5], bytes = t->bytes;
+    for (unsigned i = 0; i < t->rank; i++) {
+        sizes[i] = t->sizes[i] ? t->sizes[i] : d->tuples * (uint64_t)FORM_LINE / bytes;
+        strides[i] = bytes *= sizes[i];
+    }
     return check(d,
-                 d->driver.tensor_map_encode_tiled(map, type, 2, (void *)(uintptr_t)lines, sizes,
-                                                   strides, box, steps, 0, 0, 0, 0),
+                 d->driver.tensor_map_encode_tiled(map, t->type, t->rank, (void *)(uintptr_t)lines,
+                                                   sizes, strides, t->box, t->steps, 0, t->swizzle,
+                                                   0, t->fill),
                  "a tensor map", err);
 }
 
@@ -177,8 +180,8 @@ bool device_run_blocks(struct device *d, const ptxgen_module *m, const char *nam
     return fill_memory(d, blocks->in, err) &&
            find_buffer(d, blocks->out, LINE_SLOT, &before, err) &&
            check(d, d->driver.memcpy_dtod(d->out, before, lines), "results", err) &&
-           (!blocks->maps || (encode_map(d, blocks->map_type, d->memory, &maps[0], err) &&
-                              encode_map(d, blocks->map_type, d->out, &maps[1], err))) &&
+           (!blocks->maps || (encode_map(d, &blocks->tensor, d->memory, &maps[0], err) &&
+                              encode_map(d, &blocks->tensor, d->out, &maps[1], err))) &&
            launch(d, m, name, arguments, err) &&
            check(d, d->driver.memcpy_dtoh(out, d->out, lines), "results", err);
 }

@@ -36,11 +36,19 @@ void device_close(struct device *d);
 bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
                 uint64_t *out, uint64_t *memory, ptxgen_error *err);
 
+/* A tensor map over memory without gaps; the enumerations are CUtensorMap's. */
+struct tensor {
+    uint8_t type, bytes, rank; /* bytes of an element */
+    uint8_t swizzle, fill;
+    uint32_t sizes[5]; /* the innermost first; 0 stands for all that there is */
+    uint32_t box[5], steps[5];
+};
+
 /* A block of memory for each CTA, a line for each of its threads. */
 struct blocks {
     struct source in, out; /* what they hold before */
     bool maps;             /* two tensor maps follow the addresses: of in, and of out */
-    uint8_t map_type;      /* CUtensorMapDataType, of 4 bytes an element */
+    struct tensor tensor;
 };
 
 /* Runs a kernel of (out, in[, map of in, map of out]); what is in out afterwards comes back. */

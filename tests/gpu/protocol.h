@@ -32,6 +32,7 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
     __attribute__((format(printf, 2, 3)));
 
 void protocol_list_copies(struct protocol_list *list);
+void protocol_list_tensors(struct protocol_list *list);
 void protocol_list_wgmma(struct protocol_list *list);
 
 /* The module whose one kernel, k, does it. */

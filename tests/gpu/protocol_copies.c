@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bulk and tensor copies and reductions, st.async and red.async, the forms of mbarrier. */
+/* Bulk copies and reductions, st.async and red.async, the forms of mbarrier. */
 #include "protocol.h"
 
 #include <stdio.h>
@@ -294,52 +294,10 @@ static void list_mbarriers(struct protocol_list *list)
     }
 }
 
-/* ---- tensor copies: 16 rows of the CTA's 128, in two dimensions ---- */
-
-static void list_tensors(struct protocol_list *list)
-{
-    static const char *const operations[] = {"add", "min", "max", "and", "or", "xor", "inc", "dec"};
-    static const struct {
-        const char *name;
-        uint8_t map, type;
-    } elements[] = {{"u32", 2, PTX_U32}, {"s32", 3, PTX_S32}, {"f32", 7, PTX_F32}};
-    struct protocol *p = protocol_add(list, "cp.async.bulk.tensor.2d.shared::cluster.global");
-    set_type(p, type_of("u32"));
-    p->blocks.maps = true;
-    p->blocks.map_type = 2;
-    snprintf(p->body, sizeof p->body,
-             "mov.b64 %%d9, in_map;\ncvta.param.u64 %%d9, %%d9;\nmov.u32 %%r8, 0;\n"
-             "mul.lo.u32 %%r9, %%r5, 128;\nadd.u32 %%r9, %%r9, 40;\n"
-             "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 1024;\n"
-             "@%%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile" BYTES
-             " [%%r1], [%%d9, {%%r8, %%r9}], [%%r2];\nbra WAIT;\n");
-    for (size_t e = 0; e < sizeof elements / sizeof *elements; e++)
-        for (int o = -1; o < (int)(sizeof operations / sizeof *operations); o++) {
-            bool float_op = o < 1, signed_op = o < 6;
-            if ((elements[e].type == PTX_F32 && !float_op) ||
-                (elements[e].type == PTX_S32 && !signed_op))
-                continue;
-            p = protocol_add(list, "cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s %s",
-                             o < 0 ? "" : "reduce.", o < 0 ? "" : ".", o < 0 ? "" : operations[o],
-                             elements[e].name);
-            set_type(p, type_of(elements[e].name));
-            p->blocks.maps = true;
-            p->blocks.map_type = elements[e].map;
-            snprintf(p->body, sizeof p->body,
-                     "mov.b64 %%d9, out_map;\ncvta.param.u64 %%d9, %%d9;\nmov.u32 %%r8, 0;\n"
-                     "mul.lo.u32 %%r9, %%r5, 128;\nadd.u32 %%r9, %%r9, 8;\n"
-                     "@%%p0 cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s.tile.bulk_group "
-                     "[%%d9, {%%r8, %%r9}], [%%r1];\n"
-                     "@%%p0 cp.async.bulk.commit_group;\n@%%p0 cp.async.bulk.wait_group 0;\n",
-                     o < 0 ? "" : "reduce.", o < 0 ? "" : ".", o < 0 ? "" : operations[o]);
-        }
-}
-
 void protocol_list_copies(struct protocol_list *list)
 {
     list_bulk(list);
     list_reductions(list);
     list_st_async(list);
     list_mbarriers(list);
-    list_tensors(list);
 }

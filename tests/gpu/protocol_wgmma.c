@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wgmma.mma_async of 64 by 16: A in the buffer's first 4 KB or in registers, B in the second, both
- * K-major without a swizzle, so a row of 8 by 16 bytes is a core matrix of 128 bytes.
+ * wgmma.mma_async: every kind at 64 by 16 without a swizzle, so that a row of 8 by 16 bytes is a
+ * core matrix of 128 bytes, A in the buffer's first 4 KB or in registers, B in the second; and
+ * every layout of the matrices in shared memory at 64 by 64.
  */
 #include "protocol.h"
 
@@ -85,6 +86,92 @@ static void add(struct protocol_list *list, const struct shape *f)
         append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 4 * i, 100 + i);
 }
 
+/* ---- layouts ---- */
+
+/* A matrix of 64 rows or columns in shared memory, 32 bytes along K; offsets in bytes. */
+struct layout {
+    unsigned start, leading, stride, swizzle; /* swizzle in bytes */
+};
+
+static unsigned long long layout_bits(const struct layout *l)
+{
+    unsigned long long mode = l->swizzle == 128  ? 1
+                              : l->swizzle == 64 ? 2
+                              : l->swizzle == 32 ? 3
+                                                 : 0;
+    return descriptor(l->leading, l->stride) | mode << 62;
+}
+
+/* Groups of 8 rows along M or N follow each other; `at` is a multiple of 1024. */
+static struct layout k_major(unsigned at, unsigned swizzle, unsigned along_k)
+{
+    if (!swizzle)
+        return (struct layout){at, CORE, 2 * CORE, 0};
+    return (struct layout){at + along_k % swizzle, 16, 8 * swizzle, swizzle};
+}
+
+/* Of 16-bit elements, so 64 of them are 128 bytes, in blocks of the swizzle's width. */
+static struct layout mn_major(unsigned at, unsigned swizzle)
+{
+    if (!swizzle)
+        return (struct layout){at, 8 * CORE, CORE, 0};
+    return (struct layout){at, 8 * swizzle, 1024, swizzle};
+}
+
+static void append_descriptor(struct protocol *p, unsigned reg, const struct layout *l)
+{
+    append(p,
+           "add.u32 %%r8, %%r1, %u;\nshr.u32 %%r8, %%r8, 4;\nand.b32 %%r8, %%r8, 16383;\n"
+           "cvt.u64.u32 %%d%u, %%r8;\nor.b64 %%d%u, %%d%u, 0x%llx;\n",
+           l->start, reg, reg, reg, layout_bits(l));
+}
+
+/* A and B may overlap: they are only read. */
+static void add_layout(struct protocol_list *list, const struct element *e, const struct layout *a,
+                       const struct layout *b, bool a_mn, bool b_mn)
+{
+    enum { WIDE = 64, REGISTERS = WIDE / 2 };
+    bool half = e->bits == 16;
+    unsigned k = 256u / e->bits;
+    const char *d = e->role == ROLE_INTEGER ? "s32" : "f32";
+    struct protocol *p =
+        protocol_add(list, "wgmma.m64n%uk%u.%s.%s.%s, %u-byte swizzles, A %s, B %s", WIDE, k, d,
+                     e->name, e->name, a->swizzle, a_mn ? "M" : "K", b_mn ? "N" : "K");
+    p->blocks.in = (struct source){.type = PTX_U32, .role = e->role};
+    p->blocks.out = (struct source){.type = PTX_U32};
+    append_descriptor(p, 10, a);
+    append_descriptor(p, 11, b);
+    for (unsigned i = 0; i < REGISTERS; i++)
+        append(p, "mov.b32 %%r%u, 0;\n", 100 + i);
+    append(p,
+           "setp.ne.u32 %%p2, 0, 0;\nwgmma.fence.sync.aligned;\n"
+           "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {",
+           WIDE, k, d, e->name, e->name);
+    for (unsigned i = 0; i < REGISTERS; i++)
+        append(p, "%s%%r%u", i ? ", " : "", 100 + i);
+    append(p, "}, %%d10, %%d11, %%p2%s", e->role == ROLE_INTEGER ? "" : ", 1, 1");
+    if (half)
+        append(p, ", %d, %d", a_mn, b_mn);
+    append(p, ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
+    for (unsigned i = 0; i < REGISTERS; i += 2) /* two of the four of each 8 columns */
+        append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 2 * i, 100 + i + i / 2 % 2);
+}
+
+static void list_layouts(struct protocol_list *list)
+{
+    static const struct element *const elements[] = {&f16, &bf16, &tf32, &e4m3, &s8};
+    static const unsigned swizzles[] = {0, 32, 64, 128};
+    for (size_t e = 0; e < sizeof elements / sizeof *elements; e++)
+        for (size_t s = 0; s < sizeof swizzles / sizeof *swizzles; s++)
+            for (unsigned major = 0; major < (elements[e]->bits == 16 ? 4 : 1); major++) {
+                unsigned w = swizzles[s];
+                struct layout a = major & 1 ? mn_major(0, w) : k_major(0, w, 32);
+                struct layout b =
+                    major & 2 ? mn_major(B_AT, w) : k_major(w == 128 ? 0 : B_AT, w, 96);
+                add_layout(list, elements[e], &a, &b, major & 1, major & 2);
+            }
+}
+
 void protocol_list_wgmma(struct protocol_list *list)
 {
     static const struct {
@@ -104,4 +191,5 @@ void protocol_list_wgmma(struct protocol_list *list)
             if (!(f.sparse && f.a == &tf32)) /* whose metadata has two patterns only */
                 add(list, &f);
         }
+    list_layouts(list);
 }

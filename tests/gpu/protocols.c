@@ -163,6 +163,7 @@ static void choose(struct protocol_list *list, const char *pattern)
 {
     size_t chosen = 0;
     protocol_list_copies(list);
+    protocol_list_tensors(list);
     protocol_list_wgmma(list);
     for (size_t i = 0; i < list->count; i++)
         if (fnmatch(pattern, list->items[i].name, 0) == 0)

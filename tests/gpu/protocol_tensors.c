@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor copies and reductions: boxes that reach over the tensor's edges, swizzles, multicast. */
+#include "protocol.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapFloatOOBfill. */
+enum { U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, F32_FTZ, TF32, TF32_FTZ };
+enum { PLAIN, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 };
+enum { ZEROS, NANS };
+
+#define BYTES ".mbarrier::complete_tx::bytes"
+
+static void append(struct protocol *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void append(struct protocol *p, const char *format, ...)
+{
+    size_t used = strlen(p->body);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(p->body + used, sizeof p->body - used, format, arguments);
+    va_end(arguments);
+}
+
+static void set_tensor(struct protocol *p, const struct tensor *t, uint8_t type)
+{
+    p->blocks.in = p->blocks.out = (struct source){.type = type};
+    p->blocks.maps = true;
+    p->blocks.tensor = *t;
+    p->word = t->bytes;
+}
+
+/* ---- loads ---- */
+
+struct load {
+    const char *name;
+    struct tensor tensor;
+    int16_t from[5], by[5]; /* the box's place in CTA c: from + c · by */
+};
+
+static const struct load loads[] = {
+    {"1d u32", {U32, 4, 1, PLAIN, ZEROS, {2000}, {256}, {1}}, {-16}, {64}},
+    {"2d f32, 128-byte swizzle, NaN",
+     {F32, 4, 2, SWIZZLE_128, NANS, {48, 40}, {32, 32}, {1, 1}},
+     {-8, -3},
+     {8, 5}},
+    {"2d f32, 128-byte swizzle, narrow",
+     {F32, 4, 2, SWIZZLE_128, ZEROS, {48, 40}, {16, 32}, {1, 1}},
+     {-8, -3},
+     {8, 5}},
+    {"2d f16, 64-byte swizzle",
+     {F16, 2, 2, SWIZZLE_64, ZEROS, {64, 60}, {32, 64}, {1, 1}},
+     {-7, 5},
+     {3, -2}},
+    {"2d f16, 128-byte swizzle, NaN",
+     {F16, 2, 2, SWIZZLE_128, NANS, {64, 60}, {64, 64}, {1, 1}},
+     {-32, -9},
+     {1, 7}},
+    {"2d u8, 32-byte swizzle",
+     {U8, 1, 2, SWIZZLE_32, ZEROS, {48, 100}, {32, 128}, {1, 1}},
+     {-11, -60},
+     {5, 9}},
+    {"2d u8, 128-byte swizzle",
+     {U8, 1, 2, SWIZZLE_128, ZEROS, {144, 50}, {128, 64}, {1, 1}},
+     {0, -8},
+     {13, 3}},
+    {"2d u64", {U64, 8, 2, PLAIN, ZEROS, {20, 16}, {16, 8}, {1, 1}}, {-3, -2}, {1, 1}},
+    {"2d f64, NaN", {F64, 8, 2, SWIZZLE_128, NANS, {20, 16}, {16, 8}, {1, 1}}, {-3, -2}, {1, 1}},
+    {"2d s32, every other row",
+     {S32, 4, 2, PLAIN, ZEROS, {32, 60}, {16, 40}, {1, 2}},
+     {-4, -5},
+     {3, 2}},
+    {"2d u16, every third row",
+     {U16, 2, 2, SWIZZLE_64, ZEROS, {64, 60}, {32, 48}, {1, 3}},
+     {-4, -5},
+     {3, 2}},
+    {"2d s64", {S64, 8, 2, SWIZZLE_64, ZEROS, {20, 16}, {8, 16}, {1, 1}}, {-3, -2}, {1, 1}},
+    {"2d f32 ftz", {F32_FTZ, 4, 2, PLAIN, NANS, {48, 40}, {32, 32}, {1, 1}}, {-8, -3}, {8, 5}},
+    {"2d tf32", {TF32, 4, 2, PLAIN, NANS, {48, 40}, {32, 32}, {1, 1}}, {-8, -3}, {8, 5}},
+    {"2d tf32 ftz", {TF32_FTZ, 4, 2, PLAIN, NANS, {48, 40}, {32, 32}, {1, 1}}, {-8, -3}, {8, 5}},
+    {"3d bf16, NaN",
+     {BF16, 2, 3, PLAIN, NANS, {24, 10, 9}, {16, 8, 8}, {1, 1, 1}},
+     {-8, -2, -1},
+     {2, 1, 1}},
+    {"4d u32, 64-byte swizzle",
+     {U32, 4, 4, SWIZZLE_64, ZEROS, {20, 5, 5, 4}, {16, 4, 4, 4}, {1, 1, 1, 1}},
+     {-4, 1, -1, -2},
+     {1, 1, 0, 1}},
+    {"4d u32, strides",
+     {U32, 4, 4, PLAIN, ZEROS, {20, 5, 5, 4}, {16, 4, 4, 4}, {1, 2, 1, 3}},
+     {-4, 1, -1, -2},
+     {1, 1, 0, 1}},
+    {"5d f32",
+     {F32, 4, 5, PLAIN, ZEROS, {12, 4, 5, 3, 2}, {8, 4, 4, 2, 4}, {1, 1, 1, 1, 1}},
+     {2, 0, -1, 1, -1},
+     {0, 1, 0, 0, 1}},
+};
+
+static unsigned box_bytes(const struct tensor *t)
+{
+    unsigned bytes = t->bytes;
+    for (unsigned i = 0; i < t->rank; i++)
+        bytes *= (t->box[i] + t->steps[i] - 1) / t->steps[i];
+    return bytes;
+}
+
+/* Loads the map's address and "{%r40, …}", the coordinates. */
+static void append_place(struct protocol *p, const char *map, const struct load *load)
+{
+    append(p, "mov.b64 %%d9, %s;\ncvta.param.u64 %%d9, %%d9;\n", map);
+    for (unsigned i = 0; i < load->tensor.rank; i++)
+        append(p, "mad.lo.s32 %%r%u, %%r5, %d, %d;\n", 40 + i, load->by[i], load->from[i]);
+}
+
+static void append_coordinates(struct protocol *p, unsigned rank)
+{
+    for (unsigned i = 0; i < rank; i++)
+        append(p, "%s%%r%u", i ? ", " : "{", 40 + i);
+    append(p, "}");
+}
+
+static void add_load(struct protocol_list *list, const struct load *load)
+{
+    const struct tensor *t = &load->tensor;
+    struct protocol *p = protocol_add(list, "cp.async.bulk.tensor to shared: %s", load->name);
+    set_tensor(p, t,
+               t->type == F32_FTZ || t->type == TF32 || t->type == TF32_FTZ ? PTX_F32 : PTX_U32);
+    append_place(p, "in_map", load);
+    append(p,
+           "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
+           "@%%p0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile" BYTES " [%%r1], [%%d9, ",
+           box_bytes(t), t->rank);
+    append_coordinates(p, t->rank);
+    append(p, "], [%%r2];\nbra WAIT;\n");
+}
+
+/* Both CTAs of a cluster copy a box each into both. */
+static void add_multicast(struct protocol_list *list)
+{
+    static const struct load load = {
+        "", {U32, 4, 2, PLAIN, ZEROS, {16, 128}, {16, 16}, {1, 1}}, {0, 8}, {0, 1}};
+    struct protocol *p = protocol_add(list, "cp.async.bulk.tensor to shared of both: multicast");
+    set_tensor(p, &load.tensor, PTX_U32);
+    p->destination = PEER;
+    append_place(p, "in_map", &load);
+    append(p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
+              "mov.u16 %%h1, 3;\n"
+              "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
+              "@%%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile" BYTES
+              ".multicast::cluster [%%r9], [%%d9, {%%r40, %%r41}], [%%r2], %%h1;\nbra WAIT;\n");
+    p = protocol_add(list, "cp.async.bulk to shared of both: multicast");
+    p->blocks.in = p->blocks.out = (struct source){.type = PTX_U32};
+    p->destination = PEER;
+    append(p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
+              "mov.u16 %%h1, 3;\n"
+              "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
+              "@%%p0 cp.async.bulk.shared::cluster.global" BYTES
+              ".multicast::cluster [%%r9], [%%d1+4096], 1024, [%%r2], %%h1;\nbra WAIT;\n");
+}
+
+/* ---- stores and reductions: 16 rows of the CTA's 128 ---- */
+
+/* `op` NULL: a store. */
+static void add_store(struct protocol_list *list, const char *op, const char *type_name,
+                      const struct tensor *t, uint8_t type, int x, const char *note)
+{
+    struct load place = {"", *t, {(int16_t)x, 8}, {0, 128}};
+    struct protocol *p =
+        protocol_add(list, "%s.global.shared::cta%s%s %s%s",
+                     op ? "cp.reduce.async.bulk.tensor.2d" : "cp.async.bulk.tensor.2d",
+                     op ? "." : "", op ? op : "", type_name, note);
+    set_tensor(p, t, type);
+    append_place(p, "out_map", &place);
+    append(p,
+           "@%%p0 cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s.tile.bulk_group [%%d9, {%%r40, "
+           "%%r41}], [%%r1];\n"
+           "@%%p0 cp.async.bulk.commit_group;\n@%%p0 cp.async.bulk.wait_group 0;\n",
+           op ? "reduce." : "", op ? "." : "", op ? op : "");
+}
+
+static void list_reductions(struct protocol_list *list)
+{
+    static const struct {
+        const char *name, *operations; /* separated by spaces */
+        uint8_t map, bytes, type;
+    } elements[] = {
+        {"u32", "add min max and or xor inc dec", U32, 4, PTX_U32},
+        {"s32", "add min max and or xor", S32, 4, PTX_S32},
+        {"u64", "add min max and or xor", U64, 8, PTX_U64},
+        {"s64", "min max", S64, 8, PTX_S64},
+        {"f32", "add", F32, 4, PTX_F32},
+        {"f16", "add min max", F16, 2, PTX_F16},
+        {"bf16", "add min max", BF16, 2, PTX_BF16},
+    };
+    for (size_t e = 0; e < sizeof elements / sizeof *elements; e++) {
+        uint8_t bytes = elements[e].bytes;
+        struct tensor t = {elements[e].map,   bytes, 2, PLAIN, ZEROS, {64u / bytes, 0},
+                           {64u / bytes, 16}, {1, 1}};
+        char names[64], *rest = names;
+        add_store(list, NULL, elements[e].name, &t, elements[e].type, 0, "");
+        snprintf(names, sizeof names, "%s", elements[e].operations);
+        for (const char *op; (op = strtok_r(rest, " ", &rest));)
+            add_store(list, op, elements[e].name, &t, elements[e].type, 0, "");
+    }
+}
+
+static void list_stores(struct protocol_list *list)
+{
+    static const struct {
+        uint8_t swizzle;
+        uint16_t width;
+        int8_t x;
+        const char *note;
+    } forms[] = {
+        {PLAIN, 16, -4, ", over the left edge"},
+        {PLAIN, 16, 8, ", over the right edge"},
+        {SWIZZLE_32, 8, 4, ", 32-byte swizzle"},
+        {SWIZZLE_64, 16, -5, ", 64-byte swizzle"},
+        {SWIZZLE_128, 16, 3, ", 128-byte swizzle, narrow"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tensor t = {U32,   4, 2, forms[i].swizzle, ZEROS, {16, 0}, {forms[i].width, 16},
+                           {1, 1}};
+        add_store(list, NULL, "u32", &t, PTX_U32, forms[i].x, forms[i].note);
+        add_store(list, "add", "u32", &t, PTX_U32, forms[i].x, forms[i].note);
+    }
+}
+
+void protocol_list_tensors(struct protocol_list *list)
+{
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
+        add_load(list, &loads[i]);
+    add_multicast(list);
+    list_reductions(list);
+    list_stores(list);
+}
