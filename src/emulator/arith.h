@@ -20,7 +20,7 @@ enum emu_allowed {
     NEEDS_ROUND = 64
 };
 
-enum { OP_NAN = 1, OP_XORSIGN = 2, OP_RELU = 4 };
+enum { OP_NAN = 1, OP_XORSIGN = 2, OP_RELU = 4, OP_SATFINITE = 128 };
 enum emu_round { ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP };
 
 struct emu_row_def {

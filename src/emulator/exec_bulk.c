@@ -123,8 +123,9 @@ struct issue {
     const struct emu_insn *insn;
     int lane;
     const struct bulk *bulk;
-    uint32_t bytes;
-    emu_tensor_map map; /* of tensor copies */
+    uint32_t bytes;       /* of shared memory, from the first to the last */
+    uint32_t transaction; /* bytes that are copied */
+    emu_tensor_map map;   /* of tensor copies */
 };
 
 static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
@@ -155,7 +156,8 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     copy->lane = issue->lane;
     copy->epoch = issue->warp->clock.epoch[issue->warp->index];
     copy->group = issue->warp->bulk_groups[issue->lane];
-    copy->bytes = copy->transaction = issue->bytes;
+    copy->bytes = issue->bytes;
+    copy->transaction = issue->transaction;
     copy->offset = offset;
     copy->reduces = bulk->reduces;
     copy->op = (uint8_t)bulk->op;
@@ -193,17 +195,23 @@ static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarri
     copy->cta = place.owner;
     copy->mbarrier_cta = owner;
     copy->mbarrier = object->offset;
-    memset(place.state, BYTE_PENDING, issue->bytes);
+    for (uint32_t i = 0; i < copy->run_count; i++)
+        memset(place.state + copy->runs[i].at, BYTE_PENDING, copy->runs[i].bytes);
 }
 
 static void issue_out(const struct issue *issue, uint64_t shared)
 {
-    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared,
-                                        issue->bytes, BULK_ALIGNMENT, ACCESS_READ);
-    struct emu_copy *copy = make_copy(issue, place.offset);
-    copy->cta = place.owner;
-    memcpy(copy->data, place.data, issue->bytes);
-    memset(place.state, BYTE_SOURCE, issue->bytes);
+    struct emu_place whole = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared,
+                                        0, BULK_ALIGNMENT, ACCESS_READ);
+    struct emu_copy *copy = make_copy(issue, whole.offset);
+    copy->cta = whole.owner;
+    for (uint32_t i = 0; i < copy->run_count; i++) {
+        struct emu_run run = copy->runs[i];
+        struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED,
+                                            shared + run.at, run.bytes, 1, ACCESS_READ);
+        memcpy(copy->data + run.at, place.data, run.bytes);
+        memset(place.state, BYTE_SOURCE, run.bytes);
+    }
 }
 
 static void multicast(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
@@ -232,9 +240,10 @@ static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32
         uint64_t shared = lane_address(warp, insn->s[BULK_SHARED], bulk->shared_offset, issue.lane);
         if (bulk->tensor) {
             issue.map = read_map(warp, insn, issue.lane);
-            issue.bytes = emu_tensor_box_bytes(&issue.map);
+            issue.bytes = emu_tensor_box_extent(&issue.map);
+            issue.transaction = emu_tensor_box_bytes(&issue.map);
         } else {
-            issue.bytes = copy_size(warp, insn, issue.lane);
+            issue.bytes = issue.transaction = copy_size(warp, insn, issue.lane);
             if (lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, issue.lane) %
                 BULK_ALIGNMENT)
                 emu_fault(warp, insn, issue.lane, PTXGEN_CHECK_ALIGNMENT,

@@ -118,7 +118,7 @@ static uint64_t real_out(double x, const struct emu_insn *insn, enum emu_type to
     if (to == T_f64)
         return emu_bits64_of(x);
     uint32_t bits =
-        emu_to_small(x, format_of(to), (enum emu_small_round)insn->mode, insn->op & 128);
+        emu_to_small(x, format_of(to), (enum emu_small_round)insn->mode, insn->op & OP_SATFINITE);
     if (insn->ftz && to == T_f32 && (bits & 0x7f800000u) == 0)
         bits &= 0x80000000u;
     return to == T_tf32 ? bits << 13 : bits;
@@ -139,8 +139,9 @@ static uint64_t integer_to_f64(uint64_t bits, enum emu_type from, uint8_t mode)
  * What an H100 makes of NaNs here, where the ISA is silent: narrowing f64 keeps the sign and the top of the
  * payload, cvt.rna.tf32 drops 13 bits of it, cvt.f32.bf16 moves bits.
  */
-static bool keeps_payload(uint64_t bits, enum emu_type from, enum emu_type to, bool rna, uint64_t *nan)
+static bool keeps_payload(uint64_t bits, const struct emu_insn *insn, uint64_t *nan)
 {
+    enum emu_type to = insn->type, from = insn->type2;
     if (from == T_f64 && (to == T_f32 || to == T_f16 || to == T_bf16)) {
         uint32_t mantissa = to == T_f32 ? 23 : to == T_f16 ? 10 : 7, width = to == T_f32 ? 32 : 16;
         uint64_t exponent = ((1u << (width - 1 - mantissa)) - 1) << mantissa;
@@ -148,8 +149,9 @@ static bool keeps_payload(uint64_t bits, enum emu_type from, enum emu_type to, b
         *nan = (bits >> 63) << (width - 1) | exponent | 1ull << (mantissa - 1) | payload;
         return true;
     }
-    if (from == T_f32 && to == T_tf32 && rna) { /* an infinity where all of it goes */
-        *nan = bits & 0xffffe000u;
+    if (from == T_f32 && to == T_tf32 && insn->mode == SMALL_RNA) {
+        /* an infinity where all of it goes; .satfinite steps down from infinity, so from NaNs too */
+        *nan = (bits & 0xffffe000u) - (insn->op & OP_SATFINITE ? 0x2000u : 0);
         return true;
     }
     return false;
@@ -169,7 +171,7 @@ static uint64_t convert(uint64_t bits, const struct emu_insn *insn)
     }
     double x = to_integral(real_in(bits, from, insn->ftz), (uint8_t)insn->imm);
     uint64_t nan;
-    if (x != x && !insn->sat && !(insn->op & OP_RELU) && keeps_payload(bits, from, to, insn->mode == SMALL_RNA, &nan))
+    if (x != x && !insn->sat && !(insn->op & OP_RELU) && keeps_payload(bits, insn, &nan))
         return nan;
     return real_to ? real_out(x, insn, to) : real_to_integer(x, to, from);
 }
@@ -269,7 +271,7 @@ static void decode_rounding(struct emu_decoder *decoder, struct emu_insn *insn)
     if (emu_mod(decoder, "relu"))
         insn->op |= OP_RELU;
     if (emu_mod(decoder, "satfinite"))
-        insn->op |= 128;
+        insn->op |= OP_SATFINITE;
 }
 
 static bool is_pair(enum emu_type type)

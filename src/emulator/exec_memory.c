@@ -286,16 +286,19 @@ static void decode_hint(struct emu_decoder *decoder, struct emu_insn *insn)
     insn->class_id = CLASS_MEMORY_OTHER;
 }
 
-/* The policy is a 64-bit token without meaning here. */
+/* The policy is a 64-bit token without meaning here: what an H100 makes for a whole access. */
 static void create_policy(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     for (int l = 0; l < 32; l++)
         if (mask >> l & 1)
-            emu_set_lane(warp, insn->d, l, 0x14f0000000000000u);
+            emu_set_lane(warp, insn->d, l, (uint64_t)insn->imm);
 }
 
 static void decode_policy(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    static const char *const priorities[] = {"L2::evict_unchanged", "L2::evict_first",
+                                             "L2::evict_last", "L2::evict_normal", NULL};
+    insn->imm = 0x10f0000000000000 + ((int64_t)emu_mod_of(decoder, priorities) << 57);
     decoder->used |= (1u << decoder->statement->modifier_count) - 1;
     emu_need_operands(decoder, 1, 4);
     insn->exec = create_policy;

@@ -205,12 +205,29 @@ static uint32_t row_bytes(const emu_tensor_map *map)
     return map->box[0] * ELEMENT_BYTES[map->type];
 }
 
+/** From one row to the next in shared memory. */
+static uint32_t row_pitch(const emu_tensor_map *map)
+{
+    uint32_t swizzle = SWIZZLE_BYTES[map->swizzle], bytes = row_bytes(map);
+    return bytes > swizzle ? bytes : swizzle;
+}
+
+static uint32_t row_count(const emu_tensor_map *map)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 1; i < map->rank; i++)
+        count *= box_count(map, i); /* the caller's shared memory bounds it long before 2^32 */
+    return count;
+}
+
 uint32_t emu_tensor_box_bytes(const emu_tensor_map *map)
 {
-    uint32_t bytes = row_bytes(map);
-    for (uint32_t i = 1; i < map->rank; i++)
-        bytes *= box_count(map, i); /* the caller's shared memory bounds it long before 2^32 */
-    return bytes;
+    return row_bytes(map) * row_count(map);
+}
+
+uint32_t emu_tensor_box_extent(const emu_tensor_map *map)
+{
+    return row_pitch(map) * row_count(map);
 }
 
 ptxgen_status emu_tensor_map_check_box(const emu_tensor_box *box, ptxgen_error *err)
@@ -302,7 +319,7 @@ bool emu_tensor_map_walk(const emu_tensor_box *box, emu_tensor_visit visit, void
     for (;;) {
         if (!visit_row(&walk, &split, index, offset))
             return false;
-        offset += split.total;
+        offset += row_pitch(map);
         uint32_t i = 1;
         while (i < map->rank && ++index[i] == box_count(map, i))
             index[i++] = 0;
@@ -318,9 +335,6 @@ void emu_tensor_map_fill(const emu_tensor_map *map, uint8_t *out, uint32_t bytes
     memset(out, 0, bytes);
     if (!map->fill_nan)
         return;
-    /* quiet NaNs with all fraction bits set, as the chip's other canonical NaNs */
-    const uint32_t element = ELEMENT_BYTES[map->type];
-    memset(out, 0xFF, bytes);
-    for (uint32_t i = element - 1; i < bytes; i += element)
-        out[i] = 0x7F;
+    for (uint32_t i = 0; i < bytes; i++) /* an H100's 0x7FF7, in each 16 bits of the element */
+        out[i] = i % 2 ? 0x7F : 0xF7;
 }

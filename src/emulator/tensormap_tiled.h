@@ -82,9 +82,13 @@ ptxgen_status emu_tensor_map_encode_tiled(uint8_t map[EMU_TENSOR_MAP_BYTES],
 ptxgen_status emu_tensor_map_decode(const uint8_t map[EMU_TENSOR_MAP_BYTES], emu_tensor_map *out,
                                     ptxgen_error *err);
 
-/** Bytes of one element; bytes of a whole box in shared memory: what the mbarrier counts. */
+/**
+ * Bytes of one element; of a whole box: what the mbarrier counts; from the box's first to its last
+ * in shared memory, where a row takes a swizzle's width at least.
+ */
 uint32_t emu_tensor_element_bytes(emu_tensor_type type);
 uint32_t emu_tensor_box_bytes(const emu_tensor_map *map);
+uint32_t emu_tensor_box_extent(const emu_tensor_map *map);
 
 /** One box to copy: where it lies in the tensor and in shared memory. */
 typedef struct emu_tensor_box {

@@ -23,26 +23,29 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
     return made;
 }
 
-/* Where the destination's buffer and mbarrier are: CTAs of a cluster of two, or one by itself. */
+/* Where the destination's buffer and mbarrier are: CTAs of a cluster of two, or of one. */
+#define PAIR ".reqnctapercluster 2, 1, 1\n"
+#define MAP(rank)                                                                                  \
+    "mov.u32 %r8, %cluster_ctarank;\n" rank "mapa.shared::cluster.u32 %r6, %r1, %r8;\n"            \
+    "mapa.shared::cluster.u32 %r7, %r2, %r8;\n"
+#define MEET "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n"
+
 static const struct {
     const char *directive, *map, *meet;
 } destinations[DESTINATIONS] = {
     [OWN] = {"", "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", "bar.sync 0;\n"},
-    [OWN_MAPPED] = {"",
-                    "mov.u32 %r8, %cluster_ctarank;\nmapa.shared::cluster.u32 %r6, %r1, %r8;\n"
-                    "mapa.shared::cluster.u32 %r7, %r2, %r8;\n",
-                    "bar.sync 0;\n"},
-    [PEER] = {".reqnctapercluster 2, 1, 1\n",
-              "mov.u32 %r8, %cluster_ctarank;\nxor.b32 %r8, %r8, 1;\n"
-              "mapa.shared::cluster.u32 %r6, %r1, %r8;\nmapa.shared::cluster.u32 %r7, %r2, %r8;\n",
-              "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n"},
+    [OWN_IN_PAIR] = {PAIR, "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", MEET},
+    [MAPPED_IN_PAIR] = {PAIR, MAP(""), MEET},
+    [PEER] = {PAIR, MAP("xor.b32 %r8, %r8, 1;\n"), MEET},
+    [ALONE] = {".reqnctapercluster 1, 1, 1\n", MAP(""), MEET},
 };
 
 /*
  * %r0 is the thread, %r1 the buffer, which holds the CTA's block of in, %r2 an mbarrier, %r3 the
  * thread's line of the buffer; %r6 and %r7 the destination's buffer and mbarrier; %d0 and %d1 the
  * CTA's blocks of out and in, %d2 the thread's line of out; %p0 is true in thread 0. A body that
- * ends in a jump to WAIT leaves its results in the buffer; MEET in it stands for a barrier with
+ * ends in a jump to WAIT leaves its results in the buffer, whose first word is inverted when bytes
+ * are still to come, or came that nobody expected; MEET in it stands for a barrier with
  * the destination.
  */
 void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
@@ -72,8 +75,11 @@ void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
              "%.*s%s%s\n"
              "bra DONE;\n"
              "WAIT: mbarrier.try_wait.parity.shared.b64 %%p1, [%%r2], 0;\n@!%%p1 bra WAIT;\n"
-             "%s"
-             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3];\nst.global.v2.u64 [%%d2], {%%d6, %%d7};\n"
+             "%s@%%p0 mbarrier.arrive.shared.b64 %%d8, [%%r2];\n"
+             "@%%p0 mbarrier.test_wait.parity.shared.b64 %%p1, [%%r2], 1;\n"
+             "selp.b64 %%d8, 0, -1, %%p1;\n"
+             "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3];\nxor.b64 %%d6, %%d6, %%d8;\nst.global.v2.u64 "
+             "[%%d2], {%%d6, %%d7};\n"
              "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+16];\n"
              "st.global.v2.u64 [%%d2+16], {%%d6, %%d7};\n"
              "ld.shared.v2.u64 {%%d6, %%d7}, [%%r3+32];\n"

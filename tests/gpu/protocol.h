@@ -12,7 +12,7 @@
 enum { PROTOCOL_TEXT = 16384 };
 
 /* Whose shared memory and mbarrier an operation on shared::cluster has for its destination. */
-enum destination { OWN, OWN_MAPPED, PEER, DESTINATIONS };
+enum destination { OWN, OWN_IN_PAIR, MAPPED_IN_PAIR, PEER, ALONE, DESTINATIONS };
 
 struct protocol {
     char name[96];

@@ -36,8 +36,12 @@ static void set_type(struct protocol *p, const struct type *type)
 static struct protocol *add_to(struct protocol_list *list, unsigned destination, const char *name,
                                const char *type)
 {
-    static const char *const words[DESTINATIONS] = {"to itself", "to itself, mapped",
-                                                    "to its peer"};
+    static const char *const words[DESTINATIONS] = {
+        [OWN_IN_PAIR] = "to itself",
+        [MAPPED_IN_PAIR] = "to itself, mapped",
+        [PEER] = "to its peer",
+        [ALONE] = "to itself, mapped, alone",
+    };
     struct protocol *p = protocol_add(list, "%s %s", name, words[destination]);
     set_type(p, type_of(type));
     p->destination = (uint8_t)destination;
@@ -79,7 +83,7 @@ static void list_bulk(struct protocol_list *list)
         set_type(p, type_of("u64"));
         snprintf(p->body, sizeof p->body, "%s", forms[i].body);
     }
-    for (unsigned d = 0; d < DESTINATIONS; d++) {
+    for (unsigned d = OWN_IN_PAIR; d < DESTINATIONS; d++) {
         struct protocol *p = add_to(list, d, "cp.async.bulk.shared::cluster.shared::cta", "u64");
         snprintf(p->body, sizeof p->body, "%s",
                  EXPECT("2048") "@%p0 cp.async.bulk.shared::cluster.shared::cta" BYTES
@@ -124,7 +128,7 @@ static void add_reduction_to_shared(struct protocol_list *list, const char *op,
     char name[64];
     snprintf(name, sizeof name, "cp.reduce.async.bulk.shared::cluster.shared::cta.%s.%s", op,
              type->name);
-    for (unsigned d = 0; d < DESTINATIONS; d++) {
+    for (unsigned d = OWN_IN_PAIR; d < DESTINATIONS; d++) {
         struct protocol *p = add_to(list, d, name, type->name);
         snprintf(p->body, sizeof p->body,
                  "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 4096;\n"
@@ -140,7 +144,7 @@ static void add_red_async(struct protocol_list *list, const char *op, const stru
     bool wide = type->bytes == 8;
     char name[64];
     snprintf(name, sizeof name, "red.async.%s.%s", op, type->name);
-    for (unsigned d = 0; d < DESTINATIONS; d++) {
+    for (unsigned d = OWN_IN_PAIR; d < DESTINATIONS; d++) {
         struct protocol *p = add_to(list, d, name, type->name);
         snprintf(p->body, sizeof p->body,
                  "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
@@ -194,7 +198,7 @@ static void list_st_async(struct protocol_list *list)
          "{%r20, %r21, %r22, %r23}", 16},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        for (unsigned d = 0; d < DESTINATIONS; d++) {
+        for (unsigned d = OWN_IN_PAIR; d < DESTINATIONS; d++) {
             char name[32];
             snprintf(name, sizeof name, "st.async.%s", forms[i].form);
             struct protocol *p = add_to(list, d, name, "u32");

@@ -8,7 +8,7 @@
  *
  * Without --gpu the emulator is compared with itself under another schedule. --operands N is the
  * number of threads, of 64 bytes each (10240); --only PATTERN chooses protocols; --jobs N is the
- * number of processes at a time (1), one a protocol on a GPU; --emit DIR writes the texts and runs
+ * number of processes at a time (1); --emit DIR writes the texts and runs
  * nothing; --plant flips a bit of each, to see the comparison fail. Exit
  * status as differential's.
  */
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDES = 2, SECONDS = 60 };
+enum { SIDES = 2, SECONDS = 20 };
 
 struct options {
     bool gpu, plant;
@@ -84,6 +84,11 @@ static bool run_side(struct device *d, const struct protocol *p, uint64_t *out)
     return ran;
 }
 
+static bool is_nan(uint64_t bits)
+{
+    return (bits & UINT64_MAX >> 1) > UINT64_C(0x7ff0000000000000);
+}
+
 /* Words that differ; the first one is described. */
 static size_t compare(const struct protocol *p, const struct device *devices, uint64_t *const out[],
                       size_t bytes)
@@ -96,6 +101,8 @@ static size_t compare(const struct protocol *p, const struct device *devices, ui
             continue;
         memcpy(&left, a + at, p->word);
         memcpy(&right, b + at, p->word);
+        if (p->blocks.out.type == PTX_F64 && is_nan(left) && is_nan(right))
+            continue; /* whose payload is open */
         if (!different++)
             printf("%s: CTA %zu, byte %zu: %llx on %s, %llx on %s\n", p->name, at / 8192, at % 8192,
                    (unsigned long long)left, devices[0].name, (unsigned long long)right,
@@ -106,12 +113,14 @@ static size_t compare(const struct protocol *p, const struct device *devices, ui
 
 /* True when it ran on both sides, and they agree. */
 static bool run_protocol(const struct protocol *p, const struct options *o, struct device *devices,
-                         uint64_t *const out[])
+                         uint64_t *const out[], bool *dead)
 {
     size_t bytes = (size_t)o->operands * FORM_LINE;
     for (int side = 0; side < SIDES; side++)
-        if (!run_side(&devices[side], p, out[side]))
+        if (!run_side(&devices[side], p, out[side])) {
+            *dead = !devices[side].emulated;
             return false;
+        }
     if (o->plant)
         out[0][bytes / 8 - 1] ^= 1;
     size_t different = compare(p, devices, out, bytes);
@@ -123,6 +132,7 @@ struct run {
     struct options options;
     struct protocol_list list; /* those chosen */
     bool *agreed;              /* shared by the processes */
+    bool dead;                 /* the GPU's context is lost */
 };
 
 /* In a process of its own. */
@@ -142,15 +152,16 @@ static bool run_protocols(void *context, size_t first, size_t end)
     for (int side = 0; side < SIDES; side++)
         if (!(out[side] = malloc((size_t)r->options.operands * FORM_LINE)))
             abort();
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = first; i < end && !r->dead; i++) {
         processes_at(i);
-        r->agreed[i] = run_protocol(&r->list.items[i], &r->options, devices, out);
+        r->agreed[i] = run_protocol(&r->list.items[i], &r->options, devices, out, &r->dead);
     }
     for (int side = 0; side < SIDES; side++) {
-        device_close(&devices[side]);
+        if (!r->dead)
+            device_close(&devices[side]);
         free(out[side]);
     }
-    return true;
+    return !r->dead;
 }
 
 static void lose_protocol(void *context, size_t item, const char *why)
@@ -175,7 +186,7 @@ static int run_all(struct run *r)
 {
     size_t wrong = 0;
     struct processes all = {r->list.count,
-                            r->options.gpu ? 1 : r->list.count,
+                            r->list.count / r->options.jobs + 1,
                             r->options.jobs,
                             SECONDS,
                             r,
