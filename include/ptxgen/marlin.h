@@ -57,15 +57,23 @@ typedef struct ptxgen_marlin_spec {
     uint8_t reserved;
 } ptxgen_marlin_spec;
 
-enum { PTXGEN_MARLIN_VARIANTS = 5 };
+enum { PTXGEN_MARLIN_VARIANTS = 8 };
+
+/** How a variant multiplies. */
+enum {
+    PTXGEN_MARLIN_MMA,   /**< mma.sync, operands copied by cp.async: every target */
+    PTXGEN_MARLIN_WGMMA, /**< wgmma, operands copied in bulk: sm_90a */
+};
 
 /**
  * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
- * multiplies `warp_n` columns of weights with all `tile_m` rows of activations.
+ * multiplies `warp_n` columns of weights with all `tile_m` rows of activations. With wgmma four
+ * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply.
  */
 typedef struct ptxgen_marlin_variant {
-    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128 */
-    uint32_t warp_n;      /**< columns that a warp takes: 32 or 64 */
+    uint32_t kind;        /**< PTXGEN_MARLIN_MMA or _WGMMA */
+    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64, 128, with wgmma 256 */
+    uint32_t warp_n;      /**< columns that a warp takes: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
     uint32_t stages;      /**< of the pipeline of copies */
     uint32_t steps;       /**< 64-row steps along K of a warp in a stage */

@@ -127,8 +127,13 @@ double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts)
 
 ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts)
 {
+    ptx_target ptx = {.sm = facts->compute_capability, .max_ptx = facts->max_ptx_version};
+    ptx_target exact = ptx;
+    exact.suffix = 'a';
+    if (ptx.sm == 90 && ptx_target_check(&exact, NULL) == PTXGEN_OK)
+        ptx = exact; /* for wgmma; other chips' exact targets have nothing that we use */
     ptxgen_target target = {
-        .ptx = {.sm = facts->compute_capability, .max_ptx = facts->max_ptx_version},
+        .ptx = ptx,
         .multiprocessors = (uint32_t)facts->sm_count,
         .shared_per_cta = (uint32_t)facts->shared_per_block_optin,
     };

@@ -6,6 +6,7 @@
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 /* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
@@ -39,6 +40,17 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_marlin_emit(plan, ~0u, module, err);
 }
 
+/* wgmma's activations come through a tensor map. */
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    const ptxgen_marlin_plan *p = plan;
+    for (uint32_t i = 0; i < p->variant_count; i++)
+        if (marlin_is_wgmma(&p->variants[i]))
+            return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                         err);
+    return PTXGEN_OK;
+}
+
 static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16"},
@@ -54,11 +66,12 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_family(void)
 {
     static const ptxgen_family family = {.name = "marlin",
-                                         .plan_version = 4,
+                                         .plan_version = 5,
                                          .spec_bytes = sizeof(ptxgen_marlin_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
+                                         .check_driver = check_driver,
                                          .describe = describe,
                                          .tiling = &marlin_tiling};
     return &family;
@@ -113,6 +126,9 @@ const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *q,
 
 enum { ELEMENT = 2, CHUNK = 16 };
 
+/* Elements between rows that a tensor map takes: below 2^40 bytes. */
+#define MOST_MAP_STRIDE (UINT64_C(1) << 39)
+
 /* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_marlin_spec *s, ptxgen_marlin_args *a,
                                   ptxgen_error *err)
@@ -152,7 +168,8 @@ static ptxgen_status work_out(const ptxgen_marlin_plan *plan, const ptxgen_marli
     ptxgen_status status = marlin_schedule(plan, w->variant, a->m, &w->schedule, err);
     if (status != PTXGEN_OK)
         return status;
-    w->gather = plan->spec.act_order || a->a % CHUNK || a->a_stride % (CHUNK / ELEMENT);
+    bool far = marlin_is_wgmma(w->variant) && a->a_stride >= MOST_MAP_STRIDE;
+    w->gather = plan->spec.act_order || a->a % CHUNK || a->a_stride % (CHUNK / ELEMENT) || far;
     w->workspace_bytes = w->schedule.workspace_bytes;
     if (w->gather)
         w->workspace_bytes = w->schedule.gathered + a->m * plan->spec.k * ELEMENT;
@@ -211,12 +228,41 @@ static ptxgen_status gather(const ptxgen_marlin *q, const struct work *w, ptxgen
     return status;
 }
 
+/* A's rows as a tensor, in the boxes that a stage takes. */
+static ptxgen_status map_activations(const ptxgen_marlin *q, const ptxgen_marlin_variant *v,
+                                     const ptxgen_marlin_args *a, ptxgen_cu_tensor_map *map,
+                                     ptxgen_error *err)
+{
+    const ptxgen_driver *driver = loaded_of(q)->driver;
+    const ptxgen_marlin_spec *spec = &plan_of(q)->spec;
+    const uint64_t shape[2] = {spec->k, a->m}, pitch = a->a_stride * ELEMENT;
+    const uint32_t box[2] = {MARLIN_STEP, v->tile_m}, steps[2] = {1, 1};
+    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
+        map,
+        spec->type == PTXGEN_BF16 ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                  : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        2, (void *)(uintptr_t)a->a, shape, &pitch, box, steps,
+        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
+        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err,
+                                  "marlin: the tensor map of a, %llu rows %llu bytes apart",
+                                  (unsigned long long)a->m, (unsigned long long)pitch);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_marlin_args *a,
                               ptxgen_cu_stream stream, ptxgen_error *err)
 {
     uint32_t m = (uint32_t)a->m;
     struct tile_schedule *s = &w->schedule.tiles;
-    void *arguments[MARLIN_PARAMS] = {
+    ptxgen_cu_tensor_map map = {0};
+    if (marlin_is_wgmma(w->variant)) {
+        ptxgen_status status = map_activations(q, w->variant, a, &map, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    void *arguments[MARLIN_PARAMS + 1] = {
         [MARLIN_A] = &a->a,
         [MARLIN_CODES] = &a->codes,
         [MARLIN_SCALES] = &a->scales,
@@ -233,9 +279,10 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
         [MARLIN_SHARE] = &s->share,
         [MARLIN_EXTRA] = &s->extra,
         [MARLIN_GRANULE] = &s->granule,
+        [MARLIN_A_MAP] = &map, /* past the parameters of the other entries */
     };
     const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
-                                       .block = {marlin_threads(w->variant), 1, 1},
+                                       .block = {marlin_cta_threads(w->variant), 1, 1},
                                        .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
                                        .programmatic = w->gather ? marlin_overlaps(plan_of(q))
                                                                  : may_overlap(q, a)};

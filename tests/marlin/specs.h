@@ -26,7 +26,7 @@ static inline ptxgen_marlin_plan plan_of(const ptxgen_marlin_spec *spec, const c
     return plan;
 }
 
-static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
+static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "src/cli/families/marlin.h"
+#include "problems.h"
 
 #include <ptxgen/emulator.h>
 
@@ -18,70 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- a problem on a device ---- */
-
-static struct device open_device(const char *name)
-{
-    struct device device;
-    ptxgen_error err;
-    if (device_open(name, &device, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    return device;
-}
-
-static void assert_ok(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
-
-static void assert_right(const struct check *check)
-{
-    if (!check_passed(check))
-        fail_msg("%s: %s", check->problem, check->where);
-}
-
-/* A random problem of the spec, to be changed before it is run. */
-static struct marlin_problem make(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
-                                  ptxgen_w4_format format, const struct marlin_layout *layout)
-{
-    const struct marlin_layout packed = {.a_gap = 0};
-    const struct marlin_options options = {.spec = *spec};
-    struct marlin_problem p;
-    struct marlin_weights weights;
-    struct random r = random_start(m + spec->k);
-    ptxgen_error err;
-    assert_ok(marlin_random_weights(spec, format, &r, &weights, &err), &err);
-    assert_ok(marlin_allocate(&p, &options, m, layout ? layout : &packed, &weights, device, &err),
-              &err);
-    marlin_release_weights(&weights);
-    marlin_fill(&p, &r);
-    return p;
-}
-
-static void run_and_release(struct marlin_problem *p, struct device *device)
-{
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    assert_ok(marlin_check(p, device, &check, &err), &err);
-    assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
-    marlin_release(p);
-}
-
-static void run_spec(const char *device_name, const ptxgen_marlin_spec *spec, uint32_t m)
-{
-    struct device device = open_device(device_name);
-    struct marlin_problem p = make(&device, spec, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
-    run_and_release(&p, &device);
-    device_close(&device);
-}
-
-static ptxgen_marlin_spec f16(uint32_t k, uint32_t n, int32_t group_size)
-{
-    return (ptxgen_marlin_spec){.k = k, .n = n, .group_size = group_size, .type = PTXGEN_F16};
-}
 
 static uint64_t allocate_on(const ptxgen_driver *driver, uint64_t bytes)
 {

@@ -64,7 +64,8 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
                 const ptxgen_marlin_variant *v = &plan.variants[i];
                 assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
                 assert_string_equal(info.name, ptxgen_marlin_entry(v));
-                assert_int_equal(info.threads, 32 * v->wn * v->wk);
+                uint32_t senders = v->kind == PTXGEN_MARLIN_WGMMA ? 128 : 0;
+                assert_int_equal(info.threads, 32 * v->wn * v->wk + senders);
                 assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
                                  v->shared_bytes);
                 assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);

@@ -82,9 +82,8 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 /* "name=number" pairs; members that are not named stay 0, and are refused by the plan. */
 static void parse_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
-    enum { TILE_M, WARP_N, WN, WK, STAGES, STEPS };
-    static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", NULL};
-    uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
+    static char *const names[] = {"wgmma", "tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", NULL};
+    uint32_t *const members[] = {&tile->kind, &tile->tile_m, &tile->warp_n, &tile->wn,
                                  &tile->wk,     &tile->stages, &tile->steps,
                                  &tile->ctas,   &tile->pass_m};
     char *copy = strdup(text), *rest = copy, *value;
@@ -92,7 +91,7 @@ static void parse_tile(struct argp_state *state, const char *text, ptxgen_marlin
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
             argp_error(state,
-                       "--tile %s: expected numbers of tile_m, warp_n, wn, wk, stages, steps, "
+                       "--tile %s: expected numbers of wgmma, tile_m, warp_n, wn, wk, stages, steps, "
                        "ctas, pass_m",
                        text);
         *members[member] = (uint32_t)parse_number(state, "--tile", value, 1, 1024);

@@ -32,7 +32,7 @@ static bool is_used(const ptxgen_marlin_spec *s, int param)
 }
 
 /* Every parameter is declared, so that all entries are launched alike; only those used are read. */
-static void load_params(struct gemm *q)
+void marlin_emit_params(struct gemm *q)
 {
     static const char *const names[MARLIN_PARAMS] = {
         [MARLIN_A] = "a", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
@@ -78,8 +78,10 @@ static void find_warp(struct gemm *q)
 static void begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
-    load_params(q);
+    marlin_emit_params(q);
     find_warp(q);
+    q->team = q->at;
+    q->teams = 1;
     ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
     q->tiles_m = tile_divide(k, padded, q->v->tile_m);
     q->a.rows = q->v->tile_m;
@@ -107,8 +109,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
     ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
     marlin_emit_pipeline_begin(q, first, end);
     uint32_t staging = tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
-    q->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
-    marlin_emit_epilogue_begin(q);
+    marlin_emit_epilogue_begin(q, ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
 
     marlin_emit_first_operands(q, q->pipeline.read);
     struct tile_walk walk = tile_walk_begin(k, first, end);
@@ -117,8 +118,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
         ptx_section(k, "the next part of a tile");
         tile_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        struct tile_place place =
-            tile_locate(k, walk.tile, q->tiles_m, marlin_tiles_n(q->spec, v));
+        struct tile_place place = marlin_emit_place(q, walk.tile);
         marlin_emit_clear(q, place.n, q->pipeline.read);
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
@@ -135,8 +135,10 @@ ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t varian
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: plan and module must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1)
-            emit_entry(plan, &plan->variants[i], module);
+        if (variants >> i & 1) {
+            const ptxgen_marlin_variant *v = &plan->variants[i];
+            (marlin_is_wgmma(v) ? marlin_emit_wgmma_entry : emit_entry)(plan, v, module);
+        }
     marlin_emit_gather(plan, module);
     return ptx_module_status(module, err);
 }

@@ -13,7 +13,7 @@
 
 enum {
     MAX_TILES = 4,       /* of 16 columns, of a warp */
-    MAX_ROW_GROUPS = 16, /* of 8 rows, of a tile */
+    MAX_ROW_GROUPS = 32, /* of 8 rows, of a tile */
     STEP_MMAS = MARLIN_STEP / 16, /* mma steps in a step of the packed weights */
 };
 
@@ -58,10 +58,14 @@ struct gemm {
     const ptxgen_marlin_plan *plan;
     const ptxgen_marlin_variant *v;
     struct tile_threads at;
-    ptx_u32 along_n, along_k; /* the warp's place */
+    ptx_u32 along_n, along_k; /* the warp's place, with wgmma within its warpgroup */
+    struct tile_threads team; /* threads that end a part of a tile together: all, or a warpgroup */
+    ptx_u32 team_index;
+    uint32_t teams; /* of a CTA */
     ptx_u64 address[MARLIN_M]; /* parameters of 64 bits, those that are used */
     ptx_u32 m, tiles_m;
     struct tile_division division;
+    ptx_u32 first_tile, stride; /* with wgmma: see marlin_emit_place */
     struct tile_operand a;
     struct weights w;
     struct tile_pipeline pipeline;
@@ -74,6 +78,11 @@ struct gemm {
 
 static inline uint32_t tiles(const struct gemm *q) { return q->v->warp_n / MARLIN_TILE; }
 static inline uint32_t row_groups(const struct gemm *q) { return q->v->tile_m / 8; }
+/* Packed columns that a team multiplies. */
+static inline uint32_t team_columns(const struct gemm *q)
+{
+    return marlin_tile_n(q->v) / q->teams;
+}
 static inline bool is_bf16(const struct gemm *q) { return q->spec->type == PTXGEN_BF16; }
 
 /* ---- layout of a stage in shared memory ---- */
@@ -92,6 +101,17 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 uint32_t marlin_variant_alike(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile);
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+
+/* ---- emit.c ---- */
+
+void marlin_emit_params(struct gemm *q);
+
+/* ---- hopper.c ---- */
+
+uint32_t marlin_wgmma_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_wgmma_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                             ptx_module *module);
 
 /* ---- weights.c ---- */
 
@@ -139,9 +159,13 @@ void marlin_emit_scale_columns(struct gemm *q);
 
 /* ---- epilogue.c ---- */
 
-void marlin_emit_epilogue_begin(struct gemm *q);
+/* Sums are brought together in shared memory at `staging`. */
+void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first);
+
+/* The place of a walk's tile in C. */
+struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile);
 
 /* ---- gather.c ---- */
 

@@ -16,17 +16,19 @@ static bool is_gated(const struct gemm *q)
     return marlin_gated(q->spec);
 }
 
-void marlin_emit_epilogue_begin(struct gemm *q)
+void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
     struct tile_sums *s = &q->sums;
     s->tile_m = q->v->tile_m;
-    s->tile_n = marlin_tile_n(q->v);
+    s->tile_n = team_columns(q);
     s->warp_n = q->v->warp_n;
     s->wk = q->v->wk;
+    s->interleaved = marlin_is_wgmma(q->v);
     s->pass_m = q->v->pass_m;
-    s->width = tile_chunk_width(q->v->pass_m * marlin_tile_n(q->v), marlin_threads(q->v));
-    tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
+    s->width = tile_chunk_width(q->v->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
+    s->staging = staging;
+    tile_sums_begin(k, &q->team, q->along_n, q->along_k, s);
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
     ptx_u64 base = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
@@ -87,6 +89,31 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
 
 /* ---- a tile's end ---- */
 
+/*
+ * Where tiles are dealt out whole, `stride` is the number of CTAs, and a walk's tile i of a CTA is
+ * tile i·stride + CTA, so that CTAs are in one place of the matrix at a time; else it is 0.
+ */
+struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 there = tile;
+    if (marlin_is_wgmma(q->v)) {
+        ptx_u32 turn = ptx_sub_u32(k, tile, q->first_tile);
+        ptx_u32 dealt = ptx_mad_lo_u32(k, turn, q->stride, q->at.cta);
+        there = ptx_selp_u32(k, dealt, tile, ptx_setp_ne_u32(k, q->stride, U32(0)));
+    }
+    return tile_locate(k, there, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+}
+
+/* Each team of a CTA has its own flags. */
+static ptx_u64 flags(struct gemm *q)
+{
+    uint32_t ctas = q->plan->target.multiprocessors * q->v->ctas;
+    if (q->teams == 1)
+        return q->address[MARLIN_WORKSPACE];
+    return ptx_mad_wide_u32(q->k, q->team_index, U32(ctas * 4), q->address[MARLIN_WORKSPACE]);
+}
+
 struct end {
     struct gemm *q;
     ptx_u32 first_row, column; /* of the tile in A, and of its columns in C */
@@ -131,10 +158,11 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     struct end *e = user;
     struct gemm *q = e->q;
     ptx_kernel *k = q->k;
-    struct tile_place place = tile_locate(k, tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    struct tile_place place = marlin_emit_place(q, tile);
     e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     p->rows = ptx_sub_u32(k, q->m, e->first_row);
-    e->column = ptx_mul_lo_u32(k, place.n, U32(p->columns));
+    ptx_u32 columns = q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
+    e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
 }
 
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -146,12 +174,12 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first)
 {
     struct end e = {.q = q};
-    struct tile_part p = {.at = &q->at,
+    struct tile_part p = {.at = &q->team,
                           .division = &q->division,
                           .sums = &q->sums,
                           .partials = &q->partials,
-                          .flags = q->address[MARLIN_WORKSPACE],
-                          .columns = marlin_tile_n(q->v) / (is_gated(q) ? 2 : 1),
+                          .flags = flags(q),
+                          .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
                           .acc = accumulator,
                           .acc_from = q,
                           .locate = locate,

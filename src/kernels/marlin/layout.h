@@ -27,6 +27,8 @@ enum marlin_param {
     MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
     MARLIN_PARAMS
 };
+/* … and with wgmma the tensor map of A, in boxes of 64 columns and `tile_m` rows. */
+enum { MARLIN_A_MAP = MARLIN_PARAMS, MARLIN_MAP_BYTES = 128, MARLIN_MAP_ALIGN = 64 };
 
 /* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
  * MARLIN_GATHER_THREADS a row. */
@@ -91,9 +93,26 @@ static inline uint32_t marlin_tile_n(const ptxgen_marlin_variant *v)
 {
     return v->wn * v->warp_n;
 }
+/* … that multiply. */
 static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
 {
     return 32 * v->wn * v->wk;
+}
+
+/* Warps of a warpgroup, and those that send for what the others multiply. */
+enum { MARLIN_WARPGROUP = 4 };
+static inline bool marlin_is_wgmma(const ptxgen_marlin_variant *v)
+{
+    return v->kind == PTXGEN_MARLIN_WGMMA;
+}
+static inline bool marlin_has_wgmma(const ptxgen_target *target)
+{
+    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
+}
+/* Of a CTA, in all. */
+static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
+{
+    return marlin_threads(v) + (marlin_is_wgmma(v) ? 32 * MARLIN_WARPGROUP : 0);
 }
 
 /* Accumulators of a thread, by four. */

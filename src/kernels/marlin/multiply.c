@@ -13,7 +13,7 @@
 
 bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return v->tile_m <= 16 || !marlin_scale_rows(s);
+    return (v->tile_m <= 16 && !marlin_is_wgmma(v)) || !marlin_scale_rows(s);
 }
 
 /* ---- sizes ---- */

@@ -6,7 +6,7 @@ static void locate(void *user, const struct tile_walk *w)
 {
     struct gemm *q = user;
     ptx_kernel *k = q->k;
-    struct tile_place place = tile_locate(k, w->tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    struct tile_place place = marlin_emit_place(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     tile_operand_locate(k, &q->a, q->address[MARLIN_A], first_row, q->m, w->stage);
     marlin_emit_weights_locate(q, place.n, w->stage);

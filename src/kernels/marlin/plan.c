@@ -15,6 +15,8 @@ enum {
 
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
+    if (marlin_is_wgmma(v))
+        return marlin_wgmma_shared_bytes(s, v);
     return v->stages * marlin_stage_bytes(s, v) +
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
@@ -53,7 +55,8 @@ static uint64_t step_cost(const ptxgen_marlin_variant *v)
 {
     uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
-    uint64_t rate = v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
+    uint64_t rate = marlin_is_wgmma(v)     ? 2500
+                    : v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
     const uint64_t times[] = {codes * 1000 / 23, (codes + activations) * 1000 / 45,
                               weights * 1000 / 36,
                               weights * v->tile_m * 1000 / rate};
@@ -138,14 +141,34 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     return least != UINT64_MAX;
 }
 
+/* Of the wgmma entries, where the target has them. */
+static const ptxgen_marlin_variant wgmma_tiles[] = {
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
+};
+
+static void add_wgmma_tiles(ptxgen_marlin_plan *plan)
+{
+    for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
+        ptxgen_marlin_variant v = wgmma_tiles[i];
+        v.steps = v.ctas = 1;
+        if (complete(&plan->spec, &plan->target, &v))
+            plan->variants[plan->variant_count++] = v;
+    }
+}
+
 static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
-    for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_ROWS && served < most; tile_m *= 2)
+    bool wgmma = marlin_has_wgmma(&plan->target);
+    uint32_t widest = wgmma ? MOST_ROWS / 2 : MOST_ROWS, served = 0;
+    for (uint32_t tile_m = 8; tile_m <= widest && served < most; tile_m *= 2)
         if (choose_tile(plan, tile_m, &plan->variants[plan->variant_count])) {
             served = tile_m;
             plan->variant_count++;
         }
+    if (wgmma && served < most)
+        add_wgmma_tiles(plan);
     if (!plan->variant_count)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: no tile fits into the %u bytes of shared memory of a CTA",
@@ -194,8 +217,23 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
     return best;
 }
 
+static const char *wgmma_entry(const ptxgen_marlin_variant *v)
+{
+    static const struct {
+        uint32_t tile_m, tile_n;
+        const char *name;
+    } names[] = {{128, 128, "marlin_wgmma_m128_n128"}, {128, 256, "marlin_wgmma_m128_n256"},
+                 {256, 128, "marlin_wgmma_m256_n128"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v))
+            return names[i].name;
+    return "marlin_wgmma";
+}
+
 const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 {
+    if (marlin_is_wgmma(variant))
+        return wgmma_entry(variant);
     return variant->tile_m == 8    ? "marlin_m8"
            : variant->tile_m == 16 ? "marlin_m16"
            : variant->tile_m == 32 ? "marlin_m32"

@@ -17,8 +17,10 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         const char *name;
         uint32_t value, low, high;
         bool power;
-    } members[] = {{"tile_m", v->tile_m, 8, 128, true}, {"warp_n", v->warp_n, 32, 64, true},
-                   {"wn", v->wn, 1, 32, false},         {"wk", v->wk, 1, 32, true},
+    } members[] = {{"tile_m", v->tile_m, 8, marlin_is_wgmma(v) ? 256 : 128, true},
+                   {"warp_n", v->warp_n, marlin_is_wgmma(v) ? 16 : 32, marlin_is_wgmma(v) ? 32 : 64, true},
+                   {"wn", v->wn, marlin_is_wgmma(v) ? 4 : 1, marlin_is_wgmma(v) ? 16 : 32, false},
+                   {"wk", v->wk, 1, marlin_is_wgmma(v) ? 1 : 32, true},
                    {"stages", v->stages, 3, 16, false}, {"steps", v->steps, 1, 4, true},
                    {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false}, {"pass_m", v->pass_m, 8, v->tile_m, true}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -28,7 +30,10 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
                                "marlin: a tile's %s is %u, not %s%u to %u", members[i].name,
                                members[i].value, members[i].power ? "a power of two of " : "",
                                members[i].low, members[i].high);
-    if (marlin_threads(v) > MOST_THREADS)
+    if (marlin_is_wgmma(v) && v->wn % MARLIN_WARPGROUP)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %u warps are no warpgroups, which have four", v->wn);
+    if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
                            v->wk, MOST_THREADS);
@@ -44,6 +49,10 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     if (status != PTXGEN_OK)
         return status;
     ptxgen_marlin_variant v = *tile;
+    if (marlin_is_wgmma(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % v.steps))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: a tile of wgmma is for sm_90a, and for K of whole stages of %u rows",
+                           v.steps * MARLIN_STEP);
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = v.shared_bytes > STATIC_SHARED ? v.shared_bytes : 0;
     uint32_t limit = marlin_shared_limit(&plan->target, &v);

@@ -11,11 +11,18 @@
 #define F32(x) ptx_imm_f32(x)
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
 
-/* A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). */
+/*
+ * A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). Where a team of a CTA's
+ * threads works by itself, `thread` and `warp` are numbers within it, and `team` is how many they are.
+ */
 struct tile_threads {
     ptx_u32 cta, thread, warp, lane, group, quad;
+    uint32_t team;   /* 0: the whole CTA */
+    ptx_u32 barrier; /* a team's own */
 };
 struct tile_threads tile_find_threads(ptx_kernel *k);
+/* Waits for the CTA's threads, or the team's. */
+void tile_sync(ptx_kernel *k, const struct tile_threads *at);
 
 /* floor(x / divisor), a shift where it can be one. */
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor);

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "part.h"
 
+/* Those that end the part together. */
+static uint32_t threads(const struct tile_part *p)
+{
+    return p->at->team ? p->at->team : p->partials->threads;
+}
+
 /* The staged rows that exist, a chunk a thread. */
 static void finish_pass(ptx_kernel *k, const struct tile_part *p)
 {
@@ -10,7 +16,7 @@ static void finish_pass(ptx_kernel *k, const struct tile_part *p)
     ptx_u32 rows = ptx_sub_u32(k, end, begin);
     ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
     ptx_u32 chunk = ptx_mov_u32(k, p->at->thread);
-    ptx_for(k, chunk, limit, U32(p->partials->threads)) {
+    ptx_for(k, chunk, limit, U32(threads(p))) {
         ptx_nounroll(k);
         ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
         p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(p->sums->width)));
@@ -36,15 +42,17 @@ static void stage_pass(ptx_kernel *k, const struct tile_part *p)
 static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
 {
     p->locate(p->user, p, tile);
+    if (p->at->team)
+        tile_sync(k, p->at); /* all have read what was staged of the tile before */
     p->pass_row = ptx_mov_u32(k, U32(0));
     ptx_loop(k, passes) {
         ptx_nounroll(k);
         stage_pass(k, p);
-        ptx_bar_sync(k, 0);
+        tile_sync(k, p->at);
         finish_pass(k, p);
         ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(p->sums->pass_m));
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, U32(p->sums->tile_m)), false);
-        ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
+        tile_sync(k, p->at); /* all have read what the next pass overwrites */
     }
 }
 
@@ -60,7 +68,7 @@ static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
 {
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(p->division->stages));
     ptx_u32 lowest = tile_lowest_cta(k, p->division, p->at, start);
-    tile_wait_for(k, p->at, p->flags, lowest, p->partials->threads);
+    tile_wait_for(k, p->at, p->flags, lowest, threads(p));
     tile_partials_add(k, p->partials, p->at, lowest, fragment, p);
 }
 

@@ -54,7 +54,7 @@ static ptx_u64 flag_of(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
 /* The barrier puts the other threads' stores before the first thread's release. */
 void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags)
 {
-    ptx_bar_sync(k, 0);
+    tile_sync(k, at);
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
         ptx_st_release_global_u32_m(k, PTX_GPU, flag_of(k, flags, at->cta), 0, U32(1));
 }
@@ -72,7 +72,7 @@ void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, 
         }
         ptx_st_global_u32(k, flag, 0, U32(0));
     }
-    ptx_bar_sync(k, 0);
+    tile_sync(k, at);
 }
 
 ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const struct tile_threads *at,

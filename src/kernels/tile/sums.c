@@ -14,7 +14,8 @@ void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_
     uint32_t pitch = tile_sums_pitch(s->tile_n);
     ptx_u32 pair = ptx_mul_lo_u32(k, at->quad, U32(2));
     ptx_u32 row = ptx_mad_lo_u32(k, warp_along_k, U32(s->pass_m), pair);
-    ptx_u32 column = ptx_mad_lo_u32(k, warp_along_n, U32(s->warp_n), at->group);
+    uint32_t warp_columns = s->interleaved ? 16 : s->warp_n;
+    ptx_u32 column = ptx_mad_lo_u32(k, warp_along_n, U32(warp_columns), at->group);
     ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staging);
     s->lane = ptx_mad_lo_u32(k, column, U32(4), line);
 }
@@ -23,10 +24,11 @@ void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from)
 {
     uint32_t pitch = tile_sums_pitch(s->tile_n), groups = s->pass_m / 8;
+    uint32_t tile_columns = s->interleaved ? 64 : 16;
     for (uint32_t t = 0; t < s->warp_n / 16; t++)
         for (uint32_t j = 0; j < groups; j++)
             for (uint32_t r = 0; r < 4; r++) {
-                uint32_t offset = (8 * j + r % 2) * pitch + (16 * t + r / 2 * 8) * 4;
+                uint32_t offset = (8 * j + r % 2) * pitch + (tile_columns * t + r / 2 * 8) * 4;
                 ptx_st_shared_u32(k, s->lane, (int)offset, acc(from, t, pass * groups + j, r));
             }
 }

@@ -19,6 +19,7 @@ struct tile_sums {
     /* Set by the caller. */
     uint32_t tile_m, tile_n; /* of the CTA */
     uint32_t warp_n, wk;     /* columns of a warp; warps along K */
+    bool interleaved;        /* a warp's tiles are 64 columns apart, four warps' side by side */
     uint32_t warp_m;         /* rows of a warp, where it does not have all; 0: tile_m */
     ptx_u32 warp_row;        /* … and the first of them */
     uint32_t pass_m; /* rows that are staged at once: a multiple of 8 that divides a warp's */

@@ -3,7 +3,7 @@
 
 struct tile_threads tile_find_threads(ptx_kernel *k)
 {
-    struct tile_threads at;
+    struct tile_threads at = {.team = 0};
     at.thread = ptx_sreg_tid_x(k);
     at.cta = ptx_sreg_ctaid_x(k);
     ptx_u32 warp = ptx_shr_u32(k, at.thread, U32(5));
@@ -12,6 +12,14 @@ struct tile_threads tile_find_threads(ptx_kernel *k)
     at.group = ptx_shr_u32(k, at.lane, U32(2));
     at.quad = ptx_and_b32(k, at.lane, U32(3));
     return at;
+}
+
+void tile_sync(ptx_kernel *k, const struct tile_threads *at)
+{
+    if (at->team)
+        ptx_bar_sync_n(k, at->barrier, U32(at->team));
+    else
+        ptx_bar_sync(k, 0);
 }
 
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor)

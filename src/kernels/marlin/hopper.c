@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The marlin kernel on wgmma (sm_90a). A warp of a persistent CTA sends for stages, warpgroups
+ * multiply them, each its own strips of 64 columns with all rows of the tile:
+ *
+ *              K: stages ──▶               Cᵀ = Wᵀ·Aᵀ: dequantised weights are wgmma's operand A, from
+ *            ┌───────┬───────┬───          registers: word w of a lane of warp i is what wgmma wants
+ *    N:      │ warpgroup 0   │ …           of k16 slice w of tile i of a strip. Activations are its
+ *    strips  ├───────┼───────┼───          operand B, a swizzled box of 64 columns of A that a tensor
+ *            │ warpgroup 1   │ …           copy brings (zeros past its ends).
+ *            └───────┴───────┴───          A strip's stage of codes is one bulk copy.
+ *    A:      [tile_m rows] × 64·steps columns a stage
+ *
+ * Floors, for K × N = 8192 × 28672 on 132 multiprocessors at 1.7 GHz: packed weights and scales from
+ * memory, 39 µs; products at 4096 multiply-adds a cycle and two a flop, 0.52 µs for each row of A;
+ * dequantisation, some 12 instructions of a warp for 4 × 32 × 2 weights, 31 µs of the issue slots.
+ *
+ *     M           1      16     64     256    4096
+ *     memory     39      39     40      42      80      µs
+ *     products    4 (8 rows)  8     33     134    2140
+ *
+ * so from 256 rows on wgmma must not wait. Dequantisation takes a quarter of the issue slots beside
+ * it at 128 rows a tile. A tile of 256 columns and 128 rows is read from the L2 at 24 KB a stage of
+ * 64, one of 128 × 256 at 36 KB, for the same products; the L2 gives some 25 bytes a cycle and
+ * multiprocessor, a stage takes 1024 cycles: so 4-bit weights want the columns.
+ */
+#include "hopper.h"
+
+#include <string.h>
+
+/* ---- sizes ---- */
+
+/* Where a stage's steps are of one group, it has its scales once. */
+static uint32_t strip_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    if (!rows || rows < MARLIN_STEP)
+        return marlin_step_groups(s) * v->steps;
+    return rows / MARLIN_STEP % v->steps ? v->steps : 1;
+}
+
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    struct stage_layout l = {.strips = marlin_tile_n(v) / MARLIN_STRIP, .groups = strip_groups(s, v)};
+    l.codes = tile_operand_stage_bytes(v->tile_m, v->steps);
+    l.codes_bytes = v->steps * MARLIN_STEP_BYTES;
+    l.scales = l.codes + l.strips * l.codes_bytes;
+    l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
+    l.zeros = l.scales + l.strips * l.scales_bytes;
+    l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
+    l.copied = l.zeros + l.strips * l.zeros_bytes;
+    l.bytes = (l.copied + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
+    return l;
+}
+
+uint32_t marlin_wgmma_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return marlin_stage_layout(s, v).bytes;
+}
+
+static uint32_t warpgroups(const ptxgen_marlin_variant *v)
+{
+    return v->wn / MARLIN_WARPGROUP;
+}
+
+/* Of a warpgroup. */
+static uint32_t staging_bytes(const ptxgen_marlin_variant *v)
+{
+    return tile_sums_bytes(marlin_tile_n(v) / warpgroups(v), v->pass_m, 1);
+}
+
+uint32_t marlin_wgmma_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return v->stages * marlin_wgmma_stage_bytes(s, v) + warpgroups(v) * staging_bytes(v) +
+           tile_ring_barrier_bytes(v->stages);
+}
+
+/* ---- sending ---- */
+
+/* What is sent for next. */
+struct sender {
+    ptx_u64 map;
+    ptx_u32 row, strip; /* the tile's first */
+    struct tile_ring_place place;
+};
+
+static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 step)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_u32 column = ptx_mul_lo_u32(k, step, U32(MARLIN_STEP));
+    for (uint32_t i = 0; i < h->q.v->steps; i++) {
+        ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
+        int to = (int)tile_operand_stage_bytes(h->q.v->tile_m, i);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, s->map, corner, s->place.barrier, 0);
+    }
+}
+
+/* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
+static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
+                        uint32_t to, uint32_t bytes, uint32_t each)
+{
+    ptx_kernel *k = h->q.k;
+    uint32_t all = marlin_strips(h->q.spec);
+    bool tail = all % h->stage.strips;
+    for (uint32_t i = 0; i < h->stage.strips; i++) {
+        ptx_u32 strip = i ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
+        if (tail && i) /* past the last the last again, unused */
+            strip = ptx_min_u32(k, strip, U32(all - 1));
+        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, 0, U32(bytes),
+                              s->place.barrier, 0);
+    }
+}
+
+/* The groups of a stage from `step` on, `bytes` each, of all strips. */
+static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, ptx_u32 step,
+                        uint32_t to, uint32_t bytes)
+{
+    ptx_kernel *k = h->q.k;
+    const ptxgen_marlin_spec *spec = h->q.spec;
+    uint32_t rows = marlin_scale_rows(spec), groups = h->stage.groups;
+    uint32_t pitch = marlin_groups(spec) * bytes;
+    if (rows <= MARLIN_STEP) { /* side by side */
+        ptx_u32 offset = ptx_mul_lo_u32(k, step, U32(marlin_step_groups(spec) * bytes));
+        ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
+        send_strips(h, s, at, pitch, to, groups * bytes, groups * bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < groups; i++) {
+        ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
+        ptx_u32 group = tile_divide(k, here, rows / MARLIN_STEP);
+        ptx_u64 at = ptx_mad_wide_u32(k, group, U32(bytes), from);
+        send_strips(h, s, at, pitch, to + i * bytes, bytes, groups * bytes);
+    }
+}
+
+static void send_stage(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    ptx_kernel *k = h->q.k;
+    const struct stage_layout *l = &h->stage;
+    const ptx_u64 *address = h->q.address;
+    ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(h->q.v->steps));
+    tile_ring_claim(k, &h->ring, &s->place, l->copied);
+    send_activations(h, s, step);
+    ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
+    send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes, l->codes_bytes,
+                l->codes_bytes);
+    if (l->groups)
+        send_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
+    if (l->groups && h->q.spec->zeros)
+        send_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
+}
+
+/* One thread sends for all stages of the CTA, part by part. */
+static void send_all(struct hopper *h, ptx_param map)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    struct sender s = {.map = ptx_param_address(k, map)};
+    s.place = tile_ring_first(k, &h->ring, true);
+    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        tile_walk_next(k, &q->division, &walk);
+        struct tile_place place = marlin_emit_place(q, walk.tile);
+        s.row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
+        s.strip = ptx_mul_lo_u32(k, place.n, U32(h->stage.strips));
+        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+            ptx_nounroll(k);
+            send_stage(h, &s, walk.stage);
+            tile_ring_advance(k, &h->ring, &s.place, NULL);
+        }
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
+    }
+}
+
+/* ---- the entry ---- */
+
+/* Registers of a thread: of those that send and of those that multiply, by the warpgroups that do. */
+static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool multiplies)
+{
+    static const struct {
+        int sends, multiplies;
+    } registers[] = {{0, 0}, {0, 0}, {40, 232}, {32, 160}, {24, 112}};
+    uint32_t groups = warpgroups(v);
+    if (groups < 2 || groups >= sizeof registers / sizeof *registers)
+        return;
+    if (multiplies)
+        ptx_setmaxnreg_inc(k, registers[groups].multiplies);
+    else
+        ptx_setmaxnreg_dec(k, registers[groups].sends);
+}
+
+static void begin(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    marlin_emit_params(q);
+    q->at = tile_find_threads(k);
+    q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(q->v->tile_m - 1)), q->v->tile_m);
+    h->first = tile_first_stage(k, &q->division, q->at.cta);
+    h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    q->first_tile = tile_divide(k, h->first, q->division.stages);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    q->stride = ptx_selp_u32(k, ptx_sreg_nctaid_x(k), U32(0), whole);
+    h->stage = marlin_stage_layout(q->spec, q->v);
+    h->ring = (struct tile_ring){
+        .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn};
+}
+
+void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                             ptx_module *module)
+{
+    struct hopper *h = &(struct hopper){.q = {.spec = &plan->spec, .plan = plan, .v = v}};
+    ptx_kernel *k = h->q.k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
+    ptx_kernel_reqntid(k, marlin_cta_threads(v), 1, 1);
+    ptx_kernel_minnctapersm(k, v->ctas);
+    begin(h);
+    ptx_param map = ptx_param_declare(k, "a_map", MARLIN_MAP_BYTES, MARLIN_MAP_ALIGN);
+    tile_ring_declare(k, &h->ring);
+    uint32_t staging = warpgroups(v) * staging_bytes(v);
+    ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    tile_ring_begin(k, &h->q.at, &h->ring);
+    ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn))) {
+        divide_registers(k, v, true);
+        marlin_emit_wgmma_multiply(h, sums);
+    } else {
+        divide_registers(k, v, false);
+        ptx_section(k, "send for stages");
+        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v))))
+            send_all(h, map);
+    }
+    ptx_kernel_end(k);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pieces of marlin's wgmma entries hand to each other. */
+#ifndef PTXGEN_KERNELS_MARLIN_HOPPER_H
+#define PTXGEN_KERNELS_MARLIN_HOPPER_H
+
+#include "../tile/ring.h"
+#include "../tile/wgmma.h"
+#include "emit.h"
+
+/* Where things stand in a stage: activations, then codes, scales and zero points strip by strip. */
+struct stage_layout {
+    uint32_t strips, groups;       /* of a tile; of scales, of a strip */
+    uint32_t codes, scales, zeros; /* offsets */
+    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
+    uint32_t copied, bytes;        /* in all; with what pads it */
+};
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v);
+
+/* Strips that a warpgroup multiplies. */
+static inline uint32_t group_strips(const struct gemm *q)
+{
+    return tiles(q);
+}
+
+struct hopper {
+    struct gemm q;
+    struct stage_layout stage;
+    struct tile_ring ring;
+    ptx_u32 first, end; /* stages of the CTA */
+};
+
+/* ---- hopper_multiply.c ---- */
+
+/* Multiplies the stages of the CTA: executed by the warpgroups that do. */
+void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A warpgroup's products. Slice after slice of 16 rows of K: while wgmma multiplies one, the warps
+ * dequantise the next into the other of two sets of registers, which the slice before has left.
+ *
+ *     wgmma    │ slice 0 ──────│ slice 1 ──────│ slice 2 …
+ *     warps      dequantise 1 ─│ dequantise 2 ─│ …
+ *
+ * The next stage's first words are read, and waited for, behind the last slice of a stage; the stage
+ * is given back behind the first slice of the next, when all that read it has ended.
+ */
+#include "hopper.h"
+
+enum { SLICES = STEP_MMAS, SLICE_BYTES = 32 /* of a row of activations */ };
+
+struct consumer {
+    struct hopper *h;
+    struct gemm *q;
+    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage */
+    struct tile_ring_place read;
+    ptx_u32 to_read;  /* stages of the CTA after the present one */
+    ptx_u32 held;     /* the barrier of the stage before the present one */
+    ptx_pred is_lane; /* that gives slots back */
+    ptx_pred accumulate;
+};
+
+/* ---- weights ---- */
+
+static void find_lane(struct consumer *c)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    const struct stage_layout *l = &c->h->stage;
+    ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(group_strips(q)));
+    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
+    ptx_u32 tile = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE_BYTES), codes);
+    c->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), tile);
+    if (!l->groups)
+        return;
+    ptx_u32 scales = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), U32(l->scales));
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(16), scales);
+    c->scales_at = ptx_mad_lo_u32(k, q->along_n, U32(4), row);
+    if (!q->spec->zeros)
+        return;
+    ptx_u32 zeros = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), U32(l->zeros));
+    c->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+}
+
+static void load_words(struct consumer *c, uint32_t step)
+{
+    ptx_kernel *k = c->q->k;
+    ptx_u32 at = ptx_add_u32(k, c->read.slot, c->codes_at);
+    for (uint32_t s = 0; s < group_strips(c->q); s++)
+        ptx_ld_shared_v4_u32_to(k, c->q->operands.words[s], at,
+                                (int)(s * c->h->stage.codes_bytes + step * MARLIN_STEP_BYTES));
+}
+
+/* A warp's two zero points of strip s, of the word of all four tiles, to where tile s has them. */
+static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 word)
+{
+    struct gemm *q = c->q;
+    ptx_u32 *zeros = &q->operands.scales.zeros;
+    ptx_u32 shift = ptx_mul_lo_u32(q->k, q->along_n, U32(8));
+    ptx_u32 two = ptx_bfe_u32(q->k, word, shift, U32(8));
+    if (s)
+        ptx_bfi_b32_to(q->k, *zeros, two, *zeros, U32(8 * s), U32(8));
+    else
+        ptx_mov_u32_to(q->k, *zeros, two);
+}
+
+/* The scales, and zero points, that the operands made next have: group `group` of the stage. */
+static void enter_group(struct consumer *c, uint32_t group)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    const struct stage_layout *l = &c->h->stage;
+    ptx_u32 at = ptx_add_u32(k, c->read.slot, c->scales_at);
+    for (uint32_t s = 0; s < group_strips(q); s++)
+        ptx_ld_shared_u32_to(k, q->operands.scales.packed[s], at,
+                             (int)(s * l->scales_bytes + group * MARLIN_SCALES_BYTES));
+    if (q->spec->zeros) {
+        ptx_u32 zeros_at = ptx_add_u32(k, c->read.slot, c->zeros_at);
+        for (uint32_t s = 0; s < group_strips(q); s++)
+            keep_zeros(c, s, ptx_ld_shared_u32(k, zeros_at,
+                                               (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
+    }
+    marlin_emit_dequantiser(q, &q->operands.scales);
+}
+
+/* Without groups: the columns' scales and zero points, from global memory. */
+static void load_columns(struct consumer *c, ptx_u32 tile_n)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    ptx_u32 team = ptx_mad_lo_u32(k, tile_n, U32(q->teams), q->team_index);
+    ptx_u32 first = ptx_mul_lo_u32(k, team, U32(group_strips(q)));
+    for (uint32_t s = 0; s < group_strips(q); s++) {
+        ptx_u32 after = ptx_add_u32(k, first, U32(s));
+        ptx_u32 strip = ptx_min_u32(k, after, U32(marlin_strips(q->spec) - 1));
+        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
+        ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(16), at);
+        ptx_u64 tile = ptx_mad_wide_u32(k, q->along_n, U32(4), row);
+        ptx_ld_global_nc_u32_to(k, q->operands.scales.packed[s], tile, 0);
+        if (!q->spec->zeros)
+            continue;
+        ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
+        ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
+        keep_zeros(c, s, ptx_ld_global_nc_u32(k, zeros_row, 0));
+    }
+    if (q->spec->zeros)
+        marlin_emit_dequantiser(q, &q->operands.scales);
+}
+
+/* ---- slices ---- */
+
+static uint32_t slices(const struct consumer *c)
+{
+    return c->q->v->steps * SLICES;
+}
+
+/* What slice i of the stage starts with, if anything: words of 64 rows, scales of a group. */
+static void load_weights(struct consumer *c, uint32_t i)
+{
+    if (i % SLICES == 0)
+        load_words(c, i / SLICES);
+    uint32_t groups = c->h->stage.groups;
+    if (groups && i % (slices(c) / groups) == 0)
+        enter_group(c, i / (slices(c) / groups));
+}
+
+static void dequantise(struct consumer *c, uint32_t i)
+{
+    struct operands *o = &c->q->operands;
+    for (uint32_t s = 0; s < group_strips(c->q); s++)
+        marlin_emit_dequantise(c->q, s, o->words[s][i % SLICES], o->a[i % 2][s]);
+}
+
+static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    int n = (int)q->v->tile_m;
+    uint32_t bytes = tile_operand_stage_bytes(q->v->tile_m, i / SLICES) + i % SLICES * SLICE_BYTES;
+    ptx_u64 b = tile_wgmma_advance(k, block, bytes);
+    ptx_wgmma_fence(k);
+    for (uint32_t s = 0; s < group_strips(q); s++) {
+        ptx_f32 *acc = q->acc[s][0];
+        const ptx_u32 *a = q->operands.a[i % 2][s];
+        if (is_bf16(q))
+            ptx_wgmma_k16_f32_bf16_ra(k, n, acc, a, b, c->accumulate, 1, 1, 0);
+        else
+            ptx_wgmma_k16_f32_f16_ra(k, n, acc, a, b, c->accumulate, 1, 1, 0);
+    }
+    ptx_wgmma_commit_group(k);
+}
+
+/* Turns to the next stage, if there is one, and waits for it. */
+static void next_stage(struct consumer *c)
+{
+    ptx_kernel *k = c->q->k;
+    ptx_mov_u32_to(k, c->held, c->read.barrier);
+    ptx_pred more = ptx_setp_ne_u32(k, c->to_read, U32(0));
+    tile_ring_advance(k, &c->h->ring, &c->read, &more);
+    ptx_sub_u32_to(k, c->to_read, c->to_read, U32(1));
+    tile_ring_wait(k, &c->read);
+}
+
+/* `stage` of a part that starts at `first`. */
+static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
+{
+    ptx_kernel *k = c->q->k;
+    ptx_u64 block = tile_wgmma_descriptor(k, c->read.slot);
+    ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, c->is_lane);
+    for (uint32_t i = 0; i < slices(c); i++) {
+        uint32_t next = (i + 1) % slices(c);
+        multiply_slice(c, i, block);
+        if (!next)
+            next_stage(c);
+        load_weights(c, next);
+        ptx_wgmma_wait_group(k, 1);
+        if (i == 0)
+            tile_ring_release(k, &c->h->ring, c->held, release);
+        dequantise(c, next);
+    }
+}
+
+/* ---- parts ---- */
+
+static void clear(struct consumer *c)
+{
+    struct gemm *q = c->q;
+    for (uint32_t s = 0; s < group_strips(q); s++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_mov_f32_to(q->k, q->acc[s][j][r], F32(0));
+}
+
+static void multiply_part(struct consumer *c, struct tile_walk *w)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    ptx_section(k, "the next part of a tile");
+    ptx_u32 first = ptx_mov_u32(k, w->stage);
+    if (!c->h->stage.groups)
+        load_columns(c, marlin_emit_place(q, w->tile).n);
+    clear(c);
+    load_weights(c, 0);
+    dequantise(c, 0);
+    ptx_section(k, "stages: multiply one slice, dequantise another");
+    ptx_for(k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(k);
+        multiply_stage(c, w->stage, first);
+    }
+    ptx_wgmma_wait_group(k, 0);
+    tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
+    ptx_section(k, "the end of the part: sum over CTAs, store");
+    marlin_emit_epilogue(q, w, first);
+}
+
+/* ---- all ---- */
+
+static void new_registers(struct gemm *q, ptx_u32 *registers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        registers[i] = ptx_mov_u32(q->k, U32(0));
+}
+
+static void begin(struct consumer *c)
+{
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    struct operands *o = &q->operands;
+    for (uint32_t s = 0; s < group_strips(q); s++) {
+        new_registers(q, o->words[s], 4);
+        new_registers(q, o->a[0][s], 4);
+        new_registers(q, o->a[1][s], 4);
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[s][j][r] = ptx_mov_f32(k, F32(0));
+    }
+    new_registers(q, o->scales.packed, group_strips(q));
+    if (q->spec->zeros)
+        new_registers(q, &o->scales.zeros, 1);
+    marlin_emit_dequantiser_begin(q);
+    find_lane(c);
+    ptx_u32 stages = ptx_sub_u32(k, c->h->end, c->h->first);
+    c->to_read = ptx_sub_u32(k, stages, U32(1));
+    c->read = tile_ring_first(k, &c->h->ring, false);
+    c->held = ptx_mov_u32(k, c->read.barrier);
+    c->is_lane = ptx_setp_eq_u32(k, q->at.lane, U32(0));
+    c->accumulate = ptx_setp_eq_u32(k, stages, stages);
+}
+
+/*
+ * Warpgroups begin some stages apart, and so come to the ends of tiles one after the other: while one
+ * stores its sums the others have wgmma to themselves.
+ */
+static void begin_apart(struct consumer *c)
+{
+    enum { APART = 4 };
+    struct gemm *q = c->q;
+    ptx_kernel *k = q->k;
+    if (q->teams == 1 || q->v->stages < APART + 2)
+        return;
+    ptx_pred later = ptx_setp_ne_u32(k, q->team_index, U32(0));
+    ptx_if(k, ptx_setp_bool_gt_u32(k, c->to_read, U32(APART), later)) {
+        struct tile_ring_place there = c->read;
+        there.barrier = ptx_add_u32(k, c->read.barrier, U32(8 * APART));
+        tile_ring_wait(k, &there);
+    }
+}
+
+/* A warpgroup's threads by themselves, and its barrier. */
+static void make_team(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    q->teams = q->v->wn / MARLIN_WARPGROUP;
+    q->team_index = tile_divide(k, q->at.warp, MARLIN_WARPGROUP);
+    q->along_n = ptx_and_b32(k, q->at.warp, U32(MARLIN_WARPGROUP - 1));
+    q->along_k = U32(0);
+    q->team = q->at;
+    q->team.warp = q->along_n;
+    q->team.thread = ptx_and_b32(k, q->at.thread, U32(TILE_WARPGROUP - 1));
+    q->team.team = TILE_WARPGROUP;
+    q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
+}
+
+void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    struct consumer c = {.h = h, .q = q};
+    make_team(q);
+    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, 1);
+    marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), staging));
+    begin(&c);
+    begin_apart(&c);
+    tile_ring_wait(k, &c.read);
+    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        tile_walk_next(k, &q->division, &walk);
+        multiply_part(&c, &walk);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
+    }
+}

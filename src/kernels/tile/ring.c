@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ring.h"
+
+static uint32_t released(const struct tile_ring *r)
+{
+    return r->stages * 8;
+}
+
+void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
+{
+    uint32_t bytes = r->stages * r->stage_bytes;
+    r->slots = ptx_shared_address(k, ptx_shared_declare(k, "stages", bytes, TILE_RING_ALIGN));
+    r->slots_end = ptx_add_u32(k, r->slots, U32(bytes));
+}
+
+void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r)
+{
+    uint32_t bytes = tile_ring_barrier_bytes(r->stages);
+    r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
+    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
+        for (uint32_t i = 0; i < r->stages; i++) {
+            ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
+            ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i), U32(r->users));
+        }
+        ptx_fence_mbarrier_init_release_cluster(k);
+    }
+    ptx_bar_sync(k, 0);
+}
+
+/* The phase before a barrier's first counts as complete: slots are free at the start. */
+struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender)
+{
+    struct tile_ring_place p;
+    p.slot = ptx_mov_u32(k, r->slots);
+    p.barrier = ptx_mov_u32(k, r->barriers);
+    p.parity = ptx_mov_u32(k, U32(sender));
+    return p;
+}
+
+void tile_ring_advance(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
+                       const ptx_pred *more)
+{
+    ptx_u32 slot = ptx_add_u32(k, p->slot, U32(r->stage_bytes));
+    ptx_u32 barrier = ptx_add_u32(k, p->barrier, U32(8));
+    ptx_u32 other = ptx_xor_b32(k, p->parity, U32(1));
+    ptx_pred wraps = ptx_setp_eq_u32(k, slot, r->slots_end);
+    struct tile_ring_place next = {.slot = ptx_selp_u32(k, r->slots, slot, wraps)};
+    next.barrier = ptx_selp_u32(k, r->barriers, barrier, wraps);
+    next.parity = ptx_selp_u32(k, other, p->parity, wraps);
+    ptx_u32 *const to[] = {&p->slot, &p->barrier, &p->parity};
+    const ptx_u32 from[] = {next.slot, next.barrier, next.parity};
+    for (int i = 0; i < 3; i++)
+        if (more)
+            ptx_selp_u32_to(k, *to[i], from[i], *to[i], *more);
+        else
+            ptx_mov_u32_to(k, *to[i], from[i]);
+}
+
+static void wait_for(ptx_kernel *k, ptx_u32 barrier, uint32_t offset, ptx_u32 parity)
+{
+    ptx_loop(k, spin) {
+        ptx_pred done = ptx_mbarrier_try_wait_parity(k, barrier, (int)offset, parity);
+        ptx_loop_break_if(&spin, done, false);
+    }
+}
+
+void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                     uint32_t bytes)
+{
+    wait_for(k, p->barrier, released(r), p->parity);
+    ptx_mbarrier_arrive_expect_tx(k, p->barrier, 0, U32(bytes));
+}
+
+void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
+{
+    wait_for(k, p->barrier, 0, p->parity);
+}
+
+void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred lane)
+{
+    ptx_guarded(k, lane)
+        ptx_mbarrier_arrive(k, barrier, (int)released(r));
+}

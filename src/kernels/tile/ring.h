@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
+ * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
+ * warps have done with it.
+ *
+ *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
+ *     user     for each stage:  tile_ring_wait, reads, tile_ring_release, advance
+ */
+#ifndef PTXGEN_KERNELS_TILE_RING_H
+#define PTXGEN_KERNELS_TILE_RING_H
+
+#include "emit.h"
+
+enum { TILE_RING_ALIGN = 1024 /* of slots: what swizzled operands of wgmma want */ };
+
+struct tile_ring {
+    /* Set by the caller. */
+    uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
+    uint32_t users;               /* warps that release a slot */
+
+    ptx_u32 slots, slots_end, barriers; /* shared addresses: landed barriers, then released ones */
+};
+
+/* Where one side of the ring stands. */
+struct tile_ring_place {
+    ptx_u32 slot, barrier, parity; /* `barrier`: the slot's that says it has landed */
+};
+
+static inline uint32_t tile_ring_barrier_bytes(uint32_t stages)
+{
+    return stages * 16;
+}
+
+/* Declares the slots. */
+void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
+/* Declares and sets up the barriers; executed by all threads of the CTA. */
+void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r);
+/* The first slot, for a sender or a user. */
+struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender);
+/* On to the next slot, into registers that exist; where `more` holds, unless it is NULL. */
+void tile_ring_advance(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
+                       const ptx_pred *more);
+/* The sender waits until the slot is free, and says how many bytes will land there. */
+void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                     uint32_t bytes);
+/* A user waits until the stage has landed. */
+void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
+/* One lane of a warp says that the warp has done with the slot of that barrier. */
+void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred lane);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wgmma.h"
+
+enum { UNIT = 16, ROWS_OF_8 = 1024 };
+
+/* Start, leading (which a swizzled K-major operand does not use) and stride offsets, and the swizzle. */
+static const uint64_t fields = UINT64_C(1) << 16 | (uint64_t)(ROWS_OF_8 / UNIT) << 32 | UINT64_C(1) << 62;
+
+ptx_u64 tile_wgmma_descriptor(ptx_kernel *k, ptx_u32 address)
+{
+    ptx_u32 start = ptx_bfe_u32(k, address, U32(4), U32(14));
+    return ptx_or_b64(k, ptx_cvt_u64_u32(k, start), U64(fields));
+}
+
+ptx_u64 tile_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes)
+{
+    return bytes ? ptx_add_u64(k, descriptor, U64(bytes / UNIT)) : descriptor;
+}

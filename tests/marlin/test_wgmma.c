@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wgmma entries on the emulator: what they must get right beside what test_kernel.c asks of
+ * every device, for tiles of every shape that the plan may choose.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "problems.h"
+
+#include <ptxgen/emulator.h>
+
+#include <string.h>
+
+/* One or two strips a warpgroup; one to four warpgroups; stages of one, two and four steps. */
+static const ptxgen_marlin_variant tiles[] = {
+    {.tile_m = 8, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 8},
+    {.tile_m = 16, .warp_n = 16, .wn = 8, .stages = 4, .steps = 4, .pass_m = 16},
+    {.tile_m = 32, .warp_n = 16, .wn = 12, .stages = 3, .steps = 1, .pass_m = 16},
+    {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 32, .wn = 8, .stages = 6, .steps = 1, .pass_m = 32},
+    {.tile_m = 256, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 32},
+};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
+                     const ptxgen_marlin_variant *tile)
+{
+    struct marlin_options options = {.spec = *spec, .tile = *tile};
+    options.tile.kind = PTXGEN_MARLIN_WGMMA;
+    options.tile.wk = options.tile.ctas = 1;
+    struct marlin_problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
+    run_and_release(&p, device);
+}
+
+/* Rows below, at and above a tile's, so that copies end within A and C. */
+static void every_tile_does_every_kind_of_spec(void **state)
+{
+    (void)state;
+    static const ptxgen_marlin_spec specs[] = {
+        {.k = 512, .n = 256, .group_size = 128, .type = PTXGEN_F16},
+        {.k = 256, .n = 72, .group_size = 32, .type = PTXGEN_BF16, .zeros = 1, .bias = 1},
+        {.k = 240, .n = 136, .group_size = -1, .type = PTXGEN_F16, .zeros = 1, .residual = 1},
+        {.k = 224, .n = 520, .group_size = 16, .type = PTXGEN_BF16, .act_order = 1,
+         .activation = PTXGEN_ACTIVATION_GELU},
+        {.k = 768, .n = 40, .group_size = 192, .type = PTXGEN_F16, .zeros = 1, .bias = 1,
+         .epilogue = PTXGEN_EPILOGUE_SWIGLU},
+    };
+    struct device device = open_device("cpu:sm_90");
+    for (int t = 0; t < TILES; t++)
+        for (size_t s = 0; s < sizeof specs / sizeof *specs; s++) {
+            const uint32_t tile_m = tiles[t].tile_m, ms[] = {tile_m - 3, tile_m, tile_m + 5};
+            run_tile(&device, &specs[s], ms[(t + s) % 3], &tiles[t]);
+        }
+    device_close(&device);
+}
+
+/* Tiles divided among CTAs, and the warpgroups of each handing over by themselves, in several orders. */
+static void warpgroups_in_any_order_hand_over_and_do_not_race(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_90");
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_marlin_spec spec = f16(2048, 192, seed % 2 ? 128 : 64);
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        run_tile(&device, &spec, tiles[seed % TILES].tile_m / 2, &tiles[seed % TILES]);
+    }
+    device_close(&device);
+}
+
+static bool has_wgmma(const char *target_name, const ptxgen_marlin_spec *spec)
+{
+    ptxgen_target target;
+    ptxgen_marlin_plan plan;
+    ptxgen_error err;
+    assert_ok(ptxgen_target_parse(target_name, &target, &err), &err);
+    assert_ok(ptxgen_marlin_make_plan(spec, &target, &plan, &err), &err);
+    bool any = false;
+    for (uint32_t i = 0; i < plan.variant_count; i++)
+        any = any || plan.variants[i].kind == PTXGEN_MARLIN_WGMMA;
+    return any;
+}
+
+static void wgmma_is_for_sm_90a_alone_and_a_9_0_device_is_one(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"sm_80", "sm_89", "sm_90", "sm_100a", "sm_120f"};
+    ptxgen_marlin_spec spec = f16(4096, 4096, 128);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(has_wgmma(others[i], &spec));
+    assert_true(has_wgmma("sm_90a", &spec));
+    struct device device = open_device("cpu:sm_90");
+    ptxgen_target target = ptxgen_device_target(&device.facts);
+    assert_int_equal(target.ptx.suffix, 'a');
+    device_close(&device);
+    device = open_device("cpu:sm_100");
+    target = ptxgen_device_target(&device.facts);
+    assert_int_equal(target.ptx.suffix, 0);
+    device_close(&device);
+}
+
+/* A driver too old for sm_90a has sm_90 and mma.sync. */
+static void an_old_driver_gets_the_base_target(void **state)
+{
+    (void)state;
+    ptxgen_device_facts facts = {.compute_capability = 90, .max_ptx_version = 78, .sm_count = 132,
+                                 .shared_per_block_optin = 227 * 1024};
+    assert_int_equal(ptxgen_device_target(&facts).ptx.suffix, 0);
+    facts.max_ptx_version = 80;
+    assert_int_equal(ptxgen_device_target(&facts).ptx.suffix, 'a');
+}
+
+static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        const char *target, *words;
+        uint32_t k, wn, steps;
+    } cases[] = {{"sm_90a", "6 warps", 512, 6, 1},
+                 {"sm_90", "sm_90a", 512, 8, 1},
+                 {"sm_90a", "stages of 256 rows", 576, 8, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
+        ptxgen_marlin_variant tile = tiles[1];
+        ptxgen_target target;
+        ptxgen_marlin_plan plan;
+        ptxgen_error err;
+        tile.kind = PTXGEN_MARLIN_WGMMA;
+        tile.wk = tile.ctas = 1;
+        tile.wn = cases[i].wn;
+        tile.steps = cases[i].steps;
+        assert_ok(ptxgen_target_parse(cases[i].target, &target, &err), &err);
+        assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+        assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_tile_does_every_kind_of_spec),
+        cmocka_unit_test(warpgroups_in_any_order_hand_over_and_do_not_race),
+        cmocka_unit_test(wgmma_is_for_sm_90a_alone_and_a_9_0_device_is_one),
+        cmocka_unit_test(an_old_driver_gets_the_base_target),
+        cmocka_unit_test(tiles_that_are_no_warpgroups_or_for_other_targets_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
