@@ -70,6 +70,7 @@ struct gemm {
     struct weights w;
     struct tile_pipeline pipeline;
     struct tile_sums sums;
+    struct tile_halves halves; /* … or what is staged instead, see stages_halves */
     struct tile_partials partials;
     struct tile_chunk chunk; /* of C and of what is added to it */
     ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];

@@ -16,6 +16,23 @@ static bool is_gated(const struct gemm *q)
     return marlin_gated(q->spec);
 }
 
+/* Whether sums are rounded in their registers: by wgmma's warpgroups, with nothing but a bias to add. */
+static bool stages_halves(const struct gemm *q)
+{
+    const ptxgen_marlin_spec *s = q->spec;
+    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !is_gated(q) && !s->activation && !s->residual;
+}
+
+static void begin_halves(struct gemm *q, ptx_u32 staging)
+{
+    uint32_t rows = 2 * q->v->pass_m; /* as large as the sums' staging */
+    q->halves = (struct tile_halves){.columns = team_columns(q),
+                                     .pass_m = rows < q->v->tile_m ? rows : q->v->tile_m,
+                                     .bf16 = is_bf16(q),
+                                     .staging = staging};
+    tile_halves_begin(q->k, &q->team, &q->halves);
+}
+
 void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
@@ -28,7 +45,11 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     s->pass_m = q->v->pass_m;
     s->width = tile_chunk_width(q->v->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
     s->staging = staging;
-    tile_sums_begin(k, &q->team, q->along_n, q->along_k, s);
+    if (stages_halves(q))
+        begin_halves(q, staging);
+    else
+        tile_sums_begin(k, &q->team, q->along_n, q->along_k, s);
+    uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
     ptx_u64 base = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
@@ -45,8 +66,8 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
             ptx_u64 bytes = stride ? ptx_shl_b64(k, q->address[i], U32(1)) : q->address[i];
             all = ptx_or_b64(k, all, bytes);
         }
-    ptx_u64 low = ptx_and_b64(k, all, U64(s->width * 2 - 1));
-    q->chunk = (struct tile_chunk){.width = s->width,
+    ptx_u64 low = ptx_and_b64(k, all, U64(chunk * 2 - 1));
+    q->chunk = (struct tile_chunk){.width = chunk,
                                    .bf16 = is_bf16(q),
                                    .aligned = ptx_setp_eq_u64(k, low, U64(0))};
 }
@@ -153,6 +174,41 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     }
 }
 
+/* The same, rounded already. */
+static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+{
+    const struct end *e = user;
+    struct gemm *q = e->q;
+    ptx_kernel *k = q->k;
+    ptx_u32 column = ptx_add_u32(k, e->column, in_tile);
+    ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
+        ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
+        tile_halves_load(k, &q->halves, row, in_tile, pairs);
+        ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
+        ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
+        ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
+        tile_chunk_store_pairs(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes), pairs);
+    }
+}
+
+/* The bias of a lane's columns of tile t, half r of them. */
+static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 in_warp = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE), q->team.group);
+    ptx_u32 in_tile = ptx_add_u32(k, in_warp, U32(t * MARLIN_STRIP + r * 8));
+    ptx_u32 column = ptx_add_u32(k, e->column, in_tile);
+    ptx_u16 element = ptx_mov_u16(k, ptx_imm_u16(0));
+    ptx_u64 at = ptx_mad_wide_u32(k, column, U32(2), q->address[MARLIN_BIAS]);
+    ptx_guarded(k, ptx_setp_lt_u32(k, column, U32(q->spec->n)))
+        ptx_ld_global_u16_to(k, element, at, 0);
+    ptx_f32 bias = is_bf16(q) ? ptx_cvt_f32_bf16(k, ptx_u16_as_bf16(element))
+                              : ptx_cvt_f32_f16(k, ptx_u16_as_f16(element));
+    for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t i = 0; i < 2; i++)
+            ptx_add_f32_to(k, q->acc[t][j][2 * r + i], q->acc[t][j][2 * r + i], bias);
+}
+
 static void locate(void *user, struct tile_part *p, ptx_u32 tile)
 {
     struct end *e = user;
@@ -163,6 +219,8 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     p->rows = ptx_sub_u32(k, q->m, e->first_row);
     ptx_u32 columns = q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
+    for (uint32_t i = 0; i < 2 * tiles(q) && p->halves && q->spec->bias; i++)
+        add_bias(q, e, i / 2, i % 2);
 }
 
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -177,13 +235,14 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
     struct tile_part p = {.at = &q->team,
                           .division = &q->division,
                           .sums = &q->sums,
+                          .halves = stages_halves(q) ? &q->halves : NULL,
                           .partials = &q->partials,
                           .flags = flags(q),
                           .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
                           .acc = accumulator,
                           .acc_from = q,
                           .locate = locate,
-                          .finish = finish_chunk,
+                          .finish = stages_halves(q) ? finish_halves : finish_chunk,
                           .user = &e};
     if (!marlin_scale_rows(q->spec))
         marlin_emit_scale_columns(q);

@@ -83,13 +83,10 @@ void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
         widen_pair(k, c, pairs[i], to + 2 * i);
 }
 
-void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
-                      const ptx_f32 values[TILE_SUMS_WIDTH])
+void tile_chunk_store_pairs(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                            const ptx_u32 pairs[TILE_SUMS_WIDTH / 2])
 {
     uint32_t columns = width(c);
-    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
-    for (uint32_t i = 0; i < columns / 2; i++)
-        pairs[i] = narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
     ptx_if_else(k, c->aligned) {
         if (columns == 8)
             ptx_st_global_v4_u32(k, to, 0, pairs);
@@ -105,6 +102,15 @@ void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
             store_element(k, c, to, 2 * i + 1, halves[1]);
         }
     }
+}
+
+void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                      const ptx_f32 values[TILE_SUMS_WIDTH])
+{
+    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
+    for (uint32_t i = 0; i < width(c) / 2; i++)
+        pairs[i] = narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
+    tile_chunk_store_pairs(k, c, to, pairs);
 }
 
 void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,

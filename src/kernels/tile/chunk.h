@@ -21,6 +21,9 @@ void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                      ptx_f32 to[TILE_SUMS_WIDTH]);
 void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
                       const ptx_f32 values[TILE_SUMS_WIDTH]);
+/* … of what is rounded already. */
+void tile_chunk_store_pairs(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                            const ptx_u32 pairs[TILE_SUMS_WIDTH / 2]);
 /* v += the chunk at `from`. */
 void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                     ptx_f32 v[TILE_SUMS_WIDTH]);

@@ -7,11 +7,21 @@ static uint32_t threads(const struct tile_part *p)
     return p->at->team ? p->at->team : p->partials->threads;
 }
 
+static uint32_t rows_of_pass(const struct tile_part *p)
+{
+    return p->halves ? p->halves->pass_m : p->sums->pass_m;
+}
+
+static uint32_t width(const struct tile_part *p)
+{
+    return p->halves ? TILE_HALVES_WIDTH : p->sums->width;
+}
+
 /* The staged rows that exist, a chunk a thread. */
 static void finish_pass(ptx_kernel *k, const struct tile_part *p)
 {
-    uint32_t chunks = p->columns / p->sums->width;
-    ptx_u32 pass_end = ptx_add_u32(k, p->pass_row, U32(p->sums->pass_m));
+    uint32_t chunks = p->columns / width(p);
+    ptx_u32 pass_end = ptx_add_u32(k, p->pass_row, U32(rows_of_pass(p)));
     ptx_u32 end = ptx_min_u32(k, p->rows, pass_end), begin = ptx_min_u32(k, p->rows, p->pass_row);
     ptx_u32 rows = ptx_sub_u32(k, end, begin);
     ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
@@ -19,23 +29,31 @@ static void finish_pass(ptx_kernel *k, const struct tile_part *p)
     ptx_for(k, chunk, limit, U32(threads(p))) {
         ptx_nounroll(k);
         ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
-        p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(p->sums->width)));
+        p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(width(p))));
     }
+}
+
+static void stage(ptx_kernel *k, const struct tile_part *p, uint32_t pass)
+{
+    if (p->halves)
+        tile_halves_stage(k, p->halves, pass, p->acc, p->acc_from);
+    else
+        tile_sums_stage(k, p->sums, pass, p->acc, p->acc_from);
 }
 
 /* Accumulators have fixed registers, so each pass has its own stores. */
 static void stage_pass(ptx_kernel *k, const struct tile_part *p)
 {
     const struct tile_sums *s = p->sums;
-    uint32_t rows = tile_sums_warp_rows(s), passes = rows / s->pass_m;
-    if (s->tile_m == s->pass_m) {
-        tile_sums_stage(k, s, 0, p->acc, p->acc_from);
+    uint32_t pass_m = rows_of_pass(p), rows = tile_sums_warp_rows(s);
+    if (s->tile_m == pass_m) {
+        stage(k, p, 0);
         return;
     }
     ptx_u32 row = rows == s->tile_m ? p->pass_row : ptx_sub_u32(k, p->pass_row, s->warp_row);
-    for (uint32_t i = 0; i < passes; i++)
-        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * s->pass_m)))
-            tile_sums_stage(k, s, i, p->acc, p->acc_from);
+    for (uint32_t i = 0; i < rows / pass_m; i++)
+        ptx_if(k, ptx_setp_eq_u32(k, row, U32(i * pass_m)))
+            stage(k, p, i);
 }
 
 /* The tile's sums of this CTA, and what it has of the output. */
@@ -50,7 +68,7 @@ static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
         stage_pass(k, p);
         tile_sync(k, p->at);
         finish_pass(k, p);
-        ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(p->sums->pass_m));
+        ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(rows_of_pass(p)));
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, U32(p->sums->tile_m)), false);
         tile_sync(k, p->at); /* all have read what the next pass overwrites */
     }

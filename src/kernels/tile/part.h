@@ -6,6 +6,7 @@
 #ifndef PTXGEN_KERNELS_TILE_PART_H
 #define PTXGEN_KERNELS_TILE_PART_H
 
+#include "halves.h"
 #include "stream_k.h"
 #include "sums.h"
 
@@ -14,12 +15,13 @@ struct tile_part {
     const struct tile_threads *at;
     const struct tile_division *division;
     const struct tile_sums *sums;
+    const struct tile_halves *halves; /* what is staged instead of sums, or NULL */
     const struct tile_partials *partials;
     ptx_u64 flags;    /* of the CTAs */
     uint32_t columns; /* of the output, in a tile */
     tile_sums_register *acc;
     const void *acc_from;
-    /* Turns to a tile, and sets `rows`. */
+    /* Turns to a tile, sets `rows`, and may do something to the accumulators. */
     void (*locate)(void *user, struct tile_part *p, ptx_u32 tile);
     /* Finishes the chunk at a row of the pass and a column of the output's tile. */
     void (*finish)(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 column);
