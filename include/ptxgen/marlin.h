@@ -71,7 +71,6 @@ enum {
  * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply.
  */
 typedef struct ptxgen_marlin_variant {
-    uint32_t kind;        /**< PTXGEN_MARLIN_MMA or _WGMMA */
     uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64, 128, with wgmma 256 */
     uint32_t warp_n;      /**< columns that a warp takes: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
@@ -79,6 +78,7 @@ typedef struct ptxgen_marlin_variant {
     uint32_t steps;       /**< 64-row steps along K of a warp in a stage */
     uint32_t ctas;        /**< that share a multiprocessor */
     uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
+    uint32_t kind;        /**< PTXGEN_MARLIN_MMA or _WGMMA */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_marlin_variant;

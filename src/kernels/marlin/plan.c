@@ -55,7 +55,7 @@ static uint64_t step_cost(const ptxgen_marlin_variant *v)
 {
     uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
-    uint64_t rate = marlin_is_wgmma(v)     ? 2500
+    uint64_t rate = marlin_is_wgmma(v)     ? 2900
                     : v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
     const uint64_t times[] = {codes * 1000 / 23, (codes + activations) * 1000 / 45,
                               weights * 1000 / 36,
@@ -99,18 +99,23 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
 };
+enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
     *v = candidates[i];
     v->steps = v->ctas = 1;
+    if (marlin_is_wgmma(v) && !marlin_has_wgmma(&plan->target))
+        return false;
     return complete(&plan->spec, &plan->target, v);
 }
 
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *v)
 {
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+    for (size_t i = 0; i < CANDIDATES; i++)
         if (make_candidate(plan, i, v) && marlin_variant_alike(plan, v) < plan->variant_count &&
             !index--)
             return true;
@@ -128,9 +133,10 @@ static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marl
 static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_marlin_variant *best)
 {
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+    for (size_t i = 0; i < CANDIDATES; i++) {
         ptxgen_marlin_variant v;
-        if (candidates[i].tile_m != tile_m || !make_candidate(plan, i, &v))
+        if (candidates[i].tile_m != tile_m || marlin_is_wgmma(&candidates[i]) ||
+            !make_candidate(plan, i, &v))
             continue;
         uint64_t time = candidate_cost(plan, &v);
         if (time >= least)
@@ -141,18 +147,12 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     return least != UINT64_MAX;
 }
 
-/* Of the wgmma entries, where the target has them. */
-static const ptxgen_marlin_variant wgmma_tiles[] = {
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
-};
-
+/* All that use wgmma: an entry each. */
 static void add_wgmma_tiles(ptxgen_marlin_plan *plan)
 {
-    for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
-        ptxgen_marlin_variant v = wgmma_tiles[i];
-        v.steps = v.ctas = 1;
-        if (complete(&plan->spec, &plan->target, &v))
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        ptxgen_marlin_variant v;
+        if (marlin_is_wgmma(&candidates[i]) && make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
     }
 }

@@ -83,7 +83,7 @@ uint32_t marlin_variant_alike(const ptxgen_marlin_plan *plan, const ptxgen_marli
 
 /* A tile's numbers are the variant's members up to its sizes. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
-                                    "steps",  "ctas",   "pass_m", NULL};
+                                    "steps",  "ctas",   "pass_m", "wgmma", NULL};
 enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
 _Static_assert(TILE_BYTES == offsetof(ptxgen_marlin_variant, shared_bytes), "names of all numbers");
 _Static_assert(TILE_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a tile holds them");
