@@ -69,7 +69,7 @@ static void an_entry_is_made_listed_found_damaged_and_removed(void **state)
 
     o = run("cache", "list", "--folder", folder);
     assert_exit(&o, 0);
-    assert_contains(o.out, "sm_90 marlin k=128 n=64 group=");
+    assert_contains(o.out, "sm_90a marlin k=128 n=64 group=");
     assert_contains(o.out, "2 entries in ");
     char key[13] = {0};
     memcpy(key, o.out, 12);

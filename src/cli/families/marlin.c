@@ -68,7 +68,7 @@ static const struct argp_option spec_options[] = {
     {.name = "tile",
      .key = KEY_TILE,
      .arg = "tile_m=16,warp_n=64,wn=4,wk=2,stages=4,steps=1,ctas=1,pass_m=16",
-     .doc = "Use this tile instead of the plan's, for tuning"},
+     .doc = "Use this tile instead of the plan's, for tuning; wgmma=1 makes it one of wgmma"},
     {0},
 };
 
@@ -82,17 +82,17 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 /* "name=number" pairs; members that are not named stay 0, and are refused by the plan. */
 static void parse_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
-    static char *const names[] = {"wgmma", "tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", NULL};
-    uint32_t *const members[] = {&tile->kind, &tile->tile_m, &tile->warp_n, &tile->wn,
+    static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", "wgmma", NULL};
+    uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
                                  &tile->wk,     &tile->stages, &tile->steps,
-                                 &tile->ctas,   &tile->pass_m};
+                                 &tile->ctas,   &tile->pass_m, &tile->kind};
     char *copy = strdup(text), *rest = copy, *value;
     while (copy && *rest) {
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
             argp_error(state,
-                       "--tile %s: expected numbers of wgmma, tile_m, warp_n, wn, wk, stages, steps, "
-                       "ctas, pass_m",
+                       "--tile %s: expected numbers of tile_m, warp_n, wn, wk, stages, steps, "
+                       "ctas, pass_m, wgmma",
                        text);
         *members[member] = (uint32_t)parse_number(state, "--tile", value, 1, 1024);
     }
