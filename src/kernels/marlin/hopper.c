@@ -84,10 +84,10 @@ struct sender {
     struct tile_ring_place place;
 };
 
-static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 step)
+static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
-    ptx_u32 column = ptx_mul_lo_u32(k, step, U32(MARLIN_STEP));
+    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(h->q.v->steps * MARLIN_STEP));
     for (uint32_t i = 0; i < h->q.v->steps; i++) {
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
@@ -135,14 +135,13 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
     }
 }
 
-static void send_stage(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
     const struct stage_layout *l = &h->stage;
     const ptx_u64 *address = h->q.address;
     ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(h->q.v->steps));
     tile_ring_claim(k, &h->ring, &s->place, l->copied);
-    send_activations(h, s, step);
     ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
     send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes, l->codes_bytes,
                 l->codes_bytes);
@@ -150,6 +149,41 @@ static void send_stage(struct hopper *h, const struct sender *s, ptx_u32 stage)
         send_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
     if (l->groups && h->q.spec->zeros)
         send_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
+}
+
+/* Turns to the next part of the walk. */
+static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
+{
+    struct gemm *q = &h->q;
+    tile_walk_next(q->k, &q->division, walk);
+    struct tile_place place = marlin_emit_place(q, walk->tile);
+    s->row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_m));
+    s->strip = ptx_mul_lo_u32(q->k, place.n, U32(h->stage.strips));
+}
+
+static uint32_t most_ahead(const struct hopper *h)
+{
+    enum { AHEAD = 3 };
+    return h->q.v->stages < AHEAD ? h->q.v->stages : AHEAD;
+}
+
+/*
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
+ * All else, activations, the workspace and C, waits for its end.
+ */
+static void send_ahead(struct hopper *h)
+{
+    ptx_kernel *k = h->q.k;
+    struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
+    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
+    turn_to(h, &s, &walk);
+    ptx_u32 below = ptx_add_u32(k, walk.stage, U32(most_ahead(h)));
+    ptx_u32 end = ptx_min_u32(k, below, walk.stage_end);
+    ptx_for(k, walk.stage, end, U32(1)) {
+        ptx_nounroll(k);
+        send_weights(h, &s, walk.stage);
+        tile_ring_advance(k, &h->ring, &s.place, NULL);
+    }
 }
 
 /* One thread sends for all stages of the CTA, part by part. */
@@ -160,17 +194,20 @@ static void send_all(struct hopper *h, ptx_param map)
     struct sender s = {.map = ptx_param_address(k, map)};
     s.place = tile_ring_first(k, &h->ring, true);
     struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
+    ptx_u32 ahead = ptx_mov_u32(k, U32(most_ahead(h)));
     ptx_loop(k, parts) {
         ptx_nounroll(k);
-        tile_walk_next(k, &q->division, &walk);
-        struct tile_place place = marlin_emit_place(q, walk.tile);
-        s.row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-        s.strip = ptx_mul_lo_u32(k, place.n, U32(h->stage.strips));
+        turn_to(h, &s, &walk);
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            send_stage(h, &s, walk.stage);
+            ptx_if_else(k, ptx_setp_eq_u32(k, ahead, U32(0)))
+                send_weights(h, &s, walk.stage);
+            else
+                ptx_sub_u32_to(k, ahead, ahead, U32(1));
+            send_activations(h, &s, walk.stage);
             tile_ring_advance(k, &h->ring, &s.place, NULL);
         }
+        ptx_mov_u32_to(k, ahead, U32(0)); /* it was the first part's */
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
     }
 }
@@ -182,7 +219,7 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
 {
     static const struct {
         int sends, multiplies;
-    } registers[] = {{0, 0}, {0, 0}, {40, 232}, {32, 160}, {24, 112}};
+    } registers[] = {{0, 0}, {0, 0}, {56, 224}, {32, 160}, {24, 112}};
     uint32_t groups = warpgroups(v);
     if (groups < 2 || groups >= sizeof registers / sizeof *registers)
         return;
@@ -222,13 +259,19 @@ void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin
     uint32_t staging = warpgroups(v) * staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     tile_ring_begin(k, &h->q.at, &h->ring);
+    ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
+    ptx_section(k, "weights of the first stages, while the kernel ahead ends");
+    ptx_griddepcontrol_launch_dependents(k);
+    ptx_if(k, sends)
+        send_ahead(h);
+    ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn))) {
         divide_registers(k, v, true);
         marlin_emit_wgmma_multiply(h, sums);
     } else {
         divide_registers(k, v, false);
         ptx_section(k, "send for stages");
-        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v))))
+        ptx_if(k, sends)
             send_all(h, map);
     }
     ptx_kernel_end(k);
