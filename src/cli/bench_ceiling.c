@@ -6,8 +6,9 @@
  */
 #include "bench_ceiling.h"
 
+#include "bench_probe.h"
+
 #include <ptxgen/instr.h>
-#include <ptxgen/kernel.h>
 
 enum { THREADS = 512, LOADS = 8, LOAD_BYTES = 16, MAX_CTAS = 4 };
 
@@ -39,8 +40,7 @@ static void emit_kernel(ptx_module *module)
 
 struct reader {
     struct device *device;
-    ptxgen_module *module;
-    ptxgen_kernel *kernel;
+    struct probe probe;
     ptxgen_cu_deviceptr data, out;
     uint64_t bytes; /* of data */
     unsigned ctas;
@@ -66,24 +66,7 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
         .grid = {(uint64_t)r->ctas * (unsigned)r->device->facts.sm_count, 1, 1},
         .block = {THREADS, 1, 1}};
     (void)copy;
-    return ptxgen_launch(r->kernel, &shape, r->device->stream, arguments, err);
-}
-
-static ptxgen_status load(struct reader *r, ptxgen_error *err)
-{
-    ptxgen_target target = ptxgen_device_target(&r->device->facts);
-    ptx_module *module = ptx_module_create(&target.ptx, NULL);
-    const char *text;
-    if (!module)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
-    emit_kernel(module);
-    ptxgen_status status = ptx_module_text(module, 0, &text, NULL, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_module_load_ptx(&r->device->driver, text, NULL, &r->module, err);
-    ptx_module_destroy(module);
-    if (status == PTXGEN_OK)
-        status = ptxgen_kernel_create(r->module, "read_ceiling", 0, &r->kernel, err);
-    return status;
+    return ptxgen_launch(r->probe.kernel, &shape, r->device->stream, arguments, err);
 }
 
 static ptxgen_status allocate(struct reader *r, ptxgen_error *err)
@@ -127,7 +110,9 @@ ptxgen_status bench_ceiling(struct device *device, unsigned replays, struct ceil
                             ptxgen_error *err)
 {
     struct reader r = {.device = device};
-    ptxgen_status status = load(&r, err);
+    const ptxgen_target target = ptxgen_device_target(&device->facts);
+    ptxgen_status status =
+        probe_load(&r.probe, device, &target.ptx, emit_kernel, "read_ceiling", err);
     if (status == PTXGEN_OK)
         status = allocate(&r, err);
     if (status == PTXGEN_OK)
@@ -136,7 +121,6 @@ ptxgen_status bench_ceiling(struct device *device, unsigned replays, struct ceil
         device->driver.mem_free(r.out);
     if (r.data)
         device->driver.mem_free(r.data);
-    ptxgen_kernel_destroy(r.kernel);
-    ptxgen_module_destroy(r.module);
+    probe_free(&r.probe);
     return status;
 }

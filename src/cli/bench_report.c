@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_report.h"
 
+#include "bench_series.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,6 +41,15 @@ static cJSON *start_json(const struct bench_report *report, const struct device 
     return json;
 }
 
+/* Seconds that no kernel takes less than: to read and write its bytes, and to multiply. */
+static double floor_of(const struct bench_report *report, const struct bench_subject *s)
+{
+    double bytes = (double)s->bytes / report->ceiling.bandwidth;
+    double operations =
+        s->tensor_f16 && report->tensor.rate > 0 ? s->flops / report->tensor.rate : 0;
+    return bytes > operations ? bytes : operations;
+}
+
 static void add_row(struct bench_report *report, const struct bench_row *row)
 {
     const struct bench_subject *s = &row->subject;
@@ -53,7 +64,7 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
         {"flops", s->flops},
         {"weight_bytes", (double)s->weight_bytes},
         {"weight_copies", s->copies},
-        {"floor_us", 1e6 * (double)s->bytes / report->ceiling.bandwidth},
+        {"floor_us", 1e6 * floor_of(report, s)},
         {"fraction_of_ceiling", (double)s->bytes / row->plain.median / report->ceiling.bandwidth},
         {"plan_us", 1e6 * s->plan_seconds},
         {"emit_us", 1e6 * s->emit_seconds},
@@ -97,7 +108,7 @@ static void print_row(const struct bench_report *report, const struct bench_row 
     const struct bench_subject *s = &row->subject;
     double ceiling = report->ceiling.bandwidth;
     printf("%s  floor %.2f us, %" PRIu64 " bytes; weights %u times\n", s->shape,
-           1e6 * (double)s->bytes / ceiling, s->bytes, s->copies);
+           1e6 * floor_of(report, s), s->bytes, s->copies);
     print_timing("ptxgen", &row->plain, s->bytes, ceiling, s->flops);
     print_timing("overlapped", &row->overlapped, s->bytes, ceiling, s->flops);
     print_timing("peer", &row->peer, 0, ceiling, s->flops);
@@ -109,11 +120,14 @@ static void print_row(const struct bench_report *report, const struct bench_row 
            s->entry ? s->entry : "");
 }
 
-bool report_start(struct bench_report *report, const struct device *device, bool json)
+bool report_start(struct bench_report *report, const struct device *device,
+                  bool prints_json)
 {
     const struct timing *t = &report->ceiling.timing;
-    if (json)
-        return (report->json = start_json(report, device));
+    report->json = start_json(report, device);
+    report->prints_json = prints_json;
+    if (!report->json || prints_json)
+        return report->json;
     printf("%s on %s, driver for CUDA %d.%d\n", report->family, device->facts.name,
            device->facts.driver_version / 1000, device->facts.driver_version % 1000 / 10);
     printf("read ceiling: %.1f GB/s (%" PRIu64 " bytes in %.1f us, %.1f to %.1f; %u CTAs a "
@@ -125,24 +139,44 @@ bool report_start(struct bench_report *report, const struct device *device, bool
     return true;
 }
 
+void report_tensor_ceiling(struct bench_report *report, const struct tensor_ceiling *tensor)
+{
+    const struct timing *t = &tensor->timing;
+    report->tensor = *tensor;
+    cJSON *object = cJSON_AddObjectToObject(report->json, "tensor_ceiling");
+    cJSON_AddNumberToObject(object, "operations_per_second", tensor->rate);
+    cJSON_AddStringToObject(object, "form", tensor->form);
+    add_timing(object, "time", t);
+    if (report->prints_json)
+        return;
+    printf("tensor ceiling, f16: %.1f TFLOP/s (%s; %.1f us, %.1f to %.1f)\n", tensor->rate / 1e12,
+           tensor->form, 1e6 * t->median, 1e6 * t->least, 1e6 * t->most);
+    fflush(stdout);
+}
+
 void report_row(struct bench_report *report, const struct bench_row *row)
 {
-    if (report->json) {
-        add_row(report, row);
+    add_row(report, row);
+    if (report->prints_json)
         return;
-    }
     print_row(report, row);
     fflush(stdout);
 }
 
-void report_end(struct bench_report *report)
+void report_print_end(const struct bench_report *report)
 {
-    if (!report->json)
+    if (!report->prints_json) {
+        bench_print_cliffs(report->json);
         return;
+    }
     char *text = cJSON_Print(report->json);
     if (text)
         puts(text);
     cJSON_free(text);
+}
+
+void report_end(struct bench_report *report)
+{
     cJSON_Delete(report->json);
     report->json = NULL;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** What bench found, as lines for people or as JSON. */
+/** What bench found, as lines for people or as JSON; the JSON is made in either case. */
 #ifndef PTXGEN_CLI_BENCH_REPORT_H
 #define PTXGEN_CLI_BENCH_REPORT_H
 
 #include "bench_ceiling.h"
 #include "bench_subject.h"
+#include "bench_tensor.h"
 
 #include <cJSON.h>
 
@@ -16,16 +17,21 @@ struct bench_row {
 };
 
 struct bench_report {
-    cJSON *json; /**< NULL: lines */
+    cJSON *json;
+    bool prints_json; /**< else lines, as they come */
     const char *family;
     struct ceiling ceiling;
+    struct tensor_ceiling tensor; /**< rate 0: no row needs it */
     char peer[256]; /**< its name, or why there is none */
 };
 
-/** With json, makes report->json; false when out of memory. */
-bool report_start(struct bench_report *report, const struct device *device, bool json);
+/** Makes report->json; false when out of memory. */
+bool report_start(struct bench_report *report, const struct device *device, bool prints_json);
+/** Adds the tensor cores' ceiling, before the first row that needs it. */
+void report_tensor_ceiling(struct bench_report *report, const struct tensor_ceiling *tensor);
 void report_row(struct bench_report *report, const struct bench_row *row);
-/** Prints and frees the JSON, if it is that. */
+/** Prints the JSON, or which M are slower than larger ones. */
+void report_print_end(const struct bench_report *report);
 void report_end(struct bench_report *report);
 
 #endif

@@ -17,6 +17,7 @@ struct bench_subject {
     uint64_t weight_bytes; /**< of one copy */
     uint64_t bytes;        /**< that a launch reads and writes, each once */
     double flops;
+    bool tensor_f16; /**< that are f16's or bf16's on tensor cores */
     double plan_seconds, emit_seconds, jit_seconds;
     uint64_t text_bytes;
     int registers, local_bytes, shared_bytes;

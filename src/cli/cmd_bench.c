@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ptxgen bench: times on cold weights, against the read ceiling and a peer of the same run. */
 #include "bench_peer.h"
+#include "bench_plot.h"
 #include "bench_report.h"
 #include "command.h"
 #include "exit_code.h"
@@ -20,6 +21,7 @@ enum {
     KEY_PEER,
     KEY_NO_PEER,
     KEY_NO_TUNING,
+    KEY_PLOT,
     MAX_SHAPES = 64,
     MAX_MS = 1024
 };
@@ -32,7 +34,7 @@ struct bench_options {
     unsigned m_count;
     unsigned replays, launches;
     bool json, no_peer, no_tuning;
-    const char *peer_path;
+    const char *peer_path, *plot_path;
 };
 
 static const struct argp_option options_table[] = {
@@ -62,6 +64,10 @@ static const struct argp_option options_table[] = {
      .arg = "FILE",
      .doc = "The peer's library (libcublas.so.13 or .12)"},
     {.name = "no-peer", .key = KEY_NO_PEER, .doc = "Do not time the peer"},
+    {.name = "plot",
+     .key = KEY_PLOT,
+     .arg = "FILE.svg",
+     .doc = "Draw time against M, of one shape, with gnuplot"},
     {.name = "no-tuning",
      .key = KEY_NO_TUNING,
      .doc = "Time what the plan chooses, whatever ptxgen tune has found on this device"},
@@ -86,6 +92,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON: o->json = true; return 0;
     case KEY_PEER: o->peer_path = arg; return 0;
     case KEY_NO_PEER: o->no_peer = true; return 0;
+    case KEY_PLOT: o->plot_path = arg; return 0;
+    case ARGP_KEY_END:
+        if (o->plot_path && o->shape_count > 1)
+            argp_error(state, "--plot draws one shape, and --shape has %u", o->shape_count);
+        return 0;
     case KEY_NO_TUNING: o->no_tuning = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -146,6 +157,16 @@ static ptxgen_status prepare(const struct family *family, const void *family_opt
 
 /* ---- all of them ---- */
 
+static ptxgen_status measure_tensor(struct bench_report *report, struct device *device,
+                                    unsigned replays, ptxgen_error *err)
+{
+    struct tensor_ceiling tensor = {.rate = 0};
+    ptxgen_status status = bench_tensor_ceiling(device, replays, &tensor, err);
+    if (status == PTXGEN_OK)
+        report_tensor_ceiling(report, &tensor);
+    return status;
+}
+
 static ptxgen_status bench_shape(const struct family *family, const void *family_options,
                                  const struct bench_options *o, struct device *device,
                                  struct peer *peer, struct bench_report *report,
@@ -155,6 +176,8 @@ static ptxgen_status bench_shape(const struct family *family, const void *family
     ptxgen_status status = PTXGEN_OK;
     for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++) {
         status = prepare(family, family_options, o->ms[i], device, &row.subject, err);
+        if (status == PTXGEN_OK && row.subject.tensor_f16 && report->tensor.rate <= 0)
+            status = measure_tensor(report, device, o->replays, err);
         if (status == PTXGEN_OK)
             status = time_row(&row, o, device, peer, err);
         if (status == PTXGEN_OK)
@@ -188,7 +211,9 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
                                   ptxgen_error *err)
 {
     struct bench_report report = {.family = family->name, .peer = "not asked for"};
-    ptxgen_status status = bench_ceiling(device, o->replays, &report.ceiling, err);
+    ptxgen_status status = o->plot_path ? bench_plot_check(err) : PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        status = bench_ceiling(device, o->replays, &report.ceiling, err);
     if (status != PTXGEN_OK)
         return status;
     struct peer *peer =
@@ -200,6 +225,10 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
         status = bench_rows(family, family_options, o, device, peer, &report, err);
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the report");
+    if (report.json)
+        report_print_end(&report);
+    if (status == PTXGEN_OK && o->plot_path)
+        status = bench_plot(report.json, o->plot_path, err);
     report_end(&report);
     peer_close(peer);
     return status;

@@ -165,6 +165,7 @@ static ptxgen_status describe(const struct bench_state *b, uint32_t m, struct be
     marlin_name(&plan->spec, m, s->shape, sizeof s->shape);
     s->bytes = work.bytes;
     s->flops = work.flops;
+    s->tensor_f16 = true;
     s->k = plan->spec.k;
     s->n = marlin_matrices(&plan->spec) * plan->spec.n;
     s->m = m;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ptxgen plot: what bench --json measured elsewhere, as a chart. */
+#include "bench_plot.h"
+#include "bench_series.h"
+#include "command.h"
+#include "exit_code.h"
+#include "mapped_file.h"
+
+#include <argp.h>
+
+struct plot_options {
+    const char *json, *svg;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct plot_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 1)
+            return ARGP_ERR_UNKNOWN;
+        *(state->arg_num ? &o->svg : &o->json) = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!o->svg)
+            argp_error(state, "BENCH.json and FILE.svg must be named");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
+{
+    struct mapped_file file;
+    ptxgen_status status = mapped_file_open(o->json, &file, err);
+    if (status != PTXGEN_OK)
+        return status;
+    cJSON *bench = cJSON_ParseWithLength((const char *)file.data, file.size);
+    mapped_file_close(&file);
+    if (!bench)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is not JSON", o->json);
+    status = bench_plot(bench, o->svg, err);
+    if (status == PTXGEN_OK)
+        bench_print_cliffs(bench);
+    cJSON_Delete(bench);
+    return status;
+}
+
+static int plot(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .parser = parse,
+        .args_doc = "BENCH.json FILE.svg",
+        .doc = "Draws time against M from what `ptxgen bench FAMILY --json` printed for one shape, "
+               "with gnuplot, and names each M that takes more than 5 % longer than a larger one."};
+    struct plot_options o = {.json = NULL};
+    ptxgen_error err = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    return draw(&o, &err) == PTXGEN_OK ? EXIT_OK : report_failure(&err);
+}
+
+const struct command plot_command = {"plot", "BENCH.json FILE.svg",
+                                     "draw what bench --json has measured", plot};
