@@ -8,7 +8,7 @@
 
 enum {
     COLUMNS = EMU_TILE_COLUMNS,
-    LEAST_EXPONENT = -126, /* of the aligning adder */
+    LEAST_EXPONENT = -126, /* of an addend */
     /* The vector path multiplies floats: it needs E ≥ FAST_LEAST, so that 2^(F - E) is a
      * float, and products that do not overflow. Other tiles take the scalar path. */
     FAST_LEAST = -100,
@@ -134,7 +134,7 @@ static float special_sum(const emu_dot_terms *terms)
     return sum;
 }
 
-/* A sum that rounds to zero is +0 (seen on an H100 in mma and mma.sp with f16 results). */
+/* A sum that rounds to zero is +0 (seen on an H100 in mma and wgmma). */
 static uint32_t round_f16(double value)
 {
     uint32_t bits = emu_f16_round(value);
@@ -145,12 +145,15 @@ static uint32_t round_result(const emu_dot_rule *rule, double value)
 {
     if (rule->f16_result)
         return round_f16(value);
-    return emu_f32_truncate(value, rule->kept_bits);
+    uint32_t bits = emu_f32_truncate(value, rule->kept_bits);
+    return bits << 1 ? bits : 0;
 }
 
 static double truncated_sum(const emu_dot_terms *terms, int fraction_bits)
 {
-    int largest = terms->c_exponent > LEAST_EXPONENT ? terms->c_exponent : LEAST_EXPONENT;
+    int largest = 2 * EMU_ZERO_EXPONENT;
+    if (terms->c != 0)
+        largest = terms->c_exponent > LEAST_EXPONENT ? terms->c_exponent : LEAST_EXPONENT;
     for (unsigned i = 0; i < terms->count; i++)
         largest = terms->exponent[i] > largest ? terms->exponent[i] : largest;
     double sum = trunc(ldexp(terms->c, fraction_bits - largest));

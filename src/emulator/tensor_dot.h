@@ -6,13 +6,13 @@
  * is the addend and at most `step` products, are summed in one go:
  *   - a product is exact, its exponent the sum of its factors' exponents, not normalised;
  *     subnormal factors carry the least exponent of their format, as a subnormal addend does;
- *   - E is the largest exponent of the non-zero terms, but at least -126;
+ *   - E is the largest exponent of the non-zero terms, where an addend's is at least -126;
  *   - each term is cut toward zero to a multiple of 2^(E - F), F = `fraction_bits`;
  *   - the sum of these is exact; it becomes f32 by dropping low fraction bits (to 13 of them in
  *     the fp8 units of Ada and Hopper), or f16 by rounding to nearest even. Past the range: ∞.
  * More products than `step` are taken in ascending K, each result the addend of the next.
- * A NaN term, ∞·0, or infinities of both signs make NaN, 0x7FFFFFFF or 0x7FFF. A sum of zero
- * is +0. Exact mode: the exact sum of everything, rounded once to nearest even; a sum of zero
+ * A NaN term, ∞·0, or infinities of both signs make NaN, 0x7FFFFFFF or 0x7FFF. A sum that is or
+ * rounds to zero is +0. Exact mode: the exact sum of everything, rounded once to nearest even; a sum of zero
  * is +0 there too.
  *
  * Ampere: F 24, steps of 16 bytes of A (8 f16, 4 tf32). Ada: the same, and F 13 for fp8. Hopper,
@@ -20,9 +20,8 @@
  * the assembler widens to f16 and issues two f16 operations from a zero addend, first the even,
  * then the odd pairs of K, and adds C in a separate rounded-to-nearest addition.
  *
- * The studies do not settle these, which follow the simplest hardware: sparse operations sum
- * like dense ones over the compressed K; a zero product does not align the others; a negative
- * sum that rounds to zero gives -0.
+ * The studies do not settle these, which are an H100's: sparse operations sum like dense ones over
+ * the compressed K; a zero term does not align the others; a sum that rounds to zero is +0.
  */
 #ifndef PTXGEN_EMULATOR_TENSOR_DOT_H
 #define PTXGEN_EMULATOR_TENSOR_DOT_H

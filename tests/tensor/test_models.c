@@ -101,9 +101,9 @@ static uint32_t slow_step(emu_element type, emu_element acc, const dot *in, unsi
 {
     const int fraction_bits = rule.fraction_bits;
     number addend = split(acc, c), products[MAX_K];
-    int largest = -126;
-    if (addend.significand && addend.leading > largest)
-        largest = addend.leading;
+    int largest = -1000;
+    if (addend.significand)
+        largest = addend.leading > -126 ? addend.leading : -126;
     for (unsigned i = 0; i < count; i++) {
         products[i] = times(split(type, in->a[first + i]), split(type, in->b[first + i]));
         if (products[i].significand && products[i].leading > largest)
@@ -112,12 +112,14 @@ static uint32_t slow_step(emu_element type, emu_element acc, const dot *in, unsi
     int64_t sum = cut(addend, largest - fraction_bits);
     for (unsigned i = 0; i < count; i++)
         sum += cut(products[i], largest - fraction_bits);
-    if (acc == EMU_F16) { /* hardware gives no negative zero */
+    /* hardware gives no negative zero */
+    if (acc == EMU_F16) {
         uint32_t bits = round_integer(sum, largest - fraction_bits, 10, 5, true);
         return bits & 0x7FFF ? bits : 0;
     }
-    return round_integer(sum, largest - fraction_bits, rule.kept_bits, 8, false)
-           << (23 - rule.kept_bits);
+    uint32_t bits = round_integer(sum, largest - fraction_bits, rule.kept_bits, 8, false)
+                    << (23 - rule.kept_bits);
+    return bits << 1 ? bits : 0;
 }
 
 /** A sum as signed counts of powers of two, carried and rounded bit by bit. */

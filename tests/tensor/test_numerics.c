@@ -324,18 +324,20 @@ static void f32_subnormals_are_read_and_made(void **state)
     set(&in, 0, 0x0001, 0x3F80); /* a bf16 subnormal: 2^-133 */
     expect_all(&op, &in, 0x00010000);
     set(&in, 0, 0x8080, 0x3380); /* -2^-126 · 2^-24: half the least f32 */
-    expect_all(&op, &in, 0x80000000);
+    expect_each(&op, &in, (uint32_t[]){0x80000000, 0, 0, 0, 0, 0});
 }
 
-static void alignment_goes_no_lower_than_the_least_f32_exponent(void **state)
+static void an_addend_aligns_no_lower_than_at_the_least_f32_exponent(void **state)
 {
     (void)state;
     /* eight times 2^-152 make the least f32, but each lies below the unit 2^(-126 - 25) */
     const emu_mma_op op = float_op(EMU_BF16, 8, EMU_F32);
-    dot in = {.c = 0};
+    dot in = {.c = 1};
     for (unsigned k = 0; k < 8; k++)
         set(&in, k, 0x0080, 0x3280);
-    expect_each(&op, &in, (uint32_t[]){1, 0, 0, 0, 0, 0});
+    expect_each(&op, &in, (uint32_t[]){2, 1, 1, 1, 1, 1});
+    in.c = 0; /* which aligns nothing */
+    expect_all(&op, &in, 1);
 }
 
 static void exact_sums_see_terms_far_below_a_tie(void **state)
@@ -494,7 +496,7 @@ int main(void)
         cmocka_unit_test(e4m3_has_one_nan_and_no_infinity),
         cmocka_unit_test(f32_overflow_is_infinity_and_truncation_stays_below_it),
         cmocka_unit_test(f32_subnormals_are_read_and_made),
-        cmocka_unit_test(alignment_goes_no_lower_than_the_least_f32_exponent),
+        cmocka_unit_test(an_addend_aligns_no_lower_than_at_the_least_f32_exponent),
         cmocka_unit_test(exact_sums_see_terms_far_below_a_tie),
         cmocka_unit_test(zero_sums_are_positive),
         cmocka_unit_test(tf32_drops_its_low_13_bits),
