@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_peer.h"
 
+#include "bench_library.h"
 #include "bench_subject.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,8 +40,8 @@ struct product {
 
 struct peer {
     struct device *device;
-    void *library, *handle;
-    const char *name;
+    struct bench_library library;
+    void *handle;
     struct api api;
     ptxgen_cu_deviceptr workspace;
     struct product product; /* the last, for the next with the same W */
@@ -49,35 +49,13 @@ struct peer {
 
 enum { WORKSPACE_BYTES = 32 << 20 };
 
-/* A function's address through an object's: ISO C has no cast between the two. */
-static bool find_symbol(void *library, const char *symbol, void *function, char *why, size_t size)
-{
-    void **slot = function;
-    *slot = dlsym(library, symbol);
-    if (!*slot)
-        snprintf(why, size, "the library has no %s", symbol);
-    return *slot;
-}
-
 static bool find_symbols(struct peer *p, char *why, size_t size)
 {
-    return find_symbol(p->library, "cublasCreate_v2", &p->api.create, why, size) &&
-           find_symbol(p->library, "cublasDestroy_v2", &p->api.destroy, why, size) &&
-           find_symbol(p->library, "cublasSetStream_v2", &p->api.set_stream, why, size) &&
-           find_symbol(p->library, "cublasSetWorkspace_v2", &p->api.set_workspace, why, size) &&
-           find_symbol(p->library, "cublasGemmEx", &p->api.gemm_ex, why, size);
-}
-
-static bool open_library(struct peer *p, const char *path)
-{
-    const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
-    p->name = path;
-    p->library = path ? dlopen(path, RTLD_NOW) : NULL;
-    for (size_t i = 0; !path && !p->library && i < sizeof names / sizeof *names; i++) {
-        p->name = names[i];
-        p->library = dlopen(names[i], RTLD_NOW);
-    }
-    return p->library;
+    return bench_library_find(&p->library, "cublasCreate_v2", &p->api.create, why, size) &&
+           bench_library_find(&p->library, "cublasDestroy_v2", &p->api.destroy, why, size) &&
+           bench_library_find(&p->library, "cublasSetStream_v2", &p->api.set_stream, why, size) &&
+           bench_library_find(&p->library, "cublasSetWorkspace_v2", &p->api.set_workspace, why, size) &&
+           bench_library_find(&p->library, "cublasGemmEx", &p->api.gemm_ex, why, size);
 }
 
 static bool start(struct peer *p, char *why, size_t size)
@@ -94,12 +72,13 @@ static bool start(struct peer *p, char *why, size_t size)
     }
     if (result == SUCCESS && p->workspace)
         return true;
-    snprintf(why, size, "%s does not start (cuBLAS status %d)", p->name, result);
+    snprintf(why, size, "%s does not start (cuBLAS status %d)", p->library.name, result);
     return false;
 }
 
 struct peer *peer_open(struct device *device, const char *path, char *why, size_t size)
 {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", NULL};
     struct peer *p = calloc(1, sizeof *p);
     snprintf(why, size, "no memory");
     if (!p)
@@ -107,9 +86,7 @@ struct peer *peer_open(struct device *device, const char *path, char *why, size_
     p->device = device;
     if (device->emulated)
         snprintf(why, size, "not on the emulator");
-    else if (!open_library(p, path))
-        snprintf(why, size, "not found (%s)", dlerror());
-    else if (start(p, why, size))
+    else if (bench_library_open(&p->library, path, names, why, size) && start(p, why, size))
         return p;
     peer_close(p);
     return NULL;
@@ -132,14 +109,13 @@ void peer_close(struct peer *p)
     if (p->handle)
         p->api.destroy(p->handle);
     free_memory(p, &p->workspace);
-    if (p->library)
-        dlclose(p->library);
+    bench_library_close(&p->library);
     free(p);
 }
 
 const char *peer_name(const struct peer *p)
 {
-    return p->name;
+    return p->library.name;
 }
 
 /* ---- the product ---- */

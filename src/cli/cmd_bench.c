@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ptxgen bench: times on cold weights, against the read ceiling and a peer of the same run. */
 #include "bench_peer.h"
+#include "bench_peer_int8.h"
 #include "bench_plot.h"
 #include "bench_report.h"
 #include "command.h"
@@ -62,7 +63,7 @@ static const struct argp_option options_table[] = {
     {.name = "cublas",
      .key = KEY_PEER,
      .arg = "FILE",
-     .doc = "The peer's library (libcublas.so.13 or .12)"},
+     .doc = "The peer's library (libcublas.so.13 or .12; of w8a8 libcublasLt.so)"},
     {.name = "no-peer", .key = KEY_NO_PEER, .doc = "Do not time the peer"},
     {.name = "plot",
      .key = KEY_PLOT,
@@ -111,6 +112,58 @@ uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
     return copies < 2 ? 2 : (uint32_t)copies;
 }
 
+/* One of them, or none. */
+struct peers {
+    struct peer *general;
+    struct int8_peer *int8;
+};
+
+static struct peers open_peers(const struct family *family, const struct bench_options *o,
+                               struct device *device, struct bench_report *report)
+{
+    struct peers peers = {NULL, NULL};
+    char why[sizeof report->peer];
+    if (o->no_peer)
+        return peers;
+    if (family->int8_peer)
+        peers.int8 = int8_peer_open(device, o->peer_path, why, sizeof why);
+    else
+        peers.general = peer_open(device, o->peer_path, why, sizeof why);
+    if (peers.int8)
+        snprintf(report->peer, sizeof report->peer, "cuBLASLt, s8 by s8 in s32 alone (%s)",
+                 int8_peer_name(peers.int8));
+    else if (peers.general)
+        snprintf(report->peer, sizeof report->peer, "cuBLAS, f16 or bf16 weights (%s)",
+                 peer_name(peers.general));
+    else
+        snprintf(report->peer, sizeof report->peer, "%s", why);
+    return peers;
+}
+
+static void close_peers(const struct peers *peers)
+{
+    peer_close(peers->general);
+    int8_peer_close(peers->int8);
+}
+
+static void time_peer(struct bench_row *row, const struct bench_options *o,
+                      const struct peers *peers)
+{
+    const struct bench_subject *s = &row->subject;
+    ptxgen_status status = PTXGEN_OK;
+    ptxgen_error err;
+    if (peers->int8)
+        status = int8_peer_time(peers->int8, s->m, s->k, s->n, o->launches, o->replays, &row->peer,
+                                &err);
+    else if (peers->general)
+        status = peer_time(peers->general, s->type, s->m, s->k, s->n, o->launches, o->replays,
+                           &row->peer, &err);
+    if (status == PTXGEN_OK)
+        return;
+    row->peer.replays = 0;
+    fprintf(stderr, "ptxgen: the peer was not timed: %s\n", err.message);
+}
+
 /* At least as many launches as asked for, and every copy equally often. */
 static unsigned whole_rounds(unsigned launches, uint32_t copies)
 {
@@ -118,7 +171,7 @@ static unsigned whole_rounds(unsigned launches, uint32_t copies)
 }
 
 static ptxgen_status time_row(struct bench_row *row, const struct bench_options *o,
-                              struct device *device, struct peer *peer, ptxgen_error *err)
+                              struct device *device, const struct peers *peers, ptxgen_error *err)
 {
     struct bench_subject *s = &row->subject;
     unsigned launches = whole_rounds(o->launches, s->copies);
@@ -130,13 +183,8 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
                             &row->overlapped, err);
         s->set_overlap(s->state, false);
     }
-    ptxgen_error failure;
-    if (status == PTXGEN_OK && peer &&
-        peer_time(peer, s->type, s->m, s->k, s->n, o->launches, o->replays, &row->peer, &failure) !=
-            PTXGEN_OK) {
-        row->peer.replays = 0;
-        fprintf(stderr, "ptxgen: the peer was not timed: %s\n", failure.message);
-    }
+    if (status == PTXGEN_OK)
+        time_peer(row, o, peers);
     return status;
 }
 
@@ -169,7 +217,7 @@ static ptxgen_status measure_tensor(struct bench_report *report, struct device *
 
 static ptxgen_status bench_shape(const struct family *family, const void *family_options,
                                  const struct bench_options *o, struct device *device,
-                                 struct peer *peer, struct bench_report *report,
+                                 const struct peers *peers, struct bench_report *report,
                                  struct progress *progress, size_t done, ptxgen_error *err)
 {
     struct bench_row row = {0};
@@ -179,7 +227,7 @@ static ptxgen_status bench_shape(const struct family *family, const void *family
         if (status == PTXGEN_OK && row.subject.tensor_f16 && report->tensor.rate <= 0)
             status = measure_tensor(report, device, o->replays, err);
         if (status == PTXGEN_OK)
-            status = time_row(&row, o, device, peer, err);
+            status = time_row(&row, o, device, peers, err);
         if (status == PTXGEN_OK)
             report_row(report, &row);
         progress_update(progress, done + i + 1);
@@ -191,7 +239,8 @@ static ptxgen_status bench_shape(const struct family *family, const void *family
 
 static ptxgen_status bench_rows(const struct family *family, void *family_options,
                                 const struct bench_options *o, struct device *device,
-                                struct peer *peer, struct bench_report *report, ptxgen_error *err)
+                                const struct peers *peers, struct bench_report *report,
+                                ptxgen_error *err)
 {
     ptxgen_status status = PTXGEN_OK;
     unsigned shapes = o->shape_count ? o->shape_count : 1;
@@ -199,7 +248,7 @@ static ptxgen_status bench_rows(const struct family *family, void *family_option
     for (unsigned i = 0; status == PTXGEN_OK && i < shapes; i++) {
         if (o->shape_count)
             family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
-        status = bench_shape(family, family_options, o, device, peer, report, &progress,
+        status = bench_shape(family, family_options, o, device, peers, report, &progress,
                              (size_t)i * o->m_count, err);
     }
     progress_end(&progress);
@@ -216,13 +265,9 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
         status = bench_ceiling(device, o->replays, &report.ceiling, err);
     if (status != PTXGEN_OK)
         return status;
-    struct peer *peer =
-        o->no_peer ? NULL : peer_open(device, o->peer_path, report.peer, sizeof report.peer);
-    if (peer)
-        snprintf(report.peer, sizeof report.peer, "cuBLAS, f16 or bf16 weights (%s)",
-                 peer_name(peer));
+    struct peers peers = open_peers(family, o, device, &report);
     if (report_start(&report, device, o->json))
-        status = bench_rows(family, family_options, o, device, peer, &report, err);
+        status = bench_rows(family, family_options, o, device, &peers, &report, err);
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the report");
     if (report.json)
@@ -230,7 +275,7 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
     if (status == PTXGEN_OK && o->plot_path)
         status = bench_plot(report.json, o->plot_path, err);
     report_end(&report);
-    peer_close(peer);
+    close_peers(&peers);
     return status;
 }
 

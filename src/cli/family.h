@@ -63,6 +63,7 @@ struct family {
                                 ptxgen_error *err);
     /** Sets K and output features of the options, for bench --shape. */
     void (*set_shape)(void *options, uint32_t k, uint32_t n);
+    bool int8_peer; /**< bench compares with a product of s8, else of f16 */
     /** Prepares to time m tokens; the subject is released by its own `destroy`. */
     ptxgen_status (*bench)(const void *options, uint32_t m, struct device *device,
                            struct bench_subject *subject, ptxgen_error *err);

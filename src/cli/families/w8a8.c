@@ -251,5 +251,6 @@ const struct family w8a8_family = {
     .run = w8a8_run,
     .run_random = w8a8_run_random,
     .set_shape = set_shape,
+    .int8_peer = true,
     .bench = w8a8_bench,
 };

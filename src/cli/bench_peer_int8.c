@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench_peer_int8.h"
+
+#include "bench_library.h"
+#include "bench_subject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- what we call of cuBLASLt, with its own numbers and structs ---- */
+
+enum {
+    OP_T = 1,
+    R_8I = 3,
+    R_32I = 10,
+    COMPUTE_32I = 72,
+    DESC_TRANSPOSE_A = 3,
+    PREFER_WORKSPACE_BYTES = 1,
+    SUCCESS = 0
+};
+
+struct algorithm {
+    uint64_t data[8];
+    size_t workspace_bytes;
+    int state;
+    float waves;
+    int reserved[4];
+};
+
+struct api {
+    int (*create)(void **handle);
+    int (*destroy)(void *handle);
+    int (*desc_create)(void **desc, int compute_type, int scale_type);
+    int (*desc_destroy)(void *desc);
+    int (*desc_set)(void *desc, int attribute, const void *value, size_t bytes);
+    int (*layout_create)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t pitch);
+    int (*layout_destroy)(void *layout);
+    int (*preference_create)(void **preference);
+    int (*preference_destroy)(void *preference);
+    int (*preference_set)(void *preference, int attribute, const void *value, size_t bytes);
+    int (*propose)(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                   int wanted, struct algorithm *algorithms, int *found);
+    int (*matmul)(void *handle, void *desc, const void *alpha, const void *a, void *a_layout,
+                  const void *b, void *b_layout, const void *beta, const void *c, void *c_layout,
+                  void *d, void *d_layout, const void *algorithm, void *workspace,
+                  size_t workspace_bytes, ptxgen_cu_stream stream);
+};
+
+struct int8_peer {
+    struct device *device;
+    struct bench_library library;
+    void *handle;
+    struct api api;
+    ptxgen_cu_deviceptr workspace;
+};
+
+enum { WORKSPACE_BYTES = 32 << 20, MOST_ALGORITHMS = 8 };
+
+static bool find_symbols(struct int8_peer *p, char *why, size_t size)
+{
+    struct api *a = &p->api;
+    const struct {
+        const char *name;
+        void *function;
+    } symbols[] = {
+        {"cublasLtCreate", &a->create},
+        {"cublasLtDestroy", &a->destroy},
+        {"cublasLtMatmulDescCreate", &a->desc_create},
+        {"cublasLtMatmulDescDestroy", &a->desc_destroy},
+        {"cublasLtMatmulDescSetAttribute", &a->desc_set},
+        {"cublasLtMatrixLayoutCreate", &a->layout_create},
+        {"cublasLtMatrixLayoutDestroy", &a->layout_destroy},
+        {"cublasLtMatmulPreferenceCreate", &a->preference_create},
+        {"cublasLtMatmulPreferenceDestroy", &a->preference_destroy},
+        {"cublasLtMatmulPreferenceSetAttribute", &a->preference_set},
+        {"cublasLtMatmulAlgoGetHeuristic", &a->propose},
+        {"cublasLtMatmul", &a->matmul},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        if (!bench_library_find(&p->library, symbols[i].name, symbols[i].function, why, size))
+            return false;
+    return true;
+}
+
+static bool start(struct int8_peer *p, char *why, size_t size)
+{
+    if (!find_symbols(p, why, size))
+        return false;
+    int result = p->api.create(&p->handle);
+    if (result == SUCCESS &&
+        p->device->driver.mem_alloc(&p->workspace, WORKSPACE_BYTES) == PTXGEN_CUDA_SUCCESS)
+        return true;
+    snprintf(why, size, "%s does not start (cuBLAS status %d)", p->library.name, result);
+    return false;
+}
+
+struct int8_peer *int8_peer_open(struct device *device, const char *path, char *why, size_t size)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                        NULL};
+    struct int8_peer *p = calloc(1, sizeof *p);
+    snprintf(why, size, "no memory");
+    if (!p)
+        return NULL;
+    p->device = device;
+    if (device->emulated)
+        snprintf(why, size, "not on the emulator");
+    else if (bench_library_open(&p->library, path, names, why, size) && start(p, why, size))
+        return p;
+    int8_peer_close(p);
+    return NULL;
+}
+
+void int8_peer_close(struct int8_peer *p)
+{
+    if (!p)
+        return;
+    if (p->handle)
+        p->api.destroy(p->handle);
+    if (p->workspace)
+        p->device->driver.mem_free(p->workspace);
+    bench_library_close(&p->library);
+    free(p);
+}
+
+const char *int8_peer_name(const struct int8_peer *p)
+{
+    return p->library.name;
+}
+
+/* ---- the product ---- */
+
+/*
+ * cuBLASLt thinks by columns and multiplies bytes along K only: aᵀ · b, either of W and x in
+ * either place.
+ */
+struct product {
+    struct int8_peer *peer;
+    uint32_t copies;
+    uint64_t copy_bytes;
+    bool x_first; /* y by columns */
+    ptxgen_cu_deviceptr x, w, y;
+    void *desc, *a, *b, *c, *preference;
+    struct algorithm algorithm;
+};
+
+static void *pointer(ptxgen_cu_deviceptr address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static ptxgen_status explain(int result, const char *what, ptxgen_error *err)
+{
+    if (result == SUCCESS)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "%s failed with cuBLAS status %d", what, result);
+}
+
+static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
+{
+    const struct product *p = state;
+    const struct int8_peer *peer = p->peer;
+    const int32_t one = 1, zero = 0;
+    void *w = pointer(p->w + copy * p->copy_bytes), *x = pointer(p->x), *y = pointer(p->y);
+    return explain(peer->api.matmul(peer->handle, p->desc, &one, p->x_first ? x : w, p->a,
+                                    p->x_first ? w : x, p->b, &zero, y, p->c, y, p->c,
+                                    p->algorithm.data, pointer(peer->workspace), WORKSPACE_BYTES,
+                                    peer->device->stream),
+                   "cublasLtMatmul", err);
+}
+
+static void undescribe(struct product *p)
+{
+    const struct api *api = &p->peer->api;
+    void *const layouts[] = {p->a, p->b, p->c};
+    for (int i = 0; i < 3; i++)
+        if (layouts[i])
+            api->layout_destroy(layouts[i]);
+    if (p->preference)
+        api->preference_destroy(p->preference);
+    if (p->desc)
+        api->desc_destroy(p->desc);
+    p->a = p->b = p->c = p->preference = p->desc = NULL;
+}
+
+static ptxgen_status describe(struct product *p, uint32_t m, uint32_t k, uint32_t n,
+                              ptxgen_error *err)
+{
+    const struct api *api = &p->peer->api;
+    const int transposed = OP_T;
+    const uint64_t workspace = WORKSPACE_BYTES;
+    uint32_t rows = p->x_first ? m : n, columns = p->x_first ? n : m;
+    int result = api->desc_create(&p->desc, COMPUTE_32I, R_32I);
+    if (result == SUCCESS)
+        result = api->desc_set(p->desc, DESC_TRANSPOSE_A, &transposed, sizeof transposed);
+    if (result == SUCCESS)
+        result = api->layout_create(&p->a, R_8I, k, rows, k);
+    if (result == SUCCESS)
+        result = api->layout_create(&p->b, R_8I, k, columns, k);
+    if (result == SUCCESS)
+        result = api->layout_create(&p->c, R_32I, rows, columns, rows);
+    if (result == SUCCESS)
+        result = api->preference_create(&p->preference);
+    if (result == SUCCESS)
+        result = api->preference_set(p->preference, PREFER_WORKSPACE_BYTES, &workspace,
+                                     sizeof workspace);
+    return explain(result, "describing the product", err);
+}
+
+/* The fastest of the algorithms proposed, each timed briefly; none where the library has none. */
+static ptxgen_status choose_algorithm(struct product *p, double *least, ptxgen_error *err)
+{
+    enum { REPLAYS = 3 };
+    struct int8_peer *peer = p->peer;
+    struct algorithm found[MOST_ALGORITHMS], best = {.state = -1};
+    int count = 0;
+    *least = 0;
+    if (peer->api.propose(peer->handle, p->desc, p->a, p->b, p->c, p->c, p->preference,
+                          MOST_ALGORITHMS, found, &count) != SUCCESS)
+        return PTXGEN_OK;
+    for (int i = 0; i < count; i++) {
+        struct timing timing;
+        p->algorithm = found[i];
+        if (bench_time(peer->device, launch, p, p->copies, 4 * p->copies, REPLAYS, &timing, err) !=
+            PTXGEN_OK)
+            continue;
+        if (*least == 0 || timing.median < *least) {
+            *least = timing.median;
+            best = found[i];
+        }
+    }
+    p->algorithm = best;
+    return PTXGEN_OK;
+}
+
+static ptxgen_status time_layout(struct product *p, bool x_first, uint32_t m, uint32_t k,
+                                 uint32_t n, unsigned launches, unsigned replays,
+                                 struct timing *timing, ptxgen_error *err)
+{
+    double least = 0;
+    p->x_first = x_first;
+    ptxgen_status status = describe(p, m, k, n, err);
+    if (status == PTXGEN_OK)
+        status = choose_algorithm(p, &least, err);
+    if (status == PTXGEN_OK && least > 0) {
+        struct timing found;
+        status = bench_time(p->peer->device, launch, p, p->copies, launches, replays, &found, err);
+        if (status == PTXGEN_OK && (!timing->replays || found.median < timing->median))
+            *timing = found;
+    }
+    undescribe(p);
+    return status;
+}
+
+static ptxgen_status allocate(struct product *p, uint32_t m, uint32_t k, uint32_t n,
+                              ptxgen_error *err)
+{
+    struct device *d = p->peer->device;
+    p->copy_bytes = (uint64_t)n * k;
+    p->copies = bench_copies(d, p->copy_bytes);
+    ptxgen_status status =
+        bench_random_memory(d, "the peer's x", (size_t)m * k, UINT64_MAX, &p->x, err);
+    if (status == PTXGEN_OK)
+        status = bench_random_memory(d, "the peer's W", p->copies * p->copy_bytes, UINT64_MAX,
+                                     &p->w, err);
+    if (status == PTXGEN_OK)
+        status = bench_random_memory(d, "the peer's y", 4 * (size_t)m * n, UINT64_MAX, &p->y, err);
+    return status;
+}
+
+ptxgen_status int8_peer_time(struct int8_peer *peer, uint32_t m, uint32_t k, uint32_t n,
+                             unsigned launches, unsigned replays, struct timing *timing,
+                             ptxgen_error *err)
+{
+    struct product p = {.peer = peer};
+    *timing = (struct timing){0};
+    ptxgen_status status = allocate(&p, m, k, n, err);
+    for (int i = 0; status == PTXGEN_OK && i < 2; i++)
+        status = time_layout(&p, i, m, k, n, launches, replays, timing, err);
+    if (status == PTXGEN_OK && !timing->replays)
+        status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                             "cuBLASLt proposes no algorithm for %u x %u x %u", m, n, k);
+    const ptxgen_cu_deviceptr all[] = {p.x, p.w, p.y};
+    for (int i = 0; i < 3; i++)
+        if (all[i])
+            peer->device->driver.mem_free(all[i]);
+    return status;
+}
