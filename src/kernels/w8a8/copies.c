@@ -151,32 +151,43 @@ void w8a8_send_weights(struct product *q, ptx_u32 slot)
 
 /* ---- codes ---- */
 
-void w8a8_place_codes(struct product *q, ptx_u32 slot)
+static ptx_pred has_pass(struct product *q, uint32_t pass)
+{
+    struct tile_operand *o = &q->codes;
+    int left = (int)o->rows - (int)(pass * o->pass_rows);
+    return ptx_setp_lt_s32(q->k, ptx_u32_as_s32(o->row), S32(left));
+}
+
+void w8a8_load_codes(struct product *q, ptx_u32 words[][4])
 {
     ptx_kernel *k = q->k;
     struct tile_operand *o = &q->codes;
     ptx_u64 from = o->from;
-    ptx_pred inside = tile_operand_has_tail(o) ? ptx_setp_lt_u32(k, o->offset, U32(o->row_bytes))
-                                               : ptx_setp_ge_u32(k, o->row, U32(0));
     for (uint32_t pass = 0; pass < passes(o); pass++) {
-        uint32_t pattern = pass % patterns(o);
+        ptx_pred exists = has_pass(q, pass);
+        if (tile_operand_has_tail(o))
+            exists = ptx_setp_bool_lt_u32(k, o->offset, U32(o->row_bytes), exists);
+        exists = ptx_setp_bool_gt_s32(k, ptx_u32_as_s32(o->rows_left),
+                                      S32((int)(pass * o->pass_rows)), exists);
         if (pass)
             from = ptx_add_u64(k, from, o->pass_pitch);
-        ptx_u32 to = ptx_add_u32(k, slot, o->to[pattern]), words[4];
-        for (int i = 0; i < 4; i++)
-            words[i] = ptx_mov_u32(k, U32(0));
-        int before = (int)(pass * o->pass_rows);
-        ptx_pred exists =
-            ptx_setp_bool_gt_s32(k, ptx_u32_as_s32(o->rows_left), S32(before), inside);
-        exists =
-            ptx_setp_bool_lt_s32(k, ptx_u32_as_s32(o->row), S32((int)o->rows - before), exists);
         ptx_guarded(k, exists)
-            ptx_ld_global_v4_u32_to(k, words, from, 0);
-        ptx_guarded(k, ptx_setp_lt_s32(k, ptx_u32_as_s32(o->row), S32((int)o->rows - before)))
-            ptx_st_shared_v4_u32(k, to, (int)((pass - pattern) * o->pass_rows) * TILE_BLOCK_BYTES,
-                                 words);
+            ptx_ld_global_v4_u32_to(k, words[pass], from, 0);
     }
     ptx_add_u64_to(k, o->from, o->from, U64(w8a8_depth(q->v)));
     if (tile_operand_has_tail(o))
         ptx_add_u32_to(k, o->offset, o->offset, U32(w8a8_depth(q->v)));
+}
+
+void w8a8_place_codes(struct product *q, ptx_u32 slot, ptx_u32 words[][4])
+{
+    ptx_kernel *k = q->k;
+    struct tile_operand *o = &q->codes;
+    for (uint32_t pass = 0; pass < passes(o); pass++) {
+        uint32_t pattern = pass % patterns(o);
+        ptx_u32 to = ptx_add_u32(k, slot, o->to[pattern]);
+        ptx_guarded(k, has_pass(q, pass))
+            ptx_st_shared_v4_u32(k, to, (int)((pass - pattern) * o->pass_rows) * TILE_BLOCK_BYTES,
+                                 words[pass]);
+    }
 }

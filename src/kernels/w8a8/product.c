@@ -104,7 +104,7 @@ struct pipeline {
 };
 
 typedef void locate_function(struct product *q, struct tile_place place, ptx_u32 stage);
-typedef void send_function(struct product *q, ptx_u32 slot);
+typedef void send_function(struct product *q, ptx_u32 slot, void *user);
 
 static void advance_slot(struct product *q, const struct pipeline *p, ptx_u32 slot)
 {
@@ -132,14 +132,33 @@ static void locate_codes(struct product *q, struct tile_place place, ptx_u32 sta
     tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
 }
 
-static void send_codes(struct product *q, ptx_u32 slot)
+static void send_w(struct product *q, ptx_u32 slot, void *unused)
 {
+    (void)unused;
+    w8a8_send_weights(q, slot);
+}
+
+static void send_codes(struct product *q, ptx_u32 slot, void *unused)
+{
+    (void)unused;
     tile_operand_send(q->k, &q->codes, slot);
+}
+
+/* Codes in registers, and the slot that they are for. */
+struct early_codes {
+    ptx_u32 slot, words[MOST_PASSES][4];
+};
+
+static void load_codes(struct product *q, ptx_u32 slot, void *user)
+{
+    struct early_codes *e = user;
+    ptx_mov_u32_to(q->k, e->slot, slot);
+    w8a8_load_codes(q, e->words);
 }
 
 /* Sends for the feed's next stage, if there is one. */
 static void send_next(struct product *q, const struct pipeline *p, struct feed *f,
-                      locate_function *locate, send_function *send, uint32_t offset)
+                      locate_function *locate, send_function *send, void *user, uint32_t offset)
 {
     ptx_kernel *k = q->k;
     ptx_if(k, ptx_setp_ne_u32(k, f->to_send, U32(0))) {
@@ -147,7 +166,7 @@ static void send_next(struct product *q, const struct pipeline *p, struct feed *
             tile_walk_next(k, &q->division, &f->walk);
             locate(q, place_of(q, f->walk.tile), f->walk.stage);
         }
-        send(q, offset ? ptx_add_u32(k, f->fill, U32(offset)) : f->fill);
+        send(q, offset ? ptx_add_u32(k, f->fill, U32(offset)) : f->fill, user);
         ptx_add_u32_to(k, f->walk.stage, f->walk.stage, U32(1));
         ptx_sub_u32_to(k, f->to_send, f->to_send, U32(1));
         advance_slot(q, p, f->fill);
@@ -156,13 +175,32 @@ static void send_next(struct product *q, const struct pipeline *p, struct feed *
 
 static void send_next_weights(struct product *q, struct pipeline *p)
 {
-    send_next(q, p, &p->w, locate_w, w8a8_send_weights, 0);
+    send_next(q, p, &p->w, locate_w, send_w, NULL, 0);
 }
 
-static void send_next_codes(struct product *q, struct pipeline *p, send_function *send)
+static void send_next_codes(struct product *q, struct pipeline *p)
 {
     if (!q->v->fused)
-        send_next(q, p, &p->codes, locate_codes, send, q->v->rows * w8a8_depth(q->v));
+        send_next(q, p, &p->codes, locate_codes, send_codes, NULL, q->v->rows * w8a8_depth(q->v));
+}
+
+/* The first stages' codes, all under way at once, while the weights are. */
+static void place_first_codes(struct product *q, struct pipeline *p)
+{
+    enum { MOST_EARLY = 12 };
+    ptx_kernel *k = q->k;
+    uint32_t behind = q->v->rows * w8a8_depth(q->v);
+    struct early_codes early[MOST_EARLY];
+    for (uint32_t i = 0; i + 1 < q->v->stages; i++) {
+        early[i].slot = ptx_mov_u32(k, U32(0));
+        for (uint32_t j = 0; j < MOST_PASSES * 4; j++)
+            early[i].words[j / 4][j % 4] = ptx_mov_u32(k, U32(0));
+        ptx_u32 free = ptx_add_u32(k, p->codes.fill, U32(behind));
+        ptx_mov_u32_to(k, early[i].slot, free);
+        send_next(q, p, &p->codes, locate_codes, load_codes, &early[i], behind);
+    }
+    for (uint32_t i = 0; i + 1 < q->v->stages; i++)
+        w8a8_place_codes(q, early[i].slot, early[i].words);
 }
 
 static struct feed start_feed(struct product *q, const struct pipeline *p, ptx_u32 first,
@@ -201,7 +239,7 @@ static void fill_pipeline(struct product *q, struct pipeline *p)
         ptx_nounroll(k);
         send_next_weights(q, p);
         if (!early)
-            send_next_codes(q, p, send_codes);
+            send_next_codes(q, p);
         ptx_cp_async_commit_group(k);
     }
     if (!early)
@@ -211,11 +249,7 @@ static void fill_pipeline(struct product *q, struct pipeline *p)
         w8a8_emit_resident(q);
         return;
     }
-    sent = ptx_mov_u32(k, U32(1));
-    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
-        ptx_nounroll(k);
-        send_next_codes(q, p, w8a8_place_codes);
-    }
+    place_first_codes(q, p);
 }
 
 static struct pipeline start_pipeline(struct product *q, ptx_u32 first, ptx_u32 end)
@@ -240,7 +274,7 @@ static void multiply_stage(struct product *q, struct pipeline *p, ptx_u32 stage)
         if (step == 0)
             send_next_weights(q, p);
         if (step == 1) {
-            send_next_codes(q, p, send_codes);
+            send_next_codes(q, p);
             ptx_cp_async_commit_group(q->k);
         }
     }
