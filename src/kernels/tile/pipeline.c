@@ -58,5 +58,7 @@ void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, 
         ptx_nounroll(k);
         tile_pipeline_send(k, p);
     }
+    if (p->sent)
+        p->sent(p->user);
     wait_for_copies(k, p);
 }

@@ -19,6 +19,8 @@ struct tile_pipeline {
     void (*locate)(void *user, const struct tile_walk *walk);
     /* Sends for the next stage, to the shared address `slot`, and moves on. */
     void (*send)(void *user, ptx_u32 slot);
+    /* NULL, or what is to be done once the first stages are sent for, before they are waited for. */
+    void (*sent)(void *user);
     void *user;
 
     struct tile_walk copies;

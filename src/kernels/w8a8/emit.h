@@ -5,6 +5,7 @@
 
 #include "../tile/emit.h"
 #include "../tile/operand.h"
+#include "../tile/pipeline.h"
 #include "../tile/stream_k.h"
 #include "../tile/sums.h"
 #include "layout.h"
@@ -183,6 +184,14 @@ struct weights {
     ptx_s32 left; /* else: bytes of K from the thread's piece of the next stage on */
 };
 
+/* Of the present mma step and the next: rows of W, and codes, two tiles of tokens a load or, of 8
+ * tokens, two steps a load. */
+struct operands {
+    ptx_u32 w[2][MAX_ROW_TILES][4], codes[2][4];
+    ptx_u32 w_lane, codes_lane; /* the lane's addresses in the stage … */
+    ptx_u32 w_step, codes_step; /* … and for the step */
+};
+
 struct product {
     ptx_kernel *k;
     const ptxgen_w8a8_plan *plan;
@@ -194,14 +203,17 @@ struct product {
     ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
+    ptx_u32 first, end; /* the CTA's stages */
+    struct tile_pipeline pipeline;
+    bool sends_codes; /* with the weights of a stage */
     struct weights w;
     struct tile_operand codes;
+    struct operands operands;
     struct tile_sums sums;
     struct tile_partials partials; /* where tiles are divided */
     ptx_pred aligned;                                    /* see output.c */
-    ptx_u32 stages;                                      /* shared: the ring */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared; of a fused CTA */
-    ptx_u32 resident_lane; /* where the lane's ldmatrix of codes starts */
+    ptx_u32 resident_lane, resident_end; /* where the lane's ldmatrix of codes starts, and ends */
     ptx_s32 acc[MAX_ROW_TILES][MAX_TOKEN_TILES][4];
 };
 
@@ -236,18 +248,14 @@ void w8a8_load_codes(struct product *q, ptx_u32 words[][4]);
 void w8a8_place_codes(struct product *q, ptx_u32 slot, ptx_u32 words[][4]);
 
 /* resident.c: a fused CTA's codes, in q->resident. */
-void w8a8_begin_resident(struct product *q);
 void w8a8_emit_resident(struct product *q);
 
-/* multiply.c: a lane's addresses for ldmatrix in a stage's rows of W, and of codes. */
-enum { STEPS = W8A8_BLOCK / 32 };
-struct fragments {
-    ptx_u32 w, codes;
-};
-/* Of the stage at `slot`, which is stage number `stage` of the tile. */
-struct fragments w8a8_find_fragments(struct product *q, ptx_u32 slot, ptx_u32 stage);
-/* acc += the warp's products of step `step` of the stage. */
-void w8a8_multiply_step(struct product *q, const struct fragments *f, uint32_t step);
+/* multiply.c */
+void w8a8_begin_operands(struct product *q);
+/* The operands of the first step of the pipeline's first stage. */
+void w8a8_first_operands(struct product *q);
+/* acc += the stage at the pipeline's read slot; and the first operands of the next. */
+void w8a8_multiply_stage(struct product *q);
 
 /* output.c */
 void w8a8_begin_output(struct product *q);

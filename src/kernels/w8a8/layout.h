@@ -13,7 +13,8 @@ enum {
     W8A8_BLOCK = 128,      /* bytes of K that a warp takes of a stage */
     W8A8_TILE_ROWS = 16,   /* rows of W in an mma.m16n8k32, its A */
     W8A8_TILE_TOKENS = 8,  /* tokens in it, its B */
-    W8A8_CODES_ALIGN = 128 /* rows of codes in the workspace are padded to this */
+    W8A8_CODES_ALIGN = 128, /* rows of codes in the workspace are padded to this */
+    W8A8_LEAST_STAGES = 3, W8A8_MOST_STAGES = 12
 };
 
 /* The parameters of every product entry, in order: addresses, then numbers. */

@@ -2,64 +2,150 @@
 /*
  * A stage's products, Cᵀ = W · qᵀ: 16 rows of W are the rows of mma's operand A, 8 tokens the
  * columns of its B. A warp takes the block of 128 bytes of K that is its own, in four steps of 32.
+ *
+ * Operands are loaded one step ahead of the arithmetic, over the end of a stage too: the wait for
+ * the next stage comes before this one's last step.
  */
 #include "emit.h"
 
-static ptx_u32 warp_address(struct product *q, const struct tile_operand *o, ptx_u32 slot,
-                            ptx_u32 along, uint32_t rows)
+enum { STEPS = W8A8_BLOCK / 32 };
+
+/* Loads of codes in a step: of 8 tokens one for two steps. */
+static uint32_t loads_of_step(const struct product *q)
+{
+    return q->v->fused ? 1 : token_tiles(q) / 2;
+}
+
+static void new_registers(struct product *q, ptx_u32 *registers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        registers[i] = ptx_mov_u32(q->k, U32(0));
+}
+
+void w8a8_begin_operands(struct product *q)
+{
+    struct operands *o = &q->operands;
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t t = 0; t < row_tiles(q); t++)
+            new_registers(q, o->w[i][t], 4);
+        new_registers(q, o->codes[i], 4);
+    }
+    new_registers(q, &o->w_lane, 1);
+    new_registers(q, &o->w_step, 1);
+    new_registers(q, &o->codes_lane, 1);
+    new_registers(q, &o->codes_step, 1);
+}
+
+/* ---- loads ---- */
+
+static void find_lane(struct product *q, const struct tile_operand *o, ptx_u32 slot, ptx_u32 along,
+                      uint32_t rows, ptx_u32 to)
 {
     ptx_u32 lane = tile_operand_lane(q->k, o, slot, q->along_k);
-    return ptx_mad_lo_u32(q->k, along, U32(rows * TILE_BLOCK_BYTES), lane);
+    ptx_mad_lo_u32_to(q->k, to, along, U32(rows * TILE_BLOCK_BYTES), lane);
 }
 
-struct fragments w8a8_find_fragments(struct product *q, ptx_u32 slot, ptx_u32 stage)
+/* Row tile t of step `step` of the stage at `slot`. */
+static void load_rows(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t)
 {
     ptx_kernel *k = q->k;
-    struct fragments f;
-    f.w = warp_address(q, &q->w.operand, slot, q->along_n, row_tiles(q) * W8A8_TILE_ROWS);
-    if (q->v->fused)
-        f.codes = ptx_mad_lo_u32(k, stage, U32(w8a8_depth(q->v)), q->resident_lane);
-    else {
-        ptx_u32 behind = ptx_add_u32(k, slot, U32(q->v->rows * w8a8_depth(q->v)));
-        f.codes = warp_address(q, &q->codes, behind, q->along_m, token_tiles(q) * W8A8_TILE_TOKENS);
+    struct operands *o = &q->operands;
+    if (t == 0 && step == 0)
+        find_lane(q, &q->w.operand, slot, q->along_n, row_tiles(q) * W8A8_TILE_ROWS, o->w_lane);
+    if (t == 0)
+        ptx_mov_u32_to(k, o->w_step, tile_operand_step(k, &q->w.operand, o->w_lane, step));
+    /* tile/operand.h's order of the four matrices is by row, A's by column of 16 bytes. */
+    ptx_u32 *a = o->w[step % 2][t], by_row[4] = {a[0], a[2], a[1], a[3]};
+    tile_operand_load_to(k, o->w_step, 2 * t, by_row);
+}
+
+/* Codes that stay move on by a stage, and back to the first behind the last. */
+static void load_resident(struct product *q, uint32_t step)
+{
+    ptx_kernel *k = q->k;
+    struct operands *o = &q->operands;
+    if (step % 2)
+        return;
+    if (step == 0) {
+        ptx_add_u32_to(k, o->codes_lane, o->codes_lane, U32(w8a8_depth(q->v)));
+        ptx_pred past = ptx_setp_eq_u32(k, o->codes_lane, q->resident_end);
+        ptx_selp_u32_to(k, o->codes_lane, q->resident_lane, o->codes_lane, past);
     }
-    return f;
+    ptx_ldmatrix_x4_b16_to(k, o->codes[step / 2], o->codes_lane, (int)step * 32);
 }
 
-/* tile/operand.h's order of the four matrices is by row, A's by column of 16 bytes. */
-static void load_rows(struct product *q, ptx_u32 step, uint32_t tile, ptx_u32 a[4])
-{
-    ptx_u32 loaded[4];
-    tile_operand_load(q->k, step, 2 * tile, loaded);
-    a[0] = loaded[0];
-    a[1] = loaded[2];
-    a[2] = loaded[1];
-    a[3] = loaded[3];
-}
-
-static void multiply_tokens(struct product *q, const ptx_u32 a[][4], const ptx_u32 *b,
-                            uint32_t tile)
-{
-    for (uint32_t t = 0; t < row_tiles(q); t++)
-        ptx_mma_m16n8k32_s32_s8_s8_to(q->k, q->acc[t][tile], a[t], b, q->acc[t][tile]);
-}
-
-void w8a8_multiply_step(struct product *q, const struct fragments *f, uint32_t step)
+/* Load p of step `step` of the stage at `slot`. */
+static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t p)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 a[MAX_ROW_TILES][4], b[4];
-    ptx_u32 rows = tile_operand_step(k, &q->w.operand, f->w, step);
-    for (uint32_t t = 0; t < row_tiles(q); t++)
-        load_rows(q, rows, t, a[t]);
+    struct operands *o = &q->operands;
     if (q->v->fused) {
-        ptx_ldmatrix_x2_b16(k, b, f->codes, (int)step * 32);
-        multiply_tokens(q, a, b, 0);
+        load_resident(q, step);
         return;
     }
-    ptx_u32 codes = tile_operand_step(k, &q->codes, f->codes, step);
-    for (uint32_t j = 0; j < token_tiles(q); j += 2) {
-        tile_operand_load(k, codes, j, b);
-        multiply_tokens(q, a, b, j);
-        multiply_tokens(q, a, b + 2, j + 1);
+    if (p == 0 && step == 0) {
+        ptx_u32 behind = ptx_add_u32(k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+        find_lane(q, &q->codes, behind, q->along_m, token_tiles(q) * W8A8_TILE_TOKENS,
+                  o->codes_lane);
+    }
+    if (p == 0)
+        ptx_mov_u32_to(k, o->codes_step, tile_operand_step(k, &q->codes, o->codes_lane, step));
+    tile_operand_load_to(k, o->codes_step, 2 * p, o->codes[(step * loads_of_step(q) + p) % 2]);
+}
+
+void w8a8_first_operands(struct product *q)
+{
+    if (q->v->fused) /* before the first stage */
+        ptx_sub_u32_to(q->k, q->operands.codes_lane, q->resident_end, U32(w8a8_depth(q->v)));
+    load_codes(q, q->pipeline.read, 0, 0);
+    for (uint32_t t = 0; t < row_tiles(q); t++)
+        load_rows(q, q->pipeline.read, 0, t);
+}
+
+/* ---- products ---- */
+
+static void multiply_tokens(struct product *q, uint32_t step, const ptx_u32 *codes, uint32_t tile)
+{
+    for (uint32_t t = 0; t < row_tiles(q); t++)
+        ptx_mma_m16n8k32_s32_s8_s8_to(q->k, q->acc[t][tile], q->operands.w[step % 2][t], codes,
+                                      q->acc[t][tile]);
+}
+
+static void multiply_load(struct product *q, uint32_t step, uint32_t p)
+{
+    struct operands *o = &q->operands;
+    if (q->v->fused) {
+        multiply_tokens(q, step, o->codes[step / 2] + step % 2 * 2, 0);
+        return;
+    }
+    const ptx_u32 *codes = o->codes[(step * loads_of_step(q) + p) % 2];
+    multiply_tokens(q, step, codes, 2 * p);
+    multiply_tokens(q, step, codes + 2, 2 * p + 1);
+}
+
+/* Before load p is multiplied: the load after it, and its share of the next step's rows. */
+static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t step, uint32_t p)
+{
+    uint32_t each = loads_of_step(q), count = row_tiles(q), after = (step + 1) % STEPS;
+    ptx_u32 place = after ? slot : next;
+    if (p + 1 < each)
+        load_codes(q, slot, step, p + 1);
+    else
+        load_codes(q, place, after, 0);
+    for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
+        load_rows(q, place, after, t);
+}
+
+void w8a8_multiply_stage(struct product *q)
+{
+    ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+    tile_pipeline_send(q->k, &q->pipeline);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        if (step + 1 == STEPS)
+            tile_pipeline_next(q->k, &q->pipeline);
+        for (uint32_t p = 0; p < loads_of_step(q); p++) {
+            prepare_next(q, slot, q->pipeline.read, step, p);
+            multiply_load(q, step, p);
+        }
     }
 }

@@ -10,8 +10,7 @@
 enum {
     STATIC_SHARED = 48 * 1024,
     MAX_ROWS_OF_TILE = 256,
-    MAX_ACCUMULATORS = 128,
-    MOST_STAGES = 12
+    MAX_ACCUMULATORS = 128
 };
 
 ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
@@ -97,7 +96,7 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
     if (fixed >= all)
         return false;
     uint64_t stages = (all - fixed) / w8a8_stage_bytes(v);
-    v->stages = stages > MOST_STAGES ? MOST_STAGES : (uint32_t)stages;
+    v->stages = stages > W8A8_MOST_STAGES ? W8A8_MOST_STAGES : (uint32_t)stages;
     if (v->stages < least)
         return false;
     uint64_t bytes = fixed + (uint64_t)v->stages * w8a8_stage_bytes(v);
@@ -123,7 +122,7 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     static const uint32_t warps[][3] = {{4, 1, 2}, {2, 1, 4}, {1, 1, 8},
                                         {2, 4, 1}, {4, 2, 1}, {8, 1, 1}};
-    for (uint32_t least = 4; least >= 2; least--)
+    for (uint32_t least = 4; least >= W8A8_LEAST_STAGES; least--)
         for (size_t i = 0; i < sizeof warps / sizeof *warps; i++) {
             v->wn = warps[i][0];
             v->wm = warps[i][1];
@@ -251,8 +250,9 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         divide_rows(p, v.rows, &v);
     bool fits = known && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
                 (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
-                complete(p, 2, &v);
-    if (!fits || tile->stages > v.stages || tile->stages == 1)
+                complete(p, W8A8_LEAST_STAGES, &v);
+    if (!fits || tile->stages > v.stages ||
+        (tile->stages && tile->stages < W8A8_LEAST_STAGES))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u rows for %u x %u x %u "

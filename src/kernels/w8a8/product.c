@@ -88,31 +88,31 @@ static void find_warp(struct product *q)
     q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, rest, v->wm);
 }
 
-/* ---- the pipeline ---- */
+/* ---- shared memory ---- */
 
-/* Stages that are sent for, of W or of codes, on a walk ahead of the arithmetic. */
-struct feed {
-    struct tile_walk walk;
-    ptx_u32 to_send; /* stages that are not sent for yet */
-    ptx_u32 fill;    /* the slot of the next */
-};
-
-struct pipeline {
-    ptx_u32 begin, end; /* of the slots, shared addresses */
-    ptx_u32 read;
-    struct feed w, codes;
-};
-
-typedef void locate_function(struct product *q, struct tile_place place, ptx_u32 stage);
-typedef void send_function(struct product *q, ptx_u32 slot, void *user);
-
-static void advance_slot(struct product *q, const struct pipeline *p, ptx_u32 slot)
+static ptx_u32 shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
 {
-    ptx_kernel *k = q->k;
-    ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
-    ptx_pred past = ptx_setp_eq_u32(k, slot, p->end);
-    ptx_selp_u32_to(k, slot, p->begin, slot, past);
+    return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
 }
+
+/* Behind the stages, in an order that needs no padding: the plan has counted the bytes. */
+static void declare_shared(struct product *q)
+{
+    const ptxgen_w8a8_variant *v = q->v;
+    uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
+    uint32_t sums = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+    if (v->fused) {
+        q->resident = shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
+        q->ranges = shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
+    }
+    q->sums.staging = shared_buffer(q, "sums", sums, 16);
+    if (v->fused) {
+        q->token_scales = shared_buffer(q, "scales of the tokens", v->tokens * work, work);
+        q->token_zeros = shared_buffer(q, "zero points", v->tokens * 4, 4);
+    }
+}
+
+/* ---- the pipeline ---- */
 
 static struct tile_place place_of(struct product *q, ptx_u32 tile)
 {
@@ -121,101 +121,10 @@ static struct tile_place place_of(struct product *q, ptx_u32 tile)
     return tile_locate(q->k, tile, q->tiles_m, q->v->row_blocks);
 }
 
-static void locate_w(struct product *q, struct tile_place place, ptx_u32 stage)
-{
-    w8a8_locate_weights(q, place.n, stage);
-}
-
-static void locate_codes(struct product *q, struct tile_place place, ptx_u32 stage)
-{
-    ptx_u32 first = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tokens));
-    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
-}
-
-static void send_w(struct product *q, ptx_u32 slot, void *unused)
-{
-    (void)unused;
-    w8a8_send_weights(q, slot);
-}
-
-static void send_codes(struct product *q, ptx_u32 slot, void *unused)
-{
-    (void)unused;
-    tile_operand_send(q->k, &q->codes, slot);
-}
-
-/* Codes in registers, and the slot that they are for. */
-struct early_codes {
-    ptx_u32 slot, words[MOST_PASSES][4];
-};
-
-static void load_codes(struct product *q, ptx_u32 slot, void *user)
-{
-    struct early_codes *e = user;
-    ptx_mov_u32_to(q->k, e->slot, slot);
-    w8a8_load_codes(q, e->words);
-}
-
-/* Sends for the feed's next stage, if there is one. */
-static void send_next(struct product *q, const struct pipeline *p, struct feed *f,
-                      locate_function *locate, send_function *send, void *user, uint32_t offset)
-{
-    ptx_kernel *k = q->k;
-    ptx_if(k, ptx_setp_ne_u32(k, f->to_send, U32(0))) {
-        ptx_if(k, ptx_setp_eq_u32(k, f->walk.stage, f->walk.stage_end)) {
-            tile_walk_next(k, &q->division, &f->walk);
-            locate(q, place_of(q, f->walk.tile), f->walk.stage);
-        }
-        send(q, offset ? ptx_add_u32(k, f->fill, U32(offset)) : f->fill, user);
-        ptx_add_u32_to(k, f->walk.stage, f->walk.stage, U32(1));
-        ptx_sub_u32_to(k, f->to_send, f->to_send, U32(1));
-        advance_slot(q, p, f->fill);
-    }
-}
-
-static void send_next_weights(struct product *q, struct pipeline *p)
-{
-    send_next(q, p, &p->w, locate_w, send_w, NULL, 0);
-}
-
-static void send_next_codes(struct product *q, struct pipeline *p)
-{
-    if (!q->v->fused)
-        send_next(q, p, &p->codes, locate_codes, send_codes, NULL, q->v->rows * w8a8_depth(q->v));
-}
-
-/* The first stages' codes, all under way at once, while the weights are. */
-static void place_first_codes(struct product *q, struct pipeline *p)
-{
-    enum { MOST_EARLY = 12 };
-    ptx_kernel *k = q->k;
-    uint32_t behind = q->v->rows * w8a8_depth(q->v);
-    struct early_codes early[MOST_EARLY];
-    for (uint32_t i = 0; i + 1 < q->v->stages; i++) {
-        early[i].slot = ptx_mov_u32(k, U32(0));
-        for (uint32_t j = 0; j < MOST_PASSES * 4; j++)
-            early[i].words[j / 4][j % 4] = ptx_mov_u32(k, U32(0));
-        ptx_u32 free = ptx_add_u32(k, p->codes.fill, U32(behind));
-        ptx_mov_u32_to(k, early[i].slot, free);
-        send_next(q, p, &p->codes, locate_codes, load_codes, &early[i], behind);
-    }
-    for (uint32_t i = 0; i + 1 < q->v->stages; i++)
-        w8a8_place_codes(q, early[i].slot, early[i].words);
-}
-
-static struct feed start_feed(struct product *q, const struct pipeline *p, ptx_u32 first,
-                              ptx_u32 end)
-{
-    struct feed f = {.walk = tile_walk_begin(q->k, first, end)};
-    f.to_send = ptx_sub_u32(q->k, end, first);
-    f.fill = ptx_mov_u32(q->k, p->begin);
-    return f;
-}
-
 /* Where the memory sets the pace, weights do not wait for the kernel that makes the codes. */
 static bool sends_weights_early(const struct product *q)
 {
-    return !q->v->fused && has_dependent_launch(q->plan) && q->v->tokens <= 64;
+    return q->v->fused || (has_dependent_launch(q->plan) && q->v->tokens <= 64);
 }
 
 static void wait_for_previous(struct product *q)
@@ -226,70 +135,107 @@ static void wait_for_previous(struct product *q)
     ptx_griddepcontrol_wait(q->k);
 }
 
-/* The first stages: `stages` − 1 groups of copies. */
-static void fill_pipeline(struct product *q, struct pipeline *p)
+static void locate_codes(struct product *q, const struct tile_walk *w)
+{
+    ptx_u32 first = ptx_mul_lo_u32(q->k, place_of(q, w->tile).m, U32(q->v->tokens));
+    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, w->stage);
+}
+
+static ptx_u32 codes_of(struct product *q, ptx_u32 slot)
+{
+    return ptx_add_u32(q->k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+}
+
+static void locate(void *user, const struct tile_walk *w)
+{
+    struct product *q = user;
+    w8a8_locate_weights(q, place_of(q, w->tile).n, w->stage);
+    if (q->sends_codes)
+        locate_codes(q, w);
+}
+
+static void send(void *user, ptx_u32 slot)
+{
+    struct product *q = user;
+    w8a8_send_weights(q, slot);
+    if (q->sends_codes)
+        tile_operand_send(q->k, &q->codes, codes_of(q, slot));
+}
+
+/* Codes of a stage in registers, and where they are to stand. */
+struct early_codes {
+    ptx_u32 to, words[MOST_PASSES][4];
+};
+
+static void load_early(struct product *q, struct tile_walk *w, ptx_u32 slot, ptx_u32 left,
+                       struct early_codes *e)
 {
     ptx_kernel *k = q->k;
-    bool early = sends_weights_early(q) || q->v->fused;
-    ptx_section(k, "first stages");
-    if (!early)
-        wait_for_previous(q);
-    ptx_u32 sent = ptx_mov_u32(k, U32(1));
-    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
-        ptx_nounroll(k);
-        send_next_weights(q, p);
-        if (!early)
-            send_next_codes(q, p);
-        ptx_cp_async_commit_group(k);
+    e->to = ptx_mov_u32(k, codes_of(q, slot));
+    for (uint32_t i = 0; i < MOST_PASSES * 4; i++)
+        e->words[i / 4][i % 4] = ptx_mov_u32(k, U32(0));
+    ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
+        ptx_if(k, ptx_setp_eq_u32(k, w->stage, w->stage_end)) {
+            tile_walk_next(k, &q->division, w);
+            locate_codes(q, w);
+        }
+        w8a8_load_codes(q, e->words);
+        ptx_add_u32_to(k, w->stage, w->stage, U32(1));
+        ptx_sub_u32_to(k, left, left, U32(1));
+        ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
     }
-    if (!early)
+}
+
+/* The codes of the stages whose weights are under way, all loaded before the first is stored. */
+static void place_first_codes(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    struct early_codes early[W8A8_MOST_STAGES];
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    ptx_u32 slot = ptx_mov_u32(k, q->pipeline.begin), left = ptx_sub_u32(k, q->end, q->first);
+    for (uint32_t i = 0; i + 2 < q->v->stages; i++)
+        load_early(q, &walk, slot, left, &early[i]);
+    for (uint32_t i = 0; i + 2 < q->v->stages; i++)
+        w8a8_place_codes(q, early[i].to, early[i].words);
+}
+
+/* What is left to do once the first stages are sent for. */
+static void prepare_codes(void *user)
+{
+    struct product *q = user;
+    declare_shared(q);
+    if (!sends_weights_early(q))
         return;
     wait_for_previous(q);
-    if (q->v->fused) {
+    if (q->v->fused)
         w8a8_emit_resident(q);
-        return;
-    }
-    place_first_codes(q, p);
-}
-
-static struct pipeline start_pipeline(struct product *q, ptx_u32 first, ptx_u32 end)
-{
-    ptx_kernel *k = q->k;
-    struct pipeline p = {.begin = q->stages};
-    p.end = ptx_add_u32(k, p.begin, U32(q->v->stages * w8a8_stage_bytes(q->v)));
-    p.read = ptx_mov_u32(k, p.begin);
-    p.w = start_feed(q, &p, first, end);
-    if (!q->v->fused)
-        p.codes = start_feed(q, &p, first, end);
-    return p;
-}
-
-/* Copies are sent for between the steps of products, so that the tensor cores are not left waiting.
- */
-static void multiply_stage(struct product *q, struct pipeline *p, ptx_u32 stage)
-{
-    struct fragments f = w8a8_find_fragments(q, p->read, stage);
-    for (uint32_t step = 0; step < STEPS; step++) {
-        w8a8_multiply_step(q, &f, step);
-        if (step == 0)
-            send_next_weights(q, p);
-        if (step == 1) {
-            send_next_codes(q, p);
-            ptx_cp_async_commit_group(q->k);
-        }
+    else {
+        place_first_codes(q);
+        q->sends_codes = true;
     }
 }
 
-static void multiply_part(struct product *q, struct pipeline *p, struct tile_walk *w)
+static void start_pipeline(struct product *q)
 {
-    ptx_kernel *k = q->k;
-    ptx_section(k, "stages: wait for one, multiply, send for another");
-    ptx_for(k, w->stage, w->stage_end, U32(1)) {
-        ptx_nounroll(k);
-        ptx_cp_async_wait_group(k, q->v->stages - 2);
-        ptx_bar_sync(k, 0);
-        multiply_stage(q, p, w->stage);
-        advance_slot(q, p, p->read);
+    q->sends_codes = !sends_weights_early(q);
+    q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
+                                         .stage_bytes = w8a8_stage_bytes(q->v),
+                                         .division = &q->division,
+                                         .locate = locate,
+                                         .send = send,
+                                         .sent = prepare_codes,
+                                         .user = q};
+    if (q->sends_codes)
+        wait_for_previous(q);
+    tile_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
+}
+
+static void multiply_part(struct product *q, struct tile_walk *w)
+{
+    ptx_section(q->k, "stages: multiply one, send for another");
+    ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
+        ptx_nounroll(q->k);
+        w8a8_multiply_stage(q);
     }
 }
 
@@ -303,41 +249,15 @@ static void clear_sums(struct product *q)
                 ptx_mov_s32_to(q->k, q->acc[t][j][r], S32(0));
 }
 
-static ptx_u32 shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
-{
-    return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
-}
-
-/* In an order that needs no padding: the plan has counted the bytes. */
-static void declare_shared(struct product *q)
-{
-    const ptxgen_w8a8_variant *v = q->v;
-    uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
-    uint32_t sums = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
-    q->stages = shared_buffer(q, "stages", v->stages * w8a8_stage_bytes(v), TILE_BLOCK_BYTES);
-    if (v->fused) {
-        q->resident = shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
-        q->ranges = shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
-    }
-    q->sums.staging = shared_buffer(q, "sums", sums, 16);
-    if (v->fused) {
-        q->token_scales = shared_buffer(q, "scales of the tokens", v->tokens * work, work);
-        q->token_zeros = shared_buffer(q, "zero points", v->tokens * 4, 4);
-    }
-}
-
 static void begin(struct product *q)
 {
     ptx_kernel *k = q->k;
     load_params(q);
-    declare_shared(q);
     find_warp(q);
     ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tokens - 1));
     q->tiles_m = tile_divide(k, padded, q->v->tokens);
     w8a8_begin_weights(q);
-    if (q->v->fused)
-        w8a8_begin_resident(q);
-    else {
+    if (!q->v->fused) {
         q->codes.rows = q->v->tokens;
         q->codes.blocks = q->v->wk;
         q->codes.threads = W8A8_THREADS;
@@ -348,6 +268,7 @@ static void begin(struct product *q)
         for (uint32_t j = 0; j < token_tiles(q); j++)
             for (int r = 0; r < 4; r++)
                 q->acc[t][j][r] = ptx_mov_s32(k, S32(0));
+    w8a8_begin_operands(q);
 }
 
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
@@ -359,23 +280,23 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
     ptx_kernel_reqntid(k, W8A8_THREADS, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
-    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    struct pipeline pipeline = start_pipeline(q, first, end);
-    fill_pipeline(q, &pipeline);
+    q->first = tile_first_stage(k, &q->division, q->at.cta);
+    q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    start_pipeline(q);
     w8a8_begin_output(q);
 
-    struct tile_walk walk = tile_walk_begin(k, first, end);
+    w8a8_first_operands(q);
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
         tile_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         clear_sums(q);
-        multiply_part(q, &pipeline, &walk);
+        multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, scale, store");
         w8a8_emit_output(q, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
     ptx_kernel_end(k);
 }

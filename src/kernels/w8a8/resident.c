@@ -6,18 +6,19 @@
  */
 #include "emit.h"
 
-void w8a8_begin_resident(struct product *q)
+static void find_lane(struct product *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t stride = w8a8_resident_stride(q->spec, q->v);
+    uint32_t all = w8a8_steps(q->spec, q->v) * w8a8_depth(q->v);
     /* Rows of tokens that there are not are never written: the last token's stand in for them. */
     ptx_u32 row = ptx_and_b32(k, q->at.lane, U32(7));
     ptx_u32 last = ptx_sub_u32(k, q->m, U32(1));
-    ptx_u32 token = ptx_min_u32(k, row, last);
-    ptx_u32 half = ptx_and_b32(k, ptx_shr_u32(k, q->at.lane, U32(3)), U32(1));
-    ptx_u32 lane = ptx_mad_lo_u32(k, token, U32(stride), q->resident);
-    lane = ptx_mad_lo_u32(k, half, U32(TILE_CHUNK_BYTES), lane);
+    ptx_u32 token = ptx_min_u32(k, row, last), chunk = ptx_shr_u32(k, q->at.lane, U32(3));
+    ptx_u32 lane =
+        ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(q->spec, q->v)), q->resident);
+    lane = ptx_mad_lo_u32(k, chunk, U32(TILE_CHUNK_BYTES), lane);
     q->resident_lane = ptx_mad_lo_u32(k, q->along_k, U32(W8A8_BLOCK), lane);
+    q->resident_end = ptx_add_u32(k, q->resident_lane, U32(all));
 }
 
 struct tokens {
@@ -111,6 +112,7 @@ void w8a8_emit_resident(struct product *p)
     ptx_kernel *k = p->k;
     struct tokens t;
     ptx_section(k, "codes of all tokens");
+    find_lane(p);
     t.q = w8a8_start_quantiser(k, p->spec, p->address[W8A8_X], p->x_stride,
                                p->address[W8A8_X_SCALE], p->address[W8A8_X_ZERO]);
     find_segment(p, &t);
