@@ -33,9 +33,9 @@ static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_
     ptx_u32 matrix = ptx_shr_u32(k, lane, U32(3)), row = ptx_and_b32(k, lane, U32(7)), chunk = matrix;
     ptx_u32 line = row;
     if (!tile_operand_pairs_steps(o)) {
-        chunk = ptx_and_b32(k, matrix, U32(1));
-        ptx_u32 next = ptx_shr_u32(k, matrix, U32(1));
-        line = ptx_mad_lo_u32(k, next, U32(8), row);
+        ptx_u32 low = ptx_and_b32(k, matrix, U32(1)), high = ptx_shr_u32(k, matrix, U32(1));
+        chunk = o->as_a ? high : low;
+        line = ptx_mad_lo_u32(k, o->as_a ? low : high, U32(8), row);
     }
     return chunk_offset(k, o, line, U32(0), chunk);
 }

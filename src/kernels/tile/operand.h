@@ -22,6 +22,7 @@ struct tile_operand {
     uint32_t rows, blocks, threads;
     uint32_t row_bytes; /* of the matrix, a multiple of 16 */
     bool deep;          /* a load brings fragments of two steps, not of twice as many rows */
+    bool as_a;          /* a load brings mma's A, of 16 rows: both fragments' low columns, then high */
 
     uint32_t pass_rows; /* rows that all threads copy at once */
     ptx_u32 row, column; /* the thread's first row, and its byte within a stage's columns */

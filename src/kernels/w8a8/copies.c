@@ -35,6 +35,7 @@ void w8a8_begin_weights(struct product *q)
     o->blocks = q->v->wk;
     o->threads = W8A8_THREADS;
     o->row_bytes = (q->spec->k + 15) / 16 * 16;
+    o->as_a = true;
     tile_operand_begin(q->k, &q->at, U64(w8a8_w_stride(q->spec)), o);
     if (!is_aligned(q))
         q->w.left = ptx_mov_s32(q->k, S32(0));

@@ -54,9 +54,7 @@ static void load_rows(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t
         find_lane(q, &q->w.operand, slot, q->along_n, row_tiles(q) * W8A8_TILE_ROWS, o->w_lane);
     if (t == 0)
         ptx_mov_u32_to(k, o->w_step, tile_operand_step(k, &q->w.operand, o->w_lane, step));
-    /* tile/operand.h's order of the four matrices is by row, A's by column of 16 bytes. */
-    ptx_u32 *a = o->w[step % 2][t], by_row[4] = {a[0], a[2], a[1], a[3]};
-    tile_operand_load_to(k, o->w_step, 2 * t, by_row);
+    tile_operand_load_to(k, o->w_step, 2 * t, o->w[step % 2][t]);
 }
 
 /* Codes that stay move on by a stage, and back to the first behind the last. */
