@@ -192,6 +192,27 @@ struct operands {
     ptx_u32 w_step, codes_step; /* … and for the step */
 };
 
+/* What a thread finishes: a few columns, the same in all passes, of some rows of each pass. */
+enum { MOST_COLUMNS = 8, MOST_TURNS = 4 };
+struct columns {
+    ptx_u32 scale[MOST_COLUMNS], bias[MOST_COLUMNS], sum[MOST_COLUMNS]; /* f32, f32, s32 */
+};
+struct row_token {
+    ptx_u32 row, m; /* of the pass, and of all */
+    ptx_pred exists;
+    struct work scale;
+    ptx_s32 zero;
+};
+struct part {
+    ptx_u32 row, column;         /* the thread's first row, and its first column in a tile */
+    ptx_u32 first_token, tokens; /* of the tile; tokens there are from its first on */
+    ptx_u32 n;                   /* the first column, of all … */
+    ptx_s32 left;                /* … and how many of the tile there are from it on */
+    ptx_pred whole;              /* the columns may be accessed in 16-byte parts */
+    struct columns columns;
+    struct row_token ahead[MOST_TURNS];
+};
+
 struct product {
     ptx_kernel *k;
     const ptxgen_w8a8_plan *plan;
@@ -211,6 +232,7 @@ struct product {
     struct operands operands;
     struct tile_sums sums;
     struct tile_partials partials; /* where tiles are divided */
+    struct part part;
     ptx_pred aligned;                                    /* see output.c */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared; of a fused CTA */
     ptx_u32 resident_lane, resident_end; /* where the lane's ldmatrix of codes starts, and ends */
@@ -259,6 +281,8 @@ void w8a8_multiply_stage(struct product *q);
 
 /* output.c */
 void w8a8_begin_output(struct product *q);
+/* Turns to a tile, and to what its outputs are made with. */
+void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
 

@@ -6,6 +6,7 @@
  *
  * a chunk of a token's row a thread, every operation rounded in the work type.
  */
+#include "../tile/chunk.h"
 #include "emit.h"
 
 static uint32_t width(const struct product *q)
@@ -49,7 +50,7 @@ void w8a8_begin_output(struct product *q)
                             .wk = q->v->wk,
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
-    s->width = s->tile_m < 32 ? 2 : 8;
+    s->width = tile_chunk_width(s->pass_m * s->tile_n, W8A8_THREADS);
     tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
@@ -60,159 +61,64 @@ void w8a8_begin_output(struct product *q)
         q->partials.integer = true;
         tile_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
     }
+    uint32_t chunks = s->tile_n / s->width;
+    ptx_u32 in_row = ptx_and_b32(k, q->at.thread, U32(chunks - 1));
+    q->part.row = tile_divide(k, q->at.thread, chunks);
+    q->part.column = ptx_mul_lo_u32(k, in_row, U32(s->width));
     if (has_vectors(q))
         q->aligned = find_aligned(q);
 }
 
-/* ---- chunks of columns ---- */
+/* ---- what belongs to columns and to tokens ---- */
 
-/* A token's share of a row block: where its columns stand, and what all of them have in common. */
-struct chunk_place {
-    ptx_u32 n,
-        left;  /* the chunk's first row of W, and how many of the block there are from it on */
-    ptx_u64 y; /* its first element */
-    struct work scale;
-    ptx_s32 minus_zero;
-};
+/* Whether a thread loads what it needs of its columns, and of its tokens, when a tile begins. */
+static bool loads_ahead(const struct product *q)
+{
+    return q->v->tokens <= 64 && !q->wide;
+}
 
-/* What belongs to a column. */
-struct column {
-    struct work scale, bias;
-    ptx_s32 sum;
-};
+static uint32_t passes(const struct product *q)
+{
+    return q->sums.tile_m / q->sums.pass_m;
+}
 
 static ptx_u64 of_column(struct product *q, enum w8a8_param param, ptx_u32 n, uint32_t bytes)
 {
     return ptx_mad_wide_u32(q->k, n, U32(bytes), q->address[param]);
 }
 
-static struct work finish(struct product *q, const struct chunk_place *c,
-                          const struct column *column, ptx_u32 sum)
+static void load_eight(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
-    ptx_kernel *k = q->k;
-    ptx_s32 acc = ptx_u32_as_s32(sum);
-    if (q->spec->asymmetric)
-        acc = ptx_mad_lo_s32(k, c->minus_zero, column->sum, acc);
-    struct work v = work_of_s32(k, q->wide, acc);
-    v = work_mul(k, q->wide, v, c->scale);
-    v = work_mul(k, q->wide, v, column->scale);
-    return q->spec->bias ? work_add(k, q->wide, v, column->bias) : v;
-}
-
-/* ---- whole chunks of eight, in f32 ---- */
-
-static void load_eight(struct product *q, enum w8a8_param param, ptx_u32 n, ptx_u32 to[8])
-{
-    ptx_u64 from = of_column(q, param, n, 4);
+    ptx_u64 from = of_column(q, param, q->part.n, 4);
     for (int i = 0; i < 8; i += 4)
-        ptx_ld_global_v4_u32(q->k, to + i, from, 4 * i);
+        ptx_ld_global_v4_u32_to(q->k, to + i, from, 4 * i);
 }
 
-static ptx_u32 narrow_pair(struct product *q, struct work low, struct work high)
+static ptx_pred has_column(struct product *q, uint32_t i)
 {
-    if (q->spec->y_type == PTXGEN_BF16)
-        return ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(q->k, high.f, low.f));
-    return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(q->k, high.f, low.f));
+    return ptx_setp_gt_s32(q->k, q->part.left, S32((int32_t)i));
 }
 
-static void store_eight(struct product *q, ptx_u64 y, const struct work v[8])
+static void load_words(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 words[8];
-    if (q->spec->y_type == PTXGEN_F32) {
-        for (int i = 0; i < 8; i++)
-            words[i] = ptx_f32_as_u32(v[i].f);
-        ptx_st_global_v4_u32(k, y, 0, words);
-        ptx_st_global_v4_u32(k, y, 16, words + 4);
-        return;
-    }
-    for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q, v[2 * i], v[2 * i + 1]);
-    ptx_st_global_v4_u32(k, y, 0, words);
-}
-
-static void finish_eight(struct product *q, const struct chunk_place *c, const ptx_u32 sums[8])
-{
-    ptx_u32 scales[8], bias[8] = {{{0}}}, w_sums[8] = {{{0}}};
-    struct work v[8];
-    load_eight(q, W8A8_W_SCALE, c->n, scales);
-    if (q->spec->bias)
-        load_eight(q, W8A8_BIAS, c->n, bias);
-    if (q->spec->asymmetric)
-        load_eight(q, W8A8_W_SUM, c->n, w_sums);
-    for (int i = 0; i < 8; i++) {
-        struct column column = {.scale.f = ptx_u32_as_f32(scales[i]),
-                                .bias.f = ptx_u32_as_f32(bias[i]),
-                                .sum = ptx_u32_as_s32(w_sums[i])};
-        v[i] = finish(q, c, &column, sums[i]);
-    }
-    store_eight(q, c->y, v);
-}
-
-/* ---- element by element ---- */
-
-static struct work load_work(struct product *q, enum w8a8_param param, ptx_u32 n)
-{
-    return work_load_global(q->k, q->wide, of_column(q, param, n, w8a8_work_bytes(q->spec)), 0);
-}
-
-static void store_one(struct product *q, ptx_u64 y, struct work v)
-{
-    ptx_kernel *k = q->k;
-    if (q->spec->y_type == PTXGEN_F64) {
-        ptx_st_global_f64(k, y, 0, v.d);
-        return;
-    }
-    ptx_f32 narrow = q->wide ? ptx_cvt_f32_f64(k, v.d) : v.f;
-    if (q->spec->y_type == PTXGEN_F32)
-        ptx_st_global_f32(k, y, 0, narrow);
-    else if (q->spec->y_type == PTXGEN_F16)
-        ptx_st_global_f16(k, y, 0, ptx_cvt_f16_f32(k, narrow));
-    else
-        ptx_st_global_bf16(k, y, 0, ptx_cvt_bf16_f32(k, narrow));
-}
-
-static void finish_one(struct product *q, const struct chunk_place *c, uint32_t i, ptx_u32 sum)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 n = i ? ptx_add_u32(k, c->n, U32(i)) : c->n;
-    ptx_if(k, ptx_setp_gt_u32(k, c->left, U32(i))) {
-        struct column column = {.scale = load_work(q, W8A8_W_SCALE, n)};
-        if (q->spec->bias)
-            column.bias = load_work(q, W8A8_BIAS, n);
-        if (q->spec->asymmetric)
-            column.sum = ptx_ld_global_s32(k, of_column(q, W8A8_W_SUM, n, 4), 0);
-        ptx_u64 y = i ? ptx_add_u64(k, c->y, U64(i * y_bytes(q))) : c->y;
-        store_one(q, y, finish(q, c, &column, sum));
-    }
-}
-
-static void finish_ones(struct product *q, const struct chunk_place *c, const ptx_u32 *sums)
-{
+    ptx_u64 from = of_column(q, param, q->part.n, 4);
     for (uint32_t i = 0; i < width(q); i++)
-        finish_one(q, c, i, sums[i]);
+        ptx_guarded(q->k, has_column(q, i))
+            ptx_ld_global_u32_to(q->k, to[i], from, (int)(4 * i));
 }
 
-static void finish_chunk(struct product *q, const struct chunk_place *c, const ptx_u32 *sums)
+/* Of the thread's columns, as far as there are such; 0 beyond. */
+static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
     ptx_kernel *k = q->k;
-    if (!has_vectors(q)) {
-        finish_ones(q, c, sums);
-        return;
-    }
-    ptx_u32 low = ptx_and_b32(k, c->n, U32(7));
-    ptx_pred whole = ptx_setp_bool_eq_u32(k, low, U32(0), q->aligned);
-    whole = ptx_setp_bool_ge_u32(k, c->left, U32(8), whole);
-    ptx_if_else(k, whole) finish_eight(q, c, sums);
-    else finish_ones(q, c, sums);
+    for (uint32_t i = 0; i < width(q); i++)
+        to[i] = ptx_mov_u32(k, U32(0));
+    if (has_vectors(q)) {
+        ptx_if_else(k, q->part.whole) load_eight(q, param, to);
+        else load_words(q, param, to);
+    } else
+        load_words(q, param, to);
 }
-
-/* ---- one pass over tokens ---- */
-
-struct part {
-    ptx_u32 first_token, tokens; /* of the tile; tokens there are from its first on */
-    struct row_block rows;
-};
 
 /* The tile's token whose sums stand in row `row` of the pass: warps along M share a pass. */
 static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
@@ -224,53 +130,231 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
     return ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), token);
 }
 
-static struct chunk_place find_chunk(struct product *q, const struct part *p, ptx_u32 token,
-                                     ptx_u32 column)
+/* Rows of a pass that all threads finish at once, and how often that is. */
+static uint32_t rows_at_once(const struct product *q)
 {
-    ptx_kernel *k = q->k;
-    struct chunk_place c = {.n = ptx_add_u32(k, p->rows.first, column),
-                            .left = ptx_sub_u32(k, p->rows.count, column)};
-    ptx_u32 m = ptx_add_u32(k, p->first_token, token);
-    ptx_u64 element = ptx_mad_wide_u32(k, m, q->y_stride, ptx_cvt_u64_u32(k, c.n));
-    c.y = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
-    if (q->v->fused) {
-        ptx_u32 at = ptx_mad_lo_u32(k, m, U32(w8a8_work_bytes(q->spec)), q->token_scales);
-        if (q->wide)
-            c.scale.d = ptx_ld_shared_f64(k, at, 0);
-        else
-            c.scale.f = ptx_ld_shared_f32(k, at, 0);
-    } else
-        c.scale = load_work(q, W8A8_TOKEN_SCALES, m);
-    if (q->spec->asymmetric && q->v->fused)
-        c.minus_zero =
-            ptx_neg_s32(k, ptx_ld_shared_s32(k, ptx_mad_lo_u32(k, m, U32(4), q->token_zeros), 0));
-    else if (q->spec->asymmetric)
-        c.minus_zero =
-            ptx_neg_s32(k, ptx_ld_global_s32(k, of_column(q, W8A8_TOKEN_ZEROS, m, 4), 0));
-    return c;
+    return W8A8_THREADS * width(q) / q->sums.tile_n;
 }
 
-static void finish_pass(struct product *q, const struct part *p, ptx_u32 pass)
+static uint32_t turns(const struct product *q)
+{
+    uint32_t rows = rows_at_once(q);
+    return rows < q->sums.pass_m ? q->sums.pass_m / rows : 1;
+}
+
+static void load_shared_token(struct product *q, struct row_token *t)
 {
     ptx_kernel *k = q->k;
-    uint32_t chunks = q->sums.tile_n / width(q);
-    ptx_u32 chunk = ptx_mov_u32(k, q->at.thread);
-    ptx_for(k, chunk, U32(q->sums.pass_m * chunks), U32(W8A8_THREADS)) {
-        ptx_nounroll(k);
-        ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
-        ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(width(q)));
-        ptx_u32 token = token_of(q, pass, row);
-        ptx_pred has_rows = ptx_setp_lt_u32(k, column, p->rows.count);
-        ptx_if(k, ptx_setp_bool_lt_u32(k, token, p->tokens, has_rows)) {
-            ptx_u32 sums[TILE_SUMS_WIDTH];
-            tile_sums_load(k, &q->sums, row, column, sums);
-            struct chunk_place c = find_chunk(q, p, token, column);
-            finish_chunk(q, &c, sums);
-        }
+    ptx_u32 at = ptx_mad_lo_u32(k, t->m, U32(w8a8_work_bytes(q->spec)), q->token_scales);
+    ptx_u32 zero = ptx_mad_lo_u32(k, t->m, U32(4), q->token_zeros);
+    ptx_guarded(k, t->exists) {
+        if (q->wide)
+            ptx_ld_shared_f64_to(k, t->scale.d, at, 0);
+        else
+            ptx_ld_shared_f32_to(k, t->scale.f, at, 0);
+        if (q->spec->asymmetric)
+            ptx_ld_shared_s32_to(k, t->zero, zero, 0);
     }
 }
 
+static void load_global_token(struct product *q, struct row_token *t)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 at = of_column(q, W8A8_TOKEN_SCALES, t->m, w8a8_work_bytes(q->spec));
+    ptx_u64 zero = q->spec->asymmetric ? of_column(q, W8A8_TOKEN_ZEROS, t->m, 4) : U64(0);
+    ptx_guarded(k, t->exists) {
+        if (q->wide)
+            ptx_ld_global_f64_to(k, t->scale.d, at, 0);
+        else
+            ptx_ld_global_f32_to(k, t->scale.f, at, 0);
+        if (q->spec->asymmetric)
+            ptx_ld_global_s32_to(k, t->zero, zero, 0);
+    }
+}
+
+/* The tokens that the thread finishes in a pass. */
+static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *tokens)
+{
+    ptx_kernel *k = q->k;
+    struct part *p = &q->part;
+    ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
+    if (rows_at_once(q) > q->sums.pass_m)
+        has_columns = ptx_setp_bool_lt_u32(k, p->row, U32(q->sums.pass_m), has_columns);
+    for (uint32_t i = 0; i < turns(q); i++) {
+        struct row_token *t = &tokens[i];
+        t->row = i ? ptx_add_u32(k, p->row, U32(i * rows_at_once(q))) : p->row;
+        ptx_u32 token = token_of(q, pass, t->row);
+        t->exists = ptx_setp_bool_lt_u32(k, token, p->tokens, has_columns);
+        t->m = ptx_add_u32(k, p->first_token, token);
+        t->zero = ptx_mov_s32(k, S32(0));
+        if (q->wide)
+            t->scale.d = ptx_mov_f64(k, F64(0));
+        else
+            t->scale.f = ptx_mov_f32(k, F32(0));
+        if (q->v->fused)
+            load_shared_token(q, t);
+        else
+            load_global_token(q, t);
+    }
+}
+
+/* ---- chunks of columns ---- */
+
+static void store_eight(struct product *q, ptx_u64 y, const ptx_f32 v[8])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 words[8];
+    bool is_f32 = q->spec->y_type == PTXGEN_F32, is_bf16 = q->spec->y_type == PTXGEN_BF16;
+    for (int i = 0; i < 8 && is_f32; i++)
+        words[i] = ptx_f32_as_u32(v[i]);
+    for (int i = 0; i < 4 && !is_f32; i++)
+        words[i] = is_bf16 ? ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, v[2 * i + 1], v[2 * i]))
+                           : ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, v[2 * i + 1], v[2 * i]));
+    ptx_st_global_v4_u32(k, y, 0, words);
+    if (is_f32)
+        ptx_st_global_v4_u32(k, y, 16, words + 4);
+}
+
+/* Element i, in f32 where y is no wider. */
+static void store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
+{
+    ptx_kernel *k = q->k;
+    int offset = (int)(i * y_bytes(q));
+    if (q->spec->y_type == PTXGEN_F32)
+        ptx_st_global_f32(k, y, offset, v);
+    else if (q->spec->y_type == PTXGEN_F16)
+        ptx_st_global_f16(k, y, offset, ptx_cvt_f16_f32(k, v));
+    else
+        ptx_st_global_bf16(k, y, offset, ptx_cvt_bf16_f32(k, v));
+}
+
+static void store_one(struct product *q, ptx_u64 y, uint32_t i, ptx_f64 v)
+{
+    if (q->spec->y_type == PTXGEN_F64)
+        ptx_st_global_f64(q->k, y, (int)(8 * i), v);
+    else
+        store_f32(q, y, i, ptx_cvt_f32_f64(q->k, v));
+}
+
+static void store_each(struct product *q, ptx_u64 y, const ptx_f32 *v)
+{
+    for (uint32_t i = 0; i < width(q); i++)
+        ptx_guarded(q->k, has_column(q, i))
+            store_f32(q, y, i, v[i]);
+}
+
+static void store_narrow(struct product *q, ptx_u64 y, const ptx_f32 *v)
+{
+    if (!has_vectors(q)) {
+        store_each(q, y, v);
+        return;
+    }
+    ptx_if_else(q->k, q->part.whole) store_eight(q, y, v);
+    else store_each(q, y, v);
+}
+
+/* What there is for each column, of the part or loaded here. */
+static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const ptx_u32 *ahead,
+                                 ptx_u32 here[TILE_SUMS_WIDTH])
+{
+    if (loads_ahead(q))
+        return ahead;
+    load_columns(q, param, here);
+    return here;
+}
+
+static void finish_narrow(struct product *q, const struct row_token *t, ptx_u64 y,
+                          const ptx_u32 sums[TILE_SUMS_WIDTH])
+{
+    ptx_kernel *k = q->k;
+    const struct columns *c = &q->part.columns;
+    ptx_u32 here[TILE_SUMS_WIDTH];
+    const ptx_u32 *of_w;
+    ptx_f32 v[TILE_SUMS_WIDTH];
+    if (q->spec->asymmetric) {
+        ptx_s32 minus_zero = ptx_neg_s32(k, t->zero);
+        of_w = columns_of(q, W8A8_W_SUM, c->sum, here);
+        for (uint32_t i = 0; i < width(q); i++)
+            v[i] = ptx_cvt_f32_s32(k, ptx_mad_lo_s32(k, minus_zero, ptx_u32_as_s32(of_w[i]),
+                                                     ptx_u32_as_s32(sums[i])));
+    } else
+        for (uint32_t i = 0; i < width(q); i++)
+            v[i] = ptx_cvt_f32_s32(k, ptx_u32_as_s32(sums[i]));
+    of_w = columns_of(q, W8A8_W_SCALE, c->scale, here);
+    for (uint32_t i = 0; i < width(q); i++) {
+        ptx_f32 scaled = ptx_mul_f32(k, v[i], t->scale.f);
+        v[i] = ptx_mul_f32(k, scaled, ptx_u32_as_f32(of_w[i]));
+    }
+    if (q->spec->bias) {
+        of_w = columns_of(q, W8A8_BIAS, c->bias, here);
+        for (uint32_t i = 0; i < width(q); i++)
+            v[i] = ptx_add_f32(k, v[i], ptx_u32_as_f32(of_w[i]));
+    }
+    store_narrow(q, y, v);
+}
+
+static void finish_wide(struct product *q, const struct row_token *t, ptx_u64 y,
+                        const ptx_u32 sums[TILE_SUMS_WIDTH])
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t i = 0; i < width(q); i++)
+        ptx_if(k, has_column(q, i)) {
+            ptx_u32 n = ptx_add_u32(k, q->part.n, U32(i));
+            ptx_s32 acc = ptx_u32_as_s32(sums[i]);
+            if (q->spec->asymmetric) {
+                ptx_s32 sum = ptx_ld_global_s32(k, of_column(q, W8A8_W_SUM, n, 4), 0);
+                acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), sum, acc);
+            }
+            ptx_f64 v = ptx_mul_f64(k, ptx_cvt_f64_s32(k, acc), t->scale.d);
+            v = ptx_mul_f64(k, v, ptx_ld_global_f64(k, of_column(q, W8A8_W_SCALE, n, 8), 0));
+            if (q->spec->bias)
+                v = ptx_add_f64(k, v, ptx_ld_global_f64(k, of_column(q, W8A8_BIAS, n, 8), 0));
+            store_one(q, y, i, v);
+        }
+}
+
+static void finish_chunk(struct product *q, const struct row_token *t)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 sums[TILE_SUMS_WIDTH];
+    tile_sums_load(k, &q->sums, t->row, q->part.column, sums);
+    ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, q->part.n));
+    ptx_u64 y = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
+    if (q->wide)
+        finish_wide(q, t, y, sums);
+    else
+        finish_narrow(q, t, y, sums);
+}
+
 /* ---- the whole ---- */
+
+void w8a8_begin_part(struct product *q, ptx_u32 tile)
+{
+    ptx_kernel *k = q->k;
+    struct part *p = &q->part;
+    struct tile_place place = {U32(0), tile};
+    if (!q->v->fused)
+        place = tile_locate(k, tile, q->tiles_m, q->v->row_blocks);
+    struct row_block rows = w8a8_find_rows(q, place.n);
+    p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
+    p->tokens = ptx_sub_u32(k, q->m, p->first_token);
+    p->n = ptx_add_u32(k, rows.first, p->column);
+    p->left = ptx_sub_s32(k, ptx_u32_as_s32(rows.count), ptx_u32_as_s32(p->column));
+    if (has_vectors(q)) {
+        ptx_u32 low = ptx_and_b32(k, p->n, U32(7));
+        ptx_pred aligned = ptx_setp_bool_eq_u32(k, low, U32(0), q->aligned);
+        p->whole = ptx_setp_bool_ge_s32(k, p->left, S32(8), aligned);
+    }
+    if (!loads_ahead(q))
+        return;
+    load_columns(q, W8A8_W_SCALE, p->columns.scale);
+    if (q->spec->bias)
+        load_columns(q, W8A8_BIAS, p->columns.bias);
+    if (q->spec->asymmetric)
+        load_columns(q, W8A8_W_SUM, p->columns.sum);
+    if (passes(q) == 1)
+        load_tokens(q, U32(0), p->ahead);
+}
 
 static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 {
@@ -294,49 +378,60 @@ static void add_others(struct product *q, ptx_u32 tile)
     tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
+static void finish_pass(struct product *q, const struct row_token *tokens)
+{
+    for (uint32_t i = 0; i < turns(q); i++)
+        ptx_if(q->k, tokens[i].exists)
+            finish_chunk(q, &tokens[i]);
+}
+
 /* One pass after the other, with one text for all but the staging, whose registers differ. */
-static void emit_passes(struct product *q, const struct part *p)
+static void finish_passes(struct product *q, const struct tile_sums *staged)
 {
     ptx_kernel *k = q->k;
-    struct tile_sums staged = q->sums;
-    uint32_t passes = q->sums.tile_m / q->sums.pass_m;
-    staged.pass_m /= q->v->wm;
+    struct row_token tokens[MOST_TURNS];
     ptx_u32 pass = ptx_mov_u32(k, U32(0));
-    ptx_for(k, pass, U32(passes), U32(1)) {
+    ptx_loop(k, loop) {
         ptx_nounroll(k);
-        for (uint32_t i = 0; i < passes; i++)
+        load_tokens(q, pass, tokens);
+        for (uint32_t i = 0; i < passes(q); i++)
             ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
-                tile_sums_stage(k, &staged, i, accumulator, q);
+                tile_sums_stage(k, staged, i, accumulator, q);
         ptx_bar_sync(k, 0);
-        finish_pass(q, p, pass);
+        finish_pass(q, tokens);
+        ptx_add_u32_to(k, pass, pass, U32(1));
+        ptx_loop_break_if(&loop, ptx_setp_eq_u32(k, pass, U32(passes(q))), false);
         ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
     }
 }
 
-static void finish_tile(struct product *q, ptx_u32 tile)
+static void finish_tile(struct product *q)
 {
-    ptx_kernel *k = q->k;
-    struct part p;
-    struct tile_place place = {U32(0), tile};
-    if (!q->v->fused)
-        place = tile_locate(k, tile, q->tiles_m, q->v->row_blocks);
-    p.first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
-    p.tokens = ptx_sub_u32(k, q->m, p.first_token);
-    p.rows = w8a8_find_rows(q, place.n);
-    emit_passes(q, &p);
+    struct tile_sums staged = q->sums;
+    struct row_token tokens[MOST_TURNS];
+    staged.pass_m /= q->v->wm;
+    if (passes(q) > 1) {
+        finish_passes(q, &staged);
+        return;
+    }
+    if (!loads_ahead(q))
+        load_tokens(q, U32(0), tokens);
+    tile_sums_stage(q->k, &staged, 0, accumulator, q);
+    ptx_bar_sync(q->k, 0);
+    finish_pass(q, loads_ahead(q) ? q->part.ahead : tokens);
 }
 
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
     if (q->v->fused) {
-        finish_tile(q, w->tile);
+        finish_tile(q);
         return;
     }
     ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
         ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
             add_others(q, w->tile);
-        finish_tile(q, w->tile);
+        finish_tile(q);
     } else {
         tile_partials_store(k, &q->partials, fragment, q);
         tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);

@@ -109,7 +109,7 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
 static bool divides(const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->rows / v->wn;
-    return v->rows % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 && columns <= 128 &&
+    return !(v->rows & (v->rows - 1)) && v->rows % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 && columns <= 128 &&
            rows * columns / 32 <= MAX_ACCUMULATORS &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }

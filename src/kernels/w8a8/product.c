@@ -292,6 +292,7 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
         ptx_section(k, "the next part of a tile");
         tile_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        w8a8_begin_part(q, walk.tile);
         clear_sums(q);
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, scale, store");
