@@ -176,7 +176,7 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
     void *arguments[W8A8_Q_PARAMS] = {
         [W8A8_Q_X] = &a->x,      [W8A8_Q_X_SCALE] = &a->x_scale,   [W8A8_Q_X_ZERO] = &a->x_zero,
         [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
-        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_X_STRIDE] = &a->x_stride, [W8A8_Q_FLAG_COUNT] = &s->grid};
+        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_X_STRIDE] = &a->x_stride, [W8A8_Q_FLAG_COUNT] = &s->tiles.grid};
     ptxgen_launch_shape shape = {
         .grid = {a->m, 1, 1},
         .block = {w8a8_quantise_threads(&ptxgen_w8a8_loaded_plan(q)->spec), 1, 1},
@@ -209,10 +209,10 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
                                     [W8A8_X_STRIDE] = &a->x_stride,
                                     [W8A8_Y_STRIDE] = &a->y_stride,
                                     [W8A8_M] = &a->m,
-                                    [W8A8_SHARE] = &s->share,
-                                    [W8A8_EXTRA] = &s->extra,
-                                    [W8A8_GRANULE] = &s->granule};
-    ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+                                    [W8A8_SHARE] = &s->tiles.share,
+                                    [W8A8_EXTRA] = &s->tiles.extra,
+                                    [W8A8_GRANULE] = &s->tiles.granule};
+    ptxgen_launch_shape shape = {.grid = {s->tiles.grid, 1, 1},
                                  .block = {W8A8_THREADS, 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,
                                  .programmatic = v->fused ? a->overlap_previous != 0 : can_overlap};

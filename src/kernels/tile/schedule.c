@@ -15,7 +15,11 @@ bool tile_deals_whole(uint64_t tiles, uint32_t ctas)
 
 struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas)
 {
-    bool whole = tile_deals_whole(tiles, most_ctas);
+    return tile_deal(tiles, stages, most_ctas, tile_deals_whole(tiles, most_ctas));
+}
+
+struct tile_schedule tile_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole)
+{
     uint64_t granules = whole ? tiles : tiles * stages;
     struct tile_schedule s = {.granule = whole ? stages : 1, .divides = !whole && stages > 1};
     s.grid = granules < most_ctas ? (uint32_t)granules : most_ctas;

@@ -20,5 +20,7 @@ struct tile_schedule {
 bool tile_deals_whole(uint64_t tiles, uint32_t ctas);
 /* tiles > 0, tiles · stages below 2³². */
 struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas);
+/* … in whole tiles, or not, as the caller says. */
+struct tile_schedule tile_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef PTXGEN_W8A8_LAYOUT_H
 #define PTXGEN_W8A8_LAYOUT_H
 
+#include "../tile/schedule.h"
+
 #include <ptxgen/w8a8.h>
 
 #include <stdbool.h>
@@ -128,7 +130,7 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
  * tokens, their scales and zero points.
  */
 struct w8a8_schedule {
-    uint32_t grid, share, extra, granule;
+    struct tile_schedule tiles;
     uint64_t flags, partials, codes, scales, zeros;
     uint64_t workspace_bytes;
 };

@@ -10,6 +10,8 @@
 enum {
     STATIC_SHARED = 48 * 1024,
     MAX_ROWS_OF_TILE = 256,
+    LEAST_TOKENS = 16, /* of a tile that is not fused */
+    MOST_TOKENS = 256,
     MAX_ACCUMULATORS = 128
 };
 
@@ -133,12 +135,15 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return false;
 }
 
-/* Row blocks such that all multiprocessors have one, or as few as tiles allow. */
-static void divide_rows_evenly(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+/*
+ * Row blocks such that `parts` CTAs on each give all multiprocessors one, or as few more as tiles
+ * allow.
+ */
+static void divide_rows_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, ptxgen_w8a8_variant *v)
 {
-    uint64_t n = p->spec.n, blocks = p->target.multiprocessors;
+    uint64_t n = p->spec.n, all = p->target.multiprocessors / parts, blocks = all ? all : 1;
     while ((n + blocks - 1) / blocks > MAX_ROWS_OF_TILE)
-        blocks += p->target.multiprocessors;
+        blocks += all ? all : 1;
     if (blocks > (n + W8A8_TILE_ROWS - 1) / W8A8_TILE_ROWS)
         blocks = (n + W8A8_TILE_ROWS - 1) / W8A8_TILE_ROWS;
     uint64_t rows = (n + blocks - 1) / blocks;
@@ -153,6 +158,66 @@ static void divide_rows(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_va
     v->row_blocks = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
 }
 
+static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint32_t m)
+{
+    return ((uint64_t)m + v->tokens - 1) / v->tokens * v->row_blocks;
+}
+
+/*
+ * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
+ * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
+ * do), reading W and codes from the L2 (45), and multiplying (3000 multiply-adds).
+ */
+static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t busy)
+{
+    uint64_t rows = (p->spec.n + v->row_blocks - 1) / v->row_blocks;
+    const uint64_t times[] = {rows * busy * 1000 / (23 * p->target.multiprocessors),
+                              (rows + (v->fused ? 0 : v->tokens)) * 1000 / 45,
+                              (uint64_t)v->rows * v->tokens * 1000 / 3000};
+    uint64_t most = 1;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        most = times[i] > most ? times[i] : most;
+    return most;
+}
+
+/*
+ * How long the fullest CTA takes for m tokens. Dividing tiles takes 2 µs, and a CTA that ends one
+ * reads the others' sums at 64 bytes a nanosecond.
+ */
+static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
+{
+    uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
+    uint64_t each = byte_cost(p, v, tiles < sms ? tiles : sms);
+    if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
+        return (tiles + sms - 1) / sms * k * each;
+    uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
+    uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
+    return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 2000000;
+}
+
+/* The cheapest tile for `tokens` that fits, with W in even shares or of so many rows. */
+static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_variant *best)
+{
+    static const uint32_t parts[] = {1, 2, 4}, rows[] = {128, 64, 32, 16};
+    enum { EVEN = sizeof parts / sizeof *parts, FIXED = sizeof rows / sizeof *rows };
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < EVEN + FIXED; i++) {
+        ptxgen_w8a8_variant v = {.tokens = tokens};
+        if (i < EVEN)
+            divide_rows_evenly(p, parts[i], &v);
+        else
+            divide_rows(p, rows[i - EVEN], &v);
+        if ((tokens == MOST_TOKENS && i < EVEN) || !arrange_warps(p, &v))
+            continue;
+        uint64_t time = cost(p, &v, tokens);
+        if (time < least) {
+            least = time;
+            *best = v;
+        }
+    }
+    return least != UINT64_MAX;
+}
+
 /*
  * As many tokens as leave room for a ring that keeps the memory busy, and as every CTA can read
  * (twice, from the L2) while its first weights arrive.
@@ -163,7 +228,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1};
-        divide_rows_evenly(p, v);
+        divide_rows_evenly(p, 1, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (uint64_t)(v->stages - 1) * w8a8_stage_bytes(v) >= LEAST_RING)
             return true;
@@ -173,27 +238,20 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 
 static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
 {
-    /* Tokens of a tile, and its rows; 0: an even share. */
-    static const uint32_t tiles[][2] = {{16, 0}, {32, 0}, {64, 128}, {128, 128}, {256, 128}};
     uint32_t served = 0;
-    ptxgen_w8a8_variant fused;
-    if (choose_fused(p, &fused)) {
-        served = fused.tokens;
+    ptxgen_w8a8_variant v;
+    if (choose_fused(p, &v)) {
+        served = v.tokens;
         if (served >= p->spec.min_tokens)
-            p->variants[p->variant_count++] = fused;
+            p->variants[p->variant_count++] = v;
     }
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        ptxgen_w8a8_variant v = {.tokens = tiles[i][0]};
+    for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2) {
         if (p->spec.max_tokens && served >= p->spec.max_tokens)
             break;
-        if (tiles[i][1])
-            divide_rows(p, tiles[i][1], &v);
-        else
-            divide_rows_evenly(p, &v);
-        bool serves = v.tokens >= p->spec.min_tokens || v.tokens >= 128;
-        if (!serves || !arrange_warps(p, &v))
+        bool serves = tokens >= p->spec.min_tokens || tokens >= MOST_TOKENS / 2;
+        if (!serves || !choose_tile(p, tokens, &v))
             continue;
-        served = v.tokens;
+        served = tokens;
         p->variants[p->variant_count++] = v;
     }
     bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
@@ -239,13 +297,12 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 {
     if (!p || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: plan and tile must be given");
-    static const uint32_t token_counts[] = {16, 32, 64, 128, 256};
     ptxgen_w8a8_variant v = *tile;
     bool known = v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS;
-    for (int i = 0; i < 5; i++)
-        known = known || (!v.fused && v.tokens == token_counts[i]);
+    for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
+        known = known || (!v.fused && v.tokens == tokens);
     if (!v.rows)
-        divide_rows_evenly(p, &v);
+        divide_rows_evenly(p, 1, &v);
     else
         divide_rows(p, v.rows, &v);
     bool fits = known && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
@@ -271,26 +328,24 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 
 /* ---- what serves m tokens ---- */
 
-/* Of whole tiles, weighed: tiles of 256 share weights among twice as many. */
-static uint64_t padded_work(const ptxgen_w8a8_variant *v, uint32_t m)
-{
-    uint64_t tiles = ((uint64_t)m + v->tokens - 1) / v->tokens;
-    return tiles * v->tokens * (v->tokens == 256 ? 8 : 9);
-}
-
-/* The smallest tile that takes all; beyond 128 tokens the one of the largest that wastes less. */
+/* The fused one as far as it goes, else the cheapest. */
 const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_t m)
 {
     if (!m || m < p->spec.min_tokens || (p->spec.max_tokens && m > p->spec.max_tokens))
         return NULL;
-    for (uint32_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i].tokens >= m && p->variants[i].tokens <= 128)
-            return &p->variants[i];
-    const ptxgen_w8a8_variant *last = &p->variants[p->variant_count - 1];
-    if (last->fused)
-        return NULL;
-    bool has_other = p->variant_count > 1 && last->tokens == 256 && last[-1].tokens == 128;
-    return has_other && padded_work(last - 1, m) < padded_work(last, m) ? last - 1 : last;
+    const ptxgen_w8a8_variant *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < p->variant_count; i++) {
+        const ptxgen_w8a8_variant *v = &p->variants[i];
+        if (v->fused && m <= v->tokens)
+            return v;
+        uint64_t time = cost(p, v, m);
+        if (!v->fused && time < least) {
+            least = time;
+            best = v;
+        }
+    }
+    return best;
 }
 
 const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
@@ -327,16 +382,6 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
 
 /* ---- a launch's division of work ---- */
 
-/* Whole tiles are dealt out where that leaves no multiprocessor idle for more than this share. */
-enum { WHOLE_TILES_PERCENT = 94 };
-
-static bool deals_whole_tiles(const ptxgen_w8a8_variant *v, uint64_t tiles,
-                              uint32_t multiprocessors)
-{
-    uint64_t rounds = (tiles + multiprocessors - 1) / multiprocessors;
-    return v->fused || tiles * 100 >= rounds * multiprocessors * WHOLE_TILES_PERCENT;
-}
-
 static uint64_t take(uint64_t *end, uint64_t bytes)
 {
     uint64_t at = *end;
@@ -348,23 +393,19 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
                             struct w8a8_schedule *schedule, ptxgen_error *err)
 {
     uint32_t steps = w8a8_steps(&p->spec, v), sms = p->target.multiprocessors;
-    uint64_t tiles = ((uint64_t)m + v->tokens - 1) / v->tokens * v->row_blocks;
+    uint64_t tiles = tiles_of(v, m);
     if (m > INT32_MAX || tiles * steps > UINT32_MAX)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: m = %u tokens with K = %u, N = %u are %llu stages of tiles; a launch "
             "takes 2^31 tokens and 2^32 stages",
             m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = deals_whole_tiles(v, tiles, sms);
-    uint64_t granules = whole ? tiles : tiles * steps;
-    struct w8a8_schedule s = {.granule = whole ? steps : 1};
-    s.grid = granules < sms ? (uint32_t)granules : sms;
-    s.share = (uint32_t)(granules / s.grid);
-    s.extra = (uint32_t)(granules % s.grid);
+    bool whole = v->fused || tile_deals_whole(tiles, sms);
+    struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, sms, whole)};
     if (!v->fused) {
         uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
-        s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
-        s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
+        s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.tiles.grid);
+        s.partials = take(&s.workspace_bytes, whole ? 0 : s.tiles.grid * tile_bytes);
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, (uint64_t)m * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * (uint64_t)m : 0);
@@ -409,6 +450,6 @@ ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_
     if (v)
         status = w8a8_schedule(plan, v, m, &schedule, err);
     if (status == PTXGEN_OK)
-        *ctas = schedule.grid;
+        *ctas = schedule.tiles.grid;
     return status;
 }
