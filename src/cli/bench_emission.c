@@ -6,7 +6,7 @@
 
 #include <ptxgen/kernel.h>
 
-enum { EMISSIONS = 11, LOADS = 7 };
+enum { EMISSIONS = 11, LOADS = 3 };
 
 struct emission {
     ptx_module *module; /* owns the text */

@@ -176,9 +176,13 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
     void *arguments[W8A8_Q_PARAMS] = {
         [W8A8_Q_X] = &a->x,      [W8A8_Q_X_SCALE] = &a->x_scale,   [W8A8_Q_X_ZERO] = &a->x_zero,
         [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
-        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_X_STRIDE] = &a->x_stride, [W8A8_Q_FLAG_COUNT] = &s->tiles.grid};
+        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_W] = &a->w,               [W8A8_Q_X_STRIDE] = &a->x_stride,
+        [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->tiles.grid,
+        [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PARTS] = &s->prefetch.parts,
+        [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
+        [W8A8_Q_PART_LINES] = &s->prefetch.part_lines};
     ptxgen_launch_shape shape = {
-        .grid = {a->m, 1, 1},
+        .grid = {(uint64_t)a->m + s->prefetch.ctas, 1, 1},
         .block = {w8a8_quantise_threads(&ptxgen_w8a8_loaded_plan(q)->spec), 1, 1},
         .programmatic = a->overlap_previous != 0};
     return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);

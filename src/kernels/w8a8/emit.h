@@ -224,7 +224,7 @@ struct product {
     ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
-    ptx_u32 first, end; /* the CTA's stages */
+    ptx_u32 first, end, first_granule; /* the CTA's stages, and granules */
     struct tile_pipeline pipeline;
     bool sends_codes; /* with the weights of a stage */
     struct weights w;
@@ -286,7 +286,9 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
 
-/* product.c: an entry for the variant. */
+/* product.c */
+struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile);
+/* An entry for the variant. */
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module);
 

@@ -43,7 +43,7 @@ enum w8a8_param {
     W8A8_PARAMS
 };
 
-/* Those of "w8a8_quantise", a CTA of w8a8_quantise_threads a token. */
+/* Those of "w8a8_quantise": a CTA of w8a8_quantise_threads a token, and the CTAs that prefetch. */
 enum w8a8_quantise_param {
     W8A8_Q_X,
     W8A8_Q_X_SCALE,
@@ -51,9 +51,15 @@ enum w8a8_quantise_param {
     W8A8_Q_CODES,
     W8A8_Q_SCALES,
     W8A8_Q_ZEROS,
-    W8A8_Q_FLAGS, /* 64 bits, … */
+    W8A8_Q_FLAGS,
+    W8A8_Q_W, /* 64 bits, … */
     W8A8_Q_X_STRIDE,
-    W8A8_Q_FLAG_COUNT, /* … 32 bits */
+    W8A8_Q_FLAG_COUNT,
+    W8A8_Q_M,
+    W8A8_Q_LINES,
+    W8A8_Q_PARTS,
+    W8A8_Q_PART_BYTES,
+    W8A8_Q_PART_LINES, /* … 32 bits */
     W8A8_Q_PARAMS
 };
 
@@ -125,6 +131,16 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 /* ---- a launch ---- */
 
 /*
+ * While few tokens are quantised the memory would have nothing to do: more CTAs fetch into the L2
+ * what the product begins with. That is of each row of W `part_lines` lines at the start of each of
+ * `parts` parts, `lines` in all; 0: nothing.
+ */
+struct w8a8_prefetch {
+    uint32_t ctas, lines, parts, part_bytes, part_lines;
+};
+enum { W8A8_LINE_BYTES = 128 };
+
+/*
  * How a launch divides its work: see tile/stream_k.h. Where the workspace's parts begin: flags
  * (u32, one a CTA, zeroed by w8a8_quantise), partial sums where tiles are divided, codes of the
  * tokens, their scales and zero points.
@@ -133,6 +149,7 @@ struct w8a8_schedule {
     struct tile_schedule tiles;
     uint64_t flags, partials, codes, scales, zeros;
     uint64_t workspace_bytes;
+    struct w8a8_prefetch prefetch;
 };
 ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *variant,
                             uint32_t m, struct w8a8_schedule *schedule, ptxgen_error *err);

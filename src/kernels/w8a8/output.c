@@ -332,9 +332,7 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     struct part *p = &q->part;
-    struct tile_place place = {U32(0), tile};
-    if (!q->v->fused)
-        place = tile_locate(k, tile, q->tiles_m, q->v->row_blocks);
+    struct tile_place place = w8a8_place_of(q, tile);
     struct row_block rows = w8a8_find_rows(q, place.n);
     p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
     p->tokens = ptx_sub_u32(k, q->m, p->first_token);

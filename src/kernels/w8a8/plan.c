@@ -122,10 +122,10 @@ static bool divides(const ptxgen_w8a8_variant *v)
  */
 static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    static const uint32_t warps[][3] = {{4, 1, 2}, {2, 1, 4}, {1, 1, 8},
+    static const uint32_t warps[][3] = {{2, 1, 4}, {4, 1, 2}, {2, 1, 4}, {1, 1, 8},
                                         {2, 4, 1}, {4, 2, 1}, {8, 1, 1}};
     for (uint32_t least = 4; least >= W8A8_LEAST_STAGES; least--)
-        for (size_t i = 0; i < sizeof warps / sizeof *warps; i++) {
+        for (size_t i = !v->fused; i < sizeof warps / sizeof *warps; i++) {
             v->wn = warps[i][0];
             v->wm = warps[i][1];
             v->wk = warps[i][2];
@@ -224,7 +224,7 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
  */
 static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    enum { LEAST_RING = 24 * 1024, MOST_OF_X = 128 * 1024 };
+    enum { LEAST_RING = 24 * 1024, MOST_OF_X = 32 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1};
@@ -382,6 +382,28 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
 
 /* ---- a launch's division of work ---- */
 
+/* Nothing where a CTA has several tiles, or tiles are divided unevenly. */
+static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
+                                         uint32_t m, const struct tile_schedule *t)
+{
+    enum { ALL_BYTES = 4 << 20, MOST_LINES = 8 };
+    uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
+    uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
+    struct w8a8_prefetch f = {0};
+    if (p->target.ptx.sm < 90 || v->tokens > 64 || m > v->tokens || t->grid % v->row_blocks)
+        return f;
+    f.parts = t->grid / v->row_blocks;
+    f.part_bytes = t->share * t->granule * w8a8_depth(v);
+    lines = lines > MOST_LINES ? MOST_LINES : lines;
+    f.part_lines = (uint32_t)lines / f.parts;
+    if (f.part_lines * f.parts > row_lines / 2)
+        f.part_lines = 0;
+    f.lines = p->spec.n * f.parts * f.part_lines;
+    uint64_t threads = w8a8_quantise_threads(&p->spec), ctas = (f.lines + threads - 1) / threads;
+    f.ctas = ctas < p->target.multiprocessors ? (uint32_t)ctas : p->target.multiprocessors;
+    return f;
+}
+
 static uint64_t take(uint64_t *end, uint64_t bytes)
 {
     uint64_t at = *end;
@@ -403,6 +425,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     bool whole = v->fused || tile_deals_whole(tiles, sms);
     struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, sms, whole)};
     if (!v->fused) {
+        s.prefetch = prefetch_for(p, v, m, &s.tiles);
         uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.tiles.grid);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.tiles.grid * tile_bytes);

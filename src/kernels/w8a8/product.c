@@ -114,11 +114,20 @@ static void declare_shared(struct product *q)
 
 /* ---- the pipeline ---- */
 
-static struct tile_place place_of(struct product *q, ptx_u32 tile)
+/*
+ * Whole tiles are dealt out one to each CTA in turn, so that what is worked on at any time lies
+ * together and shares its operands in the L2.
+ */
+struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
+    ptx_kernel *k = q->k;
     if (q->v->fused)
         return (struct tile_place){U32(0), tile};
-    return tile_locate(q->k, tile, q->tiles_m, q->v->row_blocks);
+    ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, own, ptx_sreg_nctaid_x(k), q->at.cta);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
+    return tile_locate(k, which, q->tiles_m, q->v->row_blocks);
 }
 
 /* Where the memory sets the pace, weights do not wait for the kernel that makes the codes. */
@@ -137,7 +146,7 @@ static void wait_for_previous(struct product *q)
 
 static void locate_codes(struct product *q, const struct tile_walk *w)
 {
-    ptx_u32 first = ptx_mul_lo_u32(q->k, place_of(q, w->tile).m, U32(q->v->tokens));
+    ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tokens));
     tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, w->stage);
 }
 
@@ -149,7 +158,7 @@ static ptx_u32 codes_of(struct product *q, ptx_u32 slot)
 static void locate(void *user, const struct tile_walk *w)
 {
     struct product *q = user;
-    w8a8_locate_weights(q, place_of(q, w->tile).n, w->stage);
+    w8a8_locate_weights(q, w8a8_place_of(q, w->tile).n, w->stage);
     if (q->sends_codes)
         locate_codes(q, w);
 }
@@ -281,6 +290,8 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
     q->first = tile_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 more = ptx_min_u32(k, q->at.cta, q->division.extra);
+    q->first_granule = ptx_mad_lo_u32(k, q->at.cta, q->division.share, more);
     q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
     start_pipeline(q);
     w8a8_begin_output(q);

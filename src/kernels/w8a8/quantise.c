@@ -448,10 +448,30 @@ void w8a8_encode_chunk(const struct quantiser *q, const struct token *t, const s
 
 struct quantise_kernel {
     struct quantiser q;
-    ptx_u64 codes, scales, zeros, flags;
-    ptx_u32 flag_count, tid, lane, warp, token;
+    ptx_u64 codes, scales, zeros, flags, w;
+    ptx_u32 flag_count, m, lines, parts, part_bytes, part_lines;
+    ptx_u32 tid, lane, warp, token;
     uint32_t threads;
 };
+
+/* The CTAs behind the tokens': lines of W, each thread one at a time. */
+static void prefetch_weights(struct quantise_kernel *e)
+{
+    ptx_kernel *k = e->q.k;
+    ptx_u32 cta = ptx_sub_u32(k, e->token, e->m), ctas = ptx_sub_u32(k, ptx_sreg_nctaid_x(k), e->m);
+    ptx_u32 line = ptx_mad_lo_u32(k, cta, U32(e->threads), e->tid);
+    ptx_u32 step = ptx_mul_lo_u32(k, ctas, U32(e->threads));
+    ptx_for(k, line, e->lines, step) {
+        ptx_nounroll(k);
+        ptx_u32 before = ptx_div_u32(k, line, e->part_lines);
+        ptx_u32 in_part = ptx_rem_u32(k, line, e->part_lines);
+        ptx_u32 row = ptx_div_u32(k, before, e->parts), part = ptx_rem_u32(k, before, e->parts);
+        ptx_u64 at = ptx_mad_wide_u32(k, row, U32(w8a8_w_stride(e->q.spec)), e->w);
+        at = ptx_mad_wide_u32(k, part, e->part_bytes, at);
+        at = ptx_mad_wide_u32(k, in_part, U32(W8A8_LINE_BYTES), at);
+        ptx_prefetch_global_L2(k, at, 0);
+    }
+}
 
 static void zero_flags(struct quantise_kernel *e)
 {
@@ -561,8 +581,14 @@ static void load_params(struct quantise_kernel *e, ptx_kernel *k, const ptxgen_w
     e->scales = address_param(k, "scales", true);
     e->zeros = address_param(k, "zeros", spec->asymmetric);
     e->flags = address_param(k, "flags", true);
+    e->w = ptx_param_u64(k, "w");
     ptx_u32 x_stride = ptx_param_u32(k, "x_stride");
     e->flag_count = ptx_param_u32(k, "flag_count");
+    e->m = ptx_param_u32(k, "m");
+    e->lines = ptx_param_u32(k, "lines");
+    e->parts = ptx_param_u32(k, "parts");
+    e->part_bytes = ptx_param_u32(k, "part_bytes");
+    e->part_lines = ptx_param_u32(k, "part_lines");
     e->q = w8a8_start_quantiser(k, spec, x, x_stride, x_scale, x_zero);
 }
 
@@ -579,11 +605,18 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module)
     e.token = ptx_sreg_ctaid_x(k);
     ptx_u32 slots = ptx_shared_address(
         k, ptx_shared_declare(k, "ranges of the warps", 32 * w8a8_range_bytes(spec), 8));
-    if (has_dependent_launch(plan)) {
-        ptx_griddepcontrol_launch_dependents(k);
-        ptx_griddepcontrol_wait(k);
+    if (!has_dependent_launch(plan)) {
+        zero_flags(&e);
+        quantise_row(&e, slots);
+        ptx_kernel_end(k);
+        return;
     }
-    zero_flags(&e);
-    quantise_row(&e, slots);
+    ptx_griddepcontrol_launch_dependents(k);
+    ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m)) prefetch_weights(&e);
+    else {
+        ptx_griddepcontrol_wait(k);
+        zero_flags(&e);
+        quantise_row(&e, slots);
+    }
     ptx_kernel_end(k);
 }
