@@ -95,6 +95,7 @@ typedef struct ptxgen_w8a8_variant {
     uint32_t stages;
     uint32_t row_blocks;           /**< tiles along N */
     uint32_t fused;                /**< 1: quantises for itself, one launch */
+    uint32_t cluster;              /**< 2: two CTAs, a cluster, halve K among them; else 1 */
     uint32_t shared_bytes;         /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_w8a8_variant;
@@ -119,8 +120,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its tokens, rows (0: as even a share as
- * fits), warps, stages (0: all that fit) and fused count; the rest is worked out here. Refuses a
- * tile that no CTA holds.
+ * fits), warps, stages (0: all that fit), fused and cluster count; the rest is worked out here.
+ * Refuses a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
                                               const ptxgen_w8a8_variant *tile, ptxgen_error *err);

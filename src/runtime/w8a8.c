@@ -177,7 +177,7 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
         [W8A8_Q_X] = &a->x,      [W8A8_Q_X_SCALE] = &a->x_scale,   [W8A8_Q_X_ZERO] = &a->x_zero,
         [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
         [W8A8_Q_FLAGS] = &flags, [W8A8_Q_W] = &a->w,               [W8A8_Q_X_STRIDE] = &a->x_stride,
-        [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->tiles.grid,
+        [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->grid,
         [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PARTS] = &s->prefetch.parts,
         [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
         [W8A8_Q_PART_LINES] = &s->prefetch.part_lines};
@@ -216,10 +216,14 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
                                     [W8A8_SHARE] = &s->tiles.share,
                                     [W8A8_EXTRA] = &s->tiles.extra,
                                     [W8A8_GRANULE] = &s->tiles.granule};
-    ptxgen_launch_shape shape = {.grid = {s->tiles.grid, 1, 1},
+    ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
                                  .block = {W8A8_THREADS, 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,
                                  .programmatic = v->fused ? a->overlap_previous != 0 : can_overlap};
+    if (v->cluster > 1) {
+        shape.cluster[0] = v->cluster;
+        shape.cluster[1] = shape.cluster[2] = 1;
+    }
     return ptxgen_launch(product_of(q, v), &shape, stream, arguments, err);
 }
 

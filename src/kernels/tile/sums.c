@@ -43,8 +43,13 @@ static ptx_u32 add(ptx_kernel *k, const struct tile_sums *s, ptx_u32 a, ptx_u32 
 static void load_shared(ptx_kernel *k, const struct tile_sums *s, ptx_u32 at, uint32_t offset,
                         ptx_u32 *to)
 {
-    if (piece(s) == FULL)
+    bool full = piece(s) == FULL;
+    if (full && s->remote)
+        ptx_ld_shared_cluster_v4_u32(k, to, at, (int)offset);
+    else if (full)
         ptx_ld_shared_v4_u32(k, to, at, (int)offset);
+    else if (s->remote)
+        ptx_ld_shared_cluster_v2_u32(k, to, at, (int)offset);
     else
         ptx_ld_shared_v2_u32(k, to, at, (int)offset);
 }

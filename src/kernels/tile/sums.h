@@ -26,6 +26,7 @@ struct tile_sums {
     uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
     bool integer;            /* s32, else f32; registers are untyped */
     ptx_u32 staging;         /* shared, tile_sums_bytes */
+    bool remote;             /* for loads: `staging` is another CTA's of the cluster */
 
     ptx_u32 lane; /* where the lane's accumulators go */
 };

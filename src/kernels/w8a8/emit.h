@@ -224,13 +224,14 @@ struct product {
     ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
-    ptx_u32 first, end, first_granule; /* the CTA's stages, and granules */
+    ptx_u32 unit, rank; /* the CTA, or the cluster and its place there */
+    ptx_u32 first, end, first_granule; /* the unit's stages, and granules */
     struct tile_pipeline pipeline;
     bool sends_codes; /* with the weights of a stage */
     struct weights w;
     struct tile_operand codes;
     struct operands operands;
-    struct tile_sums sums;
+    struct tile_sums sums, others; /* others: those of the cluster's other CTA */
     struct tile_partials partials; /* where tiles are divided */
     struct part part;
     ptx_pred aligned;                                    /* see output.c */

@@ -106,6 +106,11 @@ static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a
 {
     return spec->k / w8a8_depth(v) + (spec->k % w8a8_depth(v) != 0);
 }
+/* … of one CTA: a cluster halves them. */
+static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_steps(spec, v) / v->cluster;
+}
 /* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 {
@@ -146,7 +151,8 @@ enum { W8A8_LINE_BYTES = 128 };
  * tokens, their scales and zero points.
  */
 struct w8a8_schedule {
-    struct tile_schedule tiles;
+    struct tile_schedule tiles; /* among clusters, where there are such */
+    uint32_t grid;
     uint64_t flags, partials, codes, scales, zeros;
     uint64_t workspace_bytes;
     struct w8a8_prefetch prefetch;

@@ -39,6 +39,12 @@ static ptx_pred find_aligned(struct product *q)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
+/* Rows of a pass that the CTA finishes: a cluster's share them. */
+static uint32_t own_rows(const struct product *q)
+{
+    return q->sums.pass_m / q->v->cluster;
+}
+
 void w8a8_begin_output(struct product *q)
 {
     ptx_kernel *k = q->k;
@@ -55,7 +61,12 @@ void w8a8_begin_output(struct product *q)
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
     s->lane = ptx_add_u32(k, s->lane, above);
-    if (!q->v->fused) {
+    if (q->v->cluster > 1) {
+        q->others = *s;
+        q->others.remote = true;
+        ptx_u32 other = ptx_xor_b32(k, q->rank, U32(1));
+        q->others.staging = ptx_mapa_shared_cluster_u32(k, s->staging, other);
+    } else if (!q->v->fused) {
         q->partials.threads = W8A8_THREADS;
         q->partials.fragments = row_tiles(q) * token_tiles(q);
         q->partials.integer = true;
@@ -64,6 +75,8 @@ void w8a8_begin_output(struct product *q)
     uint32_t chunks = s->tile_n / s->width;
     ptx_u32 in_row = ptx_and_b32(k, q->at.thread, U32(chunks - 1));
     q->part.row = tile_divide(k, q->at.thread, chunks);
+    if (q->v->cluster > 1)
+        q->part.row = ptx_mad_lo_u32(k, q->rank, U32(own_rows(q)), q->part.row);
     q->part.column = ptx_mul_lo_u32(k, in_row, U32(s->width));
     if (has_vectors(q))
         q->aligned = find_aligned(q);
@@ -139,7 +152,7 @@ static uint32_t rows_at_once(const struct product *q)
 static uint32_t turns(const struct product *q)
 {
     uint32_t rows = rows_at_once(q);
-    return rows < q->sums.pass_m ? q->sums.pass_m / rows : 1;
+    return rows < own_rows(q) ? own_rows(q) / rows : 1;
 }
 
 static void load_shared_token(struct product *q, struct row_token *t)
@@ -178,8 +191,10 @@ static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *token
     ptx_kernel *k = q->k;
     struct part *p = &q->part;
     ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
-    if (rows_at_once(q) > q->sums.pass_m)
-        has_columns = ptx_setp_bool_lt_u32(k, p->row, U32(q->sums.pass_m), has_columns);
+    if (rows_at_once(q) > own_rows(q)) {
+        uint32_t threads = W8A8_THREADS / rows_at_once(q) * own_rows(q);
+        has_columns = ptx_setp_bool_lt_u32(k, q->at.thread, U32(threads), has_columns);
+    }
     for (uint32_t i = 0; i < turns(q); i++) {
         struct row_token *t = &tokens[i];
         t->row = i ? ptx_add_u32(k, p->row, U32(i * rows_at_once(q))) : p->row;
@@ -313,11 +328,23 @@ static void finish_wide(struct product *q, const struct row_token *t, ptx_u64 y,
         }
 }
 
+/* The sums of the cluster's other CTA. */
+static void add_other(struct product *q, const struct row_token *t,
+                      ptx_u32 sums[TILE_SUMS_WIDTH])
+{
+    ptx_u32 more[TILE_SUMS_WIDTH];
+    tile_sums_load(q->k, &q->others, t->row, q->part.column, more);
+    for (uint32_t i = 0; i < width(q); i++)
+        sums[i] = ptx_add_u32(q->k, sums[i], more[i]);
+}
+
 static void finish_chunk(struct product *q, const struct row_token *t)
 {
     ptx_kernel *k = q->k;
     ptx_u32 sums[TILE_SUMS_WIDTH];
     tile_sums_load(k, &q->sums, t->row, q->part.column, sums);
+    if (q->v->cluster > 1)
+        add_other(q, t, sums);
     ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, q->part.n));
     ptx_u64 y = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
     if (q->wide)
@@ -376,6 +403,17 @@ static void add_others(struct product *q, ptx_u32 tile)
     tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
+/* Of the CTA, or of the cluster. */
+static void synchronise(struct product *q)
+{
+    if (q->v->cluster == 1) {
+        ptx_bar_sync(q->k, 0);
+        return;
+    }
+    ptx_barrier_cluster_arrive(q->k);
+    ptx_barrier_cluster_wait(q->k);
+}
+
 static void finish_pass(struct product *q, const struct row_token *tokens)
 {
     for (uint32_t i = 0; i < turns(q); i++)
@@ -395,11 +433,11 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
         for (uint32_t i = 0; i < passes(q); i++)
             ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
                 tile_sums_stage(k, staged, i, accumulator, q);
-        ptx_bar_sync(k, 0);
+        synchronise(q);
         finish_pass(q, tokens);
         ptx_add_u32_to(k, pass, pass, U32(1));
         ptx_loop_break_if(&loop, ptx_setp_eq_u32(k, pass, U32(passes(q))), false);
-        ptx_bar_sync(k, 0); /* all have read what the next pass overwrites */
+        synchronise(q); /* all have read what the next pass overwrites */
     }
 }
 
@@ -415,15 +453,17 @@ static void finish_tile(struct product *q)
     if (!loads_ahead(q))
         load_tokens(q, U32(0), tokens);
     tile_sums_stage(q->k, &staged, 0, accumulator, q);
-    ptx_bar_sync(q->k, 0);
+    synchronise(q);
     finish_pass(q, loads_ahead(q) ? q->part.ahead : tokens);
 }
 
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
-    if (q->v->fused) {
+    if (q->v->fused || q->v->cluster > 1) {
         finish_tile(q);
+        if (q->v->cluster > 1)
+            synchronise(q); /* the other may still read these sums */
         return;
     }
     ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {

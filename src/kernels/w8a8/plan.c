@@ -182,17 +182,27 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 
 /*
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 2 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond.
+ * reads the others' sums at 64 bytes a nanosecond; within a cluster 1 µs.
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
-    uint64_t each = byte_cost(p, v, tiles < sms ? tiles : sms);
+    uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
+    uint64_t each = byte_cost(p, v, busy * v->cluster);
+    if (v->cluster > 1)
+        return (tiles + units - 1) / units * (k / v->cluster * each + 1000000);
     if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
         return (tiles + sms - 1) / sms * k * each;
     uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
     return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 2000000;
+}
+
+/* Tiles of clusters are never divided otherwise, so each CTA must have half of the stages. */
+static bool can_cluster(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0 && !v->fused &&
+           w8a8_steps(&p->spec, v) % 2 == 0;
 }
 
 /* The cheapest tile for `tokens` that fits, with W in even shares or of so many rows. */
@@ -202,13 +212,15 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
     enum { EVEN = sizeof parts / sizeof *parts, FIXED = sizeof rows / sizeof *rows };
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < EVEN + FIXED; i++) {
-        ptxgen_w8a8_variant v = {.tokens = tokens};
+        ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1};
         if (i < EVEN)
             divide_rows_evenly(p, parts[i], &v);
         else
             divide_rows(p, rows[i - EVEN], &v);
         if ((tokens == MOST_TOKENS && i < EVEN) || !arrange_warps(p, &v))
             continue;
+        if (i < EVEN && parts[i] == 2 && can_cluster(p, &v))
+            v.cluster = 2;
         uint64_t time = cost(p, &v, tokens);
         if (time < least) {
             least = time;
@@ -227,7 +239,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 32 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
-        *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1};
+        *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1, .cluster = 1};
         divide_rows_evenly(p, 1, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (uint64_t)(v->stages - 1) * w8a8_stage_bytes(v) >= LEAST_RING)
@@ -301,11 +313,12 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     bool known = v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS;
     for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
         known = known || (!v.fused && v.tokens == tokens);
+    v.cluster = v.cluster ? v.cluster : 1;
     if (!v.rows)
-        divide_rows_evenly(p, 1, &v);
+        divide_rows_evenly(p, v.cluster, &v);
     else
         divide_rows(p, v.rows, &v);
-    bool fits = known && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
+    bool fits = known && (v.cluster == 1 || (v.cluster == 2 && v.wk && can_cluster(p, &v))) && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
                 (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
                 complete(p, W8A8_LEAST_STAGES, &v);
     if (!fits || tile->stages > v.stages ||
@@ -392,7 +405,7 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     struct w8a8_prefetch f = {0};
     if (p->target.ptx.sm < 90 || v->tokens > 64 || m > v->tokens || t->grid % v->row_blocks)
         return f;
-    f.parts = t->grid / v->row_blocks;
+    f.parts = t->grid / v->row_blocks * v->cluster;
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
     lines = lines > MOST_LINES ? MOST_LINES : lines;
     f.part_lines = (uint32_t)lines / f.parts;
@@ -414,7 +427,8 @@ static uint64_t take(uint64_t *end, uint64_t bytes)
 ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
                             struct w8a8_schedule *schedule, ptxgen_error *err)
 {
-    uint32_t steps = w8a8_steps(&p->spec, v), sms = p->target.multiprocessors;
+    uint32_t steps = w8a8_own_steps(&p->spec, v);
+    uint32_t units = p->target.multiprocessors / v->cluster;
     uint64_t tiles = tiles_of(v, m);
     if (m > INT32_MAX || tiles * steps > UINT32_MAX)
         return ptxgen_fail(
@@ -422,13 +436,14 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
             "w8a8: m = %u tokens with K = %u, N = %u are %llu stages of tiles; a launch "
             "takes 2^31 tokens and 2^32 stages",
             m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = v->fused || tile_deals_whole(tiles, sms);
-    struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, sms, whole)};
+    bool whole = v->fused || v->cluster > 1 || tile_deals_whole(tiles, units);
+    struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
+    s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, m, &s.tiles);
         uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
-        s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.tiles.grid);
-        s.partials = take(&s.workspace_bytes, whole ? 0 : s.tiles.grid * tile_bytes);
+        s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
+        s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, (uint64_t)m * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * (uint64_t)m : 0);
@@ -473,6 +488,6 @@ ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_
     if (v)
         status = w8a8_schedule(plan, v, m, &schedule, err);
     if (status == PTXGEN_OK)
-        *ctas = schedule.tiles.grid;
+        *ctas = schedule.grid;
     return status;
 }

@@ -72,7 +72,7 @@ static void load_params(struct product *q)
     q->division.share = ptx_param_u32(k, "share");
     q->division.extra = ptx_param_u32(k, "extra");
     q->division.granule = ptx_param_u32(k, "granule");
-    q->division.stages = w8a8_steps(q->spec, q->v);
+    q->division.stages = w8a8_own_steps(q->spec, q->v);
 }
 
 /* The warp's place: along N first, then along M, then along K. */
@@ -124,7 +124,8 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
     if (q->v->fused)
         return (struct tile_place){U32(0), tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
-    ptx_u32 dealt = ptx_mad_lo_u32(k, own, ptx_sreg_nctaid_x(k), q->at.cta);
+    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
     ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
     return tile_locate(k, which, q->tiles_m, q->v->row_blocks);
@@ -144,10 +145,19 @@ static void wait_for_previous(struct product *q)
     ptx_griddepcontrol_wait(q->k);
 }
 
+/* Along K: the second CTA of a cluster has the second half. */
+static ptx_u32 stage_of(struct product *q, const struct tile_walk *w)
+{
+    if (q->v->cluster == 1)
+        return w->stage;
+    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), w->stage);
+}
+
 static void locate_codes(struct product *q, const struct tile_walk *w)
 {
     ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tokens));
-    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, w->stage);
+    ptx_u32 stage = stage_of(q, w);
+    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
 }
 
 static ptx_u32 codes_of(struct product *q, ptx_u32 slot)
@@ -158,7 +168,7 @@ static ptx_u32 codes_of(struct product *q, ptx_u32 slot)
 static void locate(void *user, const struct tile_walk *w)
 {
     struct product *q = user;
-    w8a8_locate_weights(q, w8a8_place_of(q, w->tile).n, w->stage);
+    w8a8_locate_weights(q, w8a8_place_of(q, w->tile).n, stage_of(q, w));
     if (q->sends_codes)
         locate_codes(q, w);
 }
@@ -280,6 +290,19 @@ static void begin(struct product *q)
     w8a8_begin_operands(q);
 }
 
+/* Of the stages, the CTA's or its cluster's. */
+static void find_share(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    q->unit = tile_divide(k, q->at.cta, q->v->cluster);
+    if (q->v->cluster > 1)
+        q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
+    q->first = tile_first_stage(k, &q->division, q->unit);
+    q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
+    ptx_u32 more = ptx_min_u32(k, q->unit, q->division.extra);
+    q->first_granule = ptx_mad_lo_u32(k, q->unit, q->division.share, more);
+}
+
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module)
 {
@@ -289,10 +312,7 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
     ptx_kernel_reqntid(k, W8A8_THREADS, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
-    q->first = tile_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 more = ptx_min_u32(k, q->at.cta, q->division.extra);
-    q->first_granule = ptx_mad_lo_u32(k, q->at.cta, q->division.share, more);
-    q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    find_share(q);
     start_pipeline(q);
     w8a8_begin_output(q);
 
