@@ -10,10 +10,11 @@
 
 struct bench_state {
     struct device *device;
+    struct w8a8_options options;
     ptxgen_w8a8 *kernel;
     ptxgen_w8a8_args args; /* over the first copy */
     uint64_t copy_bytes;
-    struct bench_memory memory;
+    struct bench_memory weights, rest; /* rest: what depends on M, and vectors of N */
 };
 
 /* ---- launching ---- */
@@ -34,20 +35,21 @@ static void set_overlap(void *state, bool overlap)
 static void destroy(void *state)
 {
     struct bench_state *b = state;
-    bench_free(&b->memory);
+    bench_free(&b->weights);
+    bench_free(&b->rest);
     ptxgen_w8a8_destroy(b->kernel);
     free(b);
 }
 
 /* ---- operands ---- */
 
-static ptxgen_status allocate_raw(struct bench_state *b, const char *what, uint64_t bytes,
+static ptxgen_status allocate_raw(struct bench_memory *memory, const char *what, uint64_t bytes,
                                   uint64_t mask, uint64_t *address, ptxgen_error *err)
 {
     ptxgen_cu_deviceptr at = 0;
-    ptxgen_status status = bench_random_memory(b->device, what, bytes, mask, &at, err);
+    ptxgen_status status = bench_random_memory(memory->device, what, bytes, mask, &at, err);
     if (at)
-        b->memory.items[b->memory.count++] = at;
+        memory->items[memory->count++] = at;
     *address = at;
     return status;
 }
@@ -60,11 +62,11 @@ static ptxgen_status allocate_elements(struct bench_state *b, const char *what, 
     uint64_t mask = size == 8   ? 0xBFFFFFFFFFFFFFFF
                     : size == 4 ? 0xBFFFFFFFBFFFFFFF
                                 : 0xBFFFBFFFBFFFBFFF;
-    return allocate_raw(b, what, count * size, mask, address, err);
+    return allocate_raw(&b->rest, what, count * size, mask, address, err);
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_w8a8_plan *plan,
-                                       uint32_t m, uint32_t copies, ptxgen_error *err)
+                                       uint32_t m, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
@@ -90,10 +92,8 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_w8a8_
             status = allocate_elements(b, operands[i].what, operands[i].count, operands[i].type,
                                        operands[i].address, err);
     if (status == PTXGEN_OK && workspace)
-        status = allocate_raw(b, "the workspace", workspace, UINT64_MAX, &b->args.workspace, err);
-    if (status == PTXGEN_OK)
-        status =
-            allocate_raw(b, "the weights", copies * b->copy_bytes, UINT64_MAX, &b->args.w, err);
+        status = allocate_raw(&b->rest, "the workspace", workspace, UINT64_MAX, &b->args.workspace,
+                              err);
     b->args.m = m;
     return status;
 }
@@ -136,26 +136,39 @@ static ptxgen_status plan_for(const struct w8a8_options *o, uint32_t m, const pt
     return status;
 }
 
-static ptxgen_status prepare(struct bench_state *b, const struct w8a8_options *o, uint32_t m,
-                             struct bench_subject *s, ptxgen_error *err)
+static ptxgen_status set_m(struct bench_subject *s, uint32_t m, ptxgen_error *err)
 {
+    struct bench_state *b = s->state;
     ptxgen_target target = ptxgen_device_target(&b->device->facts);
     ptxgen_w8a8_plan plan;
     double started = now_seconds();
-    ptxgen_status status = plan_for(o, m, &target, &plan, err);
+    ptxgen_status status = plan_for(&b->options, m, &target, &plan, err);
     s->plan_seconds = now_seconds() - started;
     if (status == PTXGEN_OK)
         status = bench_emission(b->device, &target, emit, &plan, s, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_w8a8_load(&b->device->driver, &plan, NULL, &b->kernel, err);
-    if (status == PTXGEN_OK)
-        status = describe(&plan, b->kernel, m, s, err);
     if (status != PTXGEN_OK)
         return status;
-    b->copy_bytes = ((uint64_t)plan.spec.n * plan.spec.w_stride + 255) / 256 * 256;
+    bench_free(&b->rest);
+    ptxgen_w8a8_destroy(b->kernel);
+    b->kernel = NULL;
+    status = ptxgen_w8a8_load(&b->device->driver, &plan, NULL, &b->kernel, err);
+    if (status == PTXGEN_OK)
+        status = describe(&plan, b->kernel, m, s, err);
+    return status == PTXGEN_OK ? allocate_operands(b, &plan, m, err) : status;
+}
+
+static ptxgen_status prepare(struct bench_state *b, uint32_t m, struct bench_subject *s,
+                             ptxgen_error *err)
+{
+    ptxgen_status status = set_m(s, m, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const ptxgen_w8a8_spec *spec = &ptxgen_w8a8_loaded_plan(b->kernel)->spec;
+    b->copy_bytes = ((uint64_t)spec->n * spec->w_stride + 255) / 256 * 256;
     s->weight_bytes = b->copy_bytes;
     s->copies = bench_copies(b->device, s->weight_bytes);
-    return allocate_operands(b, &plan, m, s->copies, err);
+    return allocate_raw(&b->weights, "the weights", s->copies * b->copy_bytes, UINT64_MAX,
+                        &b->args.w, err);
 }
 
 ptxgen_status w8a8_bench(const void *options, uint32_t m, struct device *device,
@@ -164,11 +177,13 @@ ptxgen_status w8a8_bench(const void *options, uint32_t m, struct device *device,
     struct bench_state *b = calloc(1, sizeof *b);
     if (!b)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
-    b->device = b->memory.device = device;
-    *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
+    b->options = *(const struct w8a8_options *)options;
+    b->device = b->weights.device = b->rest.device = device;
+    *subject = (struct bench_subject){
+        .state = b, .set_m = set_m, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
         subject->set_overlap = set_overlap;
-    ptxgen_status status = prepare(b, options, m, subject, err);
+    ptxgen_status status = prepare(b, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);
     return status;
