@@ -181,8 +181,10 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
         [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PARTS] = &s->prefetch.parts,
         [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
         [W8A8_Q_PART_LINES] = &s->prefetch.part_lines};
+    /* The kernel before, where it still runs, needs the memory itself. */
+    uint64_t more = a->overlap_previous ? 0 : s->prefetch.ctas;
     ptxgen_launch_shape shape = {
-        .grid = {(uint64_t)a->m + s->prefetch.ctas, 1, 1},
+        .grid = {a->m + more, 1, 1},
         .block = {w8a8_quantise_threads(&ptxgen_w8a8_loaded_plan(q)->spec), 1, 1},
         .programmatic = a->overlap_previous != 0};
     return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);

@@ -24,7 +24,8 @@ struct tile_threads tile_find_threads(ptx_kernel *k);
 /* Waits for the CTA's threads, or the team's. */
 void tile_sync(ptx_kernel *k, const struct tile_threads *at);
 
-/* floor(x / divisor), a shift where it can be one. */
+/* floor(x / divisor), and what is left. */
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
+ptx_u32 tile_remainder(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
 
 #endif

@@ -49,7 +49,7 @@ void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pi
     if (passes(o) > 1)
         o->pass_pitch = ptx_mul_lo_u64(k, pitch, U64(o->pass_rows));
     o->row = tile_divide(k, at->thread, row_chunks);
-    ptx_u32 in_row = ptx_rem_u32(k, at->thread, U32(row_chunks));
+    ptx_u32 in_row = tile_remainder(k, at->thread, row_chunks);
     o->column = ptx_shl_b32(k, in_row, U32(4));
     ptx_u32 block = tile_divide(k, in_row, CHUNKS), chunk = ptx_and_b32(k, in_row, U32(CHUNKS - 1));
     for (uint32_t i = 0; i < patterns(o); i++) {

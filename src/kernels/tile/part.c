@@ -28,7 +28,7 @@ static void finish_pass(ptx_kernel *k, const struct tile_part *p)
     ptx_u32 chunk = ptx_mov_u32(k, p->at->thread);
     ptx_for(k, chunk, limit, U32(threads(p))) {
         ptx_nounroll(k);
-        ptx_u32 row = tile_divide(k, chunk, chunks), in_row = ptx_rem_u32(k, chunk, U32(chunks));
+        ptx_u32 row = tile_divide(k, chunk, chunks), in_row = tile_remainder(k, chunk, chunks);
         p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(width(p))));
     }
 }

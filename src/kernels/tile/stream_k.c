@@ -32,14 +32,14 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
 struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n)
 {
     struct tile_place p;
-    ptx_u32 band_tiles = U32(TILE_BAND * tiles_n);
-    ptx_u32 band = ptx_div_u32(k, tile, band_tiles);
-    ptx_u32 in_band = ptx_rem_u32(k, tile, band_tiles);
+    ptx_u32 band = tile_divide(k, tile, TILE_BAND * tiles_n);
+    ptx_u32 before = ptx_mul_lo_u32(k, band, U32(TILE_BAND * tiles_n));
+    ptx_u32 in_band = ptx_sub_u32(k, tile, before);
     ptx_u32 first = ptx_mul_lo_u32(k, band, U32(TILE_BAND));
     ptx_u32 below = ptx_sub_u32(k, tiles_m, first);
     ptx_u32 height = ptx_min_u32(k, below, U32(TILE_BAND));
     p.n = ptx_div_u32(k, in_band, height);
-    ptx_u32 down = ptx_rem_u32(k, in_band, height);
+    ptx_u32 down = ptx_sub_u32(k, in_band, ptx_mul_lo_u32(k, p.n, height));
     p.m = ptx_add_u32(k, first, down);
     return p;
 }

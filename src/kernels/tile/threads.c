@@ -22,9 +22,28 @@ void tile_sync(ptx_kernel *k, const struct tile_threads *at)
         ptx_bar_sync(k, 0);
 }
 
+/*
+ * By a reciprocal, since assemblers divide by constants as by anything else: with 2^l ≥ d and
+ * m = ⌊2^32·(2^l − d)/d⌋ + 1, and t the high half of m·x, the quotient is (t + (x − t)/2) / 2^(l−1)
+ * (Granlund and Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994).
+ */
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
 {
-    if (divisor & (divisor - 1))
-        return ptx_div_u32(k, x, U32(divisor));
-    return divisor == 1 ? x : ptx_shr_u32(k, x, U32((uint32_t)__builtin_ctz(divisor)));
+    if (divisor == 1)
+        return x;
+    uint32_t bits = 32 - (uint32_t)__builtin_clz(divisor - 1);
+    if (!(divisor & (divisor - 1)))
+        return ptx_shr_u32(k, x, U32(bits));
+    uint64_t above = ((UINT64_C(1) << bits) - divisor) << 32;
+    ptx_u32 high = ptx_mul_hi_u32(k, x, U32((uint32_t)(above / divisor + 1)));
+    ptx_u32 half = ptx_shr_u32(k, ptx_sub_u32(k, x, high), U32(1));
+    return ptx_shr_u32(k, ptx_add_u32(k, high, half), U32(bits - 1));
+}
+
+ptx_u32 tile_remainder(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
+{
+    if (!(divisor & (divisor - 1)))
+        return ptx_and_b32(k, x, U32(divisor - 1));
+    ptx_u32 whole = ptx_mul_lo_u32(k, tile_divide(k, x, divisor), U32(divisor));
+    return ptx_sub_u32(k, x, whole);
 }

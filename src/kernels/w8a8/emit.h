@@ -193,7 +193,7 @@ struct operands {
 };
 
 /* What a thread finishes: a few columns, the same in all passes, of some rows of each pass. */
-enum { MOST_COLUMNS = 8, MOST_TURNS = 4 };
+enum { MOST_COLUMNS = 8, MOST_TURNS = 8 };
 struct columns {
     ptx_u32 scale[MOST_COLUMNS], bias[MOST_COLUMNS], sum[MOST_COLUMNS]; /* f32, f32, s32 */
 };

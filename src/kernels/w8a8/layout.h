@@ -106,7 +106,12 @@ static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a
 {
     return spec->k / w8a8_depth(v) + (spec->k % w8a8_depth(v) != 0);
 }
-/* … of one CTA: a cluster halves them. */
+/* Tiles of few tokens serve launches of no more: one row of tiles. */
+static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
+{
+    return v->tokens <= 64;
+}
+/* Stages of one CTA: a cluster halves them. */
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
     return w8a8_steps(spec, v) / v->cluster;
@@ -127,10 +132,11 @@ static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
 {
     return w8a8_steps(spec, v) * w8a8_depth(v) + 16;
 }
-/* Tokens whose sums are staged at once at the end of a tile. */
+/* Tokens whose sums are staged at once at the end of a tile: of a cluster, which takes long to
+ * agree, all. */
 static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 {
-    return w8a8_columns(v) < 32 ? w8a8_columns(v) : 32;
+    return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
 
 /* ---- a launch ---- */

@@ -87,7 +87,7 @@ void w8a8_begin_output(struct product *q)
 /* Whether a thread loads what it needs of its columns, and of its tokens, when a tile begins. */
 static bool loads_ahead(const struct product *q)
 {
-    return q->v->tokens <= 64 && !q->wide;
+    return w8a8_takes_all_tokens(q->v) && !q->wide;
 }
 
 static uint32_t passes(const struct product *q)
@@ -138,7 +138,7 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
     ptx_kernel *k = q->k;
     uint32_t share = q->sums.pass_m / q->v->wm;
-    ptx_u32 along = tile_divide(k, row, share), in_share = ptx_rem_u32(k, row, U32(share));
+    ptx_u32 along = tile_divide(k, row, share), in_share = tile_remainder(k, row, share);
     ptx_u32 token = ptx_mad_lo_u32(k, pass, U32(share), in_share);
     return ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), token);
 }
@@ -462,8 +462,10 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
     ptx_kernel *k = q->k;
     if (q->v->fused || q->v->cluster > 1) {
         finish_tile(q);
-        if (q->v->cluster > 1)
-            synchronise(q); /* the other may still read these sums */
+        if (q->v->cluster > 1) { /* the other may still read these sums */
+            ptx_barrier_cluster_arrive_relaxed(k);
+            ptx_barrier_cluster_wait(k);
+        }
         return;
     }
     ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {

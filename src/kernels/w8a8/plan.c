@@ -116,23 +116,48 @@ static bool divides(const ptxgen_w8a8_variant *v)
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
 
+/* Bytes of W that are surely under way while a stage is multiplied, of interest up to a limit. */
+static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
+{
+    enum { ENOUGH = 72 * 1024 };
+    uint32_t bytes = (v->stages - 3) * v->rows * w8a8_depth(v);
+    return bytes < ENOUGH ? bytes : ENOUGH;
+}
+
+/* Bytes of shared memory that a byte of K has written and read. */
+static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
+{
+    return (v->wm + 1) * v->rows + (v->wn + 1) * v->tokens;
+}
+
+static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *than)
+{
+    if (bytes_ahead(v) != bytes_ahead(than))
+        return bytes_ahead(v) > bytes_ahead(than);
+    return v->wk == than->wk && shared_traffic(v) < shared_traffic(than);
+}
+
 /*
  * The warps of a tile. Few along N read each code from shared memory fewer times; warps along K let
- * narrow tiles use all warps; both make stages longer, so the first that leaves four stages wins.
+ * narrow tiles use all warps; both make stages longer, so the first that keeps the memory busy wins.
  */
-static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
 {
     static const uint32_t warps[][3] = {{2, 1, 4}, {4, 1, 2}, {2, 1, 4}, {1, 1, 8},
                                         {2, 4, 1}, {4, 2, 1}, {8, 1, 1}};
-    for (uint32_t least = 4; least >= W8A8_LEAST_STAGES; least--)
-        for (size_t i = !v->fused; i < sizeof warps / sizeof *warps; i++) {
-            v->wn = warps[i][0];
-            v->wm = warps[i][1];
-            v->wk = warps[i][2];
-            if (divides(v) && complete(p, least, v))
-                return true;
-        }
-    return false;
+    bool found = false;
+    for (size_t i = !best->fused; i < sizeof warps / sizeof *warps; i++) {
+        ptxgen_w8a8_variant v = *best;
+        v.wn = warps[i][0];
+        v.wm = warps[i][1];
+        v.wk = warps[i][2];
+        if (!divides(&v) || !complete(p, W8A8_LEAST_STAGES, &v))
+            continue;
+        if (!found || is_better(&v, best))
+            *best = v;
+        found = true;
+    }
+    return found;
 }
 
 /*
@@ -166,14 +191,16 @@ static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint32_t m)
 /*
  * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
  * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
- * do), reading W and codes from the L2 (45), and multiplying (3000 multiply-adds).
+ * do), reading W and codes from the L2 (45), multiplying (3000 multiply-adds), and writing and
+ * reading operands in shared memory (200).
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t busy)
 {
     uint64_t rows = (p->spec.n + v->row_blocks - 1) / v->row_blocks;
     const uint64_t times[] = {rows * busy * 1000 / (23 * p->target.multiprocessors),
                               (rows + (v->fused ? 0 : v->tokens)) * 1000 / 45,
-                              (uint64_t)v->rows * v->tokens * 1000 / 3000};
+                              (uint64_t)v->rows * v->tokens * 1000 / 3000,
+                              (uint64_t)shared_traffic(v) * 5};
     uint64_t most = 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
@@ -198,11 +225,28 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 2000000;
 }
 
-/* Tiles of clusters are never divided otherwise, so each CTA must have half of the stages. */
-static bool can_cluster(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+static bool has_clusters(const ptxgen_w8a8_plan *p)
 {
-    return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0 && !v->fused &&
-           w8a8_steps(&p->spec, v) % 2 == 0;
+    return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
+}
+
+/* The two CTAs of a cluster have as many stages, or there are none. */
+static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+{
+    if (!arrange_warps(p, v))
+        return false;
+    if (w8a8_steps(&p->spec, v) % v->cluster == 0)
+        return true;
+    v->cluster = 1;
+    return arrange_warps(p, v);
+}
+
+/* For one row of tiles; of the widest, for any number of them: what a row of W takes. */
+static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    if (v->tokens == MOST_TOKENS)
+        return byte_cost(p, v, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->rows;
+    return cost(p, v, v->tokens);
 }
 
 /* The cheapest tile for `tokens` that fits, with W in even shares or of so many rows. */
@@ -217,11 +261,11 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
             divide_rows_evenly(p, parts[i], &v);
         else
             divide_rows(p, rows[i - EVEN], &v);
-        if ((tokens == MOST_TOKENS && i < EVEN) || !arrange_warps(p, &v))
-            continue;
-        if (i < EVEN && parts[i] == 2 && can_cluster(p, &v))
+        if (i < EVEN && parts[i] == 2 && has_clusters(p))
             v.cluster = 2;
-        uint64_t time = cost(p, &v, tokens);
+        if ((tokens == MOST_TOKENS && i < EVEN) || !arrange(p, &v))
+            continue;
+        uint64_t time = candidate_cost(p, &v);
         if (time < least) {
             least = time;
             *best = v;
@@ -318,9 +362,9 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         divide_rows_evenly(p, v.cluster, &v);
     else
         divide_rows(p, v.rows, &v);
-    bool fits = known && (v.cluster == 1 || (v.cluster == 2 && v.wk && can_cluster(p, &v))) && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
+    bool fits = known && (v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p))) && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
                 (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
-                complete(p, W8A8_LEAST_STAGES, &v);
+                w8a8_steps(&p->spec, &v) % v.cluster == 0 && complete(p, W8A8_LEAST_STAGES, &v);
     if (!fits || tile->stages > v.stages ||
         (tile->stages && tile->stages < W8A8_LEAST_STAGES))
         return ptxgen_fail(
@@ -352,8 +396,10 @@ const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_
         const ptxgen_w8a8_variant *v = &p->variants[i];
         if (v->fused && m <= v->tokens)
             return v;
+        if (w8a8_takes_all_tokens(v) && m > v->tokens)
+            continue;
         uint64_t time = cost(p, v, m);
-        if (!v->fused && time < least) {
+        if (time < least) {
             least = time;
             best = v;
         }
@@ -397,13 +443,13 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
 
 /* Nothing where a CTA has several tiles, or tiles are divided unevenly. */
 static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
-                                         uint32_t m, const struct tile_schedule *t)
+                                         const struct tile_schedule *t)
 {
-    enum { ALL_BYTES = 4 << 20, MOST_LINES = 8 };
+    enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
     uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
     struct w8a8_prefetch f = {0};
-    if (p->target.ptx.sm < 90 || v->tokens > 64 || m > v->tokens || t->grid % v->row_blocks)
+    if (p->target.ptx.sm < 90 || !w8a8_takes_all_tokens(v) || t->grid % v->row_blocks)
         return f;
     f.parts = t->grid / v->row_blocks * v->cluster;
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
@@ -440,7 +486,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {
-        s.prefetch = prefetch_for(p, v, m, &s.tiles);
+        s.prefetch = prefetch_for(p, v, &s.tiles);
         uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);

@@ -121,7 +121,7 @@ static void declare_shared(struct product *q)
 struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    if (q->v->fused)
+    if (w8a8_takes_all_tokens(q->v))
         return (struct tile_place){U32(0), tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
     ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
@@ -134,7 +134,7 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 /* Where the memory sets the pace, weights do not wait for the kernel that makes the codes. */
 static bool sends_weights_early(const struct product *q)
 {
-    return q->v->fused || (has_dependent_launch(q->plan) && q->v->tokens <= 64);
+    return q->v->fused || (has_dependent_launch(q->plan) && w8a8_takes_all_tokens(q->v));
 }
 
 static void wait_for_previous(struct product *q)
@@ -273,8 +273,10 @@ static void begin(struct product *q)
     ptx_kernel *k = q->k;
     load_params(q);
     find_warp(q);
-    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tokens - 1));
-    q->tiles_m = tile_divide(k, padded, q->v->tokens);
+    if (!w8a8_takes_all_tokens(q->v)) {
+        ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tokens - 1));
+        q->tiles_m = tile_divide(k, padded, q->v->tokens);
+    }
     w8a8_begin_weights(q);
     if (!q->v->fused) {
         q->codes.rows = q->v->tokens;
