@@ -28,11 +28,12 @@
  *   - y = ((acc · sx) · sw) + bias from left to right, then rounded to y's type; from f64 to f16 or
  *     bf16 by way of f32.
  *
- * A few tokens (up to 8, fewer where rows of x are long) take one launch: each CTA quantises them
- * for itself while its first weights arrive. More take two: a kernel that quantises once into the
- * workspace, then the product, which from sm_90 on begins to load weights meanwhile. A plan says
- * which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it needs
- * no preparation; launches that may run at the same time need one each.
+ * A few tokens (one, or up to 8 whose rows of x take 32 KB together) take one launch: each CTA
+ * quantises them for itself while its first weights arrive. More take two: a kernel that quantises
+ * once into the workspace, and meanwhile (from sm_90 on) fetches the first weights into the L2,
+ * then the product. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller,
+ * its size is a query, it needs no preparation; launches that may run at the same time need one
+ * each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;

@@ -99,14 +99,14 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
     char text[256];
     uint64_t bytes;
-    for (uint32_t m = 1; m <= 8; m++) {
+    for (uint32_t m = 1; m <= 2; m++) {
         assert_true(ptxgen_w8a8_choose(&p, m)->fused);
         ptxgen_w8a8_explain(&p, m, text, sizeof text);
         assert_non_null(strstr(text, "one launch"));
         succeed(ptxgen_w8a8_workspace(&p, m, &bytes, NULL), NULL);
         assert_int_equal(bytes, 0);
     }
-    for (uint32_t m = 9; m < 100000; m = m * 3 / 2) {
+    for (uint32_t m = 3; m < 100000; m = m * 3 / 2) {
         assert_false(ptxgen_w8a8_choose(&p, m)->fused);
         ptxgen_w8a8_explain(&p, m, text, sizeof text);
         assert_non_null(strstr(text, "two launches"));
@@ -131,8 +131,9 @@ static void long_rows_of_x_let_fewer_tokens_share_one_launch(void **state)
         uint32_t k;
         uint8_t x_type;
         uint32_t most;
-    } cases[] = {{8192, PTXGEN_F16, 8}, {8192, PTXGEN_F32, 4},   {8192, PTXGEN_F64, 2},
-                 {4096, PTXGEN_F32, 8}, {28672, PTXGEN_BF16, 2}, {60000, PTXGEN_F64, 1}};
+    } cases[] = {{8192, PTXGEN_F16, 2}, {8192, PTXGEN_F32, 1},   {8192, PTXGEN_F64, 1},
+                 {4096, PTXGEN_F32, 2}, {4096, PTXGEN_F16, 4},   {1000, PTXGEN_F16, 8},
+                 {28672, PTXGEN_BF16, 1}, {60000, PTXGEN_F64, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_w8a8_spec s = spec_of(cases[i].k, 8192);
         s.x_type = cases[i].x_type;
@@ -158,6 +159,48 @@ static void w_is_copied_in_the_widest_units_its_stride_allows(void **state)
     }
 }
 
+/* Tiles of up to 64 tokens know of one row of tiles only. */
+static void a_tile_of_few_tokens_never_serves_more(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TARGETS; i++) {
+        ptxgen_w8a8_spec s = spec_of(4096, 4096);
+        ptxgen_w8a8_plan p = plan_of(&s, target_names[i]);
+        for (uint32_t m = 1; m < 2000; m++) {
+            const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(&p, m);
+            assert_true(v->tokens >= m || v->tokens > 64);
+        }
+    }
+    ptxgen_w8a8_spec s = spec_of(4096, 4096);
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+    ptxgen_w8a8_variant tile = {.tokens = 16, .rows = 64, .wn = 4, .wm = 1, .wk = 2};
+    ptxgen_error err;
+    succeed(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
+    assert_non_null(ptxgen_w8a8_choose(&p, 16));
+    assert_null(ptxgen_w8a8_choose(&p, 17));
+}
+
+/* From sm_90 on, where both CTAs get as many stages of K. */
+static void clusters_halve_k_where_it_divides(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(4096, 4096);
+    ptxgen_w8a8_variant tile = {.tokens = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2};
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
+    ptxgen_error err;
+    uint32_t ctas;
+    succeed(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
+    assert_int_equal(p.variants[0].row_blocks, 66);
+    succeed(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
+    assert_int_equal(ctas, 132);
+    p = plan_of(&s, "sm_80");
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    s.k = 4096 + 256;
+    p = plan_of(&s, "sm_90");
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "cluster"));
+}
+
 static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
@@ -169,6 +212,7 @@ static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     assert_true(v->rows / v->wn * (columns / v->wm) / 32 <= 128);
     assert_true((n + v->row_blocks - 1) / v->row_blocks <= v->rows);
     assert_true(v->row_blocks <= n);
+    assert_true(v->cluster == 1 || (v->cluster == 2 && p->target.ptx.sm >= 90));
     assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
 }
 
@@ -198,7 +242,7 @@ static void a_plan_for_some_tokens_has_only_their_variants(void **state)
 {
     (void)state;
     static const uint32_t cases[][3] = {
-        /* fewest, most, variants */ {0, 8, 1}, {1, 1, 1}, {9, 16, 1}, {17, 64, 2}, {300, 0, 2}};
+        /* fewest, most, variants */ {0, 4, 1}, {1, 1, 1}, {9, 16, 1}, {17, 64, 2}, {300, 0, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_w8a8_spec s = spec_of(4096, 4096);
         s.min_tokens = cases[i][0];
@@ -275,6 +319,8 @@ int main(void)
         cmocka_unit_test(small_m_takes_one_launch_and_large_m_two),
         cmocka_unit_test(long_rows_of_x_let_fewer_tokens_share_one_launch),
         cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
+        cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
+        cmocka_unit_test(clusters_halve_k_where_it_divides),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),

@@ -370,8 +370,8 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u rows for %u x %u x %u "
-            "warps along rows, tokens and K in %u stages",
-            tile->tokens, tile->rows, tile->wn, tile->wm, tile->wk, tile->stages);
+            "warps along rows, tokens and K in %u stages, in a cluster of %u",
+            tile->tokens, tile->rows, tile->wn, tile->wm, tile->wk, tile->stages, v.cluster);
     if (tile->stages) {
         v.shared_bytes -= (v.stages - tile->stages) * w8a8_stage_bytes(&v);
         v.stages = tile->stages;
