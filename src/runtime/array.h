@@ -23,4 +23,8 @@ struct launch_array {
 ptxgen_status launch_check_arrays(const char *family, const struct launch_array *arrays,
                                   size_t count, ptxgen_error *err);
 
+/* Refuses a workspace that is null, misaligned or of fewer than `needed` bytes, if any are. */
+ptxgen_status launch_check_workspace(const char *family, uint64_t address, uint64_t bytes,
+                                     uint64_t needed, uint64_t n, ptxgen_error *err);
+
 #endif

@@ -99,7 +99,8 @@ static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activat
         ptxgen_element_store(y_type, c->residual_storage, i, random_normal(&r));
     c->p.y_type = y_type;
     c->p.activation = activation;
-    c->p.activation_error = activation > SPARSE24_RELU ? 0x1p-20 : 0;
+    bool is_curved = activation != PTXGEN_ACTIVATION_NONE && activation != PTXGEN_ACTIVATION_RELU;
+    c->p.activation_error = is_curved ? 0x1p-20 : 0;
     c->p.bias = c->bias;
     c->p.residual = c->residual_storage;
     c->p.ldr = LDR;
@@ -176,15 +177,15 @@ static void activations_have_their_known_values(void **state)
         int activation;
         double v, y;
     } known[] = {
-        {SPARSE24_IDENTITY, -3, -3},
-        {SPARSE24_RELU, -3, 0},
-        {SPARSE24_RELU, 3, 3},
-        {SPARSE24_SILU, 1, 0.73105857863000488},
-        {SPARSE24_SILU, -2, -0.23840584404423517},
-        {SPARSE24_GELU, 1, 0.84134474606854293},
-        {SPARSE24_GELU, -2, -0.045500263896358417},
-        {SPARSE24_GELU_TANH, 1, 0.84119199060827676},
-        {SPARSE24_GELU_TANH, -2, -0.045402305912225},
+        {PTXGEN_ACTIVATION_NONE, -3, -3},
+        {PTXGEN_ACTIVATION_RELU, -3, 0},
+        {PTXGEN_ACTIVATION_RELU, 3, 3},
+        {PTXGEN_ACTIVATION_SILU, 1, 0.73105857863000488},
+        {PTXGEN_ACTIVATION_SILU, -2, -0.23840584404423517},
+        {PTXGEN_ACTIVATION_GELU, 1, 0.84134474606854293},
+        {PTXGEN_ACTIVATION_GELU, -2, -0.045500263896358417},
+        {PTXGEN_ACTIVATION_GELU_TANH, 1, 0.84119199060827676},
+        {PTXGEN_ACTIVATION_GELU_TANH, -2, -0.045402305912225},
     };
     double bound;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -195,10 +196,10 @@ static void activations_have_their_known_values(void **state)
 static void the_bound_follows_an_activations_steepest_slope(void **state)
 {
     (void)state;
-    for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++)
+    for (int activation = 0; activation <= PTXGEN_ACTIVATION_RELU; activation++)
         for (double v = -6; v < 6; v += 0x1p-5) {
             double before, after, ignored;
-            activated(SPARSE24_IDENTITY, v, &before);
+            activated(PTXGEN_ACTIVATION_NONE, v, &before);
             double y = activated(activation, v, &after);
             float moved = (float)(v + 0.99 * before); /* a float, on the way to the peak */
             if (fabs(moved - v) > before)
@@ -212,10 +213,10 @@ static void the_bound_follows_an_activations_steepest_slope(void **state)
 static float f32_activation(int activation, float v)
 {
     switch (activation) {
-    case SPARSE24_RELU: return v < 0 ? 0 : v;
-    case SPARSE24_SILU: return v / (1 + expf(-v));
-    case SPARSE24_GELU: return 0.5f * v * (1 + erff(v * 0.70710678f));
-    case SPARSE24_GELU_TANH:
+    case PTXGEN_ACTIVATION_RELU: return v < 0 ? 0 : v;
+    case PTXGEN_ACTIVATION_SILU: return v / (1 + expf(-v));
+    case PTXGEN_ACTIVATION_GELU: return 0.5f * v * (1 + erff(v * 0.70710678f));
+    case PTXGEN_ACTIVATION_GELU_TANH:
         return 0.5f * v * (1 + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
     default: return v;
     }
@@ -276,7 +277,7 @@ static void the_bound_holds_for_kernels_of_any_order_type_and_epilogue(void **st
         {1, false, K, false, false}, {1, true, K, false, false}, {32, true, K, false, false}};
     for (int type = 0; type <= PTXGEN_SPARSE24_S8; type++)
         for (int y_type = 0; y_type <= PTXGEN_BF16; y_type++)
-            for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++)
+            for (int activation = 0; activation <= PTXGEN_ACTIVATION_RELU; activation++)
                 for (int s = 0; s < 3; s++) {
                     struct test_case *c = make_case(type, 10 + (uint64_t)activation);
                     use_scales(c);
@@ -300,7 +301,7 @@ static void the_bound_catches_a_lost_column_half_sums_and_a_lost_residual(void *
         if (type != PTXGEN_SPARSE24_S8)
             assert_in_range(violations(c, (struct style){1, true, K, true, false}), N * M / 2,
                             N * M);
-        use_epilogue(c, PTXGEN_F16, SPARSE24_SILU);
+        use_epilogue(c, PTXGEN_F16, PTXGEN_ACTIVATION_SILU);
         run(c);
         assert_in_range(violations(c, (struct style){1, true, K, false, true}), N * M / 2, N * M);
         free(c);
@@ -326,7 +327,7 @@ static void the_bound_is_a_small_part_of_the_terms(void **state)
 static void nan_in_a_kept_column_is_nan_and_in_another_promises_nothing(void **state)
 {
     (void)state;
-    for (int activation = 0; activation <= SPARSE24_GELU_TANH; activation++) {
+    for (int activation = 0; activation <= PTXGEN_ACTIVATION_RELU; activation++) {
         struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 5);
         c->p.activation = activation;
         store(PTXGEN_SPARSE24_F32, c->x, 1 * LDX + 9, NAN);
@@ -366,7 +367,7 @@ static void an_infinite_residual_makes_its_output_infinite(void **state)
 {
     (void)state;
     struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 7);
-    use_epilogue(c, PTXGEN_F16, SPARSE24_SILU);
+    use_epilogue(c, PTXGEN_F16, PTXGEN_ACTIVATION_SILU);
     ptxgen_element_store(PTXGEN_F16, c->residual_storage, 2, -INFINITY);
     ptxgen_element_store(PTXGEN_F16, c->residual_storage, 3, NAN);
     run(c);
@@ -380,7 +381,7 @@ static void what_leaves_f32_before_an_activation_or_a_residual_promises_nothing(
 {
     (void)state;
     struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 9);
-    use_epilogue(c, PTXGEN_F32, SPARSE24_IDENTITY);
+    use_epilogue(c, PTXGEN_F32, PTXGEN_ACTIVATION_NONE);
     for (size_t k = 0; k < K; k++) /* each product of the same sign, none past 1e37 */
         store(PTXGEN_SPARSE24_F32, c->x, k, copysign(1e36, load(0, c->dense, k)));
     c->bias[0] = 3.4e38f;
@@ -389,7 +390,7 @@ static void what_leaves_f32_before_an_activation_or_a_residual_promises_nothing(
     c->p.residual = NULL;
     run(c);
     assert_true(c->y[0] == INFINITY && c->bound[0] == 0);
-    c->p.activation = SPARSE24_SILU;
+    c->p.activation = PTXGEN_ACTIVATION_SILU;
     run(c);
     assert_true(isnan(c->bound[0]) && isfinite(c->bound[M]));
     free(c);
@@ -401,7 +402,7 @@ static void the_bound_grants_what_the_activation_may_err(void **state)
     struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 11);
     run(c);
     double sum = fabs(c->y[0]);
-    c->p.activation = SPARSE24_GELU;
+    c->p.activation = PTXGEN_ACTIVATION_GELU;
     run(c);
     double exact = c->bound[0];
     c->p.activation_error = 0x1p-10;

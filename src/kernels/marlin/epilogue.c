@@ -187,7 +187,7 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
         ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
         ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
         ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
-        tile_chunk_store_pairs(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes), pairs);
+        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes), pairs);
     }
 }
 

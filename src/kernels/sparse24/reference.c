@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound, for f32 arithmetic with u = 2⁻²⁴ and no flush to zero (Higham, Accuracy and Stability
- * of Numerical Algorithms, ch. 2–3: n roundings make 1+θ with |θ| ≤ g(n) = nu/(1−nu)).
+ * The bound is that of linear.c, but for sums of s8, which are exact. Made f32 and scaled, in any
+ * order of the factors a, s_x, s_w, they round once and once more for each scale, u = 2⁻²⁴, and a
+ * product of two factors that underflows loses at most 2⁻¹⁴⁹ times the third:
  *
- * Sum. Each term takes one rounding as a product, at most dot_depth more as additions, and what
- * product_error allows; each product and each sum of tensor cores may lose 2⁻¹⁴⁹ to underflow:
+ *     E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|)
  *
- *     E = (g(dot_depth + 1) + product_error)·T + (K/2 + dot_depth)·2⁻¹⁴⁹      T = Σ|x·w|
- *
- * s8 sums are exact. Made f32 and scaled, in any order of the factors a, s_x, s_w, they round once
- * and once more for each scale, and a product of two factors that underflows loses at most 2⁻¹⁴⁹
- * times the third: E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|).
- *
- * Epilogue. An addition that gives v: E ← E + u·(|v| + E). An activation of Lipschitz constant L:
- * E ← L·E + activation_error·(|v| + E). A store as f16 or bf16: E ← E + half a unit at |y| + E.
- *
- * The reference itself errs by g₅₃(K/2 + 16)·(T·|s_x·s_w| + |bias| + |residual|), which is added.
- * Nothing of this is needed where s8 is finished step by step.
+ * The reference's own error counts Σ|x·w|·|s_x·s_w| as what was added up. Nothing of this is needed
+ * where s8 is finished step by step.
  */
 #include "reference.h"
 
@@ -28,46 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
-static const double underflow = 0x1p-149;
-static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
-enum { REFERENCE_ROUNDINGS = 16 };
-
-/* ---- activations ---- */
-
-static double relu(double v)
-{
-    return v < 0 ? 0 : v;
-}
-
-static double silu(double v)
-{
-    return v / (1 + exp(-v));
-}
-
-static double gelu(double v)
-{
-    return 0.5 * v * erfc(-v * 0.70710678118654752440);
-}
-
-/* (1 + tanh z)/2 = 1/(1 + e^(−2z)), which does not cancel where z is very negative. */
-static double gelu_tanh(double v)
-{
-    return v / (1 + exp(-2 * 0.79788456080286535588 * (v + 0.044715 * v * v * v)));
-}
-
-struct activation {
-    double (*of)(double v);
-    double lipschitz; /* at least the largest slope */
-};
-
-static const struct activation activations[] = {
-    [SPARSE24_IDENTITY] = {NULL, 1},
-    [SPARSE24_RELU] = {relu, 1},
-    [SPARSE24_SILU] = {silu, 1.1},
-    [SPARSE24_GELU] = {gelu, 1.13},
-    [SPARSE24_GELU_TANH] = {gelu_tanh, 1.13},
-};
+static const double unit_f32 = 0x1p-24, underflow = 0x1p-149;
 
 /* ---- checks ---- */
 
@@ -107,11 +59,12 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
         (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.m, err)) != PTXGEN_OK ||
         (status = ptxgen_bound_check_finite("bias", p->bias, p->w.m, err)) != PTXGEN_OK)
         return status;
-    if ((size_t)p->activation >= sizeof activations / sizeof *activations)
+    if ((unsigned)p->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
                            (int)p->activation);
     if (p->stepwise &&
-        (p->w.type != PTXGEN_SPARSE24_S8 || p->activation > SPARSE24_RELU))
+        (p->w.type != PTXGEN_SPARSE24_S8 || (p->activation != PTXGEN_ACTIVATION_NONE &&
+                                             p->activation != PTXGEN_ACTIVATION_RELU)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "stepwise outputs are of s8 weights, with no activation or ReLU");
     if (!(p->product_error >= 0) || !(p->activation_error >= 0))
@@ -200,22 +153,8 @@ static void sum_all(const struct sparse24_problem *p, double *block, double *sum
 
 /* ---- one output ---- */
 
-/* A value on its way through the epilogue, and how far a kernel's may be from it. */
-struct estimate {
-    double value, error;
-    double magnitude; /* of what was added up, for the reference's own error */
-};
-
-static struct estimate float_sum(const struct sparse24_problem *p, double sum, double abs_sum)
-{
-    double g = ptxgen_bound_factor((double)p->dot_depth + 1, unit_f32) + p->product_error;
-    double lost = ((double)(p->w.k / 2) + p->dot_depth) * underflow;
-    bool in_range = abs_sum * (1 + g) <= FLT_MAX;
-    return (struct estimate){sum, in_range ? g * abs_sum + lost : NAN, abs_sum};
-}
-
-static struct estimate scaled_sum(const struct sparse24_problem *p, size_t n, size_t m, double sum,
-                                  double abs_sum)
+static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_t n, size_t m,
+                                         double sum, double abs_sum)
 {
     double x_scale = p->x_scale ? p->x_scale[n] : 1, w_scale = p->w_scale ? p->w_scale[m] : 1;
     double roundings = 1 + (p->x_scale != NULL) + (p->w_scale != NULL);
@@ -223,32 +162,8 @@ static struct estimate scaled_sum(const struct sparse24_problem *p, size_t n, si
     double g = ptxgen_bound_factor(roundings, unit_f32);
     double largest = fmax(fmax(a * sx, a * sw), fmax(sx * sw, fabs(value)));
     double error = g * fabs(value) + (1 + a + sx + sw) * underflow;
-    return (struct estimate){value, largest * (1 + g) <= FLT_MAX ? error : NAN, abs_sum * sx * sw};
-}
-
-static void add(struct estimate *e, double addend)
-{
-    e->value += addend;
-    e->error += unit_f32 * (fabs(e->value) + e->error);
-    e->magnitude += fabs(addend);
-}
-
-/* Nothing is promised of what follows a value that f32 might not hold. */
-static void require_range(struct estimate *e)
-{
-    if (!(fabs(e->value) + e->error <= FLT_MAX))
-        e->error = NAN;
-}
-
-static void activate(const struct sparse24_problem *p, struct estimate *e)
-{
-    if (p->activation == SPARSE24_IDENTITY)
-        return;
-    require_range(e);
-    const struct activation *activation = &activations[p->activation];
-    double rough = p->activation_error * (fabs(e->value) + e->error);
-    e->value = activation->of(e->value);
-    e->error = activation->lipschitz * e->error + rough;
+    return (struct linear_estimate){value, largest * (1 + g) <= FLT_MAX ? error : NAN,
+                                    abs_sum * sx * sw};
 }
 
 /* s8: every rounding of the kernel, in its order; `volatile` keeps a compiler from fusing two. */
@@ -259,7 +174,7 @@ static double finish_stepwise(const struct sparse24_problem *p, size_t n, size_t
     v = v * (p->w_scale ? p->w_scale[m] : 1);
     if (p->bias)
         v = v + p->bias[m];
-    if (p->activation == SPARSE24_RELU)
+    if (p->activation == PTXGEN_ACTIVATION_RELU)
         v = v < 0 ? 0 : v;
     if (p->residual)
         v = v + (float)ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
@@ -269,37 +184,21 @@ static double finish_stepwise(const struct sparse24_problem *p, size_t n, size_t
 static void finish(const struct sparse24_problem *p, size_t n, size_t m, bool row_is_finite,
                    double *y, double *bound)
 {
-    if (isnan(*y)) {
-        *bound = 0;
-        return;
-    }
+    double terms = (double)(p->w.k / 2), residual = 0;
+    const struct linear_sum how = {terms, p->dot_depth, p->product_error};
+    const struct linear_output output = {p->activation, p->activation_error, p->y_type, terms};
     if (p->stepwise) {
         *y = finish_stepwise(p, n, m, *y);
         *bound = 0;
         return;
     }
-    struct estimate e = p->w.type == PTXGEN_SPARSE24_S8 ? scaled_sum(p, n, m, *y, *bound)
-                                                        : float_sum(p, *y, *bound);
-    if (p->bias)
-        add(&e, p->bias[m]);
-    activate(p, &e);
-    if (p->residual) {
-        double residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
-        require_range(&e);
-        if (!isfinite(residual)) {
-            *y = e.value + residual;
-            *bound = isnan(e.error) || !row_is_finite ? NAN : 0;
-            return;
-        }
-        add(&e, residual);
-    }
-    e.error +=
-        ptxgen_bound_factor((double)(p->w.k / 2 + REFERENCE_ROUNDINGS), unit_f64) * e.magnitude;
-    if (p->y_type != PTXGEN_F32)
-        e.error += ptxgen_element_half_ulp(p->y_type, fabs(e.value) + e.error);
-    *y = e.value;
-    *bound = row_is_finite ? e.error * bound_slack : NAN;
-    ptxgen_bound_settle(p->y_type, y, bound);
+    struct linear_estimate sum = p->w.type == PTXGEN_SPARSE24_S8
+                                     ? scaled_sum(p, n, m, *y, *bound)
+                                     : linear_add_up(&how, *y, *bound);
+    if (p->residual)
+        residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
+    linear_finish(&output, sum, p->bias ? &p->bias[m] : NULL, p->residual ? &residual : NULL,
+                  row_is_finite, y, bound);
 }
 
 static bool is_finite_row(const struct sparse24_problem *p, size_t n)

@@ -51,13 +51,6 @@ static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse
 static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
                                           const ptxgen_sparse24_operands *o)
 {
-    static const enum sparse24_activation activations[] = {
-        [PTXGEN_ACTIVATION_NONE] = SPARSE24_IDENTITY,
-        [PTXGEN_ACTIVATION_SILU] = SPARSE24_SILU,
-        [PTXGEN_ACTIVATION_GELU] = SPARSE24_GELU,
-        [PTXGEN_ACTIVATION_GELU_TANH] = SPARSE24_GELU_TANH,
-        [PTXGEN_ACTIVATION_RELU] = SPARSE24_RELU,
-    };
     const ptxgen_sparse24_spec *s = &plan->spec;
     bool scaled = sparse24_is_s8(s);
     bool smooth = s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
@@ -71,7 +64,7 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
         .ldx = o->x_stride ? o->x_stride : s->k,
         .x_scale = scaled ? o->x_scale : NULL,
         .w_scale = scaled ? o->w_scale : NULL,
-        .activation = activations[s->activation],
+        .activation = (ptxgen_activation)s->activation,
         .y_type = (ptxgen_element)s->y_type,
         .residual = s->residual ? o->residual : NULL,
         .ldr = o->residual_stride ? o->residual_stride : s->m,

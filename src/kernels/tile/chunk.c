@@ -33,6 +33,43 @@ static ptx_u32 narrow_pair(ptx_kernel *k, const struct tile_chunk *c, ptx_f32 lo
     return ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, high, low));
 }
 
+/* ---- a chunk in words of 32 bits ---- */
+
+enum { FULL = 4 /* words of the widest access */ };
+
+static uint32_t count_words(const struct tile_chunk *c)
+{
+    return c->f32 ? width(c) : width(c) / 2;
+}
+
+static void load_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from, ptx_u32 *words)
+{
+    for (uint32_t i = 0; i < count_words(c); i += FULL) {
+        int at = (int)(4 * i);
+        if (count_words(c) >= FULL)
+            ptx_ld_global_v4_u32_to(k, words + i, from, at);
+        else if (count_words(c) == 2)
+            ptx_ld_global_v2_u32_to(k, words, from, at);
+        else
+            ptx_ld_global_u32_to(k, words[0], from, at);
+    }
+}
+
+static void store_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to, const ptx_u32 *words)
+{
+    for (uint32_t i = 0; i < count_words(c); i += FULL) {
+        int at = (int)(4 * i);
+        if (count_words(c) >= FULL)
+            ptx_st_global_v4_u32(k, to, at, words + i);
+        else if (count_words(c) == 2)
+            ptx_st_global_v2_u32(k, to, at, words);
+        else
+            ptx_st_global_u32(k, to, at, words[0]);
+    }
+}
+
+/* ---- … and element by element, as many as are there ---- */
+
 /* Element `i`; zero where it is not there. */
 static ptx_u16 load_element(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from, uint32_t i)
 {
@@ -55,62 +92,78 @@ static void store_element(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
         ptx_st_global_u16(k, to, (int)(2 * i), element);
 }
 
+static ptx_pred is_there(ptx_kernel *k, const struct tile_chunk *c, uint32_t i)
+{
+    return ptx_setp_gt_u32(k, c->ragged ? c->left : U32(TILE_SUMS_WIDTH), U32(i));
+}
+
+static void load_elements(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from, ptx_u32 *words)
+{
+    for (uint32_t i = 0; i < count_words(c); i++) {
+        ptx_u16 halves[2];
+        if (c->f32) {
+            ptx_guarded(k, is_there(k, c, i))
+                ptx_ld_global_u32_to(k, words[i], from, (int)(4 * i));
+            continue;
+        }
+        halves[0] = load_element(k, c, from, 2 * i);
+        halves[1] = load_element(k, c, from, 2 * i + 1);
+        ptx_pack_u32_to(k, words[i], halves);
+    }
+}
+
+static void store_elements(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                           const ptx_u32 *words)
+{
+    for (uint32_t i = 0; i < count_words(c); i++) {
+        ptx_u16 halves[2];
+        if (c->f32) {
+            ptx_guarded(k, is_there(k, c, i))
+                ptx_st_global_u32(k, to, (int)(4 * i), words[i]);
+            continue;
+        }
+        ptx_unpack_u32(k, halves, words[i]);
+        store_element(k, c, to, 2 * i, halves[0]);
+        store_element(k, c, to, 2 * i + 1, halves[1]);
+    }
+}
+
+/* ---- chunks ---- */
+
 void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                      ptx_f32 to[TILE_SUMS_WIDTH])
 {
     uint32_t columns = width(c);
-    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
-    for (uint32_t i = 0; i < columns / 2; i++)
-        pairs[i] = ptx_mov_u32(k, U32(0));
-    ptx_if_else(k, c->aligned) {
-        if (columns == 8)
-            ptx_ld_global_v4_u32_to(k, pairs, from, 0);
-        else if (columns == 4)
-            ptx_ld_global_v2_u32_to(k, pairs, from, 0);
-        else
-            ptx_ld_global_u32_to(k, pairs[0], from, 0);
-    } else {
-        for (uint32_t i = 0; i < columns / 2; i++) {
-            ptx_u16 halves[2];
-            halves[0] = load_element(k, c, from, 2 * i);
-            halves[1] = load_element(k, c, from, 2 * i + 1);
-            ptx_pack_u32_to(k, pairs[i], halves);
-        }
-    }
+    ptx_u32 words[TILE_SUMS_WIDTH];
+    for (uint32_t i = 0; i < count_words(c); i++)
+        words[i] = ptx_mov_u32(k, U32(0));
+    ptx_if_else(k, c->aligned)
+        load_words(k, c, from, words);
+    else
+        load_elements(k, c, from, words);
     for (uint32_t i = 0; i < columns; i++)
-        to[i] = ptx_mov_f32(k, F32(0));
-    for (uint32_t i = 0; i < columns / 2; i++)
-        widen_pair(k, c, pairs[i], to + 2 * i);
+        to[i] = c->f32 ? ptx_u32_as_f32(words[i]) : ptx_mov_f32(k, F32(0));
+    for (uint32_t i = 0; i < columns / 2 && !c->f32; i++)
+        widen_pair(k, c, words[i], to + 2 * i);
 }
 
-void tile_chunk_store_pairs(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
-                            const ptx_u32 pairs[TILE_SUMS_WIDTH / 2])
+void tile_chunk_store_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                            const ptx_u32 words[])
 {
-    uint32_t columns = width(c);
-    ptx_if_else(k, c->aligned) {
-        if (columns == 8)
-            ptx_st_global_v4_u32(k, to, 0, pairs);
-        else if (columns == 4)
-            ptx_st_global_v2_u32(k, to, 0, pairs);
-        else
-            ptx_st_global_u32(k, to, 0, pairs[0]);
-    } else {
-        for (uint32_t i = 0; i < columns / 2; i++) {
-            ptx_u16 halves[2];
-            ptx_unpack_u32(k, halves, pairs[i]);
-            store_element(k, c, to, 2 * i, halves[0]);
-            store_element(k, c, to, 2 * i + 1, halves[1]);
-        }
-    }
+    ptx_if_else(k, c->aligned)
+        store_words(k, c, to, words);
+    else
+        store_elements(k, c, to, words);
 }
 
 void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
                       const ptx_f32 values[TILE_SUMS_WIDTH])
 {
-    ptx_u32 pairs[TILE_SUMS_WIDTH / 2];
-    for (uint32_t i = 0; i < width(c) / 2; i++)
-        pairs[i] = narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
-    tile_chunk_store_pairs(k, c, to, pairs);
+    ptx_u32 words[TILE_SUMS_WIDTH];
+    for (uint32_t i = 0; i < count_words(c); i++)
+        words[i] = c->f32 ? ptx_f32_as_u32(values[i])
+                          : narrow_pair(k, c, values[2 * i], values[2 * i + 1]);
+    tile_chunk_store_words(k, c, to, words);
 }
 
 void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,

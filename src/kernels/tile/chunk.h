@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of a row of 16-bit elements in global memory: read and written as f32 values. */
+/* Chunks of a row of f16, bf16 or f32 in global memory: read and written as f32 values. */
 #ifndef PTXGEN_KERNELS_TILE_CHUNK_H
 #define PTXGEN_KERNELS_TILE_CHUNK_H
 
@@ -7,7 +7,7 @@
 
 struct tile_chunk {
     uint32_t width; /* elements: 2, 4 or 8 */
-    bool bf16;      /* else f16 */
+    bool bf16, f32; /* else f16 */
     bool ragged;    /* rows may end within a chunk */
     /* Whether chunks may be accessed whole; where ragged, this one, of which `left` > 0 elements
      * are there. */
@@ -21,9 +21,9 @@ void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                      ptx_f32 to[TILE_SUMS_WIDTH]);
 void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
                       const ptx_f32 values[TILE_SUMS_WIDTH]);
-/* … of what is rounded already. */
-void tile_chunk_store_pairs(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
-                            const ptx_u32 pairs[TILE_SUMS_WIDTH / 2]);
+/* … of what is rounded already: words of two elements, or of one of f32. */
+void tile_chunk_store_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
+                            const ptx_u32 words[]);
 /* v += the chunk at `from`. */
 void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                     ptx_f32 v[TILE_SUMS_WIDTH]);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * dense: a plain matrix product on tensor cores (mma.sync), for weights that are not compressed or
+ * have been inflated.
+ *
+ *     Y[n,m] = f(Σ_k X[n,k]·W[m,k] + bias[m]) + residual[n,m]      f: identity, ReLU, SiLU or GELU
+ *
+ * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
+ * launches nothing. All are of one type, f16, bf16 or f32. Sums are f32, in an order that depends
+ * on the plan and N only, so equal inputs give equal bits. M, N and K are any.
+ *
+ * f32 products are made of three tf32 ones and are off by at most 2⁻²¹ of |x·w|, four roundings'
+ * worth, before they are summed; they ask for |x|, |w| < 2¹²⁸ − 2¹¹⁶, and underflow below 2⁻¹³⁶.
+ *
+ *     ptxgen_dense_spec spec = {.m = 14336, .k = 4096, .type = PTXGEN_F16};
+ *     ptxgen_dense_plan plan;
+ *     ptxgen_dense_make_plan(&spec, &target, &plan, &err);
+ *     ptxgen_dense_load(&driver, &plan, NULL, &kernel, &err);
+ *     ptxgen_dense_args args = {.n = 4096, .x = …, .w = …, .y = …};
+ *     ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_dense_launch(kernel, &args, stream, &err);
+ *
+ * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread.
+ */
+#ifndef PTXGEN_DENSE_H
+#define PTXGEN_DENSE_H
+
+#include <ptxgen/dispatch.h>
+#include <ptxgen/kernel.h>
+#include <ptxgen/target.h>
+#include <ptxgen/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+typedef struct ptxgen_dense_spec {
+    uint32_t m;         /**< rows of W: columns of Y */
+    uint32_t k;         /**< columns of X and W */
+    uint32_t max_n;     /**< the most rows of X that will be launched; 0: any */
+    uint8_t type;       /**< of all matrices and the bias: PTXGEN_F16, _BF16 or _F32 */
+    uint8_t activation; /**< ptxgen_activation */
+    uint8_t bias;       /**< 1: biases are added */
+    uint8_t residual;   /**< 1: a residual is added to Y */
+} ptxgen_dense_spec;
+
+enum { PTXGEN_DENSE_VARIANTS = 4, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
+
+/**
+ * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a stage
+ * a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X.
+ */
+typedef struct ptxgen_dense_variant {
+    uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64 */
+    uint32_t wm, wn, wk;
+    uint32_t ctas;         /**< of a multiprocessor, at once */
+    uint32_t stages;       /**< of the pipeline of copies */
+    uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
+    uint32_t shared_bytes; /**< of one CTA, in all */
+    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+} ptxgen_dense_variant;
+
+typedef struct ptxgen_dense_plan {
+    ptxgen_dense_spec spec;
+    ptxgen_target target;
+    uint32_t variant_count;
+    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by rising rows of X in a tile */
+} ptxgen_dense_plan;
+
+/**
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
+ * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), a type or an activation that is none.
+ */
+PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
+                                                const ptxgen_target *target,
+                                                ptxgen_dense_plan *plan, ptxgen_error *err);
+/**
+ * Makes `tile` the plan's only variant, for measuring it: its rows, warps, ctas (0: 1), stages (0:
+ * all that fit) and pass_n; the rest is worked out here. Refuses a tile that no CTA holds.
+ */
+PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,
+                                               const ptxgen_dense_variant *tile, ptxgen_error *err);
+/** The variant that serves n rows; NULL when n is 0 or above the plan's most. */
+PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t n);
+/** CTAs that a launch of n rows has. */
+PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint32_t *ctas,
+                                           ptxgen_error *err);
+/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_n32" … */
+PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
+/**
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "dense_align",
+ * which brings rows to multiples of 16 bytes. Errors are the module's sticky error, also returned.
+ */
+PTXGEN_API ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants,
+                                           ptx_module *module, ptxgen_error *err);
+
+/* ---- the reference ---- */
+
+/** A problem in host memory. Strides are in elements, 0: the row. */
+typedef struct ptxgen_dense_operands {
+    uint64_t n;
+    const void *x, *w;    /**< [n, k], [m, k] */
+    const void *bias;     /**< [m] */
+    const void *residual; /**< [n, m] */
+    uint64_t x_stride, w_stride, residual_stride;
+} ptxgen_dense_operands;
+
+/**
+ * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
+ * promises nothing. src/kernels/linear.h has the rules. Slow and allocating.
+ */
+PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
+                                                const ptxgen_dense_operands *operands, double *y,
+                                                double *bound, ptxgen_error *err);
+
+/* ---- running it (src/runtime) ---- */
+
+/**
+ * What a launch works on: device addresses, strides in elements. Members that the spec does not
+ * use are ignored. Zero it before filling it in.
+ *
+ * All may start at any multiple of their element's size; multiples of 16 bytes, with strides that
+ * are too, are faster, above all for W, which is else copied by every launch. Y may be the residual
+ * itself.
+ */
+typedef struct ptxgen_dense_args {
+    uint64_t n;        /**< rows: 0 launches nothing */
+    uint64_t x;        /**< [n, k], row stride x_stride ≥ k */
+    uint64_t w;        /**< [m, k], row stride w_stride ≥ k */
+    uint64_t bias;     /**< [m] */
+    uint64_t residual; /**< [n, m], row stride residual_stride ≥ m */
+    uint64_t y;        /**< [n, m], row stride y_stride ≥ m */
+    uint64_t x_stride, w_stride, residual_stride, y_stride; /**< 0 means the row itself */
+    /**
+     * At least ptxgen_dense_workspace_bytes. Zeroed once when it is allocated; every launch leaves
+     * it ready for the next in its stream. Launches in flight at once need one each. It starts at
+     * a multiple of 16 bytes.
+     */
+    uint64_t workspace;
+    uint64_t workspace_bytes;
+} ptxgen_dense_args;
+
+/** A plan's loaded entries, in one context. */
+typedef struct ptxgen_dense ptxgen_dense;
+
+/** The family for ptxgen/dispatch.h. */
+PTXGEN_API const ptxgen_family *ptxgen_dense_family(void);
+/** ptxgen_dispatch for this family: one reference, given back with ptxgen_dense_destroy. */
+PTXGEN_API ptxgen_status ptxgen_dense_dispatch(ptxgen_dispatcher *dispatcher,
+                                               const ptxgen_dense_spec *spec, ptxgen_dense **kernel,
+                                               ptxgen_error *err);
+/** Emits all of the plan's entries and loads them into the current context, past the registry. */
+PTXGEN_API ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver,
+                                           const ptxgen_dense_plan *plan,
+                                           const ptxgen_module_options *options,
+                                           ptxgen_dense **kernel, ptxgen_error *err);
+/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
+PTXGEN_API void ptxgen_dense_destroy(ptxgen_dense *kernel);
+/** The driver's attributes of the entry that serves n rows; NULL when none does. */
+PTXGEN_API const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *kernel,
+                                                                   uint64_t n);
+/** Bytes of workspace that this launch needs, which may be 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel,
+                                                      const ptxgen_dense_args *args,
+                                                      uint64_t *bytes, ptxgen_error *err);
+/**
+ * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W whose
+ * rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
+ * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
+ * the argument for a null or misaligned address, a stride below its row, n above the plan's most
+ * or a workspace that is too small; and those of ptxgen_launch.
+ */
+PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,
+                                             const ptxgen_dense_args *args,
+                                             ptxgen_cu_stream stream, ptxgen_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

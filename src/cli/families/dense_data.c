@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of a run of dense, and random numbers in them. */
+#include "dense.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- buffers ---- */
+
+struct plan_of_buffer {
+    struct buffer *buffer;
+    const char *name;
+    bool used;
+    size_t bytes, offset;
+};
+
+static ptxgen_status create_buffers(struct dense_problem *p, const struct dense_layout *l,
+                                    struct device *device, ptxgen_error *err)
+{
+    const ptxgen_dense_spec *s = &p->plan.spec;
+    size_t e = ptxgen_element_size((ptxgen_element)s->type);
+    const struct plan_of_buffer plans[] = {
+        {&p->x, "x", true, rows_bytes(p->n, p->x_stride, s->k, e), l->x_offset * e},
+        {&p->w, "w", true, rows_bytes(s->m, p->w_stride, s->k, e), l->w_offset * e},
+        {&p->bias, "bias", s->bias, s->m * e, l->bias_offset * e},
+        {&p->residual, "residual", s->residual, rows_bytes(p->n, p->residual_stride, s->m, e),
+         l->residual_offset * e},
+        {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, e), l->y_offset * e},
+    };
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
+        if (plans[i].used)
+            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
+                                   plans[i].buffer, err);
+    return status;
+}
+
+ptxgen_status dense_allocate(struct dense_problem *p, const struct dense_options *options,
+                             uint32_t n, const struct dense_layout *l, struct device *device,
+                             ptxgen_error *err)
+{
+    ptxgen_target target = ptxgen_device_target(&device->facts);
+    memset(p, 0, sizeof *p);
+    ptxgen_status status = dense_make_plan(options, n, &target, &p->plan, err);
+    if (status != PTXGEN_OK)
+        return status;
+    p->n = n;
+    p->x_stride = p->plan.spec.k + l->x_gap;
+    p->w_stride = p->plan.spec.k + l->w_gap;
+    p->residual_stride = p->plan.spec.m + l->residual_gap;
+    p->y_stride = p->plan.spec.m + l->y_gap;
+    p->in_place = l->in_place;
+    status = create_buffers(p, l, device, err);
+    if (status != PTXGEN_OK)
+        dense_release(p);
+    return status;
+}
+
+void dense_release(struct dense_problem *p)
+{
+    struct buffer *all[] = {&p->x, &p->w, &p->bias, &p->residual, &p->y, &p->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        buffer_destroy(all[i]);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- random numbers ---- */
+
+static void fill_rows(struct random *r, ptxgen_element type, void *array, uint64_t rows,
+                      uint64_t columns, uint64_t stride)
+{
+    for (uint64_t row = 0; array && row < rows; row++)
+        for (uint64_t i = 0; i < columns; i++)
+            ptxgen_element_store(type, array, row * stride + i, random_normal(r));
+}
+
+void dense_fill(struct dense_problem *p, struct random *r)
+{
+    const ptxgen_dense_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->type;
+    fill_rows(r, type, p->x.host, p->n, s->k, p->x_stride);
+    fill_rows(r, type, p->w.host, s->m, s->k, p->w_stride);
+    fill_rows(r, type, p->bias.host, 1, s->m, 0);
+    fill_rows(r, type, p->residual.host, p->n, s->m, p->residual_stride);
+}
+
+void dense_disturb(struct dense_problem *p, struct random *r)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    const ptxgen_dense_spec *s = &p->plan.spec;
+    ptxgen_element type = (ptxgen_element)s->type;
+    for (uint64_t row = 0; row < p->n; row++) {
+        uint32_t kind = random_below(r, 12);
+        if (kind < 3)
+            ptxgen_element_store(type, p->x.host, row * p->x_stride + random_below(r, s->k),
+                                 values[kind]);
+        else if (kind < 6 && s->residual)
+            ptxgen_element_store(type, p->residual.host,
+                                 row * p->residual_stride + random_below(r, s->m),
+                                 values[kind % 3]);
+    }
+}

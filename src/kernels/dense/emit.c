@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dense kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma's operand A, 8 rows of X the columns
+ * of its B. Persistent CTAs of wm × wn × wk warps walk through their shares of the tiles
+ * (tile/stream_k.h). Stages of both operands, 128·wk bytes of K, are copied by cp.async, on through
+ * the ends of tiles, swizzled (tile/operand.h) and read by ldmatrix:
+ *
+ *               X: tile_n rows             warps wm × wn = 4 × 2, 64 × 64 each: 256 rows of W
+ *              ┌──────┬──────┐             by 128 of X, 48 KB a stage of 64 columns in 16 bits,
+ *     W:       │  w0  │  w4  │             for 2048 cycles of products: 24 bytes of the L2
+ *     tile_m   ├──────┼──────┤             a cycle. A warp's mma step reads 4 KB of shared memory
+ *     rows     │  w1  │  w5  │             for 32 products of 16 cycles of the multiprocessor, so
+ *              ├──────┼──────┤             that the 8 warps read 64 bytes a cycle of 128.
+ *              │  …   │  …   │
+ */
+#include "emit.h"
+
+/* ---- parameters ---- */
+
+static bool is_used(const ptxgen_dense_spec *s, int param)
+{
+    switch (param) {
+    case DENSE_BIAS: return s->bias;
+    case DENSE_RESIDUAL:
+    case DENSE_RESIDUAL_STRIDE: return s->residual;
+    default: return true;
+    }
+}
+
+/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
+static void load_params(struct dense_product *q)
+{
+    static const char *const names[DENSE_PARAMS] = {
+        [DENSE_X] = "x", [DENSE_W] = "w", [DENSE_BIAS] = "bias", [DENSE_RESIDUAL] = "residual",
+        [DENSE_Y] = "y", [DENSE_WORKSPACE] = "workspace", [DENSE_X_STRIDE] = "x_stride",
+        [DENSE_W_STRIDE] = "w_stride", [DENSE_RESIDUAL_STRIDE] = "residual_stride",
+        [DENSE_Y_STRIDE] = "y_stride", [DENSE_N] = "n", [DENSE_SHARE] = "share",
+        [DENSE_EXTRA] = "extra", [DENSE_GRANULE] = "granule"};
+    ptx_kernel *k = q->k;
+    for (int i = 0; i < DENSE_N; i++)
+        if (is_used(q->spec, i))
+            q->address[i] = ptx_param_u64(k, names[i]);
+        else
+            ptx_param_declare(k, names[i], 8, 8);
+    q->n = ptx_param_u32(k, names[DENSE_N]);
+    q->division.share = ptx_param_u32(k, names[DENSE_SHARE]);
+    q->division.extra = ptx_param_u32(k, names[DENSE_EXTRA]);
+    q->division.granule = ptx_param_u32(k, names[DENSE_GRANULE]);
+    q->division.stages = dense_stages_along_k(q->spec, q->v);
+}
+
+/* ---- the pipeline's copies ---- */
+
+static struct tile_place find_tile(struct dense_product *q, ptx_u32 tile)
+{
+    struct tile_place place =
+        tile_locate(q->k, tile, q->tiles_n, dense_tiles_m(q->spec, q->v));
+    place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
+    place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_m(q->v)));
+    return place;
+}
+
+static void locate(void *user, const struct tile_walk *w)
+{
+    struct dense_product *q = user;
+    struct tile_place first = find_tile(q, w->tile);
+    tile_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->n, w->stage);
+    tile_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->m), w->stage);
+}
+
+static void send(void *user, ptx_u32 slot)
+{
+    struct dense_product *q = user;
+    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_n(q->v), q->v->wk);
+    tile_operand_send(q->k, &q->x, slot);
+    tile_operand_send(q->k, &q->w, ptx_add_u32(q->k, slot, U32(x_bytes)));
+}
+
+/* ---- entries ---- */
+
+static ptx_u32 rest_of(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
+{
+    return divisor == 1 ? U32(0) : ptx_rem_u32(k, x, U32(divisor));
+}
+
+static void find_warp(struct dense_product *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_dense_variant *v = q->v;
+    q->at = tile_find_threads(k);
+    ptx_u32 above_m = tile_divide(k, q->at.warp, v->wm);
+    q->along_m = rest_of(k, q->at.warp, v->wm);
+    q->along_n = rest_of(k, above_m, v->wn);
+    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, above_m, v->wn);
+}
+
+/* A warp's fragments are those from its first row on. */
+static void begin_operand(struct dense_product *q, struct tile_operand *o, uint32_t rows,
+                          enum dense_param stride, ptx_u32 along, uint32_t warp_rows)
+{
+    ptx_kernel *k = q->k;
+    o->rows = rows;
+    o->blocks = q->v->wk;
+    o->threads = dense_threads(q->v);
+    o->row_bytes = dense_row_bytes(q->spec);
+    uint32_t shift = dense_element(q->spec) / 2;
+    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
+    if (rows != warp_rows)
+        o->fragment = ptx_mad_lo_u32(k, along, U32(warp_rows * TILE_BLOCK_BYTES), o->fragment);
+}
+
+static void begin(struct dense_product *q)
+{
+    ptx_kernel *k = q->k;
+    uint32_t tile_n = dense_tile_n(q->v);
+    load_params(q);
+    find_warp(q);
+    q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
+    q->w.as_a = true;
+    begin_operand(q, &q->x, tile_n, DENSE_X_STRIDE, q->along_n, q->v->warp_n);
+    begin_operand(q, &q->w, dense_tile_m(q->v), DENSE_W_STRIDE, q->along_m, q->v->warp_m);
+    dense_operands_begin(q);
+}
+
+/* ---- a tile's end ---- */
+
+static void locate_output(void *user, ptx_u32 tile, struct tile_output *o)
+{
+    struct dense_product *q = user;
+    struct tile_place first = find_tile(q, tile);
+    o->first_row = first.m;
+    o->first_column = first.n;
+}
+
+static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
+{
+    const struct dense_product *q = from;
+    return ptx_f32_as_u32(q->acc[t][j][r]);
+}
+
+static void begin_output(struct dense_product *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_dense_spec *s = q->spec;
+    const ptxgen_dense_variant *v = q->v;
+    struct tile_output *o = &q->output;
+    *o = (struct tile_output){
+        .k = k,
+        .at = &q->at,
+        .division = &q->division,
+        .type = (ptxgen_element)s->type,
+        .activation = (ptxgen_activation)s->activation,
+        .has_bias = s->bias,
+        .has_residual = s->residual,
+        .m = s->m,
+        .n = q->n,
+        .y = q->address[DENSE_Y],
+        .y_stride = q->address[DENSE_Y_STRIDE],
+        .bias = q->address[DENSE_BIAS],
+        .residual = q->address[DENSE_RESIDUAL],
+        .residual_stride = q->address[DENSE_RESIDUAL_STRIDE],
+        .flags = q->address[DENSE_WORKSPACE],
+        .sums = {.tile_m = dense_tile_n(v),
+                 .tile_n = dense_tile_m(v),
+                 .warp_m = v->warp_n,
+                 .warp_n = v->warp_m,
+                 .wk = v->wk,
+                 .pass_m = v->pass_n},
+        .partials = {.threads = dense_threads(v), .fragments = dense_fragments(v)},
+        .acc = accumulator,
+        .locate = locate_output,
+        .user = q,
+    };
+    uint32_t staging = tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+    o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    tile_sums_begin(k, &q->at, q->along_m, q->along_k, &o->sums);
+    if (v->wn > 1)
+        o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
+    ptx_u64 partials =
+        ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
+    tile_partials_begin(k, &q->at, partials, &o->partials);
+    tile_output_begin(o);
+}
+
+static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
+                       ptx_module *module)
+{
+    struct dense_product *q = &(struct dense_product){.spec = &plan->spec, .plan = plan, .v = v};
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_dense_entry(v));
+    ptx_kernel_reqntid(k, dense_threads(v), 1, 1);
+    ptx_kernel_minnctapersm(k, v->ctas);
+    begin(q);
+    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    q->pipeline = (struct tile_pipeline){.stages = v->stages,
+                                         .stage_bytes = dense_stage_bytes(v),
+                                         .division = &q->division,
+                                         .locate = locate,
+                                         .send = send,
+                                         .user = q};
+    tile_pipeline_begin(k, &q->pipeline, first, end);
+    begin_output(q);
+    dense_first_operands(q, q->pipeline.read);
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        dense_clear(q);
+        ptx_section(k, "stages: multiply one, send for another");
+        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+            ptx_nounroll(k);
+            dense_multiply(q);
+        }
+        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
+        tile_output_end(&q->output, &walk, from);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+    }
+    ptx_kernel_end(k);
+}
+
+ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants,
+                                ptx_module *module, ptxgen_error *err)
+{
+    if (!plan || !module)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and module must be given");
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
+    tile_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
+    return ptx_module_status(module, err);
+}

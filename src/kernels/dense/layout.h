@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes that the plan, the emitter and the launch of dense share. */
+#ifndef PTXGEN_KERNELS_DENSE_LAYOUT_H
+#define PTXGEN_KERNELS_DENSE_LAYOUT_H
+
+#include "../tile/align.h"
+#include "../tile/schedule.h"
+#include "../tile/stream_k.h"
+
+#include <ptxgen/dense.h>
+
+enum {
+    DENSE_BLOCK_BYTES = 128, /* of a row of X and of W, a warp's of a stage */
+    DENSE_STEP_BYTES = 32,   /* … in an mma step: m16n8k16 in 16 bits, m16n8k8 of f32 */
+    DENSE_STEPS = DENSE_BLOCK_BYTES / DENSE_STEP_BYTES,
+    DENSE_TILE = 16,         /* rows of mma's operand A */
+};
+
+/* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
+enum dense_param {
+    DENSE_X, DENSE_W, DENSE_BIAS, DENSE_RESIDUAL, DENSE_Y, DENSE_WORKSPACE,
+    DENSE_X_STRIDE, DENSE_W_STRIDE, DENSE_RESIDUAL_STRIDE, DENSE_Y_STRIDE, /* 64 bits up to here, … */
+    DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,                      /* … 32 from here */
+    DENSE_PARAMS
+};
+
+static inline uint32_t dense_element(const ptxgen_dense_spec *s)
+{
+    return s->type == PTXGEN_F32 ? 4 : 2;
+}
+/* Of a row of X or W as the product reads it. */
+static inline uint32_t dense_row_bytes(const ptxgen_dense_spec *s)
+{
+    return (uint32_t)tile_aligned_bytes(s->k, dense_element(s));
+}
+
+static inline uint32_t dense_tile_m(const ptxgen_dense_variant *v)
+{
+    return v->wm * v->warp_m;
+}
+static inline uint32_t dense_tile_n(const ptxgen_dense_variant *v)
+{
+    return v->wn * v->warp_n;
+}
+static inline uint32_t dense_threads(const ptxgen_dense_variant *v)
+{
+    return 32 * v->wm * v->wn * v->wk;
+}
+/* Accumulators of a thread, by four. */
+static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
+{
+    return v->warp_m / DENSE_TILE * (v->warp_n / 8);
+}
+static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+{
+    return s->m / dense_tile_m(v) + (s->m % dense_tile_m(v) != 0);
+}
+static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
+                                            const ptxgen_dense_variant *v)
+{
+    uint32_t bytes = v->wk * DENSE_BLOCK_BYTES;
+    return (dense_row_bytes(s) - 1) / bytes + 1;
+}
+/* X, then W. */
+static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)
+{
+    return (dense_tile_n(v) + dense_tile_m(v)) * v->wk * DENSE_BLOCK_BYTES;
+}
+
+/*
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial
+ * sums, as its threads hold them, from `partials` on where tiles are divided; then what rows of X
+ * and W are aligned into.
+ */
+static inline uint64_t dense_partials_offset(const ptxgen_dense_plan *plan)
+{
+    return ((uint64_t)plan->target.multiprocessors * PTXGEN_DENSE_MOST_CTAS * 4 + 255) / 256 * 256;
+}
+struct dense_schedule {
+    struct tile_schedule tiles;
+    uint64_t aligned;         /* offset */
+    uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
+};
+ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *variant,
+                                  uint64_t n, struct dense_schedule *schedule, ptxgen_error *err);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layout.h"
+
+#include "../tile/sums.h"
+
+#include <string.h>
+
+enum {
+    STATIC_SHARED = 48 * 1024,
+    LEAST_STAGES = 3,
+    MOST_STAGES = 8,
+    MOST_ROWS = 128,
+    RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
+};
+
+/* ---- the spec ---- */
+
+static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
+{
+    if (s->type > PTXGEN_BF16)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "dense: the type %u is none of PTXGEN_F32, _F16 and _BF16", s->type);
+    uint32_t most_k = INT32_MAX / dense_element(s) - 15;
+    if (!s->m || s->m > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: M = %u is not between 1 and %d",
+                           s->m, INT32_MAX);
+    if (!s->k || s->k > most_k)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: K = %u is not between 1 and %u",
+                           s->k, most_k);
+    if (s->activation > PTXGEN_ACTIVATION_RELU)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: %u is not an activation",
+                           s->activation);
+    if (s->bias > 1 || s->residual > 1)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %s is %u, not 0 or 1",
+                           s->bias > 1 ? "bias" : "residual", s->bias > 1 ? s->bias : s->residual);
+    return PTXGEN_OK;
+}
+
+/* ---- tiles ---- */
+
+static uint32_t shared_limit(const ptxgen_target *target, const ptxgen_dense_variant *v)
+{
+    return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
+}
+
+static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
+{
+    v->shared_bytes = v->stages * dense_stage_bytes(v) +
+                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+    v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
+    return v->shared_bytes <= shared_limit(target, v);
+}
+
+/* As many stages as fit; false when too few do. */
+static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
+{
+    for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
+        if (fits(target, v))
+            return true;
+    return false;
+}
+
+/*
+ * How long the fullest CTA takes for n rows, in picoseconds, by marlin's figures for an H100: a
+ * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
+ * nanosecond and multiprocessor), reading both operands from the L2 (45), and multiplying (1700
+ * multiply-adds, of f32 165 to 225); dividing tiles takes 2.5 µs and more for more rows.
+ */
+static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
+{
+    const ptxgen_dense_spec *s = &plan->spec;
+    uint64_t w = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
+    uint64_t x = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
+    uint64_t rate = s->type != PTXGEN_F32 ? 1700 : dense_tile_n(v) == MOST_ROWS ? 225 : 165;
+    uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / rate;
+    uint64_t memory = w * 1000 / 23, l2 = (w + x) * 1000 / 45;
+    uint64_t step = memory > l2 ? memory : l2;
+    step = step > products ? step : products;
+    uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(s, v);
+    uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
+    uint64_t ctas = plan->target.multiprocessors * v->ctas;
+    step *= v->ctas;
+    if (tile_deals_whole(tiles, (uint32_t)ctas))
+        return (tiles + ctas - 1) / ctas * steps * step;
+    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)dense_tile_n(v) * 60000;
+}
+
+/* Tiles by the rows of X; of those for equally many the cheapest, the first among equals. */
+static const ptxgen_dense_variant candidates[] = {
+    {.warp_m = 32, .warp_n = 16, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 16, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 16, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
+    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
+    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
+    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
+};
+
+/* For one row of tiles; of the widest tile, for any number of them: what a row of W takes. */
+static uint64_t candidate_cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
+{
+    if (dense_tile_n(v) == MOST_ROWS)
+        return cost(plan, v, INT32_MAX);
+    return cost(plan, v, dense_tile_n(v));
+}
+
+/*
+ * Split operands take registers: of f32, 8 warps with 64 × 64 sums each would spill, as 2 CTAs of 4
+ * they do not.
+ */
+static bool adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
+{
+    bool is_widest = v->warp_m == 64;
+    v->ctas = s->type == PTXGEN_F32 && is_widest ? 2 : 1;
+    return s->type != PTXGEN_F32 || !is_widest || v->wm == 2;
+}
+
+static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_dense_variant *best)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        ptxgen_dense_variant v = candidates[i];
+        if (dense_tile_n(&v) != tile_n || !adapt(&plan->spec, &v) || !fill_stages(&plan->target, &v) ||
+            candidate_cost(plan, &v) >= least)
+            continue;
+        least = candidate_cost(plan, &v);
+        *best = v;
+    }
+    return least != UINT64_MAX;
+}
+
+static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
+{
+    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
+    for (uint32_t tile_n = 16, served = 0; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
+        if (choose_tile(plan, tile_n, &plan->variants[plan->variant_count])) {
+            served = tile_n;
+            plan->variant_count++;
+        }
+    if (!plan->variant_count)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "dense: no tile fits into the %u bytes of shared memory of a CTA",
+                           plan->target.shared_per_cta);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen_target *target,
+                                     ptxgen_dense_plan *plan, ptxgen_error *err)
+{
+    if (!spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: spec, target and plan must be given");
+    ptxgen_status status = check_spec(spec, err);
+    if (status == PTXGEN_OK)
+        status = ptx_target_check(&target->ptx, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: a target of %u multiprocessors with %u bytes of shared memory "
+                           "per CTA is none", target->multiprocessors, target->shared_per_cta);
+    memset(plan, 0, sizeof *plan);
+    plan->spec = *spec;
+    plan->target = *target;
+    return choose_tiles(plan, err);
+}
+
+/* ---- tiles of the caller's choice ---- */
+
+static bool is_power_of_two(uint32_t x)
+{
+    return x && !(x & (x - 1));
+}
+
+static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, low, high;
+        bool power;
+    } members[] = {{"warp_m", v->warp_m, 16, 64, true},
+                   {"warp_n", v->warp_n, 16, 64, true},
+                   {"wm", v->wm, 1, 16, true},
+                   {"wn", v->wn, 1, 16, true},
+                   {"wk", v->wk, 1, 8, true},
+                   {"ctas", v->ctas, 1, PTXGEN_DENSE_MOST_CTAS, false},
+                   {"stages", v->stages, LEAST_STAGES, 16, false},
+                   {"pass_n", v->pass_n, 8, v->warp_n, true},
+                   {"rows of X", dense_tile_n(v), 16, MOST_ROWS, true}};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (members[i].value < members[i].low || members[i].value > members[i].high ||
+            (members[i].power && !is_power_of_two(members[i].value)))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "dense: a tile's %s is %u, not %s%u to %u", members[i].name,
+                               members[i].value, members[i].power ? "a power of two of " : "",
+                               members[i].low, members[i].high);
+    if (dense_threads(v) > 512)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: %u times %u times %u warps are more than the 16 of a CTA", v->wm,
+                           v->wn, v->wk);
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_variant *tile,
+                                    ptxgen_error *err)
+{
+    if (!plan || !tile)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and tile must be given");
+    ptxgen_dense_variant v = *tile;
+    v.stages = tile->stages ? tile->stages : LEAST_STAGES;
+    v.ctas = tile->ctas ? tile->ctas : 1;
+    ptxgen_status status = check_tile(&v, err);
+    if (status != PTXGEN_OK)
+        return status;
+    bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
+    if (!fit)
+        return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
+                           "dense: the tile takes %u bytes of shared memory, but a CTA has %u",
+                           v.shared_bytes, shared_limit(&plan->target, &v));
+    memset(plan->variants, 0, sizeof plan->variants);
+    plan->variants[0] = v;
+    plan->variant_count = 1;
+    return PTXGEN_OK;
+}
+
+/* ---- what serves a launch ---- */
+
+const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t n)
+{
+    if (!n || (plan->spec.max_n && n > plan->spec.max_n))
+        return NULL;
+    const ptxgen_dense_variant *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        uint64_t time = cost(plan, &plan->variants[i], n < INT32_MAX ? n : INT32_MAX);
+        if (time < least) {
+            least = time;
+            best = &plan->variants[i];
+        }
+    }
+    return best;
+}
+
+const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
+{
+    uint32_t rows = dense_tile_n(variant);
+    return rows == 16 ? "dense_n16" : rows == 32 ? "dense_n32" : rows == 64 ? "dense_n64" : "dense_n128";
+}
+
+ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
+                                  uint64_t n, struct dense_schedule *schedule, ptxgen_error *err)
+{
+    uint32_t stages = dense_stages_along_k(&plan->spec, v);
+    if (n > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: n = %llu rows are more than a launch takes, %d",
+                           (unsigned long long)n, INT32_MAX);
+    uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(&plan->spec, v);
+    if (tiles * stages > UINT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "dense: n = %llu rows with M = %u, K = %u are %llu stages, more than 2^32",
+                           (unsigned long long)n, plan->spec.m, plan->spec.k,
+                           (unsigned long long)(tiles * stages));
+    struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
+    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
+    if (s.tiles.divides) {
+        s.aligned += s.tiles.grid * tile_partials_bytes(dense_threads(v), dense_fragments(v));
+        s.workspace_bytes = s.aligned;
+    }
+    *schedule = s;
+    return PTXGEN_OK;
+}
+
+ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint32_t *ctas,
+                                ptxgen_error *err)
+{
+    if (!plan || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and ctas must be given");
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
+    struct dense_schedule schedule = {.aligned = 0};
+    ptxgen_status status = PTXGEN_OK;
+    if (v)
+        status = dense_make_schedule(plan, v, n, &schedule, err);
+    else if (n)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "dense: no variant serves n = %llu", (unsigned long long)n);
+    *ctas = schedule.tiles.grid;
+    return status;
+}

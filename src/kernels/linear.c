@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bound, for f32 arithmetic with u = 2⁻²⁴ and no flush to zero (Higham, Accuracy and Stability
+ * of Numerical Algorithms, ch. 2–3: n roundings make 1+θ with |θ| ≤ g(n) = nu/(1−nu)).
+ *
+ * Sum. Each term takes one rounding as a product, at most `depth` more as additions, and what
+ * product_error allows; each product and each sum of tensor cores may lose 2⁻¹⁴⁹ to underflow:
+ *
+ *     E = (g(depth + 1) + product_error)·T + (terms + depth)·2⁻¹⁴⁹      T = Σ|x·w|
+ *
+ * Epilogue. An addition that gives v: E ← E + u·(|v| + E). An activation of Lipschitz constant L:
+ * E ← L·E + activation_error·(|v| + E). A store as f16 or bf16: E ← E + half a unit at |y| + E.
+ *
+ * The reference itself errs by g₅₃(terms + 16)·(T + |bias| + |residual|), which is added.
+ */
+#include "linear.h"
+
+#include "bound.h"
+#include "half.h"
+
+#include <float.h>
+#include <math.h>
+
+static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53;
+static const double underflow = 0x1p-149;
+static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
+enum { REFERENCE_ROUNDINGS = 16 };
+
+struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude)
+{
+    double g = ptxgen_bound_factor(how->depth + 1, unit_f32) + how->product_error;
+    double lost = (how->terms + how->depth) * underflow;
+    bool in_range = magnitude * (1 + g) <= FLT_MAX;
+    return (struct linear_estimate){sum, in_range ? g * magnitude + lost : NAN, magnitude};
+}
+
+/* ---- activations ---- */
+
+static double relu(double v)
+{
+    return v < 0 ? 0 : v;
+}
+
+static double silu(double v)
+{
+    return v / (1 + exp(-v));
+}
+
+static double gelu(double v)
+{
+    return 0.5 * v * erfc(-v * 0.70710678118654752440);
+}
+
+/* (1 + tanh z)/2 = 1/(1 + e^(−2z)), which does not cancel where z is very negative. */
+static double gelu_tanh(double v)
+{
+    return v / (1 + exp(-2 * 0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+}
+
+static const struct {
+    double (*of)(double v);
+    double lipschitz; /* at least the largest slope */
+} activations[] = {
+    [PTXGEN_ACTIVATION_SILU] = {silu, 1.1},
+    [PTXGEN_ACTIVATION_GELU] = {gelu, 1.13},
+    [PTXGEN_ACTIVATION_GELU_TANH] = {gelu_tanh, 1.13},
+    [PTXGEN_ACTIVATION_RELU] = {relu, 1},
+};
+
+/* ---- one output ---- */
+
+static void add(struct linear_estimate *e, double addend)
+{
+    e->value += addend;
+    e->error += unit_f32 * (fabs(e->value) + e->error);
+    e->magnitude += fabs(addend);
+}
+
+/* Nothing is promised of what follows a value that f32 might not hold. */
+static void require_range(struct linear_estimate *e)
+{
+    if (!(fabs(e->value) + e->error <= FLT_MAX))
+        e->error = NAN;
+}
+
+static void activate(const struct linear_output *how, struct linear_estimate *e)
+{
+    if (how->activation == PTXGEN_ACTIVATION_NONE)
+        return;
+    require_range(e);
+    double rough = how->activation_error * (fabs(e->value) + e->error);
+    e->value = activations[how->activation].of(e->value);
+    e->error = activations[how->activation].lipschitz * e->error + rough;
+}
+
+void linear_finish(const struct linear_output *how, struct linear_estimate e, const float *bias,
+                   const double *residual, bool promised, double *y, double *bound)
+{
+    *y = e.value;
+    *bound = 0;
+    if (isnan(e.value))
+        return;
+    if (bias)
+        add(&e, *bias);
+    activate(how, &e);
+    if (residual) {
+        require_range(&e);
+        if (!isfinite(*residual)) {
+            *y = e.value + *residual;
+            *bound = isnan(e.error) || !promised ? NAN : 0;
+            return;
+        }
+        add(&e, *residual);
+    }
+    e.error += ptxgen_bound_factor(how->terms + REFERENCE_ROUNDINGS, unit_f64) * e.magnitude;
+    if (how->type != PTXGEN_F32)
+        e.error += ptxgen_element_half_ulp(how->type, fabs(e.value) + e.error);
+    *y = e.value;
+    *bound = promised ? e.error * bound_slack : NAN;
+    ptxgen_bound_settle(how->type, y, bound);
+}

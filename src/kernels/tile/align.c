@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "align.h"
+
+#include "operand.h"
+
+/* What an entry copies: elements of a row, of which the last 16 bytes may have fewer. */
+struct row {
+    ptx_kernel *k;
+    uint32_t element;
+    ptx_u64 at;   /* the thread's 16 bytes */
+    ptx_u32 left; /* elements from there on */
+};
+
+static ptx_u32 load_element(const struct row *r, uint32_t i)
+{
+    int offset = (int)(i * r->element);
+    if (r->element == 4)
+        return ptx_ld_global_nc_u32(r->k, r->at, offset);
+    if (r->element == 1)
+        return ptx_ld_global_nc_u8(r->k, r->at, offset);
+    return ptx_cvt_u32_u16(r->k, ptx_ld_global_nc_u16(r->k, r->at, offset));
+}
+
+/* Into words that are zero. */
+static void load_words(const struct row *r, bool is_whole, const ptx_u32 words[4])
+{
+    uint32_t each = 4 / r->element, bits = 8 * r->element;
+    for (uint32_t i = 0; i < 4 * each; i++) {
+        ptx_u32 word = words[i / each];
+        if (is_whole)
+            ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits), U32(bits));
+        else
+            ptx_if(r->k, ptx_setp_gt_u32(r->k, r->left, U32(i)))
+                ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits), U32(bits));
+    }
+}
+
+void tile_emit_align(ptx_module *module, const char *name, uint32_t columns, uint32_t element)
+{
+    uint32_t out_bytes = (uint32_t)tile_aligned_bytes(columns, element);
+    ptx_kernel *k = ptx_kernel_begin(module, name);
+    ptx_kernel_reqntid(k, TILE_ALIGN_THREADS, 1, 1);
+    ptx_u64 x = ptx_param_u64(k, "x"), out = ptx_param_u64(k, "out");
+    ptx_u64 pitch = ptx_mul_lo_u64(k, ptx_param_u64(k, "x_stride"), U64(element));
+    ptx_u64 row = ptx_cvt_u64_u32(k, ptx_sreg_ctaid_x(k));
+    ptx_u64 from = ptx_mad_lo_u64(k, row, pitch, x);
+    ptx_u64 to = ptx_mad_lo_u64(k, row, U64(out_bytes), out);
+    ptx_u32 first = ptx_shl_b32(k, ptx_sreg_tid_x(k), U32(4));
+    ptx_for(k, first, U32(out_bytes), U32(TILE_CHUNK_BYTES * TILE_ALIGN_THREADS)) {
+        ptx_nounroll(k);
+        ptx_u64 offset = ptx_cvt_u64_u32(k, first);
+        const struct row r = {k, element, ptx_add_u64(k, from, offset),
+                              ptx_sub_u32(k, U32(columns), tile_divide(k, first, element))};
+        ptx_u32 words[4];
+        for (uint32_t w = 0; w < 4; w++)
+            words[w] = ptx_mov_u32(k, U32(0));
+        if (columns * element == out_bytes)
+            load_words(&r, true, words);
+        else
+            ptx_if_else(k, ptx_setp_ge_u32(k, r.left, U32(TILE_CHUNK_BYTES / element)))
+                load_words(&r, true, words);
+            else
+                load_words(&r, false, words);
+        ptx_st_global_v4_u32(k, ptx_add_u64(k, to, offset), 0, words);
+    }
+    ptx_kernel_end(k);
+}

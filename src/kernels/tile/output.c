@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+
+static uint32_t element(const struct tile_output *o)
+{
+    return o->type == PTXGEN_F32 ? 4 : 2;
+}
+
+static ptx_u64 in_bytes(const struct tile_output *o, ptx_u64 elements)
+{
+    return ptx_shl_b64(o->k, elements, U32(element(o) / 2));
+}
+
+/* Whether all arrays, and their rows, start at multiples of what a chunk is accessed by. */
+static ptx_pred find_aligned(const struct tile_output *o)
+{
+    ptx_kernel *k = o->k;
+    uint32_t bytes = o->sums.width * element(o) < 16 ? o->sums.width * element(o) : 16;
+    ptx_u64 all = ptx_or_b64(k, o->y, in_bytes(o, o->y_stride));
+    if (o->has_bias)
+        all = ptx_or_b64(k, all, o->bias);
+    if (o->has_residual) {
+        all = ptx_or_b64(k, all, o->residual);
+        all = ptx_or_b64(k, all, in_bytes(o, o->residual_stride));
+    }
+    ptx_u64 low = ptx_and_b64(k, all, U64(bytes - 1));
+    return ptx_setp_eq_u64(k, low, U64(0));
+}
+
+void tile_output_begin(struct tile_output *o)
+{
+    struct tile_sums *s = &o->sums;
+    s->width = tile_chunk_width(s->pass_m * s->tile_n, o->partials.threads);
+    o->chunk = (struct tile_chunk){.width = s->width,
+                                   .bf16 = o->type == PTXGEN_BF16,
+                                   .f32 = o->type == PTXGEN_F32,
+                                   .ragged = o->m % s->width != 0,
+                                   .aligned = find_aligned(o)};
+}
+
+/* ---- one chunk ---- */
+
+/* Where a chunk of Y stands. */
+struct place {
+    struct tile_chunk chunk;
+    ptx_u32 row, column;
+};
+
+static ptx_u64 find(const struct tile_output *o, ptx_u64 base, ptx_u64 stride,
+                    const struct place *at)
+{
+    ptx_kernel *k = o->k;
+    ptx_u64 row = ptx_cvt_u64_u32(k, at->row);
+    ptx_u64 line = ptx_mad_lo_u64(k, row, in_bytes(o, stride), base);
+    return ptx_mad_wide_u32(k, at->column, U32(element(o)), line);
+}
+
+static void store_sums(const struct tile_output *o, const struct place *at,
+                       ptx_f32 v[TILE_SUMS_WIDTH])
+{
+    ptx_kernel *k = o->k;
+    if (o->has_bias)
+        tile_chunk_add(k, &at->chunk, ptx_mad_wide_u32(k, at->column, U32(element(o)), o->bias), v);
+    for (uint32_t i = 0; i < o->sums.width && i < TILE_SUMS_WIDTH; i++)
+        v[i] = tile_activate(k, o->activation, v[i]);
+    if (o->has_residual)
+        tile_chunk_add(k, &at->chunk, find(o, o->residual, o->residual_stride, at), v);
+    tile_chunk_store(k, &at->chunk, find(o, o->y, o->y_stride, at), v);
+}
+
+static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+{
+    const struct tile_output *o = user;
+    ptx_kernel *k = o->k;
+    struct place at = {.chunk = o->chunk, .column = ptx_add_u32(k, o->first_column, in_tile)};
+    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
+        ptx_u32 sums[TILE_SUMS_WIDTH];
+        ptx_f32 v[TILE_SUMS_WIDTH];
+        tile_sums_load(k, &o->sums, row, in_tile, sums);
+        ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
+        at.row = ptx_add_u32(k, in_pass, p->pass_row);
+        if (at.chunk.ragged) {
+            at.chunk.left = ptx_sub_u32(k, U32(o->m), at.column);
+            at.chunk.aligned = ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width),
+                                                    o->chunk.aligned);
+        }
+        for (uint32_t i = 0; i < o->sums.width && i < TILE_SUMS_WIDTH; i++)
+            v[i] = ptx_u32_as_f32(sums[i]);
+        store_sums(o, &at, v);
+    }
+}
+
+/* ---- a tile's end ---- */
+
+static void locate(void *user, struct tile_part *p, ptx_u32 tile)
+{
+    struct tile_output *o = user;
+    o->locate(o->user, tile, o);
+    p->rows = ptx_sub_u32(o->k, o->n, o->first_row);
+}
+
+void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 first)
+{
+    struct tile_part p = {.at = o->at,
+                          .division = o->division,
+                          .sums = &o->sums,
+                          .partials = &o->partials,
+                          .flags = o->flags,
+                          .columns = o->sums.tile_n,
+                          .acc = o->acc,
+                          .acc_from = o->user,
+                          .locate = locate,
+                          .finish = finish_chunk,
+                          .user = o};
+    tile_part_end(o->k, &p, w, first);
+}

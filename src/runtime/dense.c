@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading and launching the dense family. */
+#include "src/runtime/dense.h"
+
+#include "src/kernels/dense/layout.h"
+#include "src/runtime/array.h"
+#include "src/runtime/loaded.h"
+
+#include <stdio.h>
+
+/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
+static const ptxgen_loaded *loaded_of(const ptxgen_dense *q)
+{
+    return (const ptxgen_loaded *)q;
+}
+
+static const ptxgen_dense_plan *plan_of(const ptxgen_dense *q)
+{
+    return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_dense **kernel)
+{
+    if (status == PTXGEN_OK)
+        *kernel = (ptxgen_dense *)loaded;
+    return status;
+}
+
+/* ---- the family's table ---- */
+
+static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    return ptxgen_dense_make_plan(spec, target, plan, err);
+}
+
+static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
+{
+    return ptxgen_dense_emit(plan, ~0u, module, err);
+}
+
+static void describe(const void *spec, char *text, size_t size)
+{
+    static const char *const types[] = {"f32", "f16", "bf16"},
+                             *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
+    const ptxgen_dense_spec *s = spec;
+    snprintf(text, size, "m=%u k=%u %s max_n=%u%s%s%s", s->m, s->k,
+             s->type < 3 ? types[s->type] : "?", s->max_n,
+             s->activation < 5 ? activations[s->activation] : " ?", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
+}
+
+const ptxgen_family *ptxgen_dense_family(void)
+{
+    static const ptxgen_family family = {.name = "dense",
+                                         .plan_version = 1,
+                                         .spec_bytes = sizeof(ptxgen_dense_spec),
+                                         .plan_bytes = sizeof(ptxgen_dense_plan),
+                                         .make_plan = make_plan,
+                                         .emit = emit,
+                                         .describe = describe};
+    return &family;
+}
+
+/* ---- loading ---- */
+
+ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver, const ptxgen_dense_plan *plan,
+                                   const ptxgen_module_options *options, ptxgen_dense **kernel,
+                                   ptxgen_error *err)
+{
+    if (!driver || !plan || !kernel)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: driver, plan and kernel must be given");
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = loaded_from_plan(driver, ptxgen_dense_family(), plan, &plan->target,
+                                            options, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+ptxgen_status ptxgen_dense_dispatch(ptxgen_dispatcher *dispatcher,
+                                       const ptxgen_dense_spec *spec, ptxgen_dense **kernel,
+                                       ptxgen_error *err)
+{
+    ptxgen_loaded *loaded = NULL;
+    ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_dense_family(), spec, &loaded, err);
+    return hand_over(status, loaded, kernel);
+}
+
+void ptxgen_dense_destroy(ptxgen_dense *q)
+{
+    ptxgen_release((ptxgen_loaded *)q);
+}
+
+/* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
+static const ptxgen_kernel *entry_of(const struct dense_entries *q, const ptxgen_dense_variant *v)
+{
+    return ptxgen_loaded_entry(q->loaded, (unsigned)(v - q->plan->variants));
+}
+
+static struct dense_entries entries_of(const ptxgen_dense *q)
+{
+    return (struct dense_entries){plan_of(q), loaded_of(q)};
+}
+
+const ptxgen_kernel_attributes *dense_attributes(const struct dense_entries *q, uint64_t n)
+{
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(q->plan, n);
+    return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
+}
+
+const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *q, uint64_t n)
+{
+    const struct dense_entries entries = entries_of(q);
+    return dense_attributes(&entries, n);
+}
+
+/* ---- what a launch takes ---- */
+
+enum { CHUNK = 16 };
+
+/* Checks the addresses, and gives strides of 0 their meaning. */
+static ptxgen_status check_arrays(const ptxgen_dense_spec *s, ptxgen_dense_args *a,
+                                  ptxgen_error *err)
+{
+    uint32_t element = dense_element(s);
+    const struct launch_array arrays[] = {
+        {"x", true, a->x, element, &a->x_stride, s->k},
+        {"w", true, a->w, element, &a->w_stride, s->k},
+        {"bias", s->bias, a->bias, element, NULL, 0},
+        {"residual", s->residual, a->residual, element, &a->residual_stride, s->m},
+        {"y", true, a->y, element, &a->y_stride, s->m},
+    };
+    return launch_check_arrays("dense", arrays, sizeof arrays / sizeof *arrays, err);
+}
+
+/* A launch of checked arguments, worked out. */
+struct work {
+    const ptxgen_dense_variant *variant;
+    struct dense_schedule schedule;
+    uint64_t align_x, align_w; /* offsets in the workspace that rows are aligned into, or 0 */
+    uint64_t workspace_bytes;
+};
+
+static bool is_aligned(const ptxgen_dense_spec *s, uint64_t address, uint64_t stride)
+{
+    uint32_t element = dense_element(s);
+    return address % CHUNK == 0 && stride * element % CHUNK == 0 && s->k * element % CHUNK == 0;
+}
+
+static ptxgen_status work_out(const ptxgen_dense_plan *plan, const ptxgen_dense_args *a,
+                              struct work *w, ptxgen_error *err)
+{
+    const ptxgen_dense_spec *s = &plan->spec;
+    *w = (struct work){.variant = ptxgen_dense_choose(plan, a->n)};
+    if (!w->variant)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: n = %llu is above the %u rows that the plan serves",
+                           (unsigned long long)a->n, s->max_n);
+    ptxgen_status status = dense_make_schedule(plan, w->variant, a->n, &w->schedule, err);
+    if (status != PTXGEN_OK)
+        return status;
+    uint64_t end = w->schedule.aligned;
+    w->workspace_bytes = w->schedule.workspace_bytes;
+    if (!is_aligned(s, a->x, a->x_stride)) {
+        w->align_x = end;
+        w->workspace_bytes = end += a->n * dense_row_bytes(s);
+    }
+    if (!is_aligned(s, a->w, a->w_stride)) {
+        w->align_w = end;
+        w->workspace_bytes = end + (uint64_t)s->m * dense_row_bytes(s);
+    }
+    return PTXGEN_OK;
+}
+
+ptxgen_status dense_workspace_bytes(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
+                                    uint64_t *bytes, ptxgen_error *err)
+{
+    struct work w = {.workspace_bytes = 0};
+    ptxgen_dense_args a = *args;
+    a.x_stride = a.x_stride ? a.x_stride : plan->spec.k;
+    a.w_stride = a.w_stride ? a.w_stride : plan->spec.k;
+    ptxgen_status status = a.n ? work_out(plan, &a, &w, err) : PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        *bytes = w.workspace_bytes;
+    return status;
+}
+
+ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *q, const ptxgen_dense_args *args,
+                                           uint64_t *bytes, ptxgen_error *err)
+{
+    if (!q || !args || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: kernel, args and bytes must be given");
+    return dense_workspace_bytes(plan_of(q), args, bytes, err);
+}
+
+/* ---- launching ---- */
+
+/* `rows` rows go to the workspace, where the product then reads them. */
+static ptxgen_status align(const struct dense_entries *q, uint64_t out, uint64_t rows, uint64_t *address,
+                           uint64_t *stride, ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_dense_spec *s = &q->plan->spec;
+    const ptxgen_kernel *kernel = ptxgen_loaded_entry(q->loaded, q->plan->variant_count);
+    void *arguments[TILE_ALIGN_PARAMS] = {[TILE_ALIGN_X] = address,
+                                          [TILE_ALIGN_OUT] = &out,
+                                          [TILE_ALIGN_X_STRIDE] = stride};
+    const ptxgen_launch_shape shape = {.grid = {rows, 1, 1}, .block = {TILE_ALIGN_THREADS, 1, 1}};
+    ptxgen_status status = ptxgen_launch(kernel, &shape, stream, arguments, err);
+    *address = out;
+    *stride = dense_row_bytes(s) / dense_element(s);
+    return status;
+}
+
+static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptxgen_dense_args *a,
+                              ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    uint32_t n = (uint32_t)a->n;
+    struct tile_schedule *s = &w->schedule.tiles;
+    void *arguments[DENSE_PARAMS] = {
+        [DENSE_X] = &a->x,
+        [DENSE_W] = &a->w,
+        [DENSE_BIAS] = &a->bias,
+        [DENSE_RESIDUAL] = &a->residual,
+        [DENSE_Y] = &a->y,
+        [DENSE_WORKSPACE] = &a->workspace,
+        [DENSE_X_STRIDE] = &a->x_stride,
+        [DENSE_W_STRIDE] = &a->w_stride,
+        [DENSE_RESIDUAL_STRIDE] = &a->residual_stride,
+        [DENSE_Y_STRIDE] = &a->y_stride,
+        [DENSE_N] = &n,
+        [DENSE_SHARE] = &s->share,
+        [DENSE_EXTRA] = &s->extra,
+        [DENSE_GRANULE] = &s->granule,
+    };
+    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+                                       .block = {dense_threads(w->variant), 1, 1},
+                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+    return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
+}
+
+ptxgen_status dense_launch(const struct dense_entries *q, const ptxgen_dense_args *args,
+                           ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    ptxgen_dense_args a = *args;
+    const ptxgen_dense_spec *s = &q->plan->spec;
+    struct work w;
+    ptxgen_status status = check_arrays(s, &a, err);
+    if (status == PTXGEN_OK)
+        status = work_out(q->plan, &a, &w, err);
+    if (status == PTXGEN_OK)
+        status = launch_check_workspace("dense", a.workspace, a.workspace_bytes, w.workspace_bytes,
+                                        a.n, err);
+    if (status == PTXGEN_OK && w.align_x)
+        status = align(q, a.workspace + w.align_x, a.n, &a.x, &a.x_stride, stream, err);
+    if (status == PTXGEN_OK && w.align_w)
+        status = align(q, a.workspace + w.align_w, s->m, &a.w, &a.w_stride, stream, err);
+    return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;
+}
+
+ptxgen_status ptxgen_dense_launch(const ptxgen_dense *q, const ptxgen_dense_args *args,
+                                  ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: kernel and args must be given");
+    const struct dense_entries entries = entries_of(q);
+    return args->n ? dense_launch(&entries, args, stream, err) : PTXGEN_OK;
+}

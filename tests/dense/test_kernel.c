@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races and
+ * deadlocks, against the reference.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "src/cli/families/dense.h"
+
+#include <ptxgen/emulator.h>
+
+#include <math.h>
+
+/* ---- a problem on a device ---- */
+
+static struct device open_device(const char *name)
+{
+    struct device device;
+    ptxgen_error err;
+    if (device_open(name, &device, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    return device;
+}
+
+static void assert_ok(ptxgen_status status, const ptxgen_error *err)
+{
+    if (status != PTXGEN_OK)
+        fail_msg("%s", err->message);
+}
+
+static struct dense_problem make(struct device *device, const ptxgen_dense_spec *spec,
+                                    uint32_t n, const struct dense_layout *layout)
+{
+    const struct dense_layout packed = {.x_gap = 0};
+    const struct dense_options options = {.spec = *spec};
+    struct dense_problem p;
+    struct random r = random_start(n + spec->k);
+    ptxgen_error err;
+    assert_ok(dense_allocate(&p, &options, n, layout ? layout : &packed, device, &err), &err);
+    dense_fill(&p, &r);
+    return p;
+}
+
+static void check_problem(struct dense_problem *p, struct device *device)
+{
+    struct check check = {.outputs = 0};
+    ptxgen_error err;
+    assert_ok(dense_check(p, device, &check, &err), &err);
+    if (!check_passed(&check))
+        fail_msg("%s: %s", check.problem, check.where);
+    assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
+}
+
+static void run_spec(const char *device_name, const ptxgen_dense_spec *spec, uint32_t n)
+{
+    struct device device = open_device(device_name);
+    struct dense_problem p = make(&device, spec, n, NULL);
+    check_problem(&p, &device);
+    dense_release(&p);
+    device_close(&device);
+}
+
+static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t m, uint32_t k)
+{
+    return (ptxgen_dense_spec){.m = m, .k = k, .type = (uint8_t)type};
+}
+
+/* ---- many problems ---- */
+
+static void random_problems_are_within_their_bounds(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
+                                          "cpu:sm_120"};
+    for (int d = 0; d < 5; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct check check = {.outputs = 0};
+            ptxgen_error err;
+            assert_ok(dense_run_random(1 + d * 1000 + seed, &device, &check, &err), &err);
+            if (!check_passed(&check))
+                fail_msg("%s: %s", check.problem, check.where);
+        }
+        device_close(&device);
+    }
+}
+
+/*
+ * What f32 is for: sums as near to the exact ones as those of plain f32 arithmetic in the order of K.
+ */
+static void f32_sums_are_as_near_as_those_of_plain_f32(void **state)
+{
+    (void)state;
+    enum { M = 64, K = 1024, N = 32 };
+    struct device device = open_device("cpu:sm_90");
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F32, M, K);
+    struct dense_problem p = make(&device, &spec, N, NULL);
+    check_problem(&p, &device);
+    const float *x = (const float *)(const void *)p.x.host, *w = (const float *)(const void *)p.w.host;
+    double ours = 0, plain = 0;
+    for (int i = 0; i < N * M; i++) {
+        double exact = 0, y = ptxgen_element_load(PTXGEN_F32, p.y.host, (size_t)i);
+        float sum = 0;
+        for (int k = 0; k < K; k++) {
+            exact += (double)x[i / M * K + k] * w[i % M * K + k];
+            sum += x[i / M * K + k] * w[i % M * K + k];
+        }
+        ours += (y - exact) * (y - exact);
+        plain += (sum - exact) * (sum - exact);
+    }
+    assert_true(ours < 4 * plain); /* twice the root mean square */
+    dense_release(&p);
+    device_close(&device);
+}
+
+/* ---- edges ---- */
+
+static void no_rows_leave_no_error_for_the_next_launch(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 64, 128);
+    for (uint32_t n = 0; n < 2; n++) {
+        struct dense_problem p = make(&device, &spec, n, NULL);
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
+static void the_smallest_k_and_odd_m_are_done(void **state)
+{
+    (void)state;
+    for (int type = PTXGEN_F32; type <= PTXGEN_BF16; type++)
+        for (uint32_t m = 1; m <= 101; m += 25) {
+            ptxgen_dense_spec spec = spec_of(type, m, m % 4 + 1);
+            run_spec("cpu:sm_80", &spec, 3);
+        }
+}
+
+static void n_beyond_65536_rows_is_one_launch(void **state)
+{
+    (void)state;
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 2, 9); /* aligned, a CTA a row */
+    run_spec("cpu", &spec, 65537);
+}
+
+static void addresses_at_every_element_give_the_same(void **state)
+{
+    (void)state;
+    static const uint32_t ns[] = {1, 16, 33};
+    struct device device = open_device("cpu:sm_80");
+    for (int type = PTXGEN_F32; type <= PTXGEN_F16; type++)
+        for (size_t offset = 1; offset <= 4; offset *= 2)
+            for (int i = 0; i < 3; i++) {
+                ptxgen_dense_spec spec = spec_of(type, 72, 192);
+                const struct dense_layout layout = {.x_offset = offset,
+                                                    .w_offset = offset,
+                                                    .residual_offset = offset,
+                                                    .y_offset = offset,
+                                                    .bias_offset = offset};
+                spec.bias = spec.residual = 1;
+                struct dense_problem p = make(&device, &spec, ns[i], &layout);
+                check_problem(&p, &device);
+                dense_release(&p);
+            }
+    device_close(&device);
+}
+
+/* With warps in ten orders, and CTAs side by side. */
+static void warps_in_any_order_do_not_race(void **state)
+{
+    (void)state;
+    static const uint32_t ns[] = {1, 32, 64, 100, 128};
+    struct device device = open_device("cpu:sm_80");
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        ptxgen_dense_spec spec =
+            spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_F32, 256, 768);
+        struct dense_problem p = make(&device, &spec, ns[seed % 5], NULL);
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
+/* A weight that is not finite makes its own column of Y infinite, not NaN, and no other. */
+static void weights_that_are_not_finite_stay_in_their_column(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_90");
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 33, 136);
+    struct dense_problem p = make(&device, &spec, 2, NULL);
+    ptxgen_element_store(PTXGEN_F16, p.w.host, 32 * 136 + 135, INFINITY);
+    check_problem(&p, &device);
+    for (size_t m = 0; m < 32; m++)
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, m)));
+    assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
+    dense_release(&p);
+    device_close(&device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_problems_are_within_their_bounds),
+        cmocka_unit_test(f32_sums_are_as_near_as_those_of_plain_f32),
+        cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
+        cmocka_unit_test(the_smallest_k_and_odd_m_are_done),
+        cmocka_unit_test(n_beyond_65536_rows_is_one_launch),
+        cmocka_unit_test(addresses_at_every_element_give_the_same),
+        cmocka_unit_test(warps_in_any_order_do_not_race),
+        cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

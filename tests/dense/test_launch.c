@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launch refuses, before anything runs, and what it says that it needs; on the emulator. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ptxgen/emulator.h>
+#include <ptxgen/dense.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { K = 256, M = 64, MOST_N = 40 };
+
+struct bench {
+    ptxgen_driver driver;
+    ptxgen_cu_context context;
+    ptxgen_dense *kernel;
+    ptxgen_dense_args args;
+};
+
+static const ptxgen_dense_spec full = {.m = M,
+                                          .k = K,
+                                          .max_n = MOST_N,
+                                          .type = PTXGEN_F16,
+                                          .bias = 1,
+                                          .residual = 1};
+
+static int setup(void **state)
+{
+    static struct bench b;
+    memset(&b, 0, sizeof b);
+    ptxgen_emulator_driver(&b.driver);
+    ptxgen_target target;
+    ptxgen_dense_plan plan;
+    ptxgen_error err;
+    if (ptxgen_target_parse("sm_90", &target, &err) ||
+        ptxgen_dense_make_plan(&full, &target, &plan, &err) ||
+        ptxgen_driver_start(&b.driver, &err) || b.driver.ctx_create(&b.context, 0, 0) ||
+        ptxgen_dense_load(&b.driver, &plan, NULL, &b.kernel, &err))
+        return -1;
+    b.args = (ptxgen_dense_args){.n = 2,
+                                    .x = 0x10000,
+                                    .w = 0x20000,
+                                    .bias = 0x50000,
+                                    .residual = 0x60000,
+                                    .y = 0x70000,
+                                    .workspace = 0x100000,
+                                    .workspace_bytes = 1 << 30};
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_destroy(b->kernel);
+    b->driver.ctx_destroy(b->context);
+    return 0;
+}
+
+static void refused(const struct bench *b, const ptxgen_dense_args *args, const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_dense_launch(b->kernel, args, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    if (!strstr(err.message, words))
+        fail_msg("'%s' does not say '%s'", err.message, words);
+}
+
+static void no_rows_launch_nothing_and_leave_no_error(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_args args = {.n = 0};
+    ptxgen_error err;
+    uint64_t bytes = 1;
+    assert_int_equal(ptxgen_dense_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_dense_workspace_bytes(b->kernel, &args, &bytes, &err), PTXGEN_OK);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+}
+
+static void more_rows_than_planned_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_args args = b->args;
+    args.n = MOST_N + 1;
+    refused(b, &args, "n = 41 is above the 40 rows");
+    assert_null(ptxgen_dense_attributes(b->kernel, args.n));
+    assert_non_null(ptxgen_dense_attributes(b->kernel, MOST_N));
+}
+
+static void null_and_misaligned_addresses_are_refused_by_name(void **state)
+{
+    struct bench *b = *state;
+    const struct {
+        const char *name;
+        size_t offset;
+        unsigned align;
+    } arrays[] = {{"x", offsetof(ptxgen_dense_args, x), 2},
+                  {"w", offsetof(ptxgen_dense_args, w), 2},
+                  {"bias", offsetof(ptxgen_dense_args, bias), 2},
+                  {"residual", offsetof(ptxgen_dense_args, residual), 2},
+                  {"y", offsetof(ptxgen_dense_args, y), 2},
+                  {"workspace", offsetof(ptxgen_dense_args, workspace), 16}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        ptxgen_dense_args args = b->args;
+        uint64_t *address = (uint64_t *)(void *)((char *)&args + arrays[i].offset), kept = *address;
+        char words[80];
+        args.x_stride = K + 1; /* to be aligned, so that there is a workspace */
+        *address = 0;
+        snprintf(words, sizeof words, "dense: %s is null", arrays[i].name);
+        refused(b, &args, words);
+        if (arrays[i].align == 1)
+            continue;
+        *address = kept + arrays[i].align / 2;
+        snprintf(words, sizeof words, "dense: %s at 0x%llx is not a multiple of %u",
+                 arrays[i].name, (unsigned long long)*address, arrays[i].align);
+        refused(b, &args, words);
+    }
+}
+
+static void strides_below_a_row_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_args args = b->args;
+    args.x_stride = K - 1;
+    refused(b, &args, "row stride of x, 255, is below its 256");
+    args = b->args;
+    args.residual_stride = M - 1;
+    refused(b, &args, "row stride of residual, 63");
+    args = b->args;
+    args.y_stride = 1;
+    refused(b, &args, "row stride of y, 1, is below its 64");
+}
+
+static void rows_of_x_that_are_not_aligned_need_room(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dense_args args = b->args;
+    ptxgen_error err;
+    uint64_t aligned, misaligned, odd_stride;
+    assert_int_equal(ptxgen_dense_workspace_bytes(b->kernel, &args, &aligned, &err), PTXGEN_OK);
+    args.x += 8;
+    assert_int_equal(ptxgen_dense_workspace_bytes(b->kernel, &args, &misaligned, &err),
+                     PTXGEN_OK);
+    args.x -= 8;
+    args.x_stride = K + 4;
+    assert_int_equal(ptxgen_dense_workspace_bytes(b->kernel, &args, &odd_stride, &err),
+                     PTXGEN_OK);
+    assert_true(misaligned >= aligned + 2 * K);
+    assert_int_equal(misaligned, odd_stride);
+    args.workspace_bytes = odd_stride - 1;
+    char words[80];
+    snprintf(words, sizeof words, "%llu bytes is below the %llu that n = 2 needs",
+             (unsigned long long)odd_stride - 1, (unsigned long long)odd_stride);
+    refused(b, &args, words);
+}
+
+static void dispatch_loads_a_spec_once(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_dense_spec spec = full;
+    ptxgen_dense *first, *second;
+    ptxgen_error err;
+    assert_int_equal(ptxgen_dispatcher_create(&b->driver, NULL, &dispatcher, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_dense_dispatch(dispatcher, &spec, &first, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_dense_dispatch(dispatcher, &spec, &second, &err), PTXGEN_OK);
+    assert_ptr_equal(first, second);
+    spec.k = 0;
+    assert_int_equal(ptxgen_dense_dispatch(dispatcher, &spec, &second, &err),
+                     PTXGEN_ERROR_UNSUPPORTED);
+    ptxgen_dense_destroy(first);
+    ptxgen_dense_destroy(first);
+    ptxgen_dispatcher_destroy(dispatcher);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_rows_launch_nothing_and_leave_no_error),
+        cmocka_unit_test(more_rows_than_planned_are_refused),
+        cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
+        cmocka_unit_test(strides_below_a_row_are_refused),
+        cmocka_unit_test(rows_of_x_that_are_not_aligned_need_room),
+        cmocka_unit_test(dispatch_loads_a_spec_once),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
