@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * sparse24: a matrix product with 2:4 sparse weights, straight from their compressed form, on
- * sparse tensor cores (mma.sp).
+ * sparse tensor cores (mma.sp: tier 2), or of the weight inflated by every launch, on dense ones
+ * (tier 1: f32, which mma.sp does not have, or what must be rounded as a dense product is).
  *
  *     S[n,m] = Σ_k X[n,k]·W[m,k]                      over the kept elements of W
  *     S[n,m] = S·x_scale[n]·w_scale[m]                s8 only
  *     Y[n,m] = f(S + bias[m]) + residual[n,m]         f: identity, ReLU, SiLU or GELU
  *
  * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
- * launches nothing. X and W are f16, bf16 or s8, bias, residual and Y are f16 or bf16, scales f32.
+ * launches nothing. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or for
+ * s8 f16 or bf16, scales f32. s8 has tier 2 only.
  * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and N only, so equal
  * inputs give equal bits. M is any, K a multiple of 8, as 2:4 metadata needs.
  *
@@ -35,6 +37,7 @@
 #ifndef PTXGEN_SPARSE24_H
 #define PTXGEN_SPARSE24_H
 
+#include <ptxgen/dense.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/sparse24_formats.h>
@@ -50,12 +53,13 @@ typedef struct ptxgen_sparse24_spec {
     uint32_t m;         /**< rows of W: columns of Y */
     uint32_t k;         /**< a multiple of 8 */
     uint32_t max_n;     /**< the most rows of X that will be launched; 0: any */
-    uint8_t type;       /**< of X and W: ptxgen_sparse24_type, not f32 */
+    uint8_t type;       /**< of X and W: ptxgen_sparse24_type */
     uint8_t y_type;     /**< of Y, bias and residual: that of X, or for s8 PTXGEN_F16 or _BF16 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
     uint8_t residual;   /**< 1: a residual is added to Y */
-    uint8_t reserved[3];
+    uint8_t tier;       /**< 1: inflate W, then multiply; 2: mma.sp; 0: 1 for f32, else 2 */
+    uint8_t reserved[2];
 } ptxgen_sparse24_spec;
 
 enum { PTXGEN_SPARSE24_VARIANTS = 5 };
@@ -77,7 +81,8 @@ typedef struct ptxgen_sparse24_plan {
     ptxgen_sparse24_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_n */
+    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_n; of tier 2 */
+    ptxgen_dense_plan dense; /**< of tier 1 */
 } ptxgen_sparse24_plan;
 
 /**
@@ -94,7 +99,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_sparse24_variant *tile,
                                                   ptxgen_error *err);
-/** The variant that serves n rows; NULL when n is 0 or above the plan's most. */
+/** Tier 2's variant that serves n rows; NULL when n is 0 or above the plan's most. */
 PTXGEN_API const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
                                                                  uint64_t n);
 /** CTAs that a launch of n rows has. */
@@ -104,7 +109,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
- * which brings rows of X to multiples of 16 bytes. Errors are the module's sticky error, also
+ * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate". Errors are the module's sticky error, also
  * returned. Metadata is announced as ordered where the target's PTX version allows (8.5).
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
@@ -113,7 +118,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, 
 /* ---- packing ---- */
 
 /**
- * Bytes of the packed weight: blocks of 32 rows by 128 columns, padded with zeros, those of 32 rows
+ * Bytes of the packed weight. Of tier 1: the values, then from a multiple of 16 bytes on the
+ * metadata as bytes, both as sparse24_formats.h has them. Of tier 2: blocks of 32 rows by 128 columns, padded with zeros, those of 32 rows
  * one after the other. A block is pieces of 512 bytes, 16 a lane. One for each 64 bytes of K in X
  * and 16 rows, in this order: what mma.sp takes from the lane as its operand A. The last piece is
  * metadata: word 2j + t of a lane belongs to 64 columns j and 16 rows t; in 16-bit types, selector
@@ -206,7 +212,15 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after an aligning one where rows of X do not start
+ * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[M,K] at `dense`, a multiple
+ * of 16 bytes, for ptxgen_dense_launch or others. What is not kept is +0, the rest is copied bit for
+ * bit. Whatever the metadata holds, each group's elements stay in it.
+ */
+PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, uint64_t packed,
+                                                 uint64_t dense, ptxgen_cu_stream stream,
+                                                 ptxgen_error *err);
+/**
+ * Enqueues the product on `stream`: one kernel, or of tier 1 one after the one that inflates W, after an aligning one where rows of X do not start
  * at multiples of 16 bytes (s8: or K is not one). No allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
  * misaligned address, a stride below its row, n above the plan's most or a workspace that is too

@@ -5,6 +5,7 @@
 #include "src/kernels/sparse24/layout.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
+#include "src/runtime/sparse24_inflated.h"
 
 #include <stdio.h>
 
@@ -17,6 +18,11 @@ static const ptxgen_loaded *loaded_of(const ptxgen_sparse24 *q)
 static const ptxgen_sparse24_plan *plan_of(const ptxgen_sparse24 *q)
 {
     return ptxgen_loaded_plan(loaded_of(q));
+}
+
+static bool is_inflated(const ptxgen_sparse24 *q)
+{
+    return sparse24_tier(&plan_of(q)->spec) == 1;
 }
 
 static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_sparse24 **kernel)
@@ -44,10 +50,10 @@ static void describe(const void *spec, char *text, size_t size)
     static const char *const types[] = {"f32", "f16", "bf16", "s8"},
                              *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
     const ptxgen_sparse24_spec *s = spec;
-    snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s", s->m, s->k,
+    snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s%s", s->m, s->k,
              s->type < 4 ? types[s->type] : "?", s->y_type < 3 ? types[s->y_type] : "?", s->max_n,
              s->activation < 5 ? activations[s->activation] : " ?", s->bias ? " bias" : "",
-             s->residual ? " residual" : "");
+             s->residual ? " residual" : "", s->tier == 1 ? " inflated" : "");
 }
 
 const ptxgen_family *ptxgen_sparse24_family(void)
@@ -104,27 +110,30 @@ static const ptxgen_kernel *align_of(const ptxgen_sparse24 *q)
 
 const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24 *q, uint64_t n)
 {
+    if (is_inflated(q))
+        return sparse24_inflated_attributes(loaded_of(q), n);
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan_of(q), n);
     return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
 }
 
 /* ---- checking arguments ---- */
 
-enum { HALF = 2, CHUNK = 16 };
+enum { CHUNK = 16 };
 
 /* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_sparse24_spec *s, ptxgen_sparse24_args *a,
                                   ptxgen_error *err)
 {
     bool scaled = sparse24_is_s8(s);
+    unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     const struct launch_array arrays[] = {
         {"x", true, a->x, sparse24_element(s), &a->x_stride, s->k},
         {"packed", true, a->packed, CHUNK, NULL, 0},
         {"x_scale", scaled, a->x_scale, sizeof(float), NULL, 0},
         {"w_scale", scaled, a->w_scale, sizeof(float), NULL, 0},
-        {"bias", s->bias, a->bias, HALF, NULL, 0},
-        {"residual", s->residual, a->residual, HALF, &a->residual_stride, s->m},
-        {"y", true, a->y, HALF, &a->y_stride, s->m},
+        {"bias", s->bias, a->bias, y, NULL, 0},
+        {"residual", s->residual, a->residual, y, &a->residual_stride, s->m},
+        {"y", true, a->y, y, &a->y_stride, s->m},
     };
     return launch_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
 }
@@ -170,24 +179,12 @@ ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *q,
     ptxgen_sparse24_args a = *args;
     if (!a.x_stride)
         a.x_stride = plan_of(q)->spec.k;
+    if (is_inflated(q))
+        return sparse24_inflated_workspace_bytes(plan_of(q), &a, bytes, err);
     ptxgen_status status = a.n ? work_out(plan_of(q), &a, &w, err) : PTXGEN_OK;
     if (status == PTXGEN_OK)
         *bytes = w.workspace_bytes;
     return status;
-}
-
-static ptxgen_status check_workspace(const ptxgen_sparse24_args *a, const struct work *w,
-                                     ptxgen_error *err)
-{
-    if (!w->workspace_bytes)
-        return PTXGEN_OK;
-    const struct launch_array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
-    if (a->workspace_bytes < w->workspace_bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: a workspace of %llu bytes is below the %llu that n = %llu needs",
-                           (unsigned long long)a->workspace_bytes,
-                           (unsigned long long)w->workspace_bytes, (unsigned long long)a->n);
-    return launch_check_arrays("sparse24", &workspace, 1, err);
 }
 
 /* ---- launching ---- */
@@ -198,11 +195,11 @@ static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxge
 {
     const ptxgen_sparse24_spec *s = &plan_of(q)->spec;
     uint64_t out = a->workspace + w->schedule.aligned;
-    void *arguments[SPARSE24_ALIGN_PARAMS] = {[SPARSE24_ALIGN_X] = &a->x,
-                                              [SPARSE24_ALIGN_OUT] = &out,
-                                              [SPARSE24_ALIGN_X_STRIDE] = &a->x_stride};
+    void *arguments[TILE_ALIGN_PARAMS] = {[TILE_ALIGN_X] = &a->x,
+                                              [TILE_ALIGN_OUT] = &out,
+                                              [TILE_ALIGN_X_STRIDE] = &a->x_stride};
     const ptxgen_launch_shape shape = {.grid = {a->n, 1, 1},
-                                       .block = {SPARSE24_ALIGN_THREADS, 1, 1}};
+                                       .block = {TILE_ALIGN_THREADS, 1, 1}};
     ptxgen_status status = ptxgen_launch(align_of(q), &shape, stream, arguments, err);
     a->x = out;
     a->x_stride = sparse24_x_bytes(s) / sparse24_element(s);
@@ -248,10 +245,13 @@ ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *q, const ptxgen_spar
     ptxgen_sparse24_args a = *args;
     struct work w;
     ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
+    if (status == PTXGEN_OK && is_inflated(q))
+        return sparse24_inflated_launch(loaded_of(q), &a, stream, err);
     if (status == PTXGEN_OK)
         status = work_out(plan_of(q), &a, &w, err);
     if (status == PTXGEN_OK)
-        status = check_workspace(&a, &w, err);
+        status = launch_check_workspace("sparse24", a.workspace, a.workspace_bytes, w.workspace_bytes,
+                                        a.n, err);
     if (status == PTXGEN_OK && w.align)
         status = align(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

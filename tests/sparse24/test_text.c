@@ -157,7 +157,11 @@ static void specs_that_cannot_be_done_are_refused_by_name(void **state)
     } cases[] = {
         {{.m = 8, .k = 12, .type = 1, .y_type = 1}, "K = 12 is not a multiple of 8"},
         {{.m = 0, .k = 8, .type = 1, .y_type = 1}, "M = 0"},
-        {{.m = 8, .k = 8, .type = 0, .y_type = 1}, "the type 0"},
+        {{.m = 8, .k = 8, .type = 4, .y_type = 1}, "the type 4"},
+        {{.m = 8, .k = 8, .type = 0, .y_type = 1}, "output type 1 is not that of X"},
+        {{.m = 8, .k = 8, .type = 0, .tier = 2}, "tier 2 does not have the type f32"},
+        {{.m = 8, .k = 8, .type = 3, .y_type = 1, .tier = 1}, "tier 1 does not have the type s8"},
+        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .tier = 3}, "the tier 3"},
         {{.m = 8, .k = 8, .type = 1, .y_type = 2}, "output type 2 is not that of X"},
         {{.m = 8, .k = 8, .type = 3, .y_type = 0}, "output type 0"},
         {{.m = 8, .k = 262152, .type = 3, .y_type = 1}, "can overflow s32"},

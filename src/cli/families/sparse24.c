@@ -18,6 +18,8 @@ enum {
     KEY_ACTIVATION,
     KEY_BIAS,
     KEY_RESIDUAL,
+    KEY_TIER,
+    KEY_INFLATE,
     KEY_TILE,
     KEY_SAFETENSORS,
     KEY_LAYER,
@@ -39,7 +41,7 @@ static const struct argp_option spec_options[] = {
     {.name = "dtype",
      .key = KEY_DTYPE,
      .arg = "TYPE",
-     .doc = "Of X and W: f16 (default), bf16 or s8"},
+     .doc = "Of X and W: f16 (default), bf16, s8 or f32"},
     {.name = "y-type",
      .key = KEY_Y_TYPE,
      .arg = "TYPE",
@@ -51,6 +53,13 @@ static const struct argp_option spec_options[] = {
      .doc = "Of the sums: none (default), silu, gelu, gelu-tanh, relu"},
     {.name = "bias", .key = KEY_BIAS, .doc = "Add a bias"},
     {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to Y"},
+    {.name = "tier",
+     .key = KEY_TIER,
+     .arg = "1|2",
+     .doc = "1: inflate W, then a dense product; 2: sparse tensor cores (but for f32, which has 1)"},
+    {.name = "inflate",
+     .key = KEY_INFLATE,
+     .doc = "Of bench, tier 1: time the inflating alone, against a copy's bytes"},
     {.name = "tile",
      .key = KEY_TILE,
      .arg = "tile_n=16,wm=4,wn=1,wk=2,stages=4,pass_n=16",
@@ -94,10 +103,15 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_BIAS: s->bias = 1; return 0;
     case KEY_RESIDUAL: s->residual = 1; return 0;
+    case KEY_TIER: s->tier = (uint8_t)parse_number(state, "--tier", arg, 1, 2); return 0;
+    case KEY_INFLATE:
+        o->inflate = true;
+        s->tier = 1;
+        return 0;
     case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
     case ARGP_KEY_END:
         if (!s->y_type)
-            s->y_type = s->type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16;
+            s->y_type = s->type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : s->type;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -151,7 +165,7 @@ static void set_shape(void *options, uint32_t k, uint32_t m)
 
 size_t sparse24_x_element(const ptxgen_sparse24_spec *s)
 {
-    return s->type == PTXGEN_SPARSE24_S8 ? 1 : 2;
+    return s->type == PTXGEN_SPARSE24_S8 ? 1 : ptxgen_element_size((ptxgen_element)s->type);
 }
 
 ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
@@ -167,20 +181,26 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
     if (status != PTXGEN_OK || !n)
         return status;
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
-    if (!v)
+    const ptxgen_dense_variant *dense = ptxgen_dense_choose(&plan->dense, n);
+    if (!v && !dense)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: N = %u is above --max-n",
                            n);
-    plan->variants[0] = *v;
-    plan->variant_count = 1;
+    if (v)
+        plan->variants[0] = *v;
+    else
+        plan->dense.variants[0] = *dense;
+    plan->variant_count = v != NULL;
+    plan->dense.variant_count = v == NULL;
     return PTXGEN_OK;
 }
 
 void sparse24_name(const ptxgen_sparse24_spec *s, uint32_t n, char *text, size_t size)
 {
-    snprintf(text, size, "M=%u N=%u K=%u %s%s%s%s%s%s%s", s->m, n, s->k, type_names[s->type],
+    snprintf(text, size, "M=%u N=%u K=%u %s%s%s%s%s%s%s%s", s->m, n, s->k, type_names[s->type],
              s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
              s->activation ? " " : "", s->activation ? activation_names[s->activation] : "",
-             s->bias ? " bias" : "", s->residual ? " residual" : "");
+             s->bias ? " bias" : "", s->residual ? " residual" : "",
+             s->tier == 1 ? " inflated" : "");
 }
 
 ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t n, struct work *work,
@@ -191,8 +211,9 @@ ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t n, struct wo
     if (status != PTXGEN_OK)
         return status;
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
+    size_t y = ptxgen_element_size((ptxgen_element)s->y_type);
     work->bytes = packed + sparse24_x_element(s) * (uint64_t)n * s->k +
-                  (2 + 2 * s->residual) * (uint64_t)n * s->m + 2 * (uint64_t)s->bias * s->m +
+                  y * ((1 + s->residual) * (uint64_t)n * s->m + (uint64_t)s->bias * s->m) +
                   (scaled ? 4 * ((uint64_t)n + s->m) : 0);
     work->flops = 2.0 * s->m * s->k * n;
     return PTXGEN_OK;
@@ -217,7 +238,8 @@ static ptxgen_status describe(const void *options, const ptxgen_target *target, 
         status = sparse24_work(&plan.spec, n, work, err);
     if (status != PTXGEN_OK)
         return status;
-    work->entry = ptxgen_sparse24_entry(&plan.variants[0]);
+    work->entry = plan.variant_count ? ptxgen_sparse24_entry(&plan.variants[0])
+                                     : ptxgen_dense_entry(&plan.dense.variants[0]);
     return ptxgen_sparse24_ctas(&plan, n, &work->grid, err);
 }
 

@@ -26,6 +26,13 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_sparse24_launch(b->kernel, &args, b->device->stream, err);
 }
 
+static ptxgen_status launch_inflate(void *state, uint32_t copy, ptxgen_error *err)
+{
+    const struct bench_state *b = state;
+    return ptxgen_sparse24_inflate(b->kernel, b->args.packed + copy * b->copy_bytes,
+                                   b->args.workspace, b->device->stream, err);
+}
+
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -50,7 +57,8 @@ static ptxgen_status allocate_weights(struct bench_state *b, const ptxgen_sparse
         struct random r = random_start(1);
         random_fill(&r, values, values_bytes);
         random_fill(&r, metadata, metadata_bytes);
-        for (size_t i = 1; i < values_bytes && s->type != PTXGEN_SPARSE24_S8; i += 2)
+        size_t element = sparse24_x_element(s);
+        for (size_t i = element - 1; i < values_bytes && element > 1; i += element)
             values[i] &= 0xBF; /* the exponent's top bit */
         for (size_t i = 0; i < metadata_bytes; i++)
             metadata[i] = nibbles[metadata[i] % 6];
@@ -82,17 +90,17 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_spars
                                        uint32_t n, ptxgen_error *err)
 {
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
-    size_t y_bytes = (size_t)n * s->m * 2;
+    size_t x = sparse24_x_element(s), y = ptxgen_element_size((ptxgen_element)s->y_type);
     const struct {
         const char *what;
         bool used;
         size_t bytes, element;
         uint64_t *address;
     } operands[] = {
-        {"X", true, (size_t)n * s->k * sparse24_x_element(s), 2, &b->args.x},
-        {"Y", true, y_bytes, 2, &b->args.y},
-        {"the residual", s->residual, y_bytes, 2, &b->args.residual},
-        {"the bias", s->bias, 2 * (size_t)s->m, 2, &b->args.bias},
+        {"X", true, n * s->k * x, x < 2 ? 2 : x, &b->args.x},
+        {"Y", true, n * s->m * y, y, &b->args.y},
+        {"the residual", s->residual, n * s->m * y, y, &b->args.residual},
+        {"the bias", s->bias, s->m * y, y, &b->args.bias},
         {"scales of X", scaled, 4 * (size_t)n, 4, &b->args.x_scale},
         {"scales of W", scaled, 4 * (size_t)s->m, 4, &b->args.w_scale},
     };
@@ -127,7 +135,8 @@ static ptxgen_status describe(const ptxgen_sparse24_plan *plan, const ptxgen_spa
     s->n = plan->spec.m;
     s->m = n;
     s->type = (ptxgen_element)plan->spec.y_type;
-    s->shared_bytes = (int)plan->variants[0].shared_bytes;
+    s->shared_bytes = (int)(plan->variant_count ? plan->variants[0].shared_bytes
+                                                : plan->dense.variants[0].shared_bytes);
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;
     return ptxgen_sparse24_ctas(plan, n, &s->grid, err);
@@ -167,6 +176,12 @@ ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *dev
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
     ptxgen_status status = prepare(b, options, n, subject, err);
+    if (((const struct sparse24_options *)options)->inflate) {
+        const ptxgen_sparse24_spec *s = &((const struct sparse24_options *)options)->spec;
+        subject->launch = launch_inflate;
+        subject->bytes = b->copy_bytes + (uint64_t)s->m * s->k * sparse24_x_element(s);
+        subject->flops = 0;
+    }
     if (status != PTXGEN_OK)
         destroy(b);
     return status;

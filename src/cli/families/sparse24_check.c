@@ -46,10 +46,10 @@ static ptxgen_status create_workspace(const ptxgen_sparse24 *kernel, struct spar
 static void prepare(void *problem)
 {
     struct sparse24_problem *p = problem;
-    size_t row_bytes = 2 * (size_t)p->plan.spec.m;
+    size_t y = ptxgen_element_size((ptxgen_element)p->plan.spec.y_type);
     for (uint64_t n = 0; p->in_place && n < p->n; n++)
-        memcpy(p->y.host + 2 * n * p->y_stride, p->residual.host + 2 * n * p->residual_stride,
-               row_bytes);
+        memcpy(p->y.host + y * n * p->y_stride, p->residual.host + y * n * p->residual_stride,
+               y * p->plan.spec.m);
 }
 
 struct launching {

@@ -40,6 +40,7 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
     uint32_t all = p->plan.spec.m, column = (uint32_t)(slice % c->across) * SLICE;
     ptxgen_sparse24_plan plan = p->plan; /* has only the variant that was launched */
     plan.spec.m = all - column < SLICE ? all - column : SLICE;
+    size_t e = ptxgen_element_size((ptxgen_element)plan.spec.y_type);
     double y[SLICE * SLICE], bound[SLICE * SLICE];
     const ptxgen_sparse24_operands operands = {
         .n = p->n - row < SLICE ? p->n - row : SLICE,
@@ -49,8 +50,8 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
         .metadata = part_of(&p->metadata, all, column, plan.spec.m),
         .x_scale = offset(&p->x_scale, row * sizeof(float)),
         .w_scale = offset(&p->w_scale, column * sizeof(float)),
-        .bias = offset(&p->bias, (size_t)column * 2),
-        .residual = offset(&p->residual, (row * p->residual_stride + column) * 2),
+        .bias = offset(&p->bias, column * e),
+        .residual = offset(&p->residual, (row * p->residual_stride + column) * e),
         .x_stride = p->x_stride,
         .residual_stride = p->residual_stride,
     };
@@ -79,7 +80,8 @@ ptxgen_status sparse24_compare(const struct sparse24_problem *p, struct check *c
     uint64_t slices = (uint64_t)c.across * (((uint64_t)p->n + SLICE - 1) / SLICE);
     uint32_t compared = (uint32_t)((slices + c.every - 1) / c.every);
     struct comparison total = {.reference = {.outputs = 0}};
-    buffer_check_gaps(&p->y, p->n, s->m, p->y_stride, 2, check);
+    buffer_check_gaps(&p->y, p->n, s->m, p->y_stride,
+                      ptxgen_element_size((ptxgen_element)s->y_type), check);
     ptxgen_status status = compare_slices("comparing with the reference, slices of 64 by 64",
                                           compared, compare, &c, &total, err);
     if (status != PTXGEN_OK)

@@ -20,17 +20,17 @@ static ptxgen_status create_buffers(struct sparse24_problem *p, const struct spa
 {
     const ptxgen_sparse24_spec *s = &p->plan.spec;
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
-    size_t x = sparse24_x_element(s), packed;
+    size_t x = sparse24_x_element(s), y = ptxgen_element_size((ptxgen_element)s->y_type), packed;
     ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
     const struct plan_of_buffer plans[] = {
         {&p->x, "x", true, rows_bytes(p->n, p->x_stride, s->k, x), l->x_offset * x},
         {&p->packed, "packed", true, packed, 0},
         {&p->x_scale, "x_scale", scaled, p->n * sizeof(float), 4},
         {&p->w_scale, "w_scale", scaled, s->m * sizeof(float), 4},
-        {&p->bias, "bias", s->bias, (size_t)s->m * 2, l->bias_offset * 2},
-        {&p->residual, "residual", s->residual, rows_bytes(p->n, p->residual_stride, s->m, 2),
-         l->residual_offset * 2},
-        {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, 2), l->y_offset * 2},
+        {&p->bias, "bias", s->bias, s->m * y, l->bias_offset * y},
+        {&p->residual, "residual", s->residual, rows_bytes(p->n, p->residual_stride, s->m, y),
+         l->residual_offset * y},
+        {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, y), l->y_offset * y},
     };
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
         if (plans[i].used)

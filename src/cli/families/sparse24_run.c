@@ -33,7 +33,9 @@ ptxgen_status sparse24_run(const void *options, const struct run_request *reques
 static ptxgen_sparse24_spec random_spec(struct random *r, bool small)
 {
     uint32_t most = small ? 600 : random_below(r, 3) ? 2048 : 8192;
-    ptxgen_sparse24_spec s = {.type = (uint8_t)(PTXGEN_SPARSE24_F16 + random_below(r, 3))};
+    ptxgen_sparse24_spec s = {.type = (uint8_t)random_below(r, 4)};
+    if (s.type != PTXGEN_SPARSE24_S8)
+        s.tier = (uint8_t)random_below(r, s.type == PTXGEN_SPARSE24_F32 ? 2 : 3);
     s.y_type = s.type;
     if (s.type == PTXGEN_SPARSE24_S8)
         s.y_type = random_below(r, 2) ? PTXGEN_BF16 : PTXGEN_F16;

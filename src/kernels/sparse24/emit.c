@@ -21,6 +21,7 @@
  * cp.async, on through the ends of tiles.
  */
 #include "emit.h"
+#include "inflate.h"
 
 /* ---- parameters ---- */
 
@@ -168,9 +169,15 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
     if (!plan || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: plan and module must be given");
+    if (sparse24_tier(&plan->spec) == 1) {
+        ptxgen_status status = ptxgen_dense_emit(&plan->dense, variants, module, err);
+        if (status == PTXGEN_OK)
+            sparse24_emit_inflate(plan, module);
+        return status == PTXGEN_OK ? ptx_module_status(module, err) : status;
+    }
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);
-    sparse24_emit_align(plan, module);
+    tile_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
     return ptx_module_status(module, err);
 }

@@ -102,8 +102,4 @@ void sparse24_output_begin(struct sparse24_product *q);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void sparse24_output(struct sparse24_product *q, const struct tile_walk *w, ptx_u32 first);
 
-/* ---- align.c ---- */
-
-void sparse24_emit_align(const ptxgen_sparse24_plan *plan, ptx_module *module);
-
 #endif

@@ -3,6 +3,7 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 #define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 
+#include "../tile/align.h"
 #include "../tile/schedule.h"
 #include "shape.h"
 
@@ -31,15 +32,13 @@ enum sparse24_param {
     SPARSE24_PARAMS
 };
 
-/* "sparse24_align": out[n, k] = x[n, k], rows sparse24_x_bytes apart. A CTA a row. */
-enum sparse24_align_param {
-    SPARSE24_ALIGN_X, SPARSE24_ALIGN_OUT, SPARSE24_ALIGN_X_STRIDE, SPARSE24_ALIGN_PARAMS
-};
-enum { SPARSE24_ALIGN_THREADS = 256 };
-
 static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
 {
     return (uint32_t)sparse24_element_bytes((ptxgen_sparse24_type)s->type);
+}
+static inline uint32_t sparse24_tier(const ptxgen_sparse24_spec *s)
+{
+    return s->tier ? s->tier : s->type == PTXGEN_SPARSE24_F32 ? 1 : 2;
 }
 static inline bool sparse24_is_s8(const ptxgen_sparse24_spec *s)
 {
@@ -48,7 +47,7 @@ static inline bool sparse24_is_s8(const ptxgen_sparse24_spec *s)
 /* Of a row of X as the product reads it: padded to multiples of 16. */
 static inline uint64_t sparse24_x_bytes(const ptxgen_sparse24_spec *s)
 {
-    return ((uint64_t)s->k * sparse24_element(s) + 15) / 16 * 16;
+    return tile_aligned_bytes(s->k, sparse24_element(s));
 }
 
 static inline uint32_t sparse24_strips(const ptxgen_sparse24_spec *s)

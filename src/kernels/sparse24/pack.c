@@ -4,6 +4,7 @@
  * types: register r of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on of row g + 8·(r % 2),
  * of the 32 compressed bytes that go with 64 bytes of X.
  */
+#include "inflate.h"
 #include "layout.h"
 #include "metadata.h"
 
@@ -19,6 +20,11 @@ struct packing {
     const void *metadata;
 };
 
+static ptxgen_sparse24_shape shape_of(const ptxgen_sparse24_spec *spec)
+{
+    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)spec->type, spec->m, spec->k};
+}
+
 ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, size_t *bytes,
                                            ptxgen_error *err)
 {
@@ -27,6 +33,13 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
         return status;
     if (!bytes)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: bytes is NULL");
+    if (sparse24_tier(spec) == 1) {
+        size_t dense;
+        const ptxgen_sparse24_shape shape = shape_of(spec);
+        status = ptxgen_sparse24_dense_bytes(&shape, &dense, err);
+        *bytes = sparse24_metadata_offset(spec) + (size_t)spec->m * spec->k / SPARSE24_GROUP;
+        return status;
+    }
     uint64_t blocks = (uint64_t)sparse24_strips(spec) * sparse24_steps(spec);
     if (blocks > SIZE_MAX / sparse24_block_bytes(spec))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -93,6 +106,17 @@ static ptxgen_status pack_block(const struct packing *p, size_t strip, size_t st
     return pack_metadata(p, row, column, to, err);
 }
 
+/* For tier 1: what was compressed, and metadata as bytes. */
+static ptxgen_status pack_plain(const struct packing *p, size_t bytes, ptxgen_const_span metadata,
+                                unsigned char *to, ptxgen_error *err)
+{
+    size_t offset = sparse24_metadata_offset(p->spec);
+    const ptxgen_span plain = {to + offset, p->shape.m * p->shape.k / SPARSE24_GROUP};
+    memcpy(to, p->values, bytes);
+    memset(to + bytes, 0, offset - bytes);
+    return ptxgen_sparse24_convert(&p->shape, p->form, metadata, PTXGEN_SPARSE24_BYTES, plain, err);
+}
+
 ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_const_span values,
                                    ptxgen_sparse24_form form, ptxgen_const_span metadata,
                                    ptxgen_span packed, ptxgen_error *err)
@@ -101,8 +125,7 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
     ptxgen_status status = ptxgen_sparse24_packed_bytes(spec, &bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct packing p = {{(ptxgen_sparse24_type)spec->type, spec->m, spec->k},
-                              spec, values.data, form, metadata.data};
+    const struct packing p = {shape_of(spec), spec, values.data, form, metadata.data};
     if ((status = ptxgen_sparse24_dense_bytes(&p.shape, &dense, err)) != PTXGEN_OK ||
         (status = sparse24_check_span("values", values.data, values.bytes, dense / 2, err)) !=
             PTXGEN_OK ||
@@ -111,6 +134,8 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
         (status = sparse24_check_span("packed", packed.data, packed.bytes, bytes, err)) != PTXGEN_OK)
         return status;
     unsigned char *to = packed.data;
+    if (sparse24_tier(spec) == 1)
+        return pack_plain(&p, values.bytes, metadata, to, err);
     for (size_t strip = 0; strip < sparse24_strips(spec); strip++)
         for (size_t step = 0; step < sparse24_steps(spec); step++) {
             status = pack_block(&p, strip, step, to, err);

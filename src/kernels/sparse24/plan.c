@@ -36,11 +36,18 @@ static ptxgen_status check_sizes(const ptxgen_sparse24_spec *s, ptxgen_error *er
 
 static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *err)
 {
-    if (s->type < PTXGEN_SPARSE24_F16 || s->type > PTXGEN_SPARSE24_S8)
+    if (s->type > PTXGEN_SPARSE24_S8)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: the type %u is none of PTXGEN_SPARSE24_F16, _BF16 and _S8",
-                           s->type);
-    if (s->y_type != PTXGEN_F16 && s->y_type != PTXGEN_BF16)
+                           "sparse24: the type %u is no ptxgen_sparse24_type", s->type);
+    if (s->tier > 2)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: the tier %u is not 0, 1 or 2",
+                           s->tier);
+    uint32_t missing = sparse24_is_s8(s) ? 1 : s->type == PTXGEN_SPARSE24_F32 ? 2 : 0;
+    if (sparse24_tier(s) == missing)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: tier %u does not have the type %s", s->tier,
+                           sparse24_is_s8(s) ? "s8" : "f32");
+    if (sparse24_is_s8(s) && s->y_type != PTXGEN_F16 && s->y_type != PTXGEN_BF16)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: the output type %u is neither PTXGEN_F16 nor PTXGEN_BF16",
                            s->y_type);
@@ -61,8 +68,7 @@ static ptxgen_status check_flags(const ptxgen_sparse24_spec *s, ptxgen_error *er
     } flags[] = {{"bias", s->bias, 1},
                  {"residual", s->residual, 1},
                  {"reserved[0]", s->reserved[0], 0},
-                 {"reserved[1]", s->reserved[1], 0},
-                 {"reserved[2]", s->reserved[2], 0}};
+                 {"reserved[1]", s->reserved[1], 0}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (flags[i].value > flags[i].most)
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is %u, not 0%s",
@@ -182,6 +188,19 @@ static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
+static ptxgen_status plan_dense(ptxgen_sparse24_plan *plan, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_dense_spec dense = {.m = s->m,
+                                     .k = s->k,
+                                     .max_n = s->max_n,
+                                     .type = s->type, /* the same numbers */
+                                     .activation = s->activation,
+                                     .bias = s->bias,
+                                     .residual = s->residual};
+    return ptxgen_dense_make_plan(&dense, &plan->target, &plan->dense, err);
+}
+
 ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
                                         const ptxgen_target *target, ptxgen_sparse24_plan *plan,
                                         ptxgen_error *err)
@@ -201,7 +220,7 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
-    return choose_tiles(plan, err);
+    return sparse24_tier(spec) == 1 ? plan_dense(plan, err) : choose_tiles(plan, err);
 }
 
 /* ---- tiles of the caller's choice ---- */
@@ -243,6 +262,9 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     if (!plan || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: plan and tile must be given");
+    if (sparse24_tier(&plan->spec) == 1)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: the tiles of tier 1 are dense's, not of this family");
     ptxgen_sparse24_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     ptxgen_status status = check_tile(&v, err);
@@ -313,6 +335,8 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n,
     if (!plan || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: plan and ctas must be given");
+    if (sparse24_tier(&plan->spec) == 1)
+        return ptxgen_dense_ctas(&plan->dense, n, ctas, err);
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
     struct sparse24_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;

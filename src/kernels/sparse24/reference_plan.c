@@ -42,7 +42,7 @@ static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse
         if (arrays[i].needed && !arrays[i].given)
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is NULL",
                                arrays[i].name);
-    if (o->n && !ptxgen_sparse24_choose(plan, o->n))
+    if (sparse24_tier(s) == 2 && o->n && !ptxgen_sparse24_choose(plan, o->n))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: no variant serves n = %llu", (unsigned long long)o->n);
     return PTXGEN_OK;
@@ -74,6 +74,37 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
     };
 }
 
+/* Tier 1: the dense product with the decompressed weight. */
+static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
+                                     const ptxgen_sparse24_operands *o, double *y, double *bound,
+                                     ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &plan->spec;
+    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->m, s->k};
+    size_t bytes;
+    ptxgen_status status = ptxgen_sparse24_dense_bytes(&shape, &bytes, err);
+    void *w = status == PTXGEN_OK ? malloc(bytes) : NULL;
+    if (status == PTXGEN_OK && !w)
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                             "sparse24: no memory for a dense weight of %zu bytes", bytes);
+    if (status == PTXGEN_OK)
+        status = ptxgen_sparse24_decompress(&shape, o->values, o->form, o->metadata,
+                                            (ptxgen_span){w, bytes}, err);
+    const ptxgen_dense_operands dense = {.n = o->n,
+                                         .x = o->x,
+                                         .w = w,
+                                         .bias = o->bias,
+                                         .residual = o->residual,
+                                         .x_stride = o->x_stride,
+                                         .residual_stride = o->residual_stride};
+    ptxgen_dense_plan part = plan->dense; /* a caller may ask for some rows of W: see `spec` */
+    part.spec.m = s->m;
+    if (status == PTXGEN_OK)
+        status = ptxgen_dense_reference(&part, &dense, y, bound, err);
+    free(w);
+    return status;
+}
+
 ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                         const ptxgen_sparse24_operands *operands, double *y,
                                         double *bound, ptxgen_error *err)
@@ -84,6 +115,8 @@ ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
     ptxgen_status status = check(plan, operands, err);
     if (status != PTXGEN_OK)
         return status;
+    if (sparse24_tier(&plan->spec) == 1)
+        return dense_reference(plan, operands, y, bound, err);
     struct sparse24_problem p = problem_of(plan, operands);
     float *bias = NULL;
     if (plan->spec.bias) {
