@@ -78,7 +78,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
         }
 }
 
-static void equal_plans_give_equal_text_below_100_kb_a_tile(void **state)
+static void equal_plans_give_equal_text_below_130_kb_a_tile(void **state)
 {
     (void)state;
     for (int s = 0; s < SPECS; s++) {
@@ -86,7 +86,7 @@ static void equal_plans_give_equal_text_below_100_kb_a_tile(void **state)
         for (uint32_t i = 0; i < plan.variant_count; i++) {
             char *first = text_of(&plan, 1u << i), *again = text_of(&plan, 1u << i);
             assert_string_equal(first, again);
-            assert_true(strlen(first) < 100 * 1000);
+            assert_true(strlen(first) < 130 * 1000);
             free(first);
             free(again);
         }
@@ -188,7 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_have_the_threads_and_shared_memory_of_their_plan),
-        cmocka_unit_test(equal_plans_give_equal_text_below_100_kb_a_tile),
+        cmocka_unit_test(equal_plans_give_equal_text_below_130_kb_a_tile),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
