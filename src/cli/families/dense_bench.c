@@ -86,6 +86,7 @@ static ptxgen_status describe(const ptxgen_dense_plan *plan, const ptxgen_dense 
     dense_name(&plan->spec, n, s->shape, sizeof s->shape);
     s->bytes = work.bytes;
     s->flops = work.flops;
+    s->tensor_f16 = plan->spec.type != PTXGEN_F32;
     s->k = plan->spec.k;
     s->n = plan->spec.m;
     s->m = n;
