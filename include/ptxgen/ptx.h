@@ -408,15 +408,16 @@ PTXGEN_API ptxgen_status ptx_module_kernel_section(const ptx_module *module, uns
  *  by mnemonic), and returns the number of different mnemonics. A mnemonic is the emitter's name;
  *  raw instructions are counted together as "raw", and addresses as the mov that they are. 0 when
  *  there is no memory for the count. */
-typedef struct ptx_mix_row { const char *mnemonic; size_t count; } ptx_mix_row;
+enum { PTX_NAME_SIZE = 48 }; /* room for an instruction's name */
+typedef struct ptx_mix_row { char mnemonic[PTX_NAME_SIZE]; size_t count; } ptx_mix_row;
 PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index, ptx_mix_row *rows,
                                         size_t capacity);
 
 /* ---- the instruction table, for tools ---- */
 
 PTXGEN_API size_t ptx_instruction_count(void);
-/** "fma_f32", or NULL past the end. */
-PTXGEN_API const char *ptx_instruction_name(size_t index);
+/** "fma_f32", "" past the end; NUL-terminated, cut to `size`, of which PTX_NAME_SIZE is enough. */
+PTXGEN_API void ptx_instruction_name(size_t index, char *buffer, size_t size);
 /** Syntax with its alternatives and what it needs, as in
  *  "add{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 f32, f32|imm, f32|imm; PTX 7.0 sm_80"; written
  *  NUL-terminated into `buffer`, cut to `size`. */

@@ -18,10 +18,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void print_instructions(void)
 {
-    char text[1024];
+    char name[PTX_NAME_SIZE], text[1024];
     for (size_t i = 0; i < ptx_instruction_count(); i++) {
+        ptx_instruction_name(i, name, sizeof name);
         ptx_instruction_describe(i, text, sizeof text);
-        printf("ptx_%s\n    %s\n", ptx_instruction_name(i), text);
+        printf("ptx_%s\n    %s\n", name, text);
     }
 }
 

@@ -10,6 +10,24 @@
 const size_t ptx_op_count = sizeof ptx_ops / sizeof *ptx_ops;
 const size_t ptx_modifier_group_count = sizeof ptx_modifier_groups / sizeof *ptx_modifier_groups;
 
+static char *unpack_byte(unsigned char byte, char *to)
+{
+    if (ptx_pairs[byte][0])
+        return unpack_byte(ptx_pairs[byte][1], unpack_byte(ptx_pairs[byte][0], to));
+    *to = (char)byte;
+    return to + 1;
+}
+
+struct ptx_string ptx_unpack(uint16_t place)
+{
+    struct ptx_string string;
+    char *to = string.s;
+    for (const unsigned char *from = ptx_strings + place; *from; from++)
+        to = unpack_byte(*from, to);
+    *to = 0;
+    return string;
+}
+
 const struct ptx_modifier_group *ptx_find_group(const char *name, size_t length)
 {
     for (size_t i = 0; i < ptx_modifier_group_count; i++)
@@ -172,8 +190,9 @@ static inline bool asks_nothing_new(const ptx_module *m, const struct ptx_op *op
 /* Every modifier given must belong to a group that the instruction's text names. */
 static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *op, uint64_t modifiers)
 {
+    const struct ptx_string text = ptx_op_text(op);
     uint64_t known = 0;
-    for (const char *s = ptx_op_text(op); (s = strchr(s, '{')); s++) {
+    for (const char *s = text.s; (s = strchr(s, '{')); s++) {
         size_t length = strcspn(s + 1, "!}");
         const struct ptx_modifier_group *group = ptx_find_group(s + 1, length);
         if (!group)
@@ -191,9 +210,9 @@ static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *
             ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "it does not take the modifier %s",
                         value <= group->count ? group->alternatives[value - 1].text : group->name);
     }
-    bool evicts = known && strstr(ptx_op_text(op), "cop}") && strstr(ptx_op_text(op), "{l1}");
+    bool evicts = known && strstr(text.s, "cop}") && strstr(text.s, "{l1}");
     if (evicts) {
-        const char *slot = strchr(ptx_op_text(op), '{');
+        const char *slot = strchr(text.s, '{');
         const struct ptx_modifier_group *cop = ptx_find_group(slot + 1, strcspn(slot + 1, "!}"));
         const struct ptx_modifier_group *l1 = ptx_find_group("l1", 2);
         if ((modifiers >> cop->shift & ((1u << cop->bits) - 1)) &&
@@ -335,8 +354,8 @@ static void take_operands(ptx_kernel *k, uint32_t index, const struct ptx_op *op
                           ptx_operand *o)
 {
     ptx_operand *to = &k->operands[k->code[index].first];
-    const struct ptx_term *t = ptx_op_term(op, 0);
-    for (const struct ptx_term *end = t + op->term_count; t < end; t++) {
+    for (unsigned i = 0; i < op->term_count; i++) {
+        const struct ptx_term *t = ptx_op_term(op, i);
         if (t->kind == PTX_TERM_VALUE) {
             take_term(k, index, op, t, o++, to++, 1);
             continue;
@@ -369,9 +388,9 @@ static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned cou
     const struct ptx_op *op = &ptx_ops[number];
     if (ptx_op_n(op)->hi && !n_is_legal(ptx_op_n(op), n))
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
-                        ptx_op_name(op), source.file, source.line, n);
+                        ptx_op_name(op).s, source.file, source.line, n);
     else if (count != operands_of(op, n))
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", ptx_op_name(op),
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", ptx_op_name(op).s,
                         source.file, source.line, operands_of(op, n), count);
     return !ptx_failed(k);
 }

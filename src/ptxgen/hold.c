@@ -59,7 +59,7 @@ static void walk_to_waits(struct walk *w, uint32_t wgmma)
 
 static bool is_wgmma(const struct ptx_instruction *i)
 {
-    return i->op < PTX_OP_COUNT && !strncmp(ptx_op_text(&ptx_ops[i->op]), "wgmma.mma_async", 15);
+    return i->op < PTX_OP_COUNT && !strncmp(ptx_op_text(&ptx_ops[i->op]).s, "wgmma.mma_async", 15);
 }
 
 static void hold_block(struct walk *w, uint32_t b,

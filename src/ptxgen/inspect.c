@@ -85,32 +85,53 @@ static unsigned row_of(const struct ptx_instruction *i)
                                                 : (unsigned)PTX_OP_mov_u64;
 }
 
-static size_t count_rows(const ptx_kernel *k, ptx_mix_row *all)
+static void copy_name(char *to, size_t size, const char *name)
 {
-    memset(all, 0, ROWS * sizeof *all);
+    size_t length = strlen(name) < size ? strlen(name) : size - 1;
+    memcpy(to, name, length);
+    to[length] = 0;
+}
+
+/* Counts by row; how many different ones there are. */
+static size_t count_rows(const ptx_kernel *k, size_t counts[ROWS])
+{
+    size_t different = 0;
+    memset(counts, 0, ROWS * sizeof *counts);
     for (uint32_t i = 0; i < k->code_count; i++)
         if (is_executed(&k->code[i]))
-            all[row_of(&k->code[i])].count++;
-    size_t used = 0;
-    for (size_t row = 0; row < ROWS; row++)
-        if (all[row].count)
-            all[used++] = (ptx_mix_row){row == ROW_RAW ? "raw" : ptx_op_name(&ptx_ops[row]), all[row].count};
-    return used;
+            different += !counts[row_of(&k->code[i])]++;
+    return different;
+}
+
+static void name_rows(const size_t counts[ROWS], ptx_mix_row *all, size_t different)
+{
+    for (size_t row = 0, i = 0; row < ROWS && i < different; row++)
+        if (counts[row]) {
+            all[i].count = counts[row];
+            copy_name(all[i++].mnemonic, PTX_NAME_SIZE,
+                     row == ROW_RAW ? "raw" : ptx_op_name(&ptx_ops[row]).s);
+        }
+    qsort(all, different, sizeof *all, more_frequent);
 }
 
 size_t ptx_module_kernel_mix(const ptx_module *m, unsigned index, ptx_mix_row *rows, size_t capacity)
 {
     const ptx_kernel *k = kernel_at(m, index);
-    size_t bytes = ROWS * sizeof(ptx_mix_row);
-    ptx_mix_row *all = k ? m->allocator.resize(m->allocator.ctx, NULL, 0, bytes) : NULL;
-    if (!all)
+    if (!k)
         return 0;
-    size_t used = count_rows(k, all);
-    qsort(all, used, sizeof *all, more_frequent);
-    if (used && rows)
-        memcpy(rows, all, (used < capacity ? used : capacity) * sizeof *rows);
-    m->allocator.resize(m->allocator.ctx, all, bytes, 0);
-    return used;
+    const ptx_allocator *a = &m->allocator;
+    size_t bytes = ROWS * sizeof(size_t);
+    size_t *counts = a->resize(a->ctx, NULL, 0, bytes);
+    size_t different = counts ? count_rows(k, counts) : 0, all_bytes = different * sizeof *rows;
+    ptx_mix_row *all = different && rows ? a->resize(a->ctx, NULL, 0, all_bytes) : NULL;
+    if (all) {
+        name_rows(counts, all, different);
+        memcpy(rows, all, (different < capacity ? different : capacity) * sizeof *rows);
+        a->resize(a->ctx, all, all_bytes, 0);
+    }
+    if (counts)
+        a->resize(a->ctx, counts, bytes, 0);
+    return all || !rows ? different : 0;
 }
 
 /* ---- the table in words ---- */
@@ -120,9 +141,10 @@ size_t ptx_instruction_count(void)
     return ptx_op_count;
 }
 
-const char *ptx_instruction_name(size_t index)
+void ptx_instruction_name(size_t index, char *buffer, size_t size)
 {
-    return index < ptx_op_count ? ptx_op_name(&ptx_ops[index]) : NULL;
+    if (size)
+        copy_name(buffer, size, index < ptx_op_count ? ptx_op_name(&ptx_ops[index]).s : "");
 }
 
 struct writer {
@@ -193,7 +215,7 @@ static void add_term(struct writer *w, const struct ptx_term *t)
     case PTX_TERM_ADDRESS: addf(w, "[%s]", space_name(t->space)); break;
     case PTX_TERM_TENSOR: addf(w, "[tensor map, {s32 × %d}]", t->count); break;
     case PTX_TERM_CONST: add_range(w, t); break;
-    case PTX_TERM_LITERAL: addf(w, "%s", ptx_literal(t)); break;
+    case PTX_TERM_LITERAL: addf(w, "%s", ptx_literal(t).s); break;
     case PTX_TERM_LABEL: addf(w, "label"); break;
     default:
         addf(w, "%s%s", type_names[t->type],
@@ -223,7 +245,7 @@ void ptx_instruction_describe(size_t index, char *buffer, size_t size)
     if (index >= ptx_op_count)
         return;
     const struct ptx_op *op = &ptx_ops[index];
-    add_text(&w, ptx_op_text(op));
+    add_text(&w, ptx_op_text(op).s);
     for (unsigned t = 0; t < op->term_count; t++) {
         addf(&w, "%s", !t ? " " : ptx_op_term(op, t)->flags & PTX_TERM_BAR ? "|" : ", ");
         add_term(&w, ptx_op_term(op, t));

@@ -31,7 +31,7 @@ struct ptx_term {
     uint8_t count;   /* of a vector or of tensor coordinates; 0: n / divisor */
     uint8_t divisor;
     char space;      /* of an address: g s l p */
-    uint16_t literal; /* of a literal; see ptx_literal */
+    uint16_t literal; /* of a literal: its number */
     int16_t lo, step; /* of a constant; of a value's immediates, where hi is not 0 */
     int32_t hi;
 };
@@ -65,15 +65,22 @@ enum ptx_op_flag {
  * larger. The functions below read them.
  */
 struct ptx_op {
-    uint32_t name, text; /* in ptx_strings */
-    uint16_t terms, n;   /* in ptx_terms */
-    uint16_t needs;      /* in ptx_needs */
+    uint16_t name, text; /* in ptx_strings */
+    uint16_t terms;      /* in ptx_term_runs */
+    uint16_t flags;
+    uint8_t needs; /* in ptx_needs */
+    uint8_t n;     /* in ptx_terms */
     uint8_t term_count, need_count;
     uint8_t operand_count; /* or PTX_OPERANDS_VARY with n */
     uint8_t align;         /* of a constant address offset, in bytes; 0: unchecked */
-    uint16_t flags;
 };
 enum { PTX_OPERANDS_VARY = 255 };
+
+/* A string of the table, unpacked. */
+enum { PTX_STRING_SIZE = 160 };
+struct ptx_string {
+    char s[PTX_STRING_SIZE];
+};
 
 struct ptx_modifier {
     const char *text;
@@ -87,28 +94,39 @@ struct ptx_modifier_group {
     const struct ptx_modifier *alternatives;
 };
 
-extern const char ptx_strings[];
+/* Strings with their NULs, in which a byte may stand for a pair of bytes, and these for more. */
+extern const unsigned char ptx_strings[], ptx_pairs[256][2];
+extern const uint16_t ptx_literals[]; /* in ptx_strings */
 extern const struct ptx_term ptx_terms[];
+extern const uint8_t ptx_term_runs[]; /* in ptx_terms */
 extern const struct ptx_need ptx_needs[];
 extern const struct ptx_op ptx_ops[];
 extern const size_t ptx_op_count;
 extern const struct ptx_modifier_group ptx_modifier_groups[];
 extern const size_t ptx_modifier_group_count;
 
-static inline const char *ptx_op_name(const struct ptx_op *op)
+/* Unpacks the string at a place of ptx_strings. */
+struct ptx_string ptx_unpack(uint16_t place);
+
+static inline struct ptx_string ptx_op_name(const struct ptx_op *op)
 {
-    return ptx_strings + op->name;
+    return ptx_unpack(op->name);
 }
 
 /* With {group} slots. */
-static inline const char *ptx_op_text(const struct ptx_op *op)
+static inline struct ptx_string ptx_op_text(const struct ptx_op *op)
 {
-    return ptx_strings + op->text;
+    return ptx_unpack(op->text);
+}
+
+static inline struct ptx_string ptx_literal(const struct ptx_term *term)
+{
+    return ptx_unpack(ptx_literals[term->literal]);
 }
 
 static inline const struct ptx_term *ptx_op_term(const struct ptx_op *op, size_t index)
 {
-    return &ptx_terms[op->terms + index];
+    return &ptx_terms[ptx_term_runs[op->terms + index]];
 }
 
 /* The n parameter; kind CONST, hi 0 when there is none. */
@@ -120,11 +138,6 @@ static inline const struct ptx_term *ptx_op_n(const struct ptx_op *op)
 static inline const struct ptx_need *ptx_op_needs(const struct ptx_op *op)
 {
     return &ptx_needs[op->needs];
-}
-
-static inline const char *ptx_literal(const struct ptx_term *term)
-{
-    return ptx_strings + term->literal;
 }
 
 /* Finds a group by the name between the braces of a slot; `length` excludes a trailing '!'. */

@@ -146,8 +146,13 @@ static size_t append_slot(char *buffer, size_t used, const struct ptx_instructio
 void ptx_mnemonic(const struct ptx_instruction *i, char *buffer)
 {
     static const char *const pseudo[] = {"label", "comment", "section", "raw", "mov", "mov", "mov"};
-    const char *s = i->op < PTX_OP_COUNT ? ptx_op_text(&ptx_ops[i->op]) : pseudo[i->op - PTX_OP_COUNT];
+    struct ptx_string text;
+    const char *s = text.s;
     size_t used = 0;
+    if (i->op < PTX_OP_COUNT)
+        text = ptx_op_text(&ptx_ops[i->op]);
+    else
+        s = pseudo[i->op - PTX_OP_COUNT];
     for (;;) {
         size_t plain = strcspn(s, "{");
         used = append(buffer, used, s, plain);
@@ -249,7 +254,7 @@ static char *put_term(const struct listing *t, char *to, const struct ptx_term *
     case PTX_TERM_VECTOR: return put_vector(t, to, o, count);
     case PTX_TERM_ADDRESS: return put_address(t, to, o);
     case PTX_TERM_TENSOR: return put_tensor(t, to, o, count);
-    case PTX_TERM_LITERAL: return put(to, ptx_literal(term));
+    case PTX_TERM_LITERAL: return put(to, ptx_literal(term).s);
     default: return put_operand(t, to, o);
     }
 }

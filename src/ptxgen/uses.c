@@ -29,8 +29,8 @@ static void add_instruction(const ptx_kernel *k, struct ptx_uses *u, uint32_t at
     const struct ptx_instruction *i = &k->code[at];
     const ptx_operand *o = &k->operands[i->first];
     const struct ptx_op *op = &ptx_ops[i->op];
-    const struct ptx_term *term = ptx_op_term(op, 0);
-    for (const struct ptx_term *end = term + op->term_count; term < end; term++) {
+    for (unsigned t = 0; t < op->term_count; t++) {
+        const struct ptx_term *term = ptx_op_term(op, t);
         if (term->kind == PTX_TERM_VALUE) {
             add(u, at, o++, term->flags);
             continue;

@@ -216,7 +216,7 @@ static uint64_t compute(struct machine *c, const struct ptx_instruction *i, cons
     case PTX_OP_setp_ge_u32: return get(c, o[1]) >= get(c, o[2]);
     case PTX_OP_setp_eq_u32: return get(c, o[1]) == get(c, o[2]);
     case PTX_OP_selp_u32: return get(c, o[3]) ? get(c, o[1]) : get(c, o[2]);
-    default: fail_msg("the interpreter has no %s", ptx_op_name(&ptx_ops[i->op]));
+    default: fail_msg("the interpreter has no %s", ptx_op_name(&ptx_ops[i->op]).s);
     }
     return 0;
 }

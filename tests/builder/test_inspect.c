@@ -104,13 +104,15 @@ static void facts_of_a_missing_or_open_kernel_are_refused(void **state)
 
 static void check_description(const char *name, const char *expected)
 {
-    char text[512];
-    for (size_t i = 0; i < ptx_instruction_count(); i++)
-        if (!strcmp(ptx_instruction_name(i), name)) {
-            ptx_instruction_describe(i, text, sizeof text);
-            assert_string_equal(text, expected);
-            return;
-        }
+    char found[PTX_NAME_SIZE], text[512];
+    for (size_t i = 0; i < ptx_instruction_count(); i++) {
+        ptx_instruction_name(i, found, sizeof found);
+        if (strcmp(found, name) != 0)
+            continue;
+        ptx_instruction_describe(i, text, sizeof text);
+        assert_string_equal(text, expected);
+        return;
+    }
     fail_msg("there is no instruction %s", name);
 }
 
@@ -151,7 +153,10 @@ static void description_is_cut_to_the_buffer(void **state)
     ptx_instruction_describe(0, text, 0);
     ptx_instruction_describe(SIZE_MAX, text, sizeof text);
     assert_string_equal(text, "");
-    assert_null(ptx_instruction_name(ptx_instruction_count()));
+    ptx_instruction_name(ptx_instruction_count(), text, sizeof text);
+    assert_string_equal(text, "");
+    ptx_instruction_name(0, text, 4);
+    assert_int_equal(strlen(text), 3);
 }
 
 static void every_instruction_has_a_name_and_a_description(void **state)
@@ -159,9 +164,11 @@ static void every_instruction_has_a_name_and_a_description(void **state)
     (void)state;
     assert_true(ptx_instruction_count() > 1000);
     for (size_t i = 0; i < ptx_instruction_count(); i++) {
-        char text[1024];
+        char name[256], text[1024];
+        ptx_instruction_name(i, name, sizeof name);
         ptx_instruction_describe(i, text, sizeof text);
-        assert_true(strlen(ptx_instruction_name(i)) > 2 && strstr(text, "; PTX ") != NULL);
+        assert_in_range(strlen(name), 3, PTX_NAME_SIZE - 1);
+        assert_non_null(strstr(text, "; PTX "));
     }
 }
 

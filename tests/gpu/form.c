@@ -94,7 +94,7 @@ enum { RULE_COUNT = sizeof rules / sizeof *rules };
 const char *form_group(const struct ptx_op *op, const char **reason)
 {
     size_t i = 0;
-    while (fnmatch(rules[i].pattern, ptx_op_name(op), 0) != 0)
+    while (fnmatch(rules[i].pattern, ptx_op_name(op).s, 0) != 0)
         i++;
     if (reason)
         *reason = rules[i].reason;
@@ -115,7 +115,7 @@ const char *form_group_name(size_t index)
 
 bool form_starts(const struct ptx_op *op, const char *prefix)
 {
-    return strncmp(ptx_op_name(op), prefix, strlen(prefix)) == 0;
+    return strncmp(ptx_op_name(op).s, prefix, strlen(prefix)) == 0;
 }
 
 /* ---- the list ---- */
@@ -179,7 +179,8 @@ static bool modifier_is_legal(const struct ptx_modifier *m, const ptx_target *ta
 static void add_modifiers(struct form_list *list, struct form f, const ptx_target *target)
 {
     add_constants(list, f, 0, 0);
-    for (const char *s = ptx_op_text(&ptx_ops[f.op]); (s = strchr(s, '{')); s++) {
+    const struct ptx_string text = ptx_op_text(&ptx_ops[f.op]);
+    for (const char *s = text.s; (s = strchr(s, '{')); s++) {
         size_t length = strcspn(s + 1, "!}");
         const struct ptx_modifier_group *g = ptx_find_group(s + 1, length);
         bool given = s[1 + length] == '!'; /* its first alternative is the default */
@@ -199,8 +200,8 @@ void form_list_build(struct form_list *list, const ptx_target *target, const cha
         struct form f = {.op = (uint16_t)i, .group = form_group(op, NULL)};
         int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
         if (f.group && version && (!target->max_ptx || version <= target->max_ptx) &&
-            (!only || fnmatch(only, ptx_op_name(op), 0) == 0) &&
-            !(skip && fnmatch(skip, ptx_op_name(op), 0) == 0))
+            (!only || fnmatch(only, ptx_op_name(op).s, 0) == 0) &&
+            !(skip && fnmatch(skip, ptx_op_name(op).s, 0) == 0))
             add_modifiers(list, f, target);
     }
 }
@@ -211,7 +212,7 @@ void form_describe(const struct form *f, char *text, size_t size)
     struct ptx_instruction i = {.op = f->op, .modifiers = f->modifiers};
     char mnemonic[PTX_MNEMONIC_SIZE];
     ptx_mnemonic(&i, mnemonic);
-    size_t used = (size_t)snprintf(text, size, "%s [%s]", ptx_op_name(op), mnemonic);
+    size_t used = (size_t)snprintf(text, size, "%s [%s]", ptx_op_name(op).s, mnemonic);
     for (unsigned t = 0, c = 0; t < op->term_count && used < size; t++)
         if (ptx_op_term(op, t)->kind == PTX_TERM_CONST)
             used += (size_t)snprintf(text + used, size - used, " %d", f->constants[c++]);
@@ -256,7 +257,8 @@ static enum role role_of_text(const char *type)
 /* "….row.col{satf}.D.A.B.C": the role of term D, A, B or C; a fourth source is the metadata. */
 static enum role matrix_role(const struct ptx_op *op, unsigned term)
 {
-    const char *s = strstr(ptx_op_text(op), ".col") + 4;
+    const struct ptx_string text = ptx_op_text(op);
+    const char *s = strstr(text.s, ".col") + 4;
     if (*s == '{')
         s = strchr(s, '}') + 1;
     if (term > 3)
@@ -300,17 +302,17 @@ struct source form_source(const struct ptx_op *op, unsigned term, unsigned j)
     struct source s = {.type = ptx_op_term(op, term)->type};
     if (form_starts(op, "mma_")) {
         s.role = (uint8_t)matrix_role(op, term);
-        s.lo = s.role == ROLE_METADATA && strstr(ptx_op_text(op), ".tf32");
+        s.lo = s.role == ROLE_METADATA && strstr(ptx_op_text(op).s, ".tf32");
     }
     for (size_t i = 0; i < sizeof restrictions / sizeof *restrictions; i++) {
         const struct restriction *r = &restrictions[i];
-        if (r->term == term && fnmatch(r->pattern, ptx_op_name(op), 0) == 0) {
+        if (r->term == term && fnmatch(r->pattern, ptx_op_name(op).s, 0) == 0) {
             uint8_t type = s.type;
             s = r->source;
             s.type = type;
         }
     }
-    if (strstr(ptx_op_name(op), "_cas_") && term == 2) {
+    if (strstr(ptx_op_name(op).s, "_cas_") && term == 2) {
         s.role = ROLE_COMPARED;
         s.lo = (int16_t)j;
     }

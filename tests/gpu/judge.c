@@ -119,7 +119,7 @@ static const struct bound {
 static const struct bound *bound_of(const struct ptx_op *op)
 {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-        if (fnmatch(bounds[i].pattern, ptx_op_name(op), 0) == 0)
+        if (fnmatch(bounds[i].pattern, ptx_op_name(op).s, 0) == 0)
             return &bounds[i];
     return NULL;
 }
@@ -141,7 +141,7 @@ static bool flushes(const struct form *f)
 {
     const struct ptx_modifier_group *ftz = ptx_find_group("ftz", 3);
     return (f->modifiers >> ftz->shift & ((1u << ftz->bits) - 1)) ||
-           strstr(ptx_op_text(&ptx_ops[f->op]), ".ftz");
+           strstr(ptx_op_text(&ptx_ops[f->op]).s, ".ftz");
 }
 
 static bool is_within(const struct bound *b, uint8_t type, bool ftz, double exact, double x)

@@ -51,7 +51,7 @@ void plan_make(const struct form *f, struct plan *plan)
         plan_term(plan, op, t);
     plan->carries_in =
         form_starts(op, "addc_") || form_starts(op, "subc_") || form_starts(op, "madc_");
-    plan->carries_out = strstr(ptx_op_name(op), "_cc_") != NULL;
+    plan->carries_out = strstr(ptx_op_name(op).s, "_cc_") != NULL;
     if (plan->carries_in)
         plan_source(plan, (struct source){.type = PTX_PRED});
     if (plan->carries_out)

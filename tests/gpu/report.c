@@ -29,7 +29,7 @@ static void report_omissions(FILE *out, const struct form_list *list)
         while (f < list->count && list->forms[f].op == i)
             f++;
         if (!compared)
-            fprintf(out, "%-44s %s\n", ptx_op_name(&ptx_ops[i]),
+            fprintf(out, "%-44s %s\n", ptx_op_name(&ptx_ops[i]).s,
                     reason ? reason
                            : "the target or the driver's PTX version has it not, or the command "
                              "left it out");

@@ -25,7 +25,8 @@ static void add_modifiers(struct probe_list *list, struct probe p)
 {
     const struct ptx_modifier_group *groups[MAX_GROUPS];
     unsigned value[MAX_GROUPS] = {0}, count = 0, product = 1;
-    for (const char *s = ptx_op_text(&ptx_ops[p.op]); (s = strchr(s, '{')); s++) {
+    const struct ptx_string text = ptx_op_text(&ptx_ops[p.op]);
+    for (const char *s = text.s; (s = strchr(s, '{')); s++) {
         const struct ptx_modifier_group *g = ptx_find_group(s + 1, strcspn(s + 1, "!}"));
         if (g && count < MAX_GROUPS) {
             groups[count++] = g;

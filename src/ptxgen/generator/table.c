@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints table.inc: the instructions and modifiers as the data that ../table.h declares. */
 #include "instruction.h"
+#include "strings.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is shared: strings, and runs of terms and of needs, each printed once ---- */
+/* ---- what is shared: terms, and runs of terms and of needs, each printed once ---- */
 
 enum { LINE = 128 };
 
@@ -17,12 +18,16 @@ struct lines {
     size_t count, capacity;
 };
 
-static void *more(void *array, size_t capacity, size_t element)
+static void append_lines(struct lines *all, char (*run)[LINE], size_t count)
 {
-    void *larger = realloc(array, capacity * element);
-    if (!larger)
-        stop("no memory");
-    return larger;
+    while (all->count + count > all->capacity) {
+        all->capacity = 2 * all->capacity + 64;
+        all->text = realloc(all->text, all->capacity * sizeof *all->text);
+        if (!all->text)
+            stop("no memory");
+    }
+    memcpy(all->text[all->count], run, count * sizeof *run);
+    all->count += count;
 }
 
 /* Where the run stands in the array; it is appended when it is new. */
@@ -35,12 +40,7 @@ static size_t place_run(struct lines *all, char (*run)[LINE], size_t count)
         if (same == count)
             return at;
     }
-    while (all->count + count > all->capacity) {
-        all->capacity = 2 * all->capacity + 64;
-        all->text = more(all->text, all->capacity, sizeof *all->text);
-    }
-    memcpy(all->text[all->count], run, count * sizeof *run);
-    all->count += count;
+    append_lines(all, run, count);
     return all->count - count;
 }
 
@@ -52,39 +52,17 @@ static void print_lines(const char *type, const char *name, const struct lines *
     printf("};\n");
 }
 
-/* All strings, one behind the other with their NULs. */
-struct strings {
-    char *text;
-    size_t length, capacity;
-};
-
-static size_t place_string(struct strings *all, const char *string)
-{
-    size_t size = strlen(string) + 1;
-    for (size_t at = 0; at < all->length; at += strlen(all->text + at) + 1)
-        if (strcmp(all->text + at, string) == 0)
-            return at;
-    while (all->length + size > all->capacity) {
-        all->capacity = 2 * all->capacity + 1024;
-        all->text = more(all->text, all->capacity, 1);
-    }
-    memcpy(all->text + all->length, string, size);
-    all->length += size;
-    return all->length - size;
-}
-
-static void print_strings(const struct strings *all)
-{
-    printf("const char ptx_strings[] =\n");
-    for (size_t at = 0; at < all->length; at += strlen(all->text + at) + 1)
-        printf("    \"%s\\0\"\n", all->text + at);
-    printf("    ;\n");
-}
-
-static struct strings strings;
-static struct lines terms, needs, rows;
+static struct lines terms, runs, needs, rows, literals;
 
 /* ---- instructions ---- */
+
+/* Where the number stands in the list; it is appended when it is new. */
+static size_t place_number(struct lines *all, size_t number)
+{
+    char line[1][LINE];
+    snprintf(line[0], LINE, "%zu", number);
+    return place_run(all, line, 1);
+}
 
 static void write_term(char line[LINE], const struct term *t)
 {
@@ -101,20 +79,10 @@ static void write_term(char line[LINE], const struct term *t)
     int flags = (t->written ? 1 : 0) | (t->read ? 2 : 0) | (t->reg ? 4 : 0) | (t->bar ? 8 : 0) |
                 (t->undef_ok ? 16 : 0) | (t->pow2 ? 32 : 0) | (t->int_n ? 64 : 0) |
                 (t->upto ? 128 : 0);
-    size_t literal = t->kind == 'l' ? place_string(&strings, t->literal) : 0;
-    if (literal > UINT16_MAX)
-        stop("the literals lie too far back: place them first");
+    size_t literal = t->kind == 'l' ? place_number(&literals, place_string(t->literal)) : 0;
     snprintf(line, LINE, "%s, %s, %d, %d, %d, %d, %zu, %d, %d, %d", kind,
              t->type[0] ? find_type(t->type)->constant : "0", flags, t->count, t->divisor, t->space,
              literal, t->lo, t->step, t->hi);
-}
-
-/* Literals come first among the strings: their places have 16 bits. */
-static void place_literals(const struct instruction *in)
-{
-    for (int i = 0; i < in->term_count; i++)
-        if (in->terms[i].kind == 'l')
-            place_string(&strings, in->terms[i].literal);
 }
 
 /* How many operands the instruction takes; 255 when that depends on n. */
@@ -134,29 +102,59 @@ static int operand_count(const struct instruction *in)
     return count;
 }
 
+/* The term's number among the different ones. */
+static size_t place_term(const struct term *t)
+{
+    char line[1][LINE];
+    write_term(line[0], t);
+    return place_run(&terms, line, 1);
+}
+
 static void place_row(const struct instruction *in)
 {
-    char run[MAX_TERMS][LINE], needed[MAX_NEEDS][LINE], n[1][LINE], row[1][LINE];
+    char run[MAX_TERMS][LINE], needed[MAX_NEEDS][LINE], rest[1][LINE];
     for (int i = 0; i < in->term_count; i++)
-        write_term(run[i], &in->terms[i]);
+        snprintf(run[i], LINE, "%zu", place_term(&in->terms[i]));
     for (int i = 0; i < in->need_count; i++)
         snprintf(needed[i], LINE, "%d, %d, %d", in->needs[i].ptx, in->needs[i].sm,
                  in->needs[i].suffix);
-    write_term(n[0], &in->n);
-    size_t first = place_run(&terms, run, (size_t)in->term_count);
+    size_t first = place_run(&runs, run, (size_t)in->term_count);
     size_t first_need = place_run(&needs, needed, (size_t)in->need_count);
-    size_t n_at = place_run(&terms, n, 1);
-    if (terms.count > UINT16_MAX || needs.count > UINT16_MAX)
-        stop("more than %d terms or needs", UINT16_MAX);
-    snprintf(row[0], LINE, "%zu, %zu, %zu, %zu, %zu, %d, %d, %d, %d, %uu",
-             place_string(&strings, in->name), place_string(&strings, in->text), first, n_at,
-             first_need, in->term_count, in->need_count, operand_count(in), in->align,
-             in->flags);
-    if (rows.count == rows.capacity) {
-        rows.capacity = 2 * rows.capacity + 64;
-        rows.text = more(rows.text, rows.capacity, sizeof *rows.text);
+    size_t n = place_term(&in->n);
+    if (terms.count > UINT8_MAX || needs.count > UINT8_MAX || runs.count > UINT16_MAX)
+        stop("more terms or needs than their numbers have bits for");
+    snprintf(rest[0], LINE, "%zu %zu %zu, %u, %zu, %zu, %d, %d, %d, %d", place_string(in->name),
+             place_string(in->text), first, in->flags, first_need, n, in->term_count, in->need_count,
+             operand_count(in), in->align);
+    append_lines(&rows, rest, 1);
+}
+
+/* A row holds the numbers of its strings, which now have their places. */
+static void print_rows(void)
+{
+    printf("const struct ptx_op ptx_ops[] = {\n");
+    for (size_t i = 0; i < rows.count; i++) {
+        char *rest;
+        size_t name = strtoul(rows.text[i], &rest, 10), text = strtoul(rest, &rest, 10);
+        printf("    {%zu, %zu,%s},\n", packed_place(name), packed_place(text), rest);
     }
-    memcpy(rows.text[rows.count++], row, sizeof row);
+    printf("};\n");
+}
+
+static void print_numbers(const char *type, const char *name, const struct lines *lines)
+{
+    printf("const %s %s[] = {\n    ", type, name);
+    for (size_t i = 0; i < lines->count; i++)
+        printf("%s,%s", lines->text[i], i % 24 == 23 ? "\n    " : " ");
+    printf("};\n");
+}
+
+static void print_literals(void)
+{
+    printf("const uint16_t ptx_literals[] = {\n    ");
+    for (size_t i = 0; i < literals.count; i++)
+        printf("%zu, ", packed_place(strtoul(literals.text[i], NULL, 10)));
+    printf("};\n");
 }
 
 /* ---- modifiers ---- */
@@ -179,12 +177,14 @@ static void print_group(const struct modifier *m, int count, int shift, int bits
 void print_table(void)
 {
     printf("/* Generated from instr.def. */\n");
-    for_each_instruction(place_literals);
     for_each_instruction(place_row);
-    print_strings(&strings);
+    pack_strings();
+    print_strings();
+    print_literals();
     print_lines("ptx_term", "ptx_terms", &terms);
+    print_numbers("uint8_t", "ptx_term_runs", &runs);
     print_lines("ptx_need", "ptx_needs", &needs);
-    print_lines("ptx_op", "ptx_ops", &rows);
+    print_rows();
     for_each_group(print_alternatives);
     printf("const struct ptx_modifier_group ptx_modifier_groups[] = {\n");
     for_each_group(print_group);
