@@ -21,7 +21,10 @@ bool ptx_grow(ptx_module *m, void *data, size_t *capacity, size_t need, size_t e
                     need);
         return false;
     }
-    size_t grown = *capacity ? *capacity * 2 : 64;
+    enum { FIRST_BYTES = 4096, LARGE_BYTES = 1 << 18 }; /* small lists grow in larger steps */
+    size_t grown = !*capacity                          ? FIRST_BYTES / element
+                   : *capacity * element < LARGE_BYTES ? *capacity * 4
+                                                       : *capacity * 2;
     if (grown < need)
         grown = need;
     void *old;
