@@ -65,7 +65,6 @@ struct gemm {
     ptx_u64 address[MARLIN_M]; /* parameters of 64 bits, those that are used */
     ptx_u32 m, tiles_m;
     struct tile_division division;
-    ptx_u32 first_tile, stride; /* with wgmma: see marlin_emit_place */
     struct tile_operand a;
     struct weights w;
     struct tile_pipeline pipeline;

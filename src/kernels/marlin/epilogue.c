@@ -111,19 +111,24 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
 /* ---- a tile's end ---- */
 
 /*
- * Where tiles are dealt out whole, `stride` is the number of CTAs, and a walk's tile i of a CTA is
- * tile i·stride + CTA, so that CTAs are in one place of the matrix at a time; else it is 0.
+ * Tiles along M in a band: with those of 132 multiprocessors as square as bytes go, two for each row
+ * of A against a half for a column of weights.
  */
+static uint32_t band(const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = 8 * 128;
+    return v->tile_m < rows ? rows / v->tile_m : 1;
+}
+
 struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 there = tile;
-    if (marlin_is_wgmma(q->v)) {
-        ptx_u32 turn = ptx_sub_u32(k, tile, q->first_tile);
-        ptx_u32 dealt = ptx_mad_lo_u32(k, turn, q->stride, q->at.cta);
-        there = ptx_selp_u32(k, dealt, tile, ptx_setp_ne_u32(k, q->stride, U32(0)));
-    }
-    return tile_locate(k, there, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    if (!marlin_is_wgmma(q->v))
+        return tile_locate(k, tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
+    uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
+    ptx_u32 all = ptx_mul_lo_u32(k, q->tiles_m, U32(tiles_n));
+    ptx_u32 dealt = tile_deal(k, &q->division, tile, all);
+    return tile_locate_in_band(k, dealt, q->tiles_m, tiles_n, band(q->v));
 }
 
 /* Each team of a CTA has its own flags. */

@@ -238,9 +238,6 @@ static void begin(struct hopper *h)
     q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(q->v->tile_m - 1)), q->v->tile_m);
     h->first = tile_first_stage(k, &q->division, q->at.cta);
     h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    q->first_tile = tile_divide(k, h->first, q->division.stages);
-    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
-    q->stride = ptx_selp_u32(k, ptx_sreg_nctaid_x(k), U32(0), whole);
     h->stage = marlin_stage_layout(q->spec, q->v);
     h->ring = (struct tile_ring){
         .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn};

@@ -8,6 +8,32 @@ ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 c
     return ptx_mul_lo_u32(k, granules, d->granule);
 }
 
+/* The CTA that has a granule. */
+static ptx_u32 cta_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 granule)
+{
+    ptx_u32 larger = ptx_add_u32(k, d->share, U32(1));
+    ptx_u32 in_larger = ptx_mul_lo_u32(k, d->extra, larger);
+    ptx_u32 early = ptx_div_u32(k, granule, larger);
+    ptx_u32 beyond = ptx_sub_u32(k, granule, in_larger);
+    ptx_u32 late = ptx_add_u32(k, ptx_div_u32(k, beyond, d->share), d->extra);
+    return ptx_selp_u32(k, early, late, ptx_setp_lt_u32(k, granule, in_larger));
+}
+
+/* All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones follow. */
+ptx_u32 tile_deal(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles)
+{
+    ptx_u32 ctas = ptx_sreg_nctaid_x(k), each = ptx_div_u32(k, tiles, ctas);
+    ptx_u32 next = ptx_add_u32(k, tile, U32(1)), end = ptx_mul_lo_u32(k, next, U32(d->stages));
+    ptx_u32 granules = ptx_div_u32(k, end, d->granule);
+    ptx_u32 owner = cta_of(k, d, ptx_sub_u32(k, granules, U32(1)));
+    ptx_u32 before = tile_divide(k, tile_first_stage(k, d, owner), d->stages);
+    ptx_u32 turn = ptx_sub_u32(k, tile, before);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, turn, ctas, owner);
+    ptx_u32 others = ptx_sub_u32(k, ctas, owner); /* each·CTAs + (before − each·owner) */
+    ptx_u32 odd = ptx_mad_lo_u32(k, each, others, before);
+    return ptx_selp_u32(k, dealt, odd, ptx_setp_lt_u32(k, turn, each));
+}
+
 struct tile_walk tile_walk_begin(ptx_kernel *k, ptx_u32 first, ptx_u32 end)
 {
     struct tile_walk w = {.first = first};
@@ -29,19 +55,25 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
     ptx_mov_u32_to(k, w->end, from);
 }
 
-struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n)
+struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n,
+                                      uint32_t band)
 {
     struct tile_place p;
-    ptx_u32 band = tile_divide(k, tile, TILE_BAND * tiles_n);
-    ptx_u32 before = ptx_mul_lo_u32(k, band, U32(TILE_BAND * tiles_n));
+    ptx_u32 index = tile_divide(k, tile, band * tiles_n);
+    ptx_u32 before = ptx_mul_lo_u32(k, index, U32(band * tiles_n));
     ptx_u32 in_band = ptx_sub_u32(k, tile, before);
-    ptx_u32 first = ptx_mul_lo_u32(k, band, U32(TILE_BAND));
+    ptx_u32 first = ptx_mul_lo_u32(k, index, U32(band));
     ptx_u32 below = ptx_sub_u32(k, tiles_m, first);
-    ptx_u32 height = ptx_min_u32(k, below, U32(TILE_BAND));
+    ptx_u32 height = ptx_min_u32(k, below, U32(band));
     p.n = ptx_div_u32(k, in_band, height);
     ptx_u32 down = ptx_sub_u32(k, in_band, ptx_mul_lo_u32(k, p.n, height));
     p.m = ptx_add_u32(k, first, down);
     return p;
+}
+
+struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n)
+{
+    return tile_locate_in_band(k, tile, tiles_m, tiles_n, TILE_BAND);
 }
 
 /* ---- handing over ---- */

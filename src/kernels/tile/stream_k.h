@@ -23,6 +23,12 @@ struct tile_division {
     ptx_u32 share, extra, granule; /* granules, CTAs with one more, stages of a granule */
     uint32_t stages;               /* along K, of a tile */
 };
+/*
+ * A division gives a CTA tiles that follow one another, so at any time CTAs are a share apart: all over
+ * the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then the second
+ * of each, and so on, a tile counting as of the CTA that ends it. `tiles`: all of them.
+ */
+ptx_u32 tile_deal(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles);
 /* The first stage of a CTA. */
 ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 cta);
 
@@ -38,12 +44,14 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
 
 /*
  * Tiles of an m × n grid in an order that keeps the operands of neighbours in the L2: bands of up
- * to TILE_BAND tiles along M, each from left to right, and down within a column of the band.
+ * to `band` tiles along M, each from left to right, and down within a column of the band.
  */
-enum { TILE_BAND = 16 };
+enum { TILE_BAND = 16 /* of tile_locate */ };
 struct tile_place {
     ptx_u32 m, n;
 };
+struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n,
+                                      uint32_t band);
 struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n);
 
 /* ---- handing over ---- */
