@@ -147,20 +147,76 @@ static void add_to(ptx_kernel *k, const struct tile_partials *p, ptx_u32 sum, pt
         ptx_add_f32_to(k, ptx_u32_as_f32(sum), ptx_u32_as_f32(sum), ptx_u32_as_f32(more));
 }
 
+enum { MOST_PARTS = 4, MOST_LOADS = 24 };
+
+/* CTAs whose sums are on their way at once: as many as leave registers for them. */
+static uint32_t parts_at_once(const struct tile_partials *p)
+{
+    uint32_t parts = MOST_LOADS / p->fragments;
+    return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
 /* Loads go past the L1, which is not coherent with what other CTAs have written. */
+static void load_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u64 nearest, ptx_u32 left,
+                       ptx_u32 to[MOST_LOADS][4])
+{
+    uint64_t bytes = tile_partials_bytes(p->threads, p->fragments);
+    for (uint32_t c = 0; c < parts_at_once(p); c++) {
+        ptx_u64 part = c ? ptx_sub_u64(k, nearest, U64(c * bytes)) : nearest;
+        ptx_pred exists = ptx_setp_gt_u32(k, left, U32(c));
+        for (uint32_t i = 0; i < p->fragments && c; i++)
+            for (uint32_t r = 0; r < 4; r++)
+                to[c * p->fragments + i][r] = ptx_mov_u32(k, U32(0));
+        for (uint32_t i = 0; i < p->fragments; i++) {
+            ptx_u32 *four = to[c * p->fragments + i];
+            int offset = (int)(i * p->threads * 16);
+            if (!c)
+                ptx_ld_global_v4_u32_m(k, PTX_LD_CG, four, part, offset);
+            else
+                ptx_guarded(k, exists)
+                    ptx_ld_global_v4_u32_m_to(k, PTX_LD_CG, four, part, offset);
+        }
+    }
+}
+
+/* The nearest CTA's sums first; those of CTAs that are not there are 0. */
+static void add_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u32 parts[MOST_LOADS][4],
+                      tile_fragment_register *get, const void *from)
+{
+    for (uint32_t c = 0; c < parts_at_once(p); c++)
+        for (uint32_t i = 0; i < p->fragments; i++)
+            for (uint32_t r = 0; r < 4; r++)
+                add_to(k, p, get(from, i, r), parts[c * p->fragments + i][r]);
+}
+
+/* Many fragments: each is added as it comes. */
+static void add_part(ptx_kernel *k, const struct tile_partials *p, ptx_u64 part,
+                     tile_fragment_register *get, const void *from)
+{
+    for (uint32_t i = 0; i < p->fragments; i++) {
+        ptx_u32 more[4];
+        ptx_ld_global_v4_u32_m(k, PTX_LD_CG, more, part, (int)(i * p->threads * 16));
+        for (uint32_t r = 0; r < 4; r++)
+            add_to(k, p, get(from, i, r), more[r]);
+    }
+}
+
 void tile_partials_add(ptx_kernel *k, const struct tile_partials *p, const struct tile_threads *at,
                        ptx_u32 lowest, tile_fragment_register *get, const void *from)
 {
-    ptx_u64 other = ptx_mov_u64(k, p->mine);
+    uint64_t bytes = tile_partials_bytes(p->threads, p->fragments);
+    uint32_t at_once = parts_at_once(p);
+    ptx_u64 nearest = ptx_sub_u64(k, p->mine, U64(bytes));
     ptx_u32 cta = ptx_mov_u32(k, lowest);
-    ptx_for(k, cta, at->cta, U32(1)) {
+    ptx_for(k, cta, at->cta, U32(at_once)) {
         ptx_nounroll(k);
-        ptx_sub_u64_to(k, other, other, U64(tile_partials_bytes(p->threads, p->fragments)));
-        for (uint32_t i = 0; i < p->fragments; i++) {
-            ptx_u32 more[4];
-            ptx_ld_global_v4_u32_m(k, PTX_LD_CG, more, other, (int)(i * p->threads * 16));
-            for (uint32_t r = 0; r < 4; r++)
-                add_to(k, p, get(from, i, r), more[r]);
+        ptx_u32 parts[MOST_LOADS][4], left = ptx_sub_u32(k, at->cta, cta);
+        if (at_once == 1)
+            add_part(k, p, nearest, get, from);
+        else {
+            load_parts(k, p, nearest, left, parts);
+            add_parts(k, p, parts, get, from);
         }
+        ptx_sub_u64_to(k, nearest, nearest, U64(at_once * bytes));
     }
 }
