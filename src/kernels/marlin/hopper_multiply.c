@@ -192,7 +192,7 @@ static void clear(struct consumer *c)
     for (uint32_t s = 0; s < group_strips(q); s++)
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                ptx_mov_f32_to(q->k, q->acc[s][j][r], F32(0));
+                q->acc[s][j][r] = ptx_mov_f32(q->k, F32(0));
 }
 
 static void multiply_part(struct consumer *c, struct tile_walk *w)
@@ -234,9 +234,6 @@ static void begin(struct consumer *c)
         new_registers(q, o->words[s], 4);
         new_registers(q, o->a[0][s], 4);
         new_registers(q, o->a[1][s], 4);
-        for (uint32_t j = 0; j < row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[s][j][r] = ptx_mov_f32(k, F32(0));
     }
     new_registers(q, o->scales.packed, group_strips(q));
     if (q->spec->zeros)
