@@ -127,7 +127,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
         return tile_locate(k, tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     ptx_u32 all = ptx_mul_lo_u32(k, q->tiles_m, U32(tiles_n));
-    ptx_u32 dealt = tile_deal(k, &q->division, tile, all);
+    ptx_u32 dealt = tile_deal_places(k, &q->division, tile, all);
     return tile_locate_in_band(k, dealt, q->tiles_m, tiles_n, band(q->v));
 }
 

@@ -248,25 +248,6 @@ static void begin(struct consumer *c)
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
 }
 
-/*
- * Warpgroups begin some stages apart, and so come to the ends of tiles one after the other: while one
- * stores its sums the others have wgmma to themselves.
- */
-static void begin_apart(struct consumer *c)
-{
-    enum { APART = 4 };
-    struct gemm *q = c->q;
-    ptx_kernel *k = q->k;
-    if (q->teams == 1 || q->v->stages < APART + 2)
-        return;
-    ptx_pred later = ptx_setp_ne_u32(k, q->team_index, U32(0));
-    ptx_if(k, ptx_setp_bool_gt_u32(k, c->to_read, U32(APART), later)) {
-        struct tile_ring_place there = c->read;
-        there.barrier = ptx_add_u32(k, c->read.barrier, U32(8 * APART));
-        tile_ring_wait(k, &there);
-    }
-}
-
 /* A warpgroup's threads by themselves, and its barrier. */
 static void make_team(struct gemm *q)
 {
@@ -291,7 +272,6 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
     uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, 1);
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), staging));
     begin(&c);
-    begin_apart(&c);
     tile_ring_wait(k, &c.read);
     struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
     ptx_loop(k, parts) {

@@ -8,6 +8,7 @@ enum {
     STATIC_SHARED = 48 * 1024,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
+    LEAST_WGMMA_ROWS = 32, /* mma is as fast for fewer, and begins and ends sooner */
     RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
 };
 
@@ -35,7 +36,7 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 {
     if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
         return false; /* gate and up would be in different tiles */
-    for (v->stages = MOST_STAGES; v->stages >= 3; v->stages--) {
+    for (v->stages = marlin_is_wgmma(v) ? 12 : MOST_STAGES; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
         if (v->shared_bytes <= marlin_shared_limit(target, v)) {
             v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
@@ -46,20 +47,45 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * How long a tile takes for 64 rows of K, in picoseconds, as measured on an H100: the longest of
- * reading its weights from memory (23 bytes a nanosecond and multiprocessor), reading weights and
- * activations from the L2 (45), dequantising (36 weights) and multiplying (1350 multiply-adds, more
- * where a warp has more to do with an operand).
+ * What limits a kind of tile, as measured on an H100: bytes from memory and from the L2, a multiprocessor
+ * and microsecond; weights that it dequantises in one; what divided tiles take beside their work, in
+ * nanoseconds, and whole ones.
  */
-static uint64_t step_cost(const ptxgen_marlin_variant *v)
+static const struct limits {
+    uint64_t memory, l2, weights, divided, whole;
+} mma_limits = {23000, 45000, 36000, 2000, 0}, narrow_limits = {23000, 45000, 41000, 2000, 0},
+  wgmma_limits = {20500, 45000, 60000, 4500, 2500};
+
+/* Beside wgmma's, only mma's tiles for few rows are in use, which dequantise faster than most. */
+static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    uint64_t n = marlin_tile_n(v), weights = n * MARLIN_STEP, codes = weights / 2;
+    return marlin_is_wgmma(v) ? &wgmma_limits
+           : marlin_has_wgmma(&plan->target) ? &narrow_limits
+                                             : &mma_limits;
+}
+
+/*
+ * Picoseconds for a tile's products with 64 rows of K. mma: 1350 multiply-adds a nanosecond, more where a
+ * warp has more to do with an operand. wgmma: a strip's slice of 16 rows takes half a cycle for each
+ * row of A, and 20 to bring its operand from the registers, at 1.7 GHz.
+ */
+static uint64_t products_cost(const ptxgen_marlin_variant *v)
+{
+    enum { SLICES = MARLIN_STEP / 16, BRINGING = 20, CYCLE = 588 /* ps */ };
+    uint64_t n = marlin_tile_n(v);
+    if (marlin_is_wgmma(v))
+        return n / MARLIN_STRIP * SLICES * (v->tile_m / 2 + BRINGING) * CYCLE;
+    uint64_t rate = v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
+    return n * MARLIN_STEP * v->tile_m * 1000 / rate;
+}
+
+/* Picoseconds that a tile takes for 64 rows of K: the longest of what it does at once. */
+static uint64_t step_cost(const struct limits *l, const ptxgen_marlin_variant *v)
+{
+    uint64_t weights = (uint64_t)marlin_tile_n(v) * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
-    uint64_t rate = marlin_is_wgmma(v)     ? 2900
-                    : v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
-    const uint64_t times[] = {codes * 1000 / 23, (codes + activations) * 1000 / 45,
-                              weights * 1000 / 36,
-                              weights * v->tile_m * 1000 / rate};
+    const uint64_t times[] = {codes * 1000000 / l->memory, (codes + activations) * 1000000 / l->l2,
+                              weights * 1000000 / l->weights, products_cost(v)};
     uint64_t most = 0;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
@@ -67,18 +93,19 @@ static uint64_t step_cost(const ptxgen_marlin_variant *v)
 }
 
 /*
- * How long the fullest CTA takes for m rows. Dividing tiles takes 2 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond.
+ * How long the fullest CTA takes for m rows. A CTA that ends a divided tile reads the others' sums at 64
+ * bytes a nanosecond.
  */
 static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
 {
+    const struct limits *l = limits_of(plan, v);
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (tile_deals_whole(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * steps * step_cost(v);
+        return (tiles + ctas - 1) / ctas * steps * step_cost(l, v) + l->whole * 1000;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
-    return (tiles * steps + ctas - 1) / ctas * step_cost(v) + shares + 2000000;
+    return (tiles * steps + ctas - 1) / ctas * step_cost(l, v) + shares + l->divided * 1000;
 }
 
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
@@ -99,6 +126,9 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8, .wk = 1, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8, .wk = 1, .steps = 2, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16, .wk = 1, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
 };
@@ -107,8 +137,10 @@ enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
     *v = candidates[i];
-    v->steps = v->ctas = 1;
-    if (marlin_is_wgmma(v) && !marlin_has_wgmma(&plan->target))
+    v->ctas = 1;
+    if (!v->steps || marlin_steps(&plan->spec) % v->steps)
+        v->steps = 1;
+    if (marlin_is_wgmma(v) != (marlin_has_wgmma(&plan->target) && v->tile_m >= LEAST_WGMMA_ROWS))
         return false;
     return complete(&plan->spec, &plan->target, v);
 }
@@ -126,7 +158,7 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     if (v->tile_m == MOST_ROWS)
-        return step_cost(v) * MARLIN_STRIP / marlin_tile_n(v);
+        return step_cost(limits_of(plan, v), v) * MARLIN_STRIP / marlin_tile_n(v);
     return cost(plan, v, v->tile_m);
 }
 
@@ -135,8 +167,7 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < CANDIDATES; i++) {
         ptxgen_marlin_variant v;
-        if (candidates[i].tile_m != tile_m || marlin_is_wgmma(&candidates[i]) ||
-            !make_candidate(plan, i, &v))
+        if (candidates[i].tile_m != tile_m || !make_candidate(plan, i, &v))
             continue;
         uint64_t time = candidate_cost(plan, &v);
         if (time >= least)
@@ -147,13 +178,51 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     return least != UINT64_MAX;
 }
 
-/* All that use wgmma: an entry each. */
-static void add_wgmma_tiles(ptxgen_marlin_plan *plan)
+/* All of the widest that use wgmma: an entry each. */
+static void add_widest(ptxgen_marlin_plan *plan)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
         ptxgen_marlin_variant v;
-        if (marlin_is_wgmma(&candidates[i]) && make_candidate(plan, i, &v))
+        if (marlin_is_wgmma(&candidates[i]) && candidates[i].tile_m >= MOST_ROWS &&
+            make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
+    }
+}
+
+/* The least cost of m rows, without the variant at `without`. */
+static uint64_t least_cost(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t without)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        uint64_t time = i == without ? UINT64_MAX : cost(plan, &plan->variants[i], m);
+        least = time < least ? time : least;
+    }
+    return least;
+}
+
+/* Whether some number of rows takes much longer without the variant. */
+static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
+{
+    enum { MOST_PROBED = 8192, MUCH_PERCENT = 4 };
+    uint32_t most = plan->spec.max_m && plan->spec.max_m < MOST_PROBED ? plan->spec.max_m : MOST_PROBED;
+    for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m / 4) {
+        uint64_t with = least_cost(plan, m, UINT32_MAX), without = least_cost(plan, m, variant);
+        if (without > with + with / 100 * MUCH_PERCENT)
+            return true;
+    }
+    return false;
+}
+
+/* Leaves out what another tile does as well: assembling an entry takes a tenth of a second. */
+static void leave_out(ptxgen_marlin_plan *plan)
+{
+    for (uint32_t i = plan->variant_count; i-- > 0 && plan->variant_count > 1;) {
+        if (is_needed(plan, i))
+            continue;
+        plan->variant_count--;
+        memmove(&plan->variants[i], &plan->variants[i + 1],
+                (plan->variant_count - i) * sizeof *plan->variants);
+        memset(&plan->variants[plan->variant_count], 0, sizeof *plan->variants);
     }
 }
 
@@ -168,11 +237,13 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
             plan->variant_count++;
         }
     if (wgmma && served < most)
-        add_wgmma_tiles(plan);
+        add_widest(plan);
     if (!plan->variant_count)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: no tile fits into the %u bytes of shared memory of a CTA",
                            plan->target.shared_per_cta);
+    if (wgmma)
+        leave_out(plan);
     return PTXGEN_OK;
 }
 
@@ -222,8 +293,9 @@ static const char *wgmma_entry(const ptxgen_marlin_variant *v)
     static const struct {
         uint32_t tile_m, tile_n;
         const char *name;
-    } names[] = {{128, 128, "marlin_wgmma_m128_n128"}, {128, 256, "marlin_wgmma_m128_n256"},
-                 {256, 128, "marlin_wgmma_m256_n128"}};
+    } names[] = {{32, 128, "marlin_wgmma_m32_n128"},   {64, 128, "marlin_wgmma_m64_n128"},
+                 {64, 256, "marlin_wgmma_m64_n256"},   {128, 128, "marlin_wgmma_m128_n128"},
+                 {128, 192, "marlin_wgmma_m128_n192"}, {128, 256, "marlin_wgmma_m128_n256"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v))
             return names[i].name;

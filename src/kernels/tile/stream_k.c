@@ -20,7 +20,7 @@ static ptx_u32 cta_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 gran
 }
 
 /* All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones follow. */
-ptx_u32 tile_deal(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles)
+ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles)
 {
     ptx_u32 ctas = ptx_sreg_nctaid_x(k), each = ptx_div_u32(k, tiles, ctas);
     ptx_u32 next = ptx_add_u32(k, tile, U32(1)), end = ptx_mul_lo_u32(k, next, U32(d->stages));

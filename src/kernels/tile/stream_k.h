@@ -28,7 +28,7 @@ struct tile_division {
  * the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then the second
  * of each, and so on, a tile counting as of the CTA that ends it. `tiles`: all of them.
  */
-ptx_u32 tile_deal(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles);
+ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles);
 /* The first stage of a CTA. */
 ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 cta);
 
