@@ -71,6 +71,7 @@ enum { PTXGEN_SPARSE24_VARIANTS = 5 };
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
     uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
+    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K among them; else 1 */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
     uint32_t shared_bytes; /**< of one CTA, in all */
@@ -186,6 +187,12 @@ typedef struct ptxgen_sparse24_args {
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
+    /**
+     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
+     * ended (programmatic dependent launch). It then reads only weights until that kernel's
+     * results are visible, so that kernel must not be the one that writes the weights.
+     */
+    uint32_t overlap_previous;
 } ptxgen_sparse24_args;
 
 /** A plan's loaded entries, in one context. */

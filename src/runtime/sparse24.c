@@ -59,7 +59,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_sparse24_family(void)
 {
     static const ptxgen_family family = {.name = "sparse24",
-                                         .plan_version = 1,
+                                         .plan_version = 2,
                                          .spec_bytes = sizeof(ptxgen_sparse24_spec),
                                          .plan_bytes = sizeof(ptxgen_sparse24_plan),
                                          .make_plan = make_plan,
@@ -228,9 +228,15 @@ static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_s
         [SPARSE24_EXTRA] = &s->extra,
         [SPARSE24_GRANULE] = &s->granule,
     };
-    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+    ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
                                        .block = {sparse24_threads(w->variant), 1, 1},
-                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
+                                       .programmatic = a->overlap_previous && !w->align &&
+                                                       sparse24_overlaps(plan_of(q))};
+    if (w->variant->cluster > 1) {
+        shape.cluster[0] = w->variant->cluster;
+        shape.cluster[1] = shape.cluster[2] = 1;
+    }
     return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
 }
 

@@ -62,22 +62,23 @@ static const struct argp_option spec_options[] = {
      .doc = "Of bench, tier 1: time the inflating alone, against a copy's bytes"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "tile_n=16,wm=4,wn=1,wk=2,stages=4,pass_n=16",
+     .arg = "tile_n=16,wm=4,wn=1,wk=2,cluster=1,stages=4,pass_n=16",
      .doc = "Use this tile instead of the plan's, for tuning; stages=0: all that fit"},
     {0},
 };
 
 static void parse_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
-    static char *const names[] = {"tile_n", "wm", "wn", "wk", "stages", "pass_n", NULL};
-    uint32_t *const members[] = {&tile->tile_n, &tile->wm,     &tile->wn,
-                                 &tile->wk,     &tile->stages, &tile->pass_n};
+    static char *const names[] = {"tile_n",  "wm",     "wn",     "wk",
+                                  "cluster", "stages", "pass_n", NULL};
+    uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,    &tile->wk,
+                                 &tile->cluster, &tile->stages, &tile->pass_n};
     char *copy = strdup(text), *rest = copy, *value;
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
     while (rest && *rest) {
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
-            argp_error(state, "--tile %s: expected numbers of tile_n, wm, wn, wk, stages, pass_n",
+            argp_error(state, "--tile %s: expected numbers of tile_n, wm, wn, wk, cluster, stages, pass_n",
                        text);
         *members[member] = (uint32_t)parse_number(state, "--tile", value, 0, 1024);
     }

@@ -33,6 +33,11 @@ static ptxgen_status launch_inflate(void *state, uint32_t copy, ptxgen_error *er
                                    b->args.workspace, b->device->stream, err);
 }
 
+static void set_overlap(void *state, bool overlap)
+{
+    ((struct bench_state *)state)->args.overlap_previous = overlap;
+}
+
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -175,6 +180,8 @@ ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *dev
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
+    if (device->facts.compute_capability >= 90)
+        subject->set_overlap = set_overlap;
     ptxgen_status status = prepare(b, options, n, subject, err);
     if (((const struct sparse24_options *)options)->inflate) {
         const ptxgen_sparse24_spec *s = &((const struct sparse24_options *)options)->spec;

@@ -19,6 +19,9 @@
  * Weights, metadata among them, are read from memory once, 16 bytes a lane at a time, as the lane
  * that multiplies them takes them: 9/16 of the dense bytes, or 5/8 of s8. Stages are copied by
  * cp.async, on through the ends of tiles.
+ *
+ * Where tiles would be divided among CTAs, two CTAs of a cluster can have half of K each instead:
+ * they read each other's sums in shared memory, which takes less time than handing them over.
  */
 #include "emit.h"
 #include "inflate.h"
@@ -57,7 +60,46 @@ static void load_params(struct sparse24_product *q)
     q->division.share = ptx_param_u32(k, names[SPARSE24_SHARE]);
     q->division.extra = ptx_param_u32(k, names[SPARSE24_EXTRA]);
     q->division.granule = ptx_param_u32(k, names[SPARSE24_GRANULE]);
-    q->division.stages = sparse24_stages_along_k(q->spec, q->v);
+    q->division.stages = sparse24_own_stages(q->spec, q->v);
+}
+
+/* ---- the share of a CTA or a cluster ---- */
+
+static void find_share(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    q->unit = tile_divide(k, q->at.cta, q->v->cluster);
+    if (q->v->cluster > 1)
+        q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
+    ptx_u32 next = ptx_add_u32(k, q->unit, U32(1));
+    q->first = tile_first_stage(k, &q->division, q->unit);
+    q->end = tile_first_stage(k, &q->division, next);
+    ptx_u32 more = ptx_min_u32(k, next, q->division.extra);
+    q->end_granule = ptx_mad_lo_u32(k, next, q->division.share, more);
+}
+
+/*
+ * Whole tiles are dealt out one to each CTA in turn, so that what is worked on at any time lies
+ * together, and its operands in the L2. A CTA comes to its last first.
+ */
+struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 last = ptx_sub_u32(k, q->end_granule, U32(1));
+    ptx_u32 done = ptx_sub_u32(k, last, tile);
+    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    return tile_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_n,
+                       sparse24_tiles_m(q->spec, q->v));
+}
+
+/* Along K: the second CTA of a cluster has the second half. */
+static ptx_u32 stage_of(struct sparse24_product *q, const struct tile_walk *w)
+{
+    if (q->v->cluster == 1)
+        return w->stage;
+    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), w->stage);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -66,10 +108,11 @@ static void locate(void *user, const struct tile_walk *w)
 {
     struct sparse24_product *q = user;
     ptx_kernel *k = q->k;
-    struct tile_place place = tile_locate(k, w->tile, q->tiles_n, sparse24_tiles_m(q->spec, q->v));
+    struct tile_place place = sparse24_place_of(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
-    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->n, w->stage);
-    sparse24_weights_locate(q, place.n, w->stage);
+    ptx_u32 stage = stage_of(q, w);
+    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->n, stage);
+    sparse24_weights_locate(q, place.n, stage);
 }
 
 static void send(void *user, ptx_u32 slot)
@@ -77,6 +120,24 @@ static void send(void *user, ptx_u32 slot)
     struct sparse24_product *q = user;
     sparse24_weights_send(q, slot);
     tile_operand_send(q->k, &q->x, slot);
+}
+
+/*
+ * Weights may be read while the kernel ahead of this one still runs: what the first stages take
+ * comes into the L2 meanwhile. All else, X, the workspace and Y, waits for its end.
+ */
+static void wait_for_previous(struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    if (!sparse24_overlaps(q->plan))
+        return;
+    ptx_section(k, "weights to the L2, while the kernel ahead ends");
+    ptx_griddepcontrol_launch_dependents(k);
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    tile_walk_next(k, &q->division, &walk);
+    sparse24_weights_locate(q, sparse24_place_of(q, walk.tile).n, stage_of(q, &walk));
+    sparse24_weights_prefetch(q, walk.stage, walk.stage_end);
+    ptx_griddepcontrol_wait(k);
 }
 
 /* ---- entries ---- */
@@ -134,21 +195,20 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
     ptx_kernel_reqntid(k, sparse24_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
-    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    find_share(q);
     q->pipeline = (struct tile_pipeline){.stages = v->stages,
                                          .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = send,
                                          .user = q};
-    tile_pipeline_begin(k, &q->pipeline, first, end);
-    uint32_t staging = tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
-    q->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
-    sparse24_output_begin(q);
+    wait_for_previous(q);
+    tile_pipeline_begin(k, &q->pipeline, q->first, q->end);
+    q->sums.staging =
+        ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
 
     sparse24_first_operands(q, q->pipeline.read);
-    struct tile_walk walk = tile_walk_begin(k, first, end);
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
@@ -157,8 +217,13 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
         sparse24_clear(q);
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
+        sparse24_output_begin(q);
         sparse24_output(q, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
+    }
+    if (v->cluster > 1) {
+        ptx_barrier_cluster_arrive(k);
+        ptx_barrier_cluster_wait(k); /* the other may still read this one's sums */
     }
     ptx_kernel_end(k);
 }

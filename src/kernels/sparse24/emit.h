@@ -39,6 +39,8 @@ struct sparse24_product {
     ptx_u32 along_m, along_n, along_k; /* the warp's place */
     ptx_u64 address[SPARSE24_N]; /* parameters of 64 bits, those that are used */
     ptx_u32 n, tiles_n;
+    ptx_u32 unit, rank; /* the CTA, or its cluster and the place there */
+    ptx_u32 first, end, end_granule; /* the unit's stages, and granules */
     struct tile_division division;
     struct tile_operand x;
     ptx_u32 x_lane; /* the lane's offset of X in a stage, for loads */
@@ -74,6 +76,11 @@ static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
     return sparse24_stage_x_bytes(s, v) + sparse24_tile_strips(v) * v->wk * sparse24_block_bytes(s);
 }
 
+/* ---- emit.c ---- */
+
+/* Where a tile that the walk has come to stands. */
+struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
+
 /* ---- weights.c ---- */
 
 void sparse24_weights_begin(struct sparse24_product *q);
@@ -81,6 +88,8 @@ void sparse24_weights_begin(struct sparse24_product *q);
 void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
+/* Brings those of the first stages that were located, before stage `stage_end`, to the L2. */
+void sparse24_weights_prefetch(struct sparse24_product *q, ptx_u32 stage, ptx_u32 stage_end);
 /* The lane's operand A of the warp's tile t in mma step i, and its metadata of word j. */
 void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
                            ptx_u32 a[4]);

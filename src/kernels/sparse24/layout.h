@@ -5,6 +5,7 @@
 
 #include "../tile/align.h"
 #include "../tile/schedule.h"
+#include "../tile/sums.h"
 #include "shape.h"
 
 #include <ptxgen/sparse24.h>
@@ -95,6 +96,17 @@ static inline uint32_t sparse24_warp_n(const ptxgen_sparse24_variant *v)
 {
     return v->tile_n / v->wn;
 }
+/* Where no others' sums are added, warps finish theirs without waiting for each other. */
+static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
+{
+    return v->wk == 1 && v->cluster == 1;
+}
+static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_warps_are_alone(v)
+               ? tile_sums_alone_bytes(v->wn * SPARSE24_STRIP, v->pass_n, v->wm * v->wn)
+               : tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
+}
 /* Accumulators of a thread, by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
 {
@@ -110,6 +122,18 @@ static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s,
 {
     return (sparse24_steps(s) + v->wk - 1) / v->wk;
 }
+/* … of one CTA. */
+static inline uint32_t sparse24_own_stages(const ptxgen_sparse24_spec *s,
+                                           const ptxgen_sparse24_variant *v)
+{
+    return sparse24_stages_along_k(s, v) / v->cluster;
+}
+
+/* Whether entries may begin before the kernel ahead of them ends: they wait for it themselves. */
+static inline bool sparse24_overlaps(const ptxgen_sparse24_plan *plan)
+{
+    return plan->target.ptx.sm >= 90;
+}
 
 ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err);
 
@@ -123,7 +147,8 @@ static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan
     return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
 }
 struct sparse24_schedule {
-    struct tile_schedule tiles;
+    struct tile_schedule tiles; /* among CTAs, or clusters of them */
+    uint32_t grid;
     uint64_t partials, aligned; /* offsets */
     uint64_t workspace_bytes; /* without an aligned X: `aligned`, or 0 where nothing is needed */
 };

@@ -54,9 +54,6 @@ void sparse24_operands_begin(struct sparse24_product *q)
     for (uint32_t t = 0; t < warp_tiles(q); t++)
         new_registers(q, o->a[t], 4);
     new_registers(q, o->metadata, warp_tiles(q));
-    for (uint32_t t = 0; t < warp_tiles(q); t++)
-        for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            new_registers(q, q->acc[t][j], 4);
 }
 
 /* Load p of mma step i of the stage at `slot`: row group p. */
@@ -97,8 +94,7 @@ void sparse24_clear(struct sparse24_product *q)
 {
     for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                ptx_mov_u32_to(q->k, q->acc[t][j][r], U32(0));
+            new_registers(q, q->acc[t][j], 4);
 }
 
 /* ---- products ---- */

@@ -37,7 +37,11 @@ void sparse24_output_begin(struct sparse24_product *q)
     s->warp_row = ptx_mul_lo_u32(k, q->along_n, U32(s->warp_m));
     s->wk = q->v->wk;
     s->pass_m = q->v->pass_n;
-    s->width = tile_chunk_width(s->pass_m * s->tile_n, sparse24_threads(q->v));
+    s->alone = sparse24_warps_are_alone(q->v);
+    s->ctas = q->v->cluster > 1 ? q->v->cluster : 0;
+    s->rank = q->rank;
+    uint32_t warps = s->alone ? 1 : sparse24_threads(q->v) / 32;
+    s->width = tile_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), 32 * warps);
     s->integer = sparse24_is_s8(q->spec);
     tile_sums_begin(k, &q->at, q->along_m, q->along_k, s);
     ptx_u64 partials =
@@ -150,7 +154,7 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     struct end *e = user;
     struct sparse24_product *q = e->q;
     ptx_kernel *k = q->k;
-    struct tile_place place = tile_locate(k, tile, q->tiles_n, sparse24_tiles_m(q->spec, q->v));
+    struct tile_place place = sparse24_place_of(q, tile);
     e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
     p->rows = ptx_sub_u32(k, q->n, e->first_row);
     e->column = ptx_mul_lo_u32(k, place.n, U32(p->columns));

@@ -91,8 +91,7 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 
 static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
-    return v->stages * sparse24_stage_bytes(s, v) +
-           tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
+    return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v);
 }
 
 static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
@@ -137,6 +136,14 @@ static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
     return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)v->tile_n * 60000;
 }
 
+/* Tiles of clusters are never divided otherwise, so each CTA must have as many stages. */
+static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+{
+    return v->cluster == 1 ||
+           (p->target.ptx.sm >= 90 && p->target.multiprocessors % v->cluster == 0 &&
+            sparse24_stages_along_k(&p->spec, v) % v->cluster == 0);
+}
+
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
 static const ptxgen_sparse24_variant candidates[] = {
     {.tile_n = 8, .wm = 2, .wn = 1, .wk = 4, .pass_n = 8},
@@ -155,7 +162,7 @@ static const ptxgen_sparse24_variant candidates[] = {
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .pass_n = 16},
+    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .pass_n = 8},
     {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
 };
 
@@ -165,6 +172,7 @@ static bool choose_tile(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_sparse24_variant v = candidates[i];
+        v.cluster = 1;
         if (v.tile_n != tile_n || !fill_stages(s, target, &v) || cost(s, target, &v) >= least)
             continue;
         least = cost(s, target, &v);
@@ -237,9 +245,10 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
         uint32_t value, low, high;
         bool power;
     } members[] = {{"tile_n", v->tile_n, 8, MOST_ROWS, true},
-                   {"wm", v->wm, 1, 8, true},
+                   {"wm", v->wm, 1, 8, false},
                    {"wn", v->wn, 1, SPARSE24_MOST_WN, true},
                    {"wk", v->wk, 1, 8, true},
+                   {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
                    {"stages", v->stages, LEAST_STAGES, 16, false},
                    {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true}};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -267,9 +276,15 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                            "sparse24: the tiles of tier 1 are dense's, not of this family");
     ptxgen_sparse24_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
+    v.cluster = tile->cluster ? tile->cluster : 1;
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
+    if (!can_cluster(plan, &v))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: a cluster of %u CTAs needs sm_90, as many multiprocessors "
+                           "that can be divided by it, and so the %u stages along K", v.cluster,
+                           sparse24_stages_along_k(&plan->spec, &v));
     bool fit = tile->stages ? fits(&plan->spec, &plan->target, &v)
                             : fill_stages(&plan->spec, &plan->target, &v);
     if (!fit)
@@ -307,7 +322,8 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                                      const ptxgen_sparse24_variant *v, uint64_t n,
                                      struct sparse24_schedule *schedule, ptxgen_error *err)
 {
-    uint32_t stages = sparse24_stages_along_k(&plan->spec, v);
+    uint32_t stages = sparse24_own_stages(&plan->spec, v);
+    uint32_t units = plan->target.multiprocessors / v->cluster;
     if (n > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: n = %llu rows are more than a launch takes, %d",
@@ -319,10 +335,12 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                            "2^32", (unsigned long long)n, plan->spec.m, plan->spec.k,
                            (unsigned long long)(tiles * stages));
     struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
-    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors);
+    bool whole = v->cluster > 1 || tile_deals_whole(tiles, units);
+    s.tiles = tile_deal(tiles, stages, units, whole);
+    s.grid = s.tiles.grid * v->cluster;
     s.aligned = s.partials;
     if (s.tiles.divides) {
-        s.aligned += s.tiles.grid * tile_partials_bytes(sparse24_threads(v), sparse24_fragments(v));
+        s.aligned += s.grid * tile_partials_bytes(sparse24_threads(v), sparse24_fragments(v));
         s.workspace_bytes = s.aligned;
     }
     *schedule = s;
@@ -345,6 +363,6 @@ ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n,
     else if (n)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "sparse24: no variant serves n = %llu", (unsigned long long)n);
-    *ctas = schedule.tiles.grid;
+    *ctas = schedule.grid;
     return status;
 }

@@ -23,7 +23,7 @@ static const double activation_error = 0x1p-20; /* of tile/activation.h, relativ
 static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
     uint32_t stages = sparse24_stages_along_k(s, v);
-    return MMA_DEPTH * stages * sparse24_mmas(s) + v->wk - 1 + stages - 1;
+    return MMA_DEPTH * stages * sparse24_mmas(s) + v->wk * v->cluster - 1 + stages - 1;
 }
 
 static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_operands *o,

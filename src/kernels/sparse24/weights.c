@@ -71,6 +71,22 @@ void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
     ptx_add_u32_to(k, w->step, w->step, U32(q->v->wk));
 }
 
+void sparse24_weights_prefetch(struct sparse24_product *q, ptx_u32 stage, ptx_u32 stage_end)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = sparse24_block_bytes(q->spec);
+    ptx_u32 below = ptx_add_u32(k, stage, U32(q->v->stages - 2)), step = ptx_mov_u32(k, q->w.step);
+    ptx_u32 end = ptx_min_u32(k, below, stage_end), at = ptx_mov_u32(k, stage);
+    ptx_if(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+        ptx_for(k, at, end, U32(1)) {
+            ptx_nounroll(k);
+            ptx_if(k, ptx_setp_lt_u32(k, step, U32(sparse24_steps(q->spec))))
+                ptx_cp_async_bulk_prefetch_L2(
+                    k, ptx_mad_wide_u32(k, step, U32(bytes), q->w.strip), 0, U32(bytes));
+            ptx_add_u32_to(k, step, step, U32(q->v->wk));
+        }
+}
+
 void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
                            ptx_u32 a[4])
 {

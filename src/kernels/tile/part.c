@@ -17,19 +17,24 @@ static uint32_t width(const struct tile_part *p)
     return p->halves ? TILE_HALVES_WIDTH : p->sums->width;
 }
 
-/* The staged rows that exist, a chunk a thread. */
+/* The staged rows that exist, a chunk a thread: of all who end the part, or of a warp alone. */
 static void finish_pass(ptx_kernel *k, const struct tile_part *p)
 {
-    uint32_t chunks = p->columns / width(p);
+    const struct tile_sums *s = p->sums;
+    uint32_t chunks = (s->alone ? s->warp_n : p->columns) / width(p);
     ptx_u32 pass_end = ptx_add_u32(k, p->pass_row, U32(rows_of_pass(p)));
     ptx_u32 end = ptx_min_u32(k, p->rows, pass_end), begin = ptx_min_u32(k, p->rows, p->pass_row);
     ptx_u32 rows = ptx_sub_u32(k, end, begin);
     ptx_u32 limit = ptx_mul_lo_u32(k, rows, U32(chunks));
-    ptx_u32 chunk = ptx_mov_u32(k, p->at->thread);
-    ptx_for(k, chunk, limit, U32(threads(p))) {
+    uint32_t finishers = s->alone ? 32 : threads(p), ctas = s->ctas ? s->ctas : 1;
+    ptx_u32 chunk = ptx_mov_u32(k, s->alone ? p->at->lane : p->at->thread);
+    if (ctas > 1)
+        ptx_mad_lo_u32_to(k, chunk, s->rank, U32(finishers), chunk);
+    ptx_for(k, chunk, limit, U32(finishers * ctas)) {
         ptx_nounroll(k);
         ptx_u32 row = tile_divide(k, chunk, chunks), in_row = tile_remainder(k, chunk, chunks);
-        p->finish(p->user, p, row, ptx_mul_lo_u32(k, in_row, U32(width(p))));
+        ptx_u32 column = ptx_mul_lo_u32(k, in_row, U32(width(p)));
+        p->finish(p->user, p, row, s->alone ? ptx_add_u32(k, column, s->warp_column) : column);
     }
 }
 
@@ -46,7 +51,7 @@ static void stage_pass(ptx_kernel *k, const struct tile_part *p)
 {
     const struct tile_sums *s = p->sums;
     uint32_t pass_m = rows_of_pass(p), rows = tile_sums_warp_rows(s);
-    if (s->tile_m == pass_m) {
+    if ((s->alone ? rows : s->tile_m) == pass_m) {
         stage(k, p, 0);
         return;
     }
@@ -56,21 +61,36 @@ static void stage_pass(ptx_kernel *k, const struct tile_part *p)
             stage(k, p, i);
 }
 
+/* Waits for all who stage together. */
+static void synchronise(ptx_kernel *k, const struct tile_part *p)
+{
+    if (p->sums->ctas) {
+        ptx_barrier_cluster_arrive(k);
+        ptx_barrier_cluster_wait(k);
+    } else if (p->sums->alone)
+        ptx_bar_warp_sync(k, ALL_LANES);
+    else
+        tile_sync(k, p->at);
+}
+
 /* The tile's sums of this CTA, and what it has of the output. */
 static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
 {
+    const struct tile_sums *s = p->sums;
+    bool own_rows = s->alone && tile_sums_warp_rows(s) < s->tile_m;
+    ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(s->warp_m)) : U32(s->tile_m);
     p->locate(p->user, p, tile);
-    if (p->at->team)
-        tile_sync(k, p->at); /* all have read what was staged of the tile before */
-    p->pass_row = ptx_mov_u32(k, U32(0));
+    if (p->at->team || s->ctas)
+        synchronise(k, p); /* all have read what was staged of the tile before */
+    p->pass_row = ptx_mov_u32(k, own_rows ? s->warp_row : U32(0));
     ptx_loop(k, passes) {
         ptx_nounroll(k);
         stage_pass(k, p);
-        tile_sync(k, p->at);
+        synchronise(k, p);
         finish_pass(k, p);
         ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(rows_of_pass(p)));
-        ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, U32(p->sums->tile_m)), false);
-        tile_sync(k, p->at); /* all have read what the next pass overwrites */
+        ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, end), false);
+        synchronise(k, p); /* all have read what the next pass overwrites */
     }
 }
 
@@ -92,6 +112,10 @@ static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
 
 void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first)
 {
+    if (p->sums->ctas) { /* tiles are whole */
+        finish_tile(k, p, w->tile);
+        return;
+    }
     ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(p->division->stages))) {
         ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
             add_others(k, p, w->tile);

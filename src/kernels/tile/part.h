@@ -31,7 +31,11 @@ struct tile_part {
     ptx_u32 pass_row; /* the first row, within the tile, that is staged */
 };
 
-/* Ends the part that `w` has just walked through, from stage `first` on. */
+/*
+ * Ends the part that `w` has just walked through, from stage `first` on. In a cluster whose CTAs
+ * have sums of the same tile, these have all of it between them; before they exit, the cluster has
+ * to synchronise, since others may still read their sums.
+ */
 void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first);
 
 #endif

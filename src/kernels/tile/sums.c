@@ -8,22 +8,35 @@ static uint32_t piece(const struct tile_sums *s)
     return s->width < FULL ? s->width : FULL;
 }
 
+/* Bytes between staged rows. */
+static uint32_t pitch_of(const struct tile_sums *s)
+{
+    return tile_sums_pitch(s->alone ? s->warp_n : s->tile_n);
+}
+
 void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_along_n,
                      ptx_u32 warp_along_k, struct tile_sums *s)
 {
-    uint32_t pitch = tile_sums_pitch(s->tile_n);
-    ptx_u32 pair = ptx_mul_lo_u32(k, at->quad, U32(2));
-    ptx_u32 row = ptx_mad_lo_u32(k, warp_along_k, U32(s->pass_m), pair);
-    uint32_t warp_columns = s->interleaved ? 16 : s->warp_n;
-    ptx_u32 column = ptx_mad_lo_u32(k, warp_along_n, U32(warp_columns), at->group);
-    ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staging);
+    uint32_t pitch = pitch_of(s);
+    ptx_u32 row = ptx_mul_lo_u32(k, at->quad, U32(2)), column = at->group;
+    s->staged = s->staging;
+    s->warp_column = ptx_mul_lo_u32(k, warp_along_n, U32(s->interleaved ? 16 : s->warp_n));
+    if (s->alone)
+        s->staged = ptx_mad_lo_u32(k, at->warp, U32(s->pass_m * pitch), s->staging);
+    else {
+        row = ptx_mad_lo_u32(k, warp_along_k, U32(s->pass_m), row);
+        column = ptx_add_u32(k, s->warp_column, column);
+    }
+    ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staged);
     s->lane = ptx_mad_lo_u32(k, column, U32(4), line);
+    for (uint32_t i = 0; i < s->ctas; i++)
+        s->of_cta[i] = ptx_mapa_shared_cluster_u32(k, s->staging, U32(i));
 }
 
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from)
 {
-    uint32_t pitch = tile_sums_pitch(s->tile_n), groups = s->pass_m / 8;
+    uint32_t pitch = pitch_of(s), groups = s->pass_m / 8;
     uint32_t tile_columns = s->interleaved ? 64 : 16;
     for (uint32_t t = 0; t < s->warp_n / 16; t++)
         for (uint32_t j = 0; j < groups; j++)
@@ -44,29 +57,40 @@ static void load_shared(ptx_kernel *k, const struct tile_sums *s, ptx_u32 at, ui
                         ptx_u32 *to)
 {
     bool full = piece(s) == FULL;
-    if (full && s->remote)
+    bool remote = s->remote || s->ctas;
+    if (full && remote)
         ptx_ld_shared_cluster_v4_u32(k, to, at, (int)offset);
     else if (full)
         ptx_ld_shared_v4_u32(k, to, at, (int)offset);
-    else if (s->remote)
+    else if (remote)
         ptx_ld_shared_cluster_v2_u32(k, to, at, (int)offset);
     else
         ptx_ld_shared_v2_u32(k, to, at, (int)offset);
 }
 
+/* Adds up, over the warps along K, what stands at `place` of the sums staged at `staged`. */
+static void add_staged(ptx_kernel *k, const struct tile_sums *s, ptx_u32 staged, ptx_u32 place,
+                       bool first, ptx_u32 sums[TILE_SUMS_WIDTH])
+{
+    ptx_u32 at = ptx_add_u32(k, staged, place);
+    for (uint32_t w = 0; w < s->wk; w++)
+        for (uint32_t i = 0; i < s->width; i += piece(s)) {
+            ptx_u32 more[FULL];
+            load_shared(k, s, at, w * s->pass_m * pitch_of(s) + i * 4, more);
+            for (uint32_t j = 0; j < piece(s); j++)
+                sums[i + j] = first && w == 0 ? more[j] : add(k, s, sums[i + j], more[j]);
+        }
+}
+
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH])
 {
-    uint32_t pitch = tile_sums_pitch(s->tile_n);
-    ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staging);
-    ptx_u32 at = ptx_mad_lo_u32(k, column, U32(4), line);
-    for (uint32_t i = 0; i < s->width; i += piece(s))
-        load_shared(k, s, at, i * 4, &sums[i]);
-    for (uint32_t w = 1; w < s->wk; w++)
-        for (uint32_t i = 0; i < s->width; i += piece(s)) {
-            ptx_u32 more[FULL];
-            load_shared(k, s, at, w * s->pass_m * pitch + i * 4, more);
-            for (uint32_t j = 0; j < piece(s); j++)
-                sums[i + j] = add(k, s, sums[i + j], more[j]);
-        }
+    if (s->alone)
+        column = ptx_sub_u32(k, column, s->warp_column);
+    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
+    ptx_u32 place = ptx_mad_lo_u32(k, column, U32(4), line);
+    if (!s->ctas)
+        add_staged(k, s, s->alone ? s->staged : s->staging, place, true, sums);
+    for (uint32_t i = 0; i < s->ctas; i++)
+        add_staged(k, s, s->of_cta[i], place, i == 0, sums);
 }

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-enum { TILE_SUMS_WIDTH = 8 /* of a chunk, at most */ };
+enum { TILE_SUMS_WIDTH = 8 /* of a chunk, at most */, TILE_SUMS_CTAS = 2 };
 
 struct tile_sums {
     /* Set by the caller. */
@@ -24,11 +24,16 @@ struct tile_sums {
     ptx_u32 warp_row;        /* … and the first of them */
     uint32_t pass_m; /* rows that are staged at once: a multiple of 8 that divides a warp's */
     uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
+    uint32_t ctas; /* of a cluster that have sums of the same tile; 0: this one only */
+    ptx_u32 rank;  /* … and this one's place there */
+    bool alone; /* each warp stages, and finishes, its own sums, with no other; wk is 1 */
     bool integer;            /* s32, else f32; registers are untyped */
     ptx_u32 staging;         /* shared, tile_sums_bytes */
     bool remote;             /* for loads: `staging` is another CTA's of the cluster */
 
     ptx_u32 lane; /* where the lane's accumulators go */
+    ptx_u32 of_cta[TILE_SUMS_CTAS]; /* what each of a cluster's has staged */
+    ptx_u32 staged, warp_column; /* where staged sums begin, and the first column of the warp */
 };
 
 /* A row of the staging area is 16 bytes longer than its columns, against bank conflicts. */
@@ -44,6 +49,11 @@ static inline uint32_t tile_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_
 {
     return wk * pass_m * tile_sums_pitch(tile_n);
 }
+/* … where warps are alone, with `warps` of them. */
+static inline uint32_t tile_sums_alone_bytes(uint32_t warp_n, uint32_t pass_m, uint32_t warps)
+{
+    return warps * pass_m * tile_sums_pitch(warp_n);
+}
 
 void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_along_n,
                      ptx_u32 warp_along_k, struct tile_sums *s);
@@ -52,7 +62,7 @@ typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uin
 /* Stages the lane's accumulators of the rows of a pass over its warp's rows. */
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from);
-/* The sums of a chunk over the warps along K, at row `row` of the pass and column `column`. */
+/* The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass and column `column`. */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);
 
