@@ -27,15 +27,10 @@ uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_va
     return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
 }
 
-/*
- * Fills the sizes of a variant whose tile is chosen, with as many stages as fit; false when fewer
- * than three do.
- */
-static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
-                     ptxgen_marlin_variant *v)
+/* Chooses as many stages as fit; false when fewer than three do. */
+static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
+                          ptxgen_marlin_variant *v)
 {
-    if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
-        return false; /* gate and up would be in different tiles */
     for (v->stages = marlin_is_wgmma(v) ? 12 : MOST_STAGES; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
         if (v->shared_bytes <= marlin_shared_limit(target, v)) {
@@ -43,6 +38,18 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
             return true;
         }
     }
+    return false;
+}
+
+/* Fills the sizes of a variant whose tile is chosen; where that takes it, sums of fewer rows at once. */
+static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
+                     ptxgen_marlin_variant *v)
+{
+    if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
+        return false; /* gate and up would be in different tiles */
+    for (; v->pass_m >= 8; v->pass_m /= 2)
+        if (choose_stages(s, target, v))
+            return true;
     return false;
 }
 
