@@ -23,9 +23,19 @@ static void send(void *user, ptx_u32 slot)
     tile_operand_send(q->k, &q->a, slot);
 }
 
+/* What the first stages take comes into the L2. */
+static void prefetch(struct gemm *q, ptx_u32 first, ptx_u32 end)
+{
+    ptx_kernel *k = q->k;
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    tile_walk_next(k, &q->division, &walk);
+    marlin_emit_weights_locate(q, marlin_emit_place(q, walk.tile).n, walk.stage);
+    marlin_emit_weights_prefetch(q, walk.stage, walk.stage_end);
+}
+
 /*
- * Weights may be read while the kernel ahead of this one still runs: what the first stages take comes
- * into the L2 meanwhile. All else, activations, the workspace and C, waits for its end.
+ * Weights may be read while the kernel ahead of this one still runs. All else, activations, the
+ * workspace and C, waits for its end. A CTA with few stages loses as much time as it gains.
  */
 static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
 {
@@ -34,11 +44,8 @@ static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
         return;
     ptx_section(k, "weights to the L2, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
-    struct tile_walk walk = tile_walk_begin(k, first, end);
-    tile_walk_next(k, &q->division, &walk);
-    struct tile_place place = tile_locate(k, walk.tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
-    marlin_emit_weights_locate(q, place.n, walk.stage);
-    marlin_emit_weights_prefetch(q, walk.stage, walk.stage_end);
+    ptx_if(k, ptx_setp_gt_u32(k, ptx_sub_u32(k, end, first), U32(q->v->stages)))
+        prefetch(q, first, end);
     ptx_griddepcontrol_wait(k);
 }
 
