@@ -54,7 +54,7 @@ static const struct emu_row_def *find_row(struct emu_decoder *decoder, enum emu_
     const struct emu_row_def *best = NULL;
     int most = -1;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct emu_row_def *row = tables[t]; row->name; row++) {
+        for (const struct emu_row_def *row = tables[t]; row->name[0]; row++) {
             size_t head = strcspn(row->name, ".");
             struct emu_str name = decoder->statement->mnemonic;
             if (name.length != head || memcmp(name.text, row->name, head) != 0)

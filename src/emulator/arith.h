@@ -24,12 +24,13 @@ enum { OP_NAN = 1, OP_XORSIGN = 2, OP_RELU = 4, OP_SATFINITE = 128 };
 enum emu_round { ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP };
 
 struct emu_row_def {
-    const char *name;  /* "mul.hi" */
-    const char *types; /* "u32 s32" */
+    char name[20];  /* "mul.hi"; "" ends the rows. Pointers would be relocated at load time, and
+                       take twice the room. */
+    char types[20]; /* "u32 s32" */
     emu_exec exec;
     /* Operands, destination first: t the type, w twice as wide, u .b32, 4 four bytes signed or
      * not, p predicate, h half as wide, | the optional b of max3 forms */
-    const char *shape;
+    char shape[6];
     uint8_t allowed;
     uint8_t class_id;
 };

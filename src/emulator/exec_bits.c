@@ -289,4 +289,4 @@ const struct emu_row_def emu_bits_rows[] = {BITS("popc", "b32", popc_b32, "ut"),
                                             DOT_ROWS(s, s),
                                             DOT_ROWS(u, s),
                                             DOT_ROWS(s, u),
-                                            {0}};
+                                            {.name = ""}};

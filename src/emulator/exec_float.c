@@ -362,4 +362,4 @@ const struct emu_row_def emu_float_rows[] = {
     TESTP_ROWS(notanumber),
     TESTP_ROWS(normal),
     TESTP_ROWS(subnormal),
-    {0}};
+    {.name = ""}};

@@ -205,4 +205,4 @@ const struct emu_row_def emu_half_rows[] = {
     PER_FORMAT("max", max, "ttt", ALLOW_FTZ | CHOICE, CHOICE),
     PER_FORMAT("abs", abs, "tt", ALLOW_FTZ, 0),
     PER_FORMAT("neg", neg, "tt", ALLOW_FTZ, 0),
-    {0}};
+    {.name = ""}};

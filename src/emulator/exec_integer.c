@@ -281,4 +281,4 @@ const struct emu_row_def emu_integer_rows[] = {
     INT("madc.hi", "u32 s32 u64 s64", madc_hi, "tttt"),
     INT("madc.lo.cc", "u32 s32 u64 s64", madc_lo_cc, "tttt"),
     INT("madc.hi.cc", "u32 s32 u64 s64", madc_hi_cc, "tttt"),
-    {0}};
+    {.name = ""}};

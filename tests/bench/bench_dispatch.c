@@ -10,6 +10,7 @@
  * come from the program run again by itself.
  */
 #define _GNU_SOURCE
+#include <ptxgen/dense.h>
 #include <ptxgen/device.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/emulator.h>
@@ -49,7 +50,10 @@ static const ptxgen_w8a8_spec w8a8_spec = {
 static const ptxgen_sparse24_spec sparse24_spec = {
     .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
 
-enum { SUBJECTS = 4 };
+static const ptxgen_dense_spec dense_spec = {
+    .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_F16};
+
+enum { SUBJECTS = 5 };
 static struct subject subject_at(int index)
 {
     const struct subject subjects[SUBJECTS] = {
@@ -57,6 +61,7 @@ static struct subject subject_at(int index)
         {ptxgen_marlin_family(), &marlin_spec, "marlin 4096x14336, M<=16"},
         {ptxgen_w8a8_family(), &w8a8_spec, "w8a8 4096x14336, M<=16"},
         {ptxgen_sparse24_family(), &sparse24_spec, "sparse24 4096x14336, N<=16"},
+        {ptxgen_dense_family(), &dense_spec, "dense 4096x14336, N<=16"},
     };
     return subjects[index];
 }

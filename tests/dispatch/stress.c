@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Eight threads dispatch, launch, release, retry, unload and clear the disk cache on one
- * dispatcher, over two families and rmsnorm_q4k, and check what they get. For ThreadSanitizer above
- * all.
+ * dispatcher, over all families and two of the test's own, and check what they get. For
+ * ThreadSanitizer above all.
  *
  *     stress [SECONDS]      2 by default
  */
 #include "folder.h"
 #include "toy.h"
 
+#include <ptxgen/dense.h>
+#include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,12 +80,42 @@ static void use_rmsnorm(struct worker *worker)
         ptxgen_rmsnorm_q4k_destroy(kernel);
 }
 
+/* One of the other families' kernels, which nothing launches here. */
+static void use_family(struct worker *worker)
+{
+    struct stress *stress = worker->stress;
+    uint32_t n = 64 + 64 * draw(worker, 2);
+    const ptxgen_marlin_spec marlin = {
+        .k = 256, .n = n, .group_size = 128, .max_m = 8, .type = PTXGEN_F16};
+    const ptxgen_w8a8_spec w8a8 = {
+        .k = 256, .n = n, .max_tokens = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_sparse24_spec sparse24 = {
+        .m = n, .k = 256, .max_n = 8, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    const ptxgen_dense_spec dense = {.m = n, .k = 256, .max_n = 8, .type = PTXGEN_F16};
+    const struct {
+        const ptxgen_family *family;
+        const void *spec;
+    } all[] = {{ptxgen_marlin_family(), &marlin},
+               {ptxgen_w8a8_family(), &w8a8},
+               {ptxgen_sparse24_family(), &sparse24},
+               {ptxgen_dense_family(), &dense}};
+    uint32_t which = draw(worker, sizeof all / sizeof *all);
+    ptxgen_loaded *loaded;
+    ptxgen_status status = ptxgen_dispatch(stress->dispatcher, all[which].family, all[which].spec,
+                                           &loaded, NULL);
+    expect(stress, status == PTXGEN_OK && ptxgen_loaded_entry(loaded, 0));
+    if (status == PTXGEN_OK)
+        ptxgen_release(loaded);
+    atomic_fetch_add(&stress->hits, 1);
+}
+
 static void unload(struct worker *worker)
 {
     struct stress *stress = worker->stress;
     struct toy_spec spec = {.a = draw(worker, SPECS), .b = 3};
-    const ptxgen_family *families[] = {NULL, &toy_plus, &toy_minus, ptxgen_rmsnorm_q4k_family()};
-    uint32_t which = draw(worker, 4);
+    const ptxgen_family *families[] = {NULL, &toy_plus, &toy_minus, ptxgen_rmsnorm_q4k_family(),
+                                       ptxgen_marlin_family()};
+    uint32_t which = draw(worker, sizeof families / sizeof *families);
     bool one = (which == 1 || which == 2) && draw(worker, 2);
     expect(stress, ptxgen_dispatcher_unload(stress->dispatcher, families[which], one ? &spec : NULL,
                                             NULL, NULL) == PTXGEN_OK);
@@ -109,6 +143,8 @@ static void *work(void *argument)
             clear(worker);
         else if (action < 5)
             use_rmsnorm(worker);
+        else if (action < 10)
+            use_family(worker);
         else
             use_toy(worker);
     }
@@ -125,7 +161,7 @@ int main(int argc, char **argv)
     toy_open(&stress.device, "cpu");
     folder_make(folder);
     ptxgen_error err = {0};
-    ptxgen_cache_options where = {.folder = folder, .max_bytes = 12000};
+    ptxgen_cache_options where = {.folder = folder, .max_bytes = 100000};
     if (ptxgen_cache_open(&where, &stress.cache, &err) ||
         ptxgen_dispatcher_create(&stress.device.driver,
                                  &(ptxgen_dispatch_options){.cache = stress.cache},

@@ -8,6 +8,7 @@
 #include <ptxgen/device.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/emulator.h>
+#include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
 #include <ptxgen/rmsnorm_q4k.h>
 #include <ptxgen/sparse24.h>
@@ -146,7 +147,29 @@ static ptxgen_status use_sparse24(ptxgen_dispatcher *dispatcher, const struct sh
     return status;
 }
 
-static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8, use_sparse24};
+static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape *shape,
+                               const struct inputs *in, const struct outputs *out,
+                               ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_dense_spec spec = {
+        .m = shape->n, .k = shape->k, .max_n = 8, .type = PTXGEN_F16};
+    const ptxgen_dense_args args = {.n = shape->m,
+                                    .x = in->vectors[0],
+                                    .w = in->weights,
+                                    .y = out->y,
+                                    .workspace = out->workspace,
+                                    .workspace_bytes = out->workspace_bytes};
+    ptxgen_dense *kernel;
+    ptxgen_status status = ptxgen_dense_dispatch(dispatcher, &spec, &kernel, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = ptxgen_dense_launch(kernel, &args, stream, err);
+    ptxgen_dense_destroy(kernel);
+    return status;
+}
+
+static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8, use_sparse24,
+                                       use_dense};
 enum { FAMILIES = sizeof families / sizeof *families, CASES = FAMILIES * WIDTHS * BATCHES };
 
 /* ---- the bench ---- */
@@ -333,7 +356,7 @@ static void open_bench(struct bench *bench, bool emulated)
     size_t most_weights = 0;
     for (int i = 0; i < CASES; i++) {
         struct shape shape = shape_of(bench, i);
-        size_t bytes = (size_t)shape.m * shape.n * 2, weights = (size_t)shape.k * shape.n;
+        size_t bytes = (size_t)shape.m * shape.n * 2, weights = (size_t)shape.k * shape.n * 2;
         bench->most_bytes = bytes > bench->most_bytes ? bytes : bench->most_bytes;
         most_weights = weights > most_weights ? weights : most_weights;
         if (families[i % FAMILIES] == use_sparse24 && !bench->in.sparse[shape.width])

@@ -172,7 +172,7 @@ static void print_shared_function(const struct instruction *in, const char *name
         stop("too many signatures");
     strcpy(seen[seen_count++], name);
 
-    printf("static inline %s%s ptx_emit_%s(ptx_kernel *k, ptx_source at, unsigned op, uint64_t m, "
+    printf("PTX_EMITTER %s%s ptx_emit_%s(ptx_kernel *k, ptx_source at, unsigned op, uint64_t m, "
            "bool keep",
            returns_value(in) ? "ptx_" : "", returns_value(in) ? in->terms[0].type : "void", name);
     print_parameters(in, false, false);
@@ -251,6 +251,10 @@ void print_header(void)
         " * An address is a base register and a constant byte offset. Vector operands are arrays.\n"
         " */\n#ifndef PTXGEN_INSTR_H\n#define PTXGEN_INSTR_H\n\n#include <ptxgen/ptx.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    printf("/* Each is called from many places, so compiled for size it stays a function. */\n"
+           "#if defined(__OPTIMIZE_SIZE__)\n"
+           "#define PTX_EMITTER static __attribute__((noinline, unused))\n"
+           "#else\n#define PTX_EMITTER static inline\n#endif\n\n");
     for_each_group(print_modifier_constants);
     printf("\nenum {\n");
     for_each_instruction(print_enum);
