@@ -262,14 +262,6 @@ void w8a8_begin_weights(struct product *q);
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void w8a8_send_weights(struct product *q, ptx_u32 slot);
-/*
- * For the codes' next stage by plain loads into registers that exist, a pass each, 0 where there are
- * no codes; and from there to the shared address `slot`, complete at the next barrier.
- */
-enum { MOST_PASSES = 8 };
-void w8a8_load_codes(struct product *q, ptx_u32 words[][4]);
-void w8a8_place_codes(struct product *q, ptx_u32 slot, ptx_u32 words[][4]);
-
 /* resident.c: a fused CTA's codes, in q->resident. */
 void w8a8_emit_resident(struct product *q);
 

@@ -181,41 +181,31 @@ static void send(void *user, ptx_u32 slot)
         tile_operand_send(q->k, &q->codes, codes_of(q, slot));
 }
 
-/* Codes of a stage in registers, and where they are to stand. */
-struct early_codes {
-    ptx_u32 to, words[MOST_PASSES][4];
-};
-
-static void load_early(struct product *q, struct tile_walk *w, ptx_u32 slot, ptx_u32 left,
-                       struct early_codes *e)
+/*
+ * Codes of the stages whose weights are under way, a group of copies each. They come behind all of
+ * these weights; so the wait for a stage's codes, which is for all but so many newer groups, is a
+ * wait for its weights too.
+ */
+static void send_first_codes(struct product *q)
 {
     ptx_kernel *k = q->k;
-    e->to = ptx_mov_u32(k, codes_of(q, slot));
-    for (uint32_t i = 0; i < MOST_PASSES * 4; i++)
-        e->words[i / 4][i % 4] = ptx_mov_u32(k, U32(0));
-    ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
-        ptx_if(k, ptx_setp_eq_u32(k, w->stage, w->stage_end)) {
-            tile_walk_next(k, &q->division, w);
-            locate_codes(q, w);
-        }
-        w8a8_load_codes(q, e->words);
-        ptx_add_u32_to(k, w->stage, w->stage, U32(1));
-        ptx_sub_u32_to(k, left, left, U32(1));
-        ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
-    }
-}
-
-/* The codes of the stages whose weights are under way, all loaded before the first is stored. */
-static void place_first_codes(struct product *q)
-{
-    ptx_kernel *k = q->k;
-    struct early_codes early[W8A8_MOST_STAGES];
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_u32 slot = ptx_mov_u32(k, q->pipeline.begin), left = ptx_sub_u32(k, q->end, q->first);
-    for (uint32_t i = 0; i + 2 < q->v->stages; i++)
-        load_early(q, &walk, slot, left, &early[i]);
-    for (uint32_t i = 0; i + 2 < q->v->stages; i++)
-        w8a8_place_codes(q, early[i].to, early[i].words);
+    ptx_u32 sent = ptx_mov_u32(k, U32(2));
+    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
+        ptx_nounroll(k);
+        ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
+            ptx_if(k, ptx_setp_eq_u32(k, walk.stage, walk.stage_end)) {
+                tile_walk_next(k, &q->division, &walk);
+                locate_codes(q, &walk);
+            }
+            tile_operand_send(k, &q->codes, codes_of(q, slot));
+            ptx_add_u32_to(k, walk.stage, walk.stage, U32(1));
+            ptx_sub_u32_to(k, left, left, U32(1));
+            ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
+        }
+        ptx_cp_async_commit_group(k);
+    }
 }
 
 /* What is left to do once the first stages are sent for. */
@@ -229,7 +219,7 @@ static void prepare_codes(void *user)
     if (q->v->fused)
         w8a8_emit_resident(q);
     else {
-        place_first_codes(q);
+        send_first_codes(q);
         q->sends_codes = true;
     }
 }
