@@ -180,7 +180,10 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
         [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->grid,
         [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PARTS] = &s->prefetch.parts,
         [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
-        [W8A8_Q_PART_LINES] = &s->prefetch.part_lines};
+        [W8A8_Q_PART_LINES] = &s->prefetch.part_lines,
+        [W8A8_Q_BLOCKS] = &s->prefetch.blocks,
+        [W8A8_Q_STAGES] = &s->prefetch.stages,
+        [W8A8_Q_STAGE_BYTES] = &s->prefetch.stage_bytes};
     /* The kernel before, where it still runs, needs the memory itself. */
     uint64_t more = a->overlap_previous ? 0 : s->prefetch.ctas;
     ptxgen_launch_shape shape = {

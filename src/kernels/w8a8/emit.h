@@ -17,6 +17,13 @@ static inline bool has_dependent_launch(const ptxgen_w8a8_plan *plan)
     return plan->target.ptx.sm >= 90;
 }
 
+/* Where row block `block` begins, of so many stages (see w8a8_rotates). */
+static inline ptx_u32 w8a8_first_stage(ptx_kernel *k, ptx_u32 block, ptx_u32 stages,
+                                       uint32_t multiprocessors)
+{
+    return tile_divide(k, ptx_mul_lo_u32(k, block, stages), multiprocessors);
+}
+
 /* ---- values of the work type: one of the two members ---- */
 
 struct work {
@@ -228,6 +235,9 @@ struct product {
     ptx_u32 first, end, first_granule; /* the unit's stages, and granules */
     struct tile_pipeline pipeline;
     bool sends_codes; /* with the weights of a stage */
+    bool rotates;     /* see w8a8_rotates: */
+    ptx_u32 rotation; /* the stage that tiles begin with */
+    ptx_u32 w_left, codes_left; /* stages that the copies have up to K's end */
     struct weights w;
     struct tile_operand codes;
     struct operands operands;

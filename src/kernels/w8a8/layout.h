@@ -59,7 +59,10 @@ enum w8a8_quantise_param {
     W8A8_Q_LINES,
     W8A8_Q_PARTS,
     W8A8_Q_PART_BYTES,
-    W8A8_Q_PART_LINES, /* … 32 bits */
+    W8A8_Q_PART_LINES,
+    W8A8_Q_BLOCKS,
+    W8A8_Q_STAGES,
+    W8A8_Q_STAGE_BYTES, /* … 32 bits */
     W8A8_Q_PARAMS
 };
 
@@ -116,6 +119,20 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 {
     return w8a8_steps(spec, v) / v->cluster;
 }
+/* Whether tiles are dealt out whole, of those that make one row. */
+static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return v->fused || v->cluster > 1 ||
+           tile_deals_whole(v->row_blocks, plan->target.multiprocessors);
+}
+/*
+ * CTAs that all read the same codes do so in turn: the stages of one in a row of whole tiles begin
+ * at a place of its own and go on from the start behind the end.
+ */
+static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v);
+}
 /* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 {
@@ -148,6 +165,7 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
  */
 struct w8a8_prefetch {
     uint32_t ctas, lines, parts, part_bytes, part_lines;
+    uint32_t blocks, stages, stage_bytes; /* where a part begins: see w8a8_rotates */
 };
 enum { W8A8_LINE_BYTES = 128 };
 

@@ -93,8 +93,10 @@ static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t 
 
 void w8a8_first_operands(struct product *q)
 {
-    if (q->v->fused) /* before the first stage */
-        ptx_sub_u32_to(q->k, q->operands.codes_lane, q->resident_end, U32(w8a8_depth(q->v)));
+    if (q->v->fused) { /* before the first stage */
+        ptx_u32 first = ptx_mad_lo_u32(q->k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
+        ptx_sub_u32_to(q->k, q->operands.codes_lane, first, U32(w8a8_depth(q->v)));
+    }
     load_codes(q, q->pipeline.read, 0, 0);
     for (uint32_t t = 0; t < row_tiles(q); t++)
         load_rows(q, q->pipeline.read, 0, t);

@@ -208,8 +208,8 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 }
 
 /*
- * How long the fullest CTA takes for m tokens. Dividing tiles takes 2 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond; within a cluster 1 µs.
+ * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
+ * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs.
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
@@ -217,12 +217,12 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, busy * v->cluster);
     if (v->cluster > 1)
-        return (tiles + units - 1) / units * (k / v->cluster * each + 1000000);
+        return (tiles + units - 1) / units * (k / v->cluster * each + 3000000);
     if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
         return (tiles + sms - 1) / sms * k * each;
     uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
-    return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 2000000;
+    return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 3000000;
 }
 
 static bool has_clusters(const ptxgen_w8a8_plan *p)
@@ -455,6 +455,9 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
     lines = lines > MOST_LINES ? MOST_LINES : lines;
     f.part_lines = (uint32_t)lines / f.parts;
+    f.blocks = v->row_blocks;
+    f.stages = w8a8_rotates(p, v) ? w8a8_own_steps(&p->spec, v) : 0;
+    f.stage_bytes = w8a8_depth(v);
     if (f.part_lines * f.parts > row_lines / 2)
         f.part_lines = 0;
     f.lines = p->spec.n * f.parts * f.part_lines;
@@ -482,7 +485,8 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
             "w8a8: m = %u tokens with K = %u, N = %u are %llu stages of tiles; a launch "
             "takes 2^31 tokens and 2^32 stages",
             m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = v->fused || v->cluster > 1 || tile_deals_whole(tiles, units);
+    bool whole = w8a8_takes_all_tokens(v) ? w8a8_is_whole(p, v)
+                                          : v->cluster > 1 || tile_deals_whole(tiles, units);
     struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {

@@ -131,10 +131,10 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
     return tile_locate(k, which, q->tiles_m, q->v->row_blocks);
 }
 
-/* Where the memory sets the pace, weights do not wait for the kernel that makes the codes. */
+/* Weights do not wait for the kernel that makes the codes. */
 static bool sends_weights_early(const struct product *q)
 {
-    return q->v->fused || (has_dependent_launch(q->plan) && w8a8_takes_all_tokens(q->v));
+    return q->v->fused || has_dependent_launch(q->plan);
 }
 
 static void wait_for_previous(struct product *q)
@@ -148,9 +148,34 @@ static void wait_for_previous(struct product *q)
 /* Along K: the second CTA of a cluster has the second half. */
 static ptx_u32 stage_of(struct product *q, const struct tile_walk *w)
 {
+    ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* a whole tile's walk begins at 0 */
     if (q->v->cluster == 1)
-        return w->stage;
-    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), w->stage);
+        return stage;
+    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), stage);
+}
+
+/* `left`: stages up to K's end; then the operand goes on from K's start. */
+static void turn(struct product *q, ptx_u32 left, struct tile_operand *o)
+{
+    ptx_kernel *k = q->k;
+    uint32_t all = q->division.stages * w8a8_depth(q->v);
+    if (!q->rotates)
+        return;
+    ptx_sub_u32_to(k, left, left, U32(1));
+    ptx_pred ends = ptx_setp_eq_u32(k, left, U32(0));
+    ptx_u32 back = ptx_selp_u32(k, U32(all), U32(0), ends);
+    ptx_selp_u32_to(k, left, U32(q->division.stages), left, ends);
+    ptx_sub_u64_to(k, o->from, o->from, ptx_cvt_u64_u32(k, back));
+    if (tile_operand_has_tail(o))
+        ptx_sub_u32_to(k, o->offset, o->offset, back);
+    if (o == &q->w.operand && q->plan->copy_bytes < TILE_CHUNK_BYTES)
+        ptx_add_s32_to(k, q->w.left, q->w.left, ptx_u32_as_s32(back));
+}
+
+static void begin_turn(struct product *q, ptx_u32 left)
+{
+    if (q->rotates)
+        ptx_sub_u32_to(q->k, left, U32(q->division.stages), q->rotation);
 }
 
 static void locate_codes(struct product *q, const struct tile_walk *w)
@@ -158,17 +183,21 @@ static void locate_codes(struct product *q, const struct tile_walk *w)
     ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tokens));
     ptx_u32 stage = stage_of(q, w);
     tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
+    begin_turn(q, q->codes_left);
 }
 
-static ptx_u32 codes_of(struct product *q, ptx_u32 slot)
+static void send_codes(struct product *q, ptx_u32 slot)
 {
-    return ptx_add_u32(q->k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+    ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+    tile_operand_send(q->k, &q->codes, to);
+    turn(q, q->codes_left, &q->codes);
 }
 
 static void locate(void *user, const struct tile_walk *w)
 {
     struct product *q = user;
     w8a8_locate_weights(q, w8a8_place_of(q, w->tile).n, stage_of(q, w));
+    begin_turn(q, q->w_left);
     if (q->sends_codes)
         locate_codes(q, w);
 }
@@ -177,8 +206,9 @@ static void send(void *user, ptx_u32 slot)
 {
     struct product *q = user;
     w8a8_send_weights(q, slot);
+    turn(q, q->w_left, &q->w.operand);
     if (q->sends_codes)
-        tile_operand_send(q->k, &q->codes, codes_of(q, slot));
+        send_codes(q, slot);
 }
 
 /*
@@ -199,7 +229,7 @@ static void send_first_codes(struct product *q)
                 tile_walk_next(k, &q->division, &walk);
                 locate_codes(q, &walk);
             }
-            tile_operand_send(k, &q->codes, codes_of(q, slot));
+            send_codes(q, slot);
             ptx_add_u32_to(k, walk.stage, walk.stage, U32(1));
             ptx_sub_u32_to(k, left, left, U32(1));
             ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
@@ -293,6 +323,12 @@ static void find_share(struct product *q)
     q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
     ptx_u32 more = ptx_min_u32(k, q->unit, q->division.extra);
     q->first_granule = ptx_mad_lo_u32(k, q->unit, q->division.share, more);
+    q->rotates = w8a8_rotates(q->plan, q->v);
+    q->w_left = ptx_mov_u32(k, U32(0));
+    q->codes_left = ptx_mov_u32(k, U32(0));
+    if (q->rotates)
+        q->rotation = w8a8_first_stage(k, q->unit, U32(q->division.stages),
+                                       q->plan->target.multiprocessors);
 }
 
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,

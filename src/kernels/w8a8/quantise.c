@@ -448,11 +448,21 @@ void w8a8_encode_chunk(const struct quantiser *q, const struct token *t, const s
 
 struct quantise_kernel {
     struct quantiser q;
+    uint32_t multiprocessors;
     ptx_u64 codes, scales, zeros, flags, w;
-    ptx_u32 flag_count, m, lines, parts, part_bytes, part_lines;
+    ptx_u32 flag_count, m, lines, parts, part_bytes, part_lines, blocks, stages, stage_bytes;
     ptx_u32 tid, lane, warp, token;
     uint32_t threads;
 };
+
+/* The byte of a part of K that the product begins with, in about this row of W. */
+static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
+{
+    ptx_kernel *k = e->q.k;
+    ptx_u32 block = tile_divide(k, ptx_mul_lo_u32(k, row, e->blocks), e->q.spec->n);
+    return ptx_mul_lo_u32(k, w8a8_first_stage(k, block, e->stages, e->multiprocessors),
+                          e->stage_bytes);
+}
 
 /* The CTAs behind the tokens': lines of W, each thread one at a time. */
 static void prefetch_weights(struct quantise_kernel *e)
@@ -461,6 +471,8 @@ static void prefetch_weights(struct quantise_kernel *e)
     ptx_u32 cta = ptx_sub_u32(k, e->token, e->m), ctas = ptx_sub_u32(k, ptx_sreg_nctaid_x(k), e->m);
     ptx_u32 line = ptx_mad_lo_u32(k, cta, U32(e->threads), e->tid);
     ptx_u32 step = ptx_mul_lo_u32(k, ctas, U32(e->threads));
+    uint64_t bytes = (uint64_t)e->q.spec->n * w8a8_w_stride(e->q.spec);
+    ptx_u64 end = ptx_add_u64(k, e->w, U64(bytes - 1));
     ptx_for(k, line, e->lines, step) {
         ptx_nounroll(k);
         ptx_u32 before = ptx_div_u32(k, line, e->part_lines);
@@ -468,7 +480,10 @@ static void prefetch_weights(struct quantise_kernel *e)
         ptx_u32 row = ptx_div_u32(k, before, e->parts), part = ptx_rem_u32(k, before, e->parts);
         ptx_u64 at = ptx_mad_wide_u32(k, row, U32(w8a8_w_stride(e->q.spec)), e->w);
         at = ptx_mad_wide_u32(k, part, e->part_bytes, at);
-        at = ptx_mad_wide_u32(k, in_part, U32(W8A8_LINE_BYTES), at);
+        ptx_u32 offset = ptx_mad_lo_u32(k, in_part, U32(W8A8_LINE_BYTES), first_of(e, row));
+        ptx_u32 past = ptx_sub_u32(k, offset, e->part_bytes);
+        at = ptx_add_u64(k, at, ptx_cvt_u64_u32(k, ptx_min_u32(k, offset, past)));
+        at = ptx_min_u64(k, at, end);
         ptx_prefetch_global_L2(k, at, 0);
     }
 }
@@ -589,13 +604,17 @@ static void load_params(struct quantise_kernel *e, ptx_kernel *k, const ptxgen_w
     e->parts = ptx_param_u32(k, "parts");
     e->part_bytes = ptx_param_u32(k, "part_bytes");
     e->part_lines = ptx_param_u32(k, "part_lines");
+    e->blocks = ptx_param_u32(k, "blocks");
+    e->stages = ptx_param_u32(k, "stages");
+    e->stage_bytes = ptx_param_u32(k, "stage_bytes");
     e->q = w8a8_start_quantiser(k, spec, x, x_stride, x_scale, x_zero);
 }
 
 void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module)
 {
     const ptxgen_w8a8_spec *spec = &plan->spec;
-    struct quantise_kernel e = {.threads = w8a8_quantise_threads(spec)};
+    struct quantise_kernel e = {.multiprocessors = plan->target.multiprocessors,
+                                .threads = w8a8_quantise_threads(spec)};
     ptx_kernel *k = ptx_kernel_begin(module, "w8a8_quantise");
     ptx_kernel_reqntid(k, e.threads, 1, 1);
     load_params(&e, k, spec);
