@@ -171,6 +171,21 @@ static void addresses_at_every_element_give_the_same(void **state)
     device_close(&device);
 }
 
+/* 3 × 3 tiles: dealt out whole to three CTAs, divided among four. */
+static void few_multiprocessors_take_several_tiles_each(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_90");
+    for (uint32_t ctas = 3; ctas <= 4; ctas++) {
+        ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 600, 320);
+        struct dense_problem p = make(&device, &spec, 300, NULL);
+        p.plan.target.multiprocessors = ctas;
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
 /* With warps in ten orders, and CTAs side by side. */
 static void warps_in_any_order_do_not_race(void **state)
 {
@@ -215,6 +230,7 @@ int main(void)
         cmocka_unit_test(the_smallest_k_and_odd_m_are_done),
         cmocka_unit_test(n_beyond_65536_rows_is_one_launch),
         cmocka_unit_test(addresses_at_every_element_give_the_same),
+        cmocka_unit_test(few_multiprocessors_take_several_tiles_each),
         cmocka_unit_test(warps_in_any_order_do_not_race),
         cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
     };
