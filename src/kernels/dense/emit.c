@@ -55,7 +55,7 @@ static struct tile_place find_tile(struct dense_product *q, ptx_u32 tile)
 {
     uint32_t tiles_m = dense_tiles_m(q->spec, q->v);
     ptx_u32 tiles = ptx_mul_lo_u32(q->k, q->tiles_n, U32(tiles_m));
-    ptx_u32 dealt = tile_deal(q->k, &q->division, tile, tiles);
+    ptx_u32 dealt = tile_deal_places(q->k, &q->division, tile, tiles);
     struct tile_place place = tile_locate(q->k, dealt, q->tiles_n, tiles_m);
     place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
     place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_m(q->v)));
