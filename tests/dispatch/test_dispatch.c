@@ -259,6 +259,46 @@ static void a_forked_child_refuses_to_compile_and_may_destroy(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- a driver that has shut down, as at the end of a process ---- */
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
+    static ptxgen_cu_result gone_##member parameters                                               \
+    {                                                                                              \
+        return PTXGEN_CUDA_ERROR_DEINITIALIZED;                                                    \
+    }
+#include <ptxgen/driver_calls.def>
+#pragma GCC diagnostic pop
+
+static void shut_down(ptxgen_driver *driver)
+{
+#define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
+    driver->member = gone_##member;
+#include <ptxgen/driver_calls.def>
+}
+
+static void after_the_driver_shut_down_releasing_and_destroying_are_harmless(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_driver driver = bench->device.driver;
+    ptxgen_dispatch_options options = {.no_cache = true};
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_loaded *released, *kept, *none;
+    struct toy_spec one = {.a = 1, .b = 2}, two = {.a = 2, .b = 2}, three = {.a = 3, .b = 2};
+    ptxgen_error err;
+    assert_int_equal(ptxgen_dispatcher_create(&driver, &options, &dispatcher, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &one, &released, NULL), PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &two, &kept, NULL), PTXGEN_OK);
+    shut_down(&driver);
+    ptxgen_release(released);
+    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &three, &none, &err),
+                     PTXGEN_ERROR_DRIVER);
+    assert_int_equal(ptxgen_dispatcher_unload(dispatcher, NULL, NULL, NULL, &err),
+                     PTXGEN_ERROR_DRIVER);
+    ptxgen_dispatcher_destroy(dispatcher); /* with one that is still referenced */
+}
+
 static void rmsnorm_q4k_is_dispatched_like_any_family(void **state)
 {
     struct bench *bench = *state;
@@ -423,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_capture_takes_hits_and_refuses_unloading),
         cmocka_unit_test(each_context_has_a_dispatcher_of_its_own),
         cmocka_unit_test(a_forked_child_refuses_to_compile_and_may_destroy),
+        cmocka_unit_test(after_the_driver_shut_down_releasing_and_destroying_are_harmless),
         cmocka_unit_test(rmsnorm_q4k_is_dispatched_like_any_family),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(threads_that_ask_together_compile_once),

@@ -17,7 +17,7 @@ lib=$root$prefix/$libdir
 headers=$root$prefix/include/ptxgen
 strict=(-Wall -Wextra -pedantic -Werror)
 mkdir "$root/outside"
-cp "$sources/tests/install/consumer.c" "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
+cp "$sources"/tests/install/{consumer,reopen}.c "$sources"/examples/*.{c,cpp,py,rs} "$root/outside"
 cd "$root/outside" || exit 1
 log=$root/log
 claims=0
@@ -122,6 +122,12 @@ cpp_example_works() {
     compile dispatch '' "${cxx[@]}" -std=c++17 dispatch.cpp && runs_with_library ./dispatch
 }
 
+reopens() {
+    # shellcheck disable=SC2046 # pkg-config prints words
+    "${cc[@]}" -std=c11 -Wall -Wextra -Werror -o reopen reopen.c $(pkg-config --cflags ptxgen) \
+        -ldl -lpthread && runs_with_library ./reopen "$lib/libptxgen.so"
+}
+
 rust_example_works() {
     rustc --edition 2021 -D warnings -L "native=$lib" -l ptxgen ptxgen_sys.rs && runs_with_library ./ptxgen_sys
 }
@@ -151,6 +157,7 @@ if command -v rustc >/dev/null; then
 else
     echo "ok $((claims += 1)) rust_declarations_link_and_run # SKIP no rustc here"
 fi
+claim shared_library_can_be_closed_and_opened_again reopens
 claim shared_library_needs_only_libc needs_only_libc
 claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
 claim shared_library_exports_what_the_list_says exports_match
