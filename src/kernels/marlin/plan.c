@@ -8,7 +8,7 @@ enum {
     STATIC_SHARED = 48 * 1024,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
-    LEAST_WGMMA_ROWS = 32, /* mma is as fast for fewer, and begins and ends sooner */
+    MOST_MMA_ROWS = 32, /* of a tile of mma, beside wgmma's */
     RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
 };
 
@@ -54,16 +54,18 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * What limits a kind of tile, as measured on an H100: bytes from memory and from the L2, a multiprocessor
- * and microsecond; weights that it dequantises in one; what divided tiles take beside their work, in
- * nanoseconds, and whole ones.
+ * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from memory
+ * and from the L2, weights dequantised, multiply-adds of mma where a warp has few columns and rows (many:
+ * 1450 or 1700 times a thousand). What divided tiles take beside their work, and whole ones, in
+ * nanoseconds.
  */
 static const struct limits {
-    uint64_t memory, l2, weights, divided, whole;
-} mma_limits = {23000, 45000, 36000, 2000, 0}, narrow_limits = {23000, 45000, 41000, 2000, 0},
-  wgmma_limits = {20500, 45000, 60000, 4500, 2500};
+    uint64_t memory, l2, weights, products, divided, whole;
+} mma_limits = {23000, 45000, 36000, 1350, 2000, 0},
+  narrow_limits = {23000, 45000, 41000, 1050, 3000, 0},
+  wgmma_limits = {19000, 45000, 60000, 0, 5000, 2500};
 
-/* Beside wgmma's, only mma's tiles for few rows are in use, which dequantise faster than most. */
+/* Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves. */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     return marlin_is_wgmma(v) ? &wgmma_limits
@@ -72,17 +74,17 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 }
 
 /*
- * Picoseconds for a tile's products with 64 rows of K. mma: 1350 multiply-adds a nanosecond, more where a
- * warp has more to do with an operand. wgmma: a strip's slice of 16 rows takes half a cycle for each
- * row of A, and 20 to bring its operand from the registers, at 1.7 GHz.
+ * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes half a
+ * cycle for each row of A, and 20 to bring its operand from the registers, at 1.7 GHz.
  */
-static uint64_t products_cost(const ptxgen_marlin_variant *v)
+static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
     enum { SLICES = MARLIN_STEP / 16, BRINGING = 20, CYCLE = 588 /* ps */ };
     uint64_t n = marlin_tile_n(v);
     if (marlin_is_wgmma(v))
         return n / MARLIN_STRIP * SLICES * (v->tile_m / 2 + BRINGING) * CYCLE;
-    uint64_t rate = v->tile_m == MOST_ROWS ? 1700 : v->tile_m * v->warp_n < 64 * 64 ? 1350 : 1450;
+    uint64_t rate = v->tile_m == MOST_ROWS ? 1700
+                    : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
 }
 
@@ -92,7 +94,7 @@ static uint64_t step_cost(const struct limits *l, const ptxgen_marlin_variant *v
     uint64_t weights = (uint64_t)marlin_tile_n(v) * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
     const uint64_t times[] = {codes * 1000000 / l->memory, (codes + activations) * 1000000 / l->l2,
-                              weights * 1000000 / l->weights, products_cost(v)};
+                              weights * 1000000 / l->weights, products_cost(l, v)};
     uint64_t most = 0;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
@@ -147,7 +149,8 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
     v->ctas = 1;
     if (!v->steps || marlin_steps(&plan->spec) % v->steps)
         v->steps = 1;
-    if (marlin_is_wgmma(v) != (marlin_has_wgmma(&plan->target) && v->tile_m >= LEAST_WGMMA_ROWS))
+    bool wgmma = marlin_has_wgmma(&plan->target);
+    if (marlin_is_wgmma(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
     return complete(&plan->spec, &plan->target, v);
 }
