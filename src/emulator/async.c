@@ -46,9 +46,13 @@ static void arrive_lanes(struct emu_warp *warp, const struct emu_copy *copy, uin
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, copy->lanes[lane].offset);
-        if (mbarrier)
-            emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
+        if (!mbarrier)
+            continue;
+        uint32_t *known = &mbarrier->clock.epoch[warp->index], now = warp->clock.epoch[warp->index];
+        *known = *known < now ? now : *known; /* who waits sees what has landed */
+        emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
     }
+    warp->clock.epoch[warp->index]++;
 }
 
 static void land_copies(struct emu_warp *warp, struct emu_copy *copy, uint32_t mask)

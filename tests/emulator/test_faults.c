@@ -54,6 +54,10 @@ static const char head[] =
     "add.u64 %rd6, %rd1, %rd6;\n" guard                                                            \
     "cp.async.cg.shared.global [%r21], [%rd6], 16;\ncp.async.commit_group;\n"
 #define COPY16 COPY_IF("")
+#define ARRIVE_IF(arrive) "@!%p3 " arrive " [%r7];\n"
+#define READ_OTHER(mark)                                                                           \
+    "xor.b32 %r22, %r21, 512;\nsetp.eq.u32 %p3, %r6, 1;\n"                                         \
+    "@%p3 ld.shared.u32 %r10, [%r22];" mark "\n"
 #define WGMMA                                                                                      \
     "shr.u32 %r20, %r3, 4; cvt.u64.u32 %rd6, %r20;\n"                                              \
     "mov.u64 %rd7, 0x0000002000080000; or.b64 %rd6, %rd6, %rd7;\n"                                 \
@@ -124,6 +128,11 @@ static const struct planted faults[] = {
                                        "@%p3 ld.shared.u32 %r10, [%r22]; // here\n",
      FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %r22, %r21, 512;\n"
                                        "@%p3 ld.shared.u32 %r10, [%r22];\n"},
+    {"async_copy_of_another_thread_that_did_not_arrive_with_it", PTXGEN_CHECK_ASYNC, 0, 0,
+     INIT_BAR("32") FILL_ALL REFILL COPY_IF("@!%p3 ")
+         ARRIVE_IF("mbarrier.arrive.shared.b64 %rd8,") WAIT_BAR READ_OTHER(" // here"),
+     INIT_BAR("32") FILL_ALL REFILL COPY_IF("@!%p3 ")
+         ARRIVE_IF("cp.async.mbarrier.arrive.noinc.shared.b64") WAIT_BAR READ_OTHER("")},
     {"bulk_copy_read_before_its_mbarrier_completes", PTXGEN_CHECK_ASYNC, 0, 0,
      INIT_BAR("1") BULK_IN "bar.sync 0;\nld.shared.u32 %r10, [%r4]; // here\n",
      INIT_BAR("1") BULK_IN WAIT_BAR "ld.shared.u32 %r10, [%r4];\n"},
