@@ -50,6 +50,28 @@ static struct selection with(const struct tune_table *t, const struct selection 
     return changed;
 }
 
+static bool is_as_good(const struct tune_table *t, const struct selection *fewer,
+                       const struct selection *s)
+{
+    for (unsigned m = 0; m < t->m_count; m++) {
+        unsigned tile = fastest(t, fewer, m);
+        if (!fewer->in[tile] || time_of(t, tile, m) > 1.02 * time_of(t, fastest(t, s, m), m))
+            return false;
+    }
+    return true;
+}
+
+static void leave_out(const struct tune_table *t, struct selection *s)
+{
+    const struct selection all = *s;
+    for (unsigned i = 0; i < t->tile_count; i++) {
+        struct selection fewer = *s;
+        fewer.in[i] = false;
+        if (s->in[i] && is_as_good(t, &fewer, &all))
+            *s = fewer;
+    }
+}
+
 void tune_choose(struct tune_table *t)
 {
     struct selection s = {{false}};
@@ -68,6 +90,7 @@ void tune_choose(struct tune_table *t)
             better = true;
         }
     }
+    leave_out(t, &s);
     for (unsigned m = 0; m < t->m_count; m++)
         t->chosen[m] = fastest(t, &s, m);
 }

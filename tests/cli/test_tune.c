@@ -68,6 +68,13 @@ static void a_tile_is_not_chosen_where_it_was_not_measured(void **state)
     assert_chosen((const double[4][3]){{4, 4, 9}, {1, 0, 0}, {5, 5, 5}, {6, 6, 6}}, 1, 2, 2);
 }
 
+static void a_tile_that_gains_less_than_two_percent_is_left_out(void **state)
+{
+    (void)state;
+    assert_chosen((const double[4][3]){{4, 4, 4}, {9, 9, 9}, {9, 9, 3.98}, {9, 9, 9}}, 0, 0, 0);
+    assert_chosen((const double[4][3]){{4, 4, 4}, {9, 9, 9}, {9, 9, 3.85}, {9, 9, 9}}, 0, 0, 2);
+}
+
 static void equal_neighbours_are_one_range(void **state)
 {
     (void)state;
@@ -215,6 +222,7 @@ int main(void)
         cmocka_unit_test(an_entry_has_one_tile_that_is_best_over_all_m),
         cmocka_unit_test(what_is_not_a_percent_faster_leaves_the_plans_own),
         cmocka_unit_test(a_tile_is_not_chosen_where_it_was_not_measured),
+        cmocka_unit_test(a_tile_that_gains_less_than_two_percent_is_left_out),
         cmocka_unit_test(equal_neighbours_are_one_range),
         cmocka_unit_test_setup_teardown(tune_keeps_what_it_prints, setup, teardown),
         cmocka_unit_test_setup_teardown(bench_and_run_take_what_was_kept, setup, teardown),

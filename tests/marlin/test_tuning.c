@@ -150,7 +150,8 @@ static void a_stored_choice_plans_what_it_says_and_the_rest_as_before(void **sta
         assert_memory_equal(ptxgen_marlin_choose(&plan, m), ranges[m > 4].tile, numbers);
     for (uint32_t m = 4000; m < 4010; m++)
         assert_memory_equal(ptxgen_marlin_choose(&plan, m), ptxgen_marlin_choose(&own, m), numbers);
-    assert_int_equal(plan.variant_count, own.variant_count);
+    for (uint32_t i = 1; i < plan.variant_count; i++)
+        assert_true(plan.variants[i - 1].tile_m <= plan.variants[i].tile_m);
 }
 
 static void equal_tables_give_equal_text(void **state)
@@ -194,6 +195,43 @@ static void a_tuned_plan_computes_the_right_numbers(void **state)
         assert_int_equal(check.outputs, (uint64_t)m * b->spec.n);
     }
     ptxgen_tuning_free(tuning);
+}
+
+/* Those that the model leaves out of the plan too. */
+static void every_candidate_can_be_tuned_and_computes_the_right_numbers(void **state)
+{
+    struct bench *b = *state;
+    const ptxgen_marlin_plan own = own_plan(b);
+    ptxgen_tuned_range range = {.to_m = 40};
+    size_t count = 0;
+    for (; marlin()->tiling->candidate(&own, count, range.tile); count++) {
+        store(b, &range, 1);
+        ptxgen_tuning *tuning = load(b);
+        ptxgen_marlin_plan plan;
+        assert_true(plans_by(b, tuning, &plan));
+        assert_memory_equal(ptxgen_marlin_choose(&plan, 33), range.tile,
+                            offsetof(ptxgen_marlin_variant, shared_bytes));
+        const struct marlin_options options = {.spec = b->spec, .tuning = tuning};
+        const struct run_request request = {.m = 33, .m_given = true, .seed = count};
+        struct check check = {.outputs = 0};
+        ptxgen_error err;
+        if (marlin_run(&options, &request, &b->device, &check, &err) != PTXGEN_OK)
+            fail_msg("%s", err.message);
+        if (!check_passed(&check))
+            fail_msg("candidate %zu: %s", count, check.where);
+        ptxgen_tuning_free(tuning);
+    }
+    assert_true(count > own.variant_count);
+}
+
+static void candidates_are_no_larger_than_what_will_be_launched_asks_for(void **state)
+{
+    struct bench *b = *state;
+    b->spec.max_m = 16;
+    const ptxgen_marlin_plan own = own_plan(b);
+    uint32_t tile[PTXGEN_TILE_NUMBERS];
+    for (size_t i = 0; marlin()->tiling->candidate(&own, i, tile); i++)
+        assert_true(tile[0] <= 16);
 }
 
 static void a_dispatcher_launches_what_was_tuned_unless_told_not_to(void **state)
@@ -527,6 +565,8 @@ int main(void)
         claim(a_stored_choice_plans_what_it_says_and_the_rest_as_before),
         claim(equal_tables_give_equal_text),
         claim(a_tuned_plan_computes_the_right_numbers),
+        claim(every_candidate_can_be_tuned_and_computes_the_right_numbers),
+        claim(candidates_are_no_larger_than_what_will_be_launched_asks_for),
         claim(a_dispatcher_launches_what_was_tuned_unless_told_not_to),
         claim(a_new_choice_replaces_the_old_one_and_no_other),
         claim(the_file_stays_below_its_limit_and_keeps_the_newest),

@@ -95,10 +95,8 @@ uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marl
 /* What one CTA takes, and what it may take. */
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_variant *v);
-/* Number `index` of the tiles that may take the place of one of the plan's; false past the last. */
+/* Number `index` of the tiles that a plan for this spec and target may have; false past the last. */
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *tile);
-/* The plan's variant that has this one's entry; variant_count when none has. */
-uint32_t marlin_variant_alike(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile);
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 

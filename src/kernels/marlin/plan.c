@@ -157,10 +157,12 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
 
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *v)
 {
-    for (size_t i = 0; i < CANDIDATES; i++)
-        if (make_candidate(plan, i, v) && marlin_variant_alike(plan, v) < plan->variant_count &&
-            !index--)
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        bool fits = candidates[i].tile_m == 8 || !plan->spec.max_m ||
+                    candidates[i].tile_m / 2 < plan->spec.max_m;
+        if (fits && make_candidate(plan, i, v) && !index--)
             return true;
+    }
     return false;
 }
 

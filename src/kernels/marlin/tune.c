@@ -71,16 +71,6 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
 
 /* ---- tiles that were measured ---- */
 
-uint32_t marlin_variant_alike(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile)
-{
-    const char *entry = ptxgen_marlin_entry(tile);
-    uint32_t i = 0;
-    while (i < plan->variant_count &&
-           strcmp(ptxgen_marlin_entry(&plan->variants[i]), entry) != 0)
-        i++;
-    return i;
-}
-
 /* A tile's numbers are the variant's members up to its sizes. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
                                     "steps",  "ctas",   "pass_m", "wgmma", NULL};
@@ -109,26 +99,77 @@ static ptxgen_status find_candidate(const ptxgen_marlin_plan *plan, const ptxgen
                        range->to_m);
 }
 
-/* A tile takes the place of the plan's own of the same entry; a second one of that entry is refused. */
+/* The one of the same entry; `count` when none is. */
+static uint32_t find_entry(const ptxgen_marlin_variant *variants, uint32_t count,
+                           const ptxgen_marlin_variant *v)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(ptxgen_marlin_entry(&variants[i]), ptxgen_marlin_entry(v)) != 0)
+        i++;
+    return i;
+}
+
+/* The plan's variants, by rising tile_m and then tile_n. */
+static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+{
+    uint32_t at = plan->variant_count++;
+    for (; at > 0; at--) {
+        const ptxgen_marlin_variant *before = &plan->variants[at - 1];
+        if (before->tile_m < v->tile_m ||
+            (before->tile_m == v->tile_m && marlin_tile_n(before) <= marlin_tile_n(v)))
+            break;
+        plan->variants[at] = *before;
+    }
+    plan->variants[at] = *v;
+}
+
+static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                              ptxgen_error *err)
+{
+    uint32_t at = find_entry(plan->variants, plan->variant_count, v);
+    if (at < plan->variant_count && memcmp(&plan->variants[at], v, sizeof *v) == 0)
+        return PTXGEN_OK;
+    if (at < plan->variant_count)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: two different tiles are both %s",
+                           ptxgen_marlin_entry(v));
+    if (plan->variant_count == PTXGEN_MARLIN_VARIANTS)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: a plan has no more than %d tiles",
+                           PTXGEN_MARLIN_VARIANTS);
+    add_variant(plan, v);
+    return PTXGEN_OK;
+}
+
+/* Those of the model's choice that it takes for more than `m` rows, where there is room. */
+static void add_own(ptxgen_marlin_plan *plan, const ptxgen_marlin_plan *own, uint64_t m)
+{
+    enum { MOST_PROBED = 16384 };
+    const ptxgen_marlin_variant *v;
+    for (m++; m <= MOST_PROBED && (v = ptxgen_marlin_choose(own, m)); m += m / 8 + 1)
+        if (plan->variant_count < PTXGEN_MARLIN_VARIANTS &&
+            find_entry(plan->variants, plan->variant_count, v) == plan->variant_count)
+            add_variant(plan, v);
+}
+
 static ptxgen_status use_ranges(void *tuned, const ptxgen_tuned_range *ranges, size_t count,
                                 ptxgen_error *err)
 {
     ptxgen_marlin_plan *plan = tuned;
-    uint32_t taken = 0;
-    for (size_t i = 0; i < count; i++) {
-        ptxgen_marlin_variant v;
-        ptxgen_status status = find_candidate(plan, &ranges[i], &v, err);
-        if (status != PTXGEN_OK)
-            return status;
-        uint32_t at = marlin_variant_alike(plan, &v);
-        if ((taken >> at & 1) && memcmp(&plan->variants[at], &v, sizeof v) != 0)
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "marlin: the tiles for M up to %u and up to another are both %s",
-                               ranges[i].to_m, ptxgen_marlin_entry(&v));
-        taken |= 1u << at;
-        plan->variants[at] = v;
-        plan->tuned[i] = (ptxgen_tuned_variant){ranges[i].to_m, at};
+    const ptxgen_marlin_plan own = *plan;
+    ptxgen_marlin_variant tiles[PTXGEN_TUNED_RANGES];
+    ptxgen_status status = PTXGEN_OK;
+    memset(plan->variants, 0, sizeof plan->variants);
+    plan->variant_count = 0;
+    for (size_t i = 0; status == PTXGEN_OK && i < count; i++) {
+        status = find_candidate(&own, &ranges[i], &tiles[i], err);
+        if (status == PTXGEN_OK)
+            status = add_tile(plan, &tiles[i], err);
     }
+    if (status != PTXGEN_OK)
+        return status;
+    add_own(plan, &own, ranges[count - 1].to_m);
+    for (size_t i = 0; i < count; i++)
+        plan->tuned[i] = (ptxgen_tuned_variant){
+            ranges[i].to_m, find_entry(plan->variants, plan->variant_count, &tiles[i])};
     plan->tuned_count = (uint32_t)count;
     return PTXGEN_OK;
 }
