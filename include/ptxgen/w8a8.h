@@ -28,7 +28,7 @@
  *   - y = ((acc · sx) · sw) + bias from left to right, then rounded to y's type; from f64 to f16 or
  *     bf16 by way of f32.
  *
- * A few tokens (one, or up to 8 whose rows of x take 32 KB together) take one launch: each CTA
+ * A few tokens (one, or up to 8 whose rows of x take 16 KB together) take one launch: each CTA
  * quantises them for itself while its first weights arrive. More take two: a kernel that quantises
  * once into the workspace, and meanwhile (from sm_90 on) fetches the first weights into the L2,
  * then the product. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller,

@@ -127,11 +127,12 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8
 }
 /*
  * CTAs that all read the same codes do so in turn: the stages of one in a row of whole tiles begin
- * at a place of its own and go on from the start behind the end.
+ * at a place of its own and go on from the start behind the end. (Where W is read in pieces of 128
+ * bytes a row, this took longer on an H100.)
  */
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v);
+    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && (v->fused || v->wk > 1);
 }
 /* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)

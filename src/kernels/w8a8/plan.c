@@ -119,7 +119,7 @@ static bool divides(const ptxgen_w8a8_variant *v)
 /* Bytes of W that are surely under way while a stage is multiplied, of interest up to a limit. */
 static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 {
-    enum { ENOUGH = 72 * 1024 };
+    enum { ENOUGH = 60 * 1024 };
     uint32_t bytes = (v->stages - 3) * v->rows * w8a8_depth(v);
     return bytes < ENOUGH ? bytes : ENOUGH;
 }
@@ -280,7 +280,7 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
  */
 static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    enum { LEAST_RING = 24 * 1024, MOST_OF_X = 32 * 1024 };
+    enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1, .cluster = 1};
