@@ -111,7 +111,8 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
 static bool divides(const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->rows / v->wn;
-    return !(v->rows & (v->rows - 1)) && v->rows % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 && columns <= 128 &&
+    return !(v->rows & (v->rows - 1)) && v->rows % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 &&
+           columns <= 128 &&
            rows * columns / 32 <= MAX_ACCUMULATORS &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
@@ -362,7 +363,8 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         divide_rows_evenly(p, v.cluster, &v);
     else
         divide_rows(p, v.rows, &v);
-    bool fits = known && (v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p))) && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
+    bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
+    bool fits = known && clusters && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
                 (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
                 w8a8_steps(&p->spec, &v) % v.cluster == 0 && complete(p, W8A8_LEAST_STAGES, &v);
     if (!fits || tile->stages > v.stages ||

@@ -11,10 +11,11 @@
  *    codes:   │ stage 0 │ stage 1 │ …     tokens           ├────┼────┼────┼────┤
  *                                                          │ w4 │ w5 │ w6 │ w7 │
  *
- * W is read once for each tile of tokens. Stages are copied by cp.async, `stages` − 1 ahead, on
- * through the ends of tiles. A fused entry has its codes resident and streams W alone; its first
- * weights are on their way while it quantises. With codes of another kernel (sm_90 on: that may
- * still run) the first stages of W are sent for before they are waited for.
+ * W is read once for each tile of tokens. Stages are copied by cp.async, `stages` − 2 ahead, on
+ * through the ends of tiles (tile/pipeline.h). A fused entry has its codes resident and streams W
+ * alone; its first weights are on their way while it quantises. With codes of another kernel (sm_90
+ * on: that may still run) the first stages of W are sent for before they are waited for. The two
+ * CTAs of a cluster have half of K each, and half of the outputs.
  */
 #include "emit.h"
 
