@@ -205,6 +205,13 @@ PTXGEN_API const ptx_target *ptx_module_target(const ptx_module *module);
 
 /** The sticky error, or PTXGEN_OK. */
 PTXGEN_API ptxgen_status ptx_module_status(const ptx_module *module, ptxgen_error *err);
+/**
+ * For who emits to look a text up that was checked when it was first made: from here on, kernels end
+ * without the checks of divergence and asynchronous copies, on which no text depends, until
+ * ptx_module_check makes up for them. It returns the module's status.
+ */
+PTXGEN_API void ptx_module_defer_checks(ptx_module *module);
+PTXGEN_API ptxgen_status ptx_module_check(ptx_module *module, ptxgen_error *err);
 /** Sets the sticky error unless one is set; for emitters built on the builder. */
 PTXGEN_API void ptx_kernel_fail(ptx_kernel *kernel, ptxgen_status status, const char *format, ...)
     PTXGEN_PRINTF(3, 4);

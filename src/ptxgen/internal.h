@@ -97,6 +97,7 @@ struct ptx_module {
     ptx_kernel *kernels, *last_kernel;
     ptx_kernel fallback; /* what ptx_kernel_begin returns when memory has run out */
     unsigned kernel_count;
+    bool checks_wait; /* for ptx_module_check */
     ptxgen_error error;
     char *text;
     size_t text_length, text_capacity;

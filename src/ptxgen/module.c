@@ -270,6 +270,15 @@ static void end_with_ret(ptx_kernel *k)
         ptx_emit(k, PTX_OP_ret, 0, 0, NULL, 0, PTX_HERE);
 }
 
+/* The checks on which no text depends. */
+static void check_order(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses)
+{
+    if (!ptx_failed(k))
+        ptx_check_divergence(k, cfg, uses);
+    if (!ptx_failed(k))
+        ptx_check_async(k, cfg, uses);
+}
+
 static void analyse(ptx_kernel *k)
 {
     struct ptx_cfg cfg;
@@ -284,13 +293,33 @@ static void analyse(ptx_kernel *k)
                 ptx_allocate_registers(&liveness);
             ptx_liveness_free(&liveness);
         }
-        if (!ptx_failed(k))
-            ptx_check_divergence(k, &cfg, &uses);
-        if (!ptx_failed(k))
-            ptx_check_async(k, &cfg, &uses);
+        if (!k->module->checks_wait)
+            check_order(k, &cfg, &uses);
         ptx_uses_free(k, &uses);
     }
     ptx_cfg_free(k, &cfg);
+}
+
+void ptx_module_defer_checks(ptx_module *m)
+{
+    m->checks_wait = true;
+}
+
+ptxgen_status ptx_module_check(ptx_module *m, ptxgen_error *err)
+{
+    for (ptx_kernel *k = m->kernels; m->checks_wait && k && !ptx_failed(k); k = k->next) {
+        struct ptx_cfg cfg;
+        struct ptx_uses uses;
+        if (!k->ended || !ptx_cfg_build(k, &cfg))
+            continue;
+        if (ptx_uses_build(k, &uses)) {
+            check_order(k, &cfg, &uses);
+            ptx_uses_free(k, &uses);
+        }
+        ptx_cfg_free(k, &cfg);
+    }
+    m->checks_wait = false;
+    return ptx_module_status(m, err);
 }
 
 void ptx_kernel_end(ptx_kernel *k)

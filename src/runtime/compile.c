@@ -152,7 +152,10 @@ static ptxgen_status run(struct job *job, ptxgen_error *err)
         return PTXGEN_OK;
     if (d->dump_folder)
         job->log = calloc(1, DUMP_LOG_SIZE);
-    status = assemble(job, err);
+    status = ptx_module_check(job->module, err); /* what is on disk passed before it was kept */
+    lap(job, &job->loaded->report.emit_ns);
+    if (status == PTXGEN_OK)
+        status = assemble(job, err);
     if (status == PTXGEN_OK)
         status = load(job, err);
     if (status == PTXGEN_OK)
@@ -168,6 +171,8 @@ ptxgen_status compile(const ptxgen_dispatcher *d, const ptxgen_family *family, c
     struct job job = {.dispatcher = d, .spec = spec, .since = now_ns()};
     job.loaded = loaded_new(d->driver, family);
     job.module = ptx_module_create(&d->target.ptx, NULL);
+    if (job.module && d->cache)
+        ptx_module_defer_checks(job.module);
     ptxgen_status status = job.loaded && job.module
                                ? run(&job, err)
                                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,

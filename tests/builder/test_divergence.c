@@ -46,6 +46,24 @@ static void barrier_behind_the_join(ptx_kernel *k)
     aligned(k);
 }
 
+static void deferred_checks_refuse_the_same_later(void **state)
+{
+    (void)state;
+    ptx_module *m = ptx_module_create(&sm_80, NULL);
+    ptx_module_defer_checks(m);
+    ptx_kernel *k = ptx_kernel_begin(m, "k");
+    ptx_kernel_reqntid(k, 128, 1, 1);
+    barrier_under_lanes(k);
+    ptx_kernel_end(k);
+    const char *text;
+    ptxgen_error err;
+    assert_int_equal(ptx_module_text(m, 0, &text, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(ptx_module_check(m, &err), PTXGEN_ERROR_DIVERGENCE);
+    assert_non_null(strstr(err.message, lanes));
+    assert_int_equal(ptx_module_text(m, 0, &text, NULL, NULL), PTXGEN_ERROR_DIVERGENCE);
+    ptx_module_destroy(m);
+}
+
 static void barrier_under_a_divergent_branch_is_refused(void **state)
 {
     (void)state;
@@ -417,6 +435,7 @@ static void warps_are_not_assumed_to_run_along_x_in_a_cta_of_more_dimensions(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(deferred_checks_refuse_the_same_later),
         TEST(barrier_under_a_divergent_branch_is_refused),
         TEST(aligned_instruction_is_refused_under_lanes_but_not_under_warps),
         TEST(counted_barrier_is_in_order_in_warp_specialised_branches),
