@@ -2,7 +2,7 @@
 /*
  * A linear layer y = x · Wᵀ with half of W's elements: prunes a dense f16 weight to the two largest
  * of each four, says what that alone costs, compresses it, runs the layer on the first GPU (or the
- * emulator), and compares with the pruned layer computed in double precision.
+ * emulator) in both ways that sparse24 has, and compares with the pruned layer in double precision.
  */
 #include <ptxgen/device.h>
 #include <ptxgen/emulator.h>
@@ -155,7 +155,8 @@ static ptxgen_status run_layer(const ptxgen_driver *cuda, const ptxgen_target *t
 
 int main(void)
 {
-    const ptxgen_sparse24_spec spec = {
+    static const char *const tiers[] = {"inflated by the launch", "straight from compressed (mma.sp)"};
+    ptxgen_sparse24_spec spec = {
         .m = M, .k = K, .max_n = N, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_driver cuda;
     ptxgen_device_facts gpu;
@@ -171,9 +172,14 @@ int main(void)
     if (prune_and_compress(&err))
         return fprintf(stderr, "%s\n", err.message), 1;
     report_pruning();
-    if (run_layer(&cuda, &target, &spec, &err))
-        return fprintf(stderr, "%s\n", err.message), 1;
-    double error = error_of_y();
-    printf("mma.sp: the largest error is %.5f of the outputs' root mean square\n", error);
-    return cuda.ctx_destroy(context) || !(error < 0.005); /* and the memory with it */
+    double worst = 0;
+    for (spec.tier = 1; spec.tier <= 2; spec.tier++) {
+        if (run_layer(&cuda, &target, &spec, &err))
+            return fprintf(stderr, "%s\n", err.message), 1;
+        double error = error_of_y();
+        printf("tier %d, %s: the largest error is %.5f of the outputs' root mean square\n",
+               spec.tier, tiers[spec.tier - 1], error);
+        worst = fmax(worst, error);
+    }
+    return cuda.ctx_destroy(context) || !(worst < 0.005); /* and the memory with it */
 }

@@ -180,11 +180,11 @@ ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *dev
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
-    if (device->facts.compute_capability >= 90)
-        subject->set_overlap = set_overlap;
     ptxgen_status status = prepare(b, options, n, subject, err);
+    const ptxgen_sparse24_spec *s = &((const struct sparse24_options *)options)->spec;
+    if (device->facts.compute_capability >= 90 && s->type != PTXGEN_SPARSE24_F32 && s->tier != 1)
+        subject->set_overlap = set_overlap;
     if (((const struct sparse24_options *)options)->inflate) {
-        const ptxgen_sparse24_spec *s = &((const struct sparse24_options *)options)->spec;
         subject->launch = launch_inflate;
         subject->bytes = b->copy_bytes + (uint64_t)s->m * s->k * sparse24_x_element(s);
         subject->flops = 0;
