@@ -56,7 +56,7 @@ static uint32_t random_n(struct random *r, bool small, const ptxgen_sparse24_spe
 {
     static const uint32_t edges[] = {0,  1,  7,  8,   9,   16,  17,   32,
                                      33, 64, 65, 128, 129, 256, 1025, 4097};
-    uint64_t most = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * s->m);
+    uint64_t most = (small ? 1u << 21 : 1u << 28) / ((uint64_t)s->k * s->m);
     uint32_t n = random_below(r, 2) ? edges[random_below(r, sizeof edges / sizeof *edges)]
                                     : random_below(r, small ? 150 : 4098);
     return n <= most ? n : (uint32_t)most;

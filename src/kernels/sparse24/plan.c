@@ -116,7 +116,7 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
  * How long the fullest CTA takes for one row of tiles, in picoseconds, by marlin's figures for an
  * H100: a step takes a tile the longest of reading its weights from memory (23 bytes a nanosecond
  * and multiprocessor), reading weights and activations from the L2 (45) and multiplying (2200
- * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows.
+ * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows; in clusters 3 µs.
  */
 static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                      const ptxgen_sparse24_variant *v)
@@ -130,7 +130,9 @@ static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
     if (v->tile_n == MOST_ROWS) /* for any number of rows of tiles: what 32 rows of W take */
         return step / sparse24_tile_strips(v);
     uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s);
-    uint64_t ctas = target->multiprocessors;
+    uint64_t ctas = target->multiprocessors / v->cluster;
+    if (v->cluster > 1)
+        return (tiles + ctas - 1) / ctas * (steps / v->cluster * step + 3000000);
     if (tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
     return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)v->tile_n * 60000;
@@ -146,29 +148,31 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_var
 
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
 static const ptxgen_sparse24_variant candidates[] = {
-    {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .pass_n = 8},
-    {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .pass_n = 8},
-    {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .pass_n = 8},
-    {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .pass_n = 16},
-    {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
-    {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
-    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
-    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .pass_n = 8},
-    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
+    {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
+    {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 8},
+    {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
+    {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
+    {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 16},
+    {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
+    {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 32},
+    {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
+    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
+    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
+    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
 };
 
-static bool choose_tile(const ptxgen_sparse24_spec *s, const ptxgen_target *target, uint32_t tile_n,
+static bool choose_tile(const ptxgen_sparse24_plan *p, uint32_t tile_n,
                         ptxgen_sparse24_variant *best)
 {
+    const ptxgen_sparse24_spec *s = &p->spec;
+    const ptxgen_target *target = &p->target;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_sparse24_variant v = candidates[i];
-        v.cluster = 1;
-        if (v.tile_n != tile_n || !fill_stages(s, target, &v) || cost(s, target, &v) >= least)
+        if (v.tile_n != tile_n || !can_cluster(p, &v) || !fill_stages(s, target, &v) || cost(s, target, &v) >= least)
             continue;
         least = cost(s, target, &v);
         *best = v;
@@ -180,7 +184,7 @@ static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
     for (uint32_t tile_n = 8, served = 0; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
-        if (choose_tile(&plan->spec, &plan->target, tile_n, &plan->variants[plan->variant_count])) {
+        if (choose_tile(plan, tile_n, &plan->variants[plan->variant_count])) {
             served = tile_n;
             plan->variant_count++;
         }
