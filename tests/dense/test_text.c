@@ -172,7 +172,8 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 4, .wk = 1, .pass_n = 8}, "rows of X is 256"},
         {{.warp_m = 64, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8},
          "stages is 2"},
-        {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32}, "shared memory"},
+        {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .stages = 4, .pass_n = 32},
+         "shared memory"},
         {{.warp_m = 64, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .pass_n = 32}, "pass_n is 32"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

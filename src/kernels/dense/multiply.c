@@ -124,24 +124,38 @@ static void multiply(struct dense_product *q, ptx_f32 acc[4], const struct halve
 }
 
 /*
- * Of mma step i, with the loads of the next, whose stage is at `next`, in between. An operand A is
- * multiplied with all of X before the next one is, to and fro, so that one operand of each product
- * is that of the product before: it is read from the register file once, which saves power.
+ * Product `done` of an mma step. An operand A is multiplied with all of X before the next one is, to
+ * and fro, so that one operand of each product is that of the product before: it is read from the
+ * register file once, which saves power. f32 keeps all of A split instead, and of X 16 rows.
  */
+static void find_product(const struct dense_product *q, uint32_t done, uint32_t *t, uint32_t *j)
+{
+    uint32_t groups = dense_row_groups(q), tiles = dense_tiles(q);
+    if (q->spec->type == PTXGEN_F32) {
+        *t = done % tiles;
+        *j = done / tiles;
+    } else {
+        *t = done / groups;
+        *j = *t % 2 ? groups - 1 - done % groups : done % groups;
+    }
+}
+
+/* Of mma step i, with the loads of the next, whose stage is at `next`, in between. */
 static void multiply_step(struct dense_product *q, ptx_u32 next, uint32_t i)
 {
     struct dense_operands *o = &q->operands;
-    struct halves w, x[DENSE_ROW_GROUPS / 2];
-    uint32_t groups = dense_row_groups(q), products = dense_tiles(q) * groups, loaded = 0;
-    for (uint32_t p = 0; p < groups / 2; p++)
-        split(q, o->x[i % 2][p], &x[p]);
+    struct halves w[DENSE_TILES], x[DENSE_ROW_GROUPS / 2];
+    uint32_t products = dense_tiles(q) * dense_row_groups(q), loaded = 0, split_w = 0, split_x = 0;
     for (uint32_t done = 0; done < products; done++) {
-        uint32_t t = done / groups, j = t % 2 ? groups - 1 - done % groups : done % groups;
-        if (done % groups == 0)
-            split(q, o->w[i % 2][t], &w);
+        uint32_t t, j;
+        find_product(q, done, &t, &j);
+        if (t == split_w)
+            split(q, o->w[i % 2][split_w++], &w[t]);
+        if (j / 2 == split_x)
+            split(q, o->x[i % 2][split_x++], &x[j / 2]);
         while (loaded < loads(q) && loaded * products <= done * loads(q))
             load(q, next, (i + 1) % DENSE_STEPS, loaded++);
-        multiply(q, q->acc[t][j], &w, &x[j / 2], j % 2);
+        multiply(q, q->acc[t][j], &w[t], &x[j / 2], j % 2);
     }
 }
 

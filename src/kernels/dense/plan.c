@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 
-#include "../tile/sums.h"
-
 #include <string.h>
 
 enum {
@@ -43,19 +41,20 @@ static uint32_t shared_limit(const ptxgen_target *target, const ptxgen_dense_var
     return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
 }
 
-static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
+static bool fits(const ptxgen_dense_spec *s, const ptxgen_target *target,
+                 ptxgen_dense_variant *v)
 {
-    v->shared_bytes = v->stages * dense_stage_bytes(v) +
-                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+    v->shared_bytes = v->stages * dense_stage_bytes(v) + dense_sums_bytes(s, v);
     v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
     return v->shared_bytes <= shared_limit(target, v);
 }
 
 /* As many stages as fit; false when too few do. */
-static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
+static bool fill_stages(const ptxgen_dense_spec *s, const ptxgen_target *target,
+                        ptxgen_dense_variant *v)
 {
     for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
-        if (fits(target, v))
+        if (fits(s, target, v))
             return true;
     return false;
 }
@@ -64,14 +63,14 @@ static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
  * How long the fullest CTA takes for n rows, in picoseconds, by marlin's figures for an H100: a
  * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
  * nanosecond and multiprocessor), reading both operands from the L2 (45), and multiplying (1700
- * multiply-adds, of f32 165 to 225); dividing tiles takes 2.5 µs and more for more rows.
+ * multiply-adds, of f32 165 to 205); dividing tiles takes 2.5 µs and more for more rows.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
 {
     const ptxgen_dense_spec *s = &plan->spec;
     uint64_t w = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
     uint64_t x = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
-    uint64_t rate = s->type != PTXGEN_F32 ? 1700 : dense_tile_n(v) == MOST_ROWS ? 225 : 165;
+    uint64_t rate = s->type != PTXGEN_F32 ? 1700 : dense_tile_n(v) == MOST_ROWS ? 205 : 165;
     uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / rate;
     uint64_t memory = w * 1000 / 23, l2 = (w + x) * 1000 / 45;
     uint64_t step = memory > l2 ? memory : l2;
@@ -96,7 +95,7 @@ static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
+    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 16},
     {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
 };
@@ -109,15 +108,15 @@ static uint64_t candidate_cost(const ptxgen_dense_plan *plan, const ptxgen_dense
     return cost(plan, v, dense_tile_n(v));
 }
 
-/*
- * Split operands take registers: of f32, 8 warps with 64 × 64 sums each would spill, as 2 CTAs of 4
- * they do not.
- */
-static bool adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
+/* Split operands take registers: of f32 a warp has half as many sums. */
+static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
 {
-    bool is_widest = v->warp_m == 64;
-    v->ctas = s->type == PTXGEN_F32 && is_widest ? 2 : 1;
-    return s->type != PTXGEN_F32 || !is_widest || v->wm == 2;
+    v->ctas = 1;
+    if (s->type != PTXGEN_F32 || v->warp_m < 64)
+        return;
+    v->wm = 2;
+    v->wn = 4;
+    v->warp_n = 32;
 }
 
 static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_dense_variant *best)
@@ -125,7 +124,8 @@ static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_d
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_dense_variant v = candidates[i];
-        if (dense_tile_n(&v) != tile_n || !adapt(&plan->spec, &v) || !fill_stages(&plan->target, &v) ||
+        adapt(&plan->spec, &v);
+        if (dense_tile_n(&v) != tile_n || !fill_stages(&plan->spec, &plan->target, &v) ||
             candidate_cost(plan, &v) >= least)
             continue;
         least = candidate_cost(plan, &v);
@@ -217,7 +217,8 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
-    bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
+    bool fit = tile->stages ? fits(&plan->spec, &plan->target, &v)
+                            : fill_stages(&plan->spec, &plan->target, &v);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "dense: the tile takes %u bytes of shared memory, but a CTA has %u",
