@@ -55,15 +55,15 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 
 /*
  * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from memory
- * and from the L2, weights dequantised, multiply-adds of mma where a warp has few columns and rows (many:
+ * and from the L2 (more where tiles are whole, and CTAs side by side), weights dequantised, multiply-adds of mma where a warp has few columns and rows (many:
  * 1450 or 1700 times a thousand). What divided tiles take beside their work, and whole ones, in
  * nanoseconds.
  */
 static const struct limits {
-    uint64_t memory, l2, weights, products, divided, whole;
-} mma_limits = {23000, 45000, 36000, 1350, 2000, 0},
-  narrow_limits = {23000, 45000, 41000, 1050, 3000, 0},
-  wgmma_limits = {19000, 45000, 60000, 0, 5000, 2500};
+    uint64_t memory, l2, l2_whole, weights, products, divided, whole;
+} mma_limits = {23000, 45000, 45000, 36000, 1350, 2000, 0},
+  narrow_limits = {23000, 45000, 45000, 41000, 1050, 3000, 0},
+  wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500};
 
 /* Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves. */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
@@ -74,26 +74,27 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 }
 
 /*
- * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes half a
- * cycle for each row of A, and 20 to bring its operand from the registers, at 1.7 GHz.
+ * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes a third
+ * of a cycle for each row of A, and 33 for its operand from the registers, at 1.7 GHz.
  */
 static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
-    enum { SLICES = MARLIN_STEP / 16, BRINGING = 20, CYCLE = 588 /* ps */ };
+    enum { SLICES = MARLIN_STEP / 16, BRINGING = 33, CYCLE = 588 /* ps */ };
     uint64_t n = marlin_tile_n(v);
     if (marlin_is_wgmma(v))
-        return n / MARLIN_STRIP * SLICES * (v->tile_m / 2 + BRINGING) * CYCLE;
+        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + BRINGING) * CYCLE;
     uint64_t rate = v->tile_m == MOST_ROWS ? 1700
                     : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
 }
 
 /* Picoseconds that a tile takes for 64 rows of K: the longest of what it does at once. */
-static uint64_t step_cost(const struct limits *l, const ptxgen_marlin_variant *v)
+static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
 {
+    uint64_t l2 = whole ? l->l2_whole : l->l2;
     uint64_t weights = (uint64_t)marlin_tile_n(v) * MARLIN_STEP, codes = weights / 2;
     uint64_t activations = (uint64_t)v->tile_m * MARLIN_STEP * 2;
-    const uint64_t times[] = {codes * 1000000 / l->memory, (codes + activations) * 1000000 / l->l2,
+    const uint64_t times[] = {codes * 1000000 / l->memory, (codes + activations) * 1000000 / l2,
                               weights * 1000000 / l->weights, products_cost(l, v)};
     uint64_t most = 0;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -111,10 +112,10 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (tile_deals_whole(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * steps * step_cost(l, v) + l->whole * 1000;
+        return (tiles + ctas - 1) / ctas * steps * step_cost(l, true, v) + l->whole * 1000;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
-    return (tiles * steps + ctas - 1) / ctas * step_cost(l, v) + shares + l->divided * 1000;
+    return (tiles * steps + ctas - 1) / ctas * step_cost(l, false, v) + shares + l->divided * 1000;
 }
 
 /* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
@@ -170,7 +171,7 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     if (v->tile_m == MOST_ROWS)
-        return step_cost(limits_of(plan, v), v) * MARLIN_STRIP / marlin_tile_n(v);
+        return step_cost(limits_of(plan, v), true, v) * MARLIN_STRIP / marlin_tile_n(v);
     return cost(plan, v, v->tile_m);
 }
 
@@ -215,7 +216,7 @@ static uint64_t least_cost(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t 
 /* Whether some number of rows takes much longer without the variant. */
 static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
 {
-    enum { MOST_PROBED = 8192, MUCH_PERCENT = 4 };
+    enum { MOST_PROBED = 8192, MUCH_PERCENT = 2 };
     uint32_t most = plan->spec.max_m && plan->spec.max_m < MOST_PROBED ? plan->spec.max_m : MOST_PROBED;
     for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m / 4) {
         uint64_t with = least_cost(plan, m, UINT32_MAX), without = least_cost(plan, m, variant);
