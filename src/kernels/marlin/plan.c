@@ -226,10 +226,14 @@ static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
     return false;
 }
 
-/* Leaves out what another tile does as well: assembling an entry takes a tenth of a second. */
+/*
+ * Leaves out what another tile does as well: assembling an entry takes a tenth of a second. The
+ * narrowest stays: costs are of bytes, and a row in a tile of 16 took 47.3 µs where its own tile
+ * takes 45 (8192 × 28672).
+ */
 static void leave_out(ptxgen_marlin_plan *plan)
 {
-    for (uint32_t i = plan->variant_count; i-- > 0 && plan->variant_count > 1;) {
+    for (uint32_t i = plan->variant_count; i-- > 1;) {
         if (is_needed(plan, i))
             continue;
         plan->variant_count--;
