@@ -167,15 +167,14 @@ static void begin_output(struct dense_product *q)
                  .warp_m = v->warp_n,
                  .warp_n = v->warp_m,
                  .wk = v->wk,
-                 .alone = dense_warps_are_alone(s, v),
                  .pass_m = v->pass_n},
         .partials = {.threads = dense_threads(v), .fragments = dense_fragments(v)},
         .acc = accumulator,
         .locate = locate_output,
         .user = q,
     };
-    o->sums.staging =
-        ptx_shared_address(k, ptx_shared_declare(k, "sums", dense_sums_bytes(s, v), 16));
+    uint32_t staging = tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+    o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     tile_sums_begin(k, &q->at, q->along_m, q->along_k, &o->sums);
     if (v->wn > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));

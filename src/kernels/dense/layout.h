@@ -6,7 +6,6 @@
 #include "../tile/align.h"
 #include "../tile/schedule.h"
 #include "../tile/stream_k.h"
-#include "../tile/sums.h"
 
 #include <ptxgen/dense.h>
 
@@ -61,20 +60,6 @@ static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
 {
     uint32_t bytes = v->wk * DENSE_BLOCK_BYTES;
     return (dense_row_bytes(s) - 1) / bytes + 1;
-}
-/*
- * Where no others' sums are added, warps finish theirs without waiting for each other; f32 has no
- * register left for that.
- */
-static inline bool dense_warps_are_alone(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
-{
-    return v->wk == 1 && s->type != PTXGEN_F32;
-}
-static inline uint32_t dense_sums_bytes(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
-{
-    return dense_warps_are_alone(s, v)
-               ? tile_sums_alone_bytes(v->warp_m, v->pass_n, v->wm * v->wn)
-               : tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
 }
 /* X, then W. */
 static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)

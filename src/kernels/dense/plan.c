@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 
+#include "../tile/sums.h"
+
 #include <string.h>
 
 enum {
@@ -41,20 +43,19 @@ static uint32_t shared_limit(const ptxgen_target *target, const ptxgen_dense_var
     return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
 }
 
-static bool fits(const ptxgen_dense_spec *s, const ptxgen_target *target,
-                 ptxgen_dense_variant *v)
+static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
-    v->shared_bytes = v->stages * dense_stage_bytes(v) + dense_sums_bytes(s, v);
+    v->shared_bytes = v->stages * dense_stage_bytes(v) +
+                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
     v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
     return v->shared_bytes <= shared_limit(target, v);
 }
 
 /* As many stages as fit; false when too few do. */
-static bool fill_stages(const ptxgen_dense_spec *s, const ptxgen_target *target,
-                        ptxgen_dense_variant *v)
+static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
     for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
-        if (fits(s, target, v))
+        if (fits(target, v))
             return true;
     return false;
 }
@@ -95,7 +96,7 @@ static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 16},
+    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
     {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
 };
@@ -125,7 +126,7 @@ static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_d
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_dense_variant v = candidates[i];
         adapt(&plan->spec, &v);
-        if (dense_tile_n(&v) != tile_n || !fill_stages(&plan->spec, &plan->target, &v) ||
+        if (dense_tile_n(&v) != tile_n || !fill_stages(&plan->target, &v) ||
             candidate_cost(plan, &v) >= least)
             continue;
         least = candidate_cost(plan, &v);
@@ -217,8 +218,8 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
-    bool fit = tile->stages ? fits(&plan->spec, &plan->target, &v)
-                            : fill_stages(&plan->spec, &plan->target, &v);
+    bool fit = tile->stages ? fits(&plan->target, &v)
+                            : fill_stages(&plan->target, &v);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "dense: the tile takes %u bytes of shared memory, but a CTA has %u",
