@@ -138,6 +138,15 @@ static struct emu_place locate_global(struct emu_warp *warp, const struct emu_in
     return place;
 }
 
+void emu_need_cluster(struct emu_warp *warp, const struct emu_insn *insn, int lane)
+{
+    if (!warp->cta->cluster->launch->explicit_cluster)
+        emu_fault(
+            warp, insn, lane, PTXGEN_CHECK_OPERANDS,
+            "asynchronous operations on shared memory of the cluster need a launch in clusters "
+            "(of one CTA where there are no others), or an H100 takes them for illegal");
+}
+
 /* ---- shared ---- */
 
 struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *insn, int lane,

@@ -57,6 +57,10 @@ uint32_t emu_locate_plain(struct emu_warp *warp, uint32_t mask, enum emu_space s
                           const uint64_t addresses[32], uint32_t bytes, uint32_t flags,
                           struct emu_place places[32]);
 
+/* Faults in a launch without clusters, where an H100 takes an asynchronous operation on shared
+ * memory of the cluster for an illegal instruction. */
+void emu_need_cluster(struct emu_warp *warp, const struct emu_insn *insn, int lane);
+
 /* Whether st would change the bytes at `at` (exec_memory.c). */
 bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                        const uint8_t *at);

@@ -70,6 +70,7 @@ static void async_store(struct emu_warp *warp, const struct emu_insn *insn, uint
     emu_addresses(warp, insn->s[STORE_TO], insn->imm, to);
     emu_addresses(warp, insn->s[STORE_MBARRIER], store->mbarrier_offset, mbarriers);
     emu_progress(warp->worker);
+    emu_need_cluster(warp, insn, __builtin_ctz(mask));
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         issue(warp, insn, lane, to[lane], mbarriers[lane]);

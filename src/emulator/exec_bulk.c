@@ -143,6 +143,23 @@ struct issue {
     emu_tensor_map map;   /* of tensor copies */
 };
 
+/* An H100 takes a box elsewhere for an illegal instruction. */
+static void check_place(const struct issue *issue, int64_t x)
+{
+    int64_t bytes = x * emu_tensor_element_bytes(issue->map.type);
+    if (bytes % BULK_ALIGNMENT)
+        emu_fault(
+            issue->warp, issue->insn, issue->lane, PTXGEN_CHECK_ALIGNMENT,
+            "the box starts %lld bytes into the innermost dimension, which must be a multiple "
+            "of 16",
+            (long long)bytes);
+    if (!issue->bulk->to_shared && x < 0)
+        emu_fault(
+            issue->warp, issue->insn, issue->lane, PTXGEN_CHECK_OPERANDS,
+            "a box that is stored starts at %lld in the innermost dimension, before the tensor",
+            (long long)x);
+}
+
 static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
 {
     const struct bulk *bulk = issue->bulk;
@@ -155,6 +172,7 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
         for (uint32_t i = 0; i < bulk->rank; i++)
             box.coordinates[i] =
                 (int32_t)emu_lane_value(issue->warp, issue->insn->list[i], issue->lane);
+        check_place(issue, box.coordinates[0]);
         if (emu_tensor_map_check_box(&box, &err) != PTXGEN_OK)
             emu_fault_at(issue->warp, issue->insn, issue->lane, PTXGEN_CHECK_ALIGNMENT, offset,
                          "%s", err.message);
@@ -253,6 +271,8 @@ static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32
         struct issue issue = {
             .warp = warp, .insn = insn, .lane = __builtin_ctz(left), .bulk = bulk};
         uint64_t shared = lane_address(warp, insn->s[BULK_SHARED], bulk->shared_offset, issue.lane);
+        if (bulk->to_shared && bulk->from_shared)
+            emu_need_cluster(warp, insn, issue.lane);
         if (bulk->tensor) {
             issue.map = read_map(warp, insn, issue.lane);
             issue.bytes = emu_tensor_box_extent(&issue.map);

@@ -210,6 +210,14 @@ static const struct planted faults[] = {
     {"cluster_barrier_waited_for_without_arriving", PTXGEN_CHECK_BARRIERS, 32, 2,
      "barrier.cluster.wait.aligned; // here\n",
      "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"},
+    {"asynchronous_store_in_a_launch_without_clusters", PTXGEN_CHECK_OPERANDS, 0, 0,
+     FILL INIT_BAR("1") "@!%p1 bra WAIT;\n"
+                        "mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 4;\n"
+                        "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %r1, "
+                        "[%r7]; // here\n" WAIT_BAR,
+     FILL INIT_BAR(
+         "1") "@!%p1 bra WAIT;\n"
+              "st.shared.u32 [%r4], %r1;\nmbarrier.arrive.shared.b64 _, [%r7];\n" WAIT_BAR},
     {"trap", PTXGEN_CHECK_TRAP, 0, 0, "trap; // here\n", "add.u32 %r10, %r1, 1;\n"},
 };
 

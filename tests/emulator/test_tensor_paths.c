@@ -165,6 +165,53 @@ static void wgmma_multiplies_swizzled_tiles_that_tensor_copies_brought(void **st
     bench_close(&bench);
 }
 
+/* One thread copies a box of 64 by 8 halves from column x, or to it. */
+static ptxgen_emulator_fault fault_of_box(const char *copy, int32_t x)
+{
+    struct bench bench;
+    static uint16_t a[64 * 8];
+    char text[2048];
+    bench_open(&bench, "cpu:sm_90");
+    snprintf(text, sizeof text,
+             ".version 8.0\n.target sm_90\n.address_size 64\n"
+             ".visible .entry k(.param .align 64 .b8 map[128], .param .u32 x)\n{\n"
+             ".reg .pred %%p<2>; .reg .b32 %%r<8>; .reg .b64 %%rd<4>;\n"
+             ".shared .align 1024 .b8 box[1024];\n.shared .align 8 .b64 full;\n"
+             "mov.b64 %%rd1, map; cvta.param.u64 %%rd1, %%rd1; ld.param.u32 %%r1, [x];\n"
+             "mov.u32 %%r2, box; mov.u32 %%r4, full; mbarrier.init.shared.b64 [%%r4], 1;\n"
+             "mbarrier.arrive.expect_tx.shared.b64 _, [%%r4], 1024;\n%s\n"
+             "WAIT: mbarrier.try_wait.parity.shared.b64 %%p1, [%%r4], 0;\n@!%%p1 bra WAIT;\n"
+             "ret;\n}\n",
+             copy);
+    bench_load(&bench, text);
+    ptxgen_cu_tensor_map map;
+    encode_map(&bench, &map, bench_buffer(&bench, a, sizeof a), 64, 8, 64, 8);
+    bench_launch(&bench, "k", 1, 1, (void *[]){&map, &x});
+    ptxgen_emulator_fault fault = bench_fault(&bench);
+    ptxgen_emulator_clear_fault(bench.context);
+    bench_close(&bench);
+    return fault;
+}
+
+static void a_box_where_an_h100_takes_none_is_reported(void **state)
+{
+    (void)state;
+    static const char load[] =
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], "
+        "[%rd1, {%r1, 0}], [%r4];",
+                      store[] = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+                                "[%rd1, {%r1, 0}], [%r2];";
+    assert_int_equal(fault_of_box(load, -8).check, PTXGEN_CHECK_NONE);
+    assert_int_equal(fault_of_box(load, 16).check, PTXGEN_CHECK_NONE);
+    ptxgen_emulator_fault fault = fault_of_box(load, 4);
+    assert_int_equal(fault.check, PTXGEN_CHECK_ALIGNMENT);
+    assert_int_equal(fault.line, 12);
+    assert_non_null(strstr(fault.message, "starts 8 bytes into the innermost dimension"));
+    fault = fault_of_box(store, -8);
+    assert_int_equal(fault.check, PTXGEN_CHECK_OPERANDS);
+    assert_int_equal(fault.line, 12);
+}
+
 /* CTA 0 multicasts 64 words to both CTAs; each waits on its own mbarrier, adds its rank, and the
  * sums are added into global memory by a reducing bulk copy. */
 static void a_cluster_shares_a_multicast_and_reduces_into_global_memory(void **state)
@@ -260,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mma_multiplies_tiles_that_cp_async_and_ldmatrix_brought),
         cmocka_unit_test(wgmma_multiplies_swizzled_tiles_that_tensor_copies_brought),
+        cmocka_unit_test(a_box_where_an_h100_takes_none_is_reported),
         cmocka_unit_test(a_cluster_shares_a_multicast_and_reduces_into_global_memory),
         cmocka_unit_test(producer_and_consumers_pass_stages_through_mbarriers),
     };
