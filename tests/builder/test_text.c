@@ -5,6 +5,7 @@
  */
 #include "kernels.h"
 #include "support.h"
+#include "tests/share.h"
 
 #include <locale.h>
 #include <pthread.h>
@@ -182,13 +183,13 @@ static void text_is_the_same_in_500_processes(void **state)
 {
     (void)state;
     int bad = 0;
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < test_share(FORKS); i++) {
         pid_t child = fork();
         if (!child)
             _exit(differences() != 0);
         count_child(child, &bad);
     }
-    for (int i = 0; i < EXECS; i++) {
+    for (int i = 0; i < test_share(EXECS); i++) {
         pid_t child = fork();
         if (!child) {
             execl("/proc/self/exe", "test_builder_text", "compare", (char *)NULL);
@@ -201,7 +202,7 @@ static void text_is_the_same_in_500_processes(void **state)
 
 static void *emit_in_thread(void *bad)
 {
-    for (int i = 0; i < PER_THREAD; i++)
+    for (int i = 0; i < test_share(PER_THREAD); i++)
         *(int *)bad += differences();
     return NULL;
 }

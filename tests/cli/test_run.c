@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "src/cli/tensor_store.h"
+#include "tests/share.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -266,10 +267,13 @@ static void random_problems_are_within_their_bounds(void **state)
     (void)state;
     const char *const devices[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
     for (int i = 0; i < 3; i++) {
-        struct outcome o = run("run", "rmsnorm_q4k", "--random-specs", "20", "--seed", "1000",
+        char count[16], told[32];
+        snprintf(count, sizeof count, "%d", test_share(20));
+        snprintf(told, sizeof told, "%s random problems", count);
+        struct outcome o = run("run", "rmsnorm_q4k", "--random-specs", count, "--seed", "1000",
                                "--device", devices[i]);
         assert_exit(&o, 0);
-        assert_contains(o.out, "20 random problems");
+        assert_contains(o.out, told);
         assert_contains(o.out, " 0 wrong");
         outcome_free(&o);
     }

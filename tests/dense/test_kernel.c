@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "src/cli/families/dense.h"
+#include "tests/share.h"
 
 #include <ptxgen/emulator.h>
 
@@ -78,10 +79,10 @@ static void random_problems_are_within_their_bounds(void **state)
                                           "cpu:sm_120"};
     for (int d = 0; d < 5; d++) {
         struct device device = open_device(devices[d]);
-        for (uint64_t seed = 0; seed < 20; seed++) {
+        for (int seed = 0; seed < test_share(20); seed++) {
             struct check check = {.outputs = 0};
             ptxgen_error err;
-            assert_ok(dense_run_random(1 + d * 1000 + seed, &device, &check, &err), &err);
+            assert_ok(dense_run_random((uint64_t)(1 + d * 1000 + seed), &device, &check, &err), &err);
             if (!check_passed(&check))
                 fail_msg("%s: %s", check.problem, check.where);
         }

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/share.h"
+
 #include <ptxgen/dense.h>
 
 #include <stdio.h>
@@ -127,7 +129,8 @@ static void text_assembles_without_spills_for_every_target(void **state)
     for (int i = 0; i < TARGETS + SPECS - 1; i++) { /* one spec for all targets, the rest for one */
         const char *name = i < TARGETS ? target_names[i] : "sm_90";
         ptxgen_dense_plan plan = plan_of(&specs[i < TARGETS ? 0 : i - TARGETS + 1], name);
-        assemble(&plan, name);
+        if (test_in_share(i))
+            assemble(&plan, name);
     }
 }
 

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/share.h"
+
 #include "problems.h"
 
 #include <ptxgen/emulator.h>
@@ -42,10 +44,10 @@ static void random_problems_are_within_their_bounds(void **state)
                                           "cpu:sm_120"};
     for (int d = 0; d < 5; d++) {
         struct device device = open_device(devices[d]);
-        for (uint64_t seed = 0; seed < 40; seed++) {
+        for (int seed = 0; seed < test_share(40); seed++) {
             struct check check = {.outputs = 0};
             ptxgen_error err;
-            assert_ok(marlin_run_random(1 + d * 1000 + seed, &device, &check, &err), &err);
+            assert_ok(marlin_run_random((uint64_t)(1 + d * 1000 + seed), &device, &check, &err), &err);
             assert_right(&check);
         }
         device_close(&device);

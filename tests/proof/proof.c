@@ -4,7 +4,8 @@
  * their limits, is put to the validator and to each assembler found, for every target and PTX
  * version that the assembler knows; the verdicts must agree, or the disagreement be explained in
  * exceptions.h. At an assembler's newest version what both accept must also survive code
- * generation. Exit status 77 (skipped) when there is no assembler.
+ * generation, once for each chip: what sm_90 has is not generated again for sm_90a. Exit status 77
+ * (skipped) when there is no assembler.
  *
  * Not put to the assembler, because the validator is meant to be stricter: misaligned constant
  * offsets, addresses without a base register, and operands of another width.
@@ -27,12 +28,12 @@ static const char suffixes[] = {0, 'a', 'f'};
 enum {
     VERSION_COUNT = sizeof versions / sizeof *versions,
     CHIP_COUNT = sizeof chips / sizeof *chips,
-    TARGET_COUNT = 3 * CHIP_COUNT
+    SUFFIX_COUNT = sizeof suffixes / sizeof *suffixes
 };
 
 /* What the worker processes share. */
 struct totals {
-    atomic_size_t next_job, configurations, compared, accepted, generated, disagreements, failures;
+    atomic_size_t next_chip, configurations, compared, accepted, generated, disagreements, failures;
     atomic_size_t excused[EXCEPTION_COUNT];
 };
 
@@ -45,14 +46,15 @@ struct proof {
     struct totals *totals;
 };
 
-/* One assembler and one target. */
+/* One target, and one assembler after the other. */
 struct job {
     const struct proof *proof;
     const struct assembler *assembler;
     ptx_target target;
     char name[16], chip[16];
-    uint8_t *ours[VERSION_COUNT],
-        *theirs[VERSION_COUNT]; /* by probe; NULL: not both know the target */
+    uint8_t *ours[VERSION_COUNT];   /* by probe; NULL: not yet asked */
+    uint8_t *theirs[VERSION_COUNT]; /* by probe; NULL: not both know the target */
+    uint8_t **generated;            /* by assembler, by probe: for the chip, whatever the suffix */
     int *inferred;         /* by probe: the version that an uncapped module declares; 0: refused */
     char **why, **our_why; /* by probe: a reason of either's refusal */
 };
@@ -94,8 +96,9 @@ static void compare_line(const struct job *j, const char *line, const uint8_t *c
 static void compare(const struct job *j)
 {
     const uint8_t *ours[VERSION_COUNT], *theirs[VERSION_COUNT];
-    memcpy(ours, j->ours, sizeof ours);
     memcpy(theirs, j->theirs, sizeof theirs);
+    for (size_t v = 0; v < VERSION_COUNT; v++)
+        ours[v] = theirs[v] ? j->ours[v] : NULL;
     for (size_t p = 0; p < j->proof->list.count; p++) {
         compare_line(j, j->proof->lines[p], ours, theirs, p, true, j->why[p]);
         compare_line(j, j->proof->lines[p], ours, theirs, p, false, j->our_why[p]);
@@ -139,6 +142,31 @@ static void validate(struct job *j, size_t v)
     }
 }
 
+/* What code generation refuses is refused. */
+static bool generate(struct job *j, size_t v)
+{
+    const struct proof *proof = j->proof;
+    size_t count = proof->list.count, new = 0;
+    uint8_t *done = j->generated[j->assembler - proof->assemblers], *try = allocate(count);
+    char arch[32];
+    for (size_t p = 0; p < count; p++)
+        new += try[p] = j->ours[v][p] && j->theirs[v][p] && !done[p];
+    uint8_t *tried = allocate(count);
+    memcpy(tried, try, count);
+    snprintf(arch, sizeof arch, "-arch=sm_%s", j->chip);
+    bool sound = !new || assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name,
+                                         try, j->why);
+    for (size_t p = 0; p < count; p++) {
+        done[p] |= try[p];
+        if (tried[p])
+            j->theirs[v][p] = try[p];
+    }
+    atomic_fetch_add(&proof->totals->generated, new);
+    free(tried);
+    free(try);
+    return sound;
+}
+
 static bool judge(struct job *j, size_t v)
 {
     const struct proof *proof = j->proof;
@@ -149,21 +177,8 @@ static bool judge(struct job *j, size_t v)
     if (!assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, j->theirs[v],
                          j->why))
         return false;
-    if (versions[v] == j->assembler->newest) {
-        uint8_t *both = allocate(count);
-        for (size_t p = 0; p < count; p++) {
-            both[p] = j->ours[v][p] && j->theirs[v][p];
-            atomic_fetch_add(&proof->totals->generated, both[p]);
-        }
-        snprintf(arch, sizeof arch, "-arch=sm_%s", j->chip);
-        bool sound =
-            assembler_judge(j->assembler, arch, &proof->text, versions[v], j->name, both, j->why);
-        for (size_t p = 0; p < count; p++)
-            j->theirs[v][p] = j->ours[v][p] ? both[p] : j->theirs[v][p];
-        free(both);
-        if (!sound)
-            return false;
-    }
+    if (versions[v] == j->assembler->newest && !generate(j, v))
+        return false;
     for (size_t p = 0; p < count; p++)
         atomic_fetch_add(&proof->totals->accepted, j->theirs[v][p]);
     atomic_fetch_add(&proof->totals->configurations, 1);
@@ -187,41 +202,69 @@ static void judge_version(struct job *j, size_t v, bool has_chip)
     compare_line(j, line, our_verdict, their_verdict, 0, ours, why.message);
     if (!ours || !theirs)
         return;
-    j->ours[v] = allocate(j->proof->list.count);
     j->theirs[v] = allocate(j->proof->list.count);
-    validate(j, v);
+    if (!j->ours[v]) {
+        j->ours[v] = allocate(j->proof->list.count);
+        validate(j, v);
+    }
     if (!judge(j, v))
         atomic_fetch_add(&j->proof->totals->failures, 1);
 }
 
-static void run_job(const struct proof *proof, size_t number)
+static void forget(char **strings, size_t count)
 {
-    size_t t = number / proof->assembler_count;
-    struct job j = {.proof = proof,
-                    .assembler = &proof->assemblers[number % proof->assembler_count],
-                    .target = {chips[t / 3], suffixes[t % 3], 0},
-                    .inferred = allocate(proof->list.count * sizeof *j.inferred),
-                    .why = allocate(proof->list.count * sizeof *j.why),
-                    .our_why = allocate(proof->list.count * sizeof *j.our_why)};
-    snprintf(j.name, sizeof j.name, "sm_%d%.1s", j.target.sm, &j.target.suffix);
-    for (size_t p = 0; p < proof->list.count; p++)
-        if (!probe_is_valid(&proof->list.probes[p], &j.target, &j.inferred[p], NULL))
-            j.inferred[p] = 0;
-    bool has_chip = assembler_arch(j.assembler, &j.target, j.chip);
-    for (size_t v = 0; v < VERSION_COUNT && versions[v] <= j.assembler->newest; v++)
-        judge_version(&j, v, has_chip);
-    compare(&j);
-    for (size_t p = 0; p < proof->list.count; p++) {
-        free(j.why[p]);
-        free(j.our_why[p]);
+    for (size_t p = 0; p < count; p++) {
+        free(strings[p]);
+        strings[p] = NULL;
     }
+}
+
+static void ask_assembler(struct job *j, const struct assembler *assembler)
+{
+    j->assembler = assembler;
+    bool has_chip = assembler_arch(assembler, &j->target, j->chip);
+    for (size_t v = 0; v < VERSION_COUNT && versions[v] <= assembler->newest; v++)
+        judge_version(j, v, has_chip);
+    compare(j);
     for (size_t v = 0; v < VERSION_COUNT; v++) {
-        free(j.ours[v]);
-        free(j.theirs[v]);
+        free(j->theirs[v]);
+        j->theirs[v] = NULL;
     }
+    forget(j->why, j->proof->list.count);
+}
+
+static void prove_target(const struct proof *proof, ptx_target target, uint8_t **generated)
+{
+    size_t count = proof->list.count;
+    struct job j = {.proof = proof,
+                    .target = target,
+                    .generated = generated,
+                    .inferred = allocate(count * sizeof *j.inferred),
+                    .why = allocate(count * sizeof *j.why),
+                    .our_why = allocate(count * sizeof *j.our_why)};
+    snprintf(j.name, sizeof j.name, "sm_%d%.1s", target.sm, &target.suffix);
+    for (size_t p = 0; p < count; p++)
+        if (!probe_is_valid(&proof->list.probes[p], &target, &j.inferred[p], NULL))
+            j.inferred[p] = 0;
+    for (size_t a = 0; a < proof->assembler_count; a++)
+        ask_assembler(&j, &proof->assemblers[a]);
+    forget(j.our_why, count);
+    for (size_t v = 0; v < VERSION_COUNT; v++)
+        free(j.ours[v]);
     free(j.inferred);
     free(j.why);
     free(j.our_why);
+}
+
+static void prove_chip(const struct proof *proof, int chip)
+{
+    uint8_t *generated[MAX_ASSEMBLERS];
+    for (size_t a = 0; a < proof->assembler_count; a++)
+        generated[a] = allocate(proof->list.count);
+    for (size_t s = 0; s < SUFFIX_COUNT; s++)
+        prove_target(proof, (ptx_target){chip, suffixes[s], 0}, generated);
+    for (size_t a = 0; a < proof->assembler_count; a++)
+        free(generated[a]);
 }
 
 /* ---- the whole ---- */
@@ -229,13 +272,12 @@ static void run_job(const struct proof *proof, size_t number)
 static void run_workers(const struct proof *proof)
 {
     long workers = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t jobs = proof->assembler_count * TARGET_COUNT;
     fflush(stdout);
     for (long w = 0; w < workers; w++)
         if (fork() == 0) {
             setvbuf(stdout, NULL, _IOLBF, 0);
-            for (size_t job; (job = atomic_fetch_add(&proof->totals->next_job, 1)) < jobs;)
-                run_job(proof, job);
+            for (size_t c; (c = atomic_fetch_add(&proof->totals->next_chip, 1)) < CHIP_COUNT;)
+                prove_chip(proof, chips[c]);
             fflush(stdout);
             _exit(0);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
+#include "../share.h"
 
 #include <locale.h>
 #include <pthread.h>
@@ -34,7 +35,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
 {
     (void)state;
     uint64_t seed = 77;
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < test_share(150); i++) {
         ptxgen_rmsnorm_q4k_plan plan;
         if (!random_plan(&seed, &plan))
             continue;
@@ -65,7 +66,7 @@ struct emission {
 static void *emit_often(void *argument)
 {
     struct emission *e = argument;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < test_share(60); i++) {
         char *text = text_of(e->plan);
         e->different += strcmp(text, e->expected) != 0;
         free(text);
@@ -95,7 +96,7 @@ static void a_thousand_emissions_are_byte_identical(void **state)
     char *expected = text_of(&plan);
     static const char *const locales[] = {"C", "C.utf8", "de_DE.utf8", "fr_FR.utf8", "tr_TR.utf8"};
     int different = 0;
-    for (int i = 0; i < PROCESSES; i++) {
+    for (int i = 0; i < test_share(PROCESSES); i++) {
         setlocale(LC_ALL, locales[i % 5]); /* stays as it was where there is no such locale */
         different += different_in_a_process(&plan, expected);
     }

@@ -7,6 +7,9 @@
 #include <cmocka.h>
 
 #include "tests/cli/command.h"
+#include "tests/share.h"
+
+#include <stdio.h>
 
 #define GOLDEN GOLDEN_DIR "/w8a8.safetensors"
 
@@ -48,10 +51,13 @@ static void random_specs_are_right_in_every_bit(void **state)
     (void)state;
     const char *const devices[] = {"cpu:sm_90", "cpu:sm_80"}, *const seeds[] = {"1", "1001"};
     for (int i = 0; i < 2; i++) {
+        char count[16], told[32];
+        snprintf(count, sizeof count, "%d", test_share(100));
+        snprintf(told, sizeof told, "%s random problems", count);
         struct outcome o =
-            run("run", "w8a8", "--random-specs", "100", "--seed", seeds[i], "--device", devices[i]);
+            run("run", "w8a8", "--random-specs", count, "--seed", seeds[i], "--device", devices[i]);
         assert_exit(&o, 0);
-        assert_contains(o.out, "100 random problems");
+        assert_contains(o.out, told);
         assert_contains(o.out, "0 wrong");
         outcome_free(&o);
     }

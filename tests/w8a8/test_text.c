@@ -2,6 +2,7 @@
 /* The text: emitted for every target, the same each time; ptxas where there is one takes it. */
 #include "support.h"
 #include "tests/random.h"
+#include "tests/share.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ static void random_specs_emit_the_same_text_twice_within_the_registers(void **st
 {
     (void)state;
     struct random r = {2};
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < test_share(24); i++) {
         ptxgen_w8a8_spec s = random_spec(&r);
         unsigned pressure;
         char *a = text_of(&s, target_names[i % TARGETS], &pressure);
@@ -79,7 +80,7 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
          .bias = 1,
          .min_tokens = 200}};
     for (size_t i = 0; i < 2 * TARGETS; i++) {
-        if (i > TARGETS && i != TARGETS + 3)
+        if ((i > TARGETS && i != TARGETS + 3) || !test_in_share((int)i))
             continue;
         char path[] = "/tmp/w8a8-XXXXXX", command[512], line[512];
         const char *target = target_names[i % TARGETS];
