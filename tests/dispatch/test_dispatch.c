@@ -278,10 +278,33 @@ static void shut_down(ptxgen_driver *driver)
 #include <ptxgen/driver_calls.def>
 }
 
+/* The modules that are loaded: a real driver frees them when it ends. */
+static struct {
+    const ptxgen_driver *driver;
+    ptxgen_cu_module modules[8];
+    size_t count;
+} loads;
+
+static ptxgen_cu_result noted_load(ptxgen_cu_module *module, const void *image,
+                                   unsigned int option_count, ptxgen_cu_jit_option *options,
+                                   void **option_values)
+{
+    ptxgen_cu_result result =
+        loads.driver->module_load_data_ex(module, image, option_count, options, option_values);
+    if (result == PTXGEN_CUDA_SUCCESS) {
+        assert_true(loads.count < sizeof loads.modules / sizeof *loads.modules);
+        loads.modules[loads.count++] = *module;
+    }
+    return result;
+}
+
 static void after_the_driver_shut_down_releasing_and_destroying_are_harmless(void **state)
 {
     struct bench *bench = *state;
     ptxgen_driver driver = bench->device.driver;
+    loads.driver = &bench->device.driver;
+    loads.count = 0;
+    driver.module_load_data_ex = noted_load;
     ptxgen_dispatch_options options = {.no_cache = true};
     ptxgen_dispatcher *dispatcher;
     ptxgen_loaded *released, *kept, *none;
@@ -297,6 +320,9 @@ static void after_the_driver_shut_down_releasing_and_destroying_are_harmless(voi
     assert_int_equal(ptxgen_dispatcher_unload(dispatcher, NULL, NULL, NULL, &err),
                      PTXGEN_ERROR_DRIVER);
     ptxgen_dispatcher_destroy(dispatcher); /* with one that is still referenced */
+    assert_int_equal(loads.count, 2);
+    for (size_t i = 0; i < loads.count; i++)
+        assert_int_equal(loads.driver->module_unload(loads.modules[i]), PTXGEN_CUDA_SUCCESS);
 }
 
 static void rmsnorm_q4k_is_dispatched_like_any_family(void **state)
