@@ -28,9 +28,10 @@ static char *text_of(const ptxgen_marlin_plan *plan, uint32_t variants)
     return copy;
 }
 
-/* Every way of scaling, zero points, and both ends of an epilogue. */
+/* Every way of scaling, zero points, both ends of an epilogue; and wgmma's widest tile of 64 rows. */
 static const ptxgen_marlin_spec specs[] = {
     {.k = 4096, .n = 4096, .group_size = 128, .type = PTXGEN_F16},
+    {.k = 8192, .n = 28672, .group_size = 128, .type = PTXGEN_F16},
     {.k = 4096, .n = 4096, .group_size = 32, .type = PTXGEN_BF16, .zeros = 1},
     {.k = 1040,
      .n = 1032,

@@ -242,7 +242,7 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
 {
     static const struct {
         int sends, multiplies;
-    } registers[] = {{0, 0}, {0, 0}, {56, 224}, {32, 160}, {24, 112}};
+    } registers[] = {{0, 0}, {0, 0}, {56, 224}, {32, 160}, {32, 112}};
     uint32_t groups = warpgroups(v);
     if (groups < 2 || groups >= sizeof registers / sizeof *registers)
         return;
