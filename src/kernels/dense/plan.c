@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 
+#include "../plan.h"
 #include "../tile/sums.h"
 
 #include <string.h>
 
 enum {
-    STATIC_SHARED = 48 * 1024,
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
-    RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
 };
 
 /* ---- the spec ---- */
@@ -38,17 +37,12 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 
 /* ---- tiles ---- */
 
-static uint32_t shared_limit(const ptxgen_target *target, const ptxgen_dense_variant *v)
-{
-    return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
-}
-
 static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
     v->shared_bytes = v->stages * dense_stage_bytes(v) +
                       tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
-    v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
-    return v->shared_bytes <= shared_limit(target, v);
+    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
+    return v->shared_bytes <= plan_shared_limit(target, v->ctas);
 }
 
 /* As many stages as fit; false when too few do. */
@@ -144,9 +138,7 @@ static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
             plan->variant_count++;
         }
     if (!plan->variant_count)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "dense: no tile fits into the %u bytes of shared memory of a CTA",
-                           plan->target.shared_per_cta);
+        return plan_no_tile("dense", &plan->target, err);
     return PTXGEN_OK;
 }
 
@@ -158,13 +150,9 @@ ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen
                            "dense: spec, target and plan must be given");
     ptxgen_status status = check_spec(spec, err);
     if (status == PTXGEN_OK)
-        status = ptx_target_check(&target->ptx, err);
+        status = plan_check_target("dense", target, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: a target of %u multiprocessors with %u bytes of shared memory "
-                           "per CTA is none", target->multiprocessors, target->shared_per_cta);
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
@@ -173,33 +161,23 @@ ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen
 
 /* ---- tiles of the caller's choice ---- */
 
-static bool is_power_of_two(uint32_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err)
 {
-    const struct {
-        const char *name;
-        uint32_t value, low, high;
-        bool power;
-    } members[] = {{"warp_m", v->warp_m, 16, 64, true},
-                   {"warp_n", v->warp_n, 16, 64, true},
-                   {"wm", v->wm, 1, 16, true},
-                   {"wn", v->wn, 1, 16, true},
-                   {"wk", v->wk, 1, 8, true},
-                   {"ctas", v->ctas, 1, PTXGEN_DENSE_MOST_CTAS, false},
-                   {"stages", v->stages, LEAST_STAGES, 16, false},
-                   {"pass_n", v->pass_n, 8, v->warp_n, true},
-                   {"rows of X", dense_tile_n(v), 16, MOST_ROWS, true}};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].value < members[i].low || members[i].value > members[i].high ||
-            (members[i].power && !is_power_of_two(members[i].value)))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "dense: a tile's %s is %u, not %s%u to %u", members[i].name,
-                               members[i].value, members[i].power ? "a power of two of " : "",
-                               members[i].low, members[i].high);
+    const struct plan_number numbers[] = {
+        {"warp_m", v->warp_m, 16, 64, true},
+        {"warp_n", v->warp_n, 16, 64, true},
+        {"wm", v->wm, 1, 16, true},
+        {"wn", v->wn, 1, 16, true},
+        {"wk", v->wk, 1, 8, true},
+        {"ctas", v->ctas, 1, PTXGEN_DENSE_MOST_CTAS, false},
+        {"stages", v->stages, LEAST_STAGES, 16, false},
+        {"pass_n", v->pass_n, 8, v->warp_n, true},
+        {"rows of X", dense_tile_n(v), 16, MOST_ROWS, true},
+    };
+    ptxgen_status status =
+        plan_check_numbers("dense", numbers, sizeof numbers / sizeof *numbers, err);
+    if (status != PTXGEN_OK)
+        return status;
     if (dense_threads(v) > 512)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: %u times %u times %u warps are more than the 16 of a CTA", v->wm,
@@ -218,12 +196,11 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
-    bool fit = tile->stages ? fits(&plan->target, &v)
-                            : fill_stages(&plan->target, &v);
+    bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "dense: the tile takes %u bytes of shared memory, but a CTA has %u",
-                           v.shared_bytes, shared_limit(&plan->target, &v));
+                           v.shared_bytes, plan_shared_limit(&plan->target, v.ctas));
     memset(plan->variants, 0, sizeof plan->variants);
     plan->variants[0] = v;
     plan->variant_count = 1;

@@ -92,9 +92,8 @@ uint32_t marlin_step_groups(const ptxgen_marlin_spec *spec);
 uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-/* What one CTA takes, and what it may take. */
+/* What one CTA takes. */
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_variant *v);
 /* Number `index` of the tiles that a plan for this spec and target may have; false past the last. */
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *tile);
 /* Whether scales are multiplied into sums, else into weights. */

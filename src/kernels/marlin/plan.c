@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../plan.h"
 #include "emit.h"
 #include "spec.h"
 
 #include <string.h>
 
 enum {
-    STATIC_SHARED = 48 * 1024,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
     MOST_MMA_ROWS = 32, /* of a tile of mma, beside wgmma's */
-    RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x and 9.0) */
 };
 
 /* ---- tiles ---- */
@@ -22,19 +21,14 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
 
-uint32_t marlin_shared_limit(const ptxgen_target *target, const ptxgen_marlin_variant *v)
-{
-    return (target->shared_per_cta + RESERVED_SHARED) / v->ctas - RESERVED_SHARED;
-}
-
 /* Chooses as many stages as fit; false when fewer than three do. */
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                           ptxgen_marlin_variant *v)
 {
     for (v->stages = marlin_is_wgmma(v) ? 12 : MOST_STAGES; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
-        if (v->shared_bytes <= marlin_shared_limit(target, v)) {
-            v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
+        if (v->shared_bytes <= plan_shared_limit(target, v->ctas)) {
+            v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
             return true;
         }
     }
@@ -256,9 +250,7 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
     if (wgmma && served < most)
         add_widest(plan);
     if (!plan->variant_count)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: no tile fits into the %u bytes of shared memory of a CTA",
-                           plan->target.shared_per_cta);
+        return plan_no_tile("marlin", &plan->target, err);
     if (wgmma)
         leave_out(plan);
     return PTXGEN_OK;
@@ -272,13 +264,9 @@ ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxg
                            "marlin: spec, target and plan must be given");
     ptxgen_status status = marlin_check_spec(spec, err);
     if (status == PTXGEN_OK)
-        status = ptx_target_check(&target->ptx, err);
+        status = plan_check_target("marlin", target, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a target of %u multiprocessors with %u bytes of shared memory per "
-                           "CTA is none", target->multiprocessors, target->shared_per_cta);
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;

@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tuning asks for: tiles of the caller's choice, and the size of a launch. */
+#include "../plan.h"
 #include "emit.h"
 
 #include <string.h>
 
-enum { STATIC_SHARED = 48 * 1024, MOST_THREADS = 1024 };
-
-static bool is_power_of_two(uint32_t x)
-{
-    return x && !(x & (x - 1));
-}
+enum { MOST_THREADS = 1024 };
 
 static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *err)
 {
-    const struct {
-        const char *name;
-        uint32_t value, low, high;
-        bool power;
-    } members[] = {{"tile_m", v->tile_m, 8, marlin_is_wgmma(v) ? 256 : 128, true},
-                   {"warp_n", v->warp_n, marlin_is_wgmma(v) ? 16 : 32, marlin_is_wgmma(v) ? 32 : 64, true},
-                   {"wn", v->wn, marlin_is_wgmma(v) ? 4 : 1, marlin_is_wgmma(v) ? 16 : 32, false},
-                   {"wk", v->wk, 1, marlin_is_wgmma(v) ? 1 : 32, true},
-                   {"stages", v->stages, 3, 16, false}, {"steps", v->steps, 1, 4, true},
-                   {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false}, {"pass_m", v->pass_m, 8, v->tile_m, true}};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].value < members[i].low || members[i].value > members[i].high ||
-            (members[i].power && !is_power_of_two(members[i].value)))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "marlin: a tile's %s is %u, not %s%u to %u", members[i].name,
-                               members[i].value, members[i].power ? "a power of two of " : "",
-                               members[i].low, members[i].high);
-    if (marlin_is_wgmma(v) && v->wn % MARLIN_WARPGROUP)
+    bool wgmma = marlin_is_wgmma(v);
+    const struct plan_number numbers[] = {
+        {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, true},
+        {"warp_n", v->warp_n, wgmma ? 16 : 32, wgmma ? 32 : 64, true},
+        {"wn", v->wn, wgmma ? 4 : 1, wgmma ? 16 : 32, false},
+        {"wk", v->wk, 1, wgmma ? 1 : 32, true},
+        {"stages", v->stages, 3, 16, false},
+        {"steps", v->steps, 1, 4, true},
+        {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false},
+        {"pass_m", v->pass_m, 8, v->tile_m, true},
+    };
+    ptxgen_status status =
+        plan_check_numbers("marlin", numbers, sizeof numbers / sizeof *numbers, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (wgmma && v->wn % MARLIN_WARPGROUP)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
     if (marlin_cta_threads(v) > MOST_THREADS)
@@ -54,8 +48,8 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
                            "marlin: a tile of wgmma is for sm_90a, and for K of whole stages of %u rows",
                            v.steps * MARLIN_STEP);
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
-    v.dynamic_shared_bytes = v.shared_bytes > STATIC_SHARED ? v.shared_bytes : 0;
-    uint32_t limit = marlin_shared_limit(&plan->target, &v);
+    v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
+    uint32_t limit = plan_shared_limit(&plan->target, v.ctas);
     if (v.shared_bytes > limit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "marlin: the tile takes %u bytes of shared memory, but a CTA has %u",

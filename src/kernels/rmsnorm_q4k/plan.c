@@ -2,6 +2,8 @@
 /* From a spec to the shape of the kernel. */
 #include "layout.h"
 
+#include "../plan.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -92,7 +94,7 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
         return false;
     v->chunks = (all + v->chunk - 1) / v->chunk;
     v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens));
-    v->dynamic_shared_bytes = v->shared_bytes > 48 * 1024 ? v->shared_bytes : 0;
+    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
 }
 
@@ -162,13 +164,9 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     if (status == PTXGEN_OK)
         status = check_options(spec, err);
     if (status == PTXGEN_OK)
-        status = ptx_target_check(&target->ptx, err);
+        status = plan_check_target("rmsnorm_q4k", target, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!target->multiprocessors || target->shared_per_cta < 48 * 1024)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: a target of %u multiprocessors with %u bytes of shared "
-                           "memory per CTA is none", target->multiprocessors, target->shared_per_cta);
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;

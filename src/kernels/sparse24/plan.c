@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../plan.h"
 #include "emit.h"
 
 #include <string.h>
 
 enum {
-    STATIC_SHARED = 48 * 1024,
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
@@ -98,7 +98,7 @@ static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                  ptxgen_sparse24_variant *v)
 {
     v->shared_bytes = shared_bytes(s, v);
-    v->dynamic_shared_bytes = v->shared_bytes > STATIC_SHARED ? v->shared_bytes : 0;
+    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return v->shared_bytes <= target->shared_per_cta;
 }
 
@@ -189,9 +189,7 @@ static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
             plan->variant_count++;
         }
     if (!plan->variant_count)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: no tile fits into the %u bytes of shared memory of a CTA",
-                           plan->target.shared_per_cta);
+        return plan_no_tile("sparse24", &plan->target, err);
     return PTXGEN_OK;
 }
 
@@ -217,13 +215,9 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
                            "sparse24: spec, target and plan must be given");
     ptxgen_status status = sparse24_check_spec(spec, err);
     if (status == PTXGEN_OK)
-        status = ptx_target_check(&target->ptx, err);
+        status = plan_check_target("sparse24", target, err);
     if (status != PTXGEN_OK)
         return status;
-    if (!target->multiprocessors || target->shared_per_cta < STATIC_SHARED)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: a target of %u multiprocessors with %u bytes of shared memory "
-                           "per CTA is none", target->multiprocessors, target->shared_per_cta);
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
@@ -232,31 +226,21 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
 
 /* ---- tiles of the caller's choice ---- */
 
-static bool is_power_of_two(uint32_t x)
-{
-    return x && !(x & (x - 1));
-}
-
 static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
 {
-    const struct {
-        const char *name;
-        uint32_t value, low, high;
-        bool power;
-    } members[] = {{"tile_n", v->tile_n, 8, MOST_ROWS, true},
-                   {"wm", v->wm, 1, 8, false},
-                   {"wn", v->wn, 1, SPARSE24_MOST_WN, true},
-                   {"wk", v->wk, 1, 8, true},
-                   {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
-                   {"stages", v->stages, LEAST_STAGES, 16, false},
-                   {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true}};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].value < members[i].low || members[i].value > members[i].high ||
-            (members[i].power && !is_power_of_two(members[i].value)))
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "sparse24: a tile's %s is %u, not %s%u to %u", members[i].name,
-                               members[i].value, members[i].power ? "a power of two of " : "",
-                               members[i].low, members[i].high);
+    const struct plan_number numbers[] = {
+        {"tile_n", v->tile_n, 8, MOST_ROWS, true},
+        {"wm", v->wm, 1, 8, false},
+        {"wn", v->wn, 1, SPARSE24_MOST_WN, true},
+        {"wk", v->wk, 1, 8, true},
+        {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
+        {"stages", v->stages, LEAST_STAGES, 16, false},
+        {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true},
+    };
+    ptxgen_status status =
+        plan_check_numbers("sparse24", numbers, sizeof numbers / sizeof *numbers, err);
+    if (status != PTXGEN_OK)
+        return status;
     if (sparse24_threads(v) > 512)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: %u times %u times %u warps are more than the 16 of a CTA",

@@ -2,13 +2,13 @@
 /* From a w8a8 spec to the shapes of its kernels, and from M to a launch. */
 #include "layout.h"
 
+#include "../plan.h"
 #include "../tile/sums.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    STATIC_SHARED = 48 * 1024,
     MAX_ROWS_OF_TILE = 256,
     LEAST_TOKENS = 16, /* of a tile that is not fused */
     MOST_TOKENS = 256,
@@ -66,18 +66,6 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
     return check_codes(s, err);
 }
 
-static ptxgen_status check_target(const ptxgen_target *t, ptxgen_error *err)
-{
-    ptxgen_status status = ptx_target_check(&t->ptx, err);
-    if (status == PTXGEN_OK && (!t->multiprocessors || t->shared_per_cta < STATIC_SHARED))
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_INVALID_ARGUMENT,
-            "w8a8: a target of %u multiprocessors with %u bytes of shared memory per "
-            "CTA is none",
-            t->multiprocessors, t->shared_per_cta);
-    return status;
-}
-
 /* ---- tiles ---- */
 
 /* All but the ring: resident codes, the staging of sums, and what a fused CTA knows of its tokens.
@@ -103,7 +91,7 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
         return false;
     uint64_t bytes = fixed + (uint64_t)v->stages * w8a8_stage_bytes(v);
     v->shared_bytes = (uint32_t)bytes;
-    v->dynamic_shared_bytes = bytes > STATIC_SHARED ? v->shared_bytes : 0;
+    v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
 }
 
@@ -314,9 +302,7 @@ static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
     bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
     if (p->variant_count && (!ends_fused || (p->spec.max_tokens && served >= p->spec.max_tokens)))
         return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                       "w8a8: no tile fits into the %u bytes of shared memory of a CTA",
-                       p->target.shared_per_cta);
+    return plan_no_tile("w8a8", &p->target, err);
 }
 
 static uint32_t copy_bytes(const ptxgen_w8a8_spec *s)
@@ -338,7 +324,7 @@ ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec, const ptxgen_t
     }
     ptxgen_status status = check_spec(&s, err);
     if (status == PTXGEN_OK)
-        status = check_target(target, err);
+        status = plan_check_target("w8a8", target, err);
     if (status != PTXGEN_OK)
         return status;
     memset(plan, 0, sizeof *plan);
@@ -377,7 +363,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     if (tile->stages) {
         v.shared_bytes -= (v.stages - tile->stages) * w8a8_stage_bytes(&v);
         v.stages = tile->stages;
-        v.dynamic_shared_bytes = v.shared_bytes > STATIC_SHARED ? v.shared_bytes : 0;
+        v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
     }
     memset(p->variants, 0, sizeof p->variants);
     p->variants[0] = v;
