@@ -27,26 +27,18 @@ static bool is_used(const ptxgen_dense_spec *s, int param)
     }
 }
 
-/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
 static void load_params(struct dense_product *q)
 {
-    static const char *const names[DENSE_PARAMS] = {
+    static const char *const names[DENSE_N] = {
         [DENSE_X] = "x", [DENSE_W] = "w", [DENSE_BIAS] = "bias", [DENSE_RESIDUAL] = "residual",
         [DENSE_Y] = "y", [DENSE_WORKSPACE] = "workspace", [DENSE_X_STRIDE] = "x_stride",
         [DENSE_W_STRIDE] = "w_stride", [DENSE_RESIDUAL_STRIDE] = "residual_stride",
-        [DENSE_Y_STRIDE] = "y_stride", [DENSE_N] = "n", [DENSE_SHARE] = "share",
-        [DENSE_EXTRA] = "extra", [DENSE_GRANULE] = "granule"};
+        [DENSE_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < DENSE_N; i++)
-        if (is_used(q->spec, i))
-            q->address[i] = ptx_param_u64(k, names[i]);
-        else
-            ptx_param_declare(k, names[i], 8, 8);
-    q->n = ptx_param_u32(k, names[DENSE_N]);
-    q->division.share = ptx_param_u32(k, names[DENSE_SHARE]);
-    q->division.extra = ptx_param_u32(k, names[DENSE_EXTRA]);
-    q->division.granule = ptx_param_u32(k, names[DENSE_GRANULE]);
-    q->division.stages = dense_stages_along_k(q->spec, q->v);
+        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+    q->n = ptx_param_u32(k, "n");
+    tile_division_begin(k, dense_stages_along_k(q->spec, q->v), &q->division);
 }
 
 /* ---- the pipeline's copies ---- */

@@ -12,25 +12,19 @@
 
 /* ---- operands ---- */
 
-static void new_registers(struct dense_product *q, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(q->k, U32(0));
-}
-
 void dense_operands_begin(struct dense_product *q)
 {
     struct dense_operands *o = &q->operands;
     for (int i = 0; i < 2; i++) {
         for (uint32_t t = 0; t < dense_tiles(q); t++)
-            new_registers(q, o->w[i][t], 4);
+            tile_new_registers(q->k, o->w[i][t], 4);
         for (uint32_t p = 0; p < dense_row_groups(q) / 2; p++)
-            new_registers(q, o->x[i][p], 4);
+            tile_new_registers(q->k, o->x[i][p], 4);
     }
-    new_registers(q, &o->w_lane, 1);
-    new_registers(q, &o->x_lane, 1);
-    new_registers(q, &o->w_step, 1);
-    new_registers(q, &o->x_step, 1);
+    tile_new_registers(q->k, &o->w_lane, 1);
+    tile_new_registers(q->k, &o->x_lane, 1);
+    tile_new_registers(q->k, &o->w_step, 1);
+    tile_new_registers(q->k, &o->x_step, 1);
     for (uint32_t t = 0; t < dense_tiles(q); t++)
         for (uint32_t j = 0; j < dense_row_groups(q); j++)
             for (int r = 0; r < 4; r++)

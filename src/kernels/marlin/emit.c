@@ -31,27 +31,19 @@ static bool is_used(const ptxgen_marlin_spec *s, int param)
     }
 }
 
-/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
 void marlin_emit_params(struct gemm *q)
 {
-    static const char *const names[MARLIN_PARAMS] = {
+    static const char *const names[MARLIN_M] = {
         [MARLIN_A] = "a", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
         [MARLIN_ZEROS] = "zeros", [MARLIN_BIAS] = "bias", [MARLIN_UP_BIAS] = "up_bias",
         [MARLIN_RESIDUAL] = "residual", [MARLIN_C] = "c", [MARLIN_WORKSPACE] = "workspace",
         [MARLIN_A_STRIDE] = "a_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
-        [MARLIN_C_STRIDE] = "c_stride", [MARLIN_M] = "m", [MARLIN_SHARE] = "share",
-        [MARLIN_EXTRA] = "extra", [MARLIN_GRANULE] = "granule"};
+        [MARLIN_C_STRIDE] = "c_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < MARLIN_M; i++)
-        if (is_used(q->spec, i))
-            q->address[i] = ptx_param_u64(k, names[i]);
-        else
-            ptx_param_declare(k, names[i], 8, 8);
-    q->m = ptx_param_u32(k, names[MARLIN_M]);
-    q->division.share = ptx_param_u32(k, names[MARLIN_SHARE]);
-    q->division.extra = ptx_param_u32(k, names[MARLIN_EXTRA]);
-    q->division.granule = ptx_param_u32(k, names[MARLIN_GRANULE]);
-    q->division.stages = marlin_stages_along_k(q->spec, q->v);
+        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+    q->m = ptx_param_u32(k, "m");
+    tile_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->division);
 }
 
 static void multiply_part(struct gemm *q, struct tile_walk *w)

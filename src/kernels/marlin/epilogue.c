@@ -52,24 +52,18 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
-    ptx_u64 base = ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
+    ptx_u64 base =
+        ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
     tile_partials_begin(k, &q->at, base, &q->partials);
-    ptx_u64 all = U64(0);
     const bool used[MARLIN_M] = {[MARLIN_C] = true, [MARLIN_C_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
                                  [MARLIN_UP_BIAS] = q->spec->bias && is_gated(q),
                                  [MARLIN_RESIDUAL] = q->spec->residual,
                                  [MARLIN_RESIDUAL_STRIDE] = q->spec->residual};
-    for (int i = 0; i < MARLIN_M; i++)
-        if (used[i]) {
-            bool stride = i >= MARLIN_A_STRIDE;
-            ptx_u64 bytes = stride ? ptx_shl_b64(k, q->address[i], U32(1)) : q->address[i];
-            all = ptx_or_b64(k, all, bytes);
-        }
-    ptx_u64 low = ptx_and_b64(k, all, U64(chunk * 2 - 1));
-    q->chunk = (struct tile_chunk){.width = chunk,
-                                   .bf16 = is_bf16(q),
-                                   .aligned = ptx_setp_eq_u64(k, low, U64(0))};
+    q->chunk = (struct tile_chunk){
+        .width = chunk,
+        .bf16 = is_bf16(q),
+        .aligned = tile_chunk_are_aligned(k, chunk, q->address, used, MARLIN_A_STRIDE, MARLIN_M)};
 }
 
 /* ---- one chunk ---- */

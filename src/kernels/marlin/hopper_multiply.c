@@ -219,25 +219,19 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
 
 /* ---- all ---- */
 
-static void new_registers(struct gemm *q, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(q->k, U32(0));
-}
-
 static void begin(struct consumer *c)
 {
     struct gemm *q = c->q;
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
     for (uint32_t s = 0; s < group_strips(q); s++) {
-        new_registers(q, o->words[s], 4);
-        new_registers(q, o->a[0][s], 4);
-        new_registers(q, o->a[1][s], 4);
+        tile_new_registers(q->k, o->words[s], 4);
+        tile_new_registers(q->k, o->a[0][s], 4);
+        tile_new_registers(q->k, o->a[1][s], 4);
     }
-    new_registers(q, o->scales.packed, group_strips(q));
+    tile_new_registers(q->k, o->scales.packed, group_strips(q));
     if (q->spec->zeros)
-        new_registers(q, &o->scales.zeros, 1);
+        tile_new_registers(q->k, &o->scales.zeros, 1);
     marlin_emit_dequantiser_begin(q);
     find_lane(c);
     ptx_u32 stages = ptx_sub_u32(k, c->h->end, c->h->first);

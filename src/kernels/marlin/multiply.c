@@ -49,29 +49,23 @@ static bool scales_groups(const struct gemm *q)
 
 /* ---- operands ---- */
 
-static void new_registers(struct gemm *q, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(q->k, U32(0));
-}
-
 void marlin_emit_operands_begin(struct gemm *q)
 {
     struct operands *o = &q->operands;
     for (uint32_t t = 0; t < tiles(q); t++) {
-        new_registers(q, o->words[t], 4);
-        new_registers(q, o->a[0][t], 4);
-        new_registers(q, o->a[1][t], 4);
+        tile_new_registers(q->k, o->words[t], 4);
+        tile_new_registers(q->k, o->a[0][t], 4);
+        tile_new_registers(q->k, o->a[1][t], 4);
     }
-    new_registers(q, o->x[0], 4);
-    new_registers(q, o->x[1], 4);
-    new_registers(q, o->scales.packed, tiles(q));
+    tile_new_registers(q->k, o->x[0], 4);
+    tile_new_registers(q->k, o->x[1], 4);
+    tile_new_registers(q->k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
-        new_registers(q, &o->scales.zeros, 1);
+        tile_new_registers(q->k, &o->scales.zeros, 1);
     if (scales_groups(q))
-        new_registers(q, o->group.packed, tiles(q));
-    new_registers(q, &o->x_lane, 1);
-    new_registers(q, &o->x_step, 1);
+        tile_new_registers(q->k, o->group.packed, tiles(q));
+    tile_new_registers(q->k, &o->x_lane, 1);
+    tile_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
 }
 

@@ -40,27 +40,18 @@ static bool is_used(const ptxgen_sparse24_spec *s, int param)
     }
 }
 
-/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
 static void load_params(struct sparse24_product *q)
 {
-    static const char *const names[SPARSE24_PARAMS] = {
+    static const char *const names[SPARSE24_N] = {
         [SPARSE24_X] = "x", [SPARSE24_PACKED] = "packed", [SPARSE24_X_SCALE] = "x_scale",
         [SPARSE24_W_SCALE] = "w_scale", [SPARSE24_BIAS] = "bias", [SPARSE24_RESIDUAL] = "residual",
         [SPARSE24_Y] = "y", [SPARSE24_WORKSPACE] = "workspace", [SPARSE24_X_STRIDE] = "x_stride",
-        [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride",
-        [SPARSE24_N] = "n", [SPARSE24_SHARE] = "share", [SPARSE24_EXTRA] = "extra",
-        [SPARSE24_GRANULE] = "granule"};
+        [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < SPARSE24_N; i++)
-        if (is_used(q->spec, i))
-            q->address[i] = ptx_param_u64(k, names[i]);
-        else
-            ptx_param_declare(k, names[i], 8, 8);
-    q->n = ptx_param_u32(k, names[SPARSE24_N]);
-    q->division.share = ptx_param_u32(k, names[SPARSE24_SHARE]);
-    q->division.extra = ptx_param_u32(k, names[SPARSE24_EXTRA]);
-    q->division.granule = ptx_param_u32(k, names[SPARSE24_GRANULE]);
-    q->division.stages = sparse24_own_stages(q->spec, q->v);
+        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+    q->n = ptx_param_u32(k, "n");
+    tile_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
 }
 
 /* ---- the share of a CTA or a cluster ---- */

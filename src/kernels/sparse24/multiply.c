@@ -27,12 +27,6 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
     return sparse24_warp_tiles(q->v);
 }
 
-static void new_registers(struct sparse24_product *q, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(q->k, U32(0));
-}
-
 /* The lane's offset in a stage, for the first block of the warp's columns and the first of its
  * rows. */
 static ptx_u32 find_x_lane(struct sparse24_product *q)
@@ -50,10 +44,10 @@ void sparse24_operands_begin(struct sparse24_product *q)
     q->x_lane = find_x_lane(q);
     struct sparse24_operands *o = &q->operands;
     for (int i = 0; i < 2; i++)
-        new_registers(q, o->x[i], 4);
+        tile_new_registers(q->k, o->x[i], 4);
     for (uint32_t t = 0; t < warp_tiles(q); t++)
-        new_registers(q, o->a[t], 4);
-    new_registers(q, o->metadata, warp_tiles(q));
+        tile_new_registers(q->k, o->a[t], 4);
+    tile_new_registers(q->k, o->metadata, warp_tiles(q));
 }
 
 /* Load p of mma step i of the stage at `slot`: row group p. */
@@ -94,7 +88,7 @@ void sparse24_clear(struct sparse24_product *q)
 {
     for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            new_registers(q, q->acc[t][j], 4);
+            tile_new_registers(q->k, q->acc[t][j], 4);
 }
 
 /* ---- products ---- */

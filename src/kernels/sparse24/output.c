@@ -7,23 +7,14 @@ static uint32_t width(const struct sparse24_product *q)
     return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
 }
 
-/* Whether all 16-bit arrays, and their rows, start at multiples of a chunk. */
 static ptx_pred find_aligned(struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
     const bool used[SPARSE24_N] = {[SPARSE24_Y] = true, [SPARSE24_Y_STRIDE] = true,
                                    [SPARSE24_BIAS] = q->spec->bias,
                                    [SPARSE24_RESIDUAL] = q->spec->residual,
                                    [SPARSE24_RESIDUAL_STRIDE] = q->spec->residual};
-    ptx_u64 all = U64(0);
-    for (int i = 0; i < SPARSE24_N; i++)
-        if (used[i]) {
-            bool stride = i >= SPARSE24_X_STRIDE;
-            ptx_u64 bytes = stride ? ptx_shl_b64(k, q->address[i], U32(1)) : q->address[i];
-            all = ptx_or_b64(k, all, bytes);
-        }
-    ptx_u64 low = ptx_and_b64(k, all, U64(q->sums.width * 2 - 1));
-    return ptx_setp_eq_u64(k, low, U64(0));
+    return tile_chunk_are_aligned(q->k, q->sums.width, q->address, used, SPARSE24_X_STRIDE,
+                                  SPARSE24_N);
 }
 
 void sparse24_output_begin(struct sparse24_product *q)

@@ -15,6 +15,19 @@ uint32_t tile_chunk_width(uint32_t sums, uint32_t threads)
     return width;
 }
 
+ptx_pred tile_chunk_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
+                                const bool *used, int strides, int count)
+{
+    ptx_u64 all = U64(0);
+    for (int i = 0; i < count; i++)
+        if (used[i]) {
+            ptx_u64 bytes = i < strides ? address[i] : ptx_shl_b64(k, address[i], U32(1));
+            all = ptx_or_b64(k, all, bytes);
+        }
+    ptx_u64 low = ptx_and_b64(k, all, U64(width * 2 - 1));
+    return ptx_setp_eq_u64(k, low, U64(0));
+}
+
 static void widen_pair(ptx_kernel *k, const struct tile_chunk *c, ptx_u32 pair, ptx_f32 to[2])
 {
     ptx_u16 halves[2];

@@ -5,11 +5,21 @@
 
 #include <ptxgen/instr.h>
 
+#include <stdbool.h>
+
 #define U32(x) ptx_imm_u32(x)
 #define S32(x) ptx_imm_s32(x)
 #define U64(x) ptx_imm_u64(x)
 #define F32(x) ptx_imm_f32(x)
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
+
+/*
+ * A parameter of 64 bits, read where it is used: all are declared, so that all entries of a module
+ * are launched alike.
+ */
+ptx_u64 tile_param_u64(ptx_kernel *k, const char *name, bool used);
+/* Registers of their own, 0, for what is written over and over. */
+void tile_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count);
 
 /*
  * A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). Where a team of a CTA's

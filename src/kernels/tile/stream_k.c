@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_k.h"
 
+void tile_division_begin(ptx_kernel *k, uint32_t stages, struct tile_division *d)
+{
+    d->share = ptx_param_u32(k, "share");
+    d->extra = ptx_param_u32(k, "extra");
+    d->granule = ptx_param_u32(k, "granule");
+    d->stages = stages;
+}
+
 ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 cta)
 {
     ptx_u32 more = ptx_min_u32(k, cta, d->extra);

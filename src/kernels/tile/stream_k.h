@@ -23,6 +23,8 @@ struct tile_division {
     ptx_u32 share, extra, granule; /* granules, CTAs with one more, stages of a granule */
     uint32_t stages;               /* along K, of a tile */
 };
+/* Reads it from the parameters "share", "extra" and "granule". */
+void tile_division_begin(ptx_kernel *k, uint32_t stages, struct tile_division *d);
 /*
  * A division gives a CTA tiles that follow one another, so at any time CTAs are a share apart: all over
  * the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then the second

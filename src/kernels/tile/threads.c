@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emit.h"
 
+ptx_u64 tile_param_u64(ptx_kernel *k, const char *name, bool used)
+{
+    if (used)
+        return ptx_param_u64(k, name);
+    ptx_param_declare(k, name, 8, 8);
+    return U64(0);
+}
+
+void tile_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        registers[i] = ptx_mov_u32(k, U32(0));
+}
+
 struct tile_threads tile_find_threads(ptx_kernel *k)
 {
     struct tile_threads at = {.team = 0};

@@ -16,24 +16,18 @@ static uint32_t loads_of_step(const struct product *q)
     return q->v->fused ? 1 : token_tiles(q) / 2;
 }
 
-static void new_registers(struct product *q, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(q->k, U32(0));
-}
-
 void w8a8_begin_operands(struct product *q)
 {
     struct operands *o = &q->operands;
     for (int i = 0; i < 2; i++) {
         for (uint32_t t = 0; t < row_tiles(q); t++)
-            new_registers(q, o->w[i][t], 4);
-        new_registers(q, o->codes[i], 4);
+            tile_new_registers(q->k, o->w[i][t], 4);
+        tile_new_registers(q->k, o->codes[i], 4);
     }
-    new_registers(q, &o->w_lane, 1);
-    new_registers(q, &o->w_step, 1);
-    new_registers(q, &o->codes_lane, 1);
-    new_registers(q, &o->codes_step, 1);
+    tile_new_registers(q->k, &o->w_lane, 1);
+    tile_new_registers(q->k, &o->w_step, 1);
+    tile_new_registers(q->k, &o->codes_lane, 1);
+    tile_new_registers(q->k, &o->codes_step, 1);
 }
 
 /* ---- loads ---- */

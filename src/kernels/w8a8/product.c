@@ -40,7 +40,6 @@ static bool is_used(const struct product *q, int param)
     }
 }
 
-/* Every parameter is declared, so that all entries are launched alike; only those used are read. */
 static void load_params(struct product *q)
 {
     static const char *const names[W8A8_X_STRIDE] = {[W8A8_X] = "x",
@@ -58,22 +57,14 @@ static void load_params(struct product *q)
                                                      [W8A8_PARTIALS] = "partials"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < W8A8_X_STRIDE; i++)
-        if (is_used(q, i))
-            q->address[i] = ptx_param_u64(k, names[i]);
-        else {
-            ptx_param_declare(k, names[i], 8, 8);
-            q->address[i] = U64(0);
-        }
+        q->address[i] = tile_param_u64(k, names[i], is_used(q, i));
     if (q->v->fused)
         q->x_stride = ptx_param_u32(k, "x_stride");
     else
         ptx_param_declare(k, "x_stride", 4, 4);
     q->y_stride = ptx_param_u32(k, "y_stride");
     q->m = ptx_param_u32(k, "m");
-    q->division.share = ptx_param_u32(k, "share");
-    q->division.extra = ptx_param_u32(k, "extra");
-    q->division.granule = ptx_param_u32(k, "granule");
-    q->division.stages = w8a8_own_steps(q->spec, q->v);
+    tile_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->division);
 }
 
 /* The warp's place: along N first, then along M, then along K. */
