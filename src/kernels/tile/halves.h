@@ -19,15 +19,10 @@ struct tile_halves {
     uint32_t columns; /* of the warpgroup: a multiple of 64 */
     uint32_t pass_m;  /* rows that are staged at once: a multiple of 16 that divides the tile's */
     bool bf16;        /* else f16 */
-    ptx_u32 staging;  /* shared, tile_halves_bytes, a multiple of 16 */
+    ptx_u32 staging;  /* shared, pass_m rows, a multiple of 16 */
 
     ptx_u32 lane; /* where the lane's row of a block goes */
 };
-
-static inline uint32_t tile_halves_bytes(uint32_t columns, uint32_t pass_m)
-{
-    return pass_m * columns * 2;
-}
 
 /* `at`: the warpgroup's threads. */
 void tile_halves_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_halves *h);

@@ -131,11 +131,6 @@ ptx_u32 tile_operand_step(ptx_kernel *k, const struct tile_operand *o, ptx_u32 l
     return step ? ptx_xor_b32(k, lane, U32(step * 2 * TILE_CHUNK_BYTES)) : lane;
 }
 
-void tile_operand_load(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4])
-{
-    ptx_ldmatrix_x4_b16(k, fragments, step_address, (int)(row8 * 8 * TILE_BLOCK_BYTES));
-}
-
 void tile_operand_load_to(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4])
 {
     ptx_ldmatrix_x4_b16_to(k, fragments, step_address, (int)(row8 * 8 * TILE_BLOCK_BYTES));

@@ -68,8 +68,7 @@ static inline bool tile_operand_pairs_steps(const struct tile_operand *o)
 ptx_u32 tile_operand_lane(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, ptx_u32 block);
 /* … and for a step of 32 bytes within the block. */
 ptx_u32 tile_operand_step(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane, uint32_t step);
-void tile_operand_load(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4]);
-/* … into registers that exist. */
+/* Loads into registers that exist. */
 void tile_operand_load_to(ptx_kernel *k, ptx_u32 step_address, uint32_t row8, ptx_u32 fragments[4]);
 
 #endif

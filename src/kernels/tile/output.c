@@ -30,8 +30,7 @@ static ptx_pred find_aligned(const struct tile_output *o)
 void tile_output_begin(struct tile_output *o)
 {
     struct tile_sums *s = &o->sums;
-    s->width = s->alone ? tile_chunk_width(s->pass_m * s->warp_n, 32)
-                        : tile_chunk_width(s->pass_m * s->tile_n, o->partials.threads);
+    s->width = tile_chunk_width(s->pass_m * s->tile_n, o->partials.threads);
     o->chunk = (struct tile_chunk){.width = s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
                                    .f32 = o->type == PTXGEN_F32,

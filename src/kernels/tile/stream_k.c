@@ -81,7 +81,7 @@ struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles
 
 struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n)
 {
-    return tile_locate_in_band(k, tile, tiles_m, tiles_n, TILE_BAND);
+    return tile_locate_in_band(k, tile, tiles_m, tiles_n, 16);
 }
 
 /* ---- handing over ---- */

@@ -48,12 +48,12 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
  * Tiles of an m × n grid in an order that keeps the operands of neighbours in the L2: bands of up
  * to `band` tiles along M, each from left to right, and down within a column of the band.
  */
-enum { TILE_BAND = 16 /* of tile_locate */ };
 struct tile_place {
     ptx_u32 m, n;
 };
 struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n,
                                       uint32_t band);
+/* … in bands of 16. */
 struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n);
 
 /* ---- handing over ---- */

@@ -22,18 +22,18 @@ struct tile_sums {
     bool interleaved;        /* a warp's tiles are 64 columns apart, four warps' side by side */
     uint32_t warp_m;         /* rows of a warp, where it does not have all; 0: tile_m */
     ptx_u32 warp_row;        /* … and the first of them */
-    uint32_t pass_m; /* rows that are staged at once: a multiple of 8 that divides a warp's */
+    uint32_t pass_m;         /* rows that are staged at once: a multiple of 8, divides a warp's */
     uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
-    uint32_t ctas; /* of a cluster that have sums of the same tile; 0: this one only */
-    ptx_u32 rank;  /* … and this one's place there */
-    bool alone; /* each warp stages, and finishes, its own sums, with no other; wk is 1 */
+    uint32_t ctas;           /* of a cluster that have sums of the same tile; 0: this one only */
+    ptx_u32 rank;            /* … and this one's place there */
+    bool alone;              /* each warp stages and finishes its own sums; wk is 1 */
     bool integer;            /* s32, else f32; registers are untyped */
-    ptx_u32 staging;         /* shared, tile_sums_bytes */
+    ptx_u32 staging;         /* shared, tile_sums_bytes or tile_sums_alone_bytes */
     bool remote;             /* for loads: `staging` is another CTA's of the cluster */
 
-    ptx_u32 lane; /* where the lane's accumulators go */
+    ptx_u32 lane;                   /* where the lane's accumulators go */
     ptx_u32 of_cta[TILE_SUMS_CTAS]; /* what each of a cluster's has staged */
-    ptx_u32 staged, warp_column; /* where staged sums begin, and the first column of the warp */
+    ptx_u32 staged, warp_column;    /* where staged sums begin, and the warp's first column */
 };
 
 /* A row of the staging area is 16 bytes longer than its columns, against bank conflicts. */
@@ -62,7 +62,10 @@ typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uin
 /* Stages the lane's accumulators of the rows of a pass over its warp's rows. */
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from);
-/* The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass and column `column`. */
+/*
+ * The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass and
+ * column `column`.
+ */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);
 
