@@ -120,10 +120,11 @@ static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void *
     (void)state;
     const struct {
         const char *target, *words;
-        uint32_t k, wn, steps;
-    } cases[] = {{"sm_90a", "6 warps", 512, 6, 1},
-                 {"sm_90", "sm_90a", 512, 8, 1},
-                 {"sm_90a", "stages of 256 rows", 576, 8, 4}};
+        uint32_t k, wn, steps, ctas;
+    } cases[] = {{"sm_90a", "6 warps", 512, 6, 1, 1},
+                 {"sm_90a", "2 CTAs of 4 warpgroups", 512, 16, 1, 2},
+                 {"sm_90", "sm_90a", 512, 8, 1, 1},
+                 {"sm_90a", "stages of 256 rows", 576, 8, 4, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
         ptxgen_marlin_variant tile = tiles[1];
@@ -131,7 +132,8 @@ static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void *
         ptxgen_marlin_plan plan;
         ptxgen_error err;
         tile.kind = PTXGEN_MARLIN_WGMMA;
-        tile.wk = tile.ctas = 1;
+        tile.wk = 1;
+        tile.ctas = cases[i].ctas;
         tile.wn = cases[i].wn;
         tile.steps = cases[i].steps;
         assert_ok(ptxgen_target_parse(cases[i].target, &target, &err), &err);

@@ -40,7 +40,7 @@ enum { MARLIN_GATHER_THREADS = 256 };
 
 extern const ptxgen_tiling marlin_tiling; /* for the family's table */
 
-enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor */
+enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor; with wgmma, warpgroups that multiply */
 
 static inline bool marlin_gated(const ptxgen_marlin_spec *s)
 {
@@ -128,8 +128,9 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 }
 
 /*
- * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums, as its
- * threads hold them, from `partials` on where tiles are divided; the gathered A from `gathered` on.
+ * Workspace: a flag of 4 bytes for each CTA of any variant (with wgmma: for each warpgroup), padded
+ * to 256 bytes; each CTA's partial sums, as its threads hold them, from `partials` on where tiles
+ * are divided; the gathered A from `gathered` on.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {

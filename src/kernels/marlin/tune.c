@@ -27,6 +27,10 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
     if (wgmma && v->wn % MARLIN_WARPGROUP)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
+    if (wgmma && v->wn / MARLIN_WARPGROUP * v->ctas > MARLIN_MOST_CTAS) /* flags, see layout.h */
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %u CTAs of %u warpgroups are more than the %d of a "
+                           "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
     if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
