@@ -29,13 +29,14 @@ ptxgen_status launch_check_arrays(const char *family, const struct launch_array 
 }
 
 ptxgen_status launch_check_workspace(const char *family, uint64_t address, uint64_t bytes,
-                                     uint64_t needed, uint64_t n, ptxgen_error *err)
+                                     uint64_t needed, const char *rows, uint64_t count,
+                                     ptxgen_error *err)
 {
     const struct launch_array workspace = {"workspace", true, address, 16, NULL, 0};
     if (needed && bytes < needed)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s: a workspace of %llu bytes is below the %llu that n = %llu needs",
-                           family, (unsigned long long)bytes, (unsigned long long)needed,
-                           (unsigned long long)n);
+                           "%s: a workspace of %llu bytes is below the %llu that %s = %llu needs",
+                           family, (unsigned long long)bytes, (unsigned long long)needed, rows,
+                           (unsigned long long)count);
     return needed ? launch_check_arrays(family, &workspace, 1, err) : PTXGEN_OK;
 }

@@ -23,8 +23,12 @@ struct launch_array {
 ptxgen_status launch_check_arrays(const char *family, const struct launch_array *arrays,
                                   size_t count, ptxgen_error *err);
 
-/* Refuses a workspace that is null, misaligned or of fewer than `needed` bytes, if any are. */
+/*
+ * Refuses a workspace that is null, misaligned or of fewer than the bytes that a launch of `count`
+ * rows needs, if any are; `rows` is the family's letter for them.
+ */
 ptxgen_status launch_check_workspace(const char *family, uint64_t address, uint64_t bytes,
-                                     uint64_t needed, uint64_t n, ptxgen_error *err);
+                                     uint64_t needed, const char *rows, uint64_t count,
+                                     ptxgen_error *err);
 
 #endif

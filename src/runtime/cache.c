@@ -202,14 +202,11 @@ ptxgen_status cache_publish(const ptxgen_cache *cache, const struct manifest_hea
                             const ptxgen_cubin *cubin, ptxgen_error *err)
 {
     int folder, lock;
-    ptxgen_status status = folder_open(cache, true, &folder, err);
+    ptxgen_status status = folder_open_locked(cache, &folder, &lock, err);
     if (status != PTXGEN_OK)
         return status;
-    status = folder_lock(cache, folder, &lock, err);
-    if (status == PTXGEN_OK) {
-        status = write_entry(cache, folder, head, cubin, err);
-        close(lock);
-    }
+    status = write_entry(cache, folder, head, cubin, err);
+    close(lock);
     close(folder);
     return status;
 }

@@ -101,6 +101,18 @@ ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxg
                        cache->folder);
 }
 
+ptxgen_status folder_open_locked(const ptxgen_cache *cache, int *folder, int *lock,
+                                 ptxgen_error *err)
+{
+    ptxgen_status status = folder_open(cache, true, folder, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = folder_lock(cache, *folder, lock, err);
+    if (status != PTXGEN_OK)
+        close(*folder);
+    return status;
+}
+
 /* ---- reading ---- */
 
 /* NULL when the opened file can be trusted to be this user's. */

@@ -27,6 +27,9 @@ ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, p
  * in a second.
  */
 ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxgen_error *err);
+/* Both, for writing: the folder is created when there is none. On failure neither is open. */
+ptxgen_status folder_open_locked(const ptxgen_cache *cache, int *folder, int *lock,
+                                 ptxgen_error *err);
 
 /* A whole file in memory. */
 struct contents {

@@ -3,6 +3,7 @@
 #include "src/runtime/dense.h"
 
 #include "src/kernels/dense/layout.h"
+#include "src/runtime/align.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
@@ -65,8 +66,8 @@ const ptxgen_family *ptxgen_dense_family(void)
 /* ---- loading ---- */
 
 ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver, const ptxgen_dense_plan *plan,
-                                   const ptxgen_module_options *options, ptxgen_dense **kernel,
-                                   ptxgen_error *err)
+                                const ptxgen_module_options *options, ptxgen_dense **kernel,
+                                ptxgen_error *err)
 {
     if (!driver || !plan || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -77,9 +78,8 @@ ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver, const ptxgen_dense_
     return hand_over(status, loaded, kernel);
 }
 
-ptxgen_status ptxgen_dense_dispatch(ptxgen_dispatcher *dispatcher,
-                                       const ptxgen_dense_spec *spec, ptxgen_dense **kernel,
-                                       ptxgen_error *err)
+ptxgen_status ptxgen_dense_dispatch(ptxgen_dispatcher *dispatcher, const ptxgen_dense_spec *spec,
+                                    ptxgen_dense **kernel, ptxgen_error *err)
 {
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_dense_family(), spec, &loaded, err);
@@ -197,19 +197,14 @@ ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *q, const ptxgen_d
 /* ---- launching ---- */
 
 /* `rows` rows go to the workspace, where the product then reads them. */
-static ptxgen_status align(const struct dense_entries *q, uint64_t out, uint64_t rows, uint64_t *address,
-                           uint64_t *stride, ptxgen_cu_stream stream, ptxgen_error *err)
+static ptxgen_status align(const struct dense_entries *q, uint64_t out, uint64_t rows,
+                           uint64_t *address, uint64_t *stride, ptxgen_cu_stream stream,
+                           ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = &q->plan->spec;
     const ptxgen_kernel *kernel = ptxgen_loaded_entry(q->loaded, q->plan->variant_count);
-    void *arguments[TILE_ALIGN_PARAMS] = {[TILE_ALIGN_X] = address,
-                                          [TILE_ALIGN_OUT] = &out,
-                                          [TILE_ALIGN_X_STRIDE] = stride};
-    const ptxgen_launch_shape shape = {.grid = {rows, 1, 1}, .block = {TILE_ALIGN_THREADS, 1, 1}};
-    ptxgen_status status = ptxgen_launch(kernel, &shape, stream, arguments, err);
-    *address = out;
-    *stride = dense_row_bytes(s) / dense_element(s);
-    return status;
+    const struct launch_rows shape = {rows, s->k, dense_element(s)};
+    return launch_align(kernel, &shape, out, address, stride, stream, err);
 }
 
 static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptxgen_dense_args *a,
@@ -250,7 +245,7 @@ ptxgen_status dense_launch(const struct dense_entries *q, const ptxgen_dense_arg
         status = work_out(q->plan, &a, &w, err);
     if (status == PTXGEN_OK)
         status = launch_check_workspace("dense", a.workspace, a.workspace_bytes, w.workspace_bytes,
-                                        a.n, err);
+                                        "n", a.n, err);
     if (status == PTXGEN_OK && w.align_x)
         status = align(q, a.workspace + w.align_x, a.n, &a.x, &a.x_stride, stream, err);
     if (status == PTXGEN_OK && w.align_w)
@@ -262,7 +257,8 @@ ptxgen_status ptxgen_dense_launch(const ptxgen_dense *q, const ptxgen_dense_args
                                   ptxgen_cu_stream stream, ptxgen_error *err)
 {
     if (!q || !args)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: kernel and args must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: kernel and args must be given");
     const struct dense_entries entries = entries_of(q);
     return args->n ? dense_launch(&entries, args, stream, err) : PTXGEN_OK;
 }

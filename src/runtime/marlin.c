@@ -189,20 +189,6 @@ ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *q, const ptxgen
     return status;
 }
 
-static ptxgen_status check_workspace(const ptxgen_marlin_args *a, const struct work *w,
-                                     ptxgen_error *err)
-{
-    if (!w->workspace_bytes)
-        return PTXGEN_OK;
-    const struct launch_array workspace = {"workspace", true, a->workspace, CHUNK, NULL, 0};
-    if (a->workspace_bytes < w->workspace_bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a workspace of %llu bytes is below the %llu that m = %llu needs",
-                           (unsigned long long)a->workspace_bytes,
-                           (unsigned long long)w->workspace_bytes, (unsigned long long)a->m);
-    return launch_check_arrays("marlin", &workspace, 1, err);
-}
-
 /* ---- launching ---- */
 
 static bool may_overlap(const ptxgen_marlin *q, const ptxgen_marlin_args *a)
@@ -303,7 +289,8 @@ ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *q, const ptxgen_marlin_a
     if (status == PTXGEN_OK)
         status = work_out(plan_of(q), &a, &w, err);
     if (status == PTXGEN_OK)
-        status = check_workspace(&a, &w, err);
+        status = launch_check_workspace("marlin", a.workspace, a.workspace_bytes,
+                                        w.workspace_bytes, "m", a.m, err);
     if (status == PTXGEN_OK && w.gather)
         status = gather(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

@@ -3,6 +3,7 @@
 #include <ptxgen/sparse24.h>
 
 #include "src/kernels/sparse24/layout.h"
+#include "src/runtime/align.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 #include "src/runtime/sparse24_inflated.h"
@@ -156,8 +157,7 @@ static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_spa
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: n = %llu is above the %u rows that the plan serves",
                            (unsigned long long)a->n, plan->spec.max_n);
-    ptxgen_status status =
-        sparse24_make_schedule(plan, w->variant, a->n, &w->schedule, err);
+    ptxgen_status status = sparse24_make_schedule(plan, w->variant, a->n, &w->schedule, err);
     if (status != PTXGEN_OK)
         return status;
     uint32_t element = sparse24_element(&plan->spec);
@@ -194,16 +194,9 @@ static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxge
                            ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &plan_of(q)->spec;
-    uint64_t out = a->workspace + w->schedule.aligned;
-    void *arguments[TILE_ALIGN_PARAMS] = {[TILE_ALIGN_X] = &a->x,
-                                              [TILE_ALIGN_OUT] = &out,
-                                              [TILE_ALIGN_X_STRIDE] = &a->x_stride};
-    const ptxgen_launch_shape shape = {.grid = {a->n, 1, 1},
-                                       .block = {TILE_ALIGN_THREADS, 1, 1}};
-    ptxgen_status status = ptxgen_launch(align_of(q), &shape, stream, arguments, err);
-    a->x = out;
-    a->x_stride = sparse24_x_bytes(s) / sparse24_element(s);
-    return status;
+    const struct launch_rows rows = {a->n, s->k, sparse24_element(s)};
+    return launch_align(align_of(q), &rows, a->workspace + w->schedule.aligned, &a->x,
+                        &a->x_stride, stream, err);
 }
 
 static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_sparse24_args *a,
@@ -229,10 +222,10 @@ static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_s
         [SPARSE24_GRANULE] = &s->granule,
     };
     ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
-                                       .block = {sparse24_threads(w->variant), 1, 1},
-                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
-                                       .programmatic = a->overlap_previous && !w->align &&
-                                                       sparse24_overlaps(plan_of(q))};
+                                 .block = {sparse24_threads(w->variant), 1, 1},
+                                 .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
+                                 .programmatic = a->overlap_previous && !w->align &&
+                                                 sparse24_overlaps(plan_of(q))};
     if (w->variant->cluster > 1) {
         shape.cluster[0] = w->variant->cluster;
         shape.cluster[1] = shape.cluster[2] = 1;
@@ -256,8 +249,8 @@ ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *q, const ptxgen_spar
     if (status == PTXGEN_OK)
         status = work_out(plan_of(q), &a, &w, err);
     if (status == PTXGEN_OK)
-        status = launch_check_workspace("sparse24", a.workspace, a.workspace_bytes, w.workspace_bytes,
-                                        a.n, err);
+        status = launch_check_workspace("sparse24", a.workspace, a.workspace_bytes,
+                                        w.workspace_bytes, "n", a.n, err);
     if (status == PTXGEN_OK && w.align)
         status = align(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

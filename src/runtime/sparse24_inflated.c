@@ -96,7 +96,7 @@ ptxgen_status sparse24_inflated_launch(const ptxgen_loaded *loaded,
     ptxgen_status status = sparse24_inflated_workspace_bytes(plan, args, &needed, err);
     if (status == PTXGEN_OK)
         status = launch_check_workspace("sparse24", args->workspace, args->workspace_bytes, needed,
-                                        args->n, err);
+                                        "n", args->n, err);
     if (status == PTXGEN_OK)
         status = find_w(plan, &dense, &offset, err);
     dense.w = args->workspace + offset;

@@ -123,14 +123,11 @@ static ptxgen_status replace_file(const ptxgen_cache *cache, int folder, const s
 static ptxgen_status keep(const ptxgen_cache *cache, const struct entry *entry, ptxgen_error *err)
 {
     int folder, lock;
-    ptxgen_status status = folder_open(cache, true, &folder, err);
+    ptxgen_status status = folder_open_locked(cache, &folder, &lock, err);
     if (status != PTXGEN_OK)
         return status;
-    status = folder_lock(cache, folder, &lock, err);
-    if (status == PTXGEN_OK) {
-        status = replace_file(cache, folder, entry, err);
-        close(lock);
-    }
+    status = replace_file(cache, folder, entry, err);
+    close(lock);
     close(folder);
     return status;
 }
