@@ -16,7 +16,6 @@ struct emu_allocation {
     uint64_t address, size;
     uint8_t *data, *written; /* NULL once freed */
     bool read_only;          /* .const variables */
-    bool is_variable;
 };
 
 enum { EMU_ATOMIC_LOCKS = 64 };

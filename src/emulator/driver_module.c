@@ -60,7 +60,6 @@ static bool place_variables(struct CUmod_st *module)
         if (!module->addresses[i])
             return false;
         struct emu_allocation *allocation = emu_memory_find(memory, module->addresses[i]);
-        allocation->is_variable = true;
         allocation->read_only = variable->space == SPACE_CONST;
         memset(allocation->written, 1, size); /* without an initialiser they are zero */
         if (variable->initial)

@@ -17,7 +17,7 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 
-enum { EMU_FULL_MASK = -1, EMU_MAX_WARPS = 32, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
+enum { EMU_MAX_WARPS = 32, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
 
 enum emu_fragment_state {
     FRAGMENT_RUNS,
@@ -140,7 +140,6 @@ struct emu_launch {
     struct ptxgen_emulator_fault fault;
     bool faulted;
     uint64_t steps, lane_steps;
-    uint64_t start_ns;
     uint32_t checks;
 };
 

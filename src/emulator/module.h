@@ -52,7 +52,7 @@ struct emu_variable {
     enum emu_type type;
     uint32_t alignment, line;
     uint64_t size; /* bytes; 0 for an extern array of unknown length */
-    bool is_extern, is_pointer;
+    bool is_extern;
     uint8_t *initial; /* size bytes, or NULL for zeroes */
     struct emu_relocation *relocations;
     size_t relocation_count, relocation_capacity;
@@ -95,7 +95,7 @@ struct emu_function {
     uint32_t register_count;
     uint32_t max_threads[3], required_threads[3], required_cluster[3];
     bool explicit_cluster;
-    uint32_t max_registers, min_ctas;
+    uint32_t max_registers;
 };
 
 enum { SYMBOL_BUCKETS = 1024 };

@@ -232,7 +232,7 @@ static void parse_tuning(struct emu_parser *parser, struct emu_function *functio
         else if (emu_accept_dot(parser, "maxnreg"))
             function->max_registers = (uint32_t)emu_expect_int(parser, "a register count");
         else if (emu_accept_dot(parser, "minnctapersm"))
-            function->min_ctas = (uint32_t)emu_expect_int(parser, "a CTA count");
+            emu_expect_int(parser, "a CTA count");
         else if (emu_accept_dot(parser, "pragma"))
             emu_skip_to_semicolon(parser);
         else if (emu_at_dot(parser, "noreturn") || emu_at_dot(parser, "blocksareclusters") ||

@@ -307,7 +307,6 @@ void emu_parse_parameters(struct emu_parser *parser, struct emu_variable **list,
             variable.alignment = parse_alignment(parser);
         variable.type = expect_type(parser, &vector);
         if (emu_accept_dot(parser, "ptr")) {
-            variable.is_pointer = true;
             while (parser->token.kind == TOK_DOT) {
                 bool align = emu_at_dot(parser, "align");
                 emu_advance(parser);
