@@ -21,7 +21,8 @@
  *     ptxgen_dense_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, dispatch, destroy and launch are pure and may be called from any thread.
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
+ * these, kernel.h and dispatch.h say what several threads may do at once.
  */
 #ifndef PTXGEN_DENSE_H
 #define PTXGEN_DENSE_H
@@ -49,15 +50,15 @@ typedef struct ptxgen_dense_spec {
 enum { PTXGEN_DENSE_VARIANTS = 4, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
 
 /**
- * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a stage
- * a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X.
+ * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
+ * stage a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X.
  */
 typedef struct ptxgen_dense_variant {
     uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64 */
-    uint32_t wm, wn, wk;
-    uint32_t ctas;         /**< of a multiprocessor, at once */
+    uint32_t wm, wn, wk;     /**< warps, powers of two: 16 in all at most */
+    uint32_t ctas;         /**< of a multiprocessor, at once: 1 to PTXGEN_DENSE_MOST_CTAS */
     uint32_t stages;       /**< of the pipeline of copies */
-    uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
+    uint32_t pass_n;       /**< rows of a warp's sums that are brought together at once */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_dense_variant;
@@ -71,22 +72,25 @@ typedef struct ptxgen_dense_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
- * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), a type or an activation that is none.
+ * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), a type or an activation that is none; with
+ * PTXGEN_ERROR_INVALID_ARGUMENT a NULL, a flag that is neither 0 nor 1 or a target that is none.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
                                                 const ptxgen_target *target,
                                                 ptxgen_dense_plan *plan, ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its rows, warps, ctas (0: 1), stages (0:
- * all that fit) and pass_n; the rest is worked out here. Refuses a tile that no CTA holds.
+ * all that fit) and pass_n; the rest is worked out here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for
+ * a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,
                                                const ptxgen_dense_variant *tile, ptxgen_error *err);
 /** The variant that serves n rows; NULL when n is 0 or above the plan's most. */
-PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t n);
+PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
+                                                           uint64_t n);
 /** CTAs that a launch of n rows has. */
-PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint32_t *ctas,
-                                           ptxgen_error *err);
+PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n,
+                                           uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_n32" … */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
 /**
@@ -166,8 +170,8 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
                                                       const ptxgen_dense_args *args,
                                                       uint64_t *bytes, ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W whose
- * rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
+ * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W
+ * whose rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
  * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
  * the argument for a null or misaligned address, a stride below its row, n above the plan's most
  * or a workspace that is too small; and those of ptxgen_launch.

@@ -77,7 +77,7 @@ typedef struct ptxgen_dispatch_options {
     const ptxgen_cache *cache;   /**< NULL: one with default options, of the dispatcher's own */
     bool no_cache;               /**< read nothing from disk and write nothing to it */
     bool no_tuning;              /**< plan by the model alone, whatever the cache's folder has */
-    const ptxgen_tuning *tuning; /**< to plan by; NULL: what the cache's folder has */
+    const ptxgen_tuning *tuning; /**< kept while it exists; NULL: what the cache's folder has */
     const char *dump_folder;     /**< NULL: $PTXGEN_DUMP; "": none */
     const char *override_folder; /**< NULL: $PTXGEN_OVERRIDE; "": none */
     /** Receives sentences worth a line in a log, none of which is an error of a call. */
@@ -165,8 +165,8 @@ typedef struct ptxgen_warm ptxgen_warm;
 
 /**
  * Dispatches a list in the background on `threads` threads (0: one for each processor), so that
- * later dispatches hit. Items and specs are copied. `step`, unless NULL, is called from those threads,
- * one call at a time. A failed item is remembered as in dispatch, and the others go on.
+ * later dispatches hit. Items and specs are copied. `step`, unless NULL, is called from those
+ * threads, one call at a time. A failed item is remembered as in dispatch, and the others go on.
  * Errors: PTXGEN_ERROR_INVALID_ARGUMENT, PTXGEN_ERROR_OUT_OF_MEMORY, PTXGEN_ERROR_SYSTEM when not
  * one thread can be started.
  */

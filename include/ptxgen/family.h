@@ -51,12 +51,12 @@ typedef struct ptxgen_tuned_variant {
 /** The tiles that plans of a family choose from. */
 typedef struct ptxgen_tiling {
     const char *const *names; /**< of a tile's numbers: letters, digits, '_'; NULL past the last */
-    /** Fills the tile number `index` of those that this plan may have; false past the last. Pure. */
+    /** Fills tile number `index` of those that this plan may have; false past the last. Pure. */
     bool (*candidate)(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS]);
     /**
      * Gives a fresh plan `count` tiles, 1 to PTXGEN_TUNED_RANGES, by rising to_m; M above the last
-     * is served as the plan sees fit. Refuses tiles that are no candidates, or not together; what the
-     * plan is then is not said. Pure.
+     * is served as the plan sees fit. Refuses tiles that are no candidates, or not together; what
+     * the plan is then is not said. Pure.
      */
     ptxgen_status (*use)(void *plan, const ptxgen_tuned_range *ranges, size_t count,
                          ptxgen_error *err);

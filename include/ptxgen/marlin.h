@@ -26,7 +26,8 @@
  *     ptxgen_marlin_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, destroy and launch are pure and may be called from any thread.
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
+ * these, kernel.h and dispatch.h say what several threads may do at once.
  */
 #ifndef PTXGEN_MARLIN_H
 #define PTXGEN_MARLIN_H
@@ -71,7 +72,7 @@ enum {
  * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply.
  */
 typedef struct ptxgen_marlin_variant {
-    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64, 128, with wgmma 256 */
+    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128, with wgmma 256 too */
     uint32_t warp_n;      /**< columns that a warp takes: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
     uint32_t stages;      /**< of the pipeline of copies */
@@ -102,7 +103,8 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
                                                  ptxgen_marlin_plan *plan, ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its shared memory is worked out here.
- * Refuses a tile that no CTA holds.
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, or wgmma where the target
+ * or K does not allow it; PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
                                                 const ptxgen_marlin_variant *tile,
@@ -113,7 +115,7 @@ PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin
 /** CTAs that a launch of m rows has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module: "marlin_m8", "marlin_m16" … */
+/** The entry's name in the module: "marlin_m8" …, with wgmma "marlin_wgmma_m128_n256" … */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "marlin_gather",
@@ -126,8 +128,8 @@ PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint
 /* ---- packing ---- */
 
 /**
- * Weights as the kernel reads them, in host memory: the caller's. Multiples of 16 bytes each; on the device
- * they start at multiples of 16 bytes.
+ * Weights as the kernel reads them, in host memory: the caller's. Multiples of 16 bytes each; on
+ * the device they start at multiples of 16 bytes.
  *
  * In strips of 64 columns (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
  * strip holds its rows in steps of 64, and a step of a strip is four tiles of 16 columns: 512 bytes
@@ -252,10 +254,10 @@ PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kern
                                                        uint64_t *bytes, ptxgen_error *err);
 /**
  * Enqueues the product on `stream`: one kernel, after a gathering one where the spec has act_order
- * or A is misaligned. No allocation, no synchronisation, capturable. Errors, before anything runs:
- * PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or misaligned address, a stride
- * below its row, m above the plan's largest or a workspace that is too small; and those of
- * ptxgen_launch.
+ * or A is misaligned. No allocation, no synchronisation, capturable; with wgmma it also encodes a
+ * tensor map, on the host. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the
+ * argument for a null or misaligned address, a stride below its row, m above the plan's largest or
+ * a workspace that is too small; the driver's, of the map; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *kernel,
                                               const ptxgen_marlin_args *args,

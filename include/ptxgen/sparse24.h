@@ -32,7 +32,8 @@
  *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, dispatch, destroy and launch are pure and may be called from any thread.
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
+ * these, kernel.h and dispatch.h say what several threads may do at once.
  */
 #ifndef PTXGEN_SPARSE24_H
 #define PTXGEN_SPARSE24_H
@@ -95,7 +96,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
                                                    ptxgen_sparse24_plan *plan, ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its tile_n, warps, stages (0: all that
- * fit) and pass_n; the rest is worked out here. Refuses a tile that no CTA holds.
+ * fit), cluster (0: 1) and pass_n; the rest is worked out here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT
+ * for a number out of its range or a plan of tier 1, PTXGEN_ERROR_UNSUPPORTED for a cluster that
+ * the target or K does not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_sparse24_variant *tile,
@@ -110,8 +113,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
- * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate". Errors are the module's sticky error, also
- * returned. Metadata is announced as ordered where the target's PTX version allows (8.5).
+ * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate". Errors
+ * are the module's sticky error, also returned. Metadata is announced as ordered where the target's
+ * PTX version allows (8.5).
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
                                               ptx_module *module, ptxgen_error *err);
@@ -120,11 +124,12 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, 
 
 /**
  * Bytes of the packed weight. Of tier 1: the values, then from a multiple of 16 bytes on the
- * metadata as bytes, both as sparse24_formats.h has them. Of tier 2: blocks of 32 rows by 128 columns, padded with zeros, those of 32 rows
- * one after the other. A block is pieces of 512 bytes, 16 a lane. One for each 64 bytes of K in X
- * and 16 rows, in this order: what mma.sp takes from the lane as its operand A. The last piece is
- * metadata: word 2j + t of a lane belongs to 64 columns j and 16 rows t; in 16-bit types, selector
- * 0 takes the first 32 columns of these, selector 1 the others.
+ * metadata as bytes, both as sparse24_formats.h has them. Of tier 2: blocks of 32 rows by 128
+ * columns, padded with zeros, those of 32 rows one after the other. A block is pieces of 512 bytes,
+ * 16 a lane. One for each 64 bytes of K in X and 16 rows, in this order: what mma.sp takes from the
+ * lane as its operand A. The last piece is metadata: word 2j + t of a lane belongs to 64 columns j
+ * and 16 rows t; in 16-bit types, selector 0 takes the first 32 columns of these, selector 1 the
+ * others.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec,
                                                       size_t *bytes, ptxgen_error *err);
@@ -155,8 +160,8 @@ typedef struct ptxgen_sparse24_operands {
 
 /**
  * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds, with
- * bounds of 0. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
+ * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds,
+ * with bounds of 0. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,
@@ -188,9 +193,9 @@ typedef struct ptxgen_sparse24_args {
     uint64_t workspace;
     uint64_t workspace_bytes;
     /**
-     * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
-     * ended (programmatic dependent launch). It then reads only weights until that kernel's
-     * results are visible, so that kernel must not be the one that writes the weights.
+     * 1 (sm_90 and later; tier 1 ignores it): the launch may begin before the kernel ahead of it in
+     * the stream has ended (programmatic dependent launch). It then reads only weights until that
+     * kernel's results are visible, so that kernel must not be the one that writes the weights.
      */
     uint32_t overlap_previous;
 } ptxgen_sparse24_args;
@@ -214,21 +219,24 @@ PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
 /** The driver's attributes of the entry that serves n rows; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *
 ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t n);
-/** Bytes of workspace that this launch needs, which may be 0; pure. */
+/** Bytes of workspace that this launch needs, which may be 0, of tier 1 with W's; pure. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
 /**
- * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[M,K] at `dense`, a multiple
- * of 16 bytes, for ptxgen_dense_launch or others. What is not kept is +0, the rest is copied bit for
- * bit. Whatever the metadata holds, each group's elements stay in it.
+ * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[M,K] at `dense`, for
+ * ptxgen_dense_launch or others. Both start at multiples of 16 bytes. What is not kept is +0, the
+ * rest is copied bit for bit. Whatever the metadata holds, each group's elements stay in it.
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2 and a null or misaligned address;
+ * those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, uint64_t packed,
                                                  uint64_t dense, ptxgen_cu_stream stream,
                                                  ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, or of tier 1 one after the one that inflates W, after an aligning one where rows of X do not start
- * at multiples of 16 bytes (s8: or K is not one). No allocation, no synchronisation, capturable.
+ * Enqueues the product on `stream`: one kernel, after an aligning one where rows of X do not start
+ * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates W, too. No
+ * allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
  * misaligned address, a stride below its row, n above the plan's most or a workspace that is too
  * small; and those of ptxgen_launch.

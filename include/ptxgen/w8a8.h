@@ -121,8 +121,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its tokens, rows (0: as even a share as
- * fits), warps, stages (0: all that fit), fused and cluster count; the rest is worked out here.
- * Refuses a tile that no CTA holds.
+ * fits), warps, stages (0: all that fit), fused and cluster (0: 1) count; the rest is worked out
+ * here. Refuses a tile that no CTA holds with PTXGEN_ERROR_UNSUPPORTED.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
                                               const ptxgen_w8a8_variant *tile, ptxgen_error *err);

@@ -12,6 +12,9 @@
  *     rows     │  w1  │  w5  │             for 32 products of 16 cycles of the multiprocessor, so
  *              ├──────┼──────┤             that the 8 warps read 64 bytes a cycle of 128.
  *              │  …   │  …   │
+ *
+ * At a tile's end warps wait for each other: each alone, as in sparse24, they were a tenth slower
+ * (381 against 421 TFLOP/s at 4096³ on an H100).
  */
 #include "emit.h"
 
@@ -218,7 +221,8 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
                                 ptx_module *module, ptxgen_error *err)
 {
     if (!plan || !module)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and module must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: plan and module must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);

@@ -16,11 +16,12 @@ static bool is_gated(const struct gemm *q)
     return marlin_gated(q->spec);
 }
 
-/* Whether sums are rounded in their registers: by wgmma's warpgroups, with nothing but a bias to add. */
+/* Whether sums are rounded in their registers: by wgmma's warpgroups, with at most a bias to add. */
 static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
-    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !is_gated(q) && !s->activation && !s->residual;
+    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !is_gated(q) && !s->activation &&
+           !s->residual;
 }
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
@@ -63,7 +64,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     q->chunk = (struct tile_chunk){
         .width = chunk,
         .bf16 = is_bf16(q),
-        .aligned = tile_chunk_are_aligned(k, chunk, q->address, used, MARLIN_A_STRIDE, MARLIN_M)};
+        .aligned = tile_chunks_are_aligned(k, chunk, q->address, used, MARLIN_A_STRIDE, MARLIN_M)};
 }
 
 /* ---- one chunk ---- */

@@ -35,7 +35,7 @@ static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *targ
     return false;
 }
 
-/* Fills the sizes of a variant whose tile is chosen; where that takes it, sums of fewer rows at once. */
+/* Fills the sizes of a variant whose tile is chosen; where it must, sums of fewer rows at once. */
 static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                      ptxgen_marlin_variant *v)
 {
@@ -48,10 +48,10 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from memory
- * and from the L2 (more where tiles are whole, and CTAs side by side), weights dequantised, multiply-adds of mma where a warp has few columns and rows (many:
- * 1450 or 1700 times a thousand). What divided tiles take beside their work, and whole ones, in
- * nanoseconds.
+ * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from
+ * memory and from the L2 (more where tiles are whole, and CTAs side by side), weights dequantised,
+ * and thousands of mma's multiply-adds where a warp has few columns and rows (see products_cost for
+ * many). What divided tiles take beside their work, and whole ones, in nanoseconds.
  */
 static const struct limits {
     uint64_t memory, l2, l2_whole, weights, products, divided, whole;
@@ -68,8 +68,8 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 }
 
 /*
- * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes a third
- * of a cycle for each row of A, and 33 for its operand from the registers, at 1.7 GHz.
+ * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes a
+ * third of a cycle for each row of A, and 33 for its operand from the registers, at 1.7 GHz.
  */
 static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
@@ -97,8 +97,8 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
 }
 
 /*
- * How long the fullest CTA takes for m rows. A CTA that ends a divided tile reads the others' sums at 64
- * bytes a nanosecond.
+ * How long the fullest CTA takes for m rows, in picoseconds. A CTA that ends a divided tile reads
+ * the others' sums at 64 bytes a nanosecond.
  */
 static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
 {
@@ -112,7 +112,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     return (tiles * steps + ctas - 1) / ctas * step_cost(l, false, v) + shares + l->divided * 1000;
 }
 
-/* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
+/* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
 static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 8},
     {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 8},
@@ -223,7 +223,7 @@ static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
 /*
  * Leaves out what another tile does as well: assembling an entry takes a tenth of a second. The
  * narrowest stays: costs are of bytes, and a row in a tile of 16 took 47.3 µs where its own tile
- * takes 45 (8192 × 28672).
+ * takes 45.3 (8192 × 28672).
  */
 static void leave_out(ptxgen_marlin_plan *plan)
 {

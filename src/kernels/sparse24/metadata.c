@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { WARP = 32, WORD_BITS = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF, FILLER = 0x4 };
+enum { WARP = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF, FILLER = 0x4 };
 
 /* ---- nibbles and masks ---- */
 

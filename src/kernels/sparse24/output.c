@@ -13,8 +13,8 @@ static ptx_pred find_aligned(struct sparse24_product *q)
                                    [SPARSE24_BIAS] = q->spec->bias,
                                    [SPARSE24_RESIDUAL] = q->spec->residual,
                                    [SPARSE24_RESIDUAL_STRIDE] = q->spec->residual};
-    return tile_chunk_are_aligned(q->k, q->sums.width, q->address, used, SPARSE24_X_STRIDE,
-                                  SPARSE24_N);
+    return tile_chunks_are_aligned(q->k, q->sums.width, q->address, used, SPARSE24_X_STRIDE,
+                                   SPARSE24_N);
 }
 
 void sparse24_output_begin(struct sparse24_product *q)

@@ -116,7 +116,8 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
  * How long the fullest CTA takes for one row of tiles, in picoseconds, by marlin's figures for an
  * H100: a step takes a tile the longest of reading its weights from memory (23 bytes a nanosecond
  * and multiprocessor), reading weights and activations from the L2 (45) and multiplying (2200
- * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows; in clusters 3 µs.
+ * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows;
+ * in clusters 3 µs.
  */
 static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                      const ptxgen_sparse24_variant *v)
@@ -146,7 +147,7 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_var
             sparse24_stages_along_k(&p->spec, v) % v->cluster == 0);
 }
 
-/* Tiles by the rows that they take; of those for equally many the cheapest, the first among equals. */
+/* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
 static const ptxgen_sparse24_variant candidates[] = {
     {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 8},
@@ -172,7 +173,8 @@ static bool choose_tile(const ptxgen_sparse24_plan *p, uint32_t tile_n,
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_sparse24_variant v = candidates[i];
-        if (v.tile_n != tile_n || !can_cluster(p, &v) || !fill_stages(s, target, &v) || cost(s, target, &v) >= least)
+        if (v.tile_n != tile_n || !can_cluster(p, &v) || !fill_stages(s, target, &v) ||
+            cost(s, target, &v) >= least)
             continue;
         least = cost(s, target, &v);
         *best = v;

@@ -15,8 +15,8 @@ uint32_t tile_chunk_width(uint32_t sums, uint32_t threads)
     return width;
 }
 
-ptx_pred tile_chunk_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
-                                const bool *used, int strides, int count)
+ptx_pred tile_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
+                                 const bool *used, int strides, int count)
 {
     ptx_u64 all = U64(0);
     for (int i = 0; i < count; i++)

@@ -21,8 +21,8 @@ uint32_t tile_chunk_width(uint32_t sums, uint32_t threads);
  * Whether all arrays of 16-bit elements that are used, and their rows, start at multiples of a chunk:
  * `address` has `strides` addresses, then strides in elements, `count` in all.
  */
-ptx_pred tile_chunk_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
-                                const bool *used, int strides, int count);
+ptx_pred tile_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
+                                 const bool *used, int strides, int count);
 void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                      ptx_f32 to[TILE_SUMS_WIDTH]);
 void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
