@@ -30,6 +30,15 @@ ptxgen_status buffer_create(struct device *device, const char *name, size_t byte
     return PTXGEN_OK;
 }
 
+ptxgen_status buffer_create_workspace(struct device *device, size_t bytes, struct buffer *b,
+                                      ptxgen_error *err)
+{
+    ptxgen_status status = buffer_create(device, "workspace", bytes, 0, b, err);
+    if (status == PTXGEN_OK)
+        memset(b->host, 0, bytes);
+    return status;
+}
+
 void buffer_destroy(struct buffer *b)
 {
     if (b->base)
@@ -121,6 +130,17 @@ ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
 
 /* ---- many buffers, many rows ---- */
 
+ptxgen_status buffers_create(struct device *device, const struct buffer_plan *plans, size_t count,
+                             ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
+        if (plans[i].used)
+            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].misalign,
+                                   plans[i].buffer, err);
+    return status;
+}
+
 ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
                            ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
                            ptxgen_error *err)
@@ -135,6 +155,18 @@ ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
 size_t rows_bytes(uint64_t m, uint64_t stride, uint64_t columns, size_t element)
 {
     return m ? (size_t)((m - 1) * stride + columns) * element : 0;
+}
+
+void buffer_copy_rows(struct buffer *to, size_t to_stride, const struct buffer *from,
+                      size_t from_stride, uint64_t rows, size_t bytes)
+{
+    for (uint64_t row = 0; row < rows; row++)
+        memcpy(to->host + row * to_stride, from->host + row * from_stride, bytes);
+}
+
+const void *buffer_at(const struct buffer *b, size_t offset)
+{
+    return b->host ? b->host + offset : NULL;
 }
 
 void buffer_check_gaps(const struct buffer *b, uint64_t m, uint64_t columns, uint64_t stride,

@@ -3,6 +3,9 @@
 #ifndef PTXGEN_CLI_RANDOM_H
 #define PTXGEN_CLI_RANDOM_H
 
+#include <ptxgen/types.h>
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +21,16 @@ uint32_t random_below(struct random *r, uint32_t count);
 /** About normal, mean 0 and variance 1, within ±6: a sum of twelve uniform numbers. */
 double random_normal(struct random *r);
 void random_fill(struct random *r, void *bytes, size_t count);
+
+/* ---- operands ---- */
+
+/** Normal numbers in rows that are `stride` elements apart; none where the array is NULL. */
+void random_elements(struct random *r, ptxgen_element type, void *array, uint64_t rows,
+                     uint64_t stride, uint64_t columns);
+/** The same with an outlier channel now and then, as language models have them. */
+void random_activations(struct random *r, ptxgen_element type, void *array, uint64_t rows,
+                        uint64_t stride, uint64_t columns);
+/** Rows of a launch, often at the edges of tiles, at most `most`; seldom many for a small problem. */
+uint32_t random_launch_rows(struct random *r, bool small, uint64_t most);
 
 #endif

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static size_t element_of(const struct dense_problem *p)
 {
@@ -114,29 +113,23 @@ static ptxgen_dense_args arguments_of(const struct dense_problem *p)
     };
 }
 
-/* Zeroed once: every launch must leave it ready for the next. */
 static ptxgen_status create_workspace(const ptxgen_dense *kernel, struct dense_problem *p,
                                       struct device *d, ptxgen_error *err)
 {
     const ptxgen_dense_args args = arguments_of(p);
     uint64_t bytes;
     ptxgen_status status = ptxgen_dense_workspace_bytes(kernel, &args, &bytes, err);
-    if (status == PTXGEN_OK)
-        status = buffer_create(d, "workspace", bytes, 0, &p->workspace, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(p->workspace.host, 0, bytes);
-    return PTXGEN_OK;
+    return status == PTXGEN_OK ? buffer_create_workspace(d, bytes, &p->workspace, err) : status;
 }
 
 /* Where Y is the residual too, its rows hold that. */
 static void prepare(void *problem)
 {
     struct dense_problem *p = problem;
-    size_t element = element_of(p), row_bytes = element * p->plan.spec.m;
-    for (uint64_t n = 0; p->in_place && n < p->n; n++)
-        memcpy(p->y.host + element * n * p->y_stride,
-               p->residual.host + element * n * p->residual_stride, row_bytes);
+    size_t e = element_of(p);
+    if (p->in_place)
+        buffer_copy_rows(&p->y, e * p->y_stride, &p->residual, e * p->residual_stride, p->n,
+                         e * p->plan.spec.m);
 }
 
 struct launching {

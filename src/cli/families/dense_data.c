@@ -7,19 +7,12 @@
 
 /* ---- buffers ---- */
 
-struct plan_of_buffer {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, offset;
-};
-
 static ptxgen_status create_buffers(struct dense_problem *p, const struct dense_layout *l,
                                     struct device *device, ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = &p->plan.spec;
     size_t e = ptxgen_element_size((ptxgen_element)s->type);
-    const struct plan_of_buffer plans[] = {
+    const struct buffer_plan plans[] = {
         {&p->x, "x", true, rows_bytes(p->n, p->x_stride, s->k, e), l->x_offset * e},
         {&p->w, "w", true, rows_bytes(s->m, p->w_stride, s->k, e), l->w_offset * e},
         {&p->bias, "bias", s->bias, s->m * e, l->bias_offset * e},
@@ -27,12 +20,7 @@ static ptxgen_status create_buffers(struct dense_problem *p, const struct dense_
          l->residual_offset * e},
         {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, e), l->y_offset * e},
     };
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
-                                   plans[i].buffer, err);
-    return status;
+    return buffers_create(device, plans, sizeof plans / sizeof *plans, err);
 }
 
 ptxgen_status dense_allocate(struct dense_problem *p, const struct dense_options *options,
@@ -66,22 +54,14 @@ void dense_release(struct dense_problem *p)
 
 /* ---- random numbers ---- */
 
-static void fill_rows(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                      uint64_t columns, uint64_t stride)
-{
-    for (uint64_t row = 0; array && row < rows; row++)
-        for (uint64_t i = 0; i < columns; i++)
-            ptxgen_element_store(type, array, row * stride + i, random_normal(r));
-}
-
 void dense_fill(struct dense_problem *p, struct random *r)
 {
     const ptxgen_dense_spec *s = &p->plan.spec;
     ptxgen_element type = (ptxgen_element)s->type;
-    fill_rows(r, type, p->x.host, p->n, s->k, p->x_stride);
-    fill_rows(r, type, p->w.host, s->m, s->k, p->w_stride);
-    fill_rows(r, type, p->bias.host, 1, s->m, 0);
-    fill_rows(r, type, p->residual.host, p->n, s->m, p->residual_stride);
+    random_elements(r, type, p->x.host, p->n, p->x_stride, s->k);
+    random_elements(r, type, p->w.host, s->m, p->w_stride, s->k);
+    random_elements(r, type, p->bias.host, 1, 0, s->m);
+    random_elements(r, type, p->residual.host, p->n, p->residual_stride, s->m);
 }
 
 void dense_disturb(struct dense_problem *p, struct random *r)

@@ -4,8 +4,6 @@
 
 #include "../launch_check.h"
 
-#include <string.h>
-
 /* ---- launching ---- */
 
 static ptxgen_marlin_args arguments_of(const struct marlin_problem *p)
@@ -29,29 +27,22 @@ static ptxgen_marlin_args arguments_of(const struct marlin_problem *p)
     };
 }
 
-/* Zeroed once: every launch must leave it ready for the next. */
 static ptxgen_status create_workspace(const ptxgen_marlin *kernel, struct marlin_problem *p,
                                       struct device *d, ptxgen_error *err)
 {
     const ptxgen_marlin_args args = arguments_of(p);
     uint64_t bytes;
     ptxgen_status status = ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, err);
-    if (status == PTXGEN_OK)
-        status = buffer_create(d, "workspace", bytes, 0, &p->workspace, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(p->workspace.host, 0, bytes);
-    return PTXGEN_OK;
+    return status == PTXGEN_OK ? buffer_create_workspace(d, bytes, &p->workspace, err) : status;
 }
 
 /* Where C is the residual too, its rows hold that. */
 static void prepare(void *problem)
 {
     struct marlin_problem *p = problem;
-    size_t row_bytes = 2 * (size_t)p->plan.spec.n;
-    for (uint64_t m = 0; p->in_place && m < p->m; m++)
-        memcpy(p->c.host + 2 * m * p->c_stride, p->residual.host + 2 * m * p->residual_stride,
-               row_bytes);
+    if (p->in_place)
+        buffer_copy_rows(&p->c, 2 * p->c_stride, &p->residual, 2 * p->residual_stride, p->m,
+                         2 * (size_t)p->plan.spec.n);
 }
 
 struct launching {

@@ -109,19 +109,12 @@ void marlin_release_weights(struct marlin_weights *w)
 
 /* ---- a problem's memory ---- */
 
-struct plan_of_buffer {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, offset;
-};
-
 static ptxgen_status create_buffers(struct marlin_problem *p, const ptxgen_marlin_packed *packed,
                                     const struct marlin_layout *l, struct device *device,
                                     ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = &p->plan.spec;
-    const struct plan_of_buffer plans[] = {
+    const struct buffer_plan plans[] = {
         {&p->a, "a", true, rows_bytes(p->m, p->a_stride, s->k, 2), l->a_offset},
         {&p->codes, "codes", true, packed->codes_bytes, 0},
         {&p->scales, "scales", true, packed->scales_bytes, 0},
@@ -134,12 +127,7 @@ static ptxgen_status create_buffers(struct marlin_problem *p, const ptxgen_marli
          l->residual_offset},
         {&p->c, "c", true, rows_bytes(p->m, p->c_stride, s->n, 2), l->c_offset},
     };
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
-                                   plans[i].buffer, err);
-    return status;
+    return buffers_create(device, plans, sizeof plans / sizeof *plans, err);
 }
 
 static void copy_packed(const ptxgen_marlin_packed *to, const ptxgen_marlin_packed *from)
@@ -257,29 +245,14 @@ void marlin_release(struct marlin_problem *p)
 
 /* ---- random numbers ---- */
 
-static void fill_rows(struct random *r, ptxgen_element type, uint64_t m, uint64_t stride,
-                      uint64_t columns, void *rows)
-{
-    for (uint64_t row = 0; row < m; row++)
-        for (uint64_t i = 0; i < columns; i++) {
-            double value = random_normal(r);
-            if (random_below(r, 512) == 0) /* an outlier channel, as language models have them */
-                value *= 64;
-            ptxgen_element_store(type, rows, row * stride + i, value);
-        }
-}
-
 void marlin_fill(struct marlin_problem *p, struct random *r)
 {
     const ptxgen_marlin_spec *s = &p->plan.spec;
     ptxgen_element type = (ptxgen_element)s->type;
-    fill_rows(r, type, p->m, p->a_stride, s->k, p->a.host);
-    if (p->bias.host)
-        fill_rows(r, type, 1, s->n, s->n, p->bias.host);
-    if (p->up_bias.host)
-        fill_rows(r, type, 1, s->n, s->n, p->up_bias.host);
-    if (p->residual.host)
-        fill_rows(r, type, p->m, p->residual_stride, s->n, p->residual.host);
+    random_activations(r, type, p->a.host, p->m, p->a_stride, s->k);
+    random_activations(r, type, p->bias.host, 1, s->n, s->n);
+    random_activations(r, type, p->up_bias.host, 1, s->n, s->n);
+    random_activations(r, type, p->residual.host, p->m, p->residual_stride, s->n);
 }
 
 static double disturbed(struct random *r, uint32_t kind, double value)

@@ -72,16 +72,12 @@ static ptxgen_marlin_spec random_spec(struct random *r, bool small)
     return s;
 }
 
-/* Often at the edges of tiles, and of a size that the reference does in a second. */
+/* Of a size that the reference does in a second. */
 static uint32_t random_m(struct random *r, bool small, const ptxgen_marlin_spec *s)
 {
-    static const uint32_t edges[] = {0,  1,  7,  8,   9,   16,  17,   32,
-                                     33, 64, 65, 128, 129, 256, 1025, 4097};
     uint64_t products = (uint64_t)s->k * s->n * marlin_matrices(s);
     uint64_t most = (small ? 1u << 21 : 1u << 31) / products;
-    uint32_t m = random_below(r, 2) ? edges[random_below(r, sizeof edges / sizeof *edges)]
-                                    : random_below(r, small ? 150 : 4098);
-    return m <= most ? m : (uint32_t)most;
+    return random_launch_rows(r, small, most);
 }
 
 /* Views as they come: rows with a gap after them, starts at +2 bytes and more, C over the residual.

@@ -8,13 +8,6 @@
 
 /* ---- sizes ---- */
 
-struct plan_of_buffer {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, offset;
-};
-
 ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
                                    const ptxgen_rmsnorm_q4k_spec *spec, uint32_t m,
                                    const struct rmsnorm_q4k_layout *l, struct device *device,
@@ -35,7 +28,7 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
     p->residual_stride = spec->k + l->residual_gap;
     p->residual_out_stride = spec->k + l->residual_out_gap;
 
-    struct plan_of_buffer plans[4 + 3 * MATRICES] = {
+    struct buffer_plan plans[4 + 3 * MATRICES] = {
         {&p->x, "x", true, rows_bytes(m, p->x_stride, spec->k, x_size), l->x_offset},
         {&p->residual, "residual", spec->residual,
          rows_bytes(m, p->residual_stride, spec->k, x_size), l->residual_offset},
@@ -48,17 +41,14 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
         uint32_t n = spec->n[i];
         p->y_stride[i] = n + l->y_gap[i];
         plans[4 + i] =
-            (struct plan_of_buffer){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
-        plans[7 + i] = (struct plan_of_buffer){&p->bias[i], names[1][i], n && spec->bias,
+            (struct buffer_plan){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
+        plans[7 + i] = (struct buffer_plan){&p->bias[i], names[1][i], n && spec->bias,
                                                4 * (size_t)n, l->gamma_offset};
         plans[10 + i] =
-            (struct plan_of_buffer){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
+            (struct buffer_plan){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
                                     rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
     }
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
-                                   plans[i].buffer, err);
+    status = buffers_create(device, plans, sizeof plans / sizeof *plans, err);
     if (status != PTXGEN_OK)
         rmsnorm_q4k_release(p);
     return status;
@@ -101,19 +91,6 @@ void rmsnorm_q4k_random_weights(struct random *r, void *blocks, size_t count)
     }
 }
 
-/* About normal, with an outlier channel now and then, as language models have them. */
-static void random_activations(struct random *r, ptxgen_element type, uint32_t m, uint32_t stride,
-                               uint32_t k, void *x)
-{
-    for (uint32_t row = 0; row < m; row++)
-        for (uint32_t i = 0; i < k; i++) {
-            double value = random_normal(r);
-            if (random_below(r, 512) == 0)
-                value *= 64;
-            ptxgen_element_store(type, x, (size_t)row * stride + i, value);
-        }
-}
-
 static void random_floats(struct random *r, struct buffer *b, double mean, double spread)
 {
     float *values = (float *)(void *)b->host;
@@ -152,9 +129,8 @@ void rmsnorm_q4k_fill(struct rmsnorm_q4k_problem *p, struct random *r)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &p->plan.spec;
     ptxgen_element type = (ptxgen_element)s->x_type;
-    random_activations(r, type, p->m, p->x_stride, s->k, p->x.host);
-    if (s->residual)
-        random_activations(r, type, p->m, p->residual_stride, s->k, p->residual.host);
+    random_activations(r, type, p->x.host, p->m, p->x_stride, s->k);
+    random_activations(r, type, p->residual.host, p->m, p->residual_stride, s->k);
     random_floats(r, &p->gamma, 1, 0.25);
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++) {
         rmsnorm_q4k_random_weights(r, p->weights[i].host,

@@ -4,8 +4,6 @@
 
 #include "../launch_check.h"
 
-#include <string.h>
-
 /* ---- launching ---- */
 
 static ptxgen_sparse24_args arguments_of(const struct sparse24_problem *p)
@@ -27,19 +25,13 @@ static ptxgen_sparse24_args arguments_of(const struct sparse24_problem *p)
     };
 }
 
-/* Zeroed once: every launch must leave it ready for the next. */
 static ptxgen_status create_workspace(const ptxgen_sparse24 *kernel, struct sparse24_problem *p,
                                       struct device *d, ptxgen_error *err)
 {
     const ptxgen_sparse24_args args = arguments_of(p);
     uint64_t bytes;
     ptxgen_status status = ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, err);
-    if (status == PTXGEN_OK)
-        status = buffer_create(d, "workspace", bytes, 0, &p->workspace, err);
-    if (status != PTXGEN_OK)
-        return status;
-    memset(p->workspace.host, 0, bytes);
-    return PTXGEN_OK;
+    return status == PTXGEN_OK ? buffer_create_workspace(d, bytes, &p->workspace, err) : status;
 }
 
 /* Where Y is the residual too, its rows hold that. */
@@ -47,9 +39,9 @@ static void prepare(void *problem)
 {
     struct sparse24_problem *p = problem;
     size_t y = ptxgen_element_size((ptxgen_element)p->plan.spec.y_type);
-    for (uint64_t n = 0; p->in_place && n < p->n; n++)
-        memcpy(p->y.host + y * n * p->y_stride, p->residual.host + y * n * p->residual_stride,
-               y * p->plan.spec.m);
+    if (p->in_place)
+        buffer_copy_rows(&p->y, y * p->y_stride, &p->residual, y * p->residual_stride, p->n,
+                         y * p->plan.spec.m);
 }
 
 struct launching {

@@ -8,13 +8,6 @@
 
 /* ---- buffers ---- */
 
-struct plan_of_buffer {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, offset;
-};
-
 static ptxgen_status create_buffers(struct sparse24_problem *p, const struct sparse24_layout *l,
                                     struct device *device, ptxgen_error *err)
 {
@@ -22,7 +15,7 @@ static ptxgen_status create_buffers(struct sparse24_problem *p, const struct spa
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
     size_t x = sparse24_x_element(s), y = ptxgen_element_size((ptxgen_element)s->y_type), packed;
     ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
-    const struct plan_of_buffer plans[] = {
+    const struct buffer_plan plans[] = {
         {&p->x, "x", true, rows_bytes(p->n, p->x_stride, s->k, x), l->x_offset * x},
         {&p->packed, "packed", true, packed, 0},
         {&p->x_scale, "x_scale", scaled, p->n * sizeof(float), 4},
@@ -32,11 +25,8 @@ static ptxgen_status create_buffers(struct sparse24_problem *p, const struct spa
          l->residual_offset * y},
         {&p->y, "y", true, rows_bytes(p->n, p->y_stride, s->m, y), l->y_offset * y},
     };
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
-                                   plans[i].buffer, err);
-    return status;
+    return status == PTXGEN_OK ? buffers_create(device, plans, sizeof plans / sizeof *plans, err)
+                               : status;
 }
 
 static ptxgen_status create_weight(struct sparse24_problem *p, ptxgen_error *err)
@@ -94,14 +84,6 @@ static void store(const ptxgen_sparse24_spec *s, void *array, size_t index, doub
         ptxgen_element_store((ptxgen_element)s->type, array, index, value);
 }
 
-static void fill_rows(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                      uint64_t columns, uint64_t stride)
-{
-    for (uint64_t row = 0; array && row < rows; row++)
-        for (uint64_t i = 0; i < columns; i++)
-            ptxgen_element_store(type, array, row * stride + i, random_normal(r));
-}
-
 static void fill_scales(struct random *r, struct buffer *b)
 {
     for (size_t i = 0; i < b->bytes / sizeof(float); i++)
@@ -136,8 +118,8 @@ ptxgen_status sparse24_fill(struct sparse24_problem *p, struct random *r, ptxgen
             store(s, p->x.host, row * p->x_stride + i, random_normal(r));
     fill_scales(r, &p->x_scale);
     fill_scales(r, &p->w_scale);
-    fill_rows(r, type, p->bias.host, 1, s->m, 0);
-    fill_rows(r, type, p->residual.host, p->n, s->m, p->residual_stride);
+    random_elements(r, type, p->bias.host, 1, 0, s->m);
+    random_elements(r, type, p->residual.host, p->n, p->residual_stride, s->m);
     fill_weight(p, r);
     return sparse24_repack(p, err);
 }

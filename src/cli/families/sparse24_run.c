@@ -51,15 +51,11 @@ static ptxgen_sparse24_spec random_spec(struct random *r, bool small)
     return s;
 }
 
-/* Often at the edges of tiles, and of a size that the reference does in a second. */
+/* Of a size that the reference does in a second. */
 static uint32_t random_n(struct random *r, bool small, const ptxgen_sparse24_spec *s)
 {
-    static const uint32_t edges[] = {0,  1,  7,  8,   9,   16,  17,   32,
-                                     33, 64, 65, 128, 129, 256, 1025, 4097};
     uint64_t most = (small ? 1u << 21 : 1u << 28) / ((uint64_t)s->k * s->m);
-    uint32_t n = random_below(r, 2) ? edges[random_below(r, sizeof edges / sizeof *edges)]
-                                    : random_below(r, small ? 150 : 4098);
-    return n <= most ? n : (uint32_t)most;
+    return random_launch_rows(r, small, most);
 }
 
 /* Views as they come: rows with a gap after them, starts at +1 element and more, Y over the

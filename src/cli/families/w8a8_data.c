@@ -7,13 +7,6 @@
 
 /* ---- buffers ---- */
 
-struct plan_of_buffer {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, offset;
-};
-
 static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_layout *l,
                                     uint64_t workspace, struct device *device, ptxgen_error *err)
 {
@@ -22,7 +15,7 @@ static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_la
     size_t y = ptxgen_element_size((ptxgen_element)s->y_type);
     size_t work = ptxgen_element_size(ptxgen_w8a8_work_type(s)), scales = l->scale_offset * work;
     size_t given = s->scales == PTXGEN_W8A8_TOKEN ? p->m : 1;
-    const struct plan_of_buffer plans[] = {
+    const struct buffer_plan plans[] = {
         {&p->x, "x", true, rows_bytes(p->m, p->x_stride, s->k, x), l->x_offset * x},
         {&p->w, "w", true, (size_t)s->n * s->w_stride, 0},
         {&p->w_scale, "w_scale", true, s->n * work, scales},
@@ -33,12 +26,7 @@ static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_la
         {&p->y, "y", true, rows_bytes(p->m, p->y_stride, s->n, y), l->y_offset * y},
         {&p->workspace, "workspace", workspace > 0, workspace, 0},
     };
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof plans / sizeof *plans; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].offset,
-                                   plans[i].buffer, err);
-    return status;
+    return buffers_create(device, plans, sizeof plans / sizeof *plans, err);
 }
 
 ptxgen_status w8a8_allocate(struct w8a8_problem *p, const struct w8a8_options *options, uint32_t m,
@@ -112,18 +100,10 @@ static void fill_zeros(struct w8a8_problem *p, struct random *r)
         zeros[i] = random_code(r, &p->plan.spec);
 }
 
-/* About normal, with an outlier channel now and then, as language models have them. */
 void w8a8_fill(struct w8a8_problem *p, struct random *r)
 {
     const ptxgen_w8a8_spec *s = &p->plan.spec;
-    for (uint32_t row = 0; row < p->m; row++)
-        for (uint32_t i = 0; i < s->k; i++) {
-            double value = random_normal(r);
-            if (random_below(r, 512) == 0)
-                value *= 64;
-            ptxgen_element_store((ptxgen_element)s->x_type, p->x.host,
-                                 (size_t)row * p->x_stride + i, value);
-        }
+    random_activations(r, (ptxgen_element)s->x_type, p->x.host, p->m, p->x_stride, s->k);
     fill_weights(p, r);
     fill_work(p, r, &p->w_scale, 0.01, 0.004, true);
     fill_work(p, r, &p->bias, 0, 2, false);
