@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches dense on a problem, checks all that it may and may not write, and compares with the
- * reference, a slice of 64 rows and 64 columns at a time.
+ * reference, a block of 64 rows and 64 columns at a time.
  */
 #include "dense.h"
 
+#include "../blocks.h"
 #include "../launch_check.h"
-#include "../slices.h"
-
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 
 static size_t element_of(const struct dense_problem *p)
 {
@@ -19,52 +15,29 @@ static size_t element_of(const struct dense_problem *p)
 
 /* ---- comparing ---- */
 
-enum { SLICE = 64 };
-
-/* Multiply-adds of the reference beyond which not every slice is compared. */
-static const double most_work = 0x1p36;
-
-struct comparing {
-    const struct dense_problem *p;
-    uint32_t across, every; /* slices along M; one in `every` is compared */
-};
-
-static const void *offset(const struct buffer *b, size_t bytes)
+static ptxgen_status compare_one(const void *problem, const struct block *b,
+                                 struct comparison *part, ptxgen_error *err)
 {
-    return b->host ? b->host + bytes : NULL;
-}
-
-static ptxgen_status compare_part(void *state, uint32_t index, struct comparison *part,
-                             ptxgen_error *err)
-{
-    const struct comparing *c = state;
-    const struct dense_problem *p = c->p;
-    uint64_t slice = (uint64_t)index * c->every, row = slice / c->across * SLICE;
-    uint32_t all = p->plan.spec.m, column = (uint32_t)(slice % c->across) * SLICE;
+    const struct dense_problem *p = problem;
     ptxgen_dense_plan plan = p->plan; /* has only the variant that was launched */
-    plan.spec.m = all - column < SLICE ? all - column : SLICE;
-    double y[SLICE * SLICE], bound[SLICE * SLICE];
+    plan.spec.m = b->columns;
+    double y[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
     size_t e = element_of(p);
     const ptxgen_dense_operands operands = {
-        .n = p->n - row < SLICE ? p->n - row : SLICE,
-        .x = offset(&p->x, row * p->x_stride * e),
-        .w = offset(&p->w, column * p->w_stride * e),
-        .bias = offset(&p->bias, column * e),
-        .residual = offset(&p->residual, (row * p->residual_stride + column) * e),
+        .n = b->rows,
+        .x = buffer_at(&p->x, b->row * p->x_stride * e),
+        .w = buffer_at(&p->w, b->column * p->w_stride * e),
+        .bias = buffer_at(&p->bias, b->column * e),
+        .residual = buffer_at(&p->residual, (b->row * p->residual_stride + b->column) * e),
         .x_stride = p->x_stride,
         .w_stride = p->w_stride,
         .residual_stride = p->residual_stride,
     };
     ptxgen_status status = ptxgen_dense_reference(&plan, &operands, y, bound, err);
-    if (status != PTXGEN_OK)
-        return status;
-    for (size_t i = 0; i < operands.n * plan.spec.m; i++) {
-        size_t at_row = row + i / plan.spec.m, at_column = column + i % plan.spec.m;
-        double output = ptxgen_element_load((ptxgen_element)plan.spec.type, p->y.host,
-                                            at_row * p->y_stride + at_column);
-        check_output(&part->reference, "y", at_row, at_column, output, y[i], bound[i]);
-    }
-    return PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        check_block(&part->reference, "y", b, (ptxgen_element)plan.spec.type, p->y.host,
+                    p->y_stride, y, bound);
+    return status;
 }
 
 /* Outputs that are back on the host, and the gaps between their rows. */
@@ -72,25 +45,14 @@ static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *e
 {
     const struct dense_problem *p = problem;
     const ptxgen_dense_spec *s = &p->plan.spec;
-    struct comparing c = {.p = p, .across = s->m / SLICE + (s->m % SLICE != 0), .every = 1};
-    double all = (double)p->n * s->m * s->k;
-    if (all > most_work)
-        c.every = (uint32_t)ceil(all / most_work);
-    while (c.every > 1 && c.across % c.every == 0) /* so that every column has its turn */
-        c.every++;
-    uint64_t slices = (uint64_t)c.across * (((uint64_t)p->n + SLICE - 1) / SLICE);
-    uint32_t compared = (uint32_t)((slices + c.every - 1) / c.every);
-    struct comparison total = {.reference = {.outputs = 0}};
+    const struct blocks blocks = {.problem = p,
+                                  .compare = compare_one,
+                                  .rows = p->n,
+                                  .columns = s->m,
+                                  .work = (double)p->n * s->m * s->k,
+                                  .most_work = 0x1p36};
     buffer_check_gaps(&p->y, p->n, s->m, p->y_stride, element_of(p), check);
-    ptxgen_status status = compare_slices("comparing with the reference, slices of 64 by 64",
-                                          compared, compare_part, &c, &total, err);
-    if (status != PTXGEN_OK)
-        return status;
-    check_add(check, &total.reference);
-    if (compared < slices)
-        snprintf(check->note, sizeof check->note,
-                 "%u of %" PRIu64 " slices of 64 by 64 outputs were compared", compared, slices);
-    return PTXGEN_OK;
+    return compare_blocks(&blocks, check, NULL, err);
 }
 
 /* ---- launching ---- */
