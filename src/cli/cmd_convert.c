@@ -51,16 +51,6 @@ static void add_layer(struct argp_state *state, struct convert_request *r, const
     r->layers[r->layer_count++] = prefix;
 }
 
-static void take_path(struct argp_state *state, struct convert_request *r, const char *path)
-{
-    if (!r->input)
-        r->input = path;
-    else if (!r->output)
-        r->output = path;
-    else
-        argp_error(state, "%s: one input and one output are enough", path);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct convert_request *r = state->input;
@@ -83,7 +73,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_THREADS:
         r->threads = (unsigned)parse_number(state, "--threads", arg, 1, 1024);
         return 0;
-    case ARGP_KEY_ARG: take_path(state, r, arg); return 0;
+    case ARGP_KEY_ARG: take_file(state, &r->input, &r->output, arg); return 0;
     case ARGP_KEY_END:
         if (!r->output || !r->to_given)
             argp_error(state, "an input, an output and --to are needed");

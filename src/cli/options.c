@@ -88,18 +88,49 @@ unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *
     }
 }
 
+static void join(const char *const *names, char *list, size_t size)
+{
+    *list = 0;
+    for (int i = 0; names[i]; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, size - used, "%s%s", i ? ", " : "", names[i]);
+    }
+}
+
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices)
 {
-    char list[256] = "";
-    for (int i = 0; choices[i]; i++) {
+    char list[256];
+    for (int i = 0; choices[i]; i++)
         if (!strcmp(choices[i], text))
             return i;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", choices[i]);
-    }
+    join(choices, list, sizeof list);
     argp_error(state, "%s %s: expected one of %s", option, text, list);
     return 0;
+}
+
+void take_file(struct argp_state *state, const char **input, const char **output, const char *path)
+{
+    if (!*input)
+        *input = path;
+    else if (!*output)
+        *output = path;
+    else
+        argp_error(state, "%s: one input and one output are enough", path);
+}
+
+void parse_tile(struct argp_state *state, const char *text, char *const *names,
+                uint32_t *const *members, uint32_t least)
+{
+    char *copy = strdup(text), *rest = copy, *value, list[256];
+    join((const char *const *)names, list, sizeof list);
+    while (rest && *rest) {
+        int member = getsubopt(&rest, names, &value);
+        if (member < 0 || !value)
+            argp_error(state, "--tile %s: expected numbers of %s", text, list);
+        *members[member] = (uint32_t)parse_number(state, "--tile", value, least, 1024);
+    }
+    free(copy);
 }
 
 /* ---- the target ---- */

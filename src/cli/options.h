@@ -24,6 +24,14 @@ unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *
 /** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices);
+/** Notes `path` as the first or the second file of a command that takes two; a third is too many. */
+void take_file(struct argp_state *state, const char **input, const char **output, const char *path);
+/**
+ * Reads a tile, "wm=2,wn=1", whole numbers from `least` to 1024: names end with NULL, each has its
+ * member.
+ */
+void parse_tile(struct argp_state *state, const char *text, char *const *names,
+                uint32_t *const *members, uint32_t least);
 /** Option keys of the commands start here, those of families at OPTION_FAMILY_KEYS. */
 enum { OPTION_COMMAND_KEYS = 1000, OPTION_SHARED_KEYS = 2000, OPTION_FAMILY_KEYS = 3000 };
 

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     KEY_K = OPTION_FAMILY_KEYS,
@@ -50,23 +48,14 @@ static const struct argp_option spec_options[] = {
     {0},
 };
 
-static void parse_tile(struct argp_state *state, const char *text, ptxgen_dense_variant *tile)
+static void read_tile(struct argp_state *state, const char *text, ptxgen_dense_variant *tile)
 {
     static char *const names[] = {"warp_m", "warp_n", "wm",     "wn",    "wk",
                                   "ctas",   "stages", "pass_n", NULL};
     uint32_t *const members[] = {&tile->warp_m, &tile->warp_n, &tile->wm,     &tile->wn,
                                  &tile->wk,     &tile->ctas,   &tile->stages, &tile->pass_n};
-    char *copy = strdup(text), *rest = copy, *value;
     *tile = (ptxgen_dense_variant){.warp_m = 64, .wm = 1, .wn = 1, .wk = 1, .pass_n = 16};
-    while (rest && *rest) {
-        int member = getsubopt(&rest, names, &value);
-        if (member < 0 || !value)
-            argp_error(state,
-                       "--tile %s: expected numbers of warp_m, warp_n, wm, wn, wk, ctas, stages, "
-                       "pass_n", text);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, 0, 1024);
-    }
-    free(copy);
+    parse_tile(state, text, names, members, 0);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)
@@ -85,7 +74,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_BIAS: s->bias = 1; return 0;
     case KEY_RESIDUAL: s->residual = 1; return 0;
-    case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
+    case KEY_TILE: read_tile(state, arg, &o->tile); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -80,23 +79,13 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 }
 
 /* "name=number" pairs; members that are not named stay 0, and are refused by the plan. */
-static void parse_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
+static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
     static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", "wgmma", NULL};
     uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
                                  &tile->wk,     &tile->stages, &tile->steps,
                                  &tile->ctas,   &tile->pass_m, &tile->kind};
-    char *copy = strdup(text), *rest = copy, *value;
-    while (copy && *rest) {
-        int member = getsubopt(&rest, names, &value);
-        if (member < 0 || !value)
-            argp_error(state,
-                       "--tile %s: expected numbers of tile_m, warp_n, wn, wk, stages, steps, "
-                       "ctas, pass_m, wgmma",
-                       text);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, 1, 1024);
-    }
-    free(copy);
+    parse_tile(state, text, names, members, 1);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)
@@ -125,7 +114,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     case KEY_MAX_M:
         s->max_m = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
         return 0;
-    case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
+    case KEY_TILE: read_tile(state, arg, &o->tile); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }

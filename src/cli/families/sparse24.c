@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     KEY_K = OPTION_FAMILY_KEYS,
@@ -67,22 +65,14 @@ static const struct argp_option spec_options[] = {
     {0},
 };
 
-static void parse_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
+static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
     static char *const names[] = {"tile_n",  "wm",     "wn",     "wk",
                                   "cluster", "stages", "pass_n", NULL};
     uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,    &tile->wk,
                                  &tile->cluster, &tile->stages, &tile->pass_n};
-    char *copy = strdup(text), *rest = copy, *value;
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
-    while (rest && *rest) {
-        int member = getsubopt(&rest, names, &value);
-        if (member < 0 || !value)
-            argp_error(state, "--tile %s: expected numbers of tile_n, wm, wn, wk, cluster, stages, pass_n",
-                       text);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, 0, 1024);
-    }
-    free(copy);
+    parse_tile(state, text, names, members, 0);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)
@@ -109,7 +99,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         o->inflate = true;
         s->tier = 1;
         return 0;
-    case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
+    case KEY_TILE: read_tile(state, arg, &o->tile); return 0;
     case ARGP_KEY_END:
         if (!s->y_type)
             s->y_type = s->type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : s->type;

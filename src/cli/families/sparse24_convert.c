@@ -58,16 +58,6 @@ static const struct argp_option options_table[] = {
     {0},
 };
 
-static void take_path(struct argp_state *state, struct request *r, const char *path)
-{
-    if (!r->input)
-        r->input = path;
-    else if (!r->output)
-        r->output = path;
-    else
-        argp_error(state, "%s: one input and one output are enough", path);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct request *r = state->input;
@@ -80,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         r->layers[r->layer_count++] = arg;
         return 0;
     case KEY_PRUNE: r->prune = true; return 0;
-    case ARGP_KEY_ARG: take_path(state, r, arg); return 0;
+    case ARGP_KEY_ARG: take_file(state, &r->input, &r->output, arg); return 0;
     case ARGP_KEY_END:
         if (!r->output || r->to < 0)
             argp_error(state, "an input, an output and --to are needed");

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     KEY_K = OPTION_FAMILY_KEYS,
@@ -65,22 +63,13 @@ static const struct argp_option spec_options[] = {
     {0},
 };
 
-static void parse_tile(struct argp_state *state, const char *text, ptxgen_w8a8_variant *tile)
+static void read_tile(struct argp_state *state, const char *text, ptxgen_w8a8_variant *tile)
 {
     static char *const names[] = {"tokens", "rows", "wn", "wm", "wk", "stages", "fused", "cluster", NULL};
     uint32_t *const members[] = {&tile->tokens, &tile->rows,   &tile->wn,   &tile->wm,
                                  &tile->wk,     &tile->stages, &tile->fused, &tile->cluster};
-    char *copy = strdup(text), *rest = copy, *value;
     *tile = (ptxgen_w8a8_variant){.wm = 1, .wk = 1};
-    while (rest && *rest) {
-        int member = getsubopt(&rest, names, &value);
-        if (member < 0 || !value)
-            argp_error(state,
-                       "--tile %s: expected numbers of tokens, rows, wn, wm, wk, stages, fused, cluster",
-                       text);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, 0, 1024);
-    }
-    free(copy);
+    parse_tile(state, text, names, members, 0);
 }
 
 static void parse_codes(struct argp_state *state, const char *text, ptxgen_w8a8_spec *s)
@@ -123,7 +112,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     case KEY_MAX_TOKENS:
         s->max_tokens = (uint32_t)parse_number(state, "--max-tokens", arg, 1, UINT32_MAX);
         return 0;
-    case KEY_TILE: parse_tile(state, arg, &o->tile); return 0;
+    case KEY_TILE: read_tile(state, arg, &o->tile); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
