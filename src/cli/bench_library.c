@@ -20,14 +20,18 @@ bool bench_library_open(struct bench_library *library, const char *path, const c
 }
 
 /* ISO C has no cast between an object's address and a function's. */
-bool bench_library_find(const struct bench_library *library, const char *symbol, void *function,
-                        char *why, size_t size)
+bool bench_library_find(const struct bench_library *library, const struct bench_symbol *symbols,
+                        size_t count, char *why, size_t size)
 {
-    void **slot = function;
-    *slot = dlsym(library->handle, symbol);
-    if (!*slot)
-        snprintf(why, size, "the library has no %s", symbol);
-    return *slot;
+    for (size_t i = 0; i < count; i++) {
+        void **slot = symbols[i].function;
+        *slot = dlsym(library->handle, symbols[i].name);
+        if (!*slot) {
+            snprintf(why, size, "the library has no %s", symbols[i].name);
+            return false;
+        }
+    }
+    return true;
 }
 
 void bench_library_close(struct bench_library *library)

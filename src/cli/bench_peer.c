@@ -51,11 +51,14 @@ enum { WORKSPACE_BYTES = 32 << 20 };
 
 static bool find_symbols(struct peer *p, char *why, size_t size)
 {
-    return bench_library_find(&p->library, "cublasCreate_v2", &p->api.create, why, size) &&
-           bench_library_find(&p->library, "cublasDestroy_v2", &p->api.destroy, why, size) &&
-           bench_library_find(&p->library, "cublasSetStream_v2", &p->api.set_stream, why, size) &&
-           bench_library_find(&p->library, "cublasSetWorkspace_v2", &p->api.set_workspace, why, size) &&
-           bench_library_find(&p->library, "cublasGemmEx", &p->api.gemm_ex, why, size);
+    const struct bench_symbol symbols[] = {
+        {"cublasCreate_v2", &p->api.create},
+        {"cublasDestroy_v2", &p->api.destroy},
+        {"cublasSetStream_v2", &p->api.set_stream},
+        {"cublasSetWorkspace_v2", &p->api.set_workspace},
+        {"cublasGemmEx", &p->api.gemm_ex},
+    };
+    return bench_library_find(&p->library, symbols, sizeof symbols / sizeof *symbols, why, size);
 }
 
 static bool start(struct peer *p, char *why, size_t size)

@@ -59,10 +59,7 @@ enum { WORKSPACE_BYTES = 32 << 20, MOST_ALGORITHMS = 8 };
 static bool find_symbols(struct int8_peer *p, char *why, size_t size)
 {
     struct api *a = &p->api;
-    const struct {
-        const char *name;
-        void *function;
-    } symbols[] = {
+    const struct bench_symbol symbols[] = {
         {"cublasLtCreate", &a->create},
         {"cublasLtDestroy", &a->destroy},
         {"cublasLtMatmulDescCreate", &a->desc_create},
@@ -76,10 +73,7 @@ static bool find_symbols(struct int8_peer *p, char *why, size_t size)
         {"cublasLtMatmulAlgoGetHeuristic", &a->propose},
         {"cublasLtMatmul", &a->matmul},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (!bench_library_find(&p->library, symbols[i].name, symbols[i].function, why, size))
-            return false;
-    return true;
+    return bench_library_find(&p->library, symbols, sizeof symbols / sizeof *symbols, why, size);
 }
 
 static bool start(struct int8_peer *p, char *why, size_t size)

@@ -225,6 +225,18 @@ ptxgen_status bench_random_elements(struct bench_memory *m, const char *what, si
     return status;
 }
 
+ptxgen_status bench_random_operands(struct bench_memory *memory,
+                                    const struct bench_operand *operands, size_t count,
+                                    ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
+        if (operands[i].used)
+            status = bench_random_elements(memory, operands[i].what, operands[i].bytes,
+                                           operands[i].element, operands[i].address, err);
+    return status;
+}
+
 ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, const void *host,
                                   size_t bytes, uint32_t copies, uint64_t *address,
                                   ptxgen_error *err)

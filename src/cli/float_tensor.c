@@ -16,6 +16,25 @@ double tensor_float(const struct named_tensor *t, size_t index)
     return ptxgen_element_load(type, t->data, index);
 }
 
+uint64_t tensor_count(const struct named_tensor *t)
+{
+    uint64_t count = 1;
+    for (unsigned i = 0; i < t->ndim; i++)
+        count *= t->shape[i];
+    return count;
+}
+
+ptxgen_status tensor_check_floats(const struct named_tensor *t, uint64_t count, bool or_one,
+                                  ptxgen_error *err)
+{
+    uint64_t found = tensor_count(t);
+    if (tensor_is_float(t->dtype) && (found == count || (or_one && found == 1)))
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected %llu floats%s",
+                       t->name, tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text,
+                       (unsigned long long)count, or_one ? ", or one" : "");
+}
+
 ptxgen_status tensor_store_require_floats(const struct tensor_store *store, const char *name,
                                           uint64_t columns, uint64_t *rows,
                                           const struct named_tensor **tensor, ptxgen_error *err)

@@ -9,6 +9,11 @@
 bool tensor_is_float(enum tensor_dtype dtype);
 /** Element `index` of such a tensor, counted over all its dimensions. */
 double tensor_float(const struct named_tensor *tensor, size_t index);
+/** Over all its dimensions. */
+uint64_t tensor_count(const struct named_tensor *tensor);
+/** Refuses a tensor that is not `count` floats, or with `or_one` a single one, in any shape. */
+ptxgen_status tensor_check_floats(const struct named_tensor *tensor, uint64_t count, bool or_one,
+                                  ptxgen_error *err);
 /**
  * The tensor of that name, of floats, whose last dimension is `columns`; *rows is the product of
  * the others.

@@ -49,24 +49,16 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_dense
                                        uint32_t n, uint32_t copies, ptxgen_error *err)
 {
     size_t element = ptxgen_element_size((ptxgen_element)s->type), y_bytes = element * n * s->m;
-    const struct {
-        const char *what;
-        bool used;
-        size_t bytes;
-        uint64_t *address;
-    } operands[] = {
-        {"X", true, element * n * s->k, &b->args.x},
-        {"the weights", true, b->copy_bytes * copies, &b->args.w},
-        {"Y", true, y_bytes, &b->args.y},
-        {"the residual", s->residual, y_bytes, &b->args.residual},
-        {"the bias", s->bias, element * s->m, &b->args.bias},
+    const struct bench_operand operands[] = {
+        {"X", true, element * n * s->k, element, &b->args.x},
+        {"the weights", true, b->copy_bytes * copies, element, &b->args.w},
+        {"Y", true, y_bytes, element, &b->args.y},
+        {"the residual", s->residual, y_bytes, element, &b->args.residual},
+        {"the bias", s->bias, element * s->m, element, &b->args.bias},
     };
-    ptxgen_status status = PTXGEN_OK;
     b->args.n = n;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
-        if (operands[i].used)
-            status = bench_random_elements(&b->memory, operands[i].what, operands[i].bytes, element,
-                                           operands[i].address, err);
+    ptxgen_status status =
+        bench_random_operands(&b->memory, operands, sizeof operands / sizeof *operands, err);
     return status == PTXGEN_OK ? allocate_workspace(b, err) : status;
 }
 

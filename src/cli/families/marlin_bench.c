@@ -107,28 +107,20 @@ static ptxgen_status allocate_weights(struct bench_state *b, uint32_t copies, pt
 static ptxgen_status allocate_rows(struct bench_state *b, uint32_t m, ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = &b->options.spec;
-    ptxgen_status status = PTXGEN_OK;
     b->args.m = m;
     if (m <= b->rows)
         return PTXGEN_OK;
     size_t rows = 1;
     while (rows < m)
         rows *= 2;
-    const struct {
-        const char *what;
-        bool used;
-        size_t columns;
-        uint64_t *address;
-    } operands[] = {{"A", true, s->k, &b->args.a},
-                    {"C", true, s->n, &b->args.c},
-                    {"the residual", s->residual, s->n, &b->args.residual}};
+    const struct bench_operand operands[] = {
+        {"A", true, 2 * rows * s->k, 2, &b->args.a},
+        {"C", true, 2 * rows * s->n, 2, &b->args.c},
+        {"the residual", s->residual, 2 * rows * s->n, 2, &b->args.residual}};
     bench_free(&b->with_rows);
     b->rows = 0;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
-        if (operands[i].used)
-            status = bench_random_elements(&b->with_rows, operands[i].what,
-                                           rows * operands[i].columns * 2, 2, operands[i].address,
-                                           err);
+    ptxgen_status status =
+        bench_random_operands(&b->with_rows, operands, sizeof operands / sizeof *operands, err);
     if (status == PTXGEN_OK)
         b->rows = (uint32_t)(rows <= UINT32_MAX ? rows : m);
     return status;

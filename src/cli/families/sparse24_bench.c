@@ -96,12 +96,7 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_spars
 {
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
     size_t x = sparse24_x_element(s), y = ptxgen_element_size((ptxgen_element)s->y_type);
-    const struct {
-        const char *what;
-        bool used;
-        size_t bytes, element;
-        uint64_t *address;
-    } operands[] = {
+    const struct bench_operand operands[] = {
         {"X", true, n * s->k * x, x < 2 ? 2 : x, &b->args.x},
         {"Y", true, n * s->m * y, y, &b->args.y},
         {"the residual", s->residual, n * s->m * y, y, &b->args.residual},
@@ -109,12 +104,9 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_spars
         {"scales of X", scaled, 4 * (size_t)n, 4, &b->args.x_scale},
         {"scales of W", scaled, 4 * (size_t)s->m, 4, &b->args.w_scale},
     };
-    ptxgen_status status = PTXGEN_OK;
     b->args.n = n;
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
-        if (operands[i].used)
-            status = bench_random_elements(&b->memory, operands[i].what, operands[i].bytes,
-                                           operands[i].element, operands[i].address, err);
+    ptxgen_status status =
+        bench_random_operands(&b->memory, operands, sizeof operands / sizeof *operands, err);
     return status == PTXGEN_OK ? allocate_workspace(b, err) : status;
 }
 

@@ -22,14 +22,6 @@ struct file_layer {
     uint64_t input_rows;
 };
 
-static uint64_t count_of(const struct named_tensor *t)
-{
-    uint64_t count = 1;
-    for (unsigned i = 0; i < t->ndim; i++)
-        count *= t->shape[i];
-    return count;
-}
-
 /* The part as `count` floats, or one where it may be; NULL without it. */
 static ptxgen_status find_floats(const struct tensor_store *store, const char *layer,
                                  const char *part, uint64_t count, bool one,
@@ -38,12 +30,7 @@ static ptxgen_status find_floats(const struct tensor_store *store, const char *l
     char name[SPARSE24_NAME];
     snprintf(name, sizeof name, "%s.%s", layer, part);
     *to = tensor_list_find(tensor_store_tensors(store), name);
-    if (!*to || (tensor_is_float((*to)->dtype) &&
-                 (count_of(*to) == count || (one && count_of(*to) == 1))))
-        return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected %llu floats%s",
-                       name, tensor_dtype_info((*to)->dtype)->name, tensor_shape_text(*to).text,
-                       (unsigned long long)count, one ? ", or one" : "");
+    return *to ? tensor_check_floats(*to, count, one, err) : PTXGEN_OK;
 }
 
 static ptxgen_status find_input(const struct tensor_store *store, const char *name,
@@ -113,7 +100,7 @@ static void read_floats(const struct named_tensor *from, ptxgen_element type, si
 {
     for (size_t i = 0; i < count; i++)
         ptxgen_element_store(type, to->host, i,
-                             from ? tensor_float(from, count_of(from) == 1 ? 0 : i) : 1);
+                             from ? tensor_float(from, tensor_count(from) == 1 ? 0 : i) : 1);
 }
 
 /* Rows beyond the file's repeat them from the first on. */

@@ -28,14 +28,6 @@ static const struct named_tensor *find(const struct tensor_store *store, const c
     return tensor_list_find(tensor_store_tensors(store), name);
 }
 
-static uint64_t count_of(const struct named_tensor *t)
-{
-    uint64_t count = 1;
-    for (unsigned i = 0; i < t->ndim; i++)
-        count *= t->shape[i];
-    return count;
-}
-
 /* The part as `count` floats or one; without it NULL, or an error where it is required. */
 static ptxgen_status find_floats(const struct tensor_store *store, const char *layer,
                                  const char *part, bool required, uint64_t count,
@@ -45,12 +37,7 @@ static ptxgen_status find_floats(const struct tensor_store *store, const char *l
     *to = find(store, layer, part, name);
     if (!*to)
         return required ? tensor_store_require(store, name, to, err) : PTXGEN_OK;
-    if (!tensor_is_float((*to)->dtype) || (count_of(*to) != count && count_of(*to) != 1))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s is %s %s; expected %llu floats, or one", name,
-                           tensor_dtype_info((*to)->dtype)->name, tensor_shape_text(*to).text,
-                           (unsigned long long)count);
-    return PTXGEN_OK;
+    return tensor_check_floats(*to, count, true, err);
 }
 
 static int64_t integer_at(const struct named_tensor *t, size_t i)
@@ -71,7 +58,7 @@ static ptxgen_status check_weight_zeros(const struct tensor_store *store, const 
 {
     char name[1024];
     const struct named_tensor *t = find(store, layer, "weight_zero_point", name);
-    for (size_t i = 0; t && i < count_of(t); i++)
+    for (size_t i = 0; t && i < tensor_count(t); i++)
         if (integer_at(t, i))
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                                "%s[%zu] is not 0; w8a8's weights are symmetric", name, i);
@@ -85,7 +72,7 @@ static ptxgen_status find_input_zero(const struct tensor_store *store, const cha
     l->input_zero = find(store, layer, "input_zero_point", name);
     if (!l->input_zero || !l->input_scale)
         return PTXGEN_OK;
-    int64_t zero = count_of(l->input_zero) == 1 ? integer_at(l->input_zero, 0) : INT64_MAX;
+    int64_t zero = tensor_count(l->input_zero) == 1 ? integer_at(l->input_zero, 0) : INT64_MAX;
     if (zero < -128 || zero > 127)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s is %s %s; expected one integer in -128 ... 127", name,
@@ -141,7 +128,8 @@ static void fill_work(const ptxgen_w8a8_spec *s, const struct named_tensor *from
 {
     ptxgen_element work = ptxgen_w8a8_work_type(s);
     for (size_t i = 0; from && i < to->bytes / ptxgen_element_size(work); i++)
-        ptxgen_element_store(work, to->host, i, tensor_float(from, count_of(from) == 1 ? 0 : i));
+        ptxgen_element_store(work, to->host, i,
+                             tensor_float(from, tensor_count(from) == 1 ? 0 : i));
 }
 
 /* Tokens beyond the file's repeat them from the first on. */
