@@ -110,18 +110,18 @@ static ptxgen_cu_deviceptr zeros(const ptxgen_driver *cuda, size_t size)
 }
 
 /* The weight in the order in which the kernel reads it, on the device. */
-static ptxgen_status pack(const ptxgen_driver *cuda, const ptxgen_sparse24_spec *spec,
-                          uint64_t *to, ptxgen_error *err)
+static ptxgen_status pack(const ptxgen_driver *cuda, const ptxgen_sparse24_spec *spec, uint64_t *to,
+                          ptxgen_error *err)
 {
     size_t bytes;
     ptxgen_status status = ptxgen_sparse24_packed_bytes(spec, &bytes, err);
     if (status != PTXGEN_OK)
         return status;
     void *packed = malloc(bytes);
-    status = ptxgen_sparse24_pack(spec, (ptxgen_const_span){values, sizeof values},
-                                  PTXGEN_SPARSE24_BYTES,
-                                  (ptxgen_const_span){metadata, sizeof metadata},
-                                  (ptxgen_span){packed, packed ? bytes : 0}, err);
+    status =
+        ptxgen_sparse24_pack(spec, (ptxgen_const_span){values, sizeof values},
+                             PTXGEN_SPARSE24_BYTES, (ptxgen_const_span){metadata, sizeof metadata},
+                             (ptxgen_span){packed, packed ? bytes : 0}, err);
     if (status == PTXGEN_OK)
         *to = to_device(cuda, packed, bytes);
     free(packed);
@@ -155,7 +155,8 @@ static ptxgen_status run_layer(const ptxgen_driver *cuda, const ptxgen_target *t
 
 int main(void)
 {
-    static const char *const tiers[] = {"inflated by the launch", "straight from compressed (mma.sp)"};
+    static const char *const tiers[] = {"inflated by the launch",
+                                        "straight from compressed (mma.sp)"};
     ptxgen_sparse24_spec spec = {
         .m = M, .k = K, .max_n = N, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_driver cuda;

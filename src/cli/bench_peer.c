@@ -135,10 +135,10 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     const struct product *p = &peer->product;
     const float one = 1, zero = 0;
     ptxgen_cu_deviceptr w = p->w + 2 * (uint64_t)copy * (unsigned)p->k * (unsigned)p->n;
-    int result = peer->api.gemm_ex(
-        peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one, pointer(w),
-        p->type, p->transposed ? p->k : p->n, pointer(p->x), p->type, p->k, &zero, pointer(p->y),
-        p->type, p->n, COMPUTE_32F, GEMM_DEFAULT);
+    int result =
+        peer->api.gemm_ex(peer->handle, p->transposed ? OP_T : OP_N, OP_N, p->n, p->m, p->k, &one,
+                          pointer(w), p->type, p->transposed ? p->k : p->n, pointer(p->x), p->type,
+                          p->k, &zero, pointer(p->y), p->type, p->n, COMPUTE_32F, GEMM_DEFAULT);
     if (result == SUCCESS)
         return PTXGEN_OK;
     return ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "cublasGemmEx failed with status %d", result);

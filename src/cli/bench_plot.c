@@ -158,8 +158,9 @@ static void write_script(FILE *out, const struct bench_series *s)
             before = ", ";
         }
     if (cliffs)
-        fputs(", NaN with boxes fillstyle solid fillcolor " CLIFF_COLOUR
-              " linecolor " CLIFF_COLOUR " title 'over 5 % slower than more rows'", out);
+        fputs(", NaN with boxes fillstyle solid fillcolor " CLIFF_COLOUR " linecolor " CLIFF_COLOUR
+              " title 'over 5 % slower than more rows'",
+              out);
     fputc('\n', out);
 }
 
@@ -175,8 +176,8 @@ static ptxgen_status draw(const struct bench_series *s, const char *path, ptxgen
         rewind(script);
     }
     if (out < 0)
-        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path,
-                             strerror(errno));
+        status =
+            ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
     else if (!script || ferror(script))
         status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "the script for gnuplot cannot be written");
     else

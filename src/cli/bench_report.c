@@ -120,8 +120,7 @@ static void print_row(const struct bench_report *report, const struct bench_row 
            s->entry ? s->entry : "");
 }
 
-bool report_start(struct bench_report *report, const struct device *device,
-                  bool prints_json)
+bool report_start(struct bench_report *report, const struct device *device, bool prints_json)
 {
     const struct timing *t = &report->ceiling.timing;
     report->json = start_json(report, device);

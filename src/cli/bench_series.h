@@ -15,7 +15,7 @@ struct bench_point {
 
 /** One shape, by rising M. */
 struct bench_series {
-    char name[512]; /**< "marlin K=4096 N=4096 group=128 f16 on NVIDIA …", printable ASCII */
+    char name[512];   /**< "marlin K=4096 N=4096 group=128 f16 on NVIDIA …", printable ASCII */
     const char *peer; /**< of the JSON: its name */
     struct bench_point *points;
     size_t count;

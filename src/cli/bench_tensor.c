@@ -157,8 +157,8 @@ static ptxgen_status measure(struct multiplier *m, const struct form *form, unsi
 {
     struct device *device = m->probe.device;
     double operations = m->ctas * (double)m->turns * UNROLLED * form->operations;
-    ptxgen_status status = device_check(device, device->driver.mem_alloc(&m->out, 4),
-                                        "allocating a word", err);
+    ptxgen_status status =
+        device_check(device, device->driver.mem_alloc(&m->out, 4), "allocating a word", err);
     if (status == PTXGEN_OK)
         status = bench_time(device, launch, m, 1, device->emulated ? 1 : 4, replays,
                             &ceiling->timing, err);
@@ -174,9 +174,9 @@ ptxgen_status bench_tensor_ceiling(struct device *device, unsigned replays,
     ptx_target target = ptxgen_device_target(&device->facts).ptx;
     const struct form *form = form_for(&target);
     struct multiplier m = {.turns = device->emulated ? 1 : 400,
-                           .ctas = device->emulated ? 1 : 2 * CTAS * (unsigned)device->facts.sm_count};
-    ptxgen_status status =
-        probe_load(&m.probe, device, &target, form->emit, "tensor_ceiling", err);
+                           .ctas =
+                               device->emulated ? 1 : 2 * CTAS * (unsigned)device->facts.sm_count};
+    ptxgen_status status = probe_load(&m.probe, device, &target, form->emit, "tensor_ceiling", err);
     if (status == PTXGEN_OK)
         status = measure(&m, form, replays, ceiling, err);
     if (m.out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** How fast this device multiplies f16 on tensor cores, by a kernel of ours that does nothing else. */
+/** How fast this device multiplies f16 on tensor cores: a kernel that does nothing else. */
 #ifndef PTXGEN_CLI_BENCH_TENSOR_H
 #define PTXGEN_CLI_BENCH_TENSOR_H
 

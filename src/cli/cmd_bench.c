@@ -81,9 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_DEVICE: o->device = arg; return 0;
     case KEY_SHAPE: o->shape_count = parse_shapes(state, arg, o->shapes, MAX_SHAPES); return 0;
-    case OPTION_ROWS:
-        o->m_count = parse_rows(state, arg, 1, o->ms, MAX_MS);
-        return 0;
+    case OPTION_ROWS: o->m_count = parse_rows(state, arg, 1, o->ms, MAX_MS); return 0;
     case KEY_REPLAYS:
         o->replays = (unsigned)parse_number(state, "--replays", arg, 1, 100000);
         return 0;

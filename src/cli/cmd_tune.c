@@ -266,12 +266,12 @@ static ptxgen_status keep(const struct tuning *t, const void *spec, const ptxgen
     ptxgen_cache *cache;
     if (t->options->dry_run)
         return PTXGEN_OK;
-    ptxgen_status status = ptxgen_cache_open(
-        &(ptxgen_cache_options){.folder = t->options->folder}, &cache, err);
+    ptxgen_status status =
+        ptxgen_cache_open(&(ptxgen_cache_options){.folder = t->options->folder}, &cache, err);
     if (status != PTXGEN_OK)
         return status;
-    status = ptxgen_tuning_store(cache, &t->device->facts, t->kernels, spec, target, ranges, count,
-                                 err);
+    status =
+        ptxgen_tuning_store(cache, &t->device->facts, t->kernels, spec, target, ranges, count, err);
     if (status == PTXGEN_OK)
         printf("  kept in %s/tuning\n", ptxgen_cache_folder(cache));
     ptxgen_cache_close(cache);
@@ -327,11 +327,11 @@ static ptxgen_status tune_shapes(const struct family *family, void *family_optio
 static int tune(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
-    struct tune_options o = {.device = "gpu",
-                             .ms = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512,
-                                    1024, 2048, 4096},
-                             .m_count = 19,
-                             .replays = 5};
+    struct tune_options o = {
+        .device = "gpu",
+        .ms = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096},
+        .m_count = 19,
+        .replays = 5};
     const struct family_arguments arguments = {.command = &argp, .input = &o};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);

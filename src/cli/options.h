@@ -24,7 +24,7 @@ unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *
 /** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices);
-/** Notes `path` as the first or the second file of a command that takes two; a third is too many. */
+/** Notes `path` as the input or the output of a command that takes both; a third is too many. */
 void take_file(struct argp_state *state, const char **input, const char **output, const char *path);
 /**
  * Reads a tile, "wm=2,wn=1", whole numbers from `least` to 1024: names end with NULL, each has its

@@ -30,7 +30,10 @@ void random_elements(struct random *r, ptxgen_element type, void *array, uint64_
 /** The same with an outlier channel now and then, as language models have them. */
 void random_activations(struct random *r, ptxgen_element type, void *array, uint64_t rows,
                         uint64_t stride, uint64_t columns);
-/** Rows of a launch, often at the edges of tiles, at most `most`; seldom many for a small problem. */
+/**
+ * Rows of a launch, at most `most`: half of the time at an edge of tiles, else any below 4098, or
+ * below 150 where `small`.
+ */
 uint32_t random_launch_rows(struct random *r, bool small, uint64_t most);
 
 #endif

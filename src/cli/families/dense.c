@@ -18,18 +18,14 @@ enum {
     KEY_TILE
 };
 
-static const char *const type_names[] = {"f32", "f16", "bf16", NULL},
-                         *const activation_names[] = {"none",      "silu", "gelu",
-                                                      "gelu-tanh", "relu", NULL};
+static const char *const type_names[] = {"f32", "f16", "bf16", NULL};
+static const char *const activation_names[] = {"none", "silu", "gelu", "gelu-tanh", "relu", NULL};
 
 /* ---- options ---- */
 
 static const struct argp_option spec_options[] = {
     {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of X and W"},
-    {.name = "m",
-     .key = KEY_M,
-     .arg = "M",
-     .doc = "Rows of W: output features; --n are rows of X"},
+    {.name = "m", .key = KEY_M, .arg = "M", .doc = "Rows of W: output features; --n are rows of X"},
     {.name = "dtype",
      .key = KEY_DTYPE,
      .arg = "TYPE",
@@ -50,7 +46,7 @@ static const struct argp_option spec_options[] = {
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_dense_variant *tile)
 {
-    static char *const names[] = {"warp_m", "warp_n", "wm",     "wn",    "wk",
+    static char *const names[] = {"warp_m", "warp_n", "wm",     "wn", "wk",
                                   "ctas",   "stages", "pass_n", NULL};
     uint32_t *const members[] = {&tile->warp_m, &tile->warp_n, &tile->wm,     &tile->wn,
                                  &tile->wk,     &tile->ctas,   &tile->stages, &tile->pass_n};
@@ -94,8 +90,8 @@ static void set_shape(void *options, uint32_t k, uint32_t m)
 /* ---- the spec ---- */
 
 ptxgen_status dense_make_plan(const struct dense_options *o, uint32_t n,
-                                 const ptxgen_target *target, ptxgen_dense_plan *plan,
-                                 ptxgen_error *err)
+                              const ptxgen_target *target, ptxgen_dense_plan *plan,
+                              ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = &o->spec;
     if (!s->k || !s->m)
@@ -107,8 +103,7 @@ ptxgen_status dense_make_plan(const struct dense_options *o, uint32_t n,
         return status;
     const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
     if (!v)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: N = %u is above --max-n",
-                           n);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: N = %u is above --max-n", n);
     plan->variants[0] = *v;
     plan->variant_count = 1;
     return PTXGEN_OK;

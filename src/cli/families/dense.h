@@ -35,8 +35,8 @@ struct dense_layout {
  * n > 0 rows. Refuses a spec without K or M by naming the options.
  */
 ptxgen_status dense_make_plan(const struct dense_options *options, uint32_t n,
-                                 const ptxgen_target *target, ptxgen_dense_plan *plan,
-                                 ptxgen_error *err);
+                              const ptxgen_target *target, ptxgen_dense_plan *plan,
+                              ptxgen_error *err);
 /** "M=14336 N=1 K=4096 f16 …" */
 void dense_name(const ptxgen_dense_spec *spec, uint32_t n, char *text, size_t size);
 /** What one launch moves and computes. */
@@ -44,8 +44,8 @@ void dense_work(const ptxgen_dense_spec *spec, uint32_t n, struct work *work);
 
 /** Makes the plan for the device, and buffers of its sizes, all poison. */
 ptxgen_status dense_allocate(struct dense_problem *p, const struct dense_options *options,
-                                uint32_t n, const struct dense_layout *layout,
-                                struct device *device, ptxgen_error *err);
+                             uint32_t n, const struct dense_layout *layout, struct device *device,
+                             ptxgen_error *err);
 void dense_release(struct dense_problem *p);
 /** Random operands. */
 void dense_fill(struct dense_problem *p, struct random *r);
@@ -53,13 +53,13 @@ void dense_fill(struct dense_problem *p, struct random *r);
 void dense_disturb(struct dense_problem *p, struct random *r);
 
 /** Uploads, launches, and compares outputs, gaps, guard bands and inputs. */
-ptxgen_status dense_check(struct dense_problem *p, struct device *device,
-                             struct check *check, ptxgen_error *err);
+ptxgen_status dense_check(struct dense_problem *p, struct device *device, struct check *check,
+                          ptxgen_error *err);
 ptxgen_status dense_run(const void *options, const struct run_request *request,
-                           struct device *device, struct check *check, ptxgen_error *err);
+                        struct device *device, struct check *check, ptxgen_error *err);
 ptxgen_status dense_run_random(uint64_t seed, struct device *device, struct check *check,
-                                  ptxgen_error *err);
+                               ptxgen_error *err);
 ptxgen_status dense_bench(const void *options, uint32_t n, struct device *device,
-                             struct bench_subject *subject, ptxgen_error *err);
+                          struct bench_subject *subject, ptxgen_error *err);
 
 #endif

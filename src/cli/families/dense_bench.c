@@ -40,9 +40,10 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
 {
     ptxgen_status status =
         ptxgen_dense_workspace_bytes(b->kernel, &b->args, &b->args.workspace_bytes, err);
-    return status == PTXGEN_OK ? bench_zeroed_memory(&b->memory, "allocating the workspace",
-                                                     b->args.workspace_bytes, &b->args.workspace, err)
-                               : status;
+    return status == PTXGEN_OK
+               ? bench_zeroed_memory(&b->memory, "allocating the workspace",
+                                     b->args.workspace_bytes, &b->args.workspace, err)
+               : status;
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_dense_spec *s,
@@ -69,8 +70,8 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_dense_emit(plan, ~0u, module, err);
 }
 
-static ptxgen_status describe(const ptxgen_dense_plan *plan, const ptxgen_dense *kernel,
-                              uint32_t n, struct bench_subject *s, ptxgen_error *err)
+static ptxgen_status describe(const ptxgen_dense_plan *plan, const ptxgen_dense *kernel, uint32_t n,
+                              struct bench_subject *s, ptxgen_error *err)
 {
     const ptxgen_kernel_attributes *attributes = ptxgen_dense_attributes(kernel, n);
     struct work work;
@@ -105,15 +106,14 @@ static ptxgen_status prepare(struct bench_state *b, const struct dense_options *
         status = describe(&plan, b->kernel, n, s, err);
     if (status != PTXGEN_OK)
         return status;
-    b->copy_bytes =
-        ptxgen_element_size((ptxgen_element)plan.spec.type) * plan.spec.m * plan.spec.k;
+    b->copy_bytes = ptxgen_element_size((ptxgen_element)plan.spec.type) * plan.spec.m * plan.spec.k;
     s->weight_bytes = b->copy_bytes;
     s->copies = bench_copies(b->device, s->weight_bytes);
     return allocate_operands(b, &plan.spec, n, s->copies, err);
 }
 
 ptxgen_status dense_bench(const void *options, uint32_t n, struct device *device,
-                           struct bench_subject *subject, ptxgen_error *err)
+                          struct bench_subject *subject, ptxgen_error *err)
 {
     struct bench_state *b = calloc(1, sizeof *b);
     if (!b)

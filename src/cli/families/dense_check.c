@@ -134,7 +134,7 @@ static ptxgen_status launch_and_compare(const ptxgen_dense *kernel, struct dense
 }
 
 ptxgen_status dense_check(struct dense_problem *p, struct device *device, struct check *check,
-                           ptxgen_error *err)
+                          ptxgen_error *err)
 {
     ptxgen_error local;
     ptxgen_dense *kernel = NULL;

@@ -3,7 +3,7 @@
 #include "dense.h"
 
 ptxgen_status dense_run(const void *options, const struct run_request *request,
-                           struct device *device, struct check *check, ptxgen_error *err)
+                        struct device *device, struct check *check, ptxgen_error *err)
 {
     const struct dense_layout packed = {0};
     struct random r = random_start(request->seed);
@@ -64,7 +64,7 @@ static struct dense_layout random_layout(struct random *r, const ptxgen_dense_sp
 }
 
 ptxgen_status dense_run_random(uint64_t seed, struct device *device, struct check *check,
-                                  ptxgen_error *err)
+                               ptxgen_error *err)
 {
     struct random r = random_start(seed);
     struct dense_options options = {.spec = random_spec(&r, device->emulated)};

@@ -81,7 +81,8 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 /* "name=number" pairs; members that are not named stay 0, and are refused by the plan. */
 static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
-    static char *const names[] = {"tile_m", "warp_n", "wn", "wk", "stages", "steps", "ctas", "pass_m", "wgmma", NULL};
+    static char *const names[] = {"tile_m", "warp_n", "wn",     "wk",    "stages",
+                                  "steps",  "ctas",   "pass_m", "wgmma", NULL};
     uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
                                  &tile->wk,     &tile->stages, &tile->steps,
                                  &tile->ctas,   &tile->pass_m, &tile->kind};

@@ -98,8 +98,8 @@ static ptxgen_status allocate_weights(struct bench_state *b, uint32_t copies, pt
     if (status == PTXGEN_OK && s->bias)
         status = bench_random_elements(memory, "the bias", 2 * (size_t)s->n, 2, &b->args.bias, err);
     if (status == PTXGEN_OK && s->bias && marlin_matrices(s) == 2)
-        status = bench_random_elements(memory, "up's bias", 2 * (size_t)s->n, 2, &b->args.up_bias,
-                                       err);
+        status =
+            bench_random_elements(memory, "up's bias", 2 * (size_t)s->n, 2, &b->args.up_bias, err);
     return status == PTXGEN_OK && s->act_order ? allocate_order(b, s->k, err) : status;
 }
 
@@ -135,8 +135,8 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
         return status;
     bench_free(&b->workspace);
     b->args.workspace_bytes = bytes;
-    return bench_zeroed_memory(&b->workspace, "allocating the workspace", bytes,
-                               &b->args.workspace, err);
+    return bench_zeroed_memory(&b->workspace, "allocating the workspace", bytes, &b->args.workspace,
+                               err);
 }
 
 /* ---- from spec to loaded kernel, timed ---- */
@@ -182,9 +182,8 @@ static ptxgen_status load(struct bench_state *b, const ptxgen_marlin_plan *plan,
     b->plan = *plan;
     if (!b->untimed)
         status = bench_emission(b->device, target, emit, plan, s, err);
-    return status == PTXGEN_OK
-               ? ptxgen_marlin_load(&b->device->driver, plan, NULL, &b->kernel, err)
-               : status;
+    return status == PTXGEN_OK ? ptxgen_marlin_load(&b->device->driver, plan, NULL, &b->kernel, err)
+                               : status;
 }
 
 static ptxgen_status set_m(struct bench_subject *s, uint32_t m, ptxgen_error *err)
@@ -234,11 +233,8 @@ ptxgen_status marlin_bench(const void *options, uint32_t m, struct device *devic
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->options = *(const struct marlin_options *)options;
     b->device = b->weights.device = b->with_rows.device = b->workspace.device = device;
-    *subject = (struct bench_subject){.state = b,
-                                      .set_m = set_m,
-                                      .use_tile = use_tile,
-                                      .launch = launch,
-                                      .destroy = destroy};
+    *subject = (struct bench_subject){
+        .state = b, .set_m = set_m, .use_tile = use_tile, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
         subject->set_overlap = set_overlap;
     ptxgen_status status = prepare(b, m, subject, err);

@@ -40,13 +40,11 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
     for (unsigned i = 0; i < MATRICES; i++) {
         uint32_t n = spec->n[i];
         p->y_stride[i] = n + l->y_gap[i];
-        plans[4 + i] =
-            (struct buffer_plan){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
+        plans[4 + i] = (struct buffer_plan){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
         plans[7 + i] = (struct buffer_plan){&p->bias[i], names[1][i], n && spec->bias,
-                                               4 * (size_t)n, l->gamma_offset};
-        plans[10 + i] =
-            (struct buffer_plan){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
-                                    rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
+                                            4 * (size_t)n, l->gamma_offset};
+        plans[10 + i] = (struct buffer_plan){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
+                                             rows_bytes(m, p->y_stride[i], n, y_size), l->y_offset};
     }
     status = buffers_create(device, plans, sizeof plans / sizeof *plans, err);
     if (status != PTXGEN_OK)

@@ -24,9 +24,8 @@ enum {
     KEY_INPUT
 };
 
-static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL},
-                         *const activation_names[] = {"none",      "silu", "gelu",
-                                                      "gelu-tanh", "relu", NULL};
+static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL};
+static const char *const activation_names[] = {"none", "silu", "gelu", "gelu-tanh", "relu", NULL};
 
 /* ---- options ---- */
 
@@ -54,7 +53,8 @@ static const struct argp_option spec_options[] = {
     {.name = "tier",
      .key = KEY_TIER,
      .arg = "1|2",
-     .doc = "1: inflate W, then a dense product; 2: sparse tensor cores (but for f32, which has 1)"},
+     .doc =
+         "1: inflate W, then a dense product; 2: sparse tensor cores (but for f32, which has 1)"},
     {.name = "inflate",
      .key = KEY_INFLATE,
      .doc = "Of bench, tier 1: time the inflating alone, against a copy's bytes"},
@@ -67,8 +67,7 @@ static const struct argp_option spec_options[] = {
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
-    static char *const names[] = {"tile_n",  "wm",     "wn",     "wk",
-                                  "cluster", "stages", "pass_n", NULL};
+    static char *const names[] = {"tile_n", "wm", "wn", "wk", "cluster", "stages", "pass_n", NULL};
     uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,    &tile->wk,
                                  &tile->cluster, &tile->stages, &tile->pass_n};
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};

@@ -11,7 +11,7 @@
 
 struct sparse24_options {
     ptxgen_sparse24_spec spec;
-    bool inflate; /* bench inflates only */
+    bool inflate;                 /* bench inflates only */
     ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
     const char *safetensors, *layer, *input; /* of run; NULL: random data */
 };

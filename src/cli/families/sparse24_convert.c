@@ -87,8 +87,7 @@ static struct weight *weight_of(const struct conversion *c, const char *name)
     size_t length = sparse24_layer_prefix(name);
     for (size_t i = 0; i < c->count; i++) {
         const char *prefix = c->weights[i].prefix;
-        if (!strcmp(prefix, name) ||
-            (length == strlen(prefix) && !memcmp(prefix, name, length)))
+        if (!strcmp(prefix, name) || (length == strlen(prefix) && !memcmp(prefix, name, length)))
             return &c->weights[i];
     }
     return NULL;
@@ -130,8 +129,9 @@ static ptxgen_status find_weights(struct conversion *c, ptxgen_error *err)
             status = add_weight(c, name, length, err);
     }
     if (status == PTXGEN_OK && !c->count)
-        status = ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
-                             "%s has no compressed 2:4 weight; --layer names a dense one", r->input);
+        status =
+            ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
+                        "%s has no compressed 2:4 weight; --layer names a dense one", r->input);
     return status;
 }
 
@@ -166,8 +166,7 @@ static ptxgen_status fill(const struct conversion *c, const struct sparse24_laye
         return compress(c, l, values, metadata, err);
     if (c->request->to == SPARSE24_DENSE)
         return ptxgen_sparse24_decompress(&l->shape, l->values, from, l->metadata, values, err);
-    ptxgen_status status =
-        ptxgen_sparse24_validate(&l->shape, l->values, from, l->metadata, err);
+    ptxgen_status status = ptxgen_sparse24_validate(&l->shape, l->values, from, l->metadata, err);
     if (status != PTXGEN_OK)
         return status;
     memcpy(values.data, l->values.data, values.bytes);
@@ -263,10 +262,11 @@ int sparse24_convert(int argc, char **argv)
         .options = options_table,
         .parser = parse,
         .args_doc = "INPUT OUTPUT",
-        .doc = "Writes a safetensors file with 2:4 sparse weights in another form; its other "
-               "tensors are copied.\vA weight PREFIX is PREFIX.dense or PREFIX itself, PREFIX.sparse "
-               "with PREFIX.meta_bytes, meta_nibbles or meta_cutlass, or PREFIX.compressed with "
-               "PREFIX.bitmask.",
+        .doc =
+            "Writes a safetensors file with 2:4 sparse weights in another form; its other "
+            "tensors are copied.\vA weight PREFIX is PREFIX.dense or PREFIX itself, PREFIX.sparse "
+            "with PREFIX.meta_bytes, meta_nibbles or meta_cutlass, or PREFIX.compressed with "
+            "PREFIX.bitmask.",
     };
     static struct request request;
     struct conversion c = {.request = &request};

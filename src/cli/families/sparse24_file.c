@@ -91,8 +91,8 @@ static ptxgen_status read_weight(struct sparse24_problem *p, const struct sparse
     if (status != PTXGEN_OK)
         return status;
     memcpy(p->values.data, l->values.data, p->values.bytes);
-    return ptxgen_sparse24_convert(&l->shape, form, l->metadata, PTXGEN_SPARSE24_BYTES,
-                                   p->metadata, err);
+    return ptxgen_sparse24_convert(&l->shape, form, l->metadata, PTXGEN_SPARSE24_BYTES, p->metadata,
+                                   err);
 }
 
 static void read_floats(const struct named_tensor *from, ptxgen_element type, size_t count,

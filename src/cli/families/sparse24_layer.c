@@ -74,8 +74,8 @@ ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *
     }
     return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
                        "the file has no weight %s%s%s (a weight PREFIX has PREFIX.sparse and "
-                       "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)", prefix,
-                       form < 0 ? "" : " as ", form < 0 ? "" : sparse24_form_names[form]);
+                       "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)",
+                       prefix, form < 0 ? "" : " as ", form < 0 ? "" : sparse24_form_names[form]);
 }
 
 size_t sparse24_layer_prefix(const char *name)

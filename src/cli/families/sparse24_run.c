@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run sparse24: on a file's weight, on random data of the options' spec, or of one drawn at random. */
+/* run sparse24: on a file's weight, on the options' problem, or on one drawn at random. */
 #include "sparse24.h"
 
 static ptxgen_status make_random(struct sparse24_problem *p, const struct sparse24_options *options,

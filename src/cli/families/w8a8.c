@@ -65,8 +65,9 @@ static const struct argp_option spec_options[] = {
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_w8a8_variant *tile)
 {
-    static char *const names[] = {"tokens", "rows", "wn", "wm", "wk", "stages", "fused", "cluster", NULL};
-    uint32_t *const members[] = {&tile->tokens, &tile->rows,   &tile->wn,   &tile->wm,
+    static char *const names[] = {"tokens", "rows",  "wn",      "wm", "wk",
+                                  "stages", "fused", "cluster", NULL};
+    uint32_t *const members[] = {&tile->tokens, &tile->rows,   &tile->wn,    &tile->wm,
                                  &tile->wk,     &tile->stages, &tile->fused, &tile->cluster};
     *tile = (ptxgen_w8a8_variant){.wm = 1, .wk = 1};
     parse_tile(state, text, names, members, 0);

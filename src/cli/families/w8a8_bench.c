@@ -92,8 +92,8 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_w8a8_
             status = allocate_elements(b, operands[i].what, operands[i].count, operands[i].type,
                                        operands[i].address, err);
     if (status == PTXGEN_OK && workspace)
-        status = allocate_raw(&b->rest, "the workspace", workspace, UINT64_MAX, &b->args.workspace,
-                              err);
+        status =
+            allocate_raw(&b->rest, "the workspace", workspace, UINT64_MAX, &b->args.workspace, err);
     b->args.m = m;
     return status;
 }
@@ -179,8 +179,8 @@ ptxgen_status w8a8_bench(const void *options, uint32_t m, struct device *device,
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->options = *(const struct w8a8_options *)options;
     b->device = b->weights.device = b->rest.device = device;
-    *subject = (struct bench_subject){
-        .state = b, .set_m = set_m, .launch = launch, .destroy = destroy};
+    *subject =
+        (struct bench_subject){.state = b, .set_m = set_m, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
         subject->set_overlap = set_overlap;
     ptxgen_status status = prepare(b, m, subject, err);
