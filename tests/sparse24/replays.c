@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse24's bits: a captured launch is replayed a hundred times on two streams at once, each with
- * a workspace and an output of its own. The first launch, alone, is compared with the reference;
- * every replay must leave its bits.
+ * sparse24's bits over a hundred replays; the first launch is compared with the reference.
  *
  *     sparse24_replays [DEVICE]      cpu by default
  */
 #include "src/cli/families/sparse24.h"
+#include "tests/replays.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 2, REPLAYS = 100, POISON = 0xFF };
+enum { REPLAYS = 100 };
 
 struct shape {
     uint32_t n;
@@ -34,138 +32,70 @@ static const struct shape cpu_shapes[] = {
     {130, {.m = 33, .k = 136, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16}},
 };
 
-/* What a stream works with. */
-struct lane {
-    ptxgen_cu_stream stream;
-    ptxgen_cu_deviceptr y, workspace;
-    ptxgen_cu_graph graph;
-    ptxgen_cu_graph_exec exec;
-    unsigned char *got;
+struct bench {
+    struct sparse24_problem problem;
+    ptxgen_sparse24 *kernel;
+    ptxgen_sparse24_args args; /* but for y and the workspace */
 };
 
-static void must_do(ptxgen_status status, const char *what, const ptxgen_error *err)
+static ptxgen_status launch(void *bench, ptxgen_cu_deviceptr y, ptxgen_cu_deviceptr workspace,
+                            ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    if (status == PTXGEN_OK)
-        return;
-    fprintf(stderr, "%s failed: %s\n", what, err->message);
-    exit(1);
+    const struct bench *b = bench;
+    ptxgen_sparse24_args args = b->args;
+    args.y = y;
+    args.workspace = workspace;
+    return ptxgen_sparse24_launch(b->kernel, &args, stream, err);
 }
 
-static void must(ptxgen_cu_result result, const char *what)
+static bool is_right(void *bench, const unsigned char *y)
 {
-    if (result == PTXGEN_CUDA_SUCCESS)
-        return;
-    fprintf(stderr, "%s failed: %d\n", what, (int)result);
-    exit(1);
-}
-
-/* ---- streams ---- */
-
-static ptxgen_cu_deviceptr allocate(const ptxgen_driver *d, size_t bytes, unsigned char value)
-{
-    ptxgen_cu_deviceptr address;
-    must(d->mem_alloc(&address, bytes + 16), "cuMemAlloc");
-    must(d->memset_d8(address, value, bytes + 16), "cuMemsetD8");
-    return address;
-}
-
-static void open_lane(const ptxgen_driver *d, struct lane *l, const ptxgen_sparse24 *kernel,
-                      ptxgen_sparse24_args args, size_t y_bytes)
-{
+    struct sparse24_problem *p = &((struct bench *)bench)->problem;
+    struct check check = {.outputs = 0};
     ptxgen_error err;
-    must_do(ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), "sizing",
-            &err);
-    l->y = args.y = allocate(d, y_bytes, POISON);
-    l->workspace = args.workspace = allocate(d, args.workspace_bytes, 0);
-    l->got = malloc(y_bytes);
-    must(d->stream_create(&l->stream, PTXGEN_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    must(d->stream_begin_capture(l->stream, PTXGEN_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-         "capturing");
-    must_do(ptxgen_sparse24_launch(kernel, &args, l->stream, &err), "a launch", &err);
-    must(d->stream_end_capture(l->stream, &l->graph), "capturing");
-    must(d->graph_instantiate(&l->exec, l->graph, 0), "cuGraphInstantiate");
-    must(d->ctx_synchronize(), "cuCtxSynchronize"); /* what was set must be there on any stream */
+    memcpy(p->y.host, y, p->y.bytes);
+    must_do(sparse24_compare(p, &check, &err), "comparing", &err);
+    return check_passed(&check);
 }
-
-static void close_lane(const ptxgen_driver *d, struct lane *l)
-{
-    d->graph_exec_destroy(l->exec);
-    d->graph_destroy(l->graph);
-    d->stream_destroy(l->stream);
-    d->mem_free(l->y);
-    d->mem_free(l->workspace);
-    free(l->got);
-}
-
-/* Enqueues a replay over poison, and the copy of what it leaves. */
-static void replay(const ptxgen_driver *d, const struct lane *l, size_t y_bytes)
-{
-    must(d->memset_d8_async(l->y, POISON, y_bytes, l->stream), "cuMemsetD8Async");
-    must(d->graph_launch(l->exec, l->stream), "cuGraphLaunch");
-    must(d->memcpy_dtoh_async(l->got, l->y, y_bytes, l->stream), "cuMemcpyDtoHAsync");
-}
-
-/* ---- a problem ---- */
 
 static void upload(struct sparse24_problem *p)
 {
     struct buffer *const inputs[] = {&p->x,       &p->packed, &p->x_scale,
                                      &p->w_scale, &p->bias,   &p->residual};
     ptxgen_error err;
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        if (inputs[i]->base)
-            must_do(buffer_upload(inputs[i], &err), "an upload", &err);
-}
-
-/* How many replays left other bits than the first launch, or 1 more where that was wrong. */
-static unsigned replay_all(const ptxgen_driver *d, struct sparse24_problem *p,
-                           const ptxgen_sparse24 *kernel, size_t y_bytes)
-{
-    const ptxgen_sparse24_args args = {.n = p->n,
-                                       .x = p->x.address,
-                                       .packed = p->packed.address,
-                                       .x_scale = p->x_scale.address,
-                                       .w_scale = p->w_scale.address,
-                                       .bias = p->bias.address};
-    struct lane lanes[STREAMS] = {{.stream = NULL}};
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    for (int i = 0; i < STREAMS; i++)
-        open_lane(d, &lanes[i], kernel, args, y_bytes);
-    replay(d, &lanes[0], y_bytes);
-    must(d->stream_synchronize(lanes[0].stream), "the first launch");
-    memcpy(p->y.host, lanes[0].got, y_bytes);
-    must_do(sparse24_compare(p, &check, &err), "comparing", &err);
-    unsigned different = !check_passed(&check);
-    for (unsigned r = 0; r < REPLAYS; r++) {
-        for (int i = 0; i < STREAMS; i++)
-            replay(d, &lanes[i], y_bytes);
-        for (int i = 0; i < STREAMS; i++) {
-            must(d->stream_synchronize(lanes[i].stream), "a replay");
-            different += memcmp(lanes[i].got, p->y.host, y_bytes) != 0;
-        }
-    }
-    for (int i = 0; i < STREAMS; i++)
-        close_lane(d, &lanes[i]);
-    return different;
+    must_do(buffers_each(inputs, sizeof inputs / sizeof *inputs, buffer_upload, &err), "an upload",
+            &err);
 }
 
 static unsigned run(struct device *device, const struct shape *shape)
 {
     const struct sparse24_options options = {.spec = shape->spec};
     const struct sparse24_layout packed = {.x_gap = 0};
-    struct sparse24_problem p;
+    struct bench b;
+    struct sparse24_problem *p = &b.problem;
     struct random r = random_start(shape->n);
-    ptxgen_sparse24 *kernel;
     ptxgen_error err;
-    must_do(sparse24_allocate(&p, &options, shape->n, &packed, device, &err), "the plan", &err);
-    must_do(sparse24_fill(&p, &r, &err), "the operands", &err);
-    upload(&p);
-    must_do(ptxgen_sparse24_load(&device->driver, &p.plan, NULL, &kernel, &err), "loading", &err);
-    unsigned different =
-        replay_all(&device->driver, &p, kernel, 2 * (size_t)shape->n * shape->spec.m);
-    ptxgen_sparse24_destroy(kernel);
-    sparse24_release(&p);
+    must_do(sparse24_allocate(p, &options, shape->n, &packed, device, &err), "the plan", &err);
+    must_do(sparse24_fill(p, &r, &err), "the operands", &err);
+    upload(p);
+    must_do(ptxgen_sparse24_load(&device->driver, &p->plan, NULL, &b.kernel, &err), "loading",
+            &err);
+    b.args = (ptxgen_sparse24_args){.n = p->n,
+                                    .x = p->x.address,
+                                    .packed = p->packed.address,
+                                    .x_scale = p->x_scale.address,
+                                    .w_scale = p->w_scale.address,
+                                    .bias = p->bias.address};
+    must_do(ptxgen_sparse24_workspace_bytes(b.kernel, &b.args, &b.args.workspace_bytes, &err),
+            "sizing", &err);
+    const struct replayed what = {.problem = &b,
+                                  .launch = launch,
+                                  .is_right = is_right,
+                                  .y_bytes = p->y.bytes,
+                                  .workspace_bytes = b.args.workspace_bytes};
+    unsigned different = replays_that_differ(&device->driver, &what, REPLAYS);
+    ptxgen_sparse24_destroy(b.kernel);
+    sparse24_release(p);
     return different;
 }
 
@@ -181,7 +111,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         unsigned different = run(&device, &shapes[i]);
         printf("M=%u N=%u K=%u: %d replays on each of %d streams, %u with other bits\n",
-               shapes[i].spec.m, shapes[i].n, shapes[i].spec.k, REPLAYS, STREAMS, different);
+               shapes[i].spec.m, shapes[i].n, shapes[i].spec.k, REPLAYS, REPLAY_STREAMS, different);
         fflush(stdout);
         all += different;
     }
