@@ -58,7 +58,8 @@ static void open_lane(const ptxgen_driver *d, struct lane *l, const struct repla
     must_do(what->launch(what->problem, l->y, l->workspace, l->stream, &err), "a launch", &err);
     must(d->stream_end_capture(l->stream, &l->graph), "capturing");
     must(d->graph_instantiate(&l->exec, l->graph, 0), "cuGraphInstantiate");
-    must(d->ctx_synchronize(), "cuCtxSynchronize"); /* the streams would not wait for what was set */
+    must(d->ctx_synchronize(),
+         "cuCtxSynchronize"); /* the streams would not wait for what was set */
 }
 
 static void close_lane(const ptxgen_driver *d, struct lane *l)

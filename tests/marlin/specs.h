@@ -2,6 +2,8 @@
 #ifndef PTXGEN_TESTS_MARLIN_SPECS_H
 #define PTXGEN_TESTS_MARLIN_SPECS_H
 
+#include "tests/status.h"
+
 #include <ptxgen/marlin.h>
 
 static inline ptxgen_marlin_spec plain_spec(uint32_t k, uint32_t n)
@@ -9,20 +11,12 @@ static inline ptxgen_marlin_spec plain_spec(uint32_t k, uint32_t n)
     return (ptxgen_marlin_spec){.k = k, .n = n, .group_size = 64, .type = PTXGEN_F16};
 }
 
-static inline ptxgen_target target_of(const char *name)
-{
-    ptxgen_target target;
-    assert_int_equal(ptxgen_target_parse(name, &target, NULL), PTXGEN_OK);
-    return target;
-}
-
 static inline ptxgen_marlin_plan plan_of(const ptxgen_marlin_spec *spec, const char *target_name)
 {
     ptxgen_target target = target_of(target_name);
     ptxgen_marlin_plan plan;
     ptxgen_error err = {0};
-    if (ptxgen_marlin_make_plan(spec, &target, &plan, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(ptxgen_marlin_make_plan(spec, &target, &plan, &err), &err);
     return plan;
 }
 

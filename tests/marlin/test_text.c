@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "specs.h"
+#include "tests/emitted.h"
 #include "tests/share.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char *text_of(const ptxgen_marlin_plan *plan, uint32_t variants)
 {
     ptxgen_error err = {0};
-    const char *text = NULL;
     ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
-    assert_non_null(module);
-    if (ptxgen_marlin_emit(plan, variants, module, &err) != PTXGEN_OK ||
-        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    char *copy = strdup(text);
-    ptx_module_destroy(module);
-    return copy;
+    return text_of_module(module, ptxgen_marlin_emit(plan, variants, module, &err), &err);
 }
 
 /* Every way of scaling, zero points, both ends of an epilogue; and wgmma's widest tile of 64 rows. */
@@ -64,13 +49,12 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_marlin_variant *v = &plan.variants[i];
-                assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
-                assert_string_equal(info.name, ptxgen_marlin_entry(v));
                 uint32_t senders = v->kind == PTXGEN_MARLIN_WGMMA ? 128 : 0;
-                assert_int_equal(info.threads, 32 * v->wn * v->wk + senders);
-                assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
-                                 v->shared_bytes);
-                assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+                assert_declares(module, i,
+                                (struct declared){.name = ptxgen_marlin_entry(v),
+                                                  .threads = 32 * v->wn * v->wk + senders,
+                                                  .shared_bytes = v->shared_bytes,
+                                                  .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
             }
             assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
@@ -122,41 +106,14 @@ static void entries_wait_for_the_kernel_ahead_from_sm_90_on(void **state)
     }
 }
 
-/* What ptxas -v reports of an entry. */
-struct report {
-    char name[32];
-    unsigned registers, shared_bytes, spilled_bytes;
-};
-
-static size_t read_reports(const char *path, struct report reports[], size_t most)
-{
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    size_t count = 0;
-    for (char line[512]; fgets(line, sizeof line, file) && count <= most;) {
-        struct report *last = count ? &reports[count - 1] : NULL;
-        unsigned stack, stores;
-        if (strstr(line, "Compiling entry function") && count < most) {
-            reports[count] = (struct report){.registers = 0};
-            assert_int_equal(sscanf(strchr(line, '\''), "'%31[^']'", reports[count++].name), 1);
-        } else if (last && sscanf(line, "%u bytes stack frame, %u bytes spill", &stack, &stores) == 2)
-            last->spilled_bytes += stack + stores;
-        else if (last && strstr(line, "Used")) {
-            sscanf(strstr(line, "Used"), "Used %u registers", &last->registers);
-            const char *shared = strstr(line, " bytes smem");
-            while (shared && shared > line && shared[-1] >= '0' && shared[-1] <= '9')
-                shared--;
-            last->shared_bytes = shared ? (unsigned)strtoul(shared, NULL, 10) : 0;
-        }
-    }
-    fclose(file);
-    return count;
-}
-
-/* ptxas needs no more than a CTA has, and no other shared memory than the plan says. */
-static void compare_report(const ptxgen_marlin_plan *plan, const struct report *r)
+/*
+ * ptxas needs no more than a CTA has, and no other shared memory than the plan says. How many of
+ * the plan's variants have this entry.
+ */
+static uint32_t compare_report(const ptxgen_marlin_plan *plan, const struct assembled_entry *r)
 {
     enum { REGISTERS = 65536, GRANULE = 8 };
+    uint32_t found = 0;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         const ptxgen_marlin_variant *v = &plan->variants[i];
         if (strcmp(r->name, ptxgen_marlin_entry(v)) != 0)
@@ -165,43 +122,47 @@ static void compare_report(const ptxgen_marlin_plan *plan, const struct report *
         assert_in_range(each, 16, 255 + 1);
         if (each * 32 * v->wn * v->wk * v->ctas > REGISTERS)
             fail_msg("%s: %u registers of %u threads", r->name, r->registers, 32 * v->wn * v->wk);
-        assert_int_equal(r->shared_bytes + v->dynamic_shared_bytes, v->shared_bytes);
+        assert_int_equal(r->static_shared_bytes + v->dynamic_shared_bytes, v->shared_bytes);
+        found++;
     }
-    assert_int_equal(r->spilled_bytes, 0);
+    assert_int_equal(r->stack_bytes, 0);
+    return found;
+}
+
+/* The registers of two slices take turns: those of the slice before the last are written anew. */
+static void one_group_of_wgmma_at_most_is_under_way_after_a_wait(void **state)
+{
+    (void)state;
+    static const char wait[] = "wgmma.wait_group.sync.aligned ";
+    for (int s = 0; s < SPECS; s++) {
+        ptxgen_marlin_plan plan = plan_of(&specs[s], "sm_90a");
+        char *text = text_of(&plan, ~0u);
+        unsigned waits = 0;
+        for (const char *at = text; (at = strstr(at, wait)); waits++) {
+            at += strlen(wait);
+            assert_in_range(strtoul(at, NULL, 10), 0, 1);
+        }
+        assert_true(waits > 0);
+        free(text);
+    }
 }
 
 static void assemble(const ptxgen_marlin_plan *plan, const char *target_name)
 {
-    char path[] = "/tmp/ptxgen-text-XXXXXX", log[64], command[512];
-    FILE *file = fdopen(mkstemp(path), "w");
-    assert_non_null(file);
     char *text = text_of(plan, ~0u);
-    fputs(text, file);
-    fclose(file);
+    struct assembled a = assert_assembles_without_spills(text, target_name);
     free(text);
-    snprintf(log, sizeof log, "%s.log", path);
-    snprintf(command, sizeof command, "'%s' -arch=%s -v -o /dev/null %s >%s 2>&1 || { cat %s >&2; false; }",
-             PTXAS, target_name, path, log, log);
-    int failed = system(command);
-    struct report reports[PTXGEN_MARLIN_VARIANTS + 1];
-    size_t count = read_reports(log, reports, PTXGEN_MARLIN_VARIANTS + 1);
-    unlink(log);
-    unlink(path);
-    if (failed)
-        fail_msg("K=%u N=%u for %s", plan->spec.k, plan->spec.n, target_name);
-    assert_int_equal(count, plan->variant_count + 1);
-    for (size_t i = 0; i < count; i++)
-        compare_report(plan, &reports[i]);
+    assert_int_equal(a.count, plan->variant_count + 1);
+    uint32_t found = 0;
+    for (size_t i = 0; i < a.count; i++)
+        found += compare_report(plan, &a.entries[i]);
+    assert_int_equal(found, plan->variant_count);
 }
 
-/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
 static void text_assembles_without_spills_for_every_target(void **state)
 {
     (void)state;
-    if (!*PTXAS) {
-        print_message("no ptxas: nothing was assembled\n");
-        skip();
-    }
+    skip_without_ptxas();
     for (int t = 0; t < TARGETS; t++)
         for (int s = 0; s < SPECS; s++) {
             ptxgen_marlin_plan plan = plan_of(&specs[s], target_names[t]);
@@ -249,8 +210,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_marlin_plan plan = plan_of(&specs[0], "sm_86");
         ptxgen_error err = {0};
         assert_int_not_equal(ptxgen_marlin_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
-        if (!strstr(err.message, cases[i].words))
-            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+        assert_says(&err, cases[i].words);
     }
 }
 
@@ -261,6 +221,7 @@ int main(void)
         cmocka_unit_test(equal_plans_give_equal_text),
         cmocka_unit_test(the_text_of_a_tile_is_below_150_kb),
         cmocka_unit_test(entries_wait_for_the_kernel_ahead_from_sm_90_on),
+        cmocka_unit_test(one_group_of_wgmma_at_most_is_under_way_after_a_wait),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),

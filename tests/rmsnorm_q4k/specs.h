@@ -2,14 +2,9 @@
 #ifndef TESTS_RMSNORM_Q4K_SPECS_H
 #define TESTS_RMSNORM_Q4K_SPECS_H
 
-#include <ptxgen/rmsnorm_q4k.h>
+#include "tests/status.h"
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
+#include <ptxgen/rmsnorm_q4k.h>
 
 static inline ptxgen_rmsnorm_q4k_spec plain_spec(uint32_t k, uint32_t n)
 {
@@ -20,13 +15,6 @@ static inline ptxgen_rmsnorm_q4k_spec plain_spec(uint32_t k, uint32_t n)
     spec.epsilon = 1e-6f;
     spec.x_type = spec.y_type = PTXGEN_F16;
     return spec;
-}
-
-static inline ptxgen_target target_of(const char *name)
-{
-    ptxgen_target target;
-    assert_int_equal(ptxgen_target_parse(name, &target, NULL), PTXGEN_OK);
-    return target;
 }
 
 /* xorshift; problems that cover every option, small and large. */

@@ -9,8 +9,7 @@ static void refused(const ptxgen_rmsnorm_q4k_spec *spec, const char *word)
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(spec, &target, &plan, &err), PTXGEN_ERROR_UNSUPPORTED);
-    if (!strstr(err.message, word))
-        fail_msg("'%s' does not say '%s'", err.message, word);
+    assert_says(&err, word);
 }
 
 static void k_must_be_a_multiple_of_256(void **state)

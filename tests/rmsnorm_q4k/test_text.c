@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
-#include "../share.h"
+#include "tests/emitted.h"
+#include "tests/share.h"
 
 #include <locale.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,15 +13,8 @@
 static char *text_of(const ptxgen_rmsnorm_q4k_plan *plan)
 {
     ptxgen_error err = {0};
-    const char *text = NULL;
     ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
-    assert_non_null(module);
-    if (ptxgen_rmsnorm_q4k_emit(plan, module, &err) != PTXGEN_OK ||
-        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    char *copy = strdup(text);
-    ptx_module_destroy(module);
-    return copy;
+    return text_of_module(module, ptxgen_rmsnorm_q4k_emit(plan, module, &err), &err);
 }
 
 static bool random_plan(uint64_t *seed, ptxgen_rmsnorm_q4k_plan *plan)
@@ -41,17 +34,15 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             continue;
         ptxgen_error err;
         ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
-        if (ptxgen_rmsnorm_q4k_emit(&plan, module, &err) != PTXGEN_OK)
-            fail_msg("%s", err.message);
+        assert_ok(ptxgen_rmsnorm_q4k_emit(&plan, module, &err), &err);
         assert_int_equal(ptx_module_kernels(module), plan.variant_count);
         for (uint32_t j = 0; j < plan.variant_count; j++) {
             const ptxgen_rmsnorm_q4k_variant *v = &plan.variants[j];
-            ptx_kernel_info info;
-            assert_int_equal(ptx_module_kernel_info(module, j, &info), PTXGEN_OK);
-            assert_string_equal(info.name, ptxgen_rmsnorm_q4k_entry(v));
-            assert_int_equal(info.threads, 32 * v->wk * v->wr);
-            assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes, v->shared_bytes);
-            assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+            assert_declares(module, j,
+                            (struct declared){.name = ptxgen_rmsnorm_q4k_entry(v),
+                                              .threads = 32 * v->wk * v->wr,
+                                              .shared_bytes = v->shared_bytes,
+                                              .dynamic_shared_bytes = v->dynamic_shared_bytes});
         }
         ptx_module_destroy(module);
     }
@@ -131,14 +122,10 @@ static void specs_that_differ_only_in_epsilon_have_different_text(void **state)
     free(texts[1]);
 }
 
-/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
 static void text_assembles_without_spills_for_every_target(void **state)
 {
     (void)state;
-    if (system("command -v ptxas >/dev/null 2>&1")) {
-        print_message("no ptxas on the PATH: nothing was assembled\n");
-        skip();
-    }
+    skip_without_ptxas();
     static const struct {
         uint32_t k, n;
         uint8_t options;
@@ -150,27 +137,10 @@ static void text_assembles_without_spills_for_every_target(void **state)
             spec.bias = spec.residual = spec.residual_out = problems[p].options;
             ptxgen_rmsnorm_q4k_plan plan;
             assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
-            char path[] = "/tmp/ptxgen-text-XXXXXX", command[256];
-            FILE *file = fdopen(mkstemp(path), "w");
-            assert_non_null(file);
             char *text = text_of(&plan);
-            fputs(text, file);
-            fclose(file);
+            struct assembled a = assert_assembles_without_spills(text, target_names[t]);
+            assert_int_equal(a.count, plan.variant_count);
             free(text);
-            snprintf(command, sizeof command,
-                     "ptxas -arch=%s -v -o /dev/null %s >%s.log 2>&1 && ! grep -q '[1-9][0-9]* bytes spill' %s.log",
-                     target_names[t], path, path, path);
-            int failed = system(command);
-            if (failed) {
-                snprintf(command, sizeof command, "cat %s.log >&2", path);
-                if (system(command))
-                    print_message("the log cannot be shown\n");
-            }
-            snprintf(command, sizeof command, "%s.log", path);
-            unlink(command);
-            unlink(path);
-            if (failed)
-                fail_msg("K=%u N=%u for %s", spec.k, spec.n[0], target_names[t]);
         }
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Against the weights that PyTorch compressed: every array bit for bit, both ways, all types. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "golden.h"
 #include "src/kernels/sparse24/metadata.h"
@@ -21,12 +17,6 @@ static void for_each_type(claim *check)
     tensor_store_close(store);
 }
 
-static void succeed(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
-
 /* ---- compress ---- */
 
 static void check_compress(const struct golden_weight *w)
@@ -35,9 +25,9 @@ static void check_compress(const struct golden_weight *w)
     ptxgen_span values = span_of(w->values.bytes);
     ptxgen_span metadata = metadata_span(&w->shape, PTXGEN_SPARSE24_CUTLASS);
     assert_int_equal(metadata.bytes, w->cutlass.bytes);
-    succeed(ptxgen_sparse24_compress(&w->shape, w->dense, values, PTXGEN_SPARSE24_CUTLASS, metadata,
-                                     &err),
-            &err);
+    assert_ok(ptxgen_sparse24_compress(&w->shape, w->dense, values, PTXGEN_SPARSE24_CUTLASS,
+                                       metadata, &err),
+              &err);
     assert_memory_equal(values.data, w->values.data, values.bytes);
     assert_memory_equal(metadata.data, w->cutlass.data, metadata.bytes);
     free(values.data);
@@ -60,16 +50,16 @@ static void check_decompress(const struct golden_weight *w)
 {
     ptxgen_error err;
     ptxgen_span dense = span_of(w->dense.bytes);
-    succeed(ptxgen_sparse24_decompress(&w->shape, w->values, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
+    assert_ok(ptxgen_sparse24_decompress(&w->shape, w->values, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
                                        dense, &err),
             &err);
     ptxgen_sparse24_type type = w->shape.type;
     for (size_t i = 0; i < w->shape.m * w->shape.k; i++) {
         size_t row = i / w->shape.k, group = i % w->shape.k / 4, column = i % 4;
         unsigned nibble;
-        succeed(sparse24_load_group(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass.data, row, group,
-                                    &nibble, &err),
-                &err);
+        assert_ok(sparse24_load_group(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass.data, row,
+                                      group, &nibble, &err),
+                  &err);
         bool kept = column == (nibble & 3) || column == nibble >> 2;
         uint32_t expected = sparse24_bits(type, w->dense.data, i);
         if (!kept)
@@ -115,14 +105,14 @@ static void check_metadata(const struct golden_weight *w)
     ptxgen_error err;
     ptxgen_span bytes = metadata_span(&w->shape, PTXGEN_SPARSE24_BYTES);
     ptxgen_span back = metadata_span(&w->shape, PTXGEN_SPARSE24_CUTLASS);
-    succeed(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
-                                    PTXGEN_SPARSE24_BYTES, bytes, &err),
-            &err);
+    assert_ok(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
+                                      PTXGEN_SPARSE24_BYTES, bytes, &err),
+              &err);
     for (size_t group = 0; group < bytes.bytes; group++)
         assert_int_equal(((uint8_t *)bytes.data)[group], byte_by_rule(w, group));
-    succeed(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_BYTES, read_only(bytes),
-                                    PTXGEN_SPARSE24_CUTLASS, back, &err),
-            &err);
+    assert_ok(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_BYTES, read_only(bytes),
+                                      PTXGEN_SPARSE24_CUTLASS, back, &err),
+              &err);
     assert_memory_equal(back.data, w->cutlass.data, back.bytes);
     free(bytes.data);
     free(back.data);
@@ -143,13 +133,13 @@ static void check_all_forms(const struct golden_weight *w)
             ptxgen_span a = metadata_span(&w->shape, from), b = metadata_span(&w->shape, to);
             ptxgen_span direct = metadata_span(&w->shape, to);
             ptxgen_const_span cutlass = w->cutlass;
-            succeed(
+            assert_ok(
                 ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, cutlass, from, a, &err),
                 &err);
-            succeed(ptxgen_sparse24_convert(&w->shape, from, read_only(a), to, b, &err), &err);
-            succeed(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, cutlass, to, direct,
-                                            &err),
-                    &err);
+            assert_ok(ptxgen_sparse24_convert(&w->shape, from, read_only(a), to, b, &err), &err);
+            assert_ok(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, cutlass, to,
+                                              direct, &err),
+                      &err);
             assert_memory_equal(b.data, direct.data, b.bytes);
             free(a.data);
             free(b.data);
@@ -168,9 +158,9 @@ static void check_bitmask(const struct golden_weight *w)
 {
     ptxgen_error err;
     ptxgen_span mask = metadata_span(&w->shape, PTXGEN_SPARSE24_BITMASK);
-    succeed(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
-                                    PTXGEN_SPARSE24_BITMASK, mask, &err),
-            &err);
+    assert_ok(ptxgen_sparse24_convert(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
+                                      PTXGEN_SPARSE24_BITMASK, mask, &err),
+              &err);
     size_t value = 0;
     for (size_t i = 0; i < w->shape.m * w->shape.k; i++) {
         uint32_t dense = sparse24_bits(w->shape.type, w->dense.data, i);
@@ -197,7 +187,7 @@ static void check_tiles(const struct golden_weight *w)
     struct sparse24_tile tile = sparse24_metadata_tile(w->shape.type);
     ptxgen_span values = span_of(w->values.bytes);
     ptxgen_span bytes = metadata_span(&w->shape, PTXGEN_SPARSE24_BYTES);
-    succeed(
+    assert_ok(
         ptxgen_sparse24_compress(&w->shape, w->dense, values, PTXGEN_SPARSE24_BYTES, bytes, &err),
         &err);
     free(values.data);
@@ -205,7 +195,7 @@ static void check_tiles(const struct golden_weight *w)
     for (size_t column = 0; column < w->shape.k; column += tile.columns)
         for (size_t row = 0; row < w->shape.m; row += tile.rows) {
             uint32_t words[32];
-            succeed(sparse24_tile_words(&w->shape, PTXGEN_SPARSE24_BYTES, bytes.data, row, column,
+            assert_ok(sparse24_tile_words(&w->shape, PTXGEN_SPARSE24_BYTES, bytes.data, row, column,
                                         words, &err),
                     &err);
             assert_memory_equal(words, expected, sizeof words);

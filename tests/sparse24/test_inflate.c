@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse24_inflate on the emulator, which refuses stray accesses: the dense weight, bit for bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "golden.h"
 #include "src/cli/families/sparse24.h"
@@ -20,12 +16,6 @@ struct bench {
     ptxgen_sparse24 *kernel;
     struct buffer packed, dense;
 };
-
-static void assert_ok(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
 
 static size_t dense_bytes(const ptxgen_sparse24_spec *s)
 {

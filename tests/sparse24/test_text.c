@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emitted text: what it declares, that it is the same each time, that ptxas takes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "tests/emitted.h"
 #include "tests/share.h"
+#include "tests/status.h"
 
 #include <ptxgen/sparse24.h>
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
@@ -32,28 +25,19 @@ enum { SPECS = sizeof specs / sizeof *specs };
 static ptxgen_sparse24_plan plan_of(const ptxgen_sparse24_spec *spec, const char *target_name,
                                     int max_ptx)
 {
-    ptxgen_target target;
+    ptxgen_target target = target_of(target_name);
     ptxgen_sparse24_plan plan;
     ptxgen_error err = {0};
-    assert_int_equal(ptxgen_target_parse(target_name, &target, NULL), PTXGEN_OK);
     target.ptx.max_ptx = max_ptx;
-    if (ptxgen_sparse24_make_plan(spec, &target, &plan, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(ptxgen_sparse24_make_plan(spec, &target, &plan, &err), &err);
     return plan;
 }
 
 static char *text_of(const ptxgen_sparse24_plan *plan, uint32_t variants)
 {
     ptxgen_error err = {0};
-    const char *text = NULL;
     ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
-    assert_non_null(module);
-    if (ptxgen_sparse24_emit(plan, variants, module, &err) != PTXGEN_OK ||
-        ptx_module_text(module, 0, &text, NULL, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    char *copy = strdup(text);
-    ptx_module_destroy(module);
-    return copy;
+    return text_of_module(module, ptxgen_sparse24_emit(plan, variants, module, &err), &err);
 }
 
 static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **state)
@@ -68,12 +52,11 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_sparse24_variant *v = &plan.variants[i];
-                assert_int_equal(ptx_module_kernel_info(module, i, &info), PTXGEN_OK);
-                assert_string_equal(info.name, ptxgen_sparse24_entry(v));
-                assert_int_equal(info.threads, 32 * v->wm * v->wn * v->wk);
-                assert_int_equal(info.static_shared_bytes + info.dynamic_shared_bytes,
-                                 v->shared_bytes);
-                assert_int_equal(info.dynamic_shared_bytes, v->dynamic_shared_bytes);
+                assert_declares(module, i,
+                                (struct declared){.name = ptxgen_sparse24_entry(v),
+                                                  .threads = 32 * v->wm * v->wn * v->wk,
+                                                  .shared_bytes = v->shared_bytes,
+                                                  .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
             }
             assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
@@ -110,37 +93,18 @@ static void metadata_is_announced_as_ordered_where_the_ptx_version_allows(void *
         }
 }
 
-/* Where a ptxas is on the PATH: it takes the text for every target, and spills nothing. */
 static void assemble(const ptxgen_sparse24_plan *plan, const char *target_name)
 {
-    char path[] = "/tmp/ptxgen-text-XXXXXX", command[512];
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
     char *text = text_of(plan, ~0u);
-    FILE *file = fdopen(descriptor, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    struct assembled a = assert_assembles_without_spills(text, target_name);
+    assert_int_equal(a.count, plan->variant_count + 1);
     free(text);
-    snprintf(command, sizeof command,
-             "'%s' -arch=%s -v -o /dev/null %s >%s.log 2>&1 && "
-             "! grep '[1-9][0-9]* bytes spill' %s.log || { cat %s.log >&2; false; }",
-             PTXAS, target_name, path, path, path, path);
-    int failed = system(command);
-    snprintf(command, sizeof command, "%s.log", path);
-    unlink(command);
-    unlink(path);
-    if (failed)
-        fail_msg("M=%u K=%u for %s", plan->spec.m, plan->spec.k, target_name);
 }
 
 static void text_assembles_without_spills_for_every_target(void **state)
 {
     (void)state;
-    if (!*PTXAS) {
-        print_message("no ptxas: nothing was assembled\n");
-        skip();
-    }
+    skip_without_ptxas();
     for (int t = 0; t < TARGETS; t++)
         for (int s = 0; s < SPECS; s++) {
             ptxgen_sparse24_plan plan = plan_of(&specs[s], target_names[t], 0);
@@ -172,14 +136,12 @@ static void specs_that_cannot_be_done_are_refused_by_name(void **state)
         {{.m = 8, .k = 8, .type = 1, .y_type = 1, .bias = 2}, "bias is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ptxgen_target target;
+        ptxgen_target target = target_of("sm_90");
         ptxgen_sparse24_plan plan;
         ptxgen_error err = {0};
-        assert_int_equal(ptxgen_target_parse("sm_90", &target, NULL), PTXGEN_OK);
         assert_int_not_equal(ptxgen_sparse24_make_plan(&cases[i].spec, &target, &plan, &err),
                              PTXGEN_OK);
-        if (!strstr(err.message, cases[i].words))
-            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+        assert_says(&err, cases[i].words);
     }
 }
 
@@ -200,8 +162,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);
         ptxgen_error err = {0};
         assert_int_not_equal(ptxgen_sparse24_use_tile(&plan, &cases[i].tile, &err), PTXGEN_OK);
-        if (!strstr(err.message, cases[i].words))
-            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+        assert_says(&err, cases[i].words);
     }
 }
 

@@ -14,7 +14,7 @@ static void read_tensor(const struct tensor_store *store, const char *name, void
 {
     const struct named_tensor *tensor;
     ptxgen_error err;
-    succeed(tensor_store_require(store, name, &tensor, &err), &err);
+    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
     assert_int_equal(tensor->bytes, bytes);
     memcpy(to, tensor->data, bytes);
 }
@@ -23,7 +23,7 @@ static void read_golden(struct golden *g)
 {
     struct tensor_store *store;
     ptxgen_error err;
-    succeed(tensor_store_open(GOLDEN_DIR "/w8a8.safetensors", &store, &err), &err);
+    assert_ok(tensor_store_open(GOLDEN_DIR "/w8a8.safetensors", &store, &err), &err);
     read_tensor(store, "activation", g->activation, sizeof g->activation);
     read_tensor(store, "amax", g->amax, sizeof g->amax);
     read_tensor(store, "weight_scale", g->weight_scale, sizeof g->weight_scale);
@@ -52,14 +52,14 @@ static void tokens_are_scaled_by_the_files_amax_and_outputs_follow(void **state)
         int8_t codes[K];
         ptxgen_w8a8_token token;
         float y[N];
-        succeed(ptxgen_w8a8_reference_codes(&s, &o, (uint32_t)m, codes, &token, &err), &err);
+        assert_ok(ptxgen_w8a8_reference_codes(&s, &o, (uint32_t)m, codes, &token, &err), &err);
         float scale = g.amax[m] / 127.0f;
         assert_true(token.scale == (m == 1 ? 1 : scale));
         for (int k = 0; k < K; k++) {
             double exact = (double)g.activation[m * K + k] / token.scale;
             assert_true(fabs(codes[k] - exact) <= 0.5 + 1e-5);
         }
-        succeed(ptxgen_w8a8_reference(&s, &o, codes, &token, 0, N, y, NULL, &err), &err);
+        assert_ok(ptxgen_w8a8_reference(&s, &o, codes, &token, 0, N, y, NULL, &err), &err);
         for (int n = 0; n < N; n++) {
             long double exact = exact_output(&g, codes, m, n);
             assert_true(fabsl(y[n] - exact) <= fabsl(exact) * 4 * 0x1p-24L);

@@ -24,8 +24,8 @@ static struct result compute(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operan
 {
     struct result r;
     ptxgen_error err;
-    succeed(ptxgen_w8a8_reference_codes(s, o, 0, r.codes, &r.token, &err), &err);
-    succeed(ptxgen_w8a8_reference(s, o, r.codes, &r.token, 0, 2, r.y, r.acc, &err), &err);
+    assert_ok(ptxgen_w8a8_reference_codes(s, o, 0, r.codes, &r.token, &err), &err);
+    assert_ok(ptxgen_w8a8_reference(s, o, r.codes, &r.token, 0, 2, r.y, r.acc, &err), &err);
     return r;
 }
 
@@ -148,7 +148,7 @@ static void tokens_have_scales_and_zero_points_of_their_own(void **state)
     int8_t codes[K];
     ptxgen_w8a8_token token;
     ptxgen_error err;
-    succeed(ptxgen_w8a8_reference_codes(&s, &o, 1, codes, &token, &err), &err);
+    assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 1, codes, &token, &err), &err);
     const int8_t expected[K] = {9, 11, 13, 15};
     assert_memory_equal(codes, expected, K);
     assert_int_equal(token.zero, 7);
@@ -185,9 +185,9 @@ static void f64_computes_in_f64(void **state)
     ptxgen_error err;
     double y;
     int32_t acc;
-    succeed(ptxgen_w8a8_reference_codes(&s, &o, 0, codes, &token, &err), &err);
+    assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 0, codes, &token, &err), &err);
     assert_true(token.scale == 0.3 / 127);
-    succeed(ptxgen_w8a8_reference(&s, &o, codes, &token, 0, 1, &y, &acc, &err), &err);
+    assert_ok(ptxgen_w8a8_reference(&s, &o, codes, &token, 0, 1, &y, &acc, &err), &err);
     assert_true(y == acc * (0.3 / 127) * 0.1);
 }
 

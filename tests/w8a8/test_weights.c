@@ -35,7 +35,7 @@ static void check_f32(ptxgen_element type, double percentile, uint32_t rank)
     float scales[N];
     ptxgen_error err;
     memset(codes, 0x55, sizeof codes);
-    succeed(ptxgen_w8a8_quantise(&weights, 208, codes, PTXGEN_F32, scales, &err), &err);
+    assert_ok(ptxgen_w8a8_quantise(&weights, 208, codes, PTXGEN_F32, scales, &err), &err);
     for (int n = 0; n < N; n++) {
         float clip = (float)magnitude_of_rank(&w[n * K], K, rank);
         assert_true(scales[n] == clip / 127.0f);
@@ -66,7 +66,7 @@ static void f64_scales_are_divided_in_f64(void **state)
     int8_t codes[3];
     double scale;
     ptxgen_error err;
-    succeed(ptxgen_w8a8_quantise(&weights, 3, codes, PTXGEN_F64, &scale, &err), &err);
+    assert_ok(ptxgen_w8a8_quantise(&weights, 3, codes, PTXGEN_F64, &scale, &err), &err);
     assert_true(scale == 0.7 / 127);
     assert_int_equal(codes[1], -127);
 }
@@ -79,7 +79,7 @@ static void a_row_of_zeros_has_scale_one(void **state)
     int8_t codes[8];
     float scales[2];
     ptxgen_error err;
-    succeed(ptxgen_w8a8_quantise(&weights, 4, codes, PTXGEN_F32, scales, &err), &err);
+    assert_ok(ptxgen_w8a8_quantise(&weights, 4, codes, PTXGEN_F32, scales, &err), &err);
     assert_true(scales[0] == 1 && scales[1] == 4 / 127.0f);
     for (int i = 0; i < 4; i++)
         assert_int_equal(codes[i], 0);
@@ -116,11 +116,11 @@ static void packing_pads_with_zeros_and_keeps_minus_128(void **state)
     assert_int_equal(ptxgen_w8a8_stride(5), 16);
     assert_int_equal(ptxgen_w8a8_stride(16), 16);
     memset(packed, 0x55, sizeof packed);
-    succeed(ptxgen_w8a8_pack(2, 5, codes, 16, packed, &err), &err);
+    assert_ok(ptxgen_w8a8_pack(2, 5, codes, 16, packed, &err), &err);
     for (int n = 0; n < 2; n++)
         for (int k = 0; k < 16; k++)
             assert_int_equal(packed[n * 16 + k], k < 5 ? codes[n * 5 + k] : 0);
-    succeed(ptxgen_w8a8_row_sums(2, 5, packed, 16, sums, &err), &err);
+    assert_ok(ptxgen_w8a8_row_sums(2, 5, packed, 16, sums, &err), &err);
     assert_int_equal(sums[0], -128 + 1 + 2 + 3 + 4);
     assert_int_equal(sums[1], 5 + 6 + 7 + 8 + 127);
     assert_int_equal(ptxgen_w8a8_pack(2, 5, codes, 4, packed, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
