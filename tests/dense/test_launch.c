@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a launch refuses, before anything runs, and what it says that it needs; on the emulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/launches.h"
 
-#include <ptxgen/emulator.h>
 #include <ptxgen/dense.h>
-
-#include <stdio.h>
-#include <string.h>
 
 enum { K = 256, M = 64, MOST_N = 40 };
 
 struct bench {
-    ptxgen_driver driver;
-    ptxgen_cu_context context;
+    struct emulated emulated;
     ptxgen_dense *kernel;
     ptxgen_dense_args args;
 };
@@ -32,15 +23,12 @@ static int setup(void **state)
 {
     static struct bench b;
     memset(&b, 0, sizeof b);
-    ptxgen_emulator_driver(&b.driver);
-    ptxgen_target target;
+    open_emulated(&b.emulated);
+    ptxgen_target target = target_of("sm_90");
     ptxgen_dense_plan plan;
     ptxgen_error err;
-    if (ptxgen_target_parse("sm_90", &target, &err) ||
-        ptxgen_dense_make_plan(&full, &target, &plan, &err) ||
-        ptxgen_driver_start(&b.driver, &err) || b.driver.ctx_create(&b.context, 0, 0) ||
-        ptxgen_dense_load(&b.driver, &plan, NULL, &b.kernel, &err))
-        return -1;
+    assert_ok(ptxgen_dense_make_plan(&full, &target, &plan, &err), &err);
+    assert_ok(ptxgen_dense_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
     b.args = (ptxgen_dense_args){.n = 2,
                                     .x = 0x10000,
                                     .w = 0x20000,
@@ -57,17 +45,15 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_dense_destroy(b->kernel);
-    b->driver.ctx_destroy(b->context);
+    b->emulated.driver.ctx_destroy(b->emulated.context);
     return 0;
 }
 
-static void refused(const struct bench *b, const ptxgen_dense_args *args, const char *words)
+static void refused(const void *bench, const void *args, const char *words)
 {
+    const struct bench *b = bench;
     ptxgen_error err = {0};
-    assert_int_equal(ptxgen_dense_launch(b->kernel, args, NULL, &err),
-                     PTXGEN_ERROR_INVALID_ARGUMENT);
-    if (!strstr(err.message, words))
-        fail_msg("'%s' does not say '%s'", err.message, words);
+    assert_refused(ptxgen_dense_launch(b->kernel, args, NULL, &err), &err, words);
 }
 
 static void no_rows_launch_nothing_and_leave_no_error(void **state)
@@ -79,7 +65,7 @@ static void no_rows_launch_nothing_and_leave_no_error(void **state)
     assert_int_equal(ptxgen_dense_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
     assert_int_equal(ptxgen_dense_workspace_bytes(b->kernel, &args, &bytes, &err), PTXGEN_OK);
     assert_int_equal(bytes, 0);
-    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+    assert_int_equal(b->emulated.driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
 }
 
 static void more_rows_than_planned_are_refused(void **state)
@@ -95,31 +81,18 @@ static void more_rows_than_planned_are_refused(void **state)
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
 {
     struct bench *b = *state;
-    const struct {
-        const char *name;
-        size_t offset;
-        unsigned align;
-    } arrays[] = {{"x", offsetof(ptxgen_dense_args, x), 2},
-                  {"w", offsetof(ptxgen_dense_args, w), 2},
-                  {"bias", offsetof(ptxgen_dense_args, bias), 2},
-                  {"residual", offsetof(ptxgen_dense_args, residual), 2},
-                  {"y", offsetof(ptxgen_dense_args, y), 2},
-                  {"workspace", offsetof(ptxgen_dense_args, workspace), 16}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        ptxgen_dense_args args = b->args;
-        uint64_t *address = (uint64_t *)(void *)((char *)&args + arrays[i].offset), kept = *address;
-        char words[80];
-        args.x_stride = K + 1; /* to be aligned, so that there is a workspace */
-        *address = 0;
-        snprintf(words, sizeof words, "dense: %s is null", arrays[i].name);
-        refused(b, &args, words);
-        if (arrays[i].align == 1)
-            continue;
-        *address = kept + arrays[i].align / 2;
-        snprintf(words, sizeof words, "dense: %s at 0x%llx is not a multiple of %u",
-                 arrays[i].name, (unsigned long long)*address, arrays[i].align);
-        refused(b, &args, words);
-    }
+    static const struct address addresses[] = {
+        {"x", offsetof(ptxgen_dense_args, x), 2},
+        {"w", offsetof(ptxgen_dense_args, w), 2},
+        {"bias", offsetof(ptxgen_dense_args, bias), 2},
+        {"residual", offsetof(ptxgen_dense_args, residual), 2},
+        {"y", offsetof(ptxgen_dense_args, y), 2},
+        {"workspace", offsetof(ptxgen_dense_args, workspace), 16},
+    };
+    ptxgen_dense_args args = b->args;
+    args.x_stride = K + 1; /* to be aligned, so that there is a workspace */
+    assert_addresses_are_refused_by_name("dense", addresses, sizeof addresses / sizeof *addresses,
+                                         &args, refused, b);
 }
 
 static void strides_below_a_row_are_refused(void **state)
@@ -166,7 +139,8 @@ static void dispatch_loads_a_spec_once(void **state)
     ptxgen_dense_spec spec = full;
     ptxgen_dense *first, *second;
     ptxgen_error err;
-    assert_int_equal(ptxgen_dispatcher_create(&b->driver, NULL, &dispatcher, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatcher_create(&b->emulated.driver, NULL, &dispatcher, &err),
+                     PTXGEN_OK);
     assert_int_equal(ptxgen_dense_dispatch(dispatcher, &spec, &first, &err), PTXGEN_OK);
     assert_int_equal(ptxgen_dense_dispatch(dispatcher, &spec, &second, &err), PTXGEN_OK);
     assert_ptr_equal(first, second);

@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a launch refuses, before anything runs, and what it says that it needs; on the emulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "specs.h"
-
-#include <ptxgen/emulator.h>
-
-#include <stdio.h>
-#include <string.h>
+#include "tests/launches.h"
 
 enum { K = 256, N = 64, MOST_M = 40 };
 
 struct bench {
-    ptxgen_driver driver;
-    ptxgen_cu_context context;
+    struct emulated emulated;
     ptxgen_marlin *kernel;
     ptxgen_marlin_args args;
 };
@@ -26,16 +15,14 @@ static int setup(void **state)
 {
     static struct bench b;
     memset(&b, 0, sizeof b);
-    ptxgen_emulator_driver(&b.driver);
+    open_emulated(&b.emulated);
     ptxgen_marlin_spec spec = plain_spec(K, N);
     spec.zeros = spec.act_order = spec.bias = spec.residual = 1;
     spec.epilogue = PTXGEN_EPILOGUE_SWIGLU;
     spec.max_m = MOST_M;
     ptxgen_marlin_plan plan = plan_of(&spec, "sm_90");
     ptxgen_error err;
-    if (ptxgen_driver_start(&b.driver, &err) || b.driver.ctx_create(&b.context, 0, 0) ||
-        ptxgen_marlin_load(&b.driver, &plan, NULL, &b.kernel, &err))
-        return -1;
+    assert_ok(ptxgen_marlin_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
     b.args = (ptxgen_marlin_args){.m = 2,
                                   .a = 0x10000,
                                   .codes = 0x20000,
@@ -56,17 +43,15 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_marlin_destroy(b->kernel);
-    b->driver.ctx_destroy(b->context);
+    b->emulated.driver.ctx_destroy(b->emulated.context);
     return 0;
 }
 
-static void refused(const struct bench *b, const ptxgen_marlin_args *args, const char *words)
+static void refused(const void *bench, const void *args, const char *words)
 {
+    const struct bench *b = bench;
     ptxgen_error err = {0};
-    assert_int_equal(ptxgen_marlin_launch(b->kernel, args, NULL, &err),
-                     PTXGEN_ERROR_INVALID_ARGUMENT);
-    if (!strstr(err.message, words))
-        fail_msg("'%s' does not say '%s'", err.message, words);
+    assert_refused(ptxgen_marlin_launch(b->kernel, args, NULL, &err), &err, words);
 }
 
 static void no_rows_launch_nothing_and_leave_no_error(void **state)
@@ -78,7 +63,7 @@ static void no_rows_launch_nothing_and_leave_no_error(void **state)
     assert_int_equal(ptxgen_marlin_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
     assert_int_equal(ptxgen_marlin_workspace_bytes(b->kernel, &args, &bytes, &err), PTXGEN_OK);
     assert_int_equal(bytes, 0);
-    assert_int_equal(b->driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
+    assert_int_equal(b->emulated.driver.ctx_synchronize(), PTXGEN_CUDA_SUCCESS);
 }
 
 static void more_rows_than_planned_are_refused(void **state)
@@ -98,32 +83,21 @@ static void more_rows_than_planned_are_refused(void **state)
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
 {
     struct bench *b = *state;
-    const struct {
-        const char *name;
-        size_t offset;
-        unsigned align;
-    } arrays[] = {{"a", offsetof(ptxgen_marlin_args, a), 2},
-                  {"codes", offsetof(ptxgen_marlin_args, codes), 16},
-                  {"scales", offsetof(ptxgen_marlin_args, scales), 16},
-                  {"zeros", offsetof(ptxgen_marlin_args, zeros), 16},
-                  {"order", offsetof(ptxgen_marlin_args, order), 16},
-                  {"bias", offsetof(ptxgen_marlin_args, bias), 2},
-                  {"up_bias", offsetof(ptxgen_marlin_args, up_bias), 2},
-                  {"residual", offsetof(ptxgen_marlin_args, residual), 2},
-                  {"c", offsetof(ptxgen_marlin_args, c), 2},
-                  {"workspace", offsetof(ptxgen_marlin_args, workspace), 16}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        ptxgen_marlin_args args = b->args;
-        uint64_t *address = (uint64_t *)(void *)((char *)&args + arrays[i].offset), kept = *address;
-        char words[80];
-        *address = 0;
-        snprintf(words, sizeof words, "marlin: %s is null", arrays[i].name);
-        refused(b, &args, words);
-        *address = kept + arrays[i].align / 2;
-        snprintf(words, sizeof words, "marlin: %s at 0x%llx is not a multiple of %u",
-                 arrays[i].name, (unsigned long long)*address, arrays[i].align);
-        refused(b, &args, words);
-    }
+    static const struct address addresses[] = {
+        {"a", offsetof(ptxgen_marlin_args, a), 2},
+        {"codes", offsetof(ptxgen_marlin_args, codes), 16},
+        {"scales", offsetof(ptxgen_marlin_args, scales), 16},
+        {"zeros", offsetof(ptxgen_marlin_args, zeros), 16},
+        {"order", offsetof(ptxgen_marlin_args, order), 16},
+        {"bias", offsetof(ptxgen_marlin_args, bias), 2},
+        {"up_bias", offsetof(ptxgen_marlin_args, up_bias), 2},
+        {"residual", offsetof(ptxgen_marlin_args, residual), 2},
+        {"c", offsetof(ptxgen_marlin_args, c), 2},
+        {"workspace", offsetof(ptxgen_marlin_args, workspace), 16},
+    };
+    ptxgen_marlin_args args = b->args;
+    assert_addresses_are_refused_by_name("marlin", addresses, sizeof addresses / sizeof *addresses,
+                                         &args, refused, b);
 }
 
 static void strides_below_a_row_are_refused(void **state)
@@ -163,7 +137,7 @@ static void misaligned_activations_need_room_to_be_gathered(void **state)
     ptxgen_marlin *kernel;
     ptxgen_error err;
     uint64_t aligned, misaligned, odd_stride;
-    assert_int_equal(ptxgen_marlin_load(&b->driver, &plan, NULL, &kernel, &err), PTXGEN_OK);
+    assert_ok(ptxgen_marlin_load(&b->emulated.driver, &plan, NULL, &kernel, &err), &err);
     ptxgen_marlin_args args = {.m = 3, .a = 0x10000};
     assert_int_equal(ptxgen_marlin_workspace_bytes(kernel, &args, &aligned, &err), PTXGEN_OK);
     args.a += 8;
@@ -181,11 +155,11 @@ static void another_context_than_the_kernels_is_refused(void **state)
     struct bench *b = *state;
     ptxgen_cu_context other;
     ptxgen_error err;
-    assert_int_equal(b->driver.ctx_create(&other, 0, 1), PTXGEN_CUDA_SUCCESS);
+    assert_int_equal(b->emulated.driver.ctx_create(&other, 0, 1), PTXGEN_CUDA_SUCCESS);
     assert_int_equal(ptxgen_marlin_launch(b->kernel, &b->args, NULL, &err),
                      PTXGEN_ERROR_WRONG_DEVICE);
-    b->driver.ctx_destroy(other);
-    assert_int_equal(b->driver.ctx_set_current(b->context), PTXGEN_CUDA_SUCCESS);
+    b->emulated.driver.ctx_destroy(other);
+    assert_int_equal(b->emulated.driver.ctx_set_current(b->emulated.context), PTXGEN_CUDA_SUCCESS);
 }
 
 static void dispatch_loads_a_spec_once(void **state)
@@ -195,7 +169,8 @@ static void dispatch_loads_a_spec_once(void **state)
     ptxgen_marlin_spec spec = plain_spec(K, N);
     ptxgen_marlin *first, *second;
     ptxgen_error err;
-    assert_int_equal(ptxgen_dispatcher_create(&b->driver, NULL, &dispatcher, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatcher_create(&b->emulated.driver, NULL, &dispatcher, &err),
+                     PTXGEN_OK);
     assert_int_equal(ptxgen_marlin_dispatch(dispatcher, &spec, &first, &err), PTXGEN_OK);
     assert_int_equal(ptxgen_marlin_dispatch(dispatcher, &spec, &second, &err), PTXGEN_OK);
     assert_ptr_equal(first, second);
