@@ -3,35 +3,13 @@
  * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races and
  * deadlocks, against the reference.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/checks.h"
 
 #include "src/cli/families/dense.h"
-#include "tests/share.h"
-
-#include <ptxgen/emulator.h>
 
 #include <math.h>
 
 /* ---- a problem on a device ---- */
-
-static struct device open_device(const char *name)
-{
-    struct device device;
-    ptxgen_error err;
-    if (device_open(name, &device, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    return device;
-}
-
-static void assert_ok(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
 
 static struct dense_problem make(struct device *device, const ptxgen_dense_spec *spec,
                                     uint32_t n, const struct dense_layout *layout)
@@ -51,8 +29,7 @@ static void check_problem(struct dense_problem *p, struct device *device)
     struct check check = {.outputs = 0};
     ptxgen_error err;
     assert_ok(dense_check(p, device, &check, &err), &err);
-    if (!check_passed(&check))
-        fail_msg("%s: %s", check.problem, check.where);
+    assert_right(&check);
     assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
 }
 
@@ -75,19 +52,7 @@ static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t m, uint32_t k)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
-                                          "cpu:sm_120"};
-    for (int d = 0; d < 5; d++) {
-        struct device device = open_device(devices[d]);
-        for (int seed = 0; seed < test_share(20); seed++) {
-            struct check check = {.outputs = 0};
-            ptxgen_error err;
-            assert_ok(dense_run_random((uint64_t)(1 + d * 1000 + seed), &device, &check, &err), &err);
-            if (!check_passed(&check))
-                fail_msg("%s: %s", check.problem, check.where);
-        }
-        device_close(&device);
-    }
+    assert_random_problems_are_right(20, dense_run_random);
 }
 
 /*
@@ -194,9 +159,7 @@ static void warps_in_any_order_do_not_race(void **state)
     static const uint32_t ns[] = {1, 32, 64, 100, 128};
     struct device device = open_device("cpu:sm_80");
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        ptxgen_emulator_options options = {.seed = seed};
-        ptxgen_error err;
-        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        order_by(&device, seed);
         ptxgen_dense_spec spec =
             spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_F32, 256, 768);
         struct dense_problem p = make(&device, &spec, ns[seed % 5], NULL);

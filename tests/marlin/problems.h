@@ -3,28 +3,9 @@
 #ifndef PTXGEN_TESTS_MARLIN_PROBLEMS_H
 #define PTXGEN_TESTS_MARLIN_PROBLEMS_H
 
+#include "tests/checks.h"
+
 #include "src/cli/families/marlin.h"
-
-static inline struct device open_device(const char *name)
-{
-    struct device device;
-    ptxgen_error err;
-    if (device_open(name, &device, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    return device;
-}
-
-static inline void assert_ok(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
-
-static inline void assert_right(const struct check *check)
-{
-    if (!check_passed(check))
-        fail_msg("%s: %s", check->problem, check->where);
-}
 
 /* A random problem of the options, to be changed before it is run. */
 static inline struct marlin_problem make_of(struct device *device,

@@ -4,17 +4,7 @@
  * and deadlocks, against the reference: random problems, and a named test for each way in which
  * such kernels have failed in the field.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "tests/share.h"
-
 #include "problems.h"
-
-#include <ptxgen/emulator.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -40,18 +30,7 @@ static uint64_t allocate_workspace(const ptxgen_driver *driver, uint64_t bytes)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
-                                          "cpu:sm_120"};
-    for (int d = 0; d < 5; d++) {
-        struct device device = open_device(devices[d]);
-        for (int seed = 0; seed < test_share(40); seed++) {
-            struct check check = {.outputs = 0};
-            ptxgen_error err;
-            assert_ok(marlin_run_random((uint64_t)(1 + d * 1000 + seed), &device, &check, &err), &err);
-            assert_right(&check);
-        }
-        device_close(&device);
-    }
+    assert_random_problems_are_right(40, marlin_run_random);
 }
 
 static void golden_files_are_within_their_bounds(void **state)
@@ -175,9 +154,7 @@ static void warps_in_any_order_do_not_race(void **state)
     static const uint32_t ms[] = {1, 16, 32, 64, 128};
     struct device device = open_device("cpu:sm_80");
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        ptxgen_emulator_options options = {.seed = seed};
-        ptxgen_error err;
-        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        order_by(&device, seed);
         ptxgen_marlin_spec spec = f16(512, 256, seed % 2 ? 128 : 32);
         spec.zeros = seed % 3 == 0;
         struct marlin_problem p =

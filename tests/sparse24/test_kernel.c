@@ -3,37 +3,15 @@
  * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races,
  * deadlocks and metadata without meaning, against the reference.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/checks.h"
 
 #include "golden.h"
 #include "src/cli/families/sparse24.h"
-#include "tests/share.h"
-
-#include <ptxgen/emulator.h>
 
 #include <math.h>
 #include <string.h>
 
 /* ---- a problem on a device ---- */
-
-static struct device open_device(const char *name)
-{
-    struct device device;
-    ptxgen_error err;
-    if (device_open(name, &device, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
-    return device;
-}
-
-static void assert_ok(ptxgen_status status, const ptxgen_error *err)
-{
-    if (status != PTXGEN_OK)
-        fail_msg("%s", err->message);
-}
 
 static struct sparse24_problem make(struct device *device, const ptxgen_sparse24_spec *spec,
                                     uint32_t n, const struct sparse24_layout *layout)
@@ -53,8 +31,7 @@ static void check_problem(struct sparse24_problem *p, struct device *device)
     struct check check = {.outputs = 0};
     ptxgen_error err;
     assert_ok(sparse24_check(p, device, &check, &err), &err);
-    if (!check_passed(&check))
-        fail_msg("%s: %s", check.problem, check.where);
+    assert_right(&check);
     assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
 }
 
@@ -81,19 +58,7 @@ static ptxgen_sparse24_spec spec_of(int type, uint32_t m, uint32_t k)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_86", "cpu:sm_89", "cpu:sm_90",
-                                          "cpu:sm_120"};
-    for (int d = 0; d < 5; d++) {
-        struct device device = open_device(devices[d]);
-        for (int seed = 0; seed < test_share(30); seed++) {
-            struct check check = {.outputs = 0};
-            ptxgen_error err;
-            assert_ok(sparse24_run_random((uint64_t)(1 + d * 1000 + seed), &device, &check, &err), &err);
-            if (!check_passed(&check))
-                fail_msg("%s: %s", check.problem, check.where);
-        }
-        device_close(&device);
-    }
+    assert_random_problems_are_right(30, sparse24_run_random);
 }
 
 /* Sums in s32 have no error, and the reference takes the kernel's roundings after them. */
@@ -110,8 +75,7 @@ static void outputs_of_s8_are_right_in_every_bit(void **state)
         struct check check = {.outputs = 0};
         ptxgen_error err;
         assert_ok(sparse24_check(&p, &device, &check, &err), &err);
-        if (!check_passed(&check))
-            fail_msg("%s: %s", check.problem, check.where);
+        assert_right(&check);
         assert_true(check.error == 0);
         assert_int_equal(check.outputs, ns[i] * spec.m);
         sparse24_release(&p);
@@ -214,9 +178,7 @@ static void warps_in_any_order_do_not_race(void **state)
     static const uint32_t ns[] = {1, 16, 32, 64, 128};
     struct device device = open_device("cpu:sm_80");
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        ptxgen_emulator_options options = {.seed = seed};
-        ptxgen_error err;
-        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        order_by(&device, seed);
         ptxgen_sparse24_spec spec =
             spec_of(seed % 2 ? PTXGEN_SPARSE24_F16 : PTXGEN_SPARSE24_S8, 256, 1024);
         struct sparse24_problem p = make(&device, &spec, ns[seed % 5], NULL);
