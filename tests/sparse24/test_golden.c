@@ -51,8 +51,8 @@ static void check_decompress(const struct golden_weight *w)
     ptxgen_error err;
     ptxgen_span dense = span_of(w->dense.bytes);
     assert_ok(ptxgen_sparse24_decompress(&w->shape, w->values, PTXGEN_SPARSE24_CUTLASS, w->cutlass,
-                                       dense, &err),
-            &err);
+                                         dense, &err),
+              &err);
     ptxgen_sparse24_type type = w->shape.type;
     for (size_t i = 0; i < w->shape.m * w->shape.k; i++) {
         size_t row = i / w->shape.k, group = i % w->shape.k / 4, column = i % 4;
@@ -196,8 +196,8 @@ static void check_tiles(const struct golden_weight *w)
         for (size_t row = 0; row < w->shape.m; row += tile.rows) {
             uint32_t words[32];
             assert_ok(sparse24_tile_words(&w->shape, PTXGEN_SPARSE24_BYTES, bytes.data, row, column,
-                                        words, &err),
-                    &err);
+                                          words, &err),
+                      &err);
             assert_memory_equal(words, expected, sizeof words);
             expected += sizeof words;
         }
