@@ -27,20 +27,27 @@
  * text. The lines after it are what came out: the library that wrote it, and checksums of the cubin
  * and of the manifest itself.
  *
+ * Memos. Hashing the text means emitting it, which takes longer than all else in finding code. So
+ * each entry comes with KEY.memo, whose key hashes what the text depends on: the family's revision
+ * (family.h), and the lines of the manifest before "ptx:" with the tiles that tuning chose, if it
+ * did. These lines are in the memo, and answered by the line "ptx:" and the entries of the module.
+ * A memo that is not there or not to be used costs an emission, and is written anew.
+ *
  * Trust. An entry is loaded only when every line is the expected one and both checksums are right.
  * Anything else (cut short, flipped, of another driver or chip, not a plain file of this user)
- * is a miss, and is replaced. Entries are written under a lock to a new file, synchronised and then
- * renamed, so a process may be killed at any time. No trouble with the disk fails a dispatch. Above
- * the size limit the entries that were not used for the longest time go first.
+ * is a miss, and is replaced; memos likewise. All are written under a lock to a new file,
+ * synchronised and then renamed, so a process may be killed at any time. No trouble with the disk
+ * fails a dispatch. Above the size limit what was not used for the longest time goes first.
  *
- * Threads, processes: any number may use one folder, and one ptxgen_cache, at once. Errors: a status
- * and a sentence. Lifetime: a cache outlives the dispatchers that were given it.
+ * Threads, processes: any number may use one folder, and one ptxgen_cache, at once. Errors: a
+ * status and a sentence. Lifetime: a cache outlives the dispatchers that were given it.
  */
 #ifndef PTXGEN_CACHE_H
 #define PTXGEN_CACHE_H
 
 #include <ptxgen/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,20 +76,20 @@ PTXGEN_API void ptxgen_cache_close(ptxgen_cache *cache);
 PTXGEN_API const char *ptxgen_cache_folder(const ptxgen_cache *cache);
 PTXGEN_API uint64_t ptxgen_cache_max_bytes(const ptxgen_cache *cache);
 
-/** One entry, as a visit shows it; the strings last for the call. */
+/** One entry or memo, as a visit shows it; the strings last for the call. */
 typedef struct ptxgen_cache_entry {
     const char *key;      /**< 64 hexadecimal digits */
     const char *manifest; /**< its text; "" when it cannot be read */
-    uint64_t bytes;       /**< of both files */
+    uint64_t bytes;       /**< of its files */
     int64_t used;         /**< when it was last used, to the hour: seconds since 1970 */
     const char *damage;   /**< NULL, or a sentence on why it would not be loaded */
+    bool is_memo;         /**< `manifest` is the text of a memo */
 } ptxgen_cache_entry;
 
 /**
- * Reads and checks every entry, in the order of the keys, and calls `visit` with each until it
- * returns other than 0, which is then returned in `*stopped` (may be NULL). A folder that does
- * not exist has no entries.
- * Errors: PTXGEN_ERROR_FILE, PTXGEN_ERROR_OUT_OF_MEMORY.
+ * Reads and checks every entry and memo, in the order of the keys, and calls `visit` with each
+ * until it returns other than 0, which is then returned in `*stopped` (may be NULL). A folder that
+ * does not exist has no entries. Errors: PTXGEN_ERROR_FILE, PTXGEN_ERROR_OUT_OF_MEMORY.
  */
 PTXGEN_API ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
                                             int (*visit)(void *user,
@@ -91,18 +98,18 @@ PTXGEN_API ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
 
 /** What a cleaning removed. */
 typedef struct ptxgen_cache_removed {
-    uint64_t entries, bytes; /**< of whole entries, and of these and all other files */
-    uint64_t strays;         /**< halves of entries, and temporary files of killed processes */
+    uint64_t entries, bytes; /**< whole entries; of these, memos and all other files */
+    uint64_t strays; /**< what is half there or damaged, temporary files of killed processes */
 } ptxgen_cache_removed;
 
 /**
- * Removes strays and damaged entries, then the least recently used ones until no more than
- * `max_bytes` are left. `removed` may be NULL.
+ * Removes strays and what is damaged, then the least recently used entries and memos until no more
+ * than `max_bytes` are left. `removed` may be NULL.
  * Errors: PTXGEN_ERROR_FILE, also when another process holds the lock for a second.
  */
 PTXGEN_API ptxgen_status ptxgen_cache_prune(const ptxgen_cache *cache, uint64_t max_bytes,
                                             ptxgen_cache_removed *removed, ptxgen_error *err);
-/** Removes every entry and stray, and leaves files of other names. */
+/** Removes every entry, memo and stray, and leaves files of other names. */
 PTXGEN_API ptxgen_status ptxgen_cache_clear(const ptxgen_cache *cache,
                                             ptxgen_cache_removed *removed, ptxgen_error *err);
 

@@ -14,10 +14,10 @@
  *
  * A dispatcher is a registry of loaded kernels in one context. The key is the family with its plan
  * version, and the whole spec, byte by byte, so zero a spec before you fill it. A hit takes no
- * lock and makes no driver call. The first to ask for a new spec plans it, emits its PTX and gets
- * the machine code from the disk cache (cache.h) or the driver's assembler; who asks for the same
- * one meanwhile waits for that. A failure is remembered: dispatch repeats its error without trying
- * again until `ptxgen_dispatch_retry`.
+ * lock and makes no driver call. The first to ask for a new spec plans it and gets the machine code
+ * from the disk cache (cache.h), or else emits its PTX for the driver's assembler; who asks for the
+ * same one meanwhile waits for that. A failure is remembered: dispatch repeats its error without
+ * trying again until `ptxgen_dispatch_retry`.
  *
  * Lifetime. Each success of dispatch is one reference, to be given back once, from any thread, with
  * `ptxgen_release` (or the family's own destroy). A kernel stays loaded, referenced or not, until
@@ -136,8 +136,8 @@ typedef enum ptxgen_origin {
 /** How a kernel came to be loaded, and the nanoseconds that each part took. */
 typedef struct ptxgen_load_report {
     ptxgen_origin origin;
-    uint64_t emit_ns;    /**< plan, emission, text */
-    uint64_t lookup_ns;  /**< key, and reading and checking the disk's entry */
+    uint64_t emit_ns;    /**< plan, emission, text; where a memo was on disk, only the plan */
+    uint64_t lookup_ns;  /**< key, and reading and checking the disk's memo and entry */
     uint64_t compile_ns; /**< the driver's assembler; 0 on a disk hit */
     uint64_t load_ns;    /**< machine code into the context, entries fetched */
     uint64_t publish_ns; /**< writing to the disk cache */

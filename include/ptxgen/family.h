@@ -80,6 +80,11 @@ typedef struct ptxgen_family {
     /** The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal. */
     void (*describe)(const void *spec, char *text, size_t size);
     const ptxgen_tiling *tiling; /**< NULL: there is nothing to tune */
+    /**
+     * A hash of all sources that plan and text come from, up to 64 characters: while it stays, the
+     * disk cache finds code without an emission. NULL: always emit, so that nothing hangs on it.
+     */
+    const char *revision;
 } ptxgen_family;
 
 #ifdef __cplusplus

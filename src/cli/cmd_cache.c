@@ -47,10 +47,18 @@ static void print_time(int64_t seconds)
 
 /* ---- list, show, verify ---- */
 
+struct listed {
+    size_t entries, memos;
+};
+
+/* Memos only when there is something to say of them. */
 static int list_entry(void *user, const ptxgen_cache_entry *entry)
 {
     char family[64], spec[200], target[32];
-    ++*(size_t *)user;
+    struct listed *listed = user;
+    ++*(entry->is_memo ? &listed->memos : &listed->entries);
+    if (entry->is_memo && !entry->damage)
+        return 0;
     find_line(entry->manifest, "family", family, sizeof family);
     find_line(entry->manifest, "target", target, sizeof target);
     const char *line = strstr(entry->manifest, "\nspec: ");
@@ -58,15 +66,15 @@ static int list_entry(void *user, const ptxgen_cache_entry *entry)
              line ? line + 7 : "");
     printf("%.12s  %8" PRIu64 "  ", entry->key, entry->bytes);
     print_time(entry->used);
-    printf("  %s %s %s%s%s\n", target, family, spec, entry->damage ? "  DAMAGED: " : "",
-           entry->damage ? entry->damage : "");
+    printf("  %s %s %s%s%s%s\n", target, family, spec, entry->is_memo ? "  memo" : "",
+           entry->damage ? "  DAMAGED: " : "", entry->damage ? entry->damage : "");
     return 0;
 }
 
 static int verify_entry(void *user, const ptxgen_cache_entry *entry)
 {
     if (entry->damage) {
-        printf("%s: %s\n", entry->key, entry->damage);
+        printf("%s%s: %s\n", entry->key, entry->is_memo ? ".memo" : "", entry->damage);
         ++*(size_t *)user;
     }
     return 0;
@@ -91,12 +99,13 @@ static int show_entry(void *user, const ptxgen_cache_entry *entry)
 
 static int list_all(const ptxgen_cache *cache, const struct cache_options *options)
 {
-    size_t count = 0;
+    struct listed listed = {0, 0};
     ptxgen_error err;
     (void)options;
-    if (ptxgen_cache_visit(cache, list_entry, &count, NULL, &err) != PTXGEN_OK)
+    if (ptxgen_cache_visit(cache, list_entry, &listed, NULL, &err) != PTXGEN_OK)
         return report_failure(&err);
-    printf("%zu entries in %s\n", count, ptxgen_cache_folder(cache));
+    printf("%zu entries and %zu memos in %s\n", listed.entries, listed.memos,
+           ptxgen_cache_folder(cache));
     return EXIT_OK;
 }
 
@@ -230,7 +239,9 @@ static int cache(int argc, char **argv)
         .parser = parse,
         .args_doc = "list\nshow KEY\nverify\nprune\nclear\nwarm SPECFILE",
         .doc = "Looks into and tends the disk cache of machine code.\v"
-               "KEY is the beginning of a key that list prints. verify prints what is damaged and "
+               "KEY is the beginning of a key that list or verify prints. A memo says which text a "
+               "spec gives, so that its machine code is found without an emission. verify prints "
+               "what is damaged and "
                "exits with 4 if anything is. SPECFILE has a kernel a line, in the words of ptxgen "
                "emit: \"rmsnorm_q4k --k 4096 --n 14336\"; what follows a # is skipped. warm exits "
                "with 2 when a kernel failed."};

@@ -129,6 +129,28 @@ uint64_t ptxgen_cache_max_bytes(const ptxgen_cache *cache)
 
 /* ---- looking up ---- */
 
+bool cache_recall(const ptxgen_cache *cache, const struct memo_question *question,
+                  struct memo_answer *answer, const char **why)
+{
+    struct contents memo;
+    int folder;
+    *why = NULL;
+    if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
+        return false;
+    bool sound = memo_load(folder, question->key.hex, &memo, answer, why);
+    /* The key is a hash of the question; a collision would be news. */
+    if (sound && strncmp(memo.bytes, question->text, question->length) != 0) {
+        sound = false;
+        *why = "it is another one with the same key";
+        entry_points_free(&answer->entries);
+    }
+    if (sound)
+        folder_touch(folder, entry_name(question->key.hex, MEMO_SUFFIX).text, memo.used);
+    free(memo.bytes);
+    close(folder);
+    return sound;
+}
+
 bool cache_load(const ptxgen_cache *cache, const struct manifest_head *head, ptxgen_cubin *cubin,
                 const char **why)
 {
@@ -173,40 +195,67 @@ static ptxgen_status make_room(const ptxgen_cache *cache, int folder, uint64_t n
     return PTXGEN_OK;
 }
 
+struct file {
+    struct entry_name name;
+    const void *bytes;
+    size_t size;
+};
+
+static bool write_files(int folder, const struct file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!folder_write(folder, files[i].name.text, files[i].bytes, files[i].size))
+            return false;
+    return true;
+}
+
 /*
  * With the lock held. An older manifest goes first, so that whoever is killed in between leaves a
- * cubin alone, which the next publication removes, and not two files that do not fit.
+ * cubin alone, which the next publication removes, and not two files that do not fit. A memo comes
+ * last: it is never without its entry.
  */
-static ptxgen_status write_entry(const ptxgen_cache *cache, int folder,
-                                 const struct manifest_head *head, const ptxgen_cubin *cubin,
-                                 ptxgen_error *err)
+static ptxgen_status write_publication(const ptxgen_cache *cache, int folder,
+                                       const struct publication *p, const char *manifest,
+                                       ptxgen_error *err)
 {
-    char *manifest = manifest_make(head->text, head->length, cubin->bytes, cubin->size);
-    if (!manifest)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a manifest");
-    ptxgen_status status = make_room(cache, folder, cubin->size + strlen(manifest), err);
-    if (status == PTXGEN_OK)
-        unlinkat(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, 0);
-    if (status == PTXGEN_OK &&
-        (!folder_write(folder, entry_name(head->key.hex, CUBIN_SUFFIX).text, cubin->bytes,
-                       cubin->size) ||
-         !folder_write(folder, entry_name(head->key.hex, MANIFEST_SUFFIX).text, manifest,
-                       strlen(manifest))))
+    struct file files[3];
+    size_t count = 0, bytes = 0;
+    if (manifest) {
+        files[count++] = (struct file){entry_name(p->head->key.hex, CUBIN_SUFFIX), p->cubin->bytes,
+                                       p->cubin->size};
+        files[count++] = (struct file){entry_name(p->head->key.hex, MANIFEST_SUFFIX), manifest,
+                                       strlen(manifest)};
+    }
+    if (p->memo)
+        files[count++] =
+            (struct file){entry_name(p->question->key.hex, MEMO_SUFFIX), p->memo, strlen(p->memo)};
+    for (size_t i = 0; i < count; i++)
+        bytes += files[i].size;
+    ptxgen_status status = make_room(cache, folder, bytes, err);
+    if (status == PTXGEN_OK && manifest)
+        unlinkat(folder, files[1].name.text, 0);
+    if (status == PTXGEN_OK && !write_files(folder, files, count))
         status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written to: %s", cache->folder,
                              strerror(errno));
-    free(manifest);
     return status;
 }
 
-ptxgen_status cache_publish(const ptxgen_cache *cache, const struct manifest_head *head,
-                            const ptxgen_cubin *cubin, ptxgen_error *err)
+ptxgen_status cache_publish(const ptxgen_cache *cache, const struct publication *p,
+                            ptxgen_error *err)
 {
     int folder, lock;
+    char *manifest = NULL;
+    if (p->cubin) {
+        manifest = manifest_make(p->head->text, p->head->length, p->cubin->bytes, p->cubin->size);
+        if (!manifest)
+            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a manifest");
+    }
     ptxgen_status status = folder_open_locked(cache, &folder, &lock, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = write_entry(cache, folder, head, cubin, err);
-    close(lock);
-    close(folder);
+    if (status == PTXGEN_OK) {
+        status = write_publication(cache, folder, p, manifest, err);
+        close(lock);
+        close(folder);
+    }
+    free(manifest);
     return status;
 }

@@ -54,3 +54,13 @@ bool entry_read(int folder, const char *key, struct contents *manifest, struct c
     }
     return !*why;
 }
+
+bool memo_load(int folder, const char *key, struct contents *memo, struct memo_answer *answer,
+               const char **why)
+{
+    *memo = (struct contents){0};
+    if (!folder_read(folder, entry_name(key, MEMO_SUFFIX).text, MANIFEST_MOST_BYTES, memo, why))
+        return false;
+    *why = memo_read(key, memo->bytes, memo->size, answer);
+    return !*why;
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names and the checking of an entry's two files. */
+/* The names and the checking of an entry's two files, and of a memo. */
 #ifndef PTXGEN_RUNTIME_CACHE_ENTRY_H
 #define PTXGEN_RUNTIME_CACHE_ENTRY_H
 
 #include "src/runtime/cache_folder.h"
+#include "src/runtime/cache_memo.h"
 #include "src/runtime/manifest.h"
 
 #define CUBIN_SUFFIX ".cubin"
@@ -21,5 +22,12 @@ struct entry_name entry_name(const char *key, const char *suffix);
  */
 bool entry_read(int folder, const char *key, struct contents *manifest, struct contents *cubin,
                 const char **why);
+
+/*
+ * The same of a memo against its key. `memo` is the caller's to free, and the answer's entries when
+ * the result is true.
+ */
+bool memo_load(int folder, const char *key, struct contents *memo, struct memo_answer *answer,
+               const char **why);
 
 #endif

@@ -96,9 +96,10 @@ ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxg
     *lock = take_lock(folder);
     if (*lock >= 0)
         return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                       "%s cannot be locked: it is not writable, or another process is writing to it",
-                       cache->folder);
+    return ptxgen_fail(
+        err, PTXGEN_ERROR_FILE,
+        "%s cannot be locked: it is not writable, or another process is writing to it",
+        cache->folder);
 }
 
 ptxgen_status folder_open_locked(const ptxgen_cache *cache, int *folder, int *lock,
@@ -155,6 +156,7 @@ static const char *read_file(int file, size_t most, struct contents *contents)
         return "there is no memory for it";
     if (!read_all(file, contents->bytes, contents->size)) {
         free(contents->bytes);
+        contents->bytes = NULL;
         return "it cannot be read to its end";
     }
     contents->bytes[contents->size] = '\0';

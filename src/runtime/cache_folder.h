@@ -23,8 +23,8 @@ struct ptxgen_cache {
 ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err);
 
 /*
- * A descriptor of the lock, which its closing gives back. PTXGEN_ERROR_FILE when it is not to be had
- * in a second.
+ * A descriptor of the lock, which its closing gives back. PTXGEN_ERROR_FILE when it is not to be
+ * had in a second.
  */
 ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxgen_error *err);
 /* Both, for writing: the folder is created when there is none. On failure neither is open. */

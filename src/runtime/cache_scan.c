@@ -17,11 +17,27 @@ static bool has_key(const char *name)
     return strspn(name, "0123456789abcdef") == DIGEST_HEX;
 }
 
-/* Names come in any order: the halves of an entry are joined after sorting. */
+static const struct {
+    const char *suffix;
+    unsigned part;
+} parts[] = {
+    {CUBIN_SUFFIX, PART_CUBIN}, {MANIFEST_SUFFIX, PART_MANIFEST}, {MEMO_SUFFIX, PART_MEMO}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+/* 0 for files of other names. */
+static unsigned part_of(const char *name)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (strcmp(name + DIGEST_HEX, parts[i].suffix) == 0)
+            return parts[i].part;
+    return 0;
+}
+
+/* Names come in any order: the parts of an entry are joined after sorting. */
 static bool add_file(struct scan *scan, const char *name, const struct stat *status)
 {
-    bool is_manifest = strcmp(name + DIGEST_HEX, MANIFEST_SUFFIX) == 0;
-    if (!is_manifest && strcmp(name + DIGEST_HEX, CUBIN_SUFFIX) != 0)
+    unsigned part = part_of(name);
+    if (!part)
         return true;
     if (scan->count == scan->capacity) {
         size_t capacity = scan->capacity ? 2 * scan->capacity : 64;
@@ -32,10 +48,9 @@ static bool add_file(struct scan *scan, const char *name, const struct stat *sta
         scan->capacity = capacity;
     }
     struct scanned *entry = &scan->entries[scan->count++];
-    *entry = (struct scanned){.has_cubin = !is_manifest,
-                              .has_manifest = is_manifest,
+    *entry = (struct scanned){.parts = part,
                               .bytes = (uint64_t)status->st_size,
-                              .used = is_manifest ? status->st_mtime : 0};
+                              .used = part == PART_CUBIN ? 0 : status->st_mtime};
     memcpy(entry->key, name, DIGEST_HEX);
     scan->bytes += entry->bytes;
     return true;
@@ -46,20 +61,19 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct scanned *)a)->key, ((const struct scanned *)b)->key);
 }
 
-static void join_halves(struct scan *scan)
+static void join_parts(struct scan *scan)
 {
     size_t count = 0;
     if (scan->count)
         qsort(scan->entries, scan->count, sizeof *scan->entries, by_key);
     for (size_t i = 0; i < scan->count; i++) {
-        struct scanned *half = &scan->entries[i], *last = &scan->entries[count - (count > 0)];
-        if (count > 0 && strcmp(last->key, half->key) == 0) {
-            last->has_cubin |= half->has_cubin;
-            last->has_manifest |= half->has_manifest;
-            last->bytes += half->bytes;
-            last->used = last->used ? last->used : half->used;
+        struct scanned *part = &scan->entries[i], *last = &scan->entries[count - (count > 0)];
+        if (count > 0 && strcmp(last->key, part->key) == 0) {
+            last->parts |= part->parts;
+            last->bytes += part->bytes;
+            last->used = last->used ? last->used : part->used;
         } else {
-            scan->entries[count++] = *half;
+            scan->entries[count++] = *part;
         }
     }
     scan->count = count;
@@ -93,7 +107,7 @@ ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan, 
     for (struct dirent *file; has_memory && (file = readdir(files));)
         has_memory = scan_file(folder, file->d_name, remove_temporaries, scan);
     closedir(files);
-    join_halves(scan);
+    join_parts(scan);
     if (has_memory)
         return PTXGEN_OK;
     scan_free(scan);
@@ -108,11 +122,16 @@ void scan_free(struct scan *scan)
 
 /* ---- making room ---- */
 
-/* The manifest first: without it the cubin is a stray. */
-void entry_remove(int folder, const char *key)
+static bool is_whole(const struct scanned *scanned)
 {
-    unlinkat(folder, entry_name(key, MANIFEST_SUFFIX).text, 0);
-    unlinkat(folder, entry_name(key, CUBIN_SUFFIX).text, 0);
+    return scanned->parts == PARTS_ENTRY || scanned->parts == PART_MEMO;
+}
+
+/* The cubin last: without its manifest it is a stray. */
+void scanned_remove(int folder, const struct scanned *scanned)
+{
+    for (size_t i = PARTS; i-- > 0;)
+        unlinkat(folder, entry_name(scanned->key, parts[i].suffix).text, 0);
 }
 
 static int by_use(const void *a, const void *b)
@@ -128,7 +147,7 @@ void scan_shrink(int folder, struct scan *scan, uint64_t most, ptxgen_cache_remo
     time_t now = time(NULL);
     for (size_t i = 0; i < scan->count; i++) {
         struct scanned *entry = &scan->entries[i];
-        if (entry->used > now || !entry->has_cubin || !entry->has_manifest)
+        if (entry->used > now || !is_whole(entry))
             entry->used = 0;
     }
     if (scan->count)
@@ -136,11 +155,11 @@ void scan_shrink(int folder, struct scan *scan, uint64_t most, ptxgen_cache_remo
     removed->strays += scan->temporaries;
     for (size_t i = 0; i < scan->count; i++) {
         const struct scanned *entry = &scan->entries[i];
-        bool whole = entry->has_cubin && entry->has_manifest;
+        bool whole = is_whole(entry);
         if (whole && scan->bytes <= most)
             continue;
-        entry_remove(folder, entry->key);
-        removed->entries += whole;
+        scanned_remove(folder, entry);
+        removed->entries += entry->parts == PARTS_ENTRY;
         removed->strays += !whole;
         removed->bytes += entry->bytes;
         scan->bytes -= entry->bytes;

@@ -14,23 +14,52 @@ static ptxgen_status open_if_there(const ptxgen_cache *cache, int *folder, ptxge
     return status == PTXGEN_ERROR_NOT_FOUND ? PTXGEN_OK : status;
 }
 
+/* ---- checking ---- */
+
+/* Reads a manifest, to be freed, and what belongs to it; NULL, or why that is not to be used. */
+static const char *check_entry(int folder, const char *key, struct contents *manifest)
+{
+    struct contents cubin;
+    const char *damage;
+    if (!entry_read(folder, key, manifest, &cubin, &damage) && !damage)
+        damage = "it has no manifest";
+    free(cubin.bytes);
+    return damage;
+}
+
+/* The same of a memo. */
+static const char *check_memo(int folder, const char *key, struct contents *memo)
+{
+    struct memo_answer answer;
+    const char *damage;
+    if (memo_load(folder, key, memo, &answer, &damage))
+        entry_points_free(&answer.entries);
+    else if (!damage)
+        damage = "it is gone";
+    return damage;
+}
+
+static const char *inspect(int folder, const struct scanned *scanned, struct contents *text)
+{
+    return scanned->parts == PART_MEMO ? check_memo(folder, scanned->key, text)
+                                       : check_entry(folder, scanned->key, text);
+}
+
 /* ---- visiting ---- */
 
-static int visit_entry(int folder, const struct scanned *scanned,
-                       int (*visit)(void *user, const ptxgen_cache_entry *entry), void *user)
+static int visit_scanned(int folder, const struct scanned *scanned,
+                         int (*visit)(void *user, const ptxgen_cache_entry *entry), void *user)
 {
-    struct contents manifest, cubin;
-    const char *damage;
-    if (!entry_read(folder, scanned->key, &manifest, &cubin, &damage) && !damage)
-        damage = "it has no manifest";
+    struct contents text;
+    const char *damage = inspect(folder, scanned, &text);
     ptxgen_cache_entry entry = {.key = scanned->key,
-                                .manifest = manifest.bytes ? manifest.bytes : "",
+                                .manifest = text.bytes ? text.bytes : "",
                                 .bytes = scanned->bytes,
                                 .used = scanned->used,
-                                .damage = damage};
+                                .damage = damage,
+                                .is_memo = scanned->parts == PART_MEMO};
     int stopped = visit(user, &entry);
-    free(manifest.bytes);
-    free(cubin.bytes);
+    free(text.bytes);
     return stopped;
 }
 
@@ -50,7 +79,7 @@ ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
         return status;
     status = scan_make(folder, false, &scan, err);
     for (size_t i = 0; status == PTXGEN_OK && !result && i < scan.count; i++)
-        result = visit_entry(folder, &scan.entries[i], visit, user);
+        result = visit_scanned(folder, &scan.entries[i], visit, user);
     scan_free(&scan);
     close(folder);
     if (stopped)
@@ -60,16 +89,14 @@ ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
 
 /* ---- cleaning ---- */
 
-/* Marks damaged entries as halves, so that shrinking removes them. */
+/* Marks what is damaged as a stray, so that shrinking removes it. */
 static void find_damage(int folder, struct scan *scan)
 {
     for (size_t i = 0; i < scan->count; i++) {
-        struct contents manifest, cubin;
-        const char *why;
-        if (!entry_read(folder, scan->entries[i].key, &manifest, &cubin, &why))
-            scan->entries[i].has_cubin = false;
-        free(manifest.bytes);
-        free(cubin.bytes);
+        struct contents text;
+        if (inspect(folder, &scan->entries[i], &text))
+            scan->entries[i].parts = 0;
+        free(text.bytes);
     }
 }
 

@@ -4,18 +4,29 @@
 #include "src/runtime/dump.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+/* Where a kernel is in the disk cache. */
+struct place {
+    struct origin origin;
+    struct memo_question question;
+    bool has_question; /* otherwise only the text leads there */
+    struct manifest_head head;
+    struct digest tried; /* a key that led to nothing */
+};
 
 /* One compilation under way. */
 struct job {
     const ptxgen_dispatcher *dispatcher;
     const void *spec;
     ptxgen_loaded *loaded;
-    ptx_module *module;
+    bool tuned;         /* the plan is */
+    ptx_module *module; /* NULL until there is an emission */
     const char *text;
     char *edited; /* the text, when it is not the emitted one */
-    struct manifest_head head;
-    bool has_head; /* the disk cache has a place for it */
+    struct memo_answer answer;
+    struct place *place; /* NULL: the disk cache has none for it */
     ptxgen_cubin cubin;
     char *log; /* of the assembler, when dumping */
     uint64_t since;
@@ -36,15 +47,34 @@ static void lap(struct job *job, uint64_t *part)
     job->since = now;
 }
 
-static ptxgen_status emit(struct job *job, ptxgen_error *err)
+static ptxgen_status plan(struct job *job, ptxgen_error *err)
 {
     const ptxgen_dispatcher *d = job->dispatcher;
     ptxgen_loaded *loaded = job->loaded;
-    ptxgen_load_report *report = &loaded->report;
     ptxgen_status status = ptxgen_tuned_plan(d->tuning, loaded->family, job->spec, &d->target,
-                                             loaded->plan, NULL, err);
+                                             loaded->plan, &job->tuned, err);
     if (status == PTXGEN_OK)
-        status = loaded_emit(loaded, job->module, &job->text, &report->text_bytes, err);
+        status = loaded_check(loaded, err);
+    lap(job, &loaded->report.emit_ns);
+    return status;
+}
+
+static ptxgen_status emit(struct job *job, ptxgen_error *err)
+{
+    const ptxgen_dispatcher *d = job->dispatcher;
+    ptxgen_load_report *report = &job->loaded->report;
+    job->module = ptx_module_create(&d->target.ptx, NULL);
+    if (!job->module)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory to emit",
+                           job->loaded->family->name);
+    if (d->cache)
+        ptx_module_defer_checks(job->module);
+    ptxgen_status status =
+        loaded_emit(job->loaded, job->module, &job->text, &report->text_bytes, err);
+    if (status == PTXGEN_OK)
+        status = entry_points_of(job->module, &job->answer.entries, err);
+    if (job->edited)
+        job->text = job->edited;
     lap(job, &report->emit_ns);
     return status;
 }
@@ -54,10 +84,8 @@ static void look_for_override(struct job *job)
     const ptxgen_dispatcher *d = job->dispatcher;
     if (d->override_folder)
         job->edited = override_text(d, job->loaded->family, job->spec);
-    if (job->edited) {
-        job->text = job->edited;
+    if (job->edited)
         job->loaded->report.origin = PTXGEN_ORIGIN_OVERRIDE;
-    }
 }
 
 static ptxgen_status load(struct job *job, ptxgen_error *err)
@@ -68,33 +96,63 @@ static ptxgen_status load(struct job *job, ptxgen_error *err)
     ptxgen_status status = ptxgen_module_load_cubin(
         loaded->driver, job->cubin.bytes, job->cubin.size, &options, &loaded->module, err);
     if (status == PTXGEN_OK)
-        status = loaded_fetch(loaded, job->module, err);
+        status = loaded_fetch(loaded, &job->answer.entries, err);
     lap(job, &loaded->report.load_ns);
     return status;
 }
 
 /* ---- the disk ---- */
 
-static bool load_from_disk(struct job *job)
+static void ask(struct job *job)
 {
     const ptxgen_dispatcher *d = job->dispatcher;
-    const char *why;
+    const ptxgen_family *family = job->loaded->family;
+    ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES];
+    size_t count =
+        job->tuned ? ptxgen_tuning_find(d->tuning, family, job->spec, &d->target, ranges) : 0;
+    struct place *place = job->place;
+    place->has_question =
+        memo_question_make(family, &place->origin, ranges, count, &place->question);
+}
+
+/* Neither code of an edited text nor what has no place is kept. */
+static void find_place(struct job *job)
+{
+    const ptxgen_dispatcher *d = job->dispatcher;
+    struct place *place = d->cache && !job->edited ? calloc(1, sizeof *place) : NULL;
+    if (place &&
+        origin_make(job->loaded->family, job->spec, &d->target, &d->assembler, &place->origin)) {
+        job->place = place;
+        ask(job);
+    } else {
+        free(place);
+    }
+}
+
+static void log_unused(const struct job *job, const char *key, const char *suffix, const char *why)
+{
+    if (why)
+        dispatcher_log(job->dispatcher, "%s/%s%s is not used: %s",
+                       ptxgen_cache_folder(job->dispatcher->cache), key, suffix, why);
+}
+
+static void find_key(struct job *job)
+{
+    manifest_head_make(&job->place->origin, &job->answer.ptx, &job->place->head);
+}
+
+/* Loads the entry of the key, unless that led to nothing before. */
+static bool load_entry(struct job *job)
+{
+    struct place *place = job->place;
+    const char *why = NULL;
     ptxgen_error err = {0};
-    struct origin origin = {.driver = d->driver,
-                            .device = d->device,
-                            .family = job->loaded->family,
-                            .spec = job->spec,
-                            .target = &d->target,
-                            .max_registers = d->max_registers,
-                            .line_info = d->line_info,
-                            .text = job->text,
-                            .text_bytes = job->loaded->report.text_bytes};
-    job->has_head = manifest_head_make(&origin, &job->head);
-    bool found =
-        job->has_head && !d->dump_folder && cache_load(d->cache, &job->head, &job->cubin, &why);
+    bool tried = strcmp(place->tried.hex, place->head.key.hex) == 0;
+    bool found = !tried && cache_load(job->dispatcher->cache, &place->head, &job->cubin, &why);
     lap(job, &job->loaded->report.lookup_ns);
     if (found && load(job, &err) == PTXGEN_OK) {
         job->loaded->report.origin = PTXGEN_ORIGIN_DISK;
+        job->loaded->report.text_bytes = job->answer.ptx.bytes;
         return true;
     }
     if (found) {
@@ -102,18 +160,46 @@ static bool load_from_disk(struct job *job)
         loaded_drop(job->loaded);
         ptxgen_cubin_free(&job->cubin);
     }
-    if (job->has_head && !d->dump_folder && why)
-        dispatcher_log(d, "%s/%s is not used: %s", ptxgen_cache_folder(d->cache), job->head.key.hex,
-                       why);
+    log_unused(job, place->head.key.hex, "", why);
+    place->tried = place->head.key;
+    return false;
+}
+
+/* Without an emission. */
+static bool load_by_memo(struct job *job)
+{
+    const struct place *place = job->place;
+    const char *why;
+    if (!place->has_question)
+        return false;
+    if (cache_recall(job->dispatcher->cache, &place->question, &job->answer, &why)) {
+        find_key(job);
+        if (load_entry(job))
+            return true;
+        entry_points_free(&job->answer.entries);
+    } else {
+        log_unused(job, place->question.key.hex, MEMO_SUFFIX, why);
+    }
     return false;
 }
 
 static void publish(struct job *job)
 {
     const ptxgen_dispatcher *d = job->dispatcher;
+    const struct place *place = job->place;
     ptxgen_error err;
-    if (job->has_head && cache_publish(d->cache, &job->head, &job->cubin, &err) != PTXGEN_OK)
-        dispatcher_log(d, "a kernel is not kept on disk: %s", err.message);
+    char *memo = place->has_question
+                     ? memo_make(place->question.text, place->question.length, &job->answer)
+                     : NULL;
+    bool is_new = job->loaded->report.origin != PTXGEN_ORIGIN_DISK;
+    const struct publication publication = {.head = &place->head,
+                                            .cubin = is_new ? &job->cubin : NULL,
+                                            .question = &place->question,
+                                            .memo = memo};
+    if ((is_new || memo) && cache_publish(d->cache, &publication, &err) != PTXGEN_OK)
+        dispatcher_log(d, "a kernel%s is not kept on disk: %s", is_new ? "" : "'s memo",
+                       err.message);
+    free(memo);
     lap(job, &job->loaded->report.publish_ns);
 }
 
@@ -141,28 +227,48 @@ static void dump(struct job *job)
     dump_kernel(job->dispatcher, job->loaded->family, job->spec, text, &job->cubin, job->log);
 }
 
-static ptxgen_status run(struct job *job, ptxgen_error *err)
+static ptxgen_status compile_text(struct job *job, ptxgen_error *err)
 {
     const ptxgen_dispatcher *d = job->dispatcher;
-    ptxgen_status status = emit(job, err);
-    if (status != PTXGEN_OK)
-        return status;
-    look_for_override(job);
-    if (d->cache && !job->edited && load_from_disk(job))
-        return PTXGEN_OK;
     if (d->dump_folder)
         job->log = calloc(1, DUMP_LOG_SIZE);
-    status = ptx_module_check(job->module, err); /* what is on disk passed before it was kept */
+    ptxgen_status status = ptx_module_check(job->module, err); /* what is on disk passed it */
     lap(job, &job->loaded->report.emit_ns);
     if (status == PTXGEN_OK)
         status = assemble(job, err);
     if (status == PTXGEN_OK)
         status = load(job, err);
-    if (status == PTXGEN_OK)
+    if (status == PTXGEN_OK && job->place)
         publish(job);
     if (d->dump_folder)
         dump(job);
     return status;
+}
+
+/* By a memo; else by the text, whose memo is kept then; else by the assembler. */
+static ptxgen_status run(struct job *job, ptxgen_error *err)
+{
+    bool reads_disk = !job->dispatcher->dump_folder;
+    ptxgen_status status = plan(job, err);
+    if (status != PTXGEN_OK)
+        return status;
+    look_for_override(job);
+    find_place(job);
+    if (job->place && reads_disk && load_by_memo(job))
+        return PTXGEN_OK;
+    status = emit(job, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (job->place) {
+        job->answer.ptx = (struct ptx_digest){digest_of(job->text, job->loaded->report.text_bytes),
+                                              job->loaded->report.text_bytes};
+        find_key(job);
+    }
+    if (job->place && reads_disk && load_entry(job)) {
+        publish(job);
+        return PTXGEN_OK;
+    }
+    return compile_text(job, err);
 }
 
 ptxgen_status compile(const ptxgen_dispatcher *d, const ptxgen_family *family, const void *spec,
@@ -170,15 +276,13 @@ ptxgen_status compile(const ptxgen_dispatcher *d, const ptxgen_family *family, c
 {
     struct job job = {.dispatcher = d, .spec = spec, .since = now_ns()};
     job.loaded = loaded_new(d->driver, family);
-    job.module = ptx_module_create(&d->target.ptx, NULL);
-    if (job.module && d->cache)
-        ptx_module_defer_checks(job.module);
-    ptxgen_status status = job.loaded && job.module
-                               ? run(&job, err)
-                               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
-                                             "%s: no memory to compile", family->name);
+    ptxgen_status status = job.loaded ? run(&job, err)
+                                      : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                                                    "%s: no memory to compile", family->name);
+    entry_points_free(&job.answer.entries);
     ptx_module_destroy(job.module);
     ptxgen_cubin_free(&job.cubin);
+    free(job.place);
     free(job.edited);
     free(job.log);
     if (status == PTXGEN_OK)

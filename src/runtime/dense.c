@@ -59,7 +59,8 @@ const ptxgen_family *ptxgen_dense_family(void)
                                          .plan_bytes = sizeof(ptxgen_dense_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
-                                         .describe = describe};
+                                         .describe = describe,
+                                         .revision = library_revision};
     return &family;
 }
 

@@ -24,9 +24,11 @@ static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted
     if (result != PTXGEN_CUDA_SUCCESS)
         return ptxgen_driver_fail(d->driver, result, err, "cuCtxGetDevice");
     status = ptxgen_device_read(d->driver, d->device, facts, err);
-    if (status == PTXGEN_OK)
-        d->target = target ? *target : ptxgen_device_target(facts);
-    return status;
+    if (status != PTXGEN_OK)
+        return status;
+    d->target = target ? *target : ptxgen_device_target(facts);
+    assembler_read(d->driver, d->device, d->max_registers, d->line_info, &d->assembler);
+    return PTXGEN_OK;
 }
 
 /* A disk cache that cannot be had is no reason to have no kernels. */

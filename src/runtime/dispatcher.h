@@ -3,6 +3,7 @@
 #ifndef PTXGEN_RUNTIME_DISPATCHER_H
 #define PTXGEN_RUNTIME_DISPATCHER_H
 
+#include "src/runtime/manifest.h"
 #include "src/runtime/registry.h"
 
 #include <pthread.h>
@@ -20,6 +21,7 @@ struct ptxgen_dispatcher {
     ptxgen_target target;
     int max_registers;
     bool line_info;
+    struct assembler assembler;
     const ptxgen_cache *cache;           /* NULL: no disk */
     ptxgen_cache *own_cache;             /* to be closed */
     const ptxgen_tuning *tuning;         /* NULL: none */

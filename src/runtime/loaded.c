@@ -33,48 +33,79 @@ void loaded_free(ptxgen_loaded *loaded)
     free(loaded);
 }
 
+ptxgen_status loaded_check(const ptxgen_loaded *loaded, ptxgen_error *err)
+{
+    const ptxgen_family *family = loaded->family;
+    return family->check_driver ? family->check_driver(loaded->driver, loaded->plan, err)
+                                : PTXGEN_OK;
+}
+
 ptxgen_status loaded_emit(const ptxgen_loaded *loaded, ptx_module *module, const char **text,
                           size_t *length, ptxgen_error *err)
 {
-    const ptxgen_family *family = loaded->family;
-    ptxgen_status status = PTXGEN_OK;
-    if (family->check_driver)
-        status = family->check_driver(loaded->driver, loaded->plan, err);
-    if (status == PTXGEN_OK)
-        status = family->emit(loaded->plan, module, err);
-    if (status == PTXGEN_OK)
-        status = ptx_module_text(module, 0, text, length, err);
-    return status;
+    ptxgen_status status = loaded->family->emit(loaded->plan, module, err);
+    return status == PTXGEN_OK ? ptx_module_text(module, 0, text, length, err) : status;
 }
 
-ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const ptx_module *module, ptxgen_error *err)
+/* ---- entries ---- */
+
+ptxgen_status entry_points_of(const ptx_module *module, struct entry_points *entries,
+                              ptxgen_error *err)
 {
     unsigned count = ptx_module_kernels(module);
-    loaded->entries = calloc(count + 1, sizeof *loaded->entries); /* NULL past the last */
-    if (!loaded->entries)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u entries",
-                           loaded->family->name, count);
-    loaded->entry_count = count;
+    *entries =
+        (struct entry_points){.count = count, .points = calloc(count + 1, sizeof *entries->points)};
+    if (!entries->points)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %u entries", count);
     ptxgen_status status = PTXGEN_OK;
     for (unsigned i = 0; status == PTXGEN_OK && i < count; i++) {
-        ptx_kernel_info info;
+        ptx_kernel_info info = {0};
         status = ptx_module_kernel_info(module, i, &info);
-        if (status == PTXGEN_OK)
-            status = ptxgen_kernel_create(loaded->module, info.name, info.dynamic_shared_bytes,
-                                          &loaded->entries[i], err);
+        entries->points[i] = (struct entry_point){info.name, info.dynamic_shared_bytes};
     }
     return status;
 }
+
+void entry_points_free(struct entry_points *entries)
+{
+    free(entries->points);
+    free(entries->names);
+    *entries = (struct entry_points){0};
+}
+
+ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const struct entry_points *entries,
+                           ptxgen_error *err)
+{
+    loaded->entries = calloc(entries->count + 1, sizeof *loaded->entries); /* NULL past the last */
+    if (!loaded->entries)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory for %u entries",
+                           loaded->family->name, entries->count);
+    loaded->entry_count = entries->count;
+    ptxgen_status status = PTXGEN_OK;
+    for (unsigned i = 0; status == PTXGEN_OK && i < entries->count; i++)
+        status =
+            ptxgen_kernel_create(loaded->module, entries->points[i].name,
+                                 entries->points[i].dynamic_shared_bytes, &loaded->entries[i], err);
+    return status;
+}
+
+/* ---- uncached ---- */
 
 static ptxgen_status load_uncached(ptxgen_loaded *loaded, ptx_module *module,
                                    const ptxgen_module_options *options, ptxgen_error *err)
 {
     const char *text;
-    ptxgen_status status = loaded_emit(loaded, module, &text, NULL, err);
+    struct entry_points entries = {0};
+    ptxgen_status status = loaded_check(loaded, err);
+    if (status == PTXGEN_OK)
+        status = loaded_emit(loaded, module, &text, NULL, err);
     if (status == PTXGEN_OK)
         status = ptxgen_module_load_ptx(loaded->driver, text, options, &loaded->module, err);
     if (status == PTXGEN_OK)
-        status = loaded_fetch(loaded, module, err);
+        status = entry_points_of(module, &entries, err);
+    if (status == PTXGEN_OK)
+        status = loaded_fetch(loaded, &entries, err);
+    entry_points_free(&entries);
     return status;
 }
 

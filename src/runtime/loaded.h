@@ -12,6 +12,9 @@
 
 struct registry_node;
 
+/* Of the library's own families: a hash of src/ptxgen, src/kernels, src/runtime and include. */
+extern const char library_revision[];
+
 struct ptxgen_loaded {
     const ptxgen_driver *driver;
     const ptxgen_family *family;
@@ -30,11 +33,30 @@ void loaded_drop(ptxgen_loaded *loaded);
 /* Unloads and frees; for objects without a node, or by the registry. NULL does nothing. */
 void loaded_free(ptxgen_loaded *loaded);
 
+/* Whether the driver has what launches of the plan will need. */
+ptxgen_status loaded_check(const ptxgen_loaded *loaded, ptxgen_error *err);
 /* Emits the plan into a module made for its target, whose text it returns. */
 ptxgen_status loaded_emit(const ptxgen_loaded *loaded, ptx_module *module, const char **text,
                           size_t *length, ptxgen_error *err);
-/* Fetches the entries that were emitted from loaded->module. */
-ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const ptx_module *module, ptxgen_error *err);
+
+/* The entries of a module in the order of emission, as far as loading must know them. */
+struct entry_point {
+    const char *name;
+    size_t dynamic_shared_bytes;
+};
+struct entry_points {
+    unsigned count;
+    struct entry_point *points;
+    char *names; /* where the names are; NULL: in the module */
+};
+ptxgen_status entry_points_of(const ptx_module *module, struct entry_points *entries,
+                              ptxgen_error *err);
+/* Zeroes them too. */
+void entry_points_free(struct entry_points *entries);
+
+/* Fetches the entries from loaded->module. */
+ptxgen_status loaded_fetch(ptxgen_loaded *loaded, const struct entry_points *entries,
+                           ptxgen_error *err);
 
 /* What families' load functions share: a copy of the plan, emitted and assembled, uncached. */
 ptxgen_status loaded_from_plan(const ptxgen_driver *driver, const ptxgen_family *family,

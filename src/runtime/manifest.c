@@ -50,10 +50,13 @@ static void describe_spec(const ptxgen_family *family, const void *spec, char te
 static bool append_hex(char *text, size_t size, size_t *used, const unsigned char *bytes,
                        size_t count)
 {
+    static const char digits[] = "0123456789abcdef";
     if (count > (size - *used - 1) / 2)
         return false;
-    for (size_t i = 0; i < count; i++, *used += 2)
-        snprintf(text + *used, 3, "%02x", bytes[i]);
+    for (size_t i = 0; i < count; i++) {
+        text[(*used)++] = digits[bytes[i] >> 4];
+        text[(*used)++] = digits[bytes[i] & 15];
+    }
     return true;
 }
 
@@ -63,49 +66,67 @@ size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptx
     char line[512];
     const char suffix[2] = {target->ptx.suffix};
     describe_spec(family, spec, line);
-    int written = snprintf(text, size, "family: %s, plan version %u\nspec: %s\nbytes: ",
-                           family->name, family->plan_version, line);
+    int written =
+        snprintf(text, size, "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
+                 family->plan_version, line);
     if (written < 0 || (size_t)written >= size)
         return 0;
     size_t used = (size_t)written;
     if (!append_hex(text, size, &used, spec, family->spec_bytes))
         return 0;
-    written = snprintf(text + used, size - used,
-                       "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n",
-                       target->ptx.sm, suffix, target->ptx.max_ptx, target->multiprocessors,
-                       target->shared_per_cta);
+    written =
+        snprintf(text + used, size - used,
+                 "\ntarget: sm_%d%s, PTX %d, %u multiprocessors, %u shared bytes\n", target->ptx.sm,
+                 suffix, target->ptx.max_ptx, target->multiprocessors, target->shared_per_cta);
     return written < 0 || (size_t)written >= size - used ? 0 : used + (size_t)written;
 }
 
-bool manifest_head_make(const struct origin *origin, struct manifest_head *head)
+void assembler_read(const ptxgen_driver *driver, ptxgen_cu_device device, int max_registers,
+                    bool line_info, struct assembler *assembler)
+{
+    char name[DEVICE_NAME_SIZE], library[64];
+    int capability;
+    assembler->length = 0;
+    if (device_compute_capability(driver, device, &capability, NULL) != PTXGEN_OK)
+        return;
+    device_name(driver, device, name);
+    make_printable(name);
+    name_driver(driver, library);
+    assembler->length = (size_t)snprintf(
+        assembler->lines, sizeof assembler->lines,
+        "device: sm_%d, %s\ndriver: CUDA %d.%d, %s\noptions: registers %d, line info %d\n",
+        capability, name, CUDA_MAJOR(driver->version), CUDA_MINOR(driver->version), library,
+        max_registers, line_info);
+}
+
+bool origin_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                 const struct assembler *assembler, struct origin *origin)
+{
+    size_t used = manifest_subject(family, spec, target, origin->lines, sizeof origin->lines);
+    if (!used || !assembler->length || assembler->length > sizeof origin->lines - used)
+        return false;
+    memcpy(origin->lines + used, assembler->lines, assembler->length);
+    origin->length = used + assembler->length;
+    return true;
+}
+
+size_t ptx_line_append(char line[PTX_LINE_MOST_BYTES], const struct ptx_digest *ptx)
+{
+    return (size_t)snprintf(line, PTX_LINE_MOST_BYTES, "ptx: %s, %zu bytes\n", ptx->digest.hex,
+                            ptx->bytes);
+}
+
+void manifest_head_make(const struct origin *origin, const struct ptx_digest *ptx,
+                        struct manifest_head *head)
 {
     enum { SCHEMA_LENGTH = sizeof SCHEMA - 1 };
-    char device[DEVICE_NAME_SIZE], driver[64];
-    int capability;
-    struct digest ptx = digest_of(origin->text, origin->text_bytes);
-    if (device_compute_capability(origin->driver, origin->device, &capability, NULL) != PTXGEN_OK)
-        return false;
-    device_name(origin->driver, origin->device, device);
-    make_printable(device);
-    name_driver(origin->driver, driver);
+    _Static_assert(sizeof origin->lines + SCHEMA_LENGTH + PTX_LINE_MOST_BYTES <= sizeof head->text,
+                   "every origin fits");
     memcpy(head->text, SCHEMA, SCHEMA_LENGTH);
-    size_t size = sizeof head->text - SCHEMA_LENGTH;
-    size_t used = manifest_subject(origin->family, origin->spec, origin->target,
-                                   head->text + SCHEMA_LENGTH, size);
-    if (!used)
-        return false;
-    int written =
-        snprintf(head->text + SCHEMA_LENGTH + used, size - used,
-                 "device: sm_%d, %s\ndriver: CUDA %d.%d, %s\n"
-                 "options: registers %d, line info %d\nptx: %s, %zu bytes\n",
-                 capability, device, CUDA_MAJOR(origin->driver->version),
-                 CUDA_MINOR(origin->driver->version), driver, origin->max_registers,
-                 origin->line_info, ptx.hex, origin->text_bytes);
-    if (written < 0 || (size_t)written >= size - used)
-        return false;
-    head->length = SCHEMA_LENGTH + used + (size_t)written;
+    memcpy(head->text + SCHEMA_LENGTH, origin->lines, origin->length);
+    head->length = SCHEMA_LENGTH + origin->length;
+    head->length += ptx_line_append(head->text + head->length, ptx);
     head->key = digest_of(head->text, head->length);
-    return true;
 }
 
 /* ---- the last line ---- */
@@ -113,7 +134,8 @@ bool manifest_head_make(const struct origin *origin, struct manifest_head *head)
 size_t checksum_append(char *text, size_t used, const char *label)
 {
     struct digest checksum = digest_of(text, used);
-    return used + (size_t)snprintf(text + used, CHECKSUM_MOST_LENGTH, "%s%s\n", label, checksum.hex);
+    return used +
+           (size_t)snprintf(text + used, CHECKSUM_MOST_LENGTH, "%s%s\n", label, checksum.hex);
 }
 
 bool checksum_remove(const char *text, size_t *length, const char *label)

@@ -15,17 +15,18 @@
 
 enum { MANIFEST_MOST_BYTES = 16384, CUBIN_MOST_BYTES = 256 << 20 };
 
-/* What machine code depends on. */
+/* Who assembles, on what, and how: the lines "device:", "driver:" and "options:". */
+struct assembler {
+    size_t length; /* 0: not known, and nothing is kept */
+    char lines[512];
+};
+void assembler_read(const ptxgen_driver *driver, ptxgen_cu_device device, int max_registers,
+                    bool line_info, struct assembler *assembler);
+
+/* What machine code is made from but for the text, as lines: what heads and memos share. */
 struct origin {
-    const ptxgen_driver *driver;
-    ptxgen_cu_device device;
-    const ptxgen_family *family;
-    const void *spec;
-    const ptxgen_target *target;
-    int max_registers;
-    bool line_info;
-    const char *text;
-    size_t text_bytes;
+    size_t length;
+    char lines[MANIFEST_MOST_BYTES / 2 - 256];
 };
 
 struct manifest_head {
@@ -34,12 +35,18 @@ struct manifest_head {
     char text[MANIFEST_MOST_BYTES / 2];
 };
 
+/* The hash of a PTX text, and its length. */
+struct ptx_digest {
+    struct digest digest;
+    size_t bytes;
+};
+
 /*
  * Writes the lines "family:", "spec:", "bytes:" and "target:", which begin a head. Returns their
  * length, 0 when they do not fit.
  */
-size_t manifest_subject(const ptxgen_family *family, const void *spec,
-                        const ptxgen_target *target, char *text, size_t size);
+size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                        char *text, size_t size);
 /* Names come from elsewhere: a line stays a line. */
 void make_printable(char *text);
 
@@ -51,7 +58,13 @@ size_t checksum_append(char *text, size_t used, const char *label);
 bool checksum_remove(const char *text, size_t *length, const char *label);
 
 /* False when it does not fit, as with a spec of kilobytes: such code is not kept. */
-bool manifest_head_make(const struct origin *origin, struct manifest_head *head);
+bool origin_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
+                 const struct assembler *assembler, struct origin *origin);
+void manifest_head_make(const struct origin *origin, const struct ptx_digest *ptx,
+                        struct manifest_head *head);
+/* "ptx: …", the last line of a head, with room for it; returns its length. */
+enum { PTX_LINE_MOST_BYTES = 128 };
+size_t ptx_line_append(char line[PTX_LINE_MOST_BYTES], const struct ptx_digest *ptx);
 
 /* The whole manifest for this cubin; NUL-terminated, malloc'ed; NULL without memory. */
 char *manifest_make(const char *head, size_t head_length, const void *cubin, size_t cubin_bytes);

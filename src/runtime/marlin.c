@@ -73,7 +73,8 @@ const ptxgen_family *ptxgen_marlin_family(void)
                                          .emit = emit,
                                          .check_driver = check_driver,
                                          .describe = describe,
-                                         .tiling = &marlin_tiling};
+                                         .tiling = &marlin_tiling,
+                                         .revision = library_revision};
     return &family;
 }
 

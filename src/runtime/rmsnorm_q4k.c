@@ -69,7 +69,8 @@ const ptxgen_family *ptxgen_rmsnorm_q4k_family(void)
                                          .make_plan = make_plan,
                                          .emit = emit,
                                          .check_driver = check_driver,
-                                         .describe = describe};
+                                         .describe = describe,
+                                         .revision = library_revision};
     return &family;
 }
 

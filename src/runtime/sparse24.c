@@ -65,7 +65,8 @@ const ptxgen_family *ptxgen_sparse24_family(void)
                                          .plan_bytes = sizeof(ptxgen_sparse24_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
-                                         .describe = describe};
+                                         .describe = describe,
+                                         .revision = library_revision};
     return &family;
 }
 

@@ -59,7 +59,8 @@ const ptxgen_family *ptxgen_w8a8_family(void)
                                          .plan_bytes = sizeof(ptxgen_w8a8_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
-                                         .describe = describe};
+                                         .describe = describe,
+                                         .revision = library_revision};
     return &family;
 }
 

@@ -46,7 +46,8 @@ ptxgen_origin bench_get(struct bench *bench, uint32_t a)
     ptxgen_dispatch_options options = {
         .cache = cache, .no_cache = !cache, .log = bench_keep_log, .log_user = bench};
     if (ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, &err) ||
-        ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, &err))
+        ptxgen_dispatch(dispatcher, bench->family ? bench->family : &toy_plus, &spec, &loaded,
+                        &err))
         fail_msg("%s", err.message);
     ptxgen_origin origin = ptxgen_loaded_report(loaded)->origin;
     assert_true(toy_computes(&bench->device.driver, loaded, &spec));
@@ -62,9 +63,45 @@ void assert_disk(struct bench *bench, uint32_t a)
     assert_string_equal(bench->log, "");
 }
 
+void assert_recalled(struct bench *bench, uint32_t a)
+{
+    unsigned before = toy_emissions();
+    assert_disk(bench, a);
+    assert_int_equal(toy_emissions(), before);
+}
+
+void assert_emitted(struct bench *bench, uint32_t a)
+{
+    unsigned before = toy_emissions();
+    assert_int_equal(bench_get(bench, a), PTXGEN_ORIGIN_DISK);
+    assert_int_equal(toy_emissions(), before + 1);
+}
+
 void assert_assembled(struct bench *bench, uint32_t a)
 {
     assert_int_equal(bench_get(bench, a), PTXGEN_ORIGIN_ASSEMBLER);
+}
+
+void assert_damage_heals(struct bench *bench, const char *path, bool cut,
+                         void (*assert_got)(struct bench *bench, uint32_t a))
+{
+    size_t size;
+    char *whole = file_read(path, &size);
+    char *spoilt = malloc(size);
+    for (size_t i = 0; i < size; i++) {
+        memcpy(spoilt, whole, size);
+        spoilt[i] = (char)(spoilt[i] ^ 1 << i % 8);
+        file_write(path, cut ? whole : spoilt, cut ? i : size);
+        assert_got(bench, 1);
+        assert_log(bench, " is not used: it");
+        size_t healed_size;
+        char *healed = file_read(path, &healed_size);
+        assert_int_equal(healed_size, size);
+        assert_memory_equal(healed, whole, size);
+        free(healed);
+    }
+    free(whole);
+    free(spoilt);
 }
 
 void bench_clear_environment(void)

@@ -18,7 +18,8 @@ struct bench {
     struct toy_device device;
     char folder[FOLDER_PATH];
     uint64_t max_bytes;
-    char log[LOG_SIZE]; /* of the last dispatch */
+    const ptxgen_family *family; /* NULL: toy_plus */
+    char log[LOG_SIZE];          /* of the last dispatch */
 };
 
 int bench_setup(void **state);
@@ -32,7 +33,17 @@ void bench_clear_environment(void);
 ptxgen_origin bench_get(struct bench *bench, uint32_t a);
 /* It comes from disk, silently. */
 void assert_disk(struct bench *bench, uint32_t a);
+/* Without an emission, too. */
+void assert_recalled(struct bench *bench, uint32_t a);
+/* From disk, but by an emission. */
+void assert_emitted(struct bench *bench, uint32_t a);
 void assert_assembled(struct bench *bench, uint32_t a);
+/*
+ * Damages the file at `path` at each byte, or cuts it there, and wants spec 1 to be got as
+ * `assert_got` says, a log that tells, and the file whole again.
+ */
+void assert_damage_heals(struct bench *bench, const char *path, bool cut,
+                         void (*assert_got)(struct bench *bench, uint32_t a));
 
 #define assert_log(bench, words)                                                                   \
     do {                                                                                           \

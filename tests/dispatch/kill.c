@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Four processes publish and read entries of one folder, with too little room for all, and are
- * killed at random moments of it, 200 times in all. What a reader gets is always the whole of what
- * some writer wrote, and the last of them all leaves no temporary file and no half of an entry.
+ * Four processes publish and read entries and memos of one folder, with too little room for all,
+ * and are killed at random moments of it, 200 times in all. What a reader gets is always the whole
+ * of what some writer wrote, and the last of them all leaves no temporary file and no half of an
+ * entry.
  *
  *     kill [KILLS]
  */
@@ -26,6 +27,7 @@ enum { WRITERS = 4, KEYS = 12, MOST_BYTES = 40000, EXIT_WRONG = 3 };
 struct site {
     const ptxgen_cache *cache;
     struct manifest_head heads[KEYS];
+    struct memo_question questions[KEYS];
 };
 
 /*
@@ -51,11 +53,36 @@ static bool is_whole(const ptxgen_cubin *cubin)
     return cubin->size == size && memcmp(cubin->bytes, wanted, size) == 0;
 }
 
+/* Every other publication comes with a memo, whose answer says the seed in three places. */
 static bool publish_one(const struct site *site, uint32_t random)
 {
     static uint32_t words[MOST_BYTES / 4];
+    const struct memo_question *question = &site->questions[random % KEYS];
     ptxgen_cubin cubin = {words, make_contents(random, words)};
-    return cache_publish(site->cache, &site->heads[random % KEYS], &cubin, NULL) == PTXGEN_OK;
+    struct entry_point points[] = {{"one", random}, {"two", random}};
+    const struct memo_answer answer = {.ptx = {digest_of("", 0), random},
+                                       .entries = {.count = 2, .points = points}};
+    struct publication publication = {
+        .head = &site->heads[random % KEYS], .cubin = &cubin, .question = question};
+    char *memo = random / KEYS % 2 ? memo_make(question->text, question->length, &answer) : NULL;
+    publication.memo = memo;
+    bool published = cache_publish(site->cache, &publication, NULL) == PTXGEN_OK;
+    free(memo);
+    return published;
+}
+
+static bool read_memo(const struct site *site, uint32_t random)
+{
+    struct memo_answer answer;
+    const char *why;
+    if (!cache_recall(site->cache, &site->questions[random / 7 % KEYS], &answer, &why))
+        return !why;
+    const struct entry_points *entries = &answer.entries;
+    bool whole = entries->count == 2;
+    for (unsigned i = 0; i < entries->count; i++)
+        whole = whole && entries->points[i].dynamic_shared_bytes == answer.ptx.bytes;
+    entry_points_free(&answer.entries);
+    return whole;
 }
 
 static bool read_one(const struct site *site, uint32_t random)
@@ -89,7 +116,7 @@ static void write_until_killed(const struct site *site, uint32_t random)
         if (i == 3)
             order_kill(random >> 4);
         publish_one(site, random >> 8);
-        if (!read_one(site, random >> 8))
+        if (!read_one(site, random >> 8) || !read_memo(site, random >> 8))
             _exit(EXIT_WRONG);
     }
 }
@@ -151,17 +178,17 @@ static struct outcome wait_for_kills(const struct site *site, unsigned kills)
 static void make_heads(struct site *site, const struct toy_device *device)
 {
     ptxgen_target target;
+    struct assembler assembler;
+    struct origin origin;
     ptxgen_target_parse("sm_90", &target, NULL);
+    assembler_read(&device->driver, 0, 0, false, &assembler);
     for (uint32_t i = 0; i < KEYS; i++) {
         struct toy_spec spec = {.a = i};
-        struct origin origin = {.driver = &device->driver,
-                                .family = &toy_plus,
-                                .spec = &spec,
-                                .target = &target,
-                                .text = "",
-                                .text_bytes = 0};
-        if (!manifest_head_make(&origin, &site->heads[i]))
+        const struct ptx_digest ptx = {digest_of("", 0), 0};
+        if (!origin_make(&toy_memo, &spec, &target, &assembler, &origin) ||
+            !memo_question_make(&toy_memo, &origin, NULL, 0, &site->questions[i]))
             abort();
+        manifest_head_make(&origin, &ptx, &site->heads[i]);
     }
 }
 
@@ -172,7 +199,7 @@ int main(int argc, char **argv)
     char folder[FOLDER_PATH];
     ptxgen_cache *cache;
     unsigned kills = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 200;
-    unsigned damaged = 0, whole = 0;
+    unsigned damaged = 0, whole = 0, memos = 0;
     toy_open(&device, "cpu");
     folder_make(folder);
     ptxgen_cache_options options = {.folder = folder, .max_bytes = KEYS * MOST_BYTES / 3};
@@ -187,17 +214,21 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < KEYS; i++) {
         ptxgen_cubin cubin = {0};
         const char *why;
+        struct memo_answer answer = {0};
         whole += cache_load(cache, &site.heads[i], &cubin, &why);
+        memos += cache_recall(cache, &site.questions[i], &answer, &why);
+        entry_points_free(&answer.entries);
         ptxgen_cubin_free(&cubin);
     }
     printf("%u kills, %u within a publication: %u wrong reads; after the next publication %zu "
-           "temporary files, %u whole entries, %u damaged, %zu files\n",
-           outcome.kills, outcome.unfinished, outcome.wrong, temporaries, whole, damaged, files);
+           "temporary files, %u whole entries, %u memos, %u damaged, %zu files\n",
+           outcome.kills, outcome.unfinished, outcome.wrong, temporaries, whole, memos, damaged,
+           files);
     ptxgen_cache_close(cache);
     folder_remove(folder);
     toy_close(&device);
     return outcome.wrong || !outcome.unfinished || !published || temporaries || damaged ||
-                   files != 2 * whole + 1
+                   files != 2 * whole + memos + 1 || !memos
                ? 1
                : 0;
 }

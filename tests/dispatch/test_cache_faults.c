@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "cache_bench.h"
 
+#include "src/runtime/cache_folder.h"
 #include "src/runtime/cache_store.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,28 +19,6 @@
 
 /* ---- damage ---- */
 
-/* Damages the file at `path` for each i below its size, and wants a miss that heals it. */
-static void damage_each(struct bench *bench, const char *path, bool cut)
-{
-    size_t size;
-    char *whole = file_read(path, &size);
-    char *spoilt = malloc(size);
-    for (size_t i = 0; i < size; i++) {
-        memcpy(spoilt, whole, size);
-        spoilt[i] = (char)(spoilt[i] ^ 1 << i % 8);
-        file_write(path, cut ? whole : spoilt, cut ? i : size);
-        assert_assembled(bench, 1);
-        assert_log(bench, "is not used: its ");
-        size_t healed_size;
-        char *healed = file_read(path, &healed_size);
-        assert_int_equal(healed_size, size);
-        assert_memory_equal(healed, whole, size);
-        free(healed);
-    }
-    free(whole);
-    free(spoilt);
-}
-
 static void every_flipped_byte_and_every_cut_is_a_miss(void **state)
 {
     struct bench *bench = *state;
@@ -46,7 +26,7 @@ static void every_flipped_byte_and_every_cut_is_a_miss(void **state)
     assert_assembled(bench, 1);
     for (int i = 0; i < 4; i++) {
         assert_true(folder_find(bench->folder, i % 2 ? ".manifest" : ".cubin", path));
-        damage_each(bench, path, i < 2);
+        assert_damage_heals(bench, path, i < 2, assert_assembled);
     }
     assert_disk(bench, 1);
     assert_int_equal(folder_count(bench->folder, ""), 3);
@@ -94,12 +74,32 @@ static void code_that_the_driver_refuses_is_replaced(void **state)
     assert_int_equal(
         ptxgen_cache_open(&(ptxgen_cache_options){.folder = bench->folder}, &cache, NULL), 0);
     char nonsense[500] = "no cubin at all";
-    assert_int_equal(cache_publish(cache, &head, &(ptxgen_cubin){nonsense, sizeof nonsense}, NULL),
-                     0);
+    const struct publication publication = {.head = &head,
+                                            .cubin = &(ptxgen_cubin){nonsense, sizeof nonsense}};
+    assert_int_equal(cache_publish(cache, &publication, NULL), 0);
     ptxgen_cache_close(cache);
     assert_assembled(bench, 1);
     assert_log(bench, "are not a cubin");
     assert_disk(bench, 1);
+}
+
+/* A file of the kernel's own that is said to be longer than what can be read of it. */
+static void a_file_that_ends_early_is_not_used(void **state)
+{
+    struct contents contents;
+    const char *why;
+    (void)state;
+    int folder = open("/sys/kernel/mm/transparent_hugepage", O_RDONLY | O_DIRECTORY);
+    if (folder < 0 || geteuid() != 0) {
+        print_message("SKIP: no such folder, or not this user's\n");
+        close(folder);
+        skip();
+    }
+    contents.bytes = NULL;
+    assert_false(folder_read(folder, "enabled", 1 << 16, &contents, &why));
+    assert_string_equal(why, "it cannot be read to its end");
+    assert_null(contents.bytes);
+    close(folder);
 }
 
 /* ---- attacks ---- */
@@ -343,6 +343,7 @@ int main(void)
         claim(every_flipped_byte_and_every_cut_is_a_miss),
         claim(a_whole_entry_under_another_key_is_a_miss),
         claim(code_that_the_driver_refuses_is_replaced),
+        claim(a_file_that_ends_early_is_not_used),
         claim(links_pipes_and_files_of_others_are_misses),
         claim(a_folder_that_others_may_write_to_is_refused),
         claim(a_lock_that_is_a_link_is_not_followed),

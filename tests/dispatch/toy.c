@@ -95,6 +95,14 @@ const ptxgen_family toy_minus = {.name = "toy_minus",
                                  .plan_bytes = sizeof(struct toy_plan),
                                  .make_plan = make_plan,
                                  .emit = emit_minus};
+const ptxgen_family toy_memo = {.name = "toy_memo",
+                                .plan_version = 1,
+                                .spec_bytes = sizeof(struct toy_spec),
+                                .plan_bytes = sizeof(struct toy_plan),
+                                .make_plan = make_plan,
+                                .emit = emit_plus,
+                                .describe = describe,
+                                .revision = "0123abcd"};
 
 static void must(int result, const char *what)
 {

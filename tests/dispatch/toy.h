@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two families for the tests, with one kernel each: y[i] = a·x[i] + i + b over 32 elements, and its
- * negative. The spec may ask to be refused, at planning or by the assembler. Emissions are counted.
+ * Three families for the tests, with one kernel each: y[i] = a·x[i] + i + b over 32 elements, its
+ * negative, and the first again, of which memos are kept. The spec may ask to be refused, at
+ * planning or by the assembler. Emissions are counted.
  */
 #ifndef PTXGEN_TESTS_DISPATCH_TOY_H
 #define PTXGEN_TESTS_DISPATCH_TOY_H
@@ -18,7 +19,7 @@ struct toy_spec {
     uint32_t padding_to_compare;
 };
 
-extern const ptxgen_family toy_plus, toy_minus;
+extern const ptxgen_family toy_plus, toy_minus, toy_memo;
 
 /* Emissions since the program began. */
 unsigned toy_emissions(void);
