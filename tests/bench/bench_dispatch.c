@@ -53,7 +53,13 @@ static const ptxgen_sparse24_spec sparse24_spec = {
 static const ptxgen_dense_spec dense_spec = {
     .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_F16};
 
-enum { SUBJECTS = 5 };
+/* Whatever there is in a batch: most variants, the longest texts. */
+static const ptxgen_marlin_spec whole_marlin_spec = {
+    .k = 4096, .n = 14336, .group_size = 128, .max_m = 4096, .type = PTXGEN_F16};
+static const ptxgen_w8a8_spec whole_w8a8_spec = {
+    .k = 4096, .n = 14336, .max_tokens = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+
+enum { SUBJECTS = 7 };
 static struct subject subject_at(int index)
 {
     const struct subject subjects[SUBJECTS] = {
@@ -62,6 +68,8 @@ static struct subject subject_at(int index)
         {ptxgen_w8a8_family(), &w8a8_spec, "w8a8 4096x14336, M<=16"},
         {ptxgen_sparse24_family(), &sparse24_spec, "sparse24 4096x14336, N<=16"},
         {ptxgen_dense_family(), &dense_spec, "dense 4096x14336, N<=16"},
+        {ptxgen_marlin_family(), &whole_marlin_spec, "marlin 4096x14336, M<=4096"},
+        {ptxgen_w8a8_family(), &whole_w8a8_spec, "w8a8 4096x14336, M<=4096"},
     };
     return subjects[index];
 }
@@ -135,7 +143,7 @@ static struct timed get_anew(struct device *device, const ptxgen_cache *cache,
 static void print_timed(const char *label, const struct timed *timed)
 {
     const ptxgen_load_report *r = &timed->report;
-    printf("  %-9s %8.3f ms = emission %.3f + key and disk %.3f + assembler %.3f + loading %.3f + "
+    printf("  %-16s %8.3f ms = emission %.3f + key and disk %.3f + assembler %.3f + loading %.3f + "
            "publishing %.3f   (%zu bytes of PTX, %zu of cubin)\n",
            label, timed->total_ms, (double)r->emit_ns * 1e-6, (double)r->lookup_ns * 1e-6,
            (double)r->compile_ns * 1e-6, (double)r->load_ns * 1e-6, (double)r->publish_ns * 1e-6,
@@ -148,38 +156,39 @@ static int by_total(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure_misses_and_disk_hits(struct device *device)
+/* The median of several, in dispatchers of their own. */
+static void measure_disk_hits(struct device *device, const ptxgen_cache *cache,
+                              const struct subject *subject, const char *label)
 {
-    char folder[] = "/tmp/ptxgen-bench.XXXXXX";
-    ptxgen_cache *cache;
-    ptxgen_error err = {0};
-    if (!mkdtemp(folder) ||
-        ptxgen_cache_open(&(ptxgen_cache_options){.folder = folder}, &cache, &err))
-        stop("cache", &err);
+    struct timed hits[DISK_ROUNDS];
+    for (int i = 0; i < DISK_ROUNDS; i++) {
+        hits[i] = get_anew(device, cache, subject);
+        if (hits[i].report.origin != PTXGEN_ORIGIN_DISK)
+            printf("  a disk hit was none\n");
+    }
+    qsort(hits, DISK_ROUNDS, sizeof *hits, by_total);
+    print_timed(label, &hits[DISK_ROUNDS / 2]);
+}
+
+static void measure_misses_and_disk_hits(struct device *device, const ptxgen_cache *cache)
+{
     for (int s = 0; s < SUBJECTS; s++) {
         struct subject subject = subject_at(s);
-        struct timed miss = get_anew(device, cache, &subject), hits[DISK_ROUNDS];
+        ptxgen_family without_memos = *subject.family;
+        struct timed miss = get_anew(device, cache, &subject);
         printf("%s\n", subject.name);
         print_timed("miss", &miss);
-        for (int i = 0; i < DISK_ROUNDS; i++) {
-            hits[i] = get_anew(device, cache, &subject);
-            if (hits[i].report.origin != PTXGEN_ORIGIN_DISK)
-                printf("  a disk hit was none\n");
-        }
-        qsort(hits, DISK_ROUNDS, sizeof *hits, by_total);
-        print_timed("disk hit", &hits[DISK_ROUNDS / 2]);
+        measure_disk_hits(device, cache, &subject, "disk hit");
+        without_memos.revision = NULL;
+        subject.family = &without_memos;
+        measure_disk_hits(device, cache, &subject, "  without a memo");
     }
-    ptxgen_cache_clear(cache, NULL, NULL);
-    ptxgen_cache_close(cache);
-    char lock[sizeof folder + 8];
-    snprintf(lock, sizeof lock, "%s/.lock", folder);
-    unlink(lock);
-    rmdir(folder);
 }
 
 /* ---- hits in the registry ---- */
 
 struct hitter {
+    struct subject subject;
     ptxgen_dispatcher *dispatcher;
     pthread_barrier_t *together;
     double start_ms, end_ms;
@@ -188,7 +197,7 @@ struct hitter {
 static void *hit(void *argument)
 {
     struct hitter *hitter = argument;
-    struct subject subject = subject_at(0);
+    struct subject subject = hitter->subject;
     ptxgen_loaded *loaded;
     pthread_barrier_wait(hitter->together);
     hitter->start_ms = now_ms();
@@ -201,20 +210,20 @@ static void *hit(void *argument)
     return NULL;
 }
 
-static void measure_hits(struct device *device, int threads)
+static void measure_hits(struct device *device, const ptxgen_cache *cache, struct subject subject,
+                         int threads)
 {
     struct hitter hitters[MOST_THREADS];
     pthread_t ids[MOST_THREADS];
     pthread_barrier_t together;
-    struct subject subject = subject_at(0);
-    ptxgen_dispatcher *dispatcher = new_dispatcher(device, NULL);
+    ptxgen_dispatcher *dispatcher = new_dispatcher(device, cache);
     ptxgen_loaded *loaded;
     ptxgen_error err = {0};
     if (ptxgen_dispatch(dispatcher, subject.family, subject.spec, &loaded, &err))
         stop(subject.name, &err);
     pthread_barrier_init(&together, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++) {
-        hitters[i] = (struct hitter){dispatcher, &together, 0, 0};
+        hitters[i] = (struct hitter){subject, dispatcher, &together, 0, 0};
         pthread_create(&ids[i], NULL, hit, &hitters[i]);
     }
     double first = 1e300, last = 0;
@@ -223,11 +232,35 @@ static void measure_hits(struct device *device, int threads)
         first = hitters[i].start_ms < first ? hitters[i].start_ms : first;
         last = hitters[i].end_ms > last ? hitters[i].end_ms : last;
     }
-    printf("%2d threads: dispatch and release %5.1f ns each, %6.1f million a second\n", threads,
-           (last - first) * 1e6 / HITS, threads * (double)HITS / (last - first) * 1e-3);
+    printf("%-30s %2d threads: dispatch and release %5.1f ns each, %6.1f million a second\n",
+           subject.name, threads, (last - first) * 1e6 / HITS,
+           threads * (double)HITS / (last - first) * 1e-3);
     pthread_barrier_destroy(&together);
     ptxgen_release(loaded);
     ptxgen_dispatcher_destroy(dispatcher);
+}
+
+static void measure_with_cache(struct device *device)
+{
+    char folder[] = "/tmp/ptxgen-bench.XXXXXX", lock[sizeof folder + 8];
+    ptxgen_cache *cache;
+    ptxgen_error err = {0};
+    if (!mkdtemp(folder) ||
+        ptxgen_cache_open(&(ptxgen_cache_options){.folder = folder}, &cache, &err))
+        stop("cache", &err);
+    measure_misses_and_disk_hits(device, cache);
+    printf("\n");
+    for (int s = 0; s < SUBJECTS; s++)
+        for (int threads = 1; threads <= 2; threads++)
+            measure_hits(device, cache, subject_at(s), threads);
+    for (int threads = 4; threads <= MOST_THREADS && threads <= sysconf(_SC_NPROCESSORS_ONLN);
+         threads *= 2)
+        measure_hits(device, cache, subject_at(0), threads);
+    ptxgen_cache_clear(cache, NULL, NULL);
+    ptxgen_cache_close(cache);
+    snprintf(lock, sizeof lock, "%s/.lock", folder);
+    unlink(lock);
+    rmdir(folder);
 }
 
 /* ---- the driver's own cache ---- */
@@ -375,11 +408,7 @@ int main(int argc, char **argv)
     open_device(&device, emulated);
     printf("%s, CUDA %d.%d\n\n", device.facts.name, device.facts.driver_version / 1000,
            device.facts.driver_version % 1000 / 10);
-    for (int threads = 1; threads <= MOST_THREADS && threads <= sysconf(_SC_NPROCESSORS_ONLN);
-         threads *= 2)
-        measure_hits(&device, threads);
-    printf("\n");
-    measure_misses_and_disk_hits(&device);
+    measure_with_cache(&device);
     printf("\n");
     if (!emulated) {
         char folder[] = "/tmp/ptxgen-bench-driver.XXXXXX", command[100];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Eight threads dispatch, launch, release, retry, unload and clear the disk cache on one
- * dispatcher, over all families and two of the test's own, and check what they get. For
+ * dispatcher, over all families and three of the test's own, and check what they get. For
  * ThreadSanitizer above all.
  *
  *     stress [SECONDS]      2 by default
@@ -51,7 +51,8 @@ static void expect(struct stress *stress, bool right)
 static void use_toy(struct worker *worker)
 {
     struct stress *stress = worker->stress;
-    const ptxgen_family *family = draw(worker, 2) ? &toy_plus : &toy_minus;
+    static const ptxgen_family *const families[] = {&toy_plus, &toy_minus, &toy_memo};
+    const ptxgen_family *family = families[draw(worker, 3)];
     struct toy_spec spec = {.a = draw(worker, SPECS), .b = 3};
     bool refused = spec.a % 8 == 7;
     spec.trouble = refused ? TOY_UNPLANNABLE : TOY_FINE;
@@ -91,6 +92,8 @@ static void use_family(struct worker *worker)
         .k = 256, .n = n, .max_tokens = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     const ptxgen_sparse24_spec sparse24 = {
         .m = n, .k = 256, .max_n = 8, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    ptxgen_sparse24_spec inflated = sparse24;
+    inflated.tier = 1;
     const ptxgen_dense_spec dense = {.m = n, .k = 256, .max_n = 8, .type = PTXGEN_F16};
     const struct {
         const ptxgen_family *family;
@@ -98,11 +101,12 @@ static void use_family(struct worker *worker)
     } all[] = {{ptxgen_marlin_family(), &marlin},
                {ptxgen_w8a8_family(), &w8a8},
                {ptxgen_sparse24_family(), &sparse24},
+               {ptxgen_sparse24_family(), &inflated},
                {ptxgen_dense_family(), &dense}};
     uint32_t which = draw(worker, sizeof all / sizeof *all);
     ptxgen_loaded *loaded;
-    ptxgen_status status = ptxgen_dispatch(stress->dispatcher, all[which].family, all[which].spec,
-                                           &loaded, NULL);
+    ptxgen_status status =
+        ptxgen_dispatch(stress->dispatcher, all[which].family, all[which].spec, &loaded, NULL);
     expect(stress, status == PTXGEN_OK && ptxgen_loaded_entry(loaded, 0));
     if (status == PTXGEN_OK)
         ptxgen_release(loaded);

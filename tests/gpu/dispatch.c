@@ -21,17 +21,17 @@
 #include <string.h>
 #include <time.h>
 
-enum { THREADS = 8, STREAMS = 4, WIDTHS = 2, BATCHES = 2, VECTOR = 1 << 20, VECTORS = 4 };
+enum { THREADS = 8, STREAMS = 4, WIDTHS = 2, TIERS = 2, BATCHES = 2, VECTOR = 1 << 20, VECTORS = 4 };
 
 /* ---- the families ---- */
 
 /*
- * Device memory that all read: four vectors, weights, and a 2:4 sparse one of each width. Every byte
- * is in 0x20 … 0x3f, which is a finite, positive number in each format that a kernel may read it as;
- * but for the metadata of sparse weights.
+ * Device memory that all read: four vectors, weights, and a 2:4 sparse one of each width for each
+ * tier. Every byte is in 0x20 … 0x3f, which is a finite, positive number in each format that a
+ * kernel may read it as; but for the metadata of sparse weights.
  */
 struct inputs {
-    ptxgen_cu_deviceptr vectors[VECTORS], weights, sparse[WIDTHS];
+    ptxgen_cu_deviceptr vectors[VECTORS], weights, sparse[WIDTHS][TIERS];
 };
 
 struct shape {
@@ -118,23 +118,25 @@ static ptxgen_status use_w8a8(ptxgen_dispatcher *dispatcher, const struct shape 
 }
 
 /* That family calls the outputs M and the rows N. */
-static ptxgen_sparse24_spec sparse24_spec(const struct shape *shape)
+static ptxgen_sparse24_spec sparse24_spec(const struct shape *shape, unsigned tier)
 {
     return (ptxgen_sparse24_spec){.m = shape->n,
                                   .k = shape->k,
                                   .max_n = 8,
                                   .type = PTXGEN_SPARSE24_F16,
-                                  .y_type = PTXGEN_F16};
+                                  .y_type = PTXGEN_F16,
+                                  .tier = (uint8_t)tier};
 }
 
-static ptxgen_status use_sparse24(ptxgen_dispatcher *dispatcher, const struct shape *shape,
-                                  const struct inputs *in, const struct outputs *out,
-                                  ptxgen_cu_stream stream, ptxgen_error *err)
+static ptxgen_status use_tier(unsigned tier, ptxgen_dispatcher *dispatcher,
+                              const struct shape *shape, const struct inputs *in,
+                              const struct outputs *out, ptxgen_cu_stream stream,
+                              ptxgen_error *err)
 {
-    const ptxgen_sparse24_spec spec = sparse24_spec(shape);
+    const ptxgen_sparse24_spec spec = sparse24_spec(shape, tier);
     const ptxgen_sparse24_args args = {.n = shape->m,
                                        .x = in->vectors[0],
-                                       .packed = in->sparse[shape->width],
+                                       .packed = in->sparse[shape->width][tier - 1],
                                        .y = out->y,
                                        .workspace = out->workspace,
                                        .workspace_bytes = out->workspace_bytes};
@@ -145,6 +147,21 @@ static ptxgen_status use_sparse24(ptxgen_dispatcher *dispatcher, const struct sh
     status = ptxgen_sparse24_launch(kernel, &args, stream, err);
     ptxgen_sparse24_destroy(kernel);
     return status;
+}
+
+static ptxgen_status use_sparse24(ptxgen_dispatcher *dispatcher, const struct shape *shape,
+                                  const struct inputs *in, const struct outputs *out,
+                                  ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    return use_tier(2, dispatcher, shape, in, out, stream, err);
+}
+
+/* The weight is inflated into the workspace, then multiplied as dense's. */
+static ptxgen_status use_inflated(ptxgen_dispatcher *dispatcher, const struct shape *shape,
+                                  const struct inputs *in, const struct outputs *out,
+                                  ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    return use_tier(1, dispatcher, shape, in, out, stream, err);
 }
 
 static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape *shape,
@@ -169,7 +186,7 @@ static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape
 }
 
 static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8, use_sparse24,
-                                       use_dense};
+                                       use_inflated, use_dense};
 enum { FAMILIES = sizeof families / sizeof *families, CASES = FAMILIES * WIDTHS * BATCHES };
 
 /* ---- the bench ---- */
@@ -255,10 +272,11 @@ static ptxgen_cu_deviceptr allocate_input(struct bench *bench, size_t bytes)
 }
 
 /* Which two of four columns are kept goes through all six choices. */
-static ptxgen_cu_deviceptr allocate_sparse(struct bench *bench, const struct shape *shape)
+static ptxgen_cu_deviceptr allocate_sparse(struct bench *bench, const struct shape *shape,
+                                           unsigned tier)
 {
     static const unsigned char choices[] = {0x4, 0x8, 0x9, 0xc, 0xd, 0xe};
-    const ptxgen_sparse24_spec spec = sparse24_spec(shape);
+    const ptxgen_sparse24_spec spec = sparse24_spec(shape, tier);
     size_t groups = (size_t)shape->n * shape->k / 4, bytes;
     ptxgen_error err = {0};
     if (ptxgen_sparse24_packed_bytes(&spec, &bytes, &err) != PTXGEN_OK)
@@ -280,12 +298,12 @@ static ptxgen_cu_deviceptr allocate_sparse(struct bench *bench, const struct sha
 
 static void prepare_worker(struct worker *worker, struct bench *bench, unsigned number)
 {
-    enum { WORKSPACE = 8 << 20 };
+    const uint64_t workspace = bench->emulated ? 1 << 20 : 40 << 20; /* an inflated weight fits */
     *worker = (struct worker){.bench = bench, .number = number, .random = number * 7919 + 1};
     worker->got = malloc(bench->most_bytes);
     for (int i = 0; i < FAMILIES; i++)
         worker->outputs[i] = (struct outputs){allocate(bench, bench->most_bytes, 0),
-                                              allocate(bench, WORKSPACE, 0), WORKSPACE};
+                                              allocate(bench, workspace, 0), workspace};
 }
 
 /* Runs case `index` into worker->got. */
@@ -359,8 +377,8 @@ static void open_bench(struct bench *bench, bool emulated)
         size_t bytes = (size_t)shape.m * shape.n * 2, weights = (size_t)shape.k * shape.n * 2;
         bench->most_bytes = bytes > bench->most_bytes ? bytes : bench->most_bytes;
         most_weights = weights > most_weights ? weights : most_weights;
-        if (families[i % FAMILIES] == use_sparse24 && !bench->in.sparse[shape.width])
-            bench->in.sparse[shape.width] = allocate_sparse(bench, &shape);
+        for (unsigned tier = 1; tier <= TIERS && !bench->in.sparse[shape.width][TIERS - 1]; tier++)
+            bench->in.sparse[shape.width][tier - 1] = allocate_sparse(bench, &shape, tier);
     }
     for (int i = 0; i < VECTORS; i++)
         bench->in.vectors[i] = allocate_input(bench, VECTOR);
