@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int setup(void **state)
@@ -393,6 +394,30 @@ static void a_memo_in_other_words_is_damaged(void **state)
     free(text);
 }
 
+/* ---- several processes ---- */
+
+static void processes_that_publish_at_once_leave_one_of_each(void **state)
+{
+    enum { PROCESSES = 4, ROUNDS = 20 };
+    struct bench *bench = *state;
+    for (int round = 0; round < ROUNDS; round++) {
+        int status;
+        fflush(NULL);
+        for (int i = 0; i < PROCESSES; i++)
+            if (fork() == 0) {
+                bench_get(bench, 1);
+                _exit(0);
+            }
+        for (int i = 0; i < PROCESSES; i++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+        assert_recalled(bench, 1);
+        assert_int_equal(folder_count(bench->folder, ""), 3 + 1);
+        folder_remove(bench->folder);
+    }
+}
+
 /* ---- keeping them few ---- */
 
 static int count_kinds(void *user, const ptxgen_cache_entry *entry)
@@ -470,6 +495,7 @@ int main(void)
         claim_of_memos(a_memo_that_is_no_plain_file_of_this_user_is_a_miss),
         claim_of_memos(a_memo_that_lies_leads_to_no_code),
         claim_of_memos(a_memo_in_other_words_is_damaged),
+        claim_of_memos(processes_that_publish_at_once_leave_one_of_each),
         claim_of_memos(memos_are_visited_pruned_and_cleared),
         claim_of_memos(the_size_limit_counts_memos),
     };
