@@ -107,6 +107,17 @@ ptxgen_status buffer_download(struct buffer *b, ptxgen_error *err)
     return status == PTXGEN_OK ? check_guards(b, err) : status;
 }
 
+static ptxgen_status changed(const struct buffer *b, size_t at, const unsigned char *piece,
+                             ptxgen_error *err)
+{
+    size_t i = 0;
+    while (piece[i] == b->host[at + i])
+        i++;
+    return ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT,
+                       "the kernel changed its input %s at byte %zu of %zu", b->name, at + i,
+                       b->bytes);
+}
+
 ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
 {
     enum { PIECE = 1 << 20 };
@@ -118,11 +129,8 @@ ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
         size_t count = b->bytes - at < PIECE ? b->bytes - at : PIECE;
         status =
             copied(b, b->device->driver.memcpy_dtoh(piece, b->address + at, count), "from", err);
-        for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-            if (piece[i] != b->host[at + i])
-                status = ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT,
-                                     "the kernel changed its input %s at byte %zu of %zu", b->name,
-                                     at + i, b->bytes);
+        if (status == PTXGEN_OK && memcmp(piece, b->host + at, count))
+            status = changed(b, at, piece, err);
     }
     free(piece);
     return status;

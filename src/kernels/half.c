@@ -60,7 +60,7 @@ static float f32_of_bits(uint32_t bits)
     return value;
 }
 
-float ptxgen_f16_to_f32(uint16_t bits)
+static inline float widen_f16(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
     uint32_t exponent = bits >> 10 & 0x1F;
@@ -73,9 +73,19 @@ float ptxgen_f16_to_f32(uint16_t bits)
     return f32_of_bits(sign | widened << 23 | fraction << 13);
 }
 
-float ptxgen_bf16_to_f32(uint16_t bits)
+static inline float widen_bf16(uint16_t bits)
 {
     return f32_of_bits((uint32_t)bits << 16);
+}
+
+float ptxgen_f16_to_f32(uint16_t bits)
+{
+    return widen_f16(bits);
+}
+
+float ptxgen_bf16_to_f32(uint16_t bits)
+{
+    return widen_bf16(bits);
 }
 
 uint16_t ptxgen_f64_to_f16(double value)
@@ -106,22 +116,48 @@ size_t ptxgen_element_size(ptxgen_element type)
                                 : sizeof(uint16_t);
 }
 
-double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
+/* Inlined where the type is known; the array may have any alignment. */
+static inline __attribute__((always_inline)) double load(ptxgen_element type, const void *array,
+                                                         size_t index)
 {
-    const unsigned char *at = (const unsigned char *)array + index * ptxgen_element_size(type);
     double widest;
     float wide;
     uint16_t bits;
-    if (type == PTXGEN_F64) {
-        memcpy(&widest, at, sizeof widest);
+    switch (type) {
+    case PTXGEN_F64:
+        memcpy(&widest, (const char *)array + index * sizeof widest, sizeof widest);
         return widest;
-    }
-    if (type == PTXGEN_F32) {
-        memcpy(&wide, at, sizeof wide);
+    case PTXGEN_F32:
+        memcpy(&wide, (const char *)array + index * sizeof wide, sizeof wide);
         return wide;
+    default:
+        memcpy(&bits, (const char *)array + index * sizeof bits, sizeof bits);
+        return type == PTXGEN_F16 ? widen_f16(bits) : widen_bf16(bits);
     }
-    memcpy(&bits, at, sizeof bits);
-    return type == PTXGEN_F16 ? ptxgen_f16_to_f32(bits) : ptxgen_bf16_to_f32(bits);
+}
+
+double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
+{
+    return load(type, array, index);
+}
+
+static inline __attribute__((always_inline)) void load_all(ptxgen_element type, const void *array,
+                                                           size_t first, size_t count,
+                                                           double *values, size_t step)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i * step] = load(type, array, first + i);
+}
+
+void ptxgen_elements_load(ptxgen_element type, const void *array, size_t first, size_t count,
+                          double *values, size_t step)
+{
+    switch (type) {
+    case PTXGEN_F64: load_all(PTXGEN_F64, array, first, count, values, step); break;
+    case PTXGEN_F32: load_all(PTXGEN_F32, array, first, count, values, step); break;
+    case PTXGEN_F16: load_all(PTXGEN_F16, array, first, count, values, step); break;
+    case PTXGEN_BF16: load_all(PTXGEN_BF16, array, first, count, values, step); break;
+    }
 }
 
 void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value)

@@ -256,6 +256,7 @@ int main(int argc, char **argv)
     ptxgen_error err;
     uint32_t k = argc > 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : 8192;
     uint32_t n = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 28672;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* each case as it is done, into a file too */
     ptxgen_status status = device_open(argc > 1 ? argv[1] : "gpu", &device, &err);
     if (status == PTXGEN_OK)
         printf("K=%u N=%u group=%d f16, zero points, on %s\n", k, n, GROUP, device.facts.name);

@@ -149,6 +149,9 @@ static void float_types_load_store_and_round_at_any_address(void **state)
         ptxgen_element_store(cases[i].type, array + 1, 2, 1 + 0x1p-9);
         assert_true(ptxgen_element_load(cases[i].type, array + 1, 2) == cases[i].stored);
         assert_true(ptxgen_element_round(cases[i].type, 1 + 0x1p-9) == cases[i].stored);
+        double values[5] = {7, 7, 7, 7, 7};
+        ptxgen_elements_load(cases[i].type, array + 1, 1, 2, values, 3);
+        assert_true(values[0] == 0 && values[1] == 7 && values[3] == cases[i].stored);
     }
 }
 

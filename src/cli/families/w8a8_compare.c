@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares what w8a8 wrote with the reference, a token at a time: every bit but a NaN's. */
+/* Compares what w8a8 wrote with the reference, some tokens at a time: every bit but a NaN's. */
 #include "w8a8.h"
 
 #include "../slices.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCK = 64 };
+enum { BLOCK = 64, TOKENS = 8 };
 
 /* Products of the reference beyond which not every block of 64 rows of W is compared. */
 static const double most_work = 0x1p37;
@@ -51,18 +51,34 @@ static ptxgen_status compare_block(const struct comparing *c, uint32_t m, uint32
     return status;
 }
 
-static ptxgen_status compare(void *state, uint32_t m, struct comparison *part, ptxgen_error *err)
+/* Tokens side by side, so that W is read once for all of them. */
+static ptxgen_status compare_tokens(const struct comparing *c, uint32_t m, uint32_t count,
+                                    int8_t *codes, struct check *check, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = &c->p->plan.spec;
+    ptxgen_w8a8_token tokens[TOKENS];
+    ptxgen_status status = PTXGEN_OK;
+    for (uint32_t i = 0; status == PTXGEN_OK && i < count; i++)
+        status = ptxgen_w8a8_reference_codes(s, &c->operands, m + i, codes + (size_t)i * s->k,
+                                             &tokens[i], err);
+    for (uint64_t first = 0; first < s->n; first += BLOCK)
+        for (uint32_t i = 0; status == PTXGEN_OK && i < count; i++)
+            if ((first / BLOCK + m + i) % c->every == 0)
+                status = compare_block(c, m + i, (uint32_t)first, codes + (size_t)i * s->k,
+                                       &tokens[i], check, err);
+    return status;
+}
+
+static ptxgen_status compare(void *state, uint32_t index, struct comparison *part,
+                             ptxgen_error *err)
 {
     const struct comparing *c = state;
-    const ptxgen_w8a8_spec *s = &c->p->plan.spec;
-    ptxgen_w8a8_token token;
-    int8_t *codes = malloc(s->k);
+    uint32_t m = index * TOKENS, left = c->p->m - m;
+    int8_t *codes = malloc(TOKENS * (size_t)c->p->plan.spec.k);
     if (!codes)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a token's codes");
-    ptxgen_status status = ptxgen_w8a8_reference_codes(s, &c->operands, m, codes, &token, err);
-    for (uint64_t first = 0; status == PTXGEN_OK && first < s->n; first += BLOCK)
-        if ((first / BLOCK + m) % c->every == 0)
-            status = compare_block(c, m, (uint32_t)first, codes, &token, &part->reference, err);
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
+    ptxgen_status status =
+        compare_tokens(c, m, left < TOKENS ? left : TOKENS, codes, &part->reference, err);
     free(codes);
     return status;
 }
@@ -78,7 +94,8 @@ ptxgen_status w8a8_compare(const struct w8a8_problem *p, struct check *check, pt
     buffer_check_gaps(&p->y, p->m, s->n, p->y_stride,
                       ptxgen_element_size((ptxgen_element)s->y_type), check);
     ptxgen_status status =
-        compare_slices("comparing with the reference, tokens", p->m, compare, &c, &total, err);
+        compare_slices("comparing with the reference, tokens by 8",
+                       p->m / TOKENS + (p->m % TOKENS > 0), compare, &c, &total, err);
     if (status != PTXGEN_OK)
         return status;
     check_add(check, &total.reference);

@@ -11,6 +11,8 @@
 #include "layout.h"
 
 #include "../bound.h"
+#include "../dots.h"
+#include "../half.h"
 #include "../linear.h"
 
 #include <math.h>
@@ -39,38 +41,25 @@ static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v
 
 /* ---- rows as doubles ---- */
 
+/* Of a row of X or of W: Σ|v|, and whether it is finite, and as f32 small enough to be split. */
 struct row {
-    double *values;
-    double sum;    /* Σ|v| */
-    bool is_finite; /* … and f32 small enough to be split */
+    double sum;
+    bool is_finite;
 };
 
-static void load_row(const ptxgen_dense_spec *s, const void *array, uint64_t first, struct row *row)
+/* Its elements go to `values`, `step` apart. */
+static struct row load_row(const ptxgen_dense_spec *s, const void *array, uint64_t first,
+                           double *values, size_t step)
 {
-    row->sum = 0;
-    row->is_finite = true;
+    struct row row = {.is_finite = true};
+    ptxgen_elements_load((ptxgen_element)s->type, array, first, s->k, values, step);
     for (uint32_t k = 0; k < s->k; k++) {
-        double value = ptxgen_element_load((ptxgen_element)s->type, array, first + k);
-        row->values[k] = value;
-        row->sum += fabs(value);
+        double value = values[k * step];
+        row.sum += fabs(value);
         if (!isfinite(value) || (s->type == PTXGEN_F32 && fabs(value) >= largest_split))
-            row->is_finite = false;
+            row.is_finite = false;
     }
-}
-
-static struct linear_estimate dot(const ptxgen_dense_spec *s, const struct linear_sum *how,
-                                  const struct row *x, const struct row *w)
-{
-    double sum = 0, magnitude = 0;
-    for (uint32_t k = 0; k < s->k; k++) {
-        double product = x->values[k] * w->values[k];
-        sum += product;
-        magnitude += fabs(product);
-    }
-    struct linear_estimate e = linear_add_up(how, sum, magnitude);
-    if (s->type == PTXGEN_F32)
-        e.error += split_unit * (x->sum + w->sum);
-    return e;
+    return row;
 }
 
 /* ---- the problem ---- */
@@ -115,10 +104,12 @@ struct reference {
     const ptxgen_dense_operands *o;
     struct linear_sum sum;
     struct linear_output output;
-    struct row *x, w; /* of n rows */
+    double *x, *w;    /* of dots.h; a row of W */
+    struct row *rows; /* of X */
 };
 
-static void compute(const struct reference *r, uint64_t n, uint32_t m, double *y, double *bound)
+static void finish(const struct reference *r, struct linear_estimate sum, const struct row *w,
+                   uint64_t n, uint32_t m, double *y, double *bound)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
@@ -126,38 +117,47 @@ static void compute(const struct reference *r, uint64_t n, uint32_t m, double *y
     uint64_t stride = o->residual_stride ? o->residual_stride : s->m;
     float bias = s->bias ? (float)ptxgen_element_load(type, o->bias, m) : 0;
     double residual = s->residual ? ptxgen_element_load(type, o->residual, n * stride + m) : 0;
-    bool promised = r->x[n].is_finite && (r->w.is_finite || s->type != PTXGEN_F32);
-    linear_finish(&r->output, dot(s, &r->sum, &r->x[n], &r->w), s->bias ? &bias : NULL,
-                  s->residual ? &residual : NULL, promised, y, bound);
+    bool promised = r->rows[n].is_finite && (w->is_finite || s->type != PTXGEN_F32);
+    if (s->type == PTXGEN_F32)
+        sum.error += split_unit * (r->rows[n].sum + w->sum);
+    linear_finish(&r->output, sum, s->bias ? &bias : NULL, s->residual ? &residual : NULL, promised,
+                  y, bound);
+}
+
+/* Row m of W with all rows of X. */
+static void compute(const struct reference *r, uint32_t m, double *y, double *bound)
+{
+    const ptxgen_dense_spec *s = r->spec;
+    const ptxgen_dense_operands *o = r->o;
+    const struct row w = load_row(s, o->w, m * (o->w_stride ? o->w_stride : s->k), r->w, 1);
+    for (uint64_t first = 0; first < o->n; first += DOTS_ROWS) {
+        struct dots dots;
+        dots_sum(r->x + first * s->k, r->w, s->k, &dots);
+        for (uint64_t n = first; n < o->n && n < first + DOTS_ROWS; n++) {
+            struct linear_estimate sum =
+                linear_add_up(&r->sum, dots.sums[n - first], dots.magnitudes[n - first]);
+            finish(r, sum, &w, n, m, &y[n * s->m + m], &bound[n * s->m + m]);
+        }
+    }
 }
 
 static ptxgen_status run(struct reference *r, double *y, double *bound, ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
-    uint64_t count, bytes;
-    if (__builtin_mul_overflow(o->n + 1, (uint64_t)s->k, &count) ||
-        __builtin_mul_overflow(count, sizeof(double), &bytes) || bytes > SIZE_MAX / 2)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "dense: no memory for %llu rows of %u",
-                           (unsigned long long)o->n, s->k);
-    double *values = malloc(bytes);
-    r->x = malloc((o->n + 1) * sizeof *r->x);
-    if (values && r->x) {
-        r->w.values = values + o->n * s->k;
-        for (uint64_t n = 0; n < o->n; n++) {
-            r->x[n].values = values + n * s->k;
-            load_row(s, o->x, n * (o->x_stride ? o->x_stride : s->k), &r->x[n]);
-        }
-        for (uint32_t m = 0; m < s->m; m++) {
-            load_row(s, o->w, m * (o->w_stride ? o->w_stride : s->k), &r->w);
-            for (uint64_t n = 0; n < o->n; n++)
-                compute(r, n, m, &y[n * s->m + m], &bound[n * s->m + m]);
-        }
-    }
-    bool done = values && r->x;
-    free(values);
+    r->x = dots_allocate(o->n, s->k);
+    r->w = malloc(s->k * sizeof *r->w);
+    r->rows = calloc(o->n + 1, sizeof *r->rows);
+    bool have = r->x && r->w && r->rows;
+    for (uint64_t n = 0; have && n < o->n; n++)
+        r->rows[n] = load_row(s, o->x, n * (o->x_stride ? o->x_stride : s->k),
+                              dots_row(r->x, n, s->k), DOTS_ROWS);
+    for (uint32_t m = 0; have && m < s->m; m++)
+        compute(r, m, y, bound);
     free(r->x);
-    return done ? PTXGEN_OK
+    free(r->w);
+    free(r->rows);
+    return have ? PTXGEN_OK
                 : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                               "dense: no memory for %llu rows of %u", (unsigned long long)o->n,
                               s->k);

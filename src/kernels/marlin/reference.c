@@ -18,6 +18,7 @@
 #include "reference.h"
 
 #include "../bound.h"
+#include "../dots.h"
 #include "../half.h"
 
 #include <float.h>
@@ -46,7 +47,17 @@ struct approximate {
 /* A column of W. */
 struct column {
     double *weights;           /* [k] */
+    double *scales;            /* [groups] */
     double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
+};
+
+/* Columns that are decoded at once, so that rows of A meet them while they are in a cache. */
+enum { COLUMNS = 8 };
+
+/* Rows of A, of which each has its Σ|a|, and columns of W and of up. */
+struct work {
+    double *a, *sum_a; /* of dots.h; [m] */
+    struct column columns[COLUMNS][2];
 };
 
 static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *info,
@@ -66,16 +77,37 @@ static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *inf
 static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info, size_t n,
                           struct column *column)
 {
-    column->sum_scale = column->largest = 0;
-    for (size_t k = 0; k < b->k; k++) {
-        size_t group = b->g_idx ? (size_t)b->g_idx[k] : k / (size_t)info->group_size;
-        size_t at = group * b->n + n;
-        double scale = ptxgen_element_load(b->scale_type, b->scales, at);
-        int zero = b->zeros ? b->zeros[at] : PTXGEN_W4_SYMMETRIC_ZERO;
-        column->weights[k] = scale * (b->codes[k * b->n + n] - zero);
-        column->sum_scale += 1 + fabs(scale);
-        column->largest = fmax(column->largest, fabs(column->weights[k]));
+    double sum_scale = 0, largest = 0;
+    for (size_t g = 0; g < info->groups; g++)
+        column->scales[g] = ptxgen_element_load(b->scale_type, b->scales, g * b->n + n);
+    size_t group = 0, left = (size_t)info->group_size;
+    for (size_t k = 0; k < b->k; k++, left--) {
+        if (left == 0) {
+            group++;
+            left = (size_t)info->group_size;
+        }
+        size_t g = b->g_idx ? (size_t)b->g_idx[k] : group;
+        int zero = b->zeros ? b->zeros[g * b->n + n] : PTXGEN_W4_SYMMETRIC_ZERO;
+        double scale = column->scales[g], weight = scale * (b->codes[k * b->n + n] - zero);
+        column->weights[k] = weight;
+        sum_scale += 1 + fabs(scale);
+        largest = fabs(weight) > largest ? fabs(weight) : largest;
     }
+    column->sum_scale = sum_scale;
+    column->largest = largest;
+}
+
+static bool allocate_column(const ptxgen_w4_info *info, struct column *column)
+{
+    column->weights = malloc(info->k * sizeof(double));
+    column->scales = malloc(info->groups * sizeof(double));
+    return column->weights && column->scales;
+}
+
+static void free_column(struct column *column)
+{
+    free(column->weights);
+    free(column->scales);
 }
 
 ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxgen_error *err)
@@ -84,28 +116,23 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
     ptxgen_status status = check_matrix(b, &info, err);
     if (status != PTXGEN_OK)
         return status;
-    struct column column = {.weights = malloc(b->k * sizeof(double))};
-    if (!column.weights)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
-    for (size_t n = 0; n < b->n; n++) {
+    struct column column;
+    bool have = allocate_column(&info, &column);
+    for (size_t n = 0; have && n < b->n; n++) {
         decode_column(b, &info, n, &column);
         for (size_t k = 0; k < b->k; k++)
             weights[k * b->n + n] = column.weights[k];
     }
-    free(column.weights);
-    return PTXGEN_OK;
+    free_column(&column);
+    return have ? PTXGEN_OK
+                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
 }
 
-static struct approximate dot(const struct marlin_problem *p, const double *a,
-                              const struct column *column)
+/* S of a sum, of its Σ|A·w| and of Σ|A|. */
+static struct approximate estimate(const struct marlin_problem *p, double sum, double abs,
+                                   double sum_a, const struct column *column)
 {
-    double sum = 0, abs = 0, sum_a = 0;
     size_t k_count = p->b->k;
-    for (size_t k = 0; k < k_count; k++) {
-        sum += a[k] * column->weights[k];
-        abs += fabs(a[k] * column->weights[k]);
-        sum_a += fabs(a[k]);
-    }
     double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
     double lost = types[p->weight_type].least * sum_a + underflow * column->sum_scale;
     double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
@@ -152,19 +179,19 @@ static struct approximate apply(const struct marlin_problem *p, struct approxima
     return (struct approximate){f, error};
 }
 
-static struct approximate biased(const struct marlin_problem *p, const double *a,
-                                 const struct column *column, const void *bias, size_t n)
+static struct approximate biased(const struct marlin_problem *p, struct approximate s,
+                                 const void *bias, size_t n)
 {
-    struct approximate v = dot(p, a, column);
-    return bias ? add(v, ptxgen_element_load(p->c_type, bias, n)) : v;
+    return bias ? add(s, ptxgen_element_load(p->c_type, bias, n)) : s;
 }
 
-static void compute(const struct marlin_problem *p, const double *a, const struct column columns[2],
-                    size_t m, size_t n, double *c, double *bound)
+/* An output, of its sums with W and with up. */
+static void finish(const struct marlin_problem *p, const struct approximate sums[2], size_t m,
+                   size_t n, double *c, double *bound)
 {
-    struct approximate y = apply(p, biased(p, a, &columns[0], p->bias, n));
+    struct approximate y = apply(p, biased(p, sums[0], p->bias, n));
     if (p->up)
-        y = multiply(y, biased(p, a, &columns[1], p->up_bias, n));
+        y = multiply(y, biased(p, sums[1], p->up_bias, n));
     if (p->residual)
         y = add(y, ptxgen_element_load(p->c_type, p->residual, m * p->ldr + n));
     *c = y.value;
@@ -200,22 +227,71 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
     return PTXGEN_OK;
 }
 
-static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], double *a,
-                struct column columns[2], double *c, double *bound)
+static void load_rows(const struct marlin_problem *p, struct work *w)
 {
-    size_t k = p->b->k, n_count = p->b->n;
-    for (size_t i = 0; i < p->m * k; i++)
-        a[i] = ptxgen_element_load(p->a_type, p->a, i / k * p->lda + i % k);
-    for (size_t n = 0; n < n_count; n++) {
-        decode_column(p->b, &info[0], n, &columns[0]);
-        if (p->up)
-            decode_column(p->up, &info[1], n, &columns[1]);
-        for (size_t m = 0; m < p->m; m++) {
-            double unwanted;
-            compute(p, a + m * k, columns, m, n, &c[m * n_count + n],
-                    bound ? &bound[m * n_count + n] : &unwanted);
-        }
+    for (size_t m = 0; m < p->m; m++) {
+        double *row = dots_row(w->a, m, p->b->k);
+        ptxgen_elements_load(p->a_type, p->a, m * p->lda, p->b->k, row, DOTS_ROWS);
+        w->sum_a[m] = 0;
+        for (size_t k = 0; k < p->b->k; k++)
+            w->sum_a[m] += fabs(row[k * DOTS_ROWS]);
     }
+}
+
+/* Column n of DOTS_ROWS rows from `first` on, or of those that there are. */
+static void compute(const struct marlin_problem *p, const struct work *w,
+                    const struct column columns[2], size_t first, size_t n, double *c,
+                    double *bound)
+{
+    struct dots dots[2];
+    for (int i = 0; i < (p->up ? 2 : 1); i++)
+        dots_sum(w->a + first * p->b->k, columns[i].weights, p->b->k, &dots[i]);
+    for (size_t i = 0; i < DOTS_ROWS && first + i < p->m; i++) {
+        struct approximate sums[2];
+        size_t m = first + i, at = m * p->b->n + n;
+        double unwanted;
+        for (int j = 0; j < (p->up ? 2 : 1); j++)
+            sums[j] = estimate(p, dots[j].sums[i], dots[j].magnitudes[i], w->sum_a[m], &columns[j]);
+        finish(p, sums, m, n, &c[at], bound ? &bound[at] : &unwanted);
+    }
+}
+
+static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], struct work *w,
+                double *c, double *bound)
+{
+    load_rows(p, w);
+    for (size_t first = 0; first < p->b->n; first += COLUMNS) {
+        size_t count = p->b->n - first < COLUMNS ? p->b->n - first : COLUMNS;
+        for (size_t i = 0; i < count; i++) {
+            decode_column(p->b, &info[0], first + i, &w->columns[i][0]);
+            if (p->up)
+                decode_column(p->up, &info[1], first + i, &w->columns[i][1]);
+        }
+        for (size_t m = 0; m < p->m; m += DOTS_ROWS)
+            for (size_t i = 0; i < count; i++)
+                compute(p, w, w->columns[i], m, first + i, c, bound);
+    }
+}
+
+static bool allocate_work(const struct marlin_problem *p, const ptxgen_w4_info info[2],
+                          struct work *w)
+{
+    w->a = dots_allocate(p->m, p->b->k);
+    w->sum_a = calloc(p->m ? p->m : 1, sizeof *w->sum_a);
+    bool have = w->a && w->sum_a;
+    for (int i = 0; have && i < COLUMNS; i++)
+        have = allocate_column(&info[0], &w->columns[i][0]) &&
+               (!p->up || allocate_column(&info[1], &w->columns[i][1]));
+    return have;
+}
+
+static void free_work(struct work *w)
+{
+    free(w->a);
+    free(w->sum_a);
+    for (int i = 0; i < COLUMNS; i++)
+        for (int j = 0; j < 2; j++)
+            free_column(&w->columns[i][j]);
 }
 
 ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double *bound,
@@ -225,15 +301,12 @@ ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double
     ptxgen_status status = check(p, info, err);
     if (status != PTXGEN_OK)
         return status;
-    size_t rows, k = p->b->k;
-    double *memory = NULL;
-    if (!__builtin_add_overflow(p->m, 2, &rows) && rows <= SIZE_MAX / sizeof *memory / k)
-        memory = malloc(rows * k * sizeof *memory);
-    if (!memory)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu rows of %zu doubles",
-                           p->m, k);
-    struct column columns[2] = {{.weights = memory}, {.weights = memory + k}};
-    run(p, info, memory + 2 * k, columns, c, bound);
-    free(memory);
-    return PTXGEN_OK;
+    struct work work = {.a = NULL};
+    if (allocate_work(p, info, &work))
+        run(p, info, &work, c, bound);
+    else
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                             "no memory for %zu rows of %zu doubles", p->m, p->b->k);
+    free_work(&work);
+    return status;
 }

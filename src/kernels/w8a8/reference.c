@@ -97,11 +97,14 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
 
 /* ---- outputs ---- */
 
+/* Products of 16 bits, as a host's vectors take them: codes and zero points are of 8. */
 static int32_t dot(const int8_t *codes, int32_t zero, const int8_t *w, uint32_t k)
 {
     int32_t sum = 0;
-    for (uint32_t i = 0; i < k; i++)
-        sum += (codes[i] - zero) * w[i];
+    for (uint32_t i = 0; i < k; i++) {
+        int16_t code = (int16_t)(codes[i] - zero), weight = w[i];
+        sum += code * weight;
+    }
     return sum;
 }
 

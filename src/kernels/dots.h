@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * Products of many rows with one column in doubles, for references. Rows stand DOTS_ROWS side by
+ * side, an element of each next to the others', so that a host's vectors sum up as many rows at
+ * once. Every sum takes its terms in the order of k, however wide those vectors are: all hosts
+ * give the same bits.
+ */
+#ifndef PTXGEN_KERNELS_DOTS_H
+#define PTXGEN_KERNELS_DOTS_H
+
+#include <ptxgen/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DOTS_ROWS = 8 };
+
+/** Zeroed memory for `rows` rows of k doubles, and some; NULL if there is none. */
+double *dots_allocate(uint64_t rows, size_t k);
+/** The first element of a row; the next ones are DOTS_ROWS apart. */
+static inline double *dots_row(double *rows, uint64_t row, size_t k)
+{
+    return rows + row / DOTS_ROWS * DOTS_ROWS * k + row % DOTS_ROWS;
+}
+
+/** Σ x·w and Σ|x·w| of DOTS_ROWS rows; `rows` is the first element of one at a multiple of that. */
+struct dots {
+    double sums[DOTS_ROWS], magnitudes[DOTS_ROWS];
+};
+void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots);
+
+#endif
