@@ -430,8 +430,7 @@ static ptx_module *wgmma_program(int wait, bool second_group, ptx_u32 a[4], ptx_
     ptx_st_global_v4_f32(k, out, 16, acc);
     ptx_kernel_end(k);
     ptxgen_error err;
-    if (ptx_module_status(m, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(ptx_module_status(m, &err), &err);
     return m;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run, bench, emit and convert of 4-bit weights, on the emulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "command.h"
 #include "src/cli/tensor_store.h"
@@ -34,8 +30,7 @@ static struct tensor_store *open_store(const char *path)
 {
     struct tensor_store *store;
     ptxgen_error err;
-    if (tensor_store_open(path, &store, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_open(path, &store, &err), &err);
     return store;
 }
 

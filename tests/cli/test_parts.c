@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command's own pieces: guarded buffers, the comparison, occupancy, random numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "src/cli/buffer.h"
 #include "src/cli/check.h"
@@ -46,7 +42,7 @@ static void buffer_notices_a_write_beside_it(void **state)
         assert_int_equal(buffer_download(&b, &err), PTXGEN_ERROR_PTX_FAULT);
         char part[32];
         snprintf(part, sizeof part, "y: byte %lld", places[i]);
-        assert_non_null(strstr(err.message, part));
+        assert_says(&err, part);
     }
     buffer_destroy(&b);
     device_close(&device);
@@ -64,7 +60,7 @@ static void buffer_notices_a_changed_input(void **state)
     assert_int_equal(buffer_verify(&b, &err), PTXGEN_OK);
     device.driver.memset_d8(b.address + 63, 4, 1);
     assert_int_equal(buffer_verify(&b, &err), PTXGEN_ERROR_PTX_FAULT);
-    assert_non_null(strstr(err.message, "byte 63 of 64"));
+    assert_says(&err, "byte 63 of 64");
     buffer_destroy(&b);
     device_close(&device);
 }

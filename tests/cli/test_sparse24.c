@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run and convert of 2:4 sparse weights, on the emulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "command.h"
 #include "src/cli/tensor_store.h"
@@ -37,9 +33,8 @@ static void assert_same_tensor(const char *path, const char *layer, const char *
     snprintf(name, sizeof name, "%s.%s", layer, suffix);
     for (int i = 0; i < 2; i++) {
         ptxgen_error err;
-        if (tensor_store_open(paths[i], &stores[i], &err) != PTXGEN_OK ||
-            tensor_store_require(stores[i], name, &tensors[i], &err) != PTXGEN_OK)
-            fail_msg("%s", err.message);
+        assert_ok(tensor_store_open(paths[i], &stores[i], &err), &err);
+        assert_ok(tensor_store_require(stores[i], name, &tensors[i], &err), &err);
     }
     assert_int_equal(tensors[0]->dtype, tensors[1]->dtype);
     assert_int_equal(tensors[0]->bytes, tensors[1]->bytes);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GGUF reader: what a well-formed file yields, and that each broken rule is named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "bytes.h"
 #include "src/cli/gguf.h"
@@ -89,8 +85,7 @@ static struct gguf_file *expect_file(const struct bytes *b)
 {
     struct gguf_file *file;
     ptxgen_error err = {0};
-    if (gguf_parse(b->data, b->size, &file, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(gguf_parse(b->data, b->size, &file, &err), &err);
     return file;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The safetensors reader: what a well-formed file yields, and that each broken rule is named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "bytes.h"
 #include "src/cli/safetensors.h"
@@ -55,8 +51,7 @@ static struct safetensors_file *expect_file(const struct bytes *b)
 {
     struct safetensors_file *file;
     ptxgen_error err = {0};
-    if (safetensors_parse(b->data, b->size, &file, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(safetensors_parse(b->data, b->size, &file, &err), &err);
     return file;
 }
 

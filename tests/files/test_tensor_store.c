@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening files by path: the golden ones, and paths that cannot be read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "src/cli/printable.h"
 #include "src/cli/tensor_store.h"
@@ -26,8 +22,7 @@ static struct tensor_store *expect_store(const char *path)
 {
     struct tensor_store *store;
     ptxgen_error err = {0};
-    if (tensor_store_open(path, &store, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_open(path, &store, &err), &err);
     return store;
 }
 

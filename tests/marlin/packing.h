@@ -10,8 +10,9 @@
 /* Arrays start 16 bytes off nothing in particular; what is unwritten is poison. */
 static inline ptxgen_marlin_packed packed_allocate(const ptxgen_marlin_spec *spec)
 {
+    ptxgen_error err;
     ptxgen_marlin_packed p;
-    assert_ok(ptxgen_marlin_packed_layout(spec, &p, &err));
+    assert_ok(ptxgen_marlin_packed_layout(spec, &p, &err), &err);
     p.codes = memset(allocate(p.codes_bytes), 0xA5, p.codes_bytes);
     p.scales = memset(allocate(p.scales_bytes), 0xA5, p.scales_bytes);
     p.zeros = p.zeros_bytes ? memset(allocate(p.zeros_bytes), 0xA5, p.zeros_bytes) : NULL;

@@ -3,20 +3,14 @@
 #ifndef PTXGEN_TESTS_MARLIN_SUPPORT_H
 #define PTXGEN_TESTS_MARLIN_SUPPORT_H
 
-#include "../random.h"
+#include "tests/random.h"
+#include "tests/status.h"
 
 #include <ptxgen/marlin_formats.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define assert_ok(call)                                                                            \
-    do {                                                                                           \
-        ptxgen_error err = {0};                                                                    \
-        if ((call) != PTXGEN_OK)                                                                   \
-            fail_msg("%s", err.message);                                                           \
-    } while (0)
 
 static inline void *allocate(size_t bytes)
 {
@@ -118,8 +112,9 @@ static inline void tensor_free(ptxgen_w4_tensor *t)
 static inline ptxgen_w4_checkpoint checkpoint_allocate(const ptxgen_w4_info *info,
                                                        ptxgen_w4_format format)
 {
+    ptxgen_error err;
     ptxgen_w4_checkpoint c;
-    assert_ok(ptxgen_w4_layout(info, format, &c, &err));
+    assert_ok(ptxgen_w4_layout(info, format, &c, &err), &err);
     tensor_allocate(&c.weights);
     tensor_allocate(&c.scales);
     tensor_allocate(&c.zeros);
@@ -130,10 +125,11 @@ static inline ptxgen_w4_checkpoint checkpoint_allocate(const ptxgen_w4_info *inf
 
 static inline ptxgen_w4_checkpoint checkpoint_of(const ptxgen_w4_matrix *m, ptxgen_w4_format format)
 {
+    ptxgen_error err;
     ptxgen_w4_info info;
-    assert_ok(ptxgen_w4_describe_matrix(m, &info, &err));
+    assert_ok(ptxgen_w4_describe_matrix(m, &info, &err), &err);
     ptxgen_w4_checkpoint c = checkpoint_allocate(&info, format);
-    assert_ok(ptxgen_w4_pack(m, &c, &err));
+    assert_ok(ptxgen_w4_pack(m, &c, &err), &err);
     return c;
 }
 

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that the original packer wrote: codes, GPTQ's tensors, Marlin's, an input, a product. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "support.h"
 #include "src/cli/tensor_store.h"
 #include "src/kernels/marlin/reference.h"
 
 static struct tensor_store *open_golden(void **state)
 {
+    ptxgen_error err;
     struct tensor_store *store;
-    assert_ok(tensor_store_open(*state, &store, &err));
+    assert_ok(tensor_store_open(*state, &store, &err), &err);
     return store;
 }
 
 static const struct named_tensor *named(struct tensor_store *store, const char *name)
 {
+    ptxgen_error err;
     const struct named_tensor *tensor;
-    assert_ok(tensor_store_require(store, name, &tensor, &err));
+    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 
@@ -83,14 +79,15 @@ static void marlin_packs_codes_to_the_original_packers_bits(void **state)
 
 static void marlin_repacks_gptq_to_the_original_packers_bits(void **state)
 {
+    ptxgen_error err;
     struct tensor_store *store = open_golden(state);
     ptxgen_w4_checkpoint gptq = golden_gptq(store), expected = golden_marlin(store);
     ptxgen_w4_info info;
-    assert_ok(ptxgen_w4_describe(&gptq, &info, &err));
+    assert_ok(ptxgen_w4_describe(&gptq, &info, &err), &err);
     assert_true(info.symmetric);
     assert_false(info.act_order);
     ptxgen_w4_checkpoint c = checkpoint_allocate(&info, PTXGEN_W4_MARLIN);
-    assert_ok(ptxgen_w4_to_marlin(&gptq, &c, NULL, NULL, &err));
+    assert_ok(ptxgen_w4_to_marlin(&gptq, &c, NULL, NULL, &err), &err);
     assert_same_tensor(&c.weights, &expected.weights);
     assert_same_tensor(&c.scales, &expected.scales);
     checkpoint_free(&c);
@@ -101,9 +98,10 @@ static void marlin_repacks_gptq_to_the_original_packers_bits(void **state)
 
 static void expect_unpacks(const ptxgen_w4_checkpoint *c, const ptxgen_w4_matrix *expected)
 {
+    ptxgen_error err;
     ptxgen_w4_matrix m =
         matrix_allocate(expected->k, expected->n, expected->group_size, PTXGEN_F16, true, true);
-    assert_ok(ptxgen_w4_unpack(c, &m, &err));
+    assert_ok(ptxgen_w4_unpack(c, &m, &err), &err);
     assert_same_matrix(&m, expected);
     matrix_free(&m);
 }
@@ -139,6 +137,7 @@ static void gptq_v1_packs_codes_to_the_original_tensors(void **state)
 /* The file's product was computed in f64 and stored as f32. */
 static void marlin_reference_gives_the_original_product(void **state)
 {
+    ptxgen_error err;
     struct tensor_store *store = open_golden(state);
     const struct named_tensor *a = named(store, "A"), *c = named(store, "C");
     ptxgen_w4_matrix b = golden_matrix(store);
@@ -150,7 +149,7 @@ static void marlin_reference_gives_the_original_product(void **state)
                                .lda = b.k,
                                .weight_type = PTXGEN_F32};
     double *y = allocate(p.m * b.n * sizeof *y), *bound = allocate(p.m * b.n * sizeof *bound);
-    assert_ok(marlin_reference(&p, y, bound, &err));
+    assert_ok(marlin_reference(&p, y, bound, &err), &err);
     for (size_t i = 0; i < p.m * b.n; i++) {
         double golden = ptxgen_element_load(PTXGEN_F32, c->data, i);
         if (!(fabs(golden - y[i]) <= 0x1p-24 * fabs(y[i]) * (1 + 1e-6) && bound[i] > 0))

@@ -8,12 +8,13 @@
 
 static void expect_layout(const struct weights *w, const ptxgen_marlin_packed *packed)
 {
+    ptxgen_error err;
     ptxgen_marlin_packed slow = packed_allocate(&w->spec);
     uint32_t *order = allocate(w->spec.k * sizeof *order);
     ptxgen_w4_matrix sorted[2] = {{.codes = NULL}};
     for (unsigned i = 0; i < w->count; i++) {
         sorted[i].codes = allocate(w->spec.k * w->spec.n);
-        assert_ok(ptxgen_w4_sort_rows(&w->matrices[i], &sorted[i], order, &err));
+        assert_ok(ptxgen_w4_sort_rows(&w->matrices[i], &sorted[i], order, &err), &err);
     }
     size_t width = w->count == 2 ? 32 : 64, strips = (w->spec.n + width - 1) / width;
     size_t steps = (w->spec.k + 63) / 64;
@@ -33,17 +34,20 @@ static void expect_layout(const struct weights *w, const ptxgen_marlin_packed *p
 static void expect_packed(struct random *r, const ptxgen_marlin_spec *spec, ptxgen_w4_format format,
                           unsigned threads)
 {
+    ptxgen_error err;
     struct weights w = make_weights(r, spec, format, (ptxgen_element)spec->type);
     ptxgen_marlin_packed packed = packed_allocate(spec);
     ptxgen_w4_repack_options options = {.threads = threads};
-    assert_ok(ptxgen_marlin_pack(spec, &w.checkpoints[0], up_of(&w), &packed, &options, &err));
+    assert_ok(ptxgen_marlin_pack(spec, &w.checkpoints[0], up_of(&w), &packed, &options, &err),
+              &err);
     expect_layout(&w, &packed);
 
     ptxgen_w4_matrix back[2];
     for (unsigned i = 0; i < w.count; i++)
         back[i] = matrix_allocate(spec->k, spec->n, spec->group_size, (ptxgen_element)spec->type,
                                   true, true);
-    assert_ok(ptxgen_marlin_unpack(spec, &packed, &back[0], w.count == 2 ? &back[1] : NULL, &err));
+    assert_ok(ptxgen_marlin_unpack(spec, &packed, &back[0], w.count == 2 ? &back[1] : NULL, &err),
+              &err);
     for (unsigned i = 0; i < w.count; i++) {
         assert_same_matrix(&back[i], &w.matrices[i]);
         matrix_free(&back[i]);
@@ -100,6 +104,7 @@ static void swiglu_interleaves_gate_and_up_by_32_columns(void **state)
 static void zero_points_0_to_15_survive_gptq_v1_and_v2(void **state)
 {
     (void)state;
+    ptxgen_error err;
     struct random r = {3};
     ptxgen_marlin_spec spec = {.k = 64, .n = 64, .group_size = 32, .type = PTXGEN_F16, .zeros = 1};
     for (int f = PTXGEN_W4_GPTQ_V1; f <= PTXGEN_W4_GPTQ_V2; f++) {
@@ -108,7 +113,7 @@ static void zero_points_0_to_15_survive_gptq_v1_and_v2(void **state)
             m.zeros[i] = i % 16;
         ptxgen_w4_checkpoint from = checkpoint_of(&m, (ptxgen_w4_format)f);
         ptxgen_marlin_packed packed = packed_allocate(&spec);
-        assert_ok(ptxgen_marlin_pack(&spec, &from, NULL, &packed, NULL, &err));
+        assert_ok(ptxgen_marlin_pack(&spec, &from, NULL, &packed, NULL, &err), &err);
         const uint32_t *words = packed.zeros;
         for (size_t group = 0; group < 2; group++)
             for (size_t column = 0; column < 64; column++) {
@@ -124,6 +129,7 @@ static void zero_points_0_to_15_survive_gptq_v1_and_v2(void **state)
 static void scales_are_converted_to_the_specs_type(void **state)
 {
     (void)state;
+    ptxgen_error err;
     struct random r = {4};
     static const ptxgen_element types[] = {PTXGEN_F16, PTXGEN_BF16, PTXGEN_F32};
     for (int from = 0; from < 3; from++)
@@ -132,7 +138,8 @@ static void scales_are_converted_to_the_specs_type(void **state)
                 .k = 128, .n = 72, .group_size = 32, .type = (uint8_t)types[to]};
             struct weights w = make_weights(&r, &spec, PTXGEN_W4_PACK_QUANTIZED, types[from]);
             ptxgen_marlin_packed packed = packed_allocate(&spec);
-            assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, NULL, &err));
+            assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, NULL, &err),
+                      &err);
             expect_layout(&w, &packed);
             packed_free(&packed);
             free_weights(&w);
@@ -154,13 +161,14 @@ static void note_progress(void *user, size_t done, size_t all)
 static void packing_reports_its_progress(void **state)
 {
     (void)state;
+    ptxgen_error err;
     struct random r = {5};
     ptxgen_marlin_spec spec = {.k = 400, .n = 64, .group_size = 80, .type = PTXGEN_F16};
     struct weights w = make_weights(&r, &spec, PTXGEN_W4_GPTQ_V2, PTXGEN_F16);
     ptxgen_marlin_packed packed = packed_allocate(&spec);
     struct progress progress = {0};
     ptxgen_w4_repack_options options = {3, note_progress, &progress};
-    assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, &options, &err));
+    assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, &options, &err), &err);
     assert_int_equal(progress.calls, 4);
     assert_int_equal(progress.last, 400);
     packed_free(&packed);
@@ -318,17 +326,17 @@ static void unpacking_refuses_an_order_that_is_no_permutation(void **state)
     ptxgen_marlin_packed packed = packed_allocate(&spec);
     ptxgen_w4_matrix back = matrix_allocate(256, 64, 64, PTXGEN_F16, true, true);
     ptxgen_error err;
-    assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, NULL, &err));
+    assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, NULL, &err), &err);
     static const uint32_t wrong[] = {256, UINT32_MAX};
     uint32_t kept = packed.order[9];
     for (int i = 0; i < 3; i++) {
         packed.order[9] = i < 2 ? wrong[i] : packed.order[8];
         assert_int_equal(ptxgen_marlin_unpack(&spec, &packed, &back, NULL, &err),
                          PTXGEN_ERROR_INVALID_ARGUMENT);
-        assert_non_null(strstr(err.message, "order[9]"));
+        assert_says(&err, "order[9]");
     }
     packed.order[9] = kept;
-    assert_ok(ptxgen_marlin_unpack(&spec, &packed, &back, NULL, &err));
+    assert_ok(ptxgen_marlin_unpack(&spec, &packed, &back, NULL, &err), &err);
     matrix_free(&back);
     packed_free(&packed);
     free_weights(&w);

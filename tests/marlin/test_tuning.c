@@ -85,9 +85,9 @@ static ptxgen_tuned_range other_tile(const struct bench *b, uint32_t tile_m, uin
 static void store(const struct bench *b, const ptxgen_tuned_range *ranges, size_t count)
 {
     ptxgen_error err = {0};
-    if (ptxgen_tuning_store(b->cache, &b->device.facts, marlin(), &b->spec, &b->target, ranges,
-                            count, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(ptxgen_tuning_store(b->cache, &b->device.facts, marlin(), &b->spec, &b->target,
+                                  ranges, count, &err),
+              &err);
 }
 
 /* Two ranges; both tiles differ from the plan's. */
@@ -183,8 +183,7 @@ static void a_tuned_plan_computes_the_right_numbers(void **state)
         const struct run_request request = {.m = m, .m_given = true, .seed = m};
         struct check check = {.outputs = 0};
         ptxgen_error err;
-        if (marlin_run(&options, &request, &b->device, &check, &err) != PTXGEN_OK)
-            fail_msg("%s", err.message);
+        assert_ok(marlin_run(&options, &request, &b->device, &check, &err), &err);
         if (!check_passed(&check))
             fail_msg("M = %u: %s", m, check.where);
         assert_int_equal(check.outputs, (uint64_t)m * b->spec.n);
@@ -210,8 +209,7 @@ static void every_candidate_can_be_tuned_and_computes_the_right_numbers(void **s
         const struct run_request request = {.m = 33, .m_given = true, .seed = count};
         struct check check = {.outputs = 0};
         ptxgen_error err;
-        if (marlin_run(&options, &request, &b->device, &check, &err) != PTXGEN_OK)
-            fail_msg("%s", err.message);
+        assert_ok(marlin_run(&options, &request, &b->device, &check, &err), &err);
         if (!check_passed(&check))
             fail_msg("candidate %zu: %s", count, check.where);
         ptxgen_tuning_free(tuning);

@@ -4,6 +4,7 @@
 #define PTXGEN_TESTS_Q4K_GOLDEN_H
 
 #include "src/cli/tensor_store.h"
+#include "tests/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,7 @@ static inline struct tensor_store *golden_open(void)
 {
     struct tensor_store *store;
     ptxgen_error err;
-    if (tensor_store_open(GOLDEN_DIR "/q4k.gguf", &store, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_open(GOLDEN_DIR "/q4k.gguf", &store, &err), &err);
     return store;
 }
 
@@ -21,8 +21,7 @@ static inline const struct named_tensor *golden_tensor(struct tensor_store *stor
 {
     const struct named_tensor *tensor;
     ptxgen_error err;
-    if (tensor_store_require(store, name, &tensor, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantising to Q4_K: error against a bound and against plain min/max, and the odd inputs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "tests/random.h"
 #include "src/kernels/half.h"
@@ -20,8 +16,7 @@ static void quantise_and_decode(const float *weights, size_t k, double *decoded)
     uint8_t row[ROW_BYTES];
     ptxgen_error err;
     assert_true(k <= K);
-    if (ptxgen_q4k_quantise_row(weights, k, row, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(ptxgen_q4k_quantise_row(weights, k, row, &err), &err);
     assert_int_equal(ptxgen_q4k_decode_row_f64(row, k, decoded, NULL), PTXGEN_OK);
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The double-precision reference: its values, its rules, and a bound that holds and bites. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "golden.h"
 #include "tests/random.h"
@@ -68,8 +64,7 @@ static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type,
 static void run(struct test_case *c)
 {
     ptxgen_error err;
-    if (rmsnorm_q4k_reference(&c->p, c->y, c->bound, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(rmsnorm_q4k_reference(&c->p, c->y, c->bound, &err), &err);
 }
 
 static void use_residual(struct test_case *c)

@@ -4,6 +4,7 @@
 #define PTXGEN_TESTS_SPARSE24_GOLDEN_H
 
 #include "src/cli/tensor_store.h"
+#include "tests/status.h"
 
 #include <ptxgen/sparse24_formats.h>
 
@@ -30,8 +31,7 @@ static inline struct tensor_store *golden_open(void)
 {
     struct tensor_store *store;
     ptxgen_error err;
-    if (tensor_store_open(GOLDEN_DIR "/sparse24_torch.safetensors", &store, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_open(GOLDEN_DIR "/sparse24_torch.safetensors", &store, &err), &err);
     return store;
 }
 
@@ -42,8 +42,7 @@ static inline const struct named_tensor *golden_tensor(struct tensor_store *stor
     snprintf(name, sizeof name, "%s.%s", type, part);
     const struct named_tensor *tensor;
     ptxgen_error err;
-    if (tensor_store_require(store, name, &tensor, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(tensor_store_require(store, name, &tensor, &err), &err);
     return tensor;
 }
 

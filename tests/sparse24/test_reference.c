@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The double-precision reference: its values, its rules, and a bound that holds and bites. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "golden.h"
 #include "src/kernels/bound.h"
@@ -45,10 +41,10 @@ static void compress(struct test_case *c)
 {
     size_t bytes = M * K * element_bytes(c->p.w.type);
     ptxgen_error err;
-    if (ptxgen_sparse24_compress(&c->p.w, (ptxgen_const_span){c->dense, bytes},
-                                 (ptxgen_span){c->values, bytes / 2}, PTXGEN_SPARSE24_BYTES,
-                                 (ptxgen_span){c->metadata, sizeof c->metadata}, &err))
-        fail_msg("%s", err.message);
+    assert_ok(ptxgen_sparse24_compress(&c->p.w, (ptxgen_const_span){c->dense, bytes},
+                                       (ptxgen_span){c->values, bytes / 2}, PTXGEN_SPARSE24_BYTES,
+                                       (ptxgen_span){c->metadata, sizeof c->metadata}, &err),
+              &err);
 }
 
 static struct test_case *make_case(ptxgen_sparse24_type type, uint64_t seed)
@@ -109,8 +105,7 @@ static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activat
 static void run(struct test_case *c)
 {
     ptxgen_error err;
-    if (sparse24_reference(&c->p, c->y, c->bound, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(sparse24_reference(&c->p, c->y, c->bound, &err), &err);
 }
 
 /* ---- values ---- */
@@ -418,8 +413,7 @@ static void refused(struct test_case *c, ptxgen_status expected, const char *wor
 {
     ptxgen_error err = {0};
     assert_int_equal(sparse24_reference(&c->p, c->y, c->bound, &err), expected);
-    if (!strstr(err.message, words))
-        fail_msg("\"%s\" lacks \"%s\"", err.message, words);
+    assert_says(&err, words);
     free(c);
 }
 

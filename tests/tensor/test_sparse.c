@@ -3,11 +3,7 @@
  * mma.sp: the dense product of the matrix that compressed elements and metadata describe, with
  * the lane maps of "Sparse matrix storage" written as a table.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "slow_mma.h"
 
@@ -211,7 +207,7 @@ static void metadata_without_meaning_is_a_fault_and_leaves_the_destination(void 
                 emu_mma_sp(&op, EMU_NUMERICS_EXACT, out, zero, zero, zero, &metadata, 0, &err);
             assert_int_equal(status, meaningful ? PTXGEN_OK : PTXGEN_ERROR_PTX_FAULT);
             if (!meaningful) {
-                assert_non_null(strstr(err.message, "row 13, chunk 2"));
+                assert_says(&err, "row 13, chunk 2");
                 assert_memory_equal(out, before, sizeof out);
             }
         }

@@ -3,11 +3,7 @@
  * Tensor maps: the rules of cuTensorMapEncodeTiled one by one, and copies against a walk over
  * every element with the swizzle tables of the PTX ISA.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "slow_mma.h"
 #include "src/emulator/tensormap_tiled.h"
@@ -311,7 +307,7 @@ static void boxes_need_shared_addresses_of_128_bytes(void **state)
     emu_tensor_box box = {.map = &map, .shared = 0x440};
     ptxgen_error err;
     assert_int_equal(emu_tensor_map_check_box(&box, &err), PTXGEN_ERROR_PTX_FAULT);
-    assert_non_null(strstr(err.message, "0x440"));
+    assert_says(&err, "0x440");
 }
 
 static void fill_is_zero_or_a_nan_in_each_16_bits(void **state)

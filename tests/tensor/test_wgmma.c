@@ -3,11 +3,7 @@
  * wgmma: operands are laid out in a shared memory by the canonical CuTe layouts of the PTX ISA's
  * "Shared Memory Matrix Layout", evaluated as shapes and strides, then by Swizzle<B,4,3>.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "tests/status.h"
 
 #include "slow_mma.h"
 
@@ -213,8 +209,7 @@ static void check_wgmma(const wgmma_case *test, emu_numerics numerics)
         }
     }
     ptxgen_error err = {0};
-    if (emu_wgmma(op, numerics, &args, &err) != PTXGEN_OK)
-        fail_msg("%s", err.message);
+    assert_ok(emu_wgmma(op, numerics, &args, &err), &err);
     for (unsigned thread = 0; thread < 128; thread++) {
         for (unsigned i = 0; i < op->n / 2u; i++) {
             unsigned row = d_row(thread, i), column = d_column(thread, i);
@@ -393,7 +388,7 @@ static void refused_shared_reads_are_faults_that_leave_the_accumulators(void **s
     memcpy(before, rd, sizeof before);
     ptxgen_error err;
     assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_ERROR_PTX_FAULT);
-    assert_non_null(strstr(err.message, "0x4000"));
+    assert_says(&err, "0x4000");
     assert_memory_equal(rd, before, sizeof before);
     memory.limit = SHARED_BYTES;
     assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_OK);
