@@ -23,6 +23,15 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
     return made;
 }
 
+void protocol_append(struct protocol *p, const char *format, ...)
+{
+    size_t used = strlen(p->body);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(p->body + used, sizeof p->body - used, format, arguments);
+    va_end(arguments);
+}
+
 /* Where the destination's buffer and mbarrier are: CTAs of a cluster of two, or of one. */
 #define PAIR ".reqnctapercluster 2, 1, 1\n"
 #define MAP(rank)                                                                                  \

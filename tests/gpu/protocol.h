@@ -30,6 +30,9 @@ struct protocol_list {
 /* One more protocol in the list, zeroed but for its name; aborts without memory. */
 struct protocol *protocol_add(struct protocol_list *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Goes on with the body. */
+void protocol_append(struct protocol *protocol, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 void protocol_list_copies(struct protocol_list *list);
 void protocol_list_tensors(struct protocol_list *list);

@@ -2,7 +2,6 @@
 /* Tensor copies and reductions: boxes that reach over the tensor's edges, swizzles, multicast. */
 #include "protocol.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,17 +11,6 @@ enum { PLAIN, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 };
 enum { ZEROS, NANS };
 
 #define BYTES ".mbarrier::complete_tx::bytes"
-
-static void append(struct protocol *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void append(struct protocol *p, const char *format, ...)
-{
-    size_t used = strlen(p->body);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(p->body + used, sizeof p->body - used, format, arguments);
-    va_end(arguments);
-}
 
 static void set_tensor(struct protocol *p, const struct tensor *t, uint8_t type)
 {
@@ -111,16 +99,16 @@ static unsigned box_bytes(const struct tensor *t)
 /* Loads the map's address and "{%r40, …}", the coordinates. */
 static void append_place(struct protocol *p, const char *map, const struct load *load)
 {
-    append(p, "mov.b64 %%d9, %s;\ncvta.param.u64 %%d9, %%d9;\n", map);
+    protocol_append(p, "mov.b64 %%d9, %s;\ncvta.param.u64 %%d9, %%d9;\n", map);
     for (unsigned i = 0; i < load->tensor.rank; i++)
-        append(p, "mad.lo.s32 %%r%u, %%r5, %d, %d;\n", 40 + i, load->by[i], load->from[i]);
+        protocol_append(p, "mad.lo.s32 %%r%u, %%r5, %d, %d;\n", 40 + i, load->by[i], load->from[i]);
 }
 
 static void append_coordinates(struct protocol *p, unsigned rank)
 {
     for (unsigned i = 0; i < rank; i++)
-        append(p, "%s%%r%u", i ? ", " : "{", 40 + i);
-    append(p, "}");
+        protocol_append(p, "%s%%r%u", i ? ", " : "{", 40 + i);
+    protocol_append(p, "}");
 }
 
 static void add_load(struct protocol_list *list, const struct load *load)
@@ -130,12 +118,13 @@ static void add_load(struct protocol_list *list, const struct load *load)
     set_tensor(p, t,
                t->type == F32_FTZ || t->type == TF32 || t->type == TF32_FTZ ? PTX_F32 : PTX_U32);
     append_place(p, "in_map", load);
-    append(p,
-           "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
-           "@%%p0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile" BYTES " [%%r1], [%%d9, ",
-           box_bytes(t), t->rank);
+    protocol_append(p,
+                    "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
+                    "@%%p0 cp.async.bulk.tensor.%ud.shared::cluster.global.tile" BYTES
+                    " [%%r1], [%%d9, ",
+                    box_bytes(t), t->rank);
     append_coordinates(p, t->rank);
-    append(p, "], [%%r2];\nbra WAIT;\n");
+    protocol_append(p, "], [%%r2];\nbra WAIT;\n");
 }
 
 /* Both CTAs of a cluster copy a box each into both. */
@@ -147,19 +136,20 @@ static void add_multicast(struct protocol_list *list)
     set_tensor(p, &load.tensor, PTX_U32);
     p->destination = PEER;
     append_place(p, "in_map", &load);
-    append(p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
-              "mov.u16 %%h1, 3;\n"
-              "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
-              "@%%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile" BYTES
-              ".multicast::cluster [%%r9], [%%d9, {%%r40, %%r41}], [%%r2], %%h1;\nbra WAIT;\n");
+    protocol_append(
+        p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
+           "mov.u16 %%h1, 3;\n"
+           "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
+           "@%%p0 cp.async.bulk.tensor.2d.shared::cluster.global.tile" BYTES
+           ".multicast::cluster [%%r9], [%%d9, {%%r40, %%r41}], [%%r2], %%h1;\nbra WAIT;\n");
     p = protocol_add(list, "cp.async.bulk to shared of both: multicast");
     p->blocks.in = p->blocks.out = (struct source){.type = PTX_U32};
     p->destination = PEER;
-    append(p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
-              "mov.u16 %%h1, 3;\n"
-              "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
-              "@%%p0 cp.async.bulk.shared::cluster.global" BYTES
-              ".multicast::cluster [%%r9], [%%d1+4096], 1024, [%%r2], %%h1;\nbra WAIT;\n");
+    protocol_append(p, "mov.u32 %%r9, %%cluster_ctarank;\nmad.lo.u32 %%r9, %%r9, 1024, %%r1;\n"
+                       "mov.u16 %%h1, 3;\n"
+                       "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], 2048;\n"
+                       "@%%p0 cp.async.bulk.shared::cluster.global" BYTES
+                       ".multicast::cluster [%%r9], [%%d1+4096], 1024, [%%r2], %%h1;\nbra WAIT;\n");
 }
 
 /* ---- stores and reductions: 16 rows of the CTA's 128 ---- */
@@ -175,11 +165,12 @@ static void add_store(struct protocol_list *list, const char *op, const char *ty
                      op ? "." : "", op ? op : "", type_name, note);
     set_tensor(p, t, type);
     append_place(p, "out_map", &place);
-    append(p,
-           "@%%p0 cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s.tile.bulk_group [%%d9, {%%r40, "
-           "%%r41}], [%%r1];\n"
-           "@%%p0 cp.async.bulk.commit_group;\n@%%p0 cp.async.bulk.wait_group 0;\n",
-           op ? "reduce." : "", op ? "." : "", op ? op : "");
+    protocol_append(
+        p,
+        "@%%p0 cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s.tile.bulk_group [%%d9, {%%r40, "
+        "%%r41}], [%%r1];\n"
+        "@%%p0 cp.async.bulk.commit_group;\n@%%p0 cp.async.bulk.wait_group 0;\n",
+        op ? "reduce." : "", op ? "." : "", op ? op : "");
 }
 
 static void list_reductions(struct protocol_list *list)

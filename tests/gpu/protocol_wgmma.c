@@ -6,9 +6,6 @@
  */
 #include "protocol.h"
 
-#include <stdarg.h>
-
-#include <stdio.h>
 #include <string.h>
 
 enum { N = 16, CORE = 128, B_AT = 4096 };
@@ -35,17 +32,6 @@ static unsigned long long descriptor(unsigned leading, unsigned stride)
     return (unsigned long long)(leading / 16) << 16 | (unsigned long long)(stride / 16) << 32;
 }
 
-static void append(struct protocol *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void append(struct protocol *p, const char *format, ...)
-{
-    size_t used = strlen(p->body);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(p->body + used, sizeof p->body - used, format, arguments);
-    va_end(arguments);
-}
-
 static void add(struct protocol_list *list, const struct shape *f)
 {
     const bool halves = !strcmp(f->d, "f16"), integer = f->a->role == ROLE_INTEGER;
@@ -61,29 +47,33 @@ static void add(struct protocol_list *list, const struct shape *f)
                                             : halves ? ROLE_F16
                                                      : ROLE_F32_MATRIX};
     for (unsigned i = 0; i < count; i++)
-        append(p, "ld.global.u32 %%r%u, [%%d2+%u];\n", 100 + i, 4 * i);
+        protocol_append(p, "ld.global.u32 %%r%u, [%%d2+%u];\n", 100 + i, 4 * i);
     for (unsigned i = 0; i < 4 && f->registers; i++)
-        append(p, "ld.shared.u32 %%r%u, [%%r3+%u];\n", 200 + i, 4 * i);
-    append(p,
-           "shr.u32 %%r8, %%r1, 4;\nand.b32 %%r8, %%r8, 16383;\ncvt.u64.u32 %%d9, %%r8;\n"
-           "or.b64 %%d10, %%d9, 0x%llx;\nadd.u64 %%d11, %%d9, %d;\nor.b64 %%d11, %%d11, 0x%llx;\n",
-           descriptor(CORE, 2 * CORE), B_AT / 16, descriptor(CORE, chunks_b * CORE));
-    append(p, "setp.ne.u32 %%p2, %d, 0;\n", f->accumulates);
+        protocol_append(p, "ld.shared.u32 %%r%u, [%%r3+%u];\n", 200 + i, 4 * i);
+    protocol_append(
+        p,
+        "shr.u32 %%r8, %%r1, 4;\nand.b32 %%r8, %%r8, 16383;\ncvt.u64.u32 %%d9, %%r8;\n"
+        "or.b64 %%d10, %%d9, 0x%llx;\nadd.u64 %%d11, %%d9, %d;\nor.b64 %%d11, %%d11, 0x%llx;\n",
+        descriptor(CORE, 2 * CORE), B_AT / 16, descriptor(CORE, chunks_b * CORE));
+    protocol_append(p, "setp.ne.u32 %%p2, %d, 0;\n", f->accumulates);
     if (f->sparse) /* valid pairs of indices, of several kinds over the lanes */
-        append(p, "mov.u32 %%r9, 0x4e9d84c8;\nshr.u32 %%r10, %%r0, 2;\nand.b32 %%r10, %%r10, 7;\n"
-                  "shl.b32 %%r10, %%r10, 2;\nshf.l.wrap.b32 %%r9, %%r9, %%r9, %%r10;\n");
-    append(p, "wgmma.fence.sync.aligned;\nwgmma.mma_async%s.sync.aligned.m64n%uk%u.%s.%s.%s {",
-           f->sparse ? ".sp" : "", N, k, f->d, f->a->name, f->b->name);
+        protocol_append(
+            p, "mov.u32 %%r9, 0x4e9d84c8;\nshr.u32 %%r10, %%r0, 2;\nand.b32 %%r10, %%r10, 7;\n"
+               "shl.b32 %%r10, %%r10, 2;\nshf.l.wrap.b32 %%r9, %%r9, %%r9, %%r10;\n");
+    protocol_append(
+        p, "wgmma.fence.sync.aligned;\nwgmma.mma_async%s.sync.aligned.m64n%uk%u.%s.%s.%s {",
+        f->sparse ? ".sp" : "", N, k, f->d, f->a->name, f->b->name);
     for (unsigned i = 0; i < count; i++)
-        append(p, "%s%%r%u", i ? ", " : "", 100 + i);
-    append(p, "}, %s, %%d11, %s%%p2%s%s;\n", f->registers ? "{%r200, %r201, %r202, %r203}" : "%d10",
-           f->sparse ? "%r9, 0, " : "", integer ? "" : ", 1, -1",
-           !f->transposes ? ""
-           : f->registers ? ", 0"
-                          : ", 0, 0");
-    append(p, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
+        protocol_append(p, "%s%%r%u", i ? ", " : "", 100 + i);
+    protocol_append(p, "}, %s, %%d11, %s%%p2%s%s;\n",
+                    f->registers ? "{%r200, %r201, %r202, %r203}" : "%d10",
+                    f->sparse ? "%r9, 0, " : "", integer ? "" : ", 1, -1",
+                    !f->transposes ? ""
+                    : f->registers ? ", 0"
+                                   : ", 0, 0");
+    protocol_append(p, "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
     for (unsigned i = 0; i < count; i++)
-        append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 4 * i, 100 + i);
+        protocol_append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 4 * i, 100 + i);
 }
 
 /* ---- layouts ---- */
@@ -120,10 +110,10 @@ static struct layout mn_major(unsigned at, unsigned swizzle)
 
 static void append_descriptor(struct protocol *p, unsigned reg, const struct layout *l)
 {
-    append(p,
-           "add.u32 %%r8, %%r1, %u;\nshr.u32 %%r8, %%r8, 4;\nand.b32 %%r8, %%r8, 16383;\n"
-           "cvt.u64.u32 %%d%u, %%r8;\nor.b64 %%d%u, %%d%u, 0x%llx;\n",
-           l->start, reg, reg, reg, layout_bits(l));
+    protocol_append(p,
+                    "add.u32 %%r8, %%r1, %u;\nshr.u32 %%r8, %%r8, 4;\nand.b32 %%r8, %%r8, 16383;\n"
+                    "cvt.u64.u32 %%d%u, %%r8;\nor.b64 %%d%u, %%d%u, 0x%llx;\n",
+                    l->start, reg, reg, reg, layout_bits(l));
 }
 
 /* A and B may overlap: they are only read. */
@@ -142,19 +132,19 @@ static void add_layout(struct protocol_list *list, const struct element *e, cons
     append_descriptor(p, 10, a);
     append_descriptor(p, 11, b);
     for (unsigned i = 0; i < REGISTERS; i++)
-        append(p, "mov.b32 %%r%u, 0;\n", 100 + i);
-    append(p,
-           "setp.ne.u32 %%p2, 0, 0;\nwgmma.fence.sync.aligned;\n"
-           "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {",
-           WIDE, k, d, e->name, e->name);
+        protocol_append(p, "mov.b32 %%r%u, 0;\n", 100 + i);
+    protocol_append(p,
+                    "setp.ne.u32 %%p2, 0, 0;\nwgmma.fence.sync.aligned;\n"
+                    "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {",
+                    WIDE, k, d, e->name, e->name);
     for (unsigned i = 0; i < REGISTERS; i++)
-        append(p, "%s%%r%u", i ? ", " : "", 100 + i);
-    append(p, "}, %%d10, %%d11, %%p2%s", e->role == ROLE_INTEGER ? "" : ", 1, 1");
+        protocol_append(p, "%s%%r%u", i ? ", " : "", 100 + i);
+    protocol_append(p, "}, %%d10, %%d11, %%p2%s", e->role == ROLE_INTEGER ? "" : ", 1, 1");
     if (half)
-        append(p, ", %d, %d", a_mn, b_mn);
-    append(p, ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
+        protocol_append(p, ", %d, %d", a_mn, b_mn);
+    protocol_append(p, ";\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
     for (unsigned i = 0; i < REGISTERS; i += 2) /* two of the four of each 8 columns */
-        append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 2 * i, 100 + i + i / 2 % 2);
+        protocol_append(p, "st.global.u32 [%%d2+%u], %%r%u;\n", 2 * i, 100 + i + i / 2 % 2);
 }
 
 static void list_layouts(struct protocol_list *list)
