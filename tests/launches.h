@@ -23,6 +23,11 @@ static inline void open_emulated(struct emulated *e)
     assert_int_equal(e->driver.ctx_create(&e->context, 0, 0), PTXGEN_CUDA_SUCCESS);
 }
 
+static inline void close_emulated(const struct emulated *e)
+{
+    e->driver.ctx_destroy(e->context);
+}
+
 static inline void assert_refused(ptxgen_status status, const ptxgen_error *err, const char *words)
 {
     assert_int_equal(status, PTXGEN_ERROR_INVALID_ARGUMENT);

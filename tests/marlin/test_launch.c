@@ -43,7 +43,7 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_marlin_destroy(b->kernel);
-    b->emulated.driver.ctx_destroy(b->emulated.context);
+    close_emulated(&b->emulated);
     return 0;
 }
 

@@ -33,7 +33,7 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_rmsnorm_q4k_destroy(b->kernel);
-    b->emulated.driver.ctx_destroy(b->emulated.context);
+    close_emulated(&b->emulated);
     return 0;
 }
 

@@ -48,7 +48,7 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_sparse24_destroy(b->kernel);
-    b->emulated.driver.ctx_destroy(b->emulated.context);
+    close_emulated(&b->emulated);
     return 0;
 }
 

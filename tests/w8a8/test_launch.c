@@ -45,7 +45,7 @@ static int teardown(void **state)
 {
     struct bench *b = *state;
     ptxgen_w8a8_destroy(b->kernel);
-    b->emulated.driver.ctx_destroy(b->emulated.context);
+    close_emulated(&b->emulated);
     return 0;
 }
 
