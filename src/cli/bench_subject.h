@@ -33,8 +33,8 @@ struct bench_subject {
     void (*use_tile)(void *state, const uint32_t tile[PTXGEN_TILE_NUMBERS]);
     /** Enqueues one launch on the device's stream, over weights `copy`. */
     ptxgen_status (*launch)(void *state, uint32_t copy, ptxgen_error *err);
-    /** Lets a launch begin before the one ahead of it has ended; NULL when it cannot. */
-    void (*set_overlap)(void *state, bool overlap);
+    /** 1 lets a launch begin before the one ahead of it has ended; NULL when it cannot. */
+    uint32_t *overlap;
     void (*destroy)(void *state);
 };
 

@@ -175,11 +175,11 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
     unsigned launches = whole_rounds(o->launches, s->copies);
     ptxgen_status status =
         bench_time(device, s->launch, s->state, s->copies, launches, o->replays, &row->plain, err);
-    if (status == PTXGEN_OK && s->set_overlap) {
-        s->set_overlap(s->state, true);
+    if (status == PTXGEN_OK && s->overlap) {
+        *s->overlap = 1;
         status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
                             &row->overlapped, err);
-        s->set_overlap(s->state, false);
+        *s->overlap = 0;
     }
     if (status == PTXGEN_OK)
         time_peer(row, o, peers);

@@ -63,8 +63,8 @@ static ptxgen_status repeat_as(const struct launch_check *c, struct device *d, b
 {
     int times = c->in_place ? 1 : 10;
     double seconds = 0;
-    if (c->set_overlap)
-        c->set_overlap(c->launching, overlap);
+    if (c->overlap)
+        *c->overlap = overlap;
     ptxgen_status status = launch(c, d, times, &seconds, err);
     if (status == PTXGEN_OK)
         check_same(c, first, overlap, check);
@@ -81,7 +81,7 @@ static ptxgen_status repeat(const struct launch_check *c, struct device *d, stru
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to keep %zu bytes of outputs",
                            bytes_of(c));
     keep(c, first);
-    if (c->set_overlap && d->facts.compute_capability >= 90)
+    if (c->overlap && d->facts.compute_capability >= 90)
         status = repeat_as(c, d, true, first, check, err);
     if (status == PTXGEN_OK) /* last, since its time is kept */
         status = repeat_as(c, d, false, first, check, err);

@@ -22,8 +22,8 @@ struct launch_check {
     void (*prepare)(void *problem);
     bench_launch *launch; /**< enqueues one launch */
     void *launching;
-    /** Lets a launch begin before the one ahead of it ends; NULL where it cannot. */
-    void (*set_overlap)(void *launching, bool overlap);
+    /** 1 lets a launch begin before the one ahead of it ends; NULL where it cannot. */
+    uint32_t *overlap;
     /** Compares the outputs' host copies with the reference. */
     ptxgen_status (*compare)(void *problem, struct check *check, ptxgen_error *err);
 };

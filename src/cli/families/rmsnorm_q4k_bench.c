@@ -30,11 +30,6 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_rmsnorm_q4k_launch(b->kernel, &args, b->device->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    ((struct bench_state *)state)->args.overlap_previous = overlap;
-}
-
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -164,7 +159,7 @@ ptxgen_status rmsnorm_q4k_bench(const void *options, uint32_t m, struct device *
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
-        subject->set_overlap = set_overlap;
+        subject->overlap = &b->args.overlap_previous;
     ptxgen_status status =
         prepare(b, &((const struct rmsnorm_q4k_options *)options)->spec, m, subject, err);
     if (status != PTXGEN_OK)

@@ -57,12 +57,6 @@ static ptxgen_status enqueue(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_rmsnorm_q4k_launch(l->kernel, &l->args, l->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    struct launching *l = state;
-    l->args.overlap_previous = overlap;
-}
-
 static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *err)
 {
     return rmsnorm_q4k_compare(problem, check, err);
@@ -83,7 +77,7 @@ static ptxgen_status launch_and_compare(const ptxgen_rmsnorm_q4k *kernel,
         .has_rows = p->m > 0,
         .launch = enqueue,
         .launching = &launching,
-        .set_overlap = set_overlap,
+        .overlap = &launching.args.overlap_previous,
         .compare = compare,
     };
     return launch_check(&c, d, check, err);

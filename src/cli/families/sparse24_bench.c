@@ -33,11 +33,6 @@ static ptxgen_status launch_inflate(void *state, uint32_t copy, ptxgen_error *er
                                    b->args.workspace, b->device->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    ((struct bench_state *)state)->args.overlap_previous = overlap;
-}
-
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -175,7 +170,7 @@ ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *dev
     ptxgen_status status = prepare(b, options, n, subject, err);
     const ptxgen_sparse24_spec *s = &((const struct sparse24_options *)options)->spec;
     if (device->facts.compute_capability >= 90 && s->type != PTXGEN_SPARSE24_F32 && s->tier != 1)
-        subject->set_overlap = set_overlap;
+        subject->overlap = &b->args.overlap_previous;
     if (((const struct sparse24_options *)options)->inflate) {
         subject->launch = launch_inflate;
         subject->bytes = b->copy_bytes + (uint64_t)s->m * s->k * sparse24_x_element(s);

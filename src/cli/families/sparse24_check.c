@@ -57,12 +57,6 @@ static ptxgen_status enqueue(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_sparse24_launch(l->kernel, &l->args, l->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    struct launching *l = state;
-    l->args.overlap_previous = overlap;
-}
-
 static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *err)
 {
     return sparse24_compare(problem, check, err);
@@ -90,7 +84,7 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
         .prepare = prepare,
         .launch = enqueue,
         .launching = &launching,
-        .set_overlap = set_overlap,
+        .overlap = &launching.args.overlap_previous,
         .compare = compare,
     };
     return launch_check(&c, d, check, err);

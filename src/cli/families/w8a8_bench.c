@@ -27,11 +27,6 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_w8a8_launch(b->kernel, &args, b->device->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    ((struct bench_state *)state)->args.overlap_previous = overlap;
-}
-
 static void destroy(void *state)
 {
     struct bench_state *b = state;
@@ -182,7 +177,7 @@ ptxgen_status w8a8_bench(const void *options, uint32_t m, struct device *device,
     *subject =
         (struct bench_subject){.state = b, .set_m = set_m, .launch = launch, .destroy = destroy};
     if (device->facts.compute_capability >= 90)
-        subject->set_overlap = set_overlap;
+        subject->overlap = &b->args.overlap_previous;
     ptxgen_status status = prepare(b, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);

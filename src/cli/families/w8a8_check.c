@@ -37,12 +37,6 @@ static ptxgen_status enqueue(void *state, uint32_t copy, ptxgen_error *err)
     return ptxgen_w8a8_launch(l->kernel, &l->args, l->stream, err);
 }
 
-static void set_overlap(void *state, bool overlap)
-{
-    struct launching *l = state;
-    l->args.overlap_previous = overlap;
-}
-
 static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *err)
 {
     return w8a8_compare(problem, check, err);
@@ -65,7 +59,7 @@ static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_p
         .has_rows = p->m > 0,
         .launch = enqueue,
         .launching = &launching,
-        .set_overlap = set_overlap,
+        .overlap = &launching.args.overlap_previous,
         .compare = compare,
     };
     return launch_check(&c, d, check, err);
