@@ -105,7 +105,7 @@ uint32_t emu_label(struct emu_decoder *decoder, const struct emu_arg *operand);
 /* Ends the instruction under way and begins another, for statements that need several. */
 void emu_next_insn(struct emu_decoder *decoder);
 uint32_t emu_hidden_slot(struct emu_decoder *decoder, enum emu_type type);
-struct emu_src emu_slot_src(const struct emu_decoder *decoder, uint32_t slot);
+struct emu_src emu_slot_src(const struct emu_program *program, uint32_t slot);
 /* The function of hints and of what the emulator has no use for. */
 void emu_exec_nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask);
 void emu_note_read(struct emu_decoder *decoder, struct emu_src source);

@@ -118,9 +118,9 @@ uint32_t emu_hidden_slot(struct emu_decoder *decoder, enum emu_type type)
     return (uint32_t)program->slot_count++;
 }
 
-struct emu_src emu_slot_src(const struct emu_decoder *decoder, uint32_t slot)
+struct emu_src emu_slot_src(const struct emu_program *program, uint32_t slot)
 {
-    const struct emu_slot *info = &decoder->program->slots[slot];
+    const struct emu_slot *info = &program->slots[slot];
     uint32_t bits = emu_types[info->type].bits;
     return (struct emu_src){.offset = info->offset,
                             .slot = slot,
@@ -189,7 +189,7 @@ static struct emu_src register_src(struct emu_decoder *decoder, const struct emu
         *slot = emu_hidden_slot(decoder, symbol->type) + 1;
         decoder->program->slots[*slot - 1].name = name;
     }
-    return emu_slot_src(decoder, *slot - 1);
+    return emu_slot_src(decoder->program, *slot - 1);
 }
 
 /* ISA "Special Registers". */
@@ -273,7 +273,7 @@ static bool special_src(struct emu_decoder *decoder, struct emu_str name, enum e
         const struct emu_special_use *use = &program->specials[u];
         if (use->which == which &&
             emu_types[program->slots[use->slot].type].bits == emu_types[type].bits) {
-            *source = emu_slot_src(decoder, use->slot);
+            *source = emu_slot_src(decoder->program, use->slot);
             return true;
         }
     }
@@ -282,7 +282,7 @@ static bool special_src(struct emu_decoder *decoder, struct emu_str name, enum e
     emu_grow(&program->arena, &program->specials, program->special_count,
              &program->special_capacity, sizeof *program->specials);
     program->specials[program->special_count++] = (struct emu_special_use){which, slot};
-    *source = emu_slot_src(decoder, slot);
+    *source = emu_slot_src(decoder->program, slot);
     return true;
 }
 
@@ -412,7 +412,7 @@ static struct emu_src write_operand(struct emu_decoder *decoder, const struct em
 {
     if (operand->kind == OPERAND_SINK) {
         uint32_t slot = emu_hidden_slot(decoder, type);
-        return emu_slot_src(decoder, slot);
+        return emu_slot_src(decoder->program, slot);
     }
     uint32_t number;
     const struct emu_symbol *symbol =

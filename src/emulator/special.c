@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ISA "Special Registers": filled into ordinary registers when a warp starts. */
+#include "src/emulator/decode.h"
 #include "src/emulator/machine.h"
 
 #include <time.h>
@@ -64,17 +65,6 @@ static bool is_clock(enum emu_special which)
     return which >= SPECIAL_CLOCK && which <= SPECIAL_GLOBALTIMER_HI;
 }
 
-static struct emu_src slot_src(const struct emu_warp *warp, uint32_t slot)
-{
-    const struct emu_slot *info = &warp->cta->cluster->launch->program->slots[slot];
-    uint32_t bits = emu_types[info->type].bits;
-    return (struct emu_src){.offset = info->offset,
-                            .slot = slot,
-                            .bytes = info->type == T_pred ? 0
-                                     : bits < 16          ? 2
-                                                          : bits / 8};
-}
-
 void emu_fill_specials(struct emu_warp *warp)
 {
     const struct emu_program *program = warp->cta->cluster->launch->program;
@@ -82,7 +72,7 @@ void emu_fill_specials(struct emu_warp *warp)
     warp_values(warp, values);
     for (size_t u = 0; u < program->special_count; u++) {
         const struct emu_special_use *use = &program->specials[u];
-        struct emu_src target = slot_src(warp, use->slot);
+        struct emu_src target = emu_slot_src(program, use->slot);
         warp->written[use->slot] = 0xffffffffu;
         for (int lane = 0; lane < 32; lane++)
             emu_set_lane(warp, target, lane, lane_value(warp, use->which, (uint32_t)lane, values));
@@ -104,7 +94,7 @@ void emu_fill_clocks(struct emu_warp *warp)
         uint64_t value = use->which >= SPECIAL_GLOBALTIMER ? nanoseconds : cycles;
         if (use->which == SPECIAL_CLOCK_HI || use->which == SPECIAL_GLOBALTIMER_HI)
             value >>= 32;
-        struct emu_src target = slot_src(warp, use->slot);
+        struct emu_src target = emu_slot_src(program, use->slot);
         for (int lane = 0; lane < 32; lane++)
             emu_set_lane(warp, target, lane, value);
     }
