@@ -17,6 +17,15 @@
 enum { MAX_ARGUMENTS = 64 };
 extern char **environ;
 
+void fresh_path(char path[40])
+{
+    strcpy(path, "/tmp/ptxgen-convert-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(path);
+}
+
 /* All of a stream that a finished process wrote. */
 static char *read_all(FILE *stream, size_t *length)
 {

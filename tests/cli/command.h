@@ -12,6 +12,9 @@ struct outcome {
     size_t out_length;
 };
 
+/* A name in /tmp that no file has. */
+void fresh_path(char path[40]);
+
 /* Runs ptxgen with these arguments, the last of which is NULL. */
 struct outcome run_command(const char *const *arguments);
 #define run(...) run_command((const char *const[]){__VA_ARGS__, NULL})

@@ -16,16 +16,6 @@
 #define DATA "--input", "A", "--expect", "C", "--device", "cpu"
 #define EXPECTED "the file's expected output: largest error"
 
-/* A name in /tmp that no file has. */
-static void fresh_path(char path[40])
-{
-    strcpy(path, "/tmp/ptxgen-convert-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    unlink(path);
-}
-
 static struct tensor_store *open_store(const char *path)
 {
     struct tensor_store *store;

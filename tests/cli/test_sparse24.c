@@ -14,16 +14,6 @@
 
 static const char *const layers[] = {"f16", "bf16", "s8"};
 
-/* A name in /tmp that no file has. */
-static void fresh_path(char path[40])
-{
-    strcpy(path, "/tmp/ptxgen-convert-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    unlink(path);
-}
-
 static void assert_same_tensor(const char *path, const char *layer, const char *suffix)
 {
     const char *const paths[] = {GOLDEN, path};
