@@ -75,3 +75,8 @@ uint32_t random_launch_rows(struct random *r, bool small, uint64_t most)
                                        : random_below(r, small ? 150 : 4098);
     return rows <= most ? rows : (uint32_t)most;
 }
+
+uint32_t random_gap(struct random *r, uint32_t multiple)
+{
+    return random_below(r, 2) ? multiple * random_below(r, 32 / multiple + 1) : random_below(r, 40);
+}

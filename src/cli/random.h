@@ -35,5 +35,7 @@ void random_activations(struct random *r, ptxgen_element type, void *array, uint
  * below 150 where `small`.
  */
 uint32_t random_launch_rows(struct random *r, bool small, uint64_t most);
+/** Elements between rows, below 40: half of the time a multiple, of 8 or 16, up to 32. */
+uint32_t random_gap(struct random *r, uint32_t multiple);
 
 #endif

@@ -87,9 +87,9 @@ static struct marlin_layout random_layout(struct random *r, const ptxgen_marlin_
     struct marlin_layout l = {.in_place = s->residual && random_below(r, 3) == 0};
     if (random_below(r, 2) == 0)
         return l;
-    l.a_gap = random_below(r, 2) ? 8 * random_below(r, 5) : random_below(r, 40);
+    l.a_gap = random_gap(r, 8);
     l.residual_gap = random_below(r, 40);
-    l.c_gap = random_below(r, 2) ? 8 * random_below(r, 5) : random_below(r, 40);
+    l.c_gap = random_gap(r, 8);
     if (random_below(r, 2) == 0)
         return l;
     l.a_offset = 2 * random_below(r, 8);

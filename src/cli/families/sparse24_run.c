@@ -65,9 +65,9 @@ static struct sparse24_layout random_layout(struct random *r, const ptxgen_spars
     struct sparse24_layout l = {.in_place = s->residual && random_below(r, 3) == 0};
     if (random_below(r, 2) == 0)
         return l;
-    l.x_gap = random_below(r, 2) ? 16 * random_below(r, 3) : random_below(r, 40);
+    l.x_gap = random_gap(r, 16);
     l.residual_gap = random_below(r, 40);
-    l.y_gap = random_below(r, 2) ? 8 * random_below(r, 5) : random_below(r, 40);
+    l.y_gap = random_gap(r, 8);
     if (random_below(r, 2) == 0)
         return l;
     l.x_offset = random_below(r, 8);

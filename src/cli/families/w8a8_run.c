@@ -79,8 +79,8 @@ static struct w8a8_layout random_layout(struct random *r)
     struct w8a8_layout l = {0};
     if (random_below(r, 2) == 0)
         return l;
-    l.x_gap = random_below(r, 2) ? 8 * random_below(r, 5) : random_below(r, 40);
-    l.y_gap = random_below(r, 2) ? 8 * random_below(r, 5) : random_below(r, 40);
+    l.x_gap = random_gap(r, 8);
+    l.y_gap = random_gap(r, 8);
     if (random_below(r, 2) == 0)
         return l;
     l.x_offset = random_below(r, 8);
