@@ -20,11 +20,17 @@ void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_r
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
         for (uint32_t i = 0; i < r->stages; i++) {
             ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
-            ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i), U32(r->users));
+            ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
+                              U32(r->users * (r->ctas ? r->ctas : 1)));
         }
         ptx_fence_mbarrier_init_release_cluster(k);
     }
-    ptx_bar_sync(k, 0);
+    if (r->ctas) {
+        r->lane = at->lane;
+        ptx_barrier_cluster_arrive(k);
+        ptx_barrier_cluster_wait(k);
+    } else
+        ptx_bar_sync(k, 0);
 }
 
 /* The phase before a barrier's first counts as complete: slots are free at the start. */
@@ -76,8 +82,26 @@ void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
     wait_for(k, p->barrier, 0, p->parity);
 }
 
-void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred lane)
+ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
+                             const struct tile_threads *at)
 {
-    ptx_guarded(k, lane)
-        ptx_mbarrier_arrive(k, barrier, (int)released(r));
+    return r->ctas ? ptx_setp_lt_u32(k, at->lane, U32(r->ctas))
+                   : ptx_setp_eq_u32(k, at->lane, U32(0));
+}
+
+/*
+ * In a cluster lane c says so to CTA c. Of what the warp has read its registers have come, so that
+ * the order of a CTA is enough: a release to the cluster, and an acquire, would empty the L1 each
+ * time.
+ */
+void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred releases)
+{
+    if (!r->ctas) {
+        ptx_guarded(k, releases)
+            ptx_mbarrier_arrive(k, barrier, (int)released(r));
+        return;
+    }
+    ptx_if(k, releases)
+        ptx_mbarrier_arrive_remote(k, ptx_mapa_shared_cluster_u32(k, barrier, r->lane),
+                                   (int)released(r));
 }

@@ -2,7 +2,8 @@
 /*
  * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
  * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
- * warps have done with it.
+ * warps have done with it. CTAs of a cluster may send to each other's slots, all to the same: then
+ * a slot is free when the warps of all of them have done with it.
  *
  *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
  *     user     for each stage:  tile_ring_wait, reads, tile_ring_release, advance
@@ -17,9 +18,11 @@ enum { TILE_RING_ALIGN = 1024 /* of slots: what swizzled operands of wgmma want 
 struct tile_ring {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
-    uint32_t users;               /* warps that release a slot */
+    uint32_t users;               /* warps that release a slot, of a CTA */
+    uint32_t ctas; /* of a cluster that send to each other's slots, at most 32; 0: this one only */
 
     ptx_u32 slots, slots_end, barriers; /* shared addresses: landed barriers, then released ones */
+    ptx_u32 lane;                       /* in a cluster, the thread's */
 };
 
 /* Where one side of the ring stands. */
@@ -34,7 +37,7 @@ static inline uint32_t tile_ring_barrier_bytes(uint32_t stages)
 
 /* Declares the slots. */
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
-/* Declares and sets up the barriers; executed by all threads of the CTA. */
+/* Declares and sets up the barriers; executed by all threads of the CTA, or the cluster. */
 void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r);
 /* The first slot, for a sender or a user. */
 struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender);
@@ -46,7 +49,11 @@ void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile
                      uint32_t bytes);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
-/* One lane of a warp says that the warp has done with the slot of that barrier. */
-void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred lane);
+/* The lanes that release slots: one, or one for each CTA of the cluster. */
+ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
+                             const struct tile_threads *at);
+/* They say, where `releases` holds, that the warp has done with the slot of that barrier. */
+void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier,
+                       ptx_pred releases);
 
 #endif

@@ -16,3 +16,16 @@ ptx_u64 tile_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes)
 {
     return bytes ? ptx_add_u64(k, descriptor, U64(bytes / UNIT)) : descriptor;
 }
+
+void tile_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies)
+{
+    static const struct {
+        int sends, multiplies;
+    } registers[] = {{0, 0}, {0, 0}, {40, 232}, {32, 160}, {32, 112}};
+    if (groups < 2 || groups >= sizeof registers / sizeof *registers)
+        return;
+    if (multiplies)
+        ptx_setmaxnreg_inc(k, registers[groups].multiplies);
+    else
+        ptx_setmaxnreg_dec(k, registers[groups].sends);
+}

@@ -12,11 +12,19 @@
 
 #include "emit.h"
 
+#include <stdbool.h>
+
 enum { TILE_WARPGROUP = 128 /* threads */ };
 
 /* The matrix descriptor of the block at a shared address, a multiple of 1024. */
 ptx_u64 tile_wgmma_descriptor(ptx_kernel *k, ptx_u32 address);
 /* … and of what lies `bytes` further on: a step of 32 bytes within the block, or another block. */
 ptx_u64 tile_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes);
+
+/*
+ * Registers of a thread of a CTA of `groups` warpgroups that multiply and one that sends for them:
+ * those take what these leave. Executed by all of a warpgroup.
+ */
+void tile_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies);
 
 #endif
