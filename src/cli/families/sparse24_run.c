@@ -32,7 +32,8 @@ ptxgen_status sparse24_run(const void *options, const struct run_request *reques
 
 static ptxgen_sparse24_spec random_spec(struct random *r, bool small)
 {
-    uint32_t most = small ? 600 : random_below(r, 3) ? 2048 : 8192;
+    static const uint32_t sizes[] = {512, 1024, 2048, 8192};
+    uint32_t most = small ? 600 : sizes[random_below(r, sizeof sizes / sizeof *sizes)];
     ptxgen_sparse24_spec s = {.type = (uint8_t)random_below(r, 4)};
     if (s.type != PTXGEN_SPARSE24_S8)
         s.tier = (uint8_t)random_below(r, s.type == PTXGEN_SPARSE24_F32 ? 2 : 3);
@@ -51,10 +52,10 @@ static ptxgen_sparse24_spec random_spec(struct random *r, bool small)
     return s;
 }
 
-/* Of a size that the reference does in a second. */
+/* Of a size that the reference does in a part of a second. */
 static uint32_t random_n(struct random *r, bool small, const ptxgen_sparse24_spec *s)
 {
-    uint64_t most = (small ? 1u << 21 : 1u << 28) / ((uint64_t)s->k * s->m);
+    uint64_t most = (small ? 1u << 21 : 1u << 26) / ((uint64_t)s->k * s->m);
     return random_launch_rows(r, small, most);
 }
 
