@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * dense: a plain matrix product on tensor cores (mma.sync), for weights that are not compressed or
- * have been inflated.
+ * dense: a plain matrix product on tensor cores (mma.sync, wgmma), for weights that are not
+ * compressed or have been inflated.
  *
  *     Y[n,m] = f(Σ_k X[n,k]·W[m,k] + bias[m]) + residual[n,m]      f: identity, ReLU, SiLU or GELU
  *
@@ -47,18 +47,27 @@ typedef struct ptxgen_dense_spec {
     uint8_t residual;   /**< 1: a residual is added to Y */
 } ptxgen_dense_spec;
 
-enum { PTXGEN_DENSE_VARIANTS = 4, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
+enum { PTXGEN_DENSE_VARIANTS = 5, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
+
+/** How a variant multiplies. */
+enum {
+    PTXGEN_DENSE_MMA,   /**< mma.sync, operands copied by cp.async: every target, every type */
+    PTXGEN_DENSE_WGMMA, /**< wgmma, operands copied in bulk: sm_90a, 16-bit types */
+};
 
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X.
+ * stage a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X. With
+ * wgmma four warps along M are a warpgroup, and four more warps send for what the others multiply.
  */
 typedef struct ptxgen_dense_variant {
-    uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64 */
+    uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64, with wgmma to 256 */
     uint32_t wm, wn, wk;     /**< warps, powers of two: 16 in all at most */
     uint32_t ctas;         /**< of a multiprocessor, at once: 1 to PTXGEN_DENSE_MOST_CTAS */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a warp's sums that are brought together at once */
+    uint32_t kind;         /**< PTXGEN_DENSE_MMA or _WGMMA */
+    uint32_t cluster; /**< with wgmma 2: two CTAs, a cluster, have the same rows of X; else 1 */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_dense_variant;

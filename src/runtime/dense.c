@@ -7,6 +7,7 @@
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 /* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
@@ -40,6 +41,22 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_dense_emit(plan, ~0u, module, err);
 }
 
+/* wgmma's operands come through tensor maps. */
+ptxgen_status dense_check_driver(const ptxgen_driver *driver, const ptxgen_dense_plan *plan,
+                                 ptxgen_error *err)
+{
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (dense_is_wgmma(&plan->variants[i]))
+            return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                         err);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    return dense_check_driver(driver, plan, err);
+}
+
 static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16"},
@@ -54,11 +71,12 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_dense_family(void)
 {
     static const ptxgen_family family = {.name = "dense",
-                                         .plan_version = 2,
+                                         .plan_version = 3,
                                          .spec_bytes = sizeof(ptxgen_dense_spec),
                                          .plan_bytes = sizeof(ptxgen_dense_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
+                                         .check_driver = check_driver,
                                          .describe = describe,
                                          .revision = library_revision};
     return &family;
@@ -118,6 +136,7 @@ const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *q, u
 /* ---- what a launch takes ---- */
 
 enum { CHUNK = 16 };
+static const uint64_t MOST_MAP_BYTES = UINT64_C(1) << 40; /* between rows, of a tensor map */
 
 /* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_dense_spec *s, ptxgen_dense_args *a,
@@ -142,9 +161,12 @@ struct work {
     uint64_t workspace_bytes;
 };
 
-static bool is_aligned(const ptxgen_dense_spec *s, uint64_t address, uint64_t stride)
+static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v, uint64_t address,
+                       uint64_t stride)
 {
     uint32_t element = dense_element(s);
+    if (dense_is_wgmma(v) && stride >= MOST_MAP_BYTES / element)
+        return false;
     return address % CHUNK == 0 && stride * element % CHUNK == 0 && s->k * element % CHUNK == 0;
 }
 
@@ -162,11 +184,11 @@ static ptxgen_status work_out(const ptxgen_dense_plan *plan, const ptxgen_dense_
         return status;
     uint64_t end = w->schedule.aligned;
     w->workspace_bytes = w->schedule.workspace_bytes;
-    if (!is_aligned(s, a->x, a->x_stride)) {
+    if (!is_aligned(s, w->variant, a->x, a->x_stride)) {
         w->align_x = end;
         w->workspace_bytes = end += a->n * dense_row_bytes(s);
     }
-    if (!is_aligned(s, a->w, a->w_stride)) {
+    if (!is_aligned(s, w->variant, a->w, a->w_stride)) {
         w->align_w = end;
         w->workspace_bytes = end + (uint64_t)s->m * dense_row_bytes(s);
     }
@@ -208,12 +230,46 @@ static ptxgen_status align(const struct dense_entries *q, uint64_t out, uint64_t
     return launch_align(kernel, &shape, out, address, stride, stream, err);
 }
 
+/* An operand's rows as a tensor, in boxes of so many. */
+static ptxgen_status map_operand(const struct dense_entries *q, const char *name, uint64_t address,
+                                 uint64_t rows, uint64_t stride, uint32_t box_rows,
+                                 ptxgen_cu_tensor_map *map, ptxgen_error *err)
+{
+    const ptxgen_driver *driver = q->loaded->driver;
+    const ptxgen_dense_spec *spec = &q->plan->spec;
+    uint32_t element = dense_element(spec);
+    const uint64_t shape[2] = {spec->k, rows}, pitch = stride * element;
+    const uint32_t box[2] = {DENSE_BLOCK_BYTES / element, box_rows}, steps[2] = {1, 1};
+    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
+        map,
+        spec->type == PTXGEN_BF16 ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                  : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        2, (void *)(uintptr_t)address, shape, &pitch, box, steps,
+        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
+        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err,
+                                  "dense: the tensor map of %s, %llu rows %llu bytes apart", name,
+                                  (unsigned long long)rows, (unsigned long long)pitch);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptxgen_dense_args *a,
                               ptxgen_cu_stream stream, ptxgen_error *err)
 {
     uint32_t n = (uint32_t)a->n;
     struct tile_schedule *s = &w->schedule.tiles;
-    void *arguments[DENSE_PARAMS] = {
+    const ptxgen_dense_variant *v = w->variant;
+    ptxgen_cu_tensor_map x_map = {0}, w_map = {0};
+    ptxgen_status status = PTXGEN_OK;
+    if (dense_is_wgmma(v))
+        status = map_operand(q, "x", a->x, a->n, a->x_stride, dense_box_rows(v), &x_map, err);
+    if (dense_is_wgmma(v) && status == PTXGEN_OK)
+        status =
+            map_operand(q, "w", a->w, q->plan->spec.m, a->w_stride, dense_tile_m(v), &w_map, err);
+    if (status != PTXGEN_OK)
+        return status;
+    void *arguments[DENSE_MOST_PARAMS] = {
         [DENSE_X] = &a->x,
         [DENSE_W] = &a->w,
         [DENSE_BIAS] = &a->bias,
@@ -228,10 +284,16 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
         [DENSE_SHARE] = &s->share,
         [DENSE_EXTRA] = &s->extra,
         [DENSE_GRANULE] = &s->granule,
+        [DENSE_X_MAP] = &x_map, /* past the parameters of the other entries */
+        [DENSE_W_MAP] = &w_map,
     };
-    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
-                                       .block = {dense_threads(w->variant), 1, 1},
-                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes};
+    ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
+                                 .block = {dense_cta_threads(v), 1, 1},
+                                 .dynamic_shared_bytes = v->dynamic_shared_bytes};
+    if (v->cluster > 1) {
+        shape.cluster[0] = v->cluster;
+        shape.cluster[1] = shape.cluster[2] = 1;
+    }
     return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
 }
 

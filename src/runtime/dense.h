@@ -10,6 +10,9 @@ struct dense_entries {
     const ptxgen_loaded *loaded; /* its first entries are the plan's, in order */
 };
 
+/* Whether the driver has what the plan's entries take. */
+ptxgen_status dense_check_driver(const ptxgen_driver *driver, const ptxgen_dense_plan *plan,
+                                 ptxgen_error *err);
 const ptxgen_kernel_attributes *dense_attributes(const struct dense_entries *entries, uint64_t n);
 ptxgen_status dense_workspace_bytes(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
                                     uint64_t *bytes, ptxgen_error *err);

@@ -169,6 +169,36 @@ static void warps_in_any_order_do_not_race(void **state)
     device_close(&device);
 }
 
+/*
+ * wgmma's tiles, in several turns and in warps of ten orders: pairs of CTAs, the second of which
+ * has nothing of W in the last tile, whole tiles, and divided ones.
+ */
+static void warpgroups_in_any_order_do_not_race(void **state)
+{
+    (void)state;
+    static const ptxgen_dense_variant tiles[] = {
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .cluster = 2},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .cluster = 1},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 64, .wm = 4, .cluster = 2}};
+    struct device device = open_device("cpu:sm_90");
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 300, 584);
+        spec.bias = spec.residual = seed % 4 < 2;
+        struct dense_problem p = make(&device, &spec, 300, NULL);
+        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
+        ptxgen_dense_variant tile = tiles[seed % 3];
+        tile.wn = tile.wk = 1;
+        tile.pass_n = 16;
+        assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
 /* A weight that is not finite makes its own column of Y infinite, not NaN, and no other. */
 static void weights_that_are_not_finite_stay_in_their_column(void **state)
 {
@@ -196,6 +226,7 @@ int main(void)
         cmocka_unit_test(addresses_at_every_element_give_the_same),
         cmocka_unit_test(few_multiprocessors_take_several_tiles_each),
         cmocka_unit_test(warps_in_any_order_do_not_race),
+        cmocka_unit_test(warpgroups_in_any_order_do_not_race),
         cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
+static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 /* Whole blocks, and tails of everything with all of the epilogue. */
@@ -50,11 +50,12 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_dense_variant *v = &plan.variants[i];
-                assert_declares(module, i,
-                                (struct declared){.name = ptxgen_dense_entry(v),
-                                                  .threads = 32 * v->wm * v->wn * v->wk,
-                                                  .shared_bytes = v->shared_bytes,
-                                                  .dynamic_shared_bytes = v->dynamic_shared_bytes});
+                assert_declares(
+                    module, i,
+                    (struct declared){.name = ptxgen_dense_entry(v),
+                                      .threads = 32 * (v->wm * v->wn * v->wk + (v->kind ? 4 : 0)),
+                                      .shared_bytes = v->shared_bytes,
+                                      .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
             }
             assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
@@ -140,6 +141,10 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .stages = 4, .pass_n = 32},
          "shared memory"},
         {{.warp_m = 64, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .pass_n = 32}, "pass_n is 32"},
+        {{.kind = 1, .warp_m = 16, .warp_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16},
+         "wgmma needs sm_90a"},
+        {{.kind = 1, .warp_m = 16, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
+         "wm is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_dense_plan plan = plan_of(&specs[0], "sm_86");

@@ -30,7 +30,7 @@ static bool is_used(const ptxgen_dense_spec *s, int param)
     }
 }
 
-static void load_params(struct dense_product *q)
+void dense_load_params(struct dense_product *q)
 {
     static const char *const names[DENSE_N] = {
         [DENSE_X] = "x", [DENSE_W] = "w", [DENSE_BIAS] = "bias", [DENSE_RESIDUAL] = "residual",
@@ -46,13 +46,26 @@ static void load_params(struct dense_product *q)
 
 /* ---- the pipeline's copies ---- */
 
-static struct tile_place find_tile(struct dense_product *q, ptx_u32 tile)
+/* Where a tile of a cluster stands. It comes to its last first; whole ones are dealt out in turn. */
+static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 {
-    uint32_t tiles_m = dense_tiles_m(q->spec, q->v);
-    ptx_u32 tiles = ptx_mul_lo_u32(q->k, q->tiles_n, U32(tiles_m));
-    ptx_u32 dealt = tile_deal_places(q->k, &q->division, tile, tiles);
+    ptx_kernel *k = q->k;
+    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 dealt = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->last_tile, tile), units, q->unit);
+    ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
+    return ptx_selp_u32(k, dealt, tile, whole);
+}
+
+struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
+{
+    uint32_t tiles_m = dense_tiles_m(q->spec, q->v), cluster = q->v->cluster;
+    ptx_u32 tiles = cluster > 1 ? U32(0) : ptx_mul_lo_u32(q->k, q->tiles_n, U32(tiles_m));
+    ptx_u32 dealt =
+        cluster > 1 ? deal_to_clusters(q, tile) : tile_deal_places(q->k, &q->division, tile, tiles);
     struct tile_place place = tile_locate(q->k, dealt, q->tiles_n, tiles_m);
     place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
+    if (cluster > 1)
+        place.n = ptx_mad_lo_u32(q->k, place.n, U32(cluster), q->rank);
     place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_m(q->v)));
     return place;
 }
@@ -60,7 +73,7 @@ static struct tile_place find_tile(struct dense_product *q, ptx_u32 tile)
 static void locate(void *user, const struct tile_walk *w)
 {
     struct dense_product *q = user;
-    struct tile_place first = find_tile(q, w->tile);
+    struct tile_place first = dense_find_tile(q, w->tile);
     tile_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->n, w->stage);
     tile_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->m), w->stage);
 }
@@ -110,7 +123,7 @@ static void begin(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     uint32_t tile_n = dense_tile_n(q->v);
-    load_params(q);
+    dense_load_params(q);
     find_warp(q);
     q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
     q->w.as_a = true;
@@ -124,7 +137,7 @@ static void begin(struct dense_product *q)
 static void locate_output(void *user, ptx_u32 tile, struct tile_output *o)
 {
     struct dense_product *q = user;
-    struct tile_place first = find_tile(q, tile);
+    struct tile_place first = dense_find_tile(q, tile);
     o->first_row = first.m;
     o->first_column = first.n;
 }
@@ -135,7 +148,7 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
-static void begin_output(struct dense_product *q)
+void dense_begin_output(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_dense_spec *s = q->spec;
@@ -162,6 +175,7 @@ static void begin_output(struct dense_product *q)
                  .warp_m = v->warp_n,
                  .warp_n = v->warp_m,
                  .wk = v->wk,
+                 .interleaved = dense_is_wgmma(v),
                  .pass_m = v->pass_n},
         .partials = {.threads = dense_threads(v), .fragments = dense_fragments(v)},
         .acc = accumulator,
@@ -175,6 +189,13 @@ static void begin_output(struct dense_product *q)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
     ptx_u64 partials =
         ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
+    if (v->cluster > 1) { /* first those of all first CTAs of clusters */
+        ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
+        ptx_u32 before = ptx_mul_lo_u32(k, q->rank, units);
+        uint64_t bytes = tile_partials_bytes(o->partials.threads, o->partials.fragments);
+        o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
+        partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
+    }
     tile_partials_begin(k, &q->at, partials, &o->partials);
     tile_output_begin(o);
 }
@@ -196,7 +217,7 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
                                          .send = send,
                                          .user = q};
     tile_pipeline_begin(k, &q->pipeline, first, end);
-    begin_output(q);
+    dense_begin_output(q);
     dense_first_operands(q, q->pipeline.read);
     struct tile_walk walk = tile_walk_begin(k, first, end);
     ptx_loop(k, parts) {
@@ -223,9 +244,13 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
     if (!plan || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: plan and module must be given");
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1)
-            emit_entry(plan, &plan->variants[i], module);
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        const ptxgen_dense_variant *v = &plan->variants[i];
+        if (variants >> i & 1 && dense_is_wgmma(v))
+            dense_emit_wgmma_entry(plan, v, module);
+        else if (variants >> i & 1)
+            emit_entry(plan, v, module);
+    }
     tile_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
     return ptx_module_status(module, err);
 }

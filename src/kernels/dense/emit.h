@@ -10,7 +10,8 @@
 
 enum {
     DENSE_TILES = 4,      /* of 16 rows of W, of a warp, at most */
-    DENSE_ROW_GROUPS = 8, /* of 8 rows of X, of a warp, at most */
+    DENSE_ROW_GROUPS = 8, /* of 8 rows of X, of a warp, at most; with wgmma 32 */
+    DENSE_WGMMA_ROW_GROUPS = 32,
 };
 
 /* What a warp holds of a stage while it goes through its mma steps, loaded one ahead. */
@@ -27,13 +28,14 @@ struct dense_product {
     const ptxgen_dense_variant *v;
     struct tile_threads at;
     ptx_u32 along_m, along_n, along_k; /* the warp's place */
+    ptx_u32 unit, rank, last_tile; /* of a cluster: its number, the CTA's in it, its last tile */
     ptx_u64 address[DENSE_N];          /* parameters of 64 bits, those that are used */
     ptx_u32 n, tiles_n;
     struct tile_division division;
     struct tile_operand x, w;
     struct tile_pipeline pipeline;
     struct tile_output output;
-    ptx_f32 acc[DENSE_TILES][DENSE_ROW_GROUPS][4];
+    ptx_f32 acc[DENSE_TILES][DENSE_WGMMA_ROW_GROUPS][4];
     struct dense_operands operands;
 };
 
@@ -45,6 +47,19 @@ static inline uint32_t dense_row_groups(const struct dense_product *q)
 {
     return q->v->warp_n / 8;
 }
+
+/* ---- emit.c ---- */
+
+void dense_load_params(struct dense_product *q);
+/* `staging`: where sums are brought together. */
+void dense_begin_output(struct dense_product *q);
+/* The first row of X and of W of a tile. */
+struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
+
+/* ---- hopper.c ---- */
+
+void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
+                            ptx_module *module);
 
 /* ---- multiply.c ---- */
 

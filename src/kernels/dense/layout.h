@@ -23,6 +23,26 @@ enum dense_param {
     DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,                      /* … 32 from here */
     DENSE_PARAMS
 };
+/* … and with wgmma the tensor maps of X and W: boxes of 128 bytes of the rows that a CTA sends for. */
+enum {
+    DENSE_X_MAP = DENSE_PARAMS,
+    DENSE_W_MAP,
+    DENSE_MOST_PARAMS,
+    DENSE_MAP_BYTES = 128,
+    DENSE_MAP_ALIGN = 64
+};
+
+/* Warps of a warpgroup. */
+enum { DENSE_WARPGROUP = 4 };
+static inline bool dense_is_wgmma(const ptxgen_dense_variant *v)
+{
+    return v->kind == PTXGEN_DENSE_WGMMA;
+}
+static inline bool dense_has_wgmma(const ptxgen_dense_plan *plan)
+{
+    return plan->target.ptx.sm == 90 && plan->target.ptx.suffix == 'a' &&
+           plan->spec.type != PTXGEN_F32;
+}
 
 static inline uint32_t dense_element(const ptxgen_dense_spec *s)
 {
@@ -46,14 +66,26 @@ static inline uint32_t dense_threads(const ptxgen_dense_variant *v)
 {
     return 32 * v->wm * v->wn * v->wk;
 }
+/* Of a CTA: those that multiply, and a warpgroup that sends. */
+static inline uint32_t dense_cta_threads(const ptxgen_dense_variant *v)
+{
+    return dense_threads(v) + (dense_is_wgmma(v) ? 32 * DENSE_WARPGROUP : 0);
+}
+/* Rows of X that a CTA sends for. */
+static inline uint32_t dense_box_rows(const ptxgen_dense_variant *v)
+{
+    return v->wn * v->warp_n / v->cluster;
+}
 /* Accumulators of a thread, by four. */
 static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
 {
     return v->warp_m / DENSE_TILE * (v->warp_n / 8);
 }
+/* Of a CTA, or of a cluster. */
 static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
-    return s->m / dense_tile_m(v) + (s->m % dense_tile_m(v) != 0);
+    uint32_t rows = dense_tile_m(v) * v->cluster;
+    return s->m / rows + (s->m % rows != 0);
 }
 static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
                                             const ptxgen_dense_variant *v)
@@ -77,7 +109,8 @@ static inline uint64_t dense_partials_offset(const ptxgen_dense_plan *plan)
     return ((uint64_t)plan->target.multiprocessors * PTXGEN_DENSE_MOST_CTAS * 4 + 255) / 256 * 256;
 }
 struct dense_schedule {
-    struct tile_schedule tiles;
+    struct tile_schedule tiles; /* among CTAs, or clusters of them */
+    uint32_t grid;
     uint64_t aligned;         /* offset */
     uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
 };

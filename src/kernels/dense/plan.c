@@ -2,6 +2,7 @@
 #include "layout.h"
 
 #include "../plan.h"
+#include "../tile/ring.h"
 #include "../tile/sums.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@ enum {
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
+    MOST_WGMMA_ROWS = 256,
 };
 
 /* ---- the spec ---- */
@@ -40,7 +42,8 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
     v->shared_bytes = v->stages * dense_stage_bytes(v) +
-                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk) +
+                      (dense_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return v->shared_bytes <= plan_shared_limit(target, v->ctas);
 }
@@ -58,21 +61,25 @@ static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
  * How long the fullest CTA takes for n rows, in picoseconds, by marlin's figures for an H100: a
  * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
  * nanosecond and multiprocessor), reading both operands from the L2 (45), and multiplying (1700
- * multiply-adds, of f32 165 to 205); dividing tiles takes 2.5 µs and more for more rows.
+ * multiply-adds, of f32 165 to 205, with wgmma 2650); dividing tiles takes 2.5 µs and more for more
+ * rows. CTAs of a cluster read X once.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
 {
     const ptxgen_dense_spec *s = &plan->spec;
     uint64_t w = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
     uint64_t x = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
-    uint64_t rate = s->type != PTXGEN_F32 ? 1700 : dense_tile_n(v) == MOST_ROWS ? 205 : 165;
+    uint64_t rate = dense_is_wgmma(v)              ? 2650
+                    : s->type != PTXGEN_F32        ? 1700
+                    : dense_tile_n(v) == MOST_ROWS ? 205
+                                                   : 165;
     uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / rate;
-    uint64_t memory = w * 1000 / 23, l2 = (w + x) * 1000 / 45;
+    uint64_t memory = w * 1000 / 23, l2 = (w + x / v->cluster) * 1000 / 45;
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
     uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(s, v);
     uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
-    uint64_t ctas = plan->target.multiprocessors * v->ctas;
+    uint64_t ctas = plan->target.multiprocessors * v->ctas / v->cluster;
     step *= v->ctas;
     if (tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
@@ -93,12 +100,25 @@ static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
     {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
+     .pass_n = 16},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .wn = 1, .wk = 1,
+     .pass_n = 32, .cluster = 2},
 };
+
+/* Whether the target has what the tile takes; where it has wgmma, many rows are for that alone. */
+static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
+{
+    bool wgmma = dense_has_wgmma(plan);
+    if (!dense_is_wgmma(v))
+        return !wgmma || dense_tile_n(v) < MOST_ROWS;
+    return wgmma && plan->target.multiprocessors % v->cluster == 0;
+}
 
 /* For one row of tiles; of the widest tile, for any number of them: what a row of W takes. */
 static uint64_t candidate_cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
-    if (dense_tile_n(v) == MOST_ROWS)
+    if (dense_tile_n(v) >= MOST_ROWS)
         return cost(plan, v, INT32_MAX);
     return cost(plan, v, dense_tile_n(v));
 }
@@ -107,6 +127,7 @@ static uint64_t candidate_cost(const ptxgen_dense_plan *plan, const ptxgen_dense
 static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
 {
     v->ctas = 1;
+    v->cluster = v->cluster ? v->cluster : 1;
     if (s->type != PTXGEN_F32 || v->warp_m < 64)
         return;
     v->wm = 2;
@@ -120,7 +141,7 @@ static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_d
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_dense_variant v = candidates[i];
         adapt(&plan->spec, &v);
-        if (dense_tile_n(&v) != tile_n || !fill_stages(&plan->target, &v) ||
+        if (dense_tile_n(&v) != tile_n || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
             candidate_cost(plan, &v) >= least)
             continue;
         least = candidate_cost(plan, &v);
@@ -132,7 +153,7 @@ static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_d
 static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
-    for (uint32_t tile_n = 16, served = 0; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
+    for (uint32_t tile_n = 16, served = 0; tile_n <= MOST_WGMMA_ROWS && served < most; tile_n *= 2)
         if (choose_tile(plan, tile_n, &plan->variants[plan->variant_count])) {
             served = tile_n;
             plan->variant_count++;
@@ -163,16 +184,19 @@ ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen
 
 static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err)
 {
+    bool wgmma = dense_is_wgmma(v);
     const struct plan_number numbers[] = {
+        {"kind", v->kind, PTXGEN_DENSE_MMA, PTXGEN_DENSE_WGMMA, false},
         {"warp_m", v->warp_m, 16, 64, true},
-        {"warp_n", v->warp_n, 16, 64, true},
-        {"wm", v->wm, 1, 16, true},
-        {"wn", v->wn, 1, 16, true},
-        {"wk", v->wk, 1, 8, true},
-        {"ctas", v->ctas, 1, PTXGEN_DENSE_MOST_CTAS, false},
+        {"warp_n", v->warp_n, 16, wgmma ? MOST_WGMMA_ROWS : 64, true},
+        {"wm", v->wm, wgmma ? DENSE_WARPGROUP : 1, 16, true},
+        {"wn", v->wn, 1, wgmma ? 1 : 16, true},
+        {"wk", v->wk, 1, wgmma ? 1 : 8, true},
+        {"ctas", v->ctas, 1, wgmma ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
+        {"cluster", v->cluster, 1, wgmma ? 2 : 1, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_n", v->pass_n, 8, v->warp_n, true},
-        {"rows of X", dense_tile_n(v), 16, MOST_ROWS, true},
+        {"rows of X", dense_tile_n(v), 16, wgmma ? MOST_WGMMA_ROWS : MOST_ROWS, true},
     };
     ptxgen_status status =
         plan_check_numbers("dense", numbers, sizeof numbers / sizeof *numbers, err);
@@ -193,9 +217,16 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     ptxgen_dense_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.ctas = tile->ctas ? tile->ctas : 1;
+    v.cluster = tile->cluster ? tile->cluster : 1;
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
+    if (dense_is_wgmma(&v) && !is_usable(plan, &v))
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "dense: wgmma needs sm_90a, f16 or bf16, and clusters that divide the %u "
+            "multiprocessors",
+            plan->target.multiprocessors);
     bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
@@ -228,6 +259,10 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
 {
     uint32_t rows = dense_tile_n(variant);
+    if (dense_is_wgmma(variant))
+        return variant->cluster > 1 ? "dense_wgmma_pair"
+               : rows == 256        ? "dense_wgmma_n256"
+                                    : "dense_wgmma";
     return rows == 16 ? "dense_n16" : rows == 32 ? "dense_n32" : rows == 64 ? "dense_n64" : "dense_n128";
 }
 
@@ -246,9 +281,11 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
                            (unsigned long long)n, plan->spec.m, plan->spec.k,
                            (unsigned long long)(tiles * stages));
     struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
-    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
+    uint32_t units = plan->target.multiprocessors * v->ctas / v->cluster;
+    s.tiles = tile_make_schedule(tiles, stages, units);
+    s.grid = s.tiles.grid * v->cluster;
     if (s.tiles.divides) {
-        s.aligned += s.tiles.grid * tile_partials_bytes(dense_threads(v), dense_fragments(v));
+        s.aligned += s.grid * tile_partials_bytes(dense_threads(v), dense_fragments(v));
         s.workspace_bytes = s.aligned;
     }
     *schedule = s;
@@ -268,6 +305,6 @@ ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint3
     else if (n)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "dense: no variant serves n = %llu", (unsigned long long)n);
-    *ctas = schedule.tiles.grid;
+    *ctas = schedule.grid;
     return status;
 }
