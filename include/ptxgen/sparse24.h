@@ -59,22 +59,30 @@ typedef struct ptxgen_sparse24_spec {
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
     uint8_t residual;   /**< 1: a residual is added to Y */
-    uint8_t tier;       /**< 1: inflate W, then multiply; 2: mma.sp; 0: 1 for f32, else 2 */
+    uint8_t tier; /**< 1: inflate W, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
     uint8_t reserved[2];
 } ptxgen_sparse24_spec;
 
 enum { PTXGEN_SPARSE24_VARIANTS = 5 };
 
+/** How a variant of tier 2 multiplies. */
+enum {
+    PTXGEN_SPARSE24_MMA,   /**< mma.sp.sync, operands copied by cp.async: every target */
+    PTXGEN_SPARSE24_WGMMA, /**< wgmma.sp, operands copied in bulk: sm_90a */
+};
+
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 32·wn rows by 128 columns of W with tile_n / wn rows of X.
+ * stage a warp multiplies 32·wn rows by 128 columns of W with tile_n / wn rows of X. With wgmma
+ * four warps along M are a warpgroup, and four more warps send for what the others multiply.
  */
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
     uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
-    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K among them; else 1 */
+    uint32_t cluster; /**< 2: two CTAs, a cluster, halve K among them; else, and with wgmma, 1 */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
+    uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_sparse24_variant;

@@ -3,11 +3,14 @@
 #include <ptxgen/sparse24.h>
 
 #include "src/kernels/sparse24/layout.h"
+#include "src/kernels/tile/operand.h"
 #include "src/runtime/align.h"
 #include "src/runtime/array.h"
+#include "src/runtime/dense.h"
 #include "src/runtime/loaded.h"
 #include "src/runtime/sparse24_inflated.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 /* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
@@ -46,6 +49,17 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_sparse24_emit(plan, ~0u, module, err);
 }
 
+/* wgmma's X comes through a tensor map. */
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    const ptxgen_sparse24_plan *p = plan;
+    for (uint32_t i = 0; i < p->variant_count; i++)
+        if (sparse24_is_wgmma(&p->variants[i]))
+            return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                         err);
+    return dense_check_driver(driver, &p->dense, err);
+}
+
 static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16", "s8"},
@@ -60,11 +74,12 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_sparse24_family(void)
 {
     static const ptxgen_family family = {.name = "sparse24",
-                                         .plan_version = 2,
+                                         .plan_version = 3,
                                          .spec_bytes = sizeof(ptxgen_sparse24_spec),
                                          .plan_bytes = sizeof(ptxgen_sparse24_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
+                                         .check_driver = check_driver,
                                          .describe = describe,
                                          .revision = library_revision};
     return &family;
@@ -121,6 +136,7 @@ const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24
 /* ---- checking arguments ---- */
 
 enum { CHUNK = 16 };
+static const uint64_t MOST_MAP_BYTES = UINT64_C(1) << 40; /* between rows, of a tensor map */
 
 /* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_sparse24_spec *s, ptxgen_sparse24_args *a,
@@ -163,6 +179,8 @@ static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_spa
         return status;
     uint32_t element = sparse24_element(&plan->spec);
     w->align = a->x % CHUNK || a->x_stride % (CHUNK / element) || plan->spec.k % (CHUNK / element);
+    if (sparse24_is_wgmma(w->variant) && a->x_stride >= MOST_MAP_BYTES / element)
+        w->align = true;
     w->workspace_bytes = w->schedule.workspace_bytes;
     if (w->align)
         w->workspace_bytes = w->schedule.aligned + a->n * sparse24_x_bytes(&plan->spec);
@@ -200,12 +218,44 @@ static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxge
                         &a->x_stride, stream, err);
 }
 
+/* X as a tensor, in the boxes that a stage takes. */
+static ptxgen_status map_x(const ptxgen_sparse24 *q, const ptxgen_sparse24_variant *v,
+                           const ptxgen_sparse24_args *a, ptxgen_cu_tensor_map *map,
+                           ptxgen_error *err)
+{
+    static const ptxgen_cu_tensor_map_data_type types[] = {
+        [PTXGEN_SPARSE24_F16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        [PTXGEN_SPARSE24_BF16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+        [PTXGEN_SPARSE24_S8] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
+    };
+    const ptxgen_driver *driver = loaded_of(q)->driver;
+    const ptxgen_sparse24_spec *spec = &plan_of(q)->spec;
+    uint32_t element = sparse24_element(spec);
+    const uint64_t shape[2] = {spec->k, a->n}, pitch = a->x_stride * element;
+    const uint32_t box[2] = {TILE_BLOCK_BYTES / element, v->tile_n}, steps[2] = {1, 1};
+    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
+        map, types[spec->type], 2, (void *)(uintptr_t)a->x, shape, &pitch, box, steps,
+        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
+        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err,
+                                  "sparse24: the tensor map of x, %llu rows %llu bytes apart",
+                                  (unsigned long long)a->n, (unsigned long long)pitch);
+    return PTXGEN_OK;
+}
+
 static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_sparse24_args *a,
                               ptxgen_cu_stream stream, ptxgen_error *err)
 {
     uint32_t n = (uint32_t)a->n;
     struct tile_schedule *s = &w->schedule.tiles;
-    void *arguments[SPARSE24_PARAMS] = {
+    ptxgen_cu_tensor_map map = {0};
+    if (sparse24_is_wgmma(w->variant)) {
+        ptxgen_status status = map_x(q, w->variant, a, &map, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    void *arguments[SPARSE24_PARAMS + 1] = {
         [SPARSE24_X] = &a->x,
         [SPARSE24_PACKED] = &a->packed,
         [SPARSE24_X_SCALE] = &a->x_scale,
@@ -221,9 +271,10 @@ static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_s
         [SPARSE24_SHARE] = &s->share,
         [SPARSE24_EXTRA] = &s->extra,
         [SPARSE24_GRANULE] = &s->granule,
+        [SPARSE24_X_MAP] = &map, /* past the parameters of the other entries */
     };
     ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
-                                 .block = {sparse24_threads(w->variant), 1, 1},
+                                 .block = {sparse24_cta_threads(w->variant), 1, 1},
                                  .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
                                  .programmatic = a->overlap_previous && !w->align &&
                                                  sparse24_overlaps(plan_of(q))};

@@ -208,7 +208,7 @@ int main(int argc, char **argv)
     site.cache = cache;
     make_heads(&site, &device);
     struct outcome outcome = wait_for_kills(&site, kills);
-    bool published = publish_one(&site, KEYS + 1); /* with a memo */
+    bool published = publish_one(&site, 1);
     size_t temporaries = folder_count(folder, ".tmp-"), files = folder_count(folder, "");
     ptxgen_cache_visit(cache, count_damage, &damaged, NULL, NULL);
     for (uint32_t i = 0; i < KEYS; i++) {

@@ -189,6 +189,37 @@ static void warps_in_any_order_do_not_race(void **state)
 }
 
 /*
+ * wgmma's tiles, in several turns and in warps of ten orders: whole ones, divided ones, and such as
+ * have strips past the last of W.
+ */
+static void warpgroups_in_any_order_do_not_race(void **state)
+{
+    (void)state;
+    static const ptxgen_sparse24_variant tiles[] = {
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 4},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4}};
+    struct device device = open_device("cpu:sm_90");
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        ptxgen_emulator_options options = {.seed = seed};
+        ptxgen_error err;
+        assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+        int type = PTXGEN_SPARSE24_F16 + (int)(seed / 2 % 3);
+        ptxgen_sparse24_spec spec = spec_of(type, 600, 1032);
+        spec.bias = spec.residual = seed % 4 < 2;
+        struct sparse24_problem p = make(&device, &spec, 300, NULL);
+        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
+        ptxgen_sparse24_variant tile = tiles[seed % 3];
+        tile.wn = tile.wk = 1;
+        tile.pass_n = 16;
+        assert_ok(ptxgen_sparse24_use_tile(&p.plan, &tile, &err), &err);
+        check_problem(&p, &device);
+        sparse24_release(&p);
+    }
+    device_close(&device);
+}
+
+/*
  * A weight that is not finite, in a matrix whose steps of 128 columns the warps along K do not
  * divide and whose rows end within a tile: it makes its own column of Y infinite, not NaN, and no other.
  */
@@ -246,6 +277,7 @@ int main(void)
         cmocka_unit_test(n_beyond_65536_rows_is_one_launch),
         cmocka_unit_test(addresses_at_every_element_give_the_same),
         cmocka_unit_test(warps_in_any_order_do_not_race),
+        cmocka_unit_test(warpgroups_in_any_order_do_not_race),
         cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
         cmocka_unit_test(invalid_metadata_is_refused_when_it_is_packed),
     };

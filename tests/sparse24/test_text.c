@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_120"};
+static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 /* Whole blocks, and tails of everything with all of the epilogue. */
@@ -52,11 +52,12 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_sparse24_variant *v = &plan.variants[i];
-                assert_declares(module, i,
-                                (struct declared){.name = ptxgen_sparse24_entry(v),
-                                                  .threads = 32 * v->wm * v->wn * v->wk,
-                                                  .shared_bytes = v->shared_bytes,
-                                                  .dynamic_shared_bytes = v->dynamic_shared_bytes});
+                assert_declares(
+                    module, i,
+                    (struct declared){.name = ptxgen_sparse24_entry(v),
+                                      .threads = 32 * (v->wm * v->wn * v->wk + (v->kind ? 4 : 0)),
+                                      .shared_bytes = v->shared_bytes,
+                                      .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
             }
             assert_int_equal(ptx_module_kernel_info(module, plan.variant_count, &info), PTXGEN_OK);
@@ -157,6 +158,8 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
         {{.tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
         {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
+        {{.kind = 1, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16}, "wgmma needs sm_90a"},
+        {{.kind = 1, .tile_n = 64, .wm = 6, .wn = 1, .wk = 1, .pass_n = 16}, "wm is 6"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);

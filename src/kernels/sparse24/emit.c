@@ -40,7 +40,7 @@ static bool is_used(const ptxgen_sparse24_spec *s, int param)
     }
 }
 
-static void load_params(struct sparse24_product *q)
+void sparse24_load_params(struct sparse24_product *q)
 {
     static const char *const names[SPARSE24_N] = {
         [SPARSE24_X] = "x", [SPARSE24_PACKED] = "packed", [SPARSE24_X_SCALE] = "x_scale",
@@ -56,7 +56,7 @@ static void load_params(struct sparse24_product *q)
 
 /* ---- the share of a CTA or a cluster ---- */
 
-static void find_share(struct sparse24_product *q)
+void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
     q->unit = tile_divide(k, q->at.cta, q->v->cluster);
@@ -153,7 +153,7 @@ static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)
 static void begin(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
-    load_params(q);
+    sparse24_load_params(q);
     find_warp(q);
     ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
     q->tiles_n = tile_divide(k, padded, q->v->tile_n);
@@ -186,7 +186,7 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
     ptx_kernel_reqntid(k, sparse24_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
-    find_share(q);
+    sparse24_find_share(q);
     q->pipeline = (struct tile_pipeline){.stages = v->stages,
                                          .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                          .division = &q->division,
@@ -231,9 +231,13 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
             sparse24_emit_inflate(plan, module);
         return status == PTXGEN_OK ? ptx_module_status(module, err) : status;
     }
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1)
-            emit_entry(plan, &plan->variants[i], module);
+    for (uint32_t i = 0; i < plan->variant_count; i++) {
+        const ptxgen_sparse24_variant *v = &plan->variants[i];
+        if (variants >> i & 1 && sparse24_is_wgmma(v))
+            sparse24_emit_wgmma_entry(plan, v, module);
+        else if (variants >> i & 1)
+            emit_entry(plan, v, module);
+    }
     tile_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
     return ptx_module_status(module, err);
 }

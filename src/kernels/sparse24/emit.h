@@ -78,8 +78,16 @@ static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
 
 /* ---- emit.c ---- */
 
+void sparse24_load_params(struct sparse24_product *q);
+/* The unit of the CTA, and its share. */
+void sparse24_find_share(struct sparse24_product *q);
 /* Where a tile that the walk has come to stands. */
 struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
+
+/* ---- hopper.c ---- */
+
+void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+                               ptx_module *module);
 
 /* ---- weights.c ---- */
 

@@ -32,6 +32,8 @@ enum sparse24_param {
     SPARSE24_N, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
     SPARSE24_PARAMS
 };
+/* … and with wgmma the tensor map of X, in boxes of 128 bytes of a tile's rows. */
+enum { SPARSE24_X_MAP = SPARSE24_PARAMS, SPARSE24_MAP_BYTES = 128, SPARSE24_MAP_ALIGN = 64 };
 
 static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
 {
@@ -87,6 +89,21 @@ static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
 {
     return 32 * v->wm * v->wn * v->wk;
 }
+/* Warps of a warpgroup. */
+enum { SPARSE24_WARPGROUP = 4 };
+static inline bool sparse24_is_wgmma(const ptxgen_sparse24_variant *v)
+{
+    return v->kind == PTXGEN_SPARSE24_WGMMA;
+}
+static inline bool sparse24_has_wgmma(const ptxgen_target *target)
+{
+    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
+}
+/* Of a CTA: those that multiply, and a warpgroup that sends. */
+static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_threads(v) + (sparse24_is_wgmma(v) ? 32 * SPARSE24_WARPGROUP : 0);
+}
 /* Of a warp: tiles of 16 rows of W, and rows of X. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
 {
@@ -99,7 +116,7 @@ static inline uint32_t sparse24_warp_n(const ptxgen_sparse24_variant *v)
 /* Where no others' sums are added, warps finish theirs without waiting for each other. */
 static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
 {
-    return v->wk == 1 && v->cluster == 1;
+    return v->wk == 1 && v->cluster == 1 && !sparse24_is_wgmma(v);
 }
 static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
 {

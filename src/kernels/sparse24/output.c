@@ -24,6 +24,7 @@ void sparse24_output_begin(struct sparse24_product *q)
     s->tile_m = q->v->tile_n;
     s->tile_n = sparse24_tile_m(q->v);
     s->warp_n = q->v->wn * SPARSE24_STRIP;
+    s->interleaved = sparse24_is_wgmma(q->v);
     s->warp_m = sparse24_warp_n(q->v);
     s->warp_row = ptx_mul_lo_u32(k, q->along_n, U32(s->warp_m));
     s->wk = q->v->wk;

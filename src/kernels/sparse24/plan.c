@@ -2,6 +2,8 @@
 #include "../plan.h"
 #include "emit.h"
 
+#include "../tile/ring.h"
+
 #include <string.h>
 
 enum {
@@ -91,7 +93,8 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 
 static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
-    return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v);
+    uint32_t barriers = sparse24_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0;
+    return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 
 static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
@@ -158,12 +161,24 @@ static const ptxgen_sparse24_variant candidates[] = {
     {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 32},
     {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1,
+     .pass_n = 16},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
     {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .cluster = 1,
+     .pass_n = 16},
 };
+
+/* Whether the target has what the tile takes; where it has wgmma, many rows are for that alone. */
+static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+{
+    bool wgmma = sparse24_has_wgmma(&p->target);
+    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_n < MOST_ROWS;
+    return fits_target && can_cluster(p, v);
+}
 
 static bool choose_tile(const ptxgen_sparse24_plan *p, uint32_t tile_n,
                         ptxgen_sparse24_variant *best)
@@ -173,7 +188,7 @@ static bool choose_tile(const ptxgen_sparse24_plan *p, uint32_t tile_n,
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         ptxgen_sparse24_variant v = candidates[i];
-        if (v.tile_n != tile_n || !can_cluster(p, &v) || !fill_stages(s, target, &v) ||
+        if (v.tile_n != tile_n || !is_usable(p, &v) || !fill_stages(s, target, &v) ||
             cost(s, target, &v) >= least)
             continue;
         least = cost(s, target, &v);
@@ -230,12 +245,14 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
 
 static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
 {
+    bool wgmma = sparse24_is_wgmma(v);
     const struct plan_number numbers[] = {
+        {"kind", v->kind, PTXGEN_SPARSE24_MMA, PTXGEN_SPARSE24_WGMMA, false},
         {"tile_n", v->tile_n, 8, MOST_ROWS, true},
-        {"wm", v->wm, 1, 8, false},
-        {"wn", v->wn, 1, SPARSE24_MOST_WN, true},
-        {"wk", v->wk, 1, 8, true},
-        {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
+        {"wm", v->wm, wgmma ? SPARSE24_WARPGROUP : 1, 8, wgmma},
+        {"wn", v->wn, 1, wgmma ? 1 : SPARSE24_MOST_WN, true},
+        {"wk", v->wk, 1, wgmma ? 1 : 8, true},
+        {"cluster", v->cluster, 1, wgmma ? 1 : TILE_SUMS_CTAS, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true},
     };
@@ -265,6 +282,8 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
+    if (sparse24_is_wgmma(&v) && !sparse24_has_wgmma(&plan->target))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: wgmma needs sm_90a");
     if (!can_cluster(plan, &v))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: a cluster of %u CTAs needs sm_90, as many multiprocessors "
@@ -296,6 +315,10 @@ const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan
 
 const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
 {
+    if (sparse24_is_wgmma(variant))
+        return variant->tile_n == 128  ? "sparse24_wgmma_n128"
+               : variant->tile_n == 64 ? "sparse24_wgmma_n64"
+                                       : "sparse24_wgmma";
     return variant->tile_n == 8    ? "sparse24_n8"
            : variant->tile_n == 16 ? "sparse24_n16"
            : variant->tile_n == 32 ? "sparse24_n32"

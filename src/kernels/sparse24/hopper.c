@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sparse24 kernel on wgmma.sp (sm_90a). A thread of a persistent CTA sends for stages,
+ * warpgroups multiply them, each its own rows of W with all rows of X of the tile:
+ *
+ *              K: stages of 128 ──▶      Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
+ *            ┌───────┬───────┬───        a warp takes 16 rows of each 64 of W, two warps a packed
+ *    M:      │ warpgroup 0   │ …         strip of 32. X is operand B, swizzled boxes of 128 bytes of
+ *    strips  ├───────┼───────┼───        a row that a tensor copy brings (zeros past its ends). A
+ *            │ warpgroup 1   │ …         strip's block of a stage is one bulk copy.
+ *            └───────┴───────┴───
+ *    X:      [tile_n rows] × 128 columns a stage
+ *
+ * wgmma.sp reads its operand B at 128 bytes a cycle, all that shared memory gives. Beside that, for
+ * 32 columns of 16-bit types, a tile of 256 × 128 reads 9 KB of weights and takes 17 KB of copies:
+ * 450 cycles instead of the products' 256, or 1070 dense TFLOP/s of 132 multiprocessors at 1.75 GHz.
+ */
+#include "emit.h"
+
+#include "../tile/ring.h"
+#include "../tile/wgmma.h"
+
+struct hopper {
+    struct sparse24_product q;
+    struct tile_ring ring;
+    struct tile_ring_place read;
+    ptx_u32 to_read; /* stages of the CTA after the present one */
+    ptx_u32 held;    /* the barrier of the stage before the present one */
+    ptx_pred releases, accumulate;
+    ptx_u32 a_at, metadata_at;       /* the lane's, in a stage */
+    ptx_u32 a[2][SPARSE24_TILES][4]; /* of the present mma step and the next */
+    ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
+};
+
+enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 rows of W */ };
+
+/* ---- sending ---- */
+
+struct sender {
+    ptx_u64 map, strip;  /* the first strip of the tile's rows of W */
+    ptx_u32 row;         /* the CTA's first row of X */
+    ptx_u32 strips_left; /* after the first, of W */
+    struct tile_ring_place place;
+};
+
+static uint64_t strip_bytes(const struct sparse24_product *q)
+{
+    return (uint64_t)sparse24_steps(q->spec) * sparse24_block_bytes(q->spec);
+}
+
+/* Turns to the next part of the walk. */
+static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    tile_walk_next(k, &q->division, walk);
+    struct tile_place place = sparse24_place_of(q, walk->tile);
+    ptx_mul_lo_u32_to(k, s->row, place.m, U32(q->v->tile_n));
+    ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
+    ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
+    ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last the last again, unused */
+    ptx_sub_u32_to(k, s->strips_left, last, strip);
+    ptx_mad_lo_u64_to(k, s->strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)),
+                      q->address[SPARSE24_PACKED]);
+}
+
+static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    ptx_kernel *k = h->q.k;
+    const ptxgen_sparse24_variant *v = h->q.v;
+    uint32_t columns = TILE_BLOCK_BYTES / sparse24_element(h->q.spec);
+    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(SPARSE24_STEP));
+    for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
+        ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * columns)) : column;
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
+        int to = (int)tile_operand_stage_bytes(v->tile_n, i);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, s->map, corner, s->place.barrier, 0);
+    }
+}
+
+static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t strips = sparse24_tile_strips(q->v), bytes = sparse24_block_bytes(q->spec);
+    bool tail = sparse24_strips(q->spec) % strips;
+    ptx_u64 first = ptx_mad_wide_u32(k, stage, U32(bytes), s->strip), at = first;
+    for (uint32_t i = 0; i < strips; i++) {
+        int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * bytes);
+        if (i && tail) {
+            ptx_u32 exists = ptx_min_u32(k, s->strips_left, U32(i));
+            at = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), first);
+        } else if (i)
+            at = ptx_add_u64(k, at, U64(strip_bytes(q)));
+        ptx_cp_async_bulk_g2s(k, s->place.slot, to, at, 0, U32(bytes), s->place.barrier, 0);
+    }
+}
+
+/*
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
+ * All else, X, the workspace and Y, waits for its end.
+ */
+static void send_first(struct hopper *h, struct sender *s, struct tile_walk *walk)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_u32 below = ptx_add_u32(k, walk->stage, U32(h->q.v->stages));
+    ptx_u32 end = ptx_min_u32(k, below, walk->stage_end), ahead = ptx_mov_u32(k, walk->stage);
+    s->place = tile_ring_first(k, &h->ring, true);
+    ptx_for(k, ahead, end, U32(1)) {
+        ptx_nounroll(k);
+        tile_ring_claim(k, &h->ring, &s->place, sparse24_stage_bytes(h->q.spec, h->q.v));
+        send_weights(h, s, ahead);
+        tile_ring_advance(k, &h->ring, &s->place, NULL);
+    }
+    ptx_griddepcontrol_wait(k);
+    s->place = tile_ring_first(k, &h->ring, true);
+    ptx_for(k, walk->stage, end, U32(1)) {
+        ptx_nounroll(k);
+        send_x(h, s, walk->stage);
+        tile_ring_advance(k, &h->ring, &s->place, NULL);
+    }
+}
+
+/* One thread sends for all stages of the CTA, part by part. */
+static void send_all(struct hopper *h, ptx_param map)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    struct sender s = {.map = ptx_param_address(k, map), .strip = ptx_mov_u64(k, U64(0))};
+    s.row = ptx_mov_u32(k, U32(0));
+    s.strips_left = ptx_mov_u32(k, U32(0));
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    turn_to(h, &s, &walk);
+    send_first(h, &s, &walk);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+            ptx_nounroll(k);
+            tile_ring_claim(k, &h->ring, &s.place, sparse24_stage_bytes(q->spec, q->v));
+            send_x(h, &s, walk.stage);
+            send_weights(h, &s, walk.stage);
+            tile_ring_advance(k, &h->ring, &s.place, NULL);
+        }
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
+        turn_to(h, &s, &walk);
+    }
+}
+
+/* ---- multiplying ---- */
+
+/* Tile t of the lane's rows is in strip 4·warpgroup + 2t + warp / 2, its half warp % 2. */
+static void find_lane(struct hopper *h)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t block = sparse24_block_bytes(q->spec);
+    ptx_u32 group = ptx_shr_u32(k, q->at.warp, U32(2));
+    ptx_u32 half = ptx_and_b32(k, q->at.warp, U32(1));
+    ptx_u32 second = ptx_bfe_u32(k, q->at.warp, U32(1), U32(1));
+    ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(SPARSE24_TILES * TILE_STRIPS), second);
+    ptx_u32 at = ptx_mad_lo_u32(k, strip, U32(block), U32(sparse24_stage_x_bytes(q->spec, q->v)));
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), at);
+    h->a_at = ptx_mad_lo_u32(k, half, U32(SPARSE24_PIECE), lane);
+    ptx_u32 words = ptx_add_u32(k, lane, U32(sparse24_pieces(q->spec) * SPARSE24_PIECE));
+    h->metadata_at = ptx_mad_lo_u32(k, half, U32(4), words);
+    q->along_m = ptx_mad_lo_u32(k, group, U32(SPARSE24_TILES * SPARSE24_WARPGROUP),
+                                ptx_and_b32(k, q->at.warp, U32(SPARSE24_WARPGROUP - 1)));
+    q->along_n = q->along_k = U32(0);
+}
+
+static uint32_t word_mmas(const struct hopper *h)
+{
+    return sparse24_mmas(h->q.spec) / SPARSE24_WORDS;
+}
+
+/* What mma step i of the stage to be read takes of W. */
+static void load_weights(struct hopper *h, uint32_t i)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t block = sparse24_block_bytes(q->spec), word = i / word_mmas(h);
+    ptx_u32 at = ptx_add_u32(k, h->read.slot, h->a_at);
+    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+        ptx_ld_shared_v4_u32_to(
+            k, h->a[i % 2][t], at,
+            (int)(t * TILE_STRIPS * block + i * SPARSE24_TILES * SPARSE24_PIECE));
+    if (i % word_mmas(h))
+        return;
+    ptx_u32 words = ptx_add_u32(k, h->read.slot, h->metadata_at);
+    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+        ptx_ld_shared_u32_to(k, h->metadata[word][t], words,
+                             (int)(t * TILE_STRIPS * block + word * SPARSE24_TILES * 4));
+}
+
+static void multiply_tile(struct hopper *h, uint32_t i, uint32_t t, ptx_u64 x)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    int n = (int)q->v->tile_n, selector = (int)(i % word_mmas(h));
+    const ptx_u32 *a = h->a[i % 2][t], metadata = h->metadata[i / word_mmas(h)][t];
+    ptx_f32 f[SPARSE24_ROW_GROUPS * 4];
+    ptx_s32 s[SPARSE24_ROW_GROUPS * 4];
+    for (int r = 0; r < n / 2; r++) {
+        f[r] = ptx_u32_as_f32(q->acc[t][r / 4][r % 4]);
+        s[r] = ptx_u32_as_s32(q->acc[t][r / 4][r % 4]);
+    }
+    if (sparse24_is_s8(q->spec))
+        ptx_wgmma_sp_k64_s32_s8_s8_ra(k, n, s, a, x, metadata, 0, h->accumulate);
+    else if (q->spec->type == PTXGEN_SPARSE24_BF16)
+        ptx_wgmma_sp_k32_f32_bf16_ra(k, n, f, a, x, metadata, selector, h->accumulate, 1, 1, 0);
+    else
+        ptx_wgmma_sp_k32_f32_f16_ra(k, n, f, a, x, metadata, selector, h->accumulate, 1, 1, 0);
+}
+
+static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
+{
+    enum { BLOCK_STEPS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES };
+    ptx_kernel *k = h->q.k;
+    uint32_t bytes = tile_operand_stage_bytes(h->q.v->tile_n, i / BLOCK_STEPS) +
+                     i % BLOCK_STEPS * SPARSE24_MMA_BYTES;
+    ptx_u64 x = tile_wgmma_advance(k, stage, bytes);
+    ptx_wgmma_fence(k);
+    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+        multiply_tile(h, i, t, x);
+    ptx_wgmma_commit_group(k);
+}
+
+/* Turns to the next stage, if there is one, and waits for it. */
+static void next_stage(struct hopper *h)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_mov_u32_to(k, h->held, h->read.barrier);
+    ptx_pred more = ptx_setp_ne_u32(k, h->to_read, U32(0));
+    tile_ring_advance(k, &h->ring, &h->read, &more);
+    ptx_sub_u32_to(k, h->to_read, h->to_read, U32(1));
+    tile_ring_wait(k, &h->read);
+}
+
+/*
+ * `stage` of a part that starts at `first`. While an mma step is multiplied the next one's weights
+ * are loaded, into the registers that the step before has left; a stage is given back behind the
+ * first step of the next, when all that read it has ended.
+ */
+static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
+{
+    ptx_kernel *k = h->q.k;
+    uint32_t steps = sparse24_mmas(h->q.spec);
+    ptx_u64 x = tile_wgmma_descriptor(k, h->read.slot);
+    ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, h->releases);
+    for (uint32_t i = 0; i < steps; i++) {
+        multiply_step(h, i, x);
+        if (i + 1 == steps)
+            next_stage(h);
+        ptx_wgmma_wait_group(k, 1);
+        if (i == 0)
+            tile_ring_release(k, &h->ring, h->held, release);
+        load_weights(h, (i + 1) % steps);
+    }
+}
+
+static void new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        registers[i] = ptx_mov_u32(k, U32(0));
+}
+
+static void begin_multiplying(struct hopper *h)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    q->at.team = sparse24_threads(q->v);
+    q->at.barrier = U32(1);
+    find_lane(h);
+    for (uint32_t t = 0; t < SPARSE24_TILES; t++) {
+        new_registers(k, h->a[0][t], 4);
+        new_registers(k, h->a[1][t], 4);
+        for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
+            new_registers(k, q->acc[t][j], 4);
+    }
+    for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
+        new_registers(k, h->metadata[word], SPARSE24_TILES);
+    ptx_u32 stages = ptx_sub_u32(k, q->end, q->first);
+    h->to_read = ptx_sub_u32(k, stages, U32(1));
+    h->read = tile_ring_first(k, &h->ring, false);
+    h->held = ptx_mov_u32(k, h->read.barrier);
+    h->releases = tile_ring_releasers(k, &h->ring, &q->at);
+    h->accumulate = ptx_setp_eq_u32(k, stages, stages);
+}
+
+static void multiply_all(struct hopper *h)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    ptx_griddepcontrol_wait(k);
+    begin_multiplying(h);
+    sparse24_output_begin(q);
+    tile_ring_wait(k, &h->read);
+    load_weights(h, 0);
+    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 first = ptx_mov_u32(k, walk.stage);
+        sparse24_clear(q);
+        ptx_section(k, "stages: multiply an mma step, load the next one's weights");
+        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+            ptx_nounroll(k);
+            multiply_stage(h, walk.stage, first);
+        }
+        ptx_wgmma_wait_group(k, 0);
+        tile_ring_release(k, &h->ring, h->held, h->releases);
+        ptx_section(k, "the end of the part: sum over CTAs, store");
+        sparse24_output(q, &walk, first);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
+    }
+}
+
+/* ---- the entry ---- */
+
+static void begin(struct hopper *h)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    sparse24_load_params(q);
+    q->at = tile_find_threads(k);
+    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
+    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
+    sparse24_find_share(q);
+    h->ring = (struct tile_ring){.stages = q->v->stages,
+                                 .stage_bytes = sparse24_stage_bytes(q->spec, q->v),
+                                 .users = sparse24_threads(q->v) / 32};
+}
+
+void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+                               ptx_module *module)
+{
+    struct hopper *h = &(struct hopper){.q = {.spec = &plan->spec, .plan = plan, .v = v}};
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_sparse24_entry(v));
+    ptx_kernel_reqntid(k, sparse24_cta_threads(v), 1, 1);
+    ptx_kernel_minnctapersm(k, 1);
+    begin(h);
+    ptx_param map = ptx_param_declare(k, "x_map", SPARSE24_MAP_BYTES, SPARSE24_MAP_ALIGN);
+    tile_ring_declare(k, &h->ring);
+    q->sums.staging =
+        ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
+    tile_ring_begin(k, &q->at, &h->ring);
+    ptx_griddepcontrol_launch_dependents(k);
+    uint32_t groups = sparse24_threads(v) / TILE_WARPGROUP;
+    ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP))) {
+        tile_wgmma_divide_registers(k, groups, true);
+        multiply_all(h);
+    } else {
+        tile_wgmma_divide_registers(k, groups, false);
+        ptx_section(k, "send for stages");
+        ptx_if(k, ptx_setp_eq_u32(k, q->at.thread, U32(sparse24_threads(v))))
+            send_all(h, map);
+    }
+    ptx_kernel_end(k);
+}
