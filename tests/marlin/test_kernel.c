@@ -382,7 +382,7 @@ static void replay_a_hundred_times(uint32_t m)
     assert_int_equal(driver->stream_end_capture(r.device.stream, &graph), PTXGEN_CUDA_SUCCESS);
     assert_int_equal(driver->graph_instantiate(&exec, graph, 0), PTXGEN_CUDA_SUCCESS);
     unsigned char *first = malloc(r.p.c.bytes), *again = malloc(r.p.c.bytes);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < test_share(100); i++) {
         driver->memset_d8(r.args.c, BUFFER_POISON, r.p.c.bytes);
         assert_int_equal(driver->graph_launch(exec, r.device.stream), PTXGEN_CUDA_SUCCESS);
         assert_ok(device_wait(&r.device, &err), &err);

@@ -6,6 +6,7 @@
  */
 #include "src/cli/families/sparse24.h"
 #include "tests/replays.h"
+#include "tests/share.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static unsigned run(struct device *device, const struct shape *shape)
                                   .is_right = is_right,
                                   .y_bytes = p->y.bytes,
                                   .workspace_bytes = b.args.workspace_bytes};
-    unsigned different = replays_that_differ(&device->driver, &what, REPLAYS);
+    unsigned different = replays_that_differ(&device->driver, &what, (unsigned)test_share(REPLAYS));
     ptxgen_sparse24_destroy(b.kernel);
     sparse24_release(p);
     return different;
@@ -111,7 +112,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         unsigned different = run(&device, &shapes[i]);
         printf("M=%u N=%u K=%u: %d replays on each of %d streams, %u with other bits\n",
-               shapes[i].spec.m, shapes[i].n, shapes[i].spec.k, REPLAYS, REPLAY_STREAMS, different);
+               shapes[i].spec.m, shapes[i].n, shapes[i].spec.k, test_share(REPLAYS), REPLAY_STREAMS,
+               different);
         fflush(stdout);
         all += different;
     }

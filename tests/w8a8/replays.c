@@ -6,6 +6,7 @@
  */
 #include "src/cli/families/w8a8.h"
 #include "tests/replays.h"
+#include "tests/share.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,10 +92,10 @@ static unsigned run(struct device *device, const struct shape *shape)
                             .is_right = is_right,
                             .y_bytes = p->y.bytes,
                             .workspace_fill = REPLAY_POISON};
-    must_do(ptxgen_w8a8_workspace(ptxgen_w8a8_loaded_plan(b.kernel), p->m, &what.workspace_bytes,
-                                  &err),
-            "sizing", &err);
-    unsigned different = replays_that_differ(&device->driver, &what, REPLAYS);
+    must_do(
+        ptxgen_w8a8_workspace(ptxgen_w8a8_loaded_plan(b.kernel), p->m, &what.workspace_bytes, &err),
+        "sizing", &err);
+    unsigned different = replays_that_differ(&device->driver, &what, (unsigned)test_share(REPLAYS));
     ptxgen_w8a8_destroy(b.kernel);
     w8a8_release(p);
     return different;
@@ -112,7 +113,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < count; i++) {
         unsigned different = run(&device, &shapes[i]);
         printf("K=%u N=%u M=%u: %d replays on each of %d streams, %u with other bits\n",
-               shapes[i].spec.k, shapes[i].spec.n, shapes[i].m, REPLAYS, REPLAY_STREAMS, different);
+               shapes[i].spec.k, shapes[i].spec.n, shapes[i].m, test_share(REPLAYS), REPLAY_STREAMS,
+               different);
         fflush(stdout);
         all += different;
     }
