@@ -2,11 +2,7 @@
 /*
  * Fuzz target: the parser and the decoder take any bytes. A refusal has a sentence with line and
  * column; nothing is read out of bounds, nothing hangs. Built with libFuzzer, or with replay_main.c
- * to run a kept corpus:
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_POSIX_C_SOURCE=200809L -I. -Iinclude \
- *         tests/emulator/fuzz_ptx.c src/emulator/[all but driver_*].c src/ptxgen/status.c -lm
- * -lpthread
+ * to run a kept corpus; meson.build says how.
  */
 #include "src/emulator/decode.h"
 
