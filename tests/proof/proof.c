@@ -15,6 +15,7 @@
 
 #include <fnmatch.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

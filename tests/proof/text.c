@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,14 +176,14 @@ static void add_lines(struct proof_text *text, const char *s, const struct pool 
                       size_t end)
 {
     const ptx_kernel *k = pool->source.kernel;
-    size_t probe = first;
+    size_t probe = first, first_line = text->line_count;
     bool inside = false;
-    for (int skip = 3; *s; s += strcspn(s, "\n") + 1) {
-        if (skip-- > 0) /* the header */
+    for (int skip = TEXT_HEADER_LINES; *s; s += strcspn(s, "\n") + 1) {
+        if (skip-- > 0)
             continue;
         size_t length = strcspn(s, "\n");
         struct text_line *line = &text->lines[text->line_count++];
-        *line = (struct text_line){.probe = -1, .kernel = (long)text->kernel_count};
+        *line = (struct text_line){.probe = -1, .kernel = text->kernel_count};
         line->text = allocate(length + 1);
         memcpy(line->text, s, length);
         inside = inside || *s == '{';
@@ -194,7 +195,8 @@ static void add_lines(struct proof_text *text, const char *s, const struct pool 
             line->probe = (long)probe++;
         }
     }
-    text->kernels[text->kernel_count++] = (struct text_kernel){first, end};
+    text->kernels[text->kernel_count++] =
+        (struct text_part){first, end, first_line, text->line_count};
     if (probe != end)
         abort();
 }
@@ -204,9 +206,7 @@ void proof_text_build(const struct probe_list *list, struct proof_text *text)
     static const ptx_target any = {.sm = 80};
     text->list = list;
     text->kernels = allocate(list->count * sizeof *text->kernels);
-    text->lines = allocate((list->count * 20 + 3) * sizeof *text->lines);
-    for (; text->line_count < 3; text->line_count++)
-        text->lines[text->line_count] = (struct text_line){.probe = -1, .kernel = -1};
+    text->lines = allocate(list->count * 20 * sizeof *text->lines);
     for (size_t first = 0, end; first < list->count; first = end) {
         end = first + 1;
         while (!kernel_ends_at(list, first, end))
@@ -221,22 +221,35 @@ void proof_text_build(const struct probe_list *list, struct proof_text *text)
     }
 }
 
-void proof_text_write(const struct proof_text *text, int version, const char *target,
-                      const uint8_t *keep, bool alive, FILE *out)
+static bool any_kept(const uint8_t *keep, const struct text_part *part)
 {
-    fprintf(out, ".version %d.%d\n.target %s\n.address_size 64\n", version / 10, version % 10,
-            target);
-    long kernel = -1;
-    bool kept = false;
-    for (size_t i = 3; i < text->line_count; i++) {
+    return memchr(keep + part->first_probe, 1, part->end_probe - part->first_probe) != NULL;
+}
+
+struct text_part proof_text_file(const struct proof_text *text, size_t file, size_t kernels)
+{
+    size_t end = (file + 1) * kernels;
+    const struct text_part *first = &text->kernels[file * kernels];
+    const struct text_part *last =
+        &text->kernels[(end < text->kernel_count ? end : text->kernel_count) - 1];
+    return (struct text_part){first->first_probe, last->end_probe, first->first_line,
+                              last->end_line};
+}
+
+bool proof_text_write(const struct proof_text *text, const struct text_part *part, int version,
+                      const char *target, const uint8_t *keep, bool alive, const char *path)
+{
+    if (!any_kept(keep, part))
+        return false;
+    FILE *out = fopen(path, "w");
+    if (!out)
+        abort();
+    fprintf(out,
+            ".version %d.%d\n.target %s\n.address_size 64 .visible .entry first%zu() { ret; }\n",
+            version / 10, version % 10, target, part->first_probe);
+    for (size_t i = part->first_line; i < part->end_line; i++) {
         const struct text_line *line = &text->lines[i];
-        if (line->kernel != kernel) {
-            kernel = line->kernel;
-            kept = false;
-            const struct text_kernel *k = &text->kernels[kernel];
-            for (size_t p = k->first_probe; p < k->end_probe && !kept; p++)
-                kept = keep[p];
-        }
+        bool kept = any_kept(keep, &text->kernels[line->kernel]);
         bool shown = kept && (line->probe < 0 || keep[line->probe]);
         if (kept && alive && line->before)
             fputs(line->before, out);
@@ -246,4 +259,6 @@ void proof_text_write(const struct proof_text *text, int version, const char *ta
             fputs(line->after, out);
         fputc('\n', out);
     }
+    fclose(out);
+    return true;
 }
