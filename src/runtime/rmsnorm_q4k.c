@@ -219,15 +219,17 @@ static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s,
 
 /* ---- launching ---- */
 
-/* The weights as rows of 32-bit elements; boxes of 8 rows by two super-blocks (see weights.c). */
+/* The weights as rows of 32-bit elements; boxes of 16 rows, or 8 for SwiGLU, by two super-blocks (see
+ * weights.c). */
 static ptxgen_status map_weights(const ptxgen_rmsnorm_q4k *q, const ptxgen_rmsnorm_q4k_args *a,
                                  ptxgen_cu_tensor_map maps[PTXGEN_RMSNORM_Q4K_MATRICES],
                                  ptxgen_error *err)
 {
-    enum { SUPER_BLOCK_BYTES = 144, BOX_COLUMNS = 2 * SUPER_BLOCK_BYTES / 4, BOX_ROWS = 8 };
+    enum { SUPER_BLOCK_BYTES = 144, BOX_COLUMNS = 2 * SUPER_BLOCK_BYTES / 4, TILE_ROWS = 16 };
     const ptxgen_rmsnorm_q4k_spec *s = &plan_of(q)->spec;
     uint64_t row_bytes = (uint64_t)s->k / 256 * SUPER_BLOCK_BYTES;
-    const uint32_t box[2] = {BOX_COLUMNS, BOX_ROWS}, steps[2] = {1, 1};
+    uint32_t rows = s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? TILE_ROWS / 2 : TILE_ROWS;
+    const uint32_t box[2] = {BOX_COLUMNS, rows}, steps[2] = {1, 1};
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++) {
         const uint64_t shape[2] = {row_bytes / 4, s->n[i]};
         ptxgen_cu_result result = loaded_of(q)->driver->tensor_map_encode_tiled(

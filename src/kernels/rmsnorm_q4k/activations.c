@@ -108,11 +108,12 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
     return ptx_add_u64(k, base, bytes);
 }
 
-static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_pred vectors,
+/* Sends for an item, or for the last one when `number` is past it. */
+static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_u32 last, bool vectors,
                       struct item *item)
 {
     ptx_kernel *k = q->k;
-    struct spot s = item_spot(q, first, number);
+    struct spot s = item_spot(q, first, ptx_min_u32(k, number, last));
     ptx_u32 token = s.token;
     if (q->v->tokens > 1) /* absent tokens repeat the last */
         token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
@@ -120,17 +121,15 @@ static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_pred 
     ptx_u64 x = element_address(q, q->x, q->x_stride, token, s.column), residual = x;
     if (q->spec->residual)
         residual = element_address(q, q->residual, q->residual_stride, token, s.column);
-    ptx_if_else(k, vectors) {
-        load_vectors(q, x, item->x);
-        if (q->spec->residual)
-            load_vectors(q, residual, item->residual);
-        ptx_ld_global_nc_v4_f32_to(k, &item->gamma[0], gamma, 0);
-        ptx_ld_global_nc_v4_f32_to(k, &item->gamma[4], gamma, 16);
-    } else {
-        load_scalars(q, x, item->x);
-        if (q->spec->residual)
-            load_scalars(q, residual, item->residual);
-        for (int i = 0; i < LANE_VALUES; i++)
+    void (*load)(struct kernel *, ptx_u64, ptx_u32[LANE_VALUES]) =
+        vectors ? load_vectors : load_scalars;
+    load(q, x, item->x);
+    if (q->spec->residual)
+        load(q, residual, item->residual);
+    for (int i = 0; i < LANE_VALUES; i += vectors ? 4 : 1) {
+        if (vectors)
+            ptx_ld_global_nc_v4_f32_to(k, &item->gamma[i], gamma, 4 * i);
+        else
             ptx_ld_global_nc_f32_to(k, item->gamma[i], gamma, 4 * i);
     }
 }
@@ -168,6 +167,25 @@ static void move_item(struct kernel *q, const struct item *from, struct item *to
     }
     for (int i = 0; i < LANE_VALUES; i++)
         ptx_mov_f32_to(q->k, to->gamma[i], from->gamma[i]);
+}
+
+/* Items that a warp takes of a chunk, at most. */
+static int taken_items(const struct kernel *q)
+{
+    uint32_t warps = q->v->wk * q->v->wr;
+    return (int)((q->v->chunk * q->v->tokens + warps - 1) / warps);
+}
+
+/*
+ * Items that it has under way at once: for one token as many as registers are left to hold; for
+ * more tokens, where arithmetic takes most of the time, two are as fast, and less text.
+ */
+enum { MAX_BATCH = 4 };
+static int batch_items(const struct kernel *q)
+{
+    int words = item_words(q) * (q->spec->residual ? 2 : 1) + LANE_VALUES;
+    int most = q->v->tokens == 1 ? 48 / words : 2, taken = taken_items(q);
+    return taken < most ? taken : most;
 }
 
 static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
@@ -379,10 +397,20 @@ static void store_planes(struct kernel *q, const struct record *to, const ptx_f3
     ptx_u32 words[2][PLANES];
     for (int half = 0; half < 2; half++)
         split_planes(k, &v[4 * half], words[half]);
-    ptx_u32 pair = ptx_shr_u32(k, q->at.group, U32(1)), odd = ptx_and_b32(k, q->at.group, U32(1));
-    ptx_u32 row = ptx_mad_lo_u32(k, pair, U32(q->v->tokens * 256), to->of_token);
-    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.quad, U32(16), row);
-    cell = ptx_mad_lo_u32(k, odd, U32(8), cell);
+    ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1)), cell;
+    if (q->v->tokens == 1) { /* sub-block group = 4·half + 2·(second pair) + (high nibbles) */
+        ptx_u32 half = ptx_shr_u32(k, q->at.group, U32(2));
+        ptx_u32 second = ptx_and_b32(k, q->at.group, U32(2));
+        cell = ptx_mad_lo_u32(k, half, U32(512), to->of_token);
+        cell = ptx_mad_lo_u32(k, odd, U32(256), cell);
+        cell = ptx_mad_lo_u32(k, second, U32(16), cell);
+        cell = ptx_mad_lo_u32(k, q->at.quad, U32(8), cell);
+    } else {
+        ptx_u32 pair = ptx_shr_u32(k, q->at.group, U32(1));
+        cell = ptx_mad_lo_u32(k, pair, U32(q->v->tokens * 256), to->of_token);
+        cell = ptx_mad_lo_u32(k, q->at.quad, U32(16), cell);
+        cell = ptx_mad_lo_u32(k, odd, U32(8), cell);
+    }
     for (int p = 0; p < PLANES; p++) {
         ptx_u32 both[2] = {words[0][p], words[1][p]};
         ptx_st_shared_v2_u32(k, cell, 64 * p, both);
@@ -425,28 +453,47 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
 }
 
 /*
- * Each turn sends for an item and prepares the one that the turn before has sent for. The last turn
- * has none to send for, and sends for the last item again.
+ * A batch of a warp's items is sent for at once, and then prepared one after the other; where x
+ * does not allow vectors, a batch is one item. Slots of the ring that have not been sent for yet
+ * are sent for behind the first batch: x would wait behind a full ring.
  */
-void emit_activations(struct kernel *q, ptx_u32 first)
+void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream, ptx_u32 filled)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
     uint32_t warps = q->v->wk * q->v->wr;
+    int batch = batch_items(q);
     ptx_pred vectors = vectors_allowed(q);
     ptx_u32 end = ptx_mov_u32(k, chunk_items(q, first));
     ptx_u32 last = ptx_sub_u32(k, end, U32(1));
-    ptx_u32 number = ptx_mov_u32(k, q->at.warp), before = ptx_mov_u32(k, q->at.warp);
-    struct item now = new_item(q), next = no_item();
-    ptx_loop(k, turn) {
-        load_item(q, first, ptx_min_u32(k, number, last), vectors, &next);
-        ptx_if(k, ptx_setp_ne_u32(k, number, before))
-            prepare_item(q, first, before, &now);
-        ptx_loop_break_if(&turn, ptx_setp_ge_u32(k, number, end), false);
-        move_item(q, &next, &now);
-        ptx_mov_u32_to(k, before, number);
-        ptx_add_u32_to(k, number, number, U32(warps));
+    ptx_u32 number = ptx_mov_u32(k, q->at.warp);
+    struct item items[MAX_BATCH] = {no_item()};
+    for (int i = 1; i < batch; i++)
+        items[i] = new_item(q);
+    ptx_loop(k, batches) {
+        ptx_u32 left = ptx_selp_u32(k, U32((unsigned)batch), U32(1), vectors);
+        ptx_if_else(k, vectors) {
+            for (int i = 0; i < batch; i++)
+                load_item(q, first, ptx_add_u32(k, number, U32(warps * (unsigned)i)), last, true,
+                          &items[i]);
+        } else {
+            load_item(q, first, number, last, false, &items[0]);
+        }
+        ptx_for(k, filled, U32(q->v->stages), U32(1)) {
+            ptx_nounroll(k);
+            emit_load(q, stream);
+        }
+        ptx_loop(k, item) {
+            ptx_loop_break_if(&item, ptx_setp_ge_u32(k, number, end), false);
+            prepare_item(q, first, number, &items[0]);
+            ptx_add_u32_to(k, number, number, U32(warps));
+            ptx_sub_u32_to(k, left, left, U32(1));
+            ptx_loop_break_if(&item, ptx_setp_eq_u32(k, left, U32(0)), false);
+            for (int i = 1; i < batch; i++)
+                move_item(q, &items[i], &items[i - 1]);
+        }
+        ptx_loop_break_if(&batches, ptx_setp_ge_u32(k, number, end), false);
     }
 }
 

@@ -9,11 +9,11 @@
  *              K: pairs of super-blocks, 512 weights ──▶
  *            ┌────┬────┬────┬────┬────┬─
  *    tile    │ w0 │ w1 │ w0 │ w1 │ …        16 rows × 288 bytes a turn      (wk = 2)
- *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k32,
- *            │ w2 │ w3 │ w2 │ w3 │ …        columns = 4 planes of 2 tokens
+ *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k32, columns =
+ *            │ w2 │ w3 │ w2 │ w3 │ …        4 planes of 2 tokens, or of one token's 2 sub-blocks
  *
- * Bytes: the weights once, N·K·144/256. Issue slots: about 1.5 a weight and lane for one or two
- * tokens, 0.5 more for each two; an H100 has 6 while its memory delivers the weight. Weights stream
+ * Bytes: the weights once, N·K·144/256. Issue slots: about 1.3 a weight and lane for one token,
+ * 1.5 for two, 0.5 more for each two; an H100 has 6 while its memory delivers it. Weights stream
  * from the first cycle: the activations are prepared while the first copies are under way, and
  * 1/rms is applied to the finished sums.
  *
@@ -81,6 +81,11 @@ static void find_threads(struct kernel *q)
     q->at.lane = ptx_and_b32(k, tid, U32(31));
     q->at.group = ptx_shr_u32(k, q->at.lane, U32(2));
     q->at.quad = ptx_and_b32(k, q->at.lane, U32(3));
+    ptx_u32 swapped = ptx_shr_u32(k, q->at.lane, U32(4));
+    ptx_u32 low = ptx_and_b32(k, ptx_shr_u32(k, q->at.lane, U32(3)), U32(1));
+    ptx_u32 middle = ptx_and_b32(k, q->at.group, U32(1));
+    q->at.lower = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.lane, U32(1)), U32(0));
+    q->at.row = ptx_mad_lo_u32(k, swapped, U32(4), ptx_mad_lo_u32(k, middle, U32(2), low));
     bool whole_rows = q->v->wk == 1;
     q->at.wr = whole_rows ? q->at.warp : ptx_div_u32(k, q->at.warp, U32(q->v->wk));
     q->at.wk = whole_rows ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wk));
@@ -128,7 +133,10 @@ static void declare_shared(struct kernel *q)
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     uint32_t warps = v->wk * v->wr;
     q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
-    q->sh.records = shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 16);
+    q->sh.records =
+        shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 128);
+    if (zero_bytes(v->tokens))
+        q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tokens), 128);
     if (v->wk > 1)
         q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * TILE_ROWS * v->tokens * 4, 16);
     q->sh.squares = shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
@@ -138,69 +146,75 @@ static void declare_shared(struct kernel *q)
 
 /* ---- the end of a round ---- */
 
-/* The lane's token of an n-tile; its quad neighbour shares it, and after join_planes has its sums too. */
+/* The lane's token of an n-tile; its quad neighbour shares it. */
 static ptx_u32 lane_token(struct kernel *q, int n)
 {
     ptx_u32 pair = ptx_shr_u32(q->k, q->at.quad, U32(1));
     return n ? ptx_add_u32(q->k, pair, U32(BOX_TOKENS * (unsigned)n)) : pair;
 }
 
-static void join_planes(struct kernel *q, struct sums *sums)
+static ptx_f32 add_neighbour(ptx_kernel *k, ptx_f32 value, ptx_f32 sent, unsigned mask)
+{
+    return ptx_add_f32(k, value, ptx_shfl_sync_bfly_f32(k, sent, U32(mask), U32(31), ALL_LANES));
+}
+
+/*
+ * The planes' shares joined, by n-tile: an even quad lane ends with the sum of the tile's upper
+ * half, an odd one with the lower half's. One token's shares are those of four quad lanes.
+ */
+struct totals {
+    ptx_f32 sum[MAX_N_TILES];
+};
+
+static struct totals join_planes(struct kernel *q, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    for (int n = 0; n < n_tiles(q); n++)
-        for (int r = 0; r < 2; r++) {
-            ptx_f32 other = ptx_shfl_sync_bfly_f32(k, sums->acc[n][r], U32(1), U32(31), ALL_LANES);
-            ptx_add_f32_to(k, sums->acc[n][r], sums->acc[n][r], other);
-        }
+    struct totals t;
+    for (int n = 0; n < n_tiles(q); n++) {
+        const ptx_f32 *acc = sums->acc[n];
+        ptx_f32 kept = ptx_selp_f32(k, acc[1], acc[0], q->at.lower);
+        ptx_f32 sent = ptx_selp_f32(k, acc[0], acc[1], q->at.lower);
+        t.sum[n] = add_neighbour(k, kept, sent, 1);
+        if (q->v->tokens == 1)
+            t.sum[n] = add_neighbour(k, t.sum[n], t.sum[n], 2);
+    }
+    return t;
 }
 
 /*
  * Partial sums in shared memory: [round parity][wr][wk][row][token]. Two parities let a warp be a
- * round ahead of the one that adds. Odd quad lanes, and those whose token is past the last one,
- * have nothing to hand over.
+ * round ahead of the one that adds. Lanes whose token is past the last one hand nothing over.
  */
-struct partials {
-    ptx_u32 lane; /* the lane's first cell of the first warp along K */
-    ptx_pred has_token;
-    uint32_t warp_bytes, half_bytes;
-};
-
-static struct partials hand_over(struct kernel *q, ptx_u32 round, const struct sums *sums)
+static ptx_u32 hand_over(struct kernel *q, ptx_u32 round, const struct totals *t)
 {
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
-    struct partials p = {.warp_bytes = TILE_ROWS * v->tokens * 4, .half_bytes = 8 * v->tokens * 4};
+    uint32_t warp_bytes = TILE_ROWS * v->tokens * 4;
     ptx_u32 parity = ptx_and_b32(k, round, U32(1));
     ptx_u32 wave = ptx_mad_lo_u32(k, parity, U32(v->wr), q->at.wr);
-    ptx_u32 base = ptx_mad_lo_u32(k, wave, U32(v->wk * p.warp_bytes), q->sh.partials);
-    ptx_u32 token = lane_token(q, 0);
-    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(v->tokens), token);
-    p.lane = ptx_mad_lo_u32(k, cell, U32(4), base);
-    ptx_u32 odd = ptx_and_b32(k, q->at.quad, U32(1));
-    ptx_pred even = ptx_setp_eq_u32(k, odd, U32(0));
-    p.has_token = ptx_setp_bool_lt_u32(k, token, U32(v->tokens), even);
-    ptx_u32 mine = ptx_mad_lo_u32(k, q->at.wk, U32(p.warp_bytes), p.lane);
-    ptx_guarded(k, p.has_token)
-        for (int n = 0; n < n_tiles(q); n++)
-            for (int r = 0; r < 2; r++)
-                ptx_st_shared_f32(k, mine, (int)p.half_bytes * r + 4 * BOX_TOKENS * n, sums->acc[n][r]);
-    return p;
+    ptx_u32 base = ptx_mad_lo_u32(k, wave, U32(v->wk * warp_bytes), q->sh.partials);
+    ptx_u32 token = lane_token(q, 0), known = ptx_min_u32(k, token, U32(v->tokens - 1));
+    ptx_u32 row = ptx_selp_u32(k, U32(HALF_ROWS), U32(0), q->at.lower);
+    row = ptx_add_u32(k, row, q->at.group);
+    ptx_u32 cell = ptx_mad_lo_u32(k, row, U32(v->tokens), known);
+    ptx_u32 first = ptx_mad_lo_u32(k, cell, U32(4), base);
+    ptx_u32 mine = ptx_mad_lo_u32(k, q->at.wk, U32(warp_bytes), first);
+    for (int n = 0; n < n_tiles(q); n++)
+        ptx_guarded(k, ptx_setp_lt_u32(k, token, U32(v->tokens)))
+            ptx_st_shared_f32(k, mine, 4 * BOX_TOKENS * n, t->sum[n]);
+    return first;
 }
 
 /* The first warp along K adds the others' sums to its own, in order. */
-static void add_partials(struct kernel *q, const struct partials *p, struct sums *sums)
+static void add_partials(struct kernel *q, ptx_u32 first, struct totals *t)
 {
     ptx_kernel *k = q->k;
+    int warp_bytes = (int)(TILE_ROWS * q->v->tokens * 4);
     for (int n = 0; n < n_tiles(q); n++)
-        for (int r = 0; r < 2; r++)
-            for (uint32_t w = 1; w < q->v->wk; w++) {
-                ptx_f32 part = ptx_mov_f32(k, F32(0));
-                ptx_guarded(k, p->has_token)
-                    ptx_ld_shared_f32_to(k, part, p->lane,
-                                         (int)(w * p->warp_bytes + p->half_bytes * (uint32_t)r) + 4 * BOX_TOKENS * n);
-                ptx_add_f32_to(k, sums->acc[n][r], sums->acc[n][r], part);
-            }
+        for (int w = 1; w < (int)q->v->wk; w++) {
+            ptx_f32 part = ptx_ld_shared_f32(k, first, w * warp_bytes + 4 * BOX_TOKENS * n);
+            ptx_add_f32_to(k, t->sum[n], t->sum[n], part);
+        }
 }
 
 static void store_element(struct kernel *q, ptx_u64 y, ptx_u64 element, ptx_f32 value)
@@ -235,14 +249,14 @@ static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 val
     return ptx_add_f32(q->k, value, ptx_ld_global_nc_f32(q->k, at, 0));
 }
 
-/* One output of one token: sums[0], or with SwiGLU sums[0] gates sums[1]. */
-static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u32 token, ptx_f32 inverse,
-                         const ptx_f32 *sums)
+/* One output of one token; with SwiGLU its sum gates `up`. */
+static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u32 token,
+                         ptx_f32 inverse, ptx_f32 sum, ptx_f32 up)
 {
     ptx_kernel *k = q->k;
-    ptx_f32 value = add_bias(q, bias, to.row, ptx_mul_f32(k, sums[0], inverse));
+    ptx_f32 value = add_bias(q, bias, to.row, ptx_mul_f32(k, sum, inverse));
     if (is_gated(q->spec)) {
-        ptx_f32 up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, sums[1], inverse));
+        up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, up, inverse));
         value = swiglu(k, value, up);
     }
     ptx_u64 line = ptx_mul_wide_u32(k, token, to.number);
@@ -258,28 +272,33 @@ static void find_inverse_rms(struct kernel *q)
     }
 }
 
-/* Finishes the tile's sums and stores them; only rows and tokens that exist. */
-static void store_tile(struct kernel *q, ptx_u32 start, const struct sums *sums)
+/*
+ * Finishes the tile's sums and stores them; only rows and tokens that exist. SwiGLU's even quad
+ * lanes take the odd ones' up.
+ */
+static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
 {
+    const uint32_t PAST_ALL = 1u << 31;
     ptx_kernel *k = q->k;
+    bool gated = is_gated(q->spec);
     if (q->v->chunks > 1) /* the sums of squares are complete only now */
         find_inverse_rms(q);
-    ptx_u32 first = ptx_add_u32(k, start, q->at.group), odd = ptx_and_b32(k, q->at.quad, U32(1));
-    ptx_pred even = ptx_setp_eq_u32(k, odd, U32(0));
-    for (unsigned r = 0; r < (is_gated(q->spec) ? 1 : 2); r++) {
-        ptx_u32 output = ptx_add_u32(k, first, U32(8 * r));
-        struct place to = locate(q, output, q->y, q->y_stride);
-        struct place bias = locate(q, output, q->bias, q->y_stride);
-        ptx_pred mine = ptx_setp_bool_lt_u32(k, output, q->end_output, even);
-        ptx_pred row_exists = ptx_setp_bool_lt_u32(k, to.row, to.rows, mine);
-        for (int n = 0; n < n_tiles(q); n++) {
-            ptx_u32 token = lane_token(q, n);
-            ptx_pred counts = row_exists;
-            if (q->v->tokens < BOX_TOKENS)
-                counts = ptx_setp_bool_lt_u32(k, token, U32(q->v->tokens), row_exists);
-            ptx_if(k, ptx_setp_bool_lt_u32(k, token, q->m, counts))
-                store_output(q, to, bias.address, token, q->inverse_rms[n], &sums->acc[n][r]);
-        }
+    ptx_u32 half = ptx_selp_u32(k, U32(gated ? PAST_ALL : HALF_ROWS), U32(0), q->at.lower);
+    ptx_u32 output = ptx_add_u32(k, ptx_add_u32(k, start, q->at.row), half);
+    struct place to = locate(q, output, q->y, q->y_stride);
+    struct place bias = locate(q, output, q->bias, q->y_stride);
+    ptx_pred mine = ptx_setp_lt_u32(k, output, q->end_output);
+    ptx_pred row_exists = ptx_setp_bool_lt_u32(k, to.row, to.rows, mine);
+    for (int n = 0; n < n_tiles(q); n++) {
+        ptx_f32 up = t->sum[n];
+        if (gated)
+            up = ptx_shfl_sync_bfly_f32(k, up, U32(1), U32(31), ALL_LANES);
+        ptx_u32 token = lane_token(q, n);
+        ptx_pred counts = row_exists;
+        if (q->v->tokens < BOX_TOKENS)
+            counts = ptx_setp_bool_lt_u32(k, token, U32(q->v->tokens), row_exists);
+        ptx_if(k, ptx_setp_bool_lt_u32(k, token, q->m, counts))
+            store_output(q, to, bias.address, token, q->inverse_rms[n], t->sum[n], up);
     }
 }
 
@@ -289,23 +308,23 @@ static ptx_u32 tile_start(struct kernel *q, ptx_u32 tile)
     return ptx_mad_lo_u32(q->k, tile, U32(tile_outputs(q->spec)), q->first_output);
 }
 
-static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, struct sums *sums)
+static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sum over the warps along K, apply 1/rms, store");
     ptx_u32 start = tile_start(q, tile);
     ptx_pred mine = ptx_setp_lt_u32(k, start, q->end_output);
-    struct partials partials = {0};
-    join_planes(q, sums);
+    struct totals totals = join_planes(q, sums);
+    ptx_u32 first = U32(0);
     if (q->v->wk > 1) {
-        partials = hand_over(q, round, sums);
+        first = hand_over(q, round, &totals);
         ptx_bar_sync(k, 0);
         mine = ptx_setp_bool_eq_u32(k, q->at.wk, U32(0), mine);
     }
     ptx_if(k, mine) {
         if (q->v->wk > 1)
-            add_partials(q, &partials, sums);
-        store_tile(q, start, sums);
+            add_partials(q, first, &totals);
+        store_tile(q, start, &totals);
     }
 }
 
@@ -317,7 +336,7 @@ struct consumer {
     ptx_u32 pair;
 };
 
-/* Each turn sends for the pair stages − 1 turns ahead, into the slot that the turn before has left. */
+/* Each turn sends for the pair `stages` turns ahead, into the slot that it leaves. */
 static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *stream,
                            struct consumer *at, ptx_pred has_tile, struct sums *sums)
 {
@@ -327,8 +346,6 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
     ptx_u32 record = ptx_mad_lo_u32(k, q->at.wk, U32(bytes), q->sh.records);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
-        emit_turn_barrier(q);
-        emit_load(q, stream);
         ptx_pred valid = has_tile;
         if (pairs(q->spec) % q->v->wk)
             valid = ptx_setp_bool_lt_u32(k, at->pair, U32(pairs(q->spec)), has_tile);
@@ -338,13 +355,15 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
             emit_multiply(q, stage, at->pair, record, sums);
             advance_slot(q, &at->slot);
         }
+        ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
+        emit_load(q, stream);
         ptx_add_u32_to(k, record, record, U32(q->v->wk * bytes));
         ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
     }
 }
 
 static void multiply_round(struct kernel *q, struct stream *stream, struct consumer *at,
-                           ptx_u32 tile, struct sums *sums)
+                           ptx_u32 tile, ptx_u32 filled, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
@@ -360,34 +379,45 @@ static void multiply_round(struct kernel *q, struct stream *stream, struct consu
     ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_turns));
     ptx_for(k, first, U32(super_blocks(q->spec)), U32(q->v->chunk)) {
         ptx_bar_sync(k, 0); /* all have finished with the records before they are replaced */
-        emit_activations(q, first);
+        emit_activations(q, first, stream, filled);
         ptx_bar_sync(k, 0);
         multiply_chunk(q, ptx_min_u32(k, left, U32(per_chunk)), stream, at, has_tile, sums);
         ptx_sub_u32_to(k, left, left, U32(per_chunk));
     }
 }
 
+static void clear_zeros(struct kernel *q)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = zero_bytes(q->v->tokens), at_once = 32 * q->v->wk * q->v->wr * 16;
+    if (!bytes)
+        return;
+    ptx_u32 none = ptx_mov_u32(k, U32(0)), zeros[4] = {none, none, none, none};
+    ptx_u32 at = ptx_mul_lo_u32(k, ptx_sreg_tid_x(k), U32(16));
+    for (uint32_t first = 0; first < bytes; first += at_once)
+        ptx_guarded(k, ptx_setp_lt_u32(k, at, U32(bytes - first)))
+            ptx_st_shared_v4_u32(k, ptx_add_u32(k, at, q->sh.zeros), (int)first, zeros);
+}
+
 /*
- * The first copies of weights, then x, then more weights: x would wait behind a full ring. Weights may
- * be read while the kernel before this one still runs (a programmatic dependent launch); x, which
+ * The first copies of weights, then x, then (emit_activations) the rest of the ring. Weights may be
+ * read while the kernel before this one still runs (a programmatic dependent launch); x, which
  * it may write, and y, which it may read, must not be touched before it has ended.
  */
-static struct stream start(struct kernel *q)
+static struct stream start(struct kernel *q, ptx_u32 *filled)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "first copies of weights");
     struct stream stream = start_stream(q);
     emit_load(q, &stream);
+    *filled = ptx_mov_u32(k, U32(1));
     if (has_tensor_copies(&q->plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
+    clear_zeros(q);
     if (q->v->chunks == 1)
-        emit_activations(q, ptx_mov_u32(k, U32(0)));
-    ptx_u32 ahead = ptx_mov_u32(k, U32(2));
-    if (q->v->stages > 2)
-        ptx_for(k, ahead, U32(q->v->stages), U32(1))
-            emit_load(q, &stream);
+        emit_activations(q, ptx_mov_u32(k, U32(0)), &stream, *filled);
     if (q->v->chunks == 1) {
         ptx_bar_sync(k, 0);
         find_inverse_rms(q);
@@ -407,7 +437,9 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     find_threads(&q);
     divide_outputs(&q);
 
-    struct stream stream = start(&q);
+    ptx_u32 filled;
+    struct stream stream = start(&q, &filled);
+    find_columns(&q);
     struct consumer at;
     at.slot.index = ptx_mov_u32(k, U32(0));
     at.slot.parity = ptx_mov_u32(k, U32(0));
@@ -418,7 +450,7 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
     ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);
     ptx_loop(k, rounds) {
-        multiply_round(&q, &stream, &at, tile, &sums);
+        multiply_round(&q, &stream, &at, tile, filled, &sums);
         finish_round(&q, round, tile, &sums);
         ptx_add_u32_to(k, round, round, U32(1));
         ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);

@@ -17,11 +17,24 @@ enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_TOKENS / BOX_TOKENS };
 /* A warp's lanes hold fragments by group (lane / 4: a row, or a column) and quad lane (lane % 4). */
 struct threads {
     ptx_u32 cta, warp, lane, group, quad;
+    ptx_u32 row; /* of a half of the tile: `group`, its lowest two bits swapped (see weights.c) */
+    ptx_pred lower;  /* an odd quad lane: has the sums of the tile's lower half, in the end */
     ptx_u32 wk, wr; /* the warp's place along K and along rows */
 };
 
+/* What a lane reads of a stage and of a record, and what its columns stand for. */
+struct columns {
+    ptx_u32 header, nibbles; /* offsets in a stage: its row, and the quad lane's bytes */
+    ptx_u32 b, b_min, scale; /* offsets in a record; without has_b, b is the zeros' address */
+    ptx_pred has_b, has_min; /* its columns of B, and of the mins' B, are not zero */
+    ptx_f32 weight;          /* of the lower of the lane's two planes */
+    ptx_u32 scale_bytes[2];  /* one token: selectors of the lane's sub-blocks' scales */
+    ptx_pred low_mins;       /* its two of the eight mins are among the first four: */
+    ptx_u32 min_bytes;       /* their selector */
+};
+
 struct shared {
-    ptx_u32 rings, ring_barriers, records, partials, squares;
+    ptx_u32 rings, ring_barriers, records, partials, squares, zeros;
 };
 
 struct kernel {
@@ -30,6 +43,7 @@ struct kernel {
     const ptxgen_rmsnorm_q4k_spec *spec;
     const ptxgen_rmsnorm_q4k_variant *v;
     struct threads at;
+    struct columns columns;
     struct shared sh;
     ptx_u64 x, residual, residual_out, gamma;
     ptx_u64 weights[PTXGEN_RMSNORM_Q4K_MATRICES], bias[PTXGEN_RMSNORM_Q4K_MATRICES],
@@ -50,16 +64,6 @@ struct place {
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
                     const ptx_u32 numbers[3]);
 
-/* ---- activations.c ---- */
-
-/*
- * Prepares the chunk of super-blocks from `first` on, of all tokens: h = x (+ residual), its sums of
- * squares, and h·γ as fixed-point B fragments (see layout.h).
- */
-void emit_activations(struct kernel *q, ptx_u32 first);
-/* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
-ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
-
 /* ---- weights.c ---- */
 
 /* A position in a warp's ring: the slot, and the parity of its barrier's phase. */
@@ -67,7 +71,7 @@ struct slot {
     ptx_u32 index, parity;
 };
 
-/* Where a warp's next copies come from and go to: it runs stages − 1 turns ahead of the arithmetic. */
+/* Where a warp's next copies come from and go to: it runs `stages` turns ahead of the arithmetic. */
 struct stream {
     ptx_u32 tile, pair;
     ptx_u64 source;  /* cp.async: the lane's row at `pair` */
@@ -77,19 +81,18 @@ struct stream {
     ptx_u32 ring, barriers; /* shared addresses */
 };
 
+void find_columns(struct kernel *q);
 struct stream start_stream(struct kernel *q);
 /* Sends for the stream's pair (nothing past the end) and moves on. */
 void emit_load(struct kernel *q, struct stream *s);
-/* Orders the copies of the turn's pair before the warp's reads, and its last reads before emit_load. */
-void emit_turn_barrier(struct kernel *q);
-/* Where the target has tensor copies: waits for the slot's. */
+/* Waits for the slot's copies. */
 void emit_wait(struct kernel *q, const struct stream *s, struct slot slot);
 void advance_slot(struct kernel *q, struct slot *slot);
 ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot);
 
 /*
- * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile: an even quad lane has the
- * two low planes' share, an odd one the two high planes'.
+ * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile (or the only one): an even
+ * quad lane has the two low planes' share, an odd one the two high planes'.
  */
 struct sums {
     ptx_f32 acc[MAX_N_TILES][2];
@@ -99,6 +102,19 @@ static inline int n_tiles(const struct kernel *q)
     return q->v->tokens > BOX_TOKENS ? (int)q->v->tokens / BOX_TOKENS : 1;
 }
 /* acc += the pair in the slot at `stage` times the activation records at `record`. */
-void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums);
+void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record,
+                   struct sums *sums);
+
+/* ---- activations.c ---- */
+
+/*
+ * Prepares the chunk of super-blocks from `first` on, of all tokens: h = x (+ residual), its sums of
+ * squares, and h·γ as fixed-point B fragments (see layout.h). Of the ring, `filled` slots
+ * have been sent for; the others are, once x is on its way.
+ */
+void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream, ptx_u32 filled);
+
+/* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
+ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
 
 #endif

@@ -14,14 +14,14 @@ enum {
     PAIR = 2,
     PAIR_BYTES = PAIR * SUPER_BLOCK_BYTES,
     STAGE_BYTES = TILE_ROWS * PAIR_BYTES,
-    BOX_ROWS = 8, /* of a tensor copy: half a tile, since SwiGLU's halves come from two matrices */
+    HALF_ROWS = TILE_ROWS / 2,
 };
 
 /*
  * Activations are fixed point: a super-block of a token is i·2^e with 31-bit integers i, and i is
  * four signed bytes, its planes. One super-block in shared memory, for `tokens` tokens:
  *   B     4 pairs of sub-blocks × tokens × 4 planes × 4 quad lanes × 2 × 8 bytes: B fragments of
- *         mma.m16n8k32
+ *         mma.m16n8k32; of one token, 2 halves × {low, high nibbles} × 4 planes × 4 quad lanes × 16
  *   Bmin  tokens × {hi, lo} × 4 quad lanes × 4 bytes: the sub-blocks' sums, B of mma.m16n8k8
  *   scale tokens × f32: 2^e, or NaN for a super-block with a NaN or infinity
  */
@@ -35,9 +35,17 @@ static inline uint32_t record_scale(uint32_t tokens)
 {
     return record_bmin(tokens) + tokens * 32;
 }
+/* One token's start at the first bank: zeros are read in banks that the fragments leave. */
 static inline uint32_t record_bytes(uint32_t tokens)
 {
-    return record_scale(tokens) + (tokens * 4 + 15) / 16 * 16;
+    uint32_t unit = tokens == 1 ? 128 : 16;
+    return (record_scale(tokens) + tokens * 4 + unit - 1) / unit * unit;
+}
+
+/* One token: what lanes read whose B fragments are zero, as far as others read in two records. */
+static inline uint32_t zero_bytes(uint32_t tokens)
+{
+    return tokens == 1 ? (PAIR - 1) * record_bytes(1) + 3 * 256 + 64 : 0;
 }
 
 static inline uint32_t super_blocks(const ptxgen_rmsnorm_q4k_spec *spec)

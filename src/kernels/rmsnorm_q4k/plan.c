@@ -64,7 +64,7 @@ static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsno
     uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
     uint64_t partials = v->wk > 1 ? 2 * warps * TILE_ROWS * v->tokens * 4 : 0;
     return warps * v->stages * STAGE_BYTES + partials +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers;
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
 }
 
 /* How many super-blocks of x fit beside the rest: all, or a multiple of wk pairs; 0: none. */
@@ -100,12 +100,14 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
 
 /*
  * Time on a multiprocessor, in hundredths of what one pair of super-blocks of a tile (4608 bytes)
- * takes from memory at full speed, 0.2 µs on an H100, where the weights of the terms were fitted:
- *   - the bytes, longer where too few are in flight to keep the memory busy (64 KB);
- *   - turns in which warps have nothing to do, a third;
+ * takes from memory at full speed, 0.13 µs on an H200, 0.2 on an H100, where the weights of the
+ * terms were fitted (the third's on the latter):
+ *   - the bytes, longer where the warps along K read short pieces of a row (288 bytes each), and
+ *     where too few bytes are in flight to keep the memory busy (64 KB);
+ *   - turns in which warps have nothing to do, a seventh;
  *   - preparing activations: four for each super-block of a token that a warp has to take, again
  *     each round when x does not fit into shared memory at once, and eight for each chunk then;
- *   - the end of a round, one.
+ *   - the end of a round, a fifth for each warp along K and one more.
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
@@ -115,14 +117,14 @@ static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_
     uint64_t pairs_taken = cta_tiles * pairs(&p->spec);
     uint64_t slots = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps;
     uint64_t in_flight = warps * (v->stages - 1) * STAGE_BYTES;
-    uint64_t streaming = pairs_taken * 100;
+    uint64_t streaming = pairs_taken * 100 + pairs_taken * 11 / v->wk;
     if (in_flight < 64 * 1024)
         streaming = streaming * (64 * 1024) / in_flight;
-    uint64_t idle = (slots - pairs_taken) * 30;
+    uint64_t idle = (slots - pairs_taken) * 15;
     uint64_t preparing = (items + warps - 1) / warps * 400;
     if (v->chunks > 1)
         preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
-    return streaming + idle + preparing + (uint64_t)v->rounds * 100;
+    return streaming + idle + preparing + (uint64_t)v->rounds * (v->wk + 1) * 20;
 }
 
 static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *a,

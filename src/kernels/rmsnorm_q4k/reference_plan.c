@@ -27,9 +27,10 @@
  */
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1, PLANES_JOIN = 1 };
+    enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1 };
+    unsigned planes_join = v->tokens == 1 ? 2 : 1;
     return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) +
-           PLANES_JOIN + v->wk - 1;
+           planes_join + v->wk - 1;
 }
 
 static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -47,9 +48,9 @@ static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
 static const double operand_floor = 0x1p-28;
 /* The power of two is no smaller than for this largest, so that its inverse is a normal number. */
 static const double operand_least = 0x1p-96;
-/* d·2^e is rounded at 2⁻¹⁵⁰ when it underflows, times at most Σ sc·q·i ≤ 256·945·2³⁰; mins lose
- * less. */
-static const double block_loss = 0x1p-101;
+/* d·2^e/16 is rounded at 2⁻¹⁵⁰ when it underflows, times at most 16·Σ sc·q·i ≤ 16·256·945·2³⁰; mins
+ * lose less. */
+static const double block_loss = 0x1p-97;
 
 static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan,
                                              const ptxgen_rmsnorm_q4k_operands *o)

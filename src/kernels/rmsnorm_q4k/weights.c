@@ -11,11 +11,25 @@
  *
  * mma.m16n8k32 wants of each lane, for rows `group` and `group + 8`, eight bytes of one sub-block. The
  * order of K within a product is free as long as A and B agree, so each lane takes 8 consecutive
- * bytes of every 32: `and` makes four weights of the low-nibble sub-block from a register, shift
- * and `and` four of the high one. q times the activations' planes accumulates in exact integers,
- * and so does sc times that over the super-block (at most 8·63·32·15·128 < 2²⁵); d comes in at its
- * end, in f32. The mins are eight more terms: Σ_j m_j · (sum of x over sub-block j), one
- * mma.m16n8k8 in f16.
+ * bytes of every 32: one `and` makes four weights of the low-nibble sub-block from a register,
+ * another four of the high one, 16 times as large. q times the activations' planes accumulates in
+ * exact integers, and so does sc times that over the super-block (all of it 16 times as large: at
+ * most 16·8·63·32·15·128 < 2²⁹, and a multiple of 16, so that f32 loses no more than of 2²⁵); d
+ * comes in at its end, in f32. The mins are eight more terms: Σ_j m_j · (sum of x over sub-block
+ * j), one mma.m16n8k8 in f16.
+ *
+ * One token has four planes only. The other four columns serve a second sub-block, which halves
+ * the products with sc: quad lanes 0 and 1 take 16 bytes each of one pair of sub-blocks, lanes 2
+ * and 3 of the next pair, and B is block diagonal: columns 0 … 3 are zero where K is the second's,
+ * 4 … 7 where it is the first's. The lanes that hold these zeros read them from shared memory.
+ *
+ *     K of quad lane    0   1   2   3
+ *     columns 0 … 3     x₀  x₀  0   0      x₀, x₁: planes of the sub-blocks with the low nibbles of
+ *     columns 4 … 7     0   0   x₁  x₁     the two pairs; then of those with the high ones
+ *
+ * Rows of 288 bytes are 8 banks on from each other, and four lanes read 64 bytes of a row.
+ * Neighbouring groups of lanes therefore take rows two apart: a group's row has the group's two
+ * lowest bits swapped.
  *
  * f16 products were tried first. q as the subnormal q·2⁻²⁴ costs as little to make, but tensor cores
  * align products by exponents that subnormals do not normalise, and ten bits are lost; q·sc made
@@ -28,6 +42,12 @@
 static bool tensor(const struct kernel *q)
 {
     return has_tensor_copies(&q->plan->target);
+}
+
+/* Copies of a tile: SwiGLU's halves come from two matrices. */
+static int boxes(const struct kernel *q)
+{
+    return is_gated(q->spec) ? 2 : 1;
 }
 
 static ptx_u32 tile_first(struct kernel *q, const struct stream *s)
@@ -54,15 +74,14 @@ static void locate_row(struct kernel *q, struct stream *s)
     ptx_mad_wide_u32_to(k, s->source, s->pair, U32(PAIR_BYTES), start);
 }
 
-/* Tensor copies: the maps and first rows of the tile's halves; the copies fill in zeros past the end. */
+/* Tensor copies: map and first row of the tile, or of each half; copies fill in zeros past the end. */
 static void locate_boxes(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
     struct place at = locate(q, tile_first(q, s), q->maps, q->y_stride);
-    bool gated = is_gated(q->spec);
-    for (int half = 0; half < 2; half++) {
-        ptx_mov_u64_to(k, s->maps[half], half && gated ? q->maps[1] : at.address);
-        ptx_mov_u32_to(k, s->rows[half], half && !gated ? ptx_add_u32(k, at.row, U32(BOX_ROWS)) : at.row);
+    for (int box = 0; box < boxes(q); box++) {
+        ptx_mov_u64_to(k, s->maps[box], box ? q->maps[1] : at.address);
+        ptx_mov_u32_to(k, s->rows[box], at.row);
     }
 }
 
@@ -92,9 +111,9 @@ struct stream start_stream(struct kernel *q)
     s.tile = ptx_mov_u32(k, q->at.wr);
     s.pair = ptx_mov_u32(k, q->at.wk);
     s.source = ptx_mov_u64(k, U64(0));
-    for (int half = 0; half < 2; half++) {
-        s.maps[half] = ptx_mov_u64(k, U64(0));
-        s.rows[half] = ptx_mov_u32(k, U32(0));
+    for (int box = 0; box < boxes(q); box++) {
+        s.maps[box] = ptx_mov_u64(k, U64(0));
+        s.rows[box] = ptx_mov_u32(k, U32(0));
     }
     s.fill.index = ptx_mov_u32(k, U32(0));
     s.fill.parity = ptx_mov_u32(k, U32(0));
@@ -131,12 +150,14 @@ static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage)
     ptx_kernel *k = q->k;
     ptx_u32 barrier = ptx_mad_lo_u32(k, s->fill.index, U32(8), s->barriers);
     ptx_u32 column = ptx_mul_lo_u32(k, s->pair, U32(PAIR_BYTES / 4));
-    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0))) {
+    ptx_pred leader = ptx_new_pred();
+    ptx_elect_sync(k, &leader, ALL_LANES);
+    ptx_if(k, leader) {
         ptx_mbarrier_arrive_expect_tx(k, barrier, 0, U32(STAGE_BYTES));
-        for (int half = 0; half < 2; half++) {
-            ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[half])};
-            ptx_cp_async_bulk_tensor_2d_g2s(k, stage, half * BOX_ROWS * PAIR_BYTES, s->maps[half], corner,
-                                            barrier, 0);
+        for (int box = 0; box < boxes(q); box++) {
+            ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[box])};
+            ptx_cp_async_bulk_tensor_2d_g2s(k, stage, box * HALF_ROWS * PAIR_BYTES, s->maps[box],
+                                            corner, barrier, 0);
         }
     }
 }
@@ -200,18 +221,14 @@ void emit_load(struct kernel *q, struct stream *s)
     advance(q, s);
 }
 
-void emit_turn_barrier(struct kernel *q)
-{
-    if (!tensor(q))
-        ptx_cp_async_wait_group(q->k, (int)q->v->stages - 2);
-    ptx_bar_warp_sync(q->k, ALL_LANES);
-}
-
 void emit_wait(struct kernel *q, const struct stream *s, struct slot slot)
 {
-    if (!tensor(q))
-        return;
     ptx_kernel *k = q->k;
+    if (!tensor(q)) {
+        ptx_cp_async_wait_group(k, (int)q->v->stages - 1);
+        ptx_bar_warp_sync(k, ALL_LANES);
+        return;
+    }
     ptx_u32 barrier = ptx_mad_lo_u32(k, slot.index, U32(8), s->barriers);
     ptx_loop(k, spin) {
         ptx_pred done = ptx_mbarrier_try_wait_parity(k, barrier, 0, slot.parity);
@@ -253,43 +270,73 @@ static struct row_scales unpack_scales(ptx_kernel *k, const ptx_u32 header[4])
 static ptx_u32 min_fragment(struct kernel *q, const struct row_scales *s)
 {
     ptx_kernel *k = q->k;
-    ptx_pred first_half = ptx_setp_lt_u32(k, q->at.quad, U32(2));
-    ptx_u32 bytes = ptx_selp_u32(k, s->min[0], s->min[1], first_half);
-    ptx_u32 second_pair = ptx_and_b32(k, q->at.quad, U32(1));
-    ptx_u32 selector = ptx_mad_lo_u32(k, second_pair, U32(0x0202), U32(0x4140));
-    ptx_u32 raised = ptx_prmt_b32(k, bytes, U32(0x64), selector);
+    ptx_u32 bytes = ptx_selp_u32(k, s->min[0], s->min[1], q->columns.low_mins);
+    ptx_u32 raised = ptx_prmt_b32(k, bytes, U32(0x64), q->columns.min_bytes);
     ptx_f16x2 minus = ptx_u32_as_f16x2(ptx_mov_u32(k, U32(0xE400E400)));
     return ptx_f16x2_as_u32(ptx_add_f16x2(k, ptx_u32_as_f16x2(raised), minus));
 }
 
 /* ---- the product ---- */
 
-/* A lane's shared addresses for one super-block, and what its columns stand for. */
-struct operands {
-    ptx_u32 header, nibbles; /* weights: row `group`; quad lane's bytes */
-    ptx_u32 b, b_min, scale; /* activations */
-    ptx_pred is_high_column; /* of B: planes 2, 3 */
-    ptx_f32 plane_weight;    /* of C: 1 or 2¹⁶ */
-};
-
-struct product {
-    ptx_s32 p[MAX_N_TILES][4]; /* [n-tile][row × plane of the lane's two]: Σ sc·q·i */
-};
-
-/* Sub-block `index` of the four that `scale` holds: a row's 32 weights, 8 a lane in `a`. */
-static void multiply_sub_block(struct kernel *q, const ptx_u32 a[4], ptx_u32 b[MAX_N_TILES][4],
-                               const ptx_u32 scale[2], unsigned index, ptx_s32 zero, struct product *p)
+void find_columns(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    ptx_s32 sc[2], none[4] = {zero, zero, zero, zero};
-    for (int r = 0; r < 2; r++)
-        sc[r] = ptx_u32_as_s32(ptx_prmt_b32(k, scale[r], U32(0), U32(0x4440u + index)));
-    for (int n = 0; n < n_tiles(q); n++) {
-        ptx_s32 c[4];
-        ptx_mma_m16n8k32_s32_u8_s8(k, c, a, &b[n][2 * (index & 1)], none);
-        for (int i = 0; i < 4; i++)
-            ptx_mad_lo_s32_to(k, p->p[n][i], sc[i / 2], c[i], p->p[n][i]);
-    }
+    struct columns *c = &q->columns;
+    bool one = q->v->tokens == 1;
+    ptx_u32 group = q->at.group, quad = q->at.quad;
+    c->header = ptx_mul_lo_u32(k, q->at.row, U32(PAIR_BYTES));
+    c->nibbles = ptx_mad_lo_u32(k, quad, U32(one ? 16 : 8), c->header);
+    ptx_u32 column = one ? ptx_and_b32(k, group, U32(PLANES - 1)) : group;
+    ptx_u32 cell = ptx_mad_lo_u32(k, column, U32(4), quad);
+    c->b = ptx_mul_lo_u32(k, cell, U32(16));
+    /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
+    ptx_u32 part = ptx_and_b32(k, group, U32(1)), rest = ptx_and_b32(k, group, U32(one ? 6 : 2));
+    c->has_min = ptx_setp_eq_u32(k, rest, U32(0));
+    ptx_u32 row = one ? part : ptx_mad_lo_u32(k, ptx_shr_u32(k, group, U32(2)), U32(2), part);
+    ptx_u32 min_cell = ptx_mad_lo_u32(k, row, U32(4), quad);
+    c->b_min = ptx_mul_lo_u32(k, min_cell, U32(4));
+    ptx_u32 upper = ptx_shr_u32(k, quad, U32(1)), odd = ptx_and_b32(k, quad, U32(1));
+    c->scale = one ? U32(0) : ptx_mul_lo_u32(k, upper, U32(4));
+    ptx_pred low_planes = ptx_setp_eq_u32(k, odd, U32(0));
+    c->weight = ptx_selp_f32(k, F32(0x1p-4f), F32(0x1p12f), low_planes);
+    c->low_mins = ptx_setp_lt_u32(k, quad, U32(2));
+    c->min_bytes = ptx_mad_lo_u32(k, odd, U32(0x0202), U32(0x4140));
+    if (!one)
+        return;
+    ptx_u32 upper_group = ptx_shr_u32(k, group, U32(2));
+    c->has_b = ptx_setp_eq_u32(k, upper_group, upper);
+    /* Upper quad lanes read zeros 32 bytes on: beside the banks of the lower ones' fragments. */
+    c->b = ptx_selp_u32(k, c->b, ptx_mad_lo_u32(k, upper, U32(32), q->sh.zeros), c->has_b);
+    for (unsigned i = 0; i < 2; i++)
+        c->scale_bytes[i] = ptx_mad_lo_u32(k, upper, U32(2), U32(0x4440 + i));
+}
+
+/* Addresses for one super-block. */
+struct operands {
+    ptx_u32 header, nibbles, b, b_min, scale;
+};
+
+/* [low, high nibbles][n-tile][row × plane of the lane's two]: Σ sc·q·i, the high ones' times 16. */
+struct product {
+    ptx_s32 p[2][MAX_N_TILES][4];
+};
+
+/* p += scales · c */
+static void add_scaled(struct kernel *q, ptx_s32 p[4], const ptx_s32 sc[2], const ptx_s32 c[4])
+{
+    for (int i = 0; i < 4; i++)
+        ptx_mad_lo_s32_to(q->k, p[i], sc[i / 2], c[i], p[i]);
+}
+
+static void scale_all(struct kernel *q, ptx_s32 p[4], const ptx_s32 sc[2], const ptx_s32 c[4])
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = ptx_mul_lo_s32(q->k, sc[i / 2], c[i]);
+}
+
+static ptx_u32 nibble_mask(bool high)
+{
+    return U32(high ? 0xF0F0F0F0 : 0x0F0F0F0F);
 }
 
 /* 64 weights of each row: sub-blocks `index` (low nibbles) and `index + 1` (high nibbles). */
@@ -297,19 +344,52 @@ static void multiply_pair(struct kernel *q, const struct operands *at, const ptx
                           unsigned index, ptx_s32 zero, struct product *p)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 bytes[2][2], low[4], high[4], b[MAX_N_TILES][4], mask = U32(0x0F0F0F0F);
+    ptx_u32 bytes[2][2], b[MAX_N_TILES][4];
+    ptx_s32 none[4] = {zero, zero, zero, zero};
     for (int r = 0; r < 2; r++)
-        ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles, BOX_ROWS * PAIR_BYTES * r + 16 * (int)index);
+        ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles, HALF_ROWS * PAIR_BYTES * r + 16 * (int)index);
     for (int n = 0; n < n_tiles(q); n++)
         ptx_ld_shared_v4_u32(k, b[n], at->b, (int)(index / 2 * q->v->tokens * 256) + 512 * n);
-    for (int i = 0; i < 4; i++) { /* rows group, group + 8; then their second words */
-        ptx_u32 word = bytes[i & 1][i / 2];
-        low[i] = ptx_and_b32(k, word, mask);
-        ptx_u32 shifted = ptx_shr_u32(k, word, U32(4));
-        high[i] = ptx_and_b32(k, shifted, mask);
+    for (unsigned high = 0; high < 2; high++) {
+        ptx_u32 a[4];
+        ptx_s32 sc[2], c[4];
+        for (int i = 0; i < 4; i++) /* rows group, group + 8; then their second words */
+            a[i] = ptx_and_b32(k, bytes[i & 1][i / 2], nibble_mask(high));
+        for (int r = 0; r < 2; r++)
+            sc[r] = ptx_u32_as_s32(ptx_prmt_b32(k, scale[r], U32(0), U32(0x4440u + index + high)));
+        for (int n = 0; n < n_tiles(q); n++) {
+            ptx_mma_m16n8k32_s32_u8_s8(k, c, a, &b[n][2 * high], none);
+            add_scaled(q, p->p[high][n], sc, c);
+        }
     }
-    multiply_sub_block(q, low, b, scale, index, zero, p);
-    multiply_sub_block(q, high, b, scale, index + 1, zero, p);
+}
+
+/* One token: 128 weights of each row, sub-blocks 0 to 3 or 4 to 7; `scale` has their scales. */
+static void multiply_two_pairs(struct kernel *q, const struct operands *at, const ptx_u32 scale[2],
+                               int half, ptx_s32 zero, struct product *p)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 bytes[2][4], b[2][4];
+    ptx_s32 none[4] = {zero, zero, zero, zero};
+    for (int r = 0; r < 2; r++)
+        ptx_ld_shared_v4_u32(k, bytes[r], at->nibbles, HALF_ROWS * PAIR_BYTES * r + 16 + 64 * half);
+    for (int high = 0; high < 2; high++)
+        ptx_ld_shared_v4_u32(k, b[high], at->b, 512 * half + 256 * high);
+    for (int high = 0; high < 2; high++) {
+        ptx_s32 sc[2], c[4];
+        for (int step = 0; step < 2; step++) {
+            ptx_u32 a[4];
+            for (int i = 0; i < 4; i++)
+                a[i] = ptx_and_b32(k, bytes[i & 1][2 * step + i / 2], nibble_mask(high));
+            if (step)
+                ptx_mma_m16n8k32_s32_u8_s8_to(k, c, a, &b[high][2], c);
+            else
+                ptx_mma_m16n8k32_s32_u8_s8(k, c, a, &b[high][0], none);
+        }
+        for (int r = 0; r < 2; r++)
+            sc[r] = ptx_u32_as_s32(ptx_prmt_b32(k, scale[r], U32(0), q->columns.scale_bytes[high]));
+        (half ? add_scaled : scale_all)(q, p->p[high][0], sc, c);
+    }
 }
 
 /* acc += d·2^e·(products) − dmin·2^e·(mins). */
@@ -325,13 +405,17 @@ static void accumulate(struct kernel *q, const struct operands *at, const struct
     for (int n = 0; n < n_tiles(q); n++) {
         ptx_f32 mins[4], none[4] = {zero, zero, zero, zero};
         ptx_u32 b_min = ptx_ld_shared_u32(k, at->b_min, (int)record_bmin(tokens) + 64 * n);
-        b_min = ptx_selp_u32(k, U32(0), b_min, at->is_high_column);
+        b_min = ptx_selp_u32(k, b_min, U32(0), q->columns.has_min);
         ptx_f32 power = ptx_ld_shared_f32(k, at->scale, (int)record_scale(tokens) + 8 * n);
         ptx_mma_m16n8k8_f32_f16(k, mins, a_min, &b_min, none);
-        ptx_f32 plane_power = ptx_mul_f32(k, power, at->plane_weight);
+        ptx_f32 plane_power = ptx_mul_f32(k, power, q->columns.weight);
         for (int r = 0; r < 2; r++) {
-            ptx_f32 first = ptx_cvt_f32_s32(k, p->p[n][2 * r]), second = ptx_cvt_f32_s32(k, p->p[n][2 * r + 1]);
-            ptx_f32 main = ptx_fma_f32(k, second, F32(256), first);
+            ptx_f32 planes[2];
+            for (int i = 0; i < 2; i++) {
+                const ptx_s32 low = p->p[0][n][2 * r + i], high = p->p[1][n][2 * r + i];
+                planes[i] = ptx_cvt_f32_s32(k, ptx_mad_lo_s32(k, low, ptx_imm_s32(16), high));
+            }
+            ptx_f32 main = ptx_fma_f32(k, planes[1], F32(256), planes[0]);
             ptx_f32 hi = ptx_mul_f32(k, mins[2 * r], F32(-0x1p20f));
             ptx_f32 below = ptx_fma_f32(k, mins[2 * r + 1], F32(-0x1p9f), hi);
             ptx_f32 d = ptx_mul_f32(k, scales[r].d, plane_power);
@@ -342,51 +426,36 @@ static void accumulate(struct kernel *q, const struct operands *at, const struct
     }
 }
 
-static struct operands lane_operands(struct kernel *q, ptx_u32 stage, ptx_u32 record)
-{
-    ptx_kernel *k = q->k;
-    uint32_t tokens = q->v->tokens;
-    struct operands at;
-    /* Columns are four planes of two tokens; of one token only, they come twice. */
-    ptx_u32 column = tokens >= BOX_TOKENS ? q->at.group : ptx_and_b32(k, q->at.group, U32(PLANES - 1));
-    ptx_u32 cell = ptx_mad_lo_u32(k, column, U32(4), q->at.quad);
-    at.b = ptx_mad_lo_u32(k, cell, U32(16), record);
-    /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
-    ptx_u32 column_token = ptx_shr_u32(k, column, U32(2)), part = ptx_and_b32(k, column, U32(1));
-    ptx_u32 row = ptx_mad_lo_u32(k, column_token, U32(2), part);
-    ptx_u32 min_cell = ptx_mad_lo_u32(k, row, U32(4), q->at.quad);
-    at.b_min = ptx_mad_lo_u32(k, min_cell, U32(4), record);
-    ptx_u32 high_column = ptx_and_b32(k, q->at.group, U32(2));
-    at.is_high_column = ptx_setp_ne_u32(k, high_column, U32(0));
-    ptx_u32 lane_token = tokens >= BOX_TOKENS ? ptx_shr_u32(k, q->at.quad, U32(1)) : U32(0);
-    at.scale = ptx_mad_lo_u32(k, lane_token, U32(4), record);
-    ptx_u32 high_planes = ptx_and_b32(k, q->at.quad, U32(1));
-    ptx_pred low_planes = ptx_setp_eq_u32(k, high_planes, U32(0));
-    at.plane_weight = ptx_selp_f32(k, F32(1), F32(65536), low_planes);
-    at.header = ptx_mad_lo_u32(k, q->at.group, U32(PAIR_BYTES), stage);
-    at.nibbles = ptx_mad_lo_u32(k, q->at.quad, U32(8), at.header);
-    return at;
-}
-
-static void multiply_super_block(struct kernel *q, struct operands at, struct sums *sums)
+static void multiply_super_block(struct kernel *q, const struct operands *at, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     struct row_scales scales[2];
     struct product product;
     ptx_s32 zero = ptx_mov_s32(k, ptx_imm_s32(0));
-    for (int n = 0; n < n_tiles(q); n++)
-        for (int i = 0; i < 4; i++)
-            product.p[n][i] = ptx_mov_s32(k, zero);
     ptx_u32 scale[2];
     for (int r = 0; r < 2; r++) {
         ptx_u32 header[4];
-        ptx_ld_shared_v4_u32(k, header, at.header, BOX_ROWS * PAIR_BYTES * r);
+        ptx_ld_shared_v4_u32(k, header, at->header, HALF_ROWS * PAIR_BYTES * r);
         scales[r] = unpack_scales(k, header);
-        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
     }
-    struct operands step = at;
-    step.nibbles = ptx_add_u32(k, at.nibbles, U32(16));
-    step.b = ptx_mov_u32(k, at.b);
+    if (q->v->tokens == 1) {
+        for (int half = 0; half < 2; half++) {
+            for (int r = 0; r < 2; r++)
+                scale[r] = scales[r].scale[half];
+            multiply_two_pairs(q, at, scale, half, zero, &product);
+        }
+        accumulate(q, at, scales, &product, sums);
+        return;
+    }
+    for (int high = 0; high < 2; high++)
+        for (int n = 0; n < n_tiles(q); n++)
+            for (int i = 0; i < 4; i++)
+                product.p[high][n][i] = ptx_mov_s32(k, zero);
+    for (int r = 0; r < 2; r++)
+        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
+    struct operands step = *at;
+    step.nibbles = ptx_add_u32(k, at->nibbles, U32(16));
+    step.b = ptx_mov_u32(k, at->b);
     ptx_u32 part = ptx_mov_u32(k, U32(0));
     ptx_for(k, part, U32(2), U32(1)) { /* sub-blocks 0 … 3, then 4 … 7 */
         multiply_pair(q, &step, scale, 0, zero, &product);
@@ -396,13 +465,25 @@ static void multiply_super_block(struct kernel *q, struct operands at, struct su
         ptx_add_u32_to(k, step.nibbles, step.nibbles, U32(64));
         ptx_add_u32_to(k, step.b, step.b, U32(2 * q->v->tokens * 256));
     }
-    accumulate(q, &at, scales, &product, sums);
+    accumulate(q, at, scales, &product, sums);
+}
+
+static ptx_u32 record_fragments(struct kernel *q, ptx_u32 record)
+{
+    ptx_kernel *k = q->k;
+    if (q->v->tokens > 1)
+        return ptx_add_u32(k, record, q->columns.b);
+    ptx_u32 base = ptx_selp_u32(k, record, U32(0), q->columns.has_b);
+    return ptx_add_u32(k, base, q->columns.b);
 }
 
 void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    struct operands at = lane_operands(q, stage, record);
+    const struct columns *c = &q->columns;
+    struct operands at = {ptx_add_u32(k, stage, c->header), ptx_add_u32(k, stage, c->nibbles),
+                          record_fragments(q, record), ptx_add_u32(k, record, c->b_min),
+                          ptx_add_u32(k, record, c->scale)};
     ptx_u32 end = ptx_mov_u32(k, U32(PAIR));
     if (super_blocks(q->spec) % PAIR) {
         ptx_pred last = ptx_setp_eq_u32(k, pair, U32(pairs(q->spec) - 1));
@@ -411,11 +492,11 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record
     ptx_u32 super_block = ptx_mov_u32(k, U32(0));
     ptx_for(k, super_block, end, U32(1)) {
         ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
-        multiply_super_block(q, at, sums);
-        ptx_u32 *const weights[] = {&at.header, &at.nibbles}, *const records[] = {&at.b, &at.b_min, &at.scale};
+        multiply_super_block(q, &at, sums);
+        ptx_u32 weights[] = {at.header, at.nibbles}, records[] = {at.b, at.b_min, at.scale};
         for (int i = 0; i < 2; i++)
-            ptx_add_u32_to(k, *weights[i], *weights[i], U32(SUPER_BLOCK_BYTES));
+            ptx_add_u32_to(k, weights[i], weights[i], U32(SUPER_BLOCK_BYTES));
         for (int i = 0; i < 3; i++)
-            ptx_add_u32_to(k, *records[i], *records[i], U32(record_bytes(q->v->tokens)));
+            ptx_add_u32_to(k, records[i], records[i], U32(record_bytes(q->v->tokens)));
     }
 }
