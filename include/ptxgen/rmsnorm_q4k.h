@@ -60,7 +60,7 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
  * all rows, and wk × wr warps: wr tiles of 16 rows at a time, each by wk warps that share K.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
-    uint32_t tokens;       /**< 1, 4 or 8 */
+    uint32_t tokens;       /**< 1, 4 or 8; 2 where 2 are the most */
     uint32_t wk, wr;       /**< warps along K, warps along rows */
     uint32_t stages;       /**< pairs of super-blocks in a warp's ring, 2 … 4 */
     uint32_t grid;         /**< CTAs */
@@ -89,7 +89,7 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_s
 /** The variant that serves m tokens, or NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
 ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t m);
-/** The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8". */
+/** The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8"; of 2 tokens at most, "…_m2". */
 PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
 /** Emits one entry for each variant. Errors are the module's sticky error, also returned. */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan,

@@ -90,6 +90,22 @@ static void every_token_count_up_to_the_largest_has_a_variant(void **state)
     }
 }
 
+static void specs_of_one_or_two_tokens_hold_no_entry_for_more(void **state)
+{
+    (void)state;
+    static const uint32_t tokens[][2] = {{1, 0}, {1, 2}, {1, 4}}; /* of the entries, by max_tokens */
+    ptxgen_target target = target_of("sm_90");
+    for (uint32_t most = 1; most <= 3; most++) {
+        ptxgen_rmsnorm_q4k_spec spec = plain_spec(512, 64);
+        spec.max_tokens = most;
+        ptxgen_rmsnorm_q4k_plan plan;
+        assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
+        assert_int_equal(plan.variant_count, most > 1 ? 2 : 1);
+        for (uint32_t i = 0; i < plan.variant_count; i++)
+            assert_int_equal(plan.variants[i].tokens, tokens[most - 1][i]);
+    }
+}
+
 static void plans_stay_within_the_targets_limits(void **state)
 {
     (void)state;
@@ -122,6 +138,7 @@ int main(void)
         cmocka_unit_test(flags_types_and_token_counts_are_checked),
         cmocka_unit_test(x_that_does_not_fit_into_shared_memory_is_refused),
         cmocka_unit_test(every_token_count_up_to_the_largest_has_a_variant),
+        cmocka_unit_test(specs_of_one_or_two_tokens_hold_no_entry_for_more),
         cmocka_unit_test(plans_stay_within_the_targets_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

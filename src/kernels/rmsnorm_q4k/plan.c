@@ -172,8 +172,8 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
-    static const uint32_t capacities[] = {1, 4, 8};
     uint32_t most = spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    const uint32_t capacities[] = {1, most == 2 ? 2 : 4, 8};
     for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)
         if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -195,7 +195,14 @@ const ptxgen_rmsnorm_q4k_variant *ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm
 
 const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
 {
-    return variant->tokens == 1   ? "rmsnorm_q4k_m1"
-           : variant->tokens == 4 ? "rmsnorm_q4k_m4"
-                                  : "rmsnorm_q4k_m8";
+    switch (variant->tokens) {
+    case 1:
+        return "rmsnorm_q4k_m1";
+    case 2:
+        return "rmsnorm_q4k_m2";
+    case 4:
+        return "rmsnorm_q4k_m4";
+    default:
+        return "rmsnorm_q4k_m8";
+    }
 }
