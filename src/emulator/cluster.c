@@ -114,7 +114,9 @@ static void free_warps(struct emu_cta *cta)
     for (uint32_t w = 0; cta->warps && w < cta->warp_count; w++) {
         emu_copies_free(&cta->warps[w].copies);
         free(cta->warps[w].tiles);
+        free(cta->warps[w].operands);
         cta->warps[w].tiles = NULL;
+        cta->warps[w].operands = NULL;
     }
 }
 

@@ -2,7 +2,8 @@
 /*
  * ISA "Asynchronous Warpgroup Level Matrix Instructions". The four warps of a warpgroup meet at
  * wgmma.mma_async; the last one computes for all. Accumulators count as unwritten until
- * wgmma.wait_group, except for a following wgmma that accumulates into them.
+ * wgmma.wait_group, except for a following wgmma that accumulates into them. Registers of operand A
+ * must then hold what they held when the wgmma began.
  */
 #include "src/emulator/access.h"
 #include "src/emulator/tensor_decode.h"
@@ -17,6 +18,13 @@ enum { MOST_D = 128, MOST_A = 8, WG_SCALE_D = 2, WG_METADATA = 3 };
 struct emu_pending_tile {
     const struct emu_src *registers;
     uint32_t count, group;
+};
+
+/* Operand A in registers of a wgmma under way. */
+struct emu_pending_operand {
+    const struct emu_src *registers;
+    uint32_t count, group;
+    emu_lanes rows[4 * MOST_A];
 };
 
 struct wgmma {
@@ -64,12 +72,62 @@ static bool hold_tile(struct emu_warp *warp, const struct emu_insn *insn, uint32
     return true;
 }
 
+static bool hold_operand(struct emu_warp *warp, const struct emu_src *registers, uint32_t count,
+                         const emu_lanes *rows, uint32_t row_count)
+{
+    if (warp->operand_count == warp->operand_capacity) {
+        uint32_t wider = warp->operand_capacity ? warp->operand_capacity * 2 : 4;
+        struct emu_pending_operand *list = realloc(warp->operands, wider * sizeof *list);
+        if (!list)
+            return false;
+        warp->operands = list;
+        warp->operand_capacity = wider;
+    }
+    struct emu_pending_operand *operand = &warp->operands[warp->operand_count++];
+    operand->registers = registers;
+    operand->count = count;
+    operand->group = warp->tile_groups;
+    memcpy(operand->rows, rows, row_count * sizeof *rows);
+    return true;
+}
+
+static bool is_under_way(const struct emu_warp *warp, uint32_t group, uint32_t keep)
+{
+    return group >= warp->tile_groups || warp->tile_groups - group <= keep;
+}
+
+static void check_operand(struct emu_warp *warp, const struct emu_insn *insn,
+                          const struct emu_pending_operand *operand)
+{
+    emu_lanes rows[4 * MOST_A];
+    uint32_t count = emu_gather_rows(warp, operand->registers, operand->count, rows);
+    for (uint32_t i = 0; i < count; i++)
+        for (int lane = 0; lane < 32; lane++)
+            if (rows[i].lane[lane] != operand->rows[i].lane[lane])
+                emu_fault(warp, insn, lane, PTXGEN_CHECK_REGISTERS,
+                          "register %u of operand A of a wgmma was changed before this wait, while "
+                          "it was under way", i);
+}
+
+/* Those whose wgmma has ended. */
+static void release_operands(struct emu_warp *warp, const struct emu_insn *insn, uint32_t keep)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < warp->operand_count; i++) {
+        if (is_under_way(warp, warp->operands[i].group, keep))
+            warp->operands[kept++] = warp->operands[i];
+        else
+            check_operand(warp, insn, &warp->operands[i]);
+    }
+    warp->operand_count = kept;
+}
+
 static void release_tiles(struct emu_warp *warp, uint32_t keep)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < warp->tile_count; i++) {
         struct emu_pending_tile tile = warp->tiles[i];
-        if (tile.group >= warp->tile_groups || warp->tile_groups - tile.group <= keep) {
+        if (is_under_way(warp, tile.group, keep)) {
             warp->tiles[kept++] = tile;
             continue;
         }
@@ -117,6 +175,8 @@ static void multiply(struct emu_warp *first, const struct emu_insn *insn)
             check_accumulator(first + w, insn, info->d);
         emu_gather_rows(first + w, insn->list, info->d, d + w * d_rows);
         emu_gather_rows(first + w, insn->list + info->d, info->a, a + w * a_rows);
+        if (a_rows && !hold_operand(first + w, insn->list + info->d, info->a, a + w * a_rows, a_rows))
+            emu_fault(first, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left");
         if (info->op.sparse)
             memcpy(metadata[w].lane, emu_row(first + w, insn->s[WG_METADATA]), 128);
     }
@@ -171,6 +231,7 @@ static void commit_group(struct emu_warp *warp, const struct emu_insn *insn, uin
 static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     (void)mask;
+    release_operands(warp, insn, (uint32_t)insn->imm);
     release_tiles(warp, (uint32_t)insn->imm);
 }
 

@@ -60,6 +60,8 @@ struct emu_warp {
     uint32_t bulk_groups[32];       /* the same for bulk copies */
     struct emu_pending_tile *tiles; /* wgmma accumulators under way */
     uint32_t tile_count, tile_capacity, tile_groups;
+    struct emu_pending_operand *operands; /* registers that wgmmas under way read */
+    uint32_t operand_count, operand_capacity;
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
     const struct emu_insn *last_poll; /* and its address */

@@ -64,6 +64,12 @@ static const char head[] =
     "wgmma.fence.sync.aligned;\nsetp.ne.b32 %p4, 0, 0;\n"                                          \
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd6, %rd6, %p4, 1, "    \
     "1, 0, 0;\nwgmma.commit_group.sync.aligned;\n"
+#define WGMMA_R                                                                                    \
+    "shr.u32 %r20, %r3, 4; cvt.u64.u32 %rd6, %r20;\n"                                              \
+    "mov.u64 %rd7, 0x0000002000080000; or.b64 %rd6, %rd6, %rd7;\n"                                 \
+    "wgmma.fence.sync.aligned;\nsetp.ne.b32 %p4, 0, 0;\n"                                          \
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, "                        \
+    "{%r12,%r12,%r12,%r12}, %rd6, %p4, 1, 1, 0;\nwgmma.commit_group.sync.aligned;\n"
 #define FILL_ALL                                                                                   \
     "mov.u32 %r10, 0;\nshl.b32 %r11, %r1, 5; add.u32 %r11, %r3, %r11;\n"                           \
     "FILLING: st.shared.u32 [%r11], %r10; st.shared.u32 [%r11+4], 0;\n"                            \
@@ -190,6 +196,11 @@ static const struct planted faults[] = {
     {"accumulator_read_before_wgmma_wait", PTXGEN_CHECK_REGISTERS, 128, 0,
      FILL_ALL WGMMA "add.f32 %f5, %f1, %f2; // here\nwgmma.wait_group.sync.aligned 0;\n",
      FILL_ALL WGMMA "wgmma.wait_group.sync.aligned 0;\nadd.f32 %f5, %f1, %f2;\n"},
+    {"operand_changed_before_wgmma_wait", PTXGEN_CHECK_REGISTERS, 128, 0,
+     FILL_ALL "mov.u32 %r12, 0x3C003C00;\n" WGMMA_R
+              "mov.u32 %r12, %r1;\nwgmma.wait_group.sync.aligned 0; // here\n",
+     FILL_ALL "mov.u32 %r12, 0x3C003C00;\n" WGMMA_R
+              "wgmma.wait_group.sync.aligned 0;\nmov.u32 %r12, %r1;\n"},
     {"sparse_metadata_with_equal_indices", PTXGEN_CHECK_OPERANDS, 32, 0,
      "mov.b32 %r10, 0; mov.b32 %r11, 0x44440044; mov.f32 %f1, 0f00000000;\n"
      "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, "
