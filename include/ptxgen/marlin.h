@@ -58,7 +58,7 @@ typedef struct ptxgen_marlin_spec {
     uint8_t reserved;
 } ptxgen_marlin_spec;
 
-enum { PTXGEN_MARLIN_VARIANTS = 8 };
+enum { PTXGEN_MARLIN_VARIANTS = 10 };
 
 /** How a variant multiplies. */
 enum {
@@ -80,6 +80,7 @@ typedef struct ptxgen_marlin_variant {
     uint32_t ctas;        /**< that share a multiprocessor */
     uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
     uint32_t kind;        /**< PTXGEN_MARLIN_MMA or _WGMMA */
+    uint32_t cluster;     /**< with wgmma: 2, 4 or 8 CTAs that divide a tile's K among them; else 0 */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_marlin_variant;

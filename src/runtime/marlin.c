@@ -66,7 +66,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_family(void)
 {
     static const ptxgen_family family = {.name = "marlin",
-                                         .plan_version = 10,
+                                         .plan_version = 11,
                                          .spec_bytes = sizeof(ptxgen_marlin_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_plan),
                                          .make_plan = make_plan,
@@ -268,11 +268,15 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
         [MARLIN_GRANULE] = &s->granule,
         [MARLIN_A_MAP] = &map, /* past the parameters of the other entries */
     };
-    const ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
+    ptxgen_launch_shape shape = {.grid = {s->grid * marlin_cluster(w->variant), 1, 1},
                                        .block = {marlin_cta_threads(w->variant), 1, 1},
                                        .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
                                        .programmatic = w->gather ? marlin_overlaps(plan_of(q))
                                                                  : may_overlap(q, a)};
+    if (w->variant->cluster) {
+        shape.cluster[0] = w->variant->cluster;
+        shape.cluster[1] = shape.cluster[2] = 1;
+    }
     return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
 }
 

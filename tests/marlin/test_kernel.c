@@ -311,10 +311,13 @@ struct running {
     ptxgen_marlin_args args;
 };
 
-/* N of a strip and a long K, so that CTAs share the tile and hand sums over; all entries. */
+/*
+ * N of a strip and a long K, whose odd steps no cluster divides, so that CTAs share the tile and hand
+ * sums over; all entries.
+ */
 static void start(struct running *r, uint32_t m)
 {
-    ptxgen_marlin_spec spec = f16(2048, 64, 128);
+    ptxgen_marlin_spec spec = f16(2112, 64, 64);
     ptxgen_marlin_plan plan;
     ptxgen_error err;
     r->device = open_device("cpu");

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-/* One or two strips a warpgroup; one to four warpgroups; stages of one, two and four steps. */
+/*
+ * One or two strips a warpgroup; one to four warpgroups, beside and behind each other along K; stages
+ * of one, two and four steps; clusters.
+ */
 static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 8, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 8},
     {.tile_m = 16, .warp_n = 16, .wn = 8, .stages = 4, .steps = 4, .pass_m = 16},
@@ -15,6 +18,10 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .stages = 6, .steps = 1, .pass_m = 32},
     {.tile_m = 256, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 32},
+    {.tile_m = 32, .warp_n = 16, .wn = 8, .stages = 3, .steps = 2, .pass_m = 32, .cluster = 2},
+    {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 4, .steps = 1, .pass_m = 32, .cluster = 4},
+    {.tile_m = 16, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16},
+    {.tile_m = 32, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -23,7 +30,8 @@ static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint
 {
     struct marlin_options options = {.spec = *spec, .tile = *tile};
     options.tile.kind = PTXGEN_MARLIN_WGMMA;
-    options.tile.wk = options.tile.ctas = 1;
+    options.tile.wk = tile->wk ? tile->wk : 1;
+    options.tile.ctas = 1;
     struct marlin_problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
     run_and_release(&p, device);
 }
@@ -55,10 +63,26 @@ static void warpgroups_in_any_order_hand_over_and_do_not_race(void **state)
 {
     (void)state;
     struct device device = open_device("cpu:sm_90");
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= TILES; seed++) {
         ptxgen_marlin_spec spec = f16(2048, 192, seed % 2 ? 128 : 64);
         order_by(&device, seed);
         run_tile(&device, &spec, tiles[seed % TILES].tile_m / 2, &tiles[seed % TILES]);
+    }
+    device_close(&device);
+}
+
+/* More tiles than multiprocessors: what is staged of one is read before that of the next is written. */
+static void warpgroups_that_end_several_tiles_do_not_race(void **state)
+{
+    (void)state;
+    static const ptxgen_marlin_variant tile = {
+        .tile_m = 16, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 16};
+    struct device device = open_device("cpu:sm_90");
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        ptxgen_marlin_spec spec = f16(64, 4096, -1);
+        spec.activation = seed % 2 ? PTXGEN_ACTIVATION_NONE : PTXGEN_ACTIVATION_SILU;
+        order_by(&device, seed);
+        run_tile(&device, &spec, 9 * tile.tile_m, &tile);
     }
     device_close(&device);
 }
@@ -105,6 +129,34 @@ static void an_old_driver_gets_the_base_target(void **state)
     assert_int_equal(ptxgen_device_target(&facts).ptx.suffix, 'a');
 }
 
+static void clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t k, cluster, kind, wk;
+        const char *words;
+    } cases[] = {{512, 3, PTXGEN_MARLIN_WGMMA, 1, "cluster of 3"},
+                 {512, 16, PTXGEN_MARLIN_WGMMA, 1, "cluster of 16"},
+                 {512, 2, PTXGEN_MARLIN_MMA, 1, "cluster of 2"},
+                 {576, 2, PTXGEN_MARLIN_WGMMA, 1, "stages of 128 rows"}};
+    ptxgen_target target;
+    ptxgen_error err;
+    assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
+        ptxgen_marlin_variant tile = tiles[3];
+        ptxgen_marlin_plan plan;
+        tile.steps = tile.ctas = 1;
+        tile.wk = cases[i].wk;
+        tile.kind = cases[i].kind;
+        tile.cluster = cases[i].cluster;
+        assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+        assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.message, cases[i].words);
+    }
+}
+
 static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void **state)
 {
     (void)state;
@@ -138,9 +190,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tile_does_every_kind_of_spec),
         cmocka_unit_test(warpgroups_in_any_order_hand_over_and_do_not_race),
+        cmocka_unit_test(warpgroups_that_end_several_tiles_do_not_race),
         cmocka_unit_test(wgmma_is_for_sm_90a_alone_and_a_9_0_device_is_one),
         cmocka_unit_test(an_old_driver_gets_the_base_target),
         cmocka_unit_test(tiles_that_are_no_warpgroups_or_for_other_targets_are_refused),
+        cmocka_unit_test(clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,10 +82,11 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
 static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
     static char *const names[] = {"tile_m", "warp_n", "wn",     "wk",    "stages",
-                                  "steps",  "ctas",   "pass_m", "wgmma", NULL};
+                                  "steps",  "ctas",   "pass_m", "wgmma", "cluster", NULL};
     uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
                                  &tile->wk,     &tile->stages, &tile->steps,
-                                 &tile->ctas,   &tile->pass_m, &tile->kind};
+                                 &tile->ctas,   &tile->pass_m, &tile->kind,
+                                 &tile->cluster};
     parse_tile(state, text, names, members, 1);
 }
 

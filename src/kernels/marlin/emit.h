@@ -89,8 +89,9 @@ static inline bool is_bf16(const struct gemm *q) { return q->spec->type == PTXGE
 
 /* Groups of scales that a stage holds for a warp, and that a step uses. */
 uint32_t marlin_step_groups(const ptxgen_marlin_spec *spec);
-uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_stage_groups(const ptxgen_marlin_spec *spec, uint32_t steps);
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+/* Of a CTA: a cluster's divide them. */
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 /* What one CTA takes. */
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);

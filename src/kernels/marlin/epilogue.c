@@ -16,12 +16,13 @@ static bool is_gated(const struct gemm *q)
     return marlin_gated(q->spec);
 }
 
-/* Whether sums are rounded in their registers: by wgmma's warpgroups, with at most a bias to add. */
+/* Whether sums are rounded in their registers: by wgmma's warpgroups that have all of a tile's K,
+ * with at most a bias to add. */
 static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
-    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !is_gated(q) && !s->activation &&
-           !s->residual;
+    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !q->v->cluster && q->v->wk == 1 && !is_gated(q) &&
+           !s->activation && !s->residual;
 }
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
@@ -44,6 +45,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     s->wk = q->v->wk;
     s->interleaved = marlin_is_wgmma(q->v);
     s->pass_m = q->v->pass_m;
+    s->ctas = q->v->cluster;
     s->width = tile_chunk_width(q->v->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
     s->staging = staging;
     if (stages_halves(q))
@@ -118,9 +120,11 @@ static uint32_t band(const ptxgen_marlin_variant *v)
 struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    if (!marlin_is_wgmma(q->v))
-        return tile_locate(k, tile, q->tiles_m, marlin_tiles_n(q->spec, q->v));
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
+    if (!marlin_is_wgmma(q->v))
+        return tile_locate(k, tile, q->tiles_m, tiles_n);
+    if (q->v->cluster)
+        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, band(q->v));
     ptx_u32 all = ptx_mul_lo_u32(k, q->tiles_m, U32(tiles_n));
     ptx_u32 dealt = tile_deal_places(k, &q->division, tile, all);
     return tile_locate_in_band(k, dealt, q->tiles_m, tiles_n, band(q->v));
@@ -239,6 +243,7 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .partials = &q->partials,
                           .flags = flags(q),
                           .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
+                          .only = q->v->cluster != 0,
                           .acc = accumulator,
                           .acc_from = q,
                           .locate = locate,

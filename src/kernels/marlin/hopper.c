@@ -28,20 +28,12 @@
 
 /* ---- sizes ---- */
 
-/* Where a stage's steps are of one group, it has its scales once. */
-static uint32_t strip_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
-{
-    uint32_t rows = marlin_scale_rows(s);
-    if (!rows || rows < MARLIN_STEP)
-        return marlin_step_groups(s) * v->steps;
-    return rows / MARLIN_STEP % v->steps ? v->steps : 1;
-}
-
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    struct stage_layout l = {.strips = marlin_tile_n(v) / MARLIN_STRIP, .groups = strip_groups(s, v)};
-    l.codes = tile_operand_stage_bytes(v->tile_m, v->steps);
-    l.codes_bytes = v->steps * MARLIN_STEP_BYTES;
+    struct stage_layout l = {.strips = marlin_tile_n(v) / MARLIN_STRIP, 
+                             .groups = marlin_stage_groups(s, marlin_stage_steps(v))};
+    l.codes = tile_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
+    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
     l.scales = l.codes + l.strips * l.codes_bytes;
     l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
     l.zeros = l.scales + l.strips * l.scales_bytes;
@@ -58,18 +50,23 @@ uint32_t marlin_wgmma_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 
 static uint32_t warpgroups(const ptxgen_marlin_variant *v)
 {
+    return v->wn * v->wk / MARLIN_WARPGROUP;
+}
+
+/* Warpgroups that have the same columns bring their sums together. */
+static uint32_t teams(const ptxgen_marlin_variant *v)
+{
     return v->wn / MARLIN_WARPGROUP;
 }
 
-/* Of a warpgroup. */
-static uint32_t staging_bytes(const ptxgen_marlin_variant *v)
+static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 {
-    return tile_sums_bytes(marlin_tile_n(v) / warpgroups(v), v->pass_m, 1);
+    return tile_sums_bytes(marlin_tile_n(v) / teams(v), v->pass_m, v->wk);
 }
 
 uint32_t marlin_wgmma_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return v->stages * marlin_wgmma_stage_bytes(s, v) + warpgroups(v) * staging_bytes(v) +
+    return v->stages * marlin_wgmma_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) +
            tile_ring_barrier_bytes(v->stages);
 }
 
@@ -85,13 +82,23 @@ struct sender {
 static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
-    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(h->q.v->steps * MARLIN_STEP));
-    for (uint32_t i = 0; i < h->q.v->steps; i++) {
+    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(h->q.v) * MARLIN_STEP));
+    for (uint32_t i = 0; i < marlin_stage_steps(h->q.v); i++) {
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(h->q.v->tile_m, i);
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, s->map, corner, s->place.barrier, 0);
     }
+}
+
+/*
+ * Beside four warpgroups, in all CTAs of a multiprocessor, the sender has 32: with zero points too few
+ * for an address of each strip. One address with offsets costs 3 % of the time of tiles that wait for
+ * nothing but products.
+ */
+static bool has_few_registers(const struct hopper *h)
+{
+    return warpgroups(h->q.v) * h->q.v->ctas == 4 && h->q.spec->zeros;
 }
 
 /* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
@@ -101,13 +108,16 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
     ptx_kernel *k = h->q.k;
     uint32_t all = marlin_strips(h->q.spec);
     bool tail = all % h->stage.strips;
+    bool one = has_few_registers(h) && !tail && pitch <= INT32_MAX / h->stage.strips;
+    ptx_u64 at = from;
     for (uint32_t i = 0; i < h->stage.strips; i++) {
-        ptx_u32 strip = i ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
+        ptx_u32 strip = i && !one ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
         if (tail && i) /* past the last the last again, unused */
             strip = ptx_min_u32(k, strip, U32(all - 1));
-        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
-        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, 0, U32(bytes),
-                              s->place.barrier, 0);
+        if (!one || !i)
+            at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, one ? (int)(i * pitch) : 0,
+                              U32(bytes), s->place.barrier, 0);
     }
 }
 
@@ -138,7 +148,7 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
     ptx_kernel *k = h->q.k;
     const struct stage_layout *l = &h->stage;
     const ptx_u64 *address = h->q.address;
-    ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(h->q.v->steps));
+    ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(h->q.v)));
     ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
     send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes, l->codes_bytes,
                 l->codes_bytes);
@@ -146,6 +156,12 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
         send_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
     if (l->groups && h->q.spec->zeros)
         send_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
+}
+
+/* A stage of the CTA, of all those of the tile. */
+static ptx_u32 of_tile(struct hopper *h, ptx_u32 stage)
+{
+    return h->q.v->cluster ? ptx_add_u32(h->q.k, stage, h->along_k) : stage;
 }
 
 static struct sender new_sender(struct hopper *h)
@@ -188,7 +204,7 @@ static void send_ahead(struct hopper *h)
     ptx_for(k, walk.stage, end, U32(1)) {
         ptx_nounroll(k);
         tile_ring_claim(k, &h->ring, &s.place, h->stage.copied);
-        send_weights(h, &s, walk.stage);
+        send_weights(h, &s, of_tile(h, walk.stage));
         tile_ring_advance(k, &h->ring, &s.place, NULL);
     }
 }
@@ -201,7 +217,7 @@ static void follow_up(struct hopper *h, struct sender *s, struct tile_walk *walk
     ptx_u32 end = ptx_min_u32(k, below, walk->stage_end);
     ptx_for(k, walk->stage, end, U32(1)) {
         ptx_nounroll(k);
-        send_activations(h, s, walk->stage);
+        send_activations(h, s, of_tile(h, walk->stage));
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
@@ -225,8 +241,9 @@ static void send_all(struct hopper *h, ptx_param map)
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
             tile_ring_claim(k, &h->ring, &s.place, h->stage.copied);
-            send_activations(h, &s, walk.stage);
-            send_weights(h, &s, walk.stage);
+            ptx_u32 stage = of_tile(h, walk.stage);
+            send_activations(h, &s, stage);
+            send_weights(h, &s, stage);
             tile_ring_advance(k, &h->ring, &s.place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
@@ -236,19 +253,24 @@ static void send_all(struct hopper *h, ptx_param map)
 
 /* ---- the entry ---- */
 
-/* Registers of a thread: of those that send and of those that multiply, by the warpgroups that do. */
+/*
+ * Registers of a thread: of those that send and of those that multiply, by the CTAs of a multiprocessor
+ * and the warpgroups that multiply.
+ */
 static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool multiplies)
 {
+    enum { CTAS = 2, GROUPS = 4 };
     static const struct {
         int sends, multiplies;
-    } registers[] = {{0, 0}, {0, 0}, {56, 224}, {32, 160}, {32, 112}};
+    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
+                                         [2] = {[2] = {32, 96}}};
     uint32_t groups = warpgroups(v);
-    if (groups < 2 || groups >= sizeof registers / sizeof *registers)
+    if (v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
         return;
     if (multiplies)
-        ptx_setmaxnreg_inc(k, registers[groups].multiplies);
+        ptx_setmaxnreg_inc(k, registers[v->ctas][groups].multiplies);
     else
-        ptx_setmaxnreg_dec(k, registers[groups].sends);
+        ptx_setmaxnreg_dec(k, registers[v->ctas][groups].sends);
 }
 
 static void begin(struct hopper *h)
@@ -258,11 +280,17 @@ static void begin(struct hopper *h)
     marlin_emit_params(q);
     q->at = tile_find_threads(k);
     q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(q->v->tile_m - 1)), q->v->tile_m);
-    h->first = tile_first_stage(k, &q->division, q->at.cta);
-    h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    ptx_u32 unit = q->at.cta;
+    if (q->v->cluster) {
+        unit = tile_divide(k, q->at.cta, q->v->cluster);
+        q->sums.rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
+        h->along_k = ptx_mul_lo_u32(k, q->sums.rank, U32(q->division.stages));
+    }
+    h->first = tile_first_stage(k, &q->division, unit);
+    h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, unit, U32(1)));
     h->stage = marlin_stage_layout(q->spec, q->v);
     h->ring = (struct tile_ring){
-        .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn};
+        .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk};
 }
 
 void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
@@ -275,7 +303,7 @@ void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin
     begin(h);
     ptx_param map = ptx_param_declare(k, "a_map", MARLIN_MAP_BYTES, MARLIN_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
-    uint32_t staging = warpgroups(v) * staging_bytes(v);
+    uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     tile_ring_begin(k, &h->q.at, &h->ring);
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
@@ -284,7 +312,7 @@ void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin
     ptx_if(k, sends)
         send_ahead(h);
     ptx_griddepcontrol_wait(k);
-    ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn))) {
+    ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {
         divide_registers(k, v, true);
         marlin_emit_wgmma_multiply(h, sums);
     } else {

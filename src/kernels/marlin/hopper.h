@@ -16,6 +16,12 @@ struct stage_layout {
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v);
 
+/* Steps of a stage: each of the warpgroups along K has `steps` of them. */
+static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
+{
+    return v->wk * v->steps;
+}
+
 /* Strips that a warpgroup multiplies. */
 static inline uint32_t group_strips(const struct gemm *q)
 {
@@ -27,6 +33,7 @@ struct hopper {
     struct stage_layout stage;
     struct tile_ring ring;
     ptx_u32 first, end; /* stages of the CTA */
+    ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */
 };
 
 /* ---- hopper_multiply.c ---- */

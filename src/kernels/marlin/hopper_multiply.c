@@ -22,9 +22,28 @@ struct consumer {
     ptx_u32 held;     /* the barrier of the stage before the present one */
     ptx_pred is_lane; /* that gives slots back */
     ptx_pred accumulate;
+    ptx_u32 block_at; /* where the warpgroup's activations start in a stage, with others along K */
 };
 
 /* ---- weights ---- */
+
+/* Groups of a stage that the warpgroup goes through. */
+static uint32_t own_groups(const struct consumer *c)
+{
+    uint32_t groups = c->h->stage.groups;
+    return groups > 1 ? groups / c->q->v->wk : groups;
+}
+
+/* `bytes` for each of the warpgroups before this one along K, added to an offset. */
+static ptx_u32 past_others(struct consumer *c, ptx_u32 offset, uint32_t bytes)
+{
+    return c->q->v->wk > 1 ? ptx_mad_lo_u32(c->q->k, c->q->along_k, U32(bytes), offset) : offset;
+}
+
+static uint32_t past_groups(const struct consumer *c, uint32_t bytes)
+{
+    return c->h->stage.groups > 1 ? own_groups(c) * bytes : 0;
+}
 
 static void find_lane(struct consumer *c)
 {
@@ -34,15 +53,19 @@ static void find_lane(struct consumer *c)
     ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(group_strips(q)));
     ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
     ptx_u32 tile = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE_BYTES), codes);
+    tile = past_others(c, tile, q->v->steps * MARLIN_STEP_BYTES);
     c->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), tile);
+    c->block_at = past_others(c, U32(0), tile_operand_stage_bytes(q->v->tile_m, q->v->steps));
     if (!l->groups)
         return;
     ptx_u32 scales = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), U32(l->scales));
+    scales = past_others(c, scales, past_groups(c, MARLIN_SCALES_BYTES));
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(16), scales);
     c->scales_at = ptx_mad_lo_u32(k, q->along_n, U32(4), row);
     if (!q->spec->zeros)
         return;
     ptx_u32 zeros = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), U32(l->zeros));
+    zeros = past_others(c, zeros, past_groups(c, MARLIN_ZEROS_BYTES));
     c->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
 }
 
@@ -123,7 +146,7 @@ static void load_weights(struct consumer *c, uint32_t i)
 {
     if (i % SLICES == 0)
         load_words(c, i / SLICES);
-    uint32_t groups = c->h->stage.groups;
+    uint32_t groups = own_groups(c);
     if (groups && i % (slices(c) / groups) == 0)
         enter_group(c, i / (slices(c) / groups));
 }
@@ -169,7 +192,9 @@ static void next_stage(struct consumer *c)
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
     ptx_kernel *k = c->q->k;
-    ptx_u64 block = tile_wgmma_descriptor(k, c->read.slot);
+    bool others = c->q->v->wk > 1;
+    ptx_u32 at = others ? ptx_add_u32(k, c->read.slot, c->block_at) : c->read.slot;
+    ptx_u64 block = tile_wgmma_descriptor(k, at);
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, c->is_lane);
     for (uint32_t i = 0; i < slices(c); i++) {
         uint32_t next = (i + 1) % slices(c);
@@ -242,7 +267,7 @@ static void begin(struct consumer *c)
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
 }
 
-/* A warpgroup's threads by themselves, and its barrier. */
+/* The threads of the warpgroups that have the same columns, and their barrier. */
 static void make_team(struct gemm *q)
 {
     ptx_kernel *k = q->k;
@@ -253,7 +278,12 @@ static void make_team(struct gemm *q)
     q->team = q->at;
     q->team.warp = q->along_n;
     q->team.thread = ptx_and_b32(k, q->at.thread, U32(TILE_WARPGROUP - 1));
-    q->team.team = TILE_WARPGROUP;
+    q->team.team = TILE_WARPGROUP * q->v->wk;
+    if (q->v->wk > 1) {
+        q->along_k = tile_divide(k, q->team_index, q->teams);
+        q->team_index = tile_remainder(k, q->team_index, q->teams);
+        q->team.thread = ptx_mad_lo_u32(k, q->along_k, U32(TILE_WARPGROUP), q->team.thread);
+    }
     q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
 }
 
@@ -263,7 +293,7 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
     ptx_kernel *k = q->k;
     struct consumer c = {.h = h, .q = q};
     make_team(q);
-    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, 1);
+    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, q->v->wk);
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), staging));
     begin(&c);
     tile_ring_wait(k, &c.read);
@@ -273,5 +303,9 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
         tile_walk_next(k, &q->division, &walk);
         multiply_part(&c, &walk);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
+    }
+    if (q->v->cluster) { /* the others have read this CTA's sums */
+        ptx_barrier_cluster_arrive_relaxed(k);
+        ptx_barrier_cluster_wait(k);
     }
 }

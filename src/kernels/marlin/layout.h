@@ -115,6 +115,12 @@ static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
     return marlin_threads(v) + (marlin_is_wgmma(v) ? 32 * MARLIN_WARPGROUP : 0);
 }
 
+/* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */
+static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
+{
+    return v->cluster ? v->cluster : 1;
+}
+
 /* Accumulators of a thread, by four. */
 static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
 {

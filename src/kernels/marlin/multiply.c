@@ -32,8 +32,8 @@ static uint32_t loads_of_mma_step(const struct gemm *q)
 /* mma steps of a group of scales. */
 static uint32_t group_mmas(const struct gemm *q)
 {
-    uint32_t groups = marlin_step_groups(q->spec);
-    return groups ? STEP_MMAS / groups : STEP_MMAS;
+    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
+    return mma_steps(q) / (groups ? groups : 1);
 }
 
 static bool has_groups(const struct gemm *q)

@@ -21,11 +21,12 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
 
-/* Chooses as many stages as fit; false when fewer than three do. */
+/* Chooses as many stages as fit, or as the tile is to have; false when fewer than three do. */
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                           ptxgen_marlin_variant *v)
 {
-    for (v->stages = marlin_is_wgmma(v) ? 12 : MOST_STAGES; v->stages >= 3; v->stages--) {
+    uint32_t most = marlin_is_wgmma(v) ? 12 : MOST_STAGES;
+    for (v->stages = v->stages ? v->stages : most; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
         if (v->shared_bytes <= plan_shared_limit(target, v->ctas)) {
             v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
@@ -41,9 +42,11 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 {
     if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
         return false; /* gate and up would be in different tiles */
-    for (; v->pass_m >= 8; v->pass_m /= 2)
+    for (uint32_t most = v->stages; v->pass_m >= 8; v->pass_m /= 2) {
+        v->stages = most;
         if (choose_stages(s, target, v))
             return true;
+    }
     return false;
 }
 
@@ -51,20 +54,26 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
  * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from
  * memory and from the L2 (more where tiles are whole, and CTAs side by side), weights dequantised,
  * and thousands of mma's multiply-adds where a warp has few columns and rows (see products_cost for
- * many). What divided tiles take beside their work, and whole ones, in nanoseconds.
+ * many). What divided tiles take beside their work, whole ones, and those of a cluster, in
+ * nanoseconds.
  */
 static const struct limits {
-    uint64_t memory, l2, l2_whole, weights, products, divided, whole;
-} mma_limits = {23000, 45000, 45000, 36000, 1350, 2000, 0},
-  narrow_limits = {23000, 45000, 45000, 41000, 1050, 3000, 0},
-  wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500};
+    uint64_t memory, l2, l2_whole, weights, products, divided, whole, cluster;
+} mma_limits = {23000, 45000, 45000, 36000, 1350, 2000, 0, 0},
+  narrow_limits = {23000, 41000, 41000, 41000, 1050, 3000, 0, 0},
+  long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
+  wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 4200};
 
-/* Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves. */
+/*
+ * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
+ * stages of one step, and of two.
+ */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    return marlin_is_wgmma(v) ? &wgmma_limits
-           : marlin_has_wgmma(&plan->target) ? &narrow_limits
-                                             : &mma_limits;
+    return marlin_is_wgmma(v)                  ? &wgmma_limits
+           : !marlin_has_wgmma(&plan->target) ? &mma_limits
+           : v->steps > 1                      ? &long_limits
+                                               : &narrow_limits;
 }
 
 /*
@@ -76,7 +85,7 @@ static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_varian
     enum { SLICES = MARLIN_STEP / 16, BRINGING = 33, CYCLE = 588 /* ps */ };
     uint64_t n = marlin_tile_n(v);
     if (marlin_is_wgmma(v))
-        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + BRINGING) * CYCLE;
+        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + BRINGING) * CYCLE / v->wk;
     uint64_t rate = v->tile_m == MOST_ROWS ? 1700
                     : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
@@ -96,6 +105,19 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
     return most;
 }
 
+/* Of tiles that have a cluster each. A row of the last tile past m takes 1.6 ns of each tensor copy. */
+static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                             uint64_t m, uint64_t tiles)
+{
+    enum { PAST_ROW = 1600 };
+    const struct limits *l = limits_of(plan, v);
+    uint64_t clusters = plan->target.multiprocessors / v->cluster;
+    uint64_t steps = marlin_steps(&plan->spec) / v->cluster;
+    uint64_t past_rows = m % v->tile_m ? v->tile_m - m % v->tile_m : 0;
+    uint64_t each = steps * (step_cost(l, true, v) + past_rows * PAST_ROW) + l->cluster * 1000;
+    return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
+}
+
 /*
  * How long the fullest CTA takes for m rows, in picoseconds. A CTA that ends a divided tile reads
  * the others' sums at 64 bytes a nanosecond.
@@ -103,13 +125,17 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
 static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
 {
     const struct limits *l = limits_of(plan, v);
-    uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors;
+    uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors * v->ctas;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
-    if (tile_deals_whole(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * steps * step_cost(l, true, v) + l->whole * 1000;
+    if (v->cluster)
+        return cluster_cost(plan, v, m, tiles);
+    bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
+    uint64_t step = step_cost(l, whole, v) * v->ctas;
+    if (whole)
+        return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
-    return (tiles * steps + ctas - 1) / ctas * step_cost(l, false, v) + shares + l->divided * 1000;
+    return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000;
 }
 
 /* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
@@ -118,10 +144,14 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 2, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 32, .wn = 2, .wk = 4, .stages = 6, .steps = 2, .pass_m = 8},
+    {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
     {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
     {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 16},
+    {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
     {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},
@@ -130,9 +160,20 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8, .wk = 1, .steps = 2, .pass_m = 16},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8, .wk = 1, .steps = 2, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16, .wk = 1, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+     .wk = 1, .steps = 2, .ctas = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
+     .wk = 1, .steps = 2, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
+     .wk = 1, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+     .wk = 1, .steps = 2, .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 4,
+     .wk = 2, .stages = 8, .steps = 2, .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
+     .wk = 1, .steps = 2, .pass_m = 64, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
+     .wk = 2, .stages = 8, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
 };
@@ -141,11 +182,16 @@ enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
     *v = candidates[i];
-    v->ctas = 1;
-    if (!v->steps || marlin_steps(&plan->spec) % v->steps)
+    v->ctas = v->ctas ? v->ctas : 1;
+    uint32_t sharing = marlin_is_wgmma(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
+    if (!v->steps || marlin_steps(&plan->spec) % (v->steps * sharing))
         v->steps = 1;
     bool wgmma = marlin_has_wgmma(&plan->target);
     if (marlin_is_wgmma(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
+        return false;
+    if (v->steps < candidates[i].steps && !marlin_is_wgmma(v))
+        return false; /* as another */
+    if (marlin_steps(&plan->spec) % sharing)
         return false;
     return complete(&plan->spec, &plan->target, v);
 }
@@ -174,7 +220,7 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < CANDIDATES; i++) {
         ptxgen_marlin_variant v;
-        if (candidates[i].tile_m != tile_m || !make_candidate(plan, i, &v))
+        if (candidates[i].tile_m != tile_m || candidates[i].cluster || !make_candidate(plan, i, &v))
             continue;
         uint64_t time = candidate_cost(plan, &v);
         if (time >= least)
@@ -185,12 +231,13 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     return least != UINT64_MAX;
 }
 
-/* All of the widest that use wgmma: an entry each. */
-static void add_widest(ptxgen_marlin_plan *plan)
+/* All tiles of wgmma for so many rows that clusters have, or else that none has: an entry each. */
+static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool cluster)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
+        const ptxgen_marlin_variant *c = &candidates[i];
         ptxgen_marlin_variant v;
-        if (marlin_is_wgmma(&candidates[i]) && candidates[i].tile_m >= MOST_ROWS &&
+        if (marlin_is_wgmma(c) && c->tile_m == tile_m && (c->cluster != 0) == cluster &&
             make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
     }
@@ -246,9 +293,10 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
         if (choose_tile(plan, tile_m, &plan->variants[plan->variant_count])) {
             served = tile_m;
             plan->variant_count++;
+            add_all(plan, tile_m, true);
         }
     if (wgmma && served < most)
-        add_widest(plan);
+        add_all(plan, MOST_ROWS, false);
     if (!plan->variant_count)
         return plan_no_tile("marlin", &plan->target, err);
     if (wgmma)
@@ -296,13 +344,16 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
 static const char *wgmma_entry(const ptxgen_marlin_variant *v)
 {
     static const struct {
-        uint32_t tile_m, tile_n;
+        uint32_t tile_m, tile_n, cluster;
         const char *name;
-    } names[] = {{32, 128, "marlin_wgmma_m32_n128"},   {64, 128, "marlin_wgmma_m64_n128"},
-                 {64, 256, "marlin_wgmma_m64_n256"},   {128, 128, "marlin_wgmma_m128_n128"},
-                 {128, 192, "marlin_wgmma_m128_n192"}, {128, 256, "marlin_wgmma_m128_n256"}};
+    } names[] = {{32, 64, 2, "marlin_wgmma_m32_n64_c2"},  {64, 64, 2, "marlin_wgmma_m64_n64_c2"},
+                 {32, 128, 0, "marlin_wgmma_m32_n128"},   {32, 128, 2, "marlin_wgmma_m32_n128_c2"},
+                 {64, 128, 0, "marlin_wgmma_m64_n128"},   {64, 128, 2, "marlin_wgmma_m64_n128_c2"},
+                 {64, 256, 0, "marlin_wgmma_m64_n256"},   {128, 128, 0, "marlin_wgmma_m128_n128"},
+                 {128, 192, 0, "marlin_wgmma_m128_n192"}, {128, 256, 0, "marlin_wgmma_m128_n256"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v))
+        if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v) &&
+            names[i].cluster == v->cluster)
             return names[i].name;
     return "marlin_wgmma";
 }
@@ -335,7 +386,10 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
                            (unsigned long long)m, plan->spec.k, plan->spec.n,
                            (unsigned long long)(tiles * stages));
     struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
-    s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
+    if (v->cluster) /* whatever the multiprocessors, a tile each */
+        s.tiles = tile_deal(tiles, stages, (uint32_t)tiles, true);
+    else
+        s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
     s.gathered = s.partials;
     if (s.tiles.divides) {
         s.gathered += s.tiles.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));

@@ -14,7 +14,7 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, true},
         {"warp_n", v->warp_n, wgmma ? 16 : 32, wgmma ? 32 : 64, true},
         {"wn", v->wn, wgmma ? 4 : 1, wgmma ? 16 : 32, false},
-        {"wk", v->wk, 1, wgmma ? 1 : 32, true},
+        {"wk", v->wk, 1, wgmma ? 4 : 32, true},
         {"stages", v->stages, 3, 16, false},
         {"steps", v->steps, 1, 4, true},
         {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false},
@@ -31,6 +31,11 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
+    if (v->cluster && (!wgmma || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
+                       (v->cluster & (v->cluster - 1))))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: a cluster of %u CTAs: with wgmma there are 2, 4 or 8, else none",
+                           v->cluster);
     if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
@@ -47,10 +52,11 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     if (status != PTXGEN_OK)
         return status;
     ptxgen_marlin_variant v = *tile;
-    if (marlin_is_wgmma(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % v.steps))
+    uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
+    if (marlin_is_wgmma(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % steps))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a tile of wgmma is for sm_90a, and for K of whole stages of %u rows",
-                           v.steps * MARLIN_STEP);
+                           steps * MARLIN_STEP);
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
     uint32_t limit = plan_shared_limit(&plan->target, v.ctas);
@@ -71,7 +77,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
 
 /* A tile's numbers are the variant's members up to its sizes. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
-                                    "steps",  "ctas",   "pass_m", "wgmma", NULL};
+                                    "steps",  "ctas",   "pass_m", "wgmma", "cluster", NULL};
 enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
 _Static_assert(TILE_BYTES == offsetof(ptxgen_marlin_variant, shared_bytes), "names of all numbers");
 _Static_assert(TILE_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a tile holds them");
@@ -189,6 +195,6 @@ ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uin
     else if (m)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "marlin: no variant serves m = %llu", (unsigned long long)m);
-    *ctas = schedule.tiles.grid;
+    *ctas = v ? schedule.tiles.grid * marlin_cluster(v) : 0;
     return status;
 }

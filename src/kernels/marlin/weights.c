@@ -26,14 +26,18 @@ uint32_t marlin_step_groups(const ptxgen_marlin_spec *s)
     return !rows ? 0 : rows < MARLIN_STEP ? MARLIN_STEP / rows : 1;
 }
 
-uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+/* Where a stage's steps are of one group, it has its scales once. */
+uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, uint32_t steps)
 {
-    return marlin_step_groups(s) * v->steps;
+    uint32_t rows = marlin_scale_rows(s);
+    if (rows < MARLIN_STEP)
+        return marlin_step_groups(s) * steps;
+    return rows / MARLIN_STEP % steps ? steps : 1;
 }
 
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t steps = v->wk * v->steps;
+    uint32_t steps = v->wk * v->steps * marlin_cluster(v);
     return (marlin_steps(s) + steps - 1) / steps;
 }
 
@@ -54,12 +58,12 @@ static uint32_t scales_start(const ptxgen_marlin_variant *v)
 
 static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return scales_start(v) + v->wn * v->wk * marlin_stage_groups(s, v) * MARLIN_SCALES_BYTES;
+    return scales_start(v) + v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_SCALES_BYTES;
 }
 
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t zeros = s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v) * MARLIN_ZEROS_BYTES : 0;
+    uint32_t zeros = s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;
     return (zeros_start(s, v) + zeros + TILE_BLOCK_BYTES - 1) / TILE_BLOCK_BYTES * TILE_BLOCK_BYTES;
 }
 
@@ -84,7 +88,7 @@ void marlin_emit_weights_begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
-    uint32_t groups = marlin_stage_groups(q->spec, q->v);
+    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
     w->codes = ptx_mov_u64(k, U64(0));
     w->scales = ptx_mov_u64(k, U64(0));
     w->zeros = ptx_mov_u64(k, U64(0));
@@ -149,11 +153,11 @@ void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
     ptx_u64 strip_bytes = U64((uint64_t)marlin_steps(s) * MARLIN_STEP_BYTES);
     ptx_u64 strip64 = ptx_cvt_u64_u32(k, strip);
     ptx_mad_lo_u64_to(k, w->codes, strip64, strip_bytes, in_strip);
-    if (marlin_stage_groups(s, q->v)) {
+    if (marlin_stage_groups(s, q->v->steps)) {
         ptx_u64 scales = ptx_add_u64(k, q->address[MARLIN_SCALES], lane);
         ptx_mad_wide_u32_to(k, w->scales, strip, U32(marlin_groups(s) * MARLIN_SCALES_BYTES), scales);
     }
-    if (marlin_stage_groups(s, q->v) && s->zeros) {
+    if (marlin_stage_groups(s, q->v->steps) && s->zeros) {
         ptx_u64 zeros = ptx_add_u64(k, q->address[MARLIN_ZEROS], lane);
         ptx_mad_wide_u32_to(k, w->zeros, strip, U32(marlin_groups(s) * MARLIN_ZEROS_BYTES), zeros);
     }
@@ -181,6 +185,13 @@ static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size
              step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
 }
 
+/* Whether a stage's groups, or one of them, start with this step of it. */
+static bool starts_group(const struct gemm *q, uint32_t step)
+{
+    uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
+    return groups && (groups > 1 || step == 0);
+}
+
 /* The first lanes copy the groups of a step, `bytes` each, from a strip's first group on. */
 static void send_groups(struct gemm *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
                         ptx_u32 size)
@@ -206,10 +217,10 @@ void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
             size = ptx_selp_u32(k, size, U32(0), exists);
         }
         send_codes(q, slot, step, size);
-        if (marlin_step_groups(q->spec))
-            send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES,
-                        size);
-        if (marlin_step_groups(q->spec) && q->spec->zeros)
+        if (!starts_group(q, step))
+            continue;
+        send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES, size);
+        if (q->spec->zeros)
             send_groups(q, ptx_add_u32(k, slot, w->zeros_to), step, w->zeros, MARLIN_ZEROS_BYTES,
                         size);
     }
@@ -228,11 +239,26 @@ static void prefetch_groups(struct gemm *q, ptx_u64 strip, ptx_u32 step, uint32_
     ptx_cp_async_bulk_prefetch_L2(q->k, from, 0, U32(groups * bytes));
 }
 
+/* Step `i` of a stage whose first is at register `step`. */
+static void prefetch_step(struct gemm *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
+    ptx_if(k, ptx_setp_lt_u32(k, here, U32(marlin_steps(q->spec)))) {
+        ptx_cp_async_bulk_prefetch_L2(k, codes, (int)(i * MARLIN_STEP_BYTES),
+                                      U32(warp_codes(q->v) / q->v->steps));
+        if (starts_group(q, i))
+            prefetch_groups(q, q->w.scales, here, MARLIN_SCALES_BYTES);
+        if (starts_group(q, i) && q->spec->zeros)
+            prefetch_groups(q, q->w.zeros, here, MARLIN_ZEROS_BYTES);
+    }
+}
+
 void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
-    uint32_t steps = q->v->wk * q->v->steps, bytes = warp_codes(q->v) / q->v->steps;
+    uint32_t steps = q->v->wk * q->v->steps;
     ptx_u32 below = ptx_add_u32(k, stage, U32(q->v->stages - 2)), step = ptx_mov_u32(k, w->step);
     ptx_u32 end = ptx_min_u32(k, below, stage_end), at = ptx_mov_u32(k, stage);
     ptx_u32 exists = ptx_min_u32(k, w->strip_bytes, U32(1));
@@ -241,13 +267,8 @@ void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_e
     ptx_if(k, ptx_setp_ne_u32(k, first_lane, U32(0))) {
         ptx_for(k, at, end, U32(1)) {
             ptx_nounroll(k);
-            ptx_if(k, ptx_setp_lt_u32(k, step, U32(marlin_steps(q->spec)))) {
-                ptx_cp_async_bulk_prefetch_L2(k, codes, 0, U32(bytes));
-                if (marlin_step_groups(q->spec))
-                    prefetch_groups(q, w->scales, step, MARLIN_SCALES_BYTES);
-                if (marlin_step_groups(q->spec) && q->spec->zeros)
-                    prefetch_groups(q, w->zeros, step, MARLIN_ZEROS_BYTES);
-            }
+            for (uint32_t i = 0; i < q->v->steps; i++)
+                prefetch_step(q, codes, step, i);
             ptx_add_u64_to(k, codes, codes, U64((uint64_t)steps * MARLIN_STEP_BYTES));
             ptx_add_u32_to(k, step, step, U32(steps));
         }

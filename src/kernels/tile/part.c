@@ -80,7 +80,7 @@ static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
     bool own_rows = s->alone && tile_sums_warp_rows(s) < s->tile_m;
     ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(s->warp_m)) : U32(s->tile_m);
     p->locate(p->user, p, tile);
-    if (p->at->team || s->ctas)
+    if ((p->at->team || s->ctas) && !p->only)
         synchronise(k, p); /* all have read what was staged of the tile before */
     p->pass_row = ptx_mov_u32(k, own_rows ? s->warp_row : U32(0));
     ptx_loop(k, passes) {

@@ -19,6 +19,7 @@ struct tile_part {
     const struct tile_partials *partials;
     ptx_u64 flags;    /* of the CTAs */
     uint32_t columns; /* of the output, in a tile */
+    bool only;        /* tile of the CTA: nothing is staged before or after it */
     tile_sums_register *acc;
     const void *acc_from;
     /* Turns to a tile, sets `rows`, and may do something to the accumulators. */

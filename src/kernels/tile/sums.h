@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-enum { TILE_SUMS_WIDTH = 8 /* of a chunk, at most */, TILE_SUMS_CTAS = 2 };
+enum { TILE_SUMS_WIDTH = 8 /* of a chunk, at most */, TILE_SUMS_CTAS = 8 };
 
 struct tile_sums {
     /* Set by the caller. */
