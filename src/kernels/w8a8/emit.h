@@ -151,7 +151,7 @@ struct token {
     ptx_s32 zero;
     ptx_u32 keep;          /* all ones, or 0 for a token that is not finite */
     struct work low, high; /* bounds of the rounded quotient */
-    struct work adjust, scaled, reciprocal, rest, limit; /* see quantise.c */
+    struct work adjust, scaled, minus_scaled, reciprocal, rest, limit; /* see quantise.c */
 };
 
 struct quantiser w8a8_start_quantiser(ptx_kernel *k, const ptxgen_w8a8_spec *spec, ptx_u64 x,
@@ -183,7 +183,7 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module);
 
 /* ---- the product ---- */
 
-enum { MAX_ROW_TILES = 4, MAX_TOKEN_TILES = 16 };
+enum { MAX_ROW_TILES = 4, MAX_TOKEN_TILES = 32 };
 
 /* Copies of W, by tile/operand.h where its rows start at multiples of 16 bytes. */
 struct weights {
@@ -231,7 +231,7 @@ struct product {
     ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
-    ptx_u32 unit, rank; /* the CTA, or the cluster and its place there */
+    ptx_u32 unit, rank; /* the CTA, or the cluster and the CTA's place there */
     ptx_u32 first, end, first_granule; /* the unit's stages, and granules */
     struct tile_pipeline pipeline;
     bool sends_codes; /* with the weights of a stage */
@@ -291,6 +291,15 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
 
 /* product.c */
 struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile);
+void w8a8_load_params(struct product *q);
+/* Tiles along the tokens. */
+void w8a8_count_tiles(struct product *q);
+/* Of the stages, the CTA's or its cluster's. */
+void w8a8_find_share(struct product *q);
+void w8a8_new_sums(struct product *q);
+ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align);
+/* hopper.c: the entry of a variant with wgmma. */
+void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, ptx_module *module);
 /* An entry for the variant. */
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module);

@@ -87,6 +87,23 @@ static void load_scalars(const struct quantiser *q, ptx_u64 from, ptx_u32 elemen
     }
 }
 
+/* … of a chunk that is all there. */
+static void load_elements(const struct quantiser *q, ptx_u64 from, struct chunk *c)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = element_bytes(q);
+    for (int i = 0; i < CHUNK; i++)
+        if (bytes == 2 && i % 2 == 0) {
+            ptx_u16 half[2];
+            for (int j = 0; j < 2; j++)
+                half[j] = ptx_ld_global_u16(k, from, 2 * (i + j));
+            ptx_mov_u32_to(k, c->words[i / 2], ptx_pack_u32(k, half));
+        } else if (bytes == 4)
+            ptx_ld_global_u32_to(k, c->words[i], from, 4 * i);
+        else if (bytes == 8)
+            ptx_ld_global_v2_u32_to(k, &c->words[2 * i], from, 8 * i);
+}
+
 static void load_chunk(const struct quantiser *q, const struct share *share, ptx_u32 index,
                        struct chunk *c)
 {
@@ -96,13 +113,18 @@ static void load_chunk(const struct quantiser *q, const struct share *share, ptx
     ptx_u32 element = ptx_shl_b32(k, index, U32(3));
     ptx_u64 from = ptx_mad_wide_u32(k, element, U32(element_bytes(q)), share->row);
     ptx_pred mine = ptx_setp_lt_u32(k, index, share->end);
-    ptx_pred whole = ptx_and_pred(k, mine, q->vectors);
-    whole = ptx_setp_bool_lt_u32(k, index, U32(q->spec->k / CHUNK), whole);
-    ptx_guarded(k, whole)
+    ptx_pred whole = ptx_setp_bool_lt_u32(k, index, U32(q->spec->k / CHUNK), mine);
+    ptx_pred at_once = ptx_and_pred(k, whole, q->vectors);
+    ptx_guarded(k, at_once)
         load_vectors(q, from, c);
-    ptx_pred part = ptx_xor_pred(k, mine, whole);
-    ptx_if(k, part)
-        load_scalars(q, from, element, c);
+    bool ends_whole = q->spec->k % CHUNK == 0;
+    ptx_pred part = ptx_xor_pred(k, ends_whole ? whole : mine, at_once);
+    ptx_if(k, part) {
+        if (ends_whole)
+            load_elements(q, from, c);
+        else
+            load_scalars(q, from, element, c);
+    }
 }
 
 uint32_t w8a8_batch_turns(uint32_t turns)
@@ -345,8 +367,8 @@ static void prepare_division(const struct quantiser *q, struct token *t)
     t->adjust = work_select(k, wide, down, raised, work_less(k, wide, most, s));
     t->scaled = work_mul(k, wide, s, t->adjust);
     t->reciprocal = work_rcp(k, wide, t->scaled);
-    struct work minus = work_neg(k, wide, t->scaled);
-    struct work miss = work_fma(k, wide, minus, t->reciprocal, one);
+    t->minus_scaled = work_neg(k, wide, t->scaled);
+    struct work miss = work_fma(k, wide, t->minus_scaled, t->reciprocal, one);
     t->rest = work_mul(k, wide, miss, t->reciprocal);
     t->limit = work_mul(k, wide, t->scaled, work_constant(REACH));
 }
@@ -395,8 +417,7 @@ static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, 
     }
     struct work rest = work_mul(k, wide, x, t->rest);
     struct work near = work_fma(k, wide, x, t->reciprocal, rest);
-    struct work minus = work_neg(k, wide, near);
-    struct work miss = work_fma(k, wide, minus, t->scaled, x);
+    struct work miss = work_fma(k, wide, near, t->minus_scaled, x);
     struct work quotient = work_fma(k, wide, miss, t->reciprocal, near);
     if (!within) {
         quotient = work_min(k, wide, quotient, t->high);

@@ -47,6 +47,17 @@ static void find_segment(struct product *p, struct tokens *t)
     t->turns = w8a8_batch_turns(t->share.turns);
 }
 
+static void store_segment_range(struct product *p, struct tokens *t, ptx_u32 token,
+                                struct range *range)
+{
+    ptx_kernel *k = p->k;
+    w8a8_share_range(&t->q, range);
+    ptx_u32 slot =
+        ptx_mad_lo_u32(k, p->at.warp, U32(w8a8_range_bytes(p->spec)), ranges_of(p, token));
+    ptx_if(k, ptx_setp_eq_u32(k, p->at.lane, U32(0)))
+        w8a8_store_range(&t->q, slot, range);
+}
+
 static void find_range(struct product *p, struct tokens *t, ptx_u32 token)
 {
     ptx_kernel *k = p->k;
@@ -60,11 +71,7 @@ static void find_range(struct product *p, struct tokens *t, ptx_u32 token)
         w8a8_widen_range(&t->q, &batch, t->turns, &range);
         ptx_add_u32_to(k, first, first, U32(32 * t->turns));
     }
-    w8a8_share_range(&t->q, &range);
-    ptx_u32 slot =
-        ptx_mad_lo_u32(k, p->at.warp, U32(w8a8_range_bytes(p->spec)), ranges_of(p, token));
-    ptx_if(k, ptx_setp_eq_u32(k, p->at.lane, U32(0)))
-        w8a8_store_range(&t->q, slot, &range);
+    store_segment_range(p, t, token, &range);
 }
 
 static void tell_token(struct product *p, const struct tokens *t, ptx_u32 token,
@@ -83,28 +90,56 @@ static void tell_token(struct product *p, const struct tokens *t, ptx_u32 token,
     }
 }
 
+static struct token find_token(struct product *p, struct tokens *t, ptx_u32 token)
+{
+    struct range range = w8a8_load_ranges(&t->q, ranges_of(p, token), p->at.lane, W8A8_WARPS);
+    struct token found = w8a8_find_token(&t->q, &range, token);
+    tell_token(p, t, token, &found);
+    return found;
+}
+
+static void encode_batch(struct product *p, struct tokens *t, const struct token *found,
+                         const struct batch *batch, ptx_u32 to)
+{
+    ptx_kernel *k = p->k;
+    for (uint32_t i = 0; i < t->turns; i++) {
+        ptx_u32 words[2];
+        w8a8_encode_chunk(&t->q, found, &batch->chunks[i], batch->index[i], words);
+        ptx_u32 at = ptx_mad_lo_u32(k, batch->index[i], U32(CHUNK), to);
+        ptx_guarded(k, ptx_setp_lt_u32(k, batch->index[i], t->share.end))
+            ptx_st_shared_v2_u32(k, at, 0, words);
+    }
+}
+
 static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
 {
     ptx_kernel *k = p->k;
-    struct range range = w8a8_load_ranges(&t->q, ranges_of(p, token), p->at.lane, W8A8_WARPS);
-    struct token found = w8a8_find_token(&t->q, &range, token);
+    struct token found = find_token(p, t, token);
     struct batch batch;
-    tell_token(p, t, token, &found);
     t->share.row = w8a8_row_of_token(&t->q, token);
     ptx_u32 to = ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(p->spec, p->v)), p->resident);
     ptx_u32 first = ptx_mov_u32(k, t->share.first), turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, U32(t->share.turns), U32(t->turns)) {
         ptx_nounroll(k);
         w8a8_load_batch(&t->q, &t->share, first, t->turns, &batch);
-        for (uint32_t i = 0; i < t->turns; i++) {
-            ptx_u32 words[2];
-            w8a8_encode_chunk(&t->q, &found, &batch.chunks[i], batch.index[i], words);
-            ptx_u32 at = ptx_mad_lo_u32(k, batch.index[i], U32(CHUNK), to);
-            ptx_guarded(k, ptx_setp_lt_u32(k, batch.index[i], t->share.end))
-                ptx_st_shared_v2_u32(k, at, 0, words);
-        }
+        encode_batch(p, t, &found, &batch, to);
         ptx_add_u32_to(k, first, first, U32(32 * t->turns));
     }
+}
+
+/* The only token, where a batch has all of a segment: x stays in registers. */
+static void quantise_one(struct product *p, struct tokens *t)
+{
+    struct range range = w8a8_new_range(&t->q);
+    struct batch batch;
+    t->share.row = w8a8_row_of_token(&t->q, U32(0));
+    w8a8_load_batch(&t->q, &t->share, t->share.first, t->turns, &batch);
+    w8a8_widen_range(&t->q, &batch, t->turns, &range);
+    store_segment_range(p, t, U32(0), &range);
+    ptx_bar_sync(p->k, 0);
+    struct token found = find_token(p, t, U32(0));
+    encode_batch(p, t, &found, &batch, p->resident);
+    ptx_bar_sync(p->k, 0);
 }
 
 void w8a8_emit_resident(struct product *p)
@@ -116,6 +151,10 @@ void w8a8_emit_resident(struct product *p)
     t.q = w8a8_start_quantiser(k, p->spec, p->address[W8A8_X], p->x_stride,
                                p->address[W8A8_X_SCALE], p->address[W8A8_X_ZERO]);
     find_segment(p, &t);
+    if (p->v->tokens == 1 && t.turns == t.share.turns) {
+        quantise_one(p, &t);
+        return;
+    }
     ptx_u32 token = ptx_mov_u32(k, U32(0));
     ptx_for(k, token, p->m, U32(1)) {
         ptx_nounroll(k);
