@@ -89,6 +89,8 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
  * One product entry of the module. CTAs of 256 threads compute tiles of `rows` rows of W (or a few
  * less: row blocks are of equal size) by `tokens` tokens; wn × wm × wk warps divide rows, tokens
  * and K. From one stage of the pipeline each warp takes 128 bytes of K.
+ *
+ * With wgmma rows are 16 · wn, and more warps send for the operands.
  */
 typedef struct ptxgen_w8a8_variant {
     uint32_t tokens, rows;
@@ -97,6 +99,7 @@ typedef struct ptxgen_w8a8_variant {
     uint32_t row_blocks;           /**< tiles along N */
     uint32_t fused;                /**< 1: quantises for itself, one launch */
     uint32_t cluster;              /**< 2: two CTAs, a cluster, halve K among them; else 1 */
+    uint32_t wgmma;                /**< 1: by wgmma, operands copied in bulk (sm_90a) */
     uint32_t shared_bytes;         /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_w8a8_variant;

@@ -38,6 +38,17 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_w8a8_emit(plan, ~0u, module, err);
 }
 
+/* wgmma's operands come through tensor maps. */
+static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
+{
+    const ptxgen_w8a8_plan *p = plan;
+    for (uint32_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i].wgmma)
+            return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                         err);
+    return PTXGEN_OK;
+}
+
 static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16", "f64"}, *const scales[] = {"dynamic",
@@ -54,11 +65,12 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_w8a8_family(void)
 {
     static const ptxgen_family family = {.name = "w8a8",
-                                         .plan_version = 4,
+                                         .plan_version = 5,
                                          .spec_bytes = sizeof(ptxgen_w8a8_spec),
                                          .plan_bytes = sizeof(ptxgen_w8a8_plan),
                                          .make_plan = make_plan,
                                          .emit = emit,
+                                         .check_driver = check_driver,
                                          .describe = describe,
                                          .revision = library_revision};
     return &family;
@@ -194,6 +206,39 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
     return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);
 }
 
+/* Rows of bytes as a tensor, in boxes of 128 bytes by `box_rows`. */
+static ptxgen_status map_rows(const ptxgen_w8a8 *q, const char *what, uint64_t address,
+                              uint64_t bytes, uint64_t rows, uint64_t pitch, uint32_t box_rows,
+                              ptxgen_cu_tensor_map *map, ptxgen_error *err)
+{
+    const ptxgen_driver *driver = loaded_of(q)->driver;
+    const uint64_t shape[2] = {bytes, rows};
+    const uint32_t box[2] = {W8A8_BLOCK, box_rows}, steps[2] = {1, 1};
+    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
+        map, PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, (void *)(uintptr_t)address, shape, &pitch,
+        box, steps, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
+        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return ptxgen_driver_fail(driver, result, err,
+                                  "w8a8: the tensor map of %s, %llu rows %llu bytes apart", what,
+                                  (unsigned long long)rows, (unsigned long long)pitch);
+    return PTXGEN_OK;
+}
+
+static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v,
+                                  const ptxgen_w8a8_args *a, uint64_t codes,
+                                  ptxgen_cu_tensor_map maps[2], ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = &ptxgen_w8a8_loaded_plan(q)->spec;
+    uint64_t stride = w8a8_code_stride(s);
+    ptxgen_status status = map_rows(q, "w", a->w, s->k, s->n, s->w_stride, w8a8_stage_rows(s, v),
+                                    &maps[0], err);
+    if (status == PTXGEN_OK)
+        status = map_rows(q, "the codes", codes, stride, a->m, stride,
+                          v->tokens, &maps[1], err);
+    return status;
+}
+
 /* The product may begin while the codes are being made (from sm_90 on). */
 static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v,
                                     ptxgen_w8a8_args *a, struct w8a8_schedule *s,
@@ -203,7 +248,13 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
     uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
     uint64_t partials = a->workspace + s->partials;
     bool can_overlap = ptxgen_w8a8_loaded_plan(q)->target.ptx.sm >= 90;
-    void *arguments[W8A8_PARAMS] = {[W8A8_X] = &a->x,
+    ptxgen_cu_tensor_map maps[2] = {{{0}}};
+    if (v->wgmma) {
+        ptxgen_status status = map_operands(q, v, a, codes, maps, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
+    void *arguments[W8A8_WGMMA_PARAMS] = {[W8A8_X] = &a->x,
                                     [W8A8_W] = &a->w,
                                     [W8A8_W_SCALE] = &a->w_scale,
                                     [W8A8_W_SUM] = &a->w_sum,
@@ -221,9 +272,11 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
                                     [W8A8_M] = &a->m,
                                     [W8A8_SHARE] = &s->tiles.share,
                                     [W8A8_EXTRA] = &s->tiles.extra,
-                                    [W8A8_GRANULE] = &s->tiles.granule};
+                                    [W8A8_GRANULE] = &s->tiles.granule,
+                                    [W8A8_W_MAP] = &maps[0], /* past those of other entries */
+                                    [W8A8_CODES_MAP] = &maps[1]};
     ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
-                                 .block = {W8A8_THREADS, 1, 1},
+                                 .block = {w8a8_threads(v), 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,
                                  .programmatic = v->fused ? a->overlap_previous != 0 : can_overlap};
     if (v->cluster > 1) {

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+static const char *const target_names[] = {"sm_80",  "sm_86",  "sm_89", "sm_90",
+                                           "sm_90a", "sm_100", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 #endif

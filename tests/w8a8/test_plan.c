@@ -187,9 +187,9 @@ static void clusters_halve_k_where_it_divides(void **state)
     ptxgen_error err;
     uint32_t ctas;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
-    assert_int_equal(p.variants[0].row_blocks, 66);
+    assert_int_equal(p.variants[0].row_blocks, 64);
     assert_ok(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
-    assert_int_equal(ctas, 132);
+    assert_int_equal(ctas, 128);
     p = plan_of(&s, "sm_80");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     s.k = 4096 + 256;
@@ -198,18 +198,64 @@ static void clusters_halve_k_where_it_divides(void **state)
     assert_non_null(strstr(err.message, "cluster"));
 }
 
-static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+/* On sm_90a alone, where tensor copies can read W, without clusters. */
+static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(4096, 4000);
+    ptxgen_w8a8_variant tile = {.tokens = 64, .wgmma = 1};
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
+    ptxgen_error err;
+    uint32_t ctas;
+    assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
+    assert_int_equal(p.variants[0].row_blocks, 125);
+    assert_int_equal(p.variants[0].wn, 4);
+    assert_ok(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
+    assert_int_equal(ctas, 125);
+    tile.rows = 128;
+    tile.cluster = 2;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    tile.cluster = 1;
+    assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
+    assert_int_equal(p.variants[0].row_blocks, 32);
+    p = plan_of(&s, "sm_90");
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    s.k = 4098;
+    p = plan_of(&s, "sm_90a");
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+}
+
+static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
-    uint64_t n = p->spec.n;
     assert_int_equal(v->wn * v->wm * v->wk, 8);
     assert_true(v->wm == 1 || v->wk == 1);
     assert_int_equal(v->rows % (16 * v->wn), 0);
     assert_int_equal(columns % (8 * v->wm), 0);
     assert_true(v->rows / v->wn * (columns / v->wm) / 32 <= 128);
-    assert_true((n + v->row_blocks - 1) / v->row_blocks <= v->rows);
-    assert_true(v->row_blocks <= n);
     assert_true(v->cluster == 1 || (v->cluster == 2 && p->target.ptx.sm >= 90));
+}
+
+static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    assert_int_equal(p->target.ptx.sm, 90);
+    assert_int_equal(p->target.ptx.suffix, 'a');
+    assert_int_equal(p->copy_bytes, 16);
+    assert_int_equal(v->rows % 64, 0);
+    assert_int_equal(v->wn, v->rows / 16);
+    assert_int_equal(v->cluster, 1);
+    assert_false(v->fused);
+}
+
+static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    uint64_t n = p->spec.n, unit = v->fused ? 1 : 8, units = (n + unit - 1) / unit;
+    if (v->wgmma)
+        check_warpgroups(p, v);
+    else
+        check_warps(p, v);
+    assert_true((units + v->row_blocks - 1) / v->row_blocks * unit <= v->rows);
+    assert_true(v->row_blocks <= n);
     assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
 }
 
@@ -318,6 +364,7 @@ int main(void)
         cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
         cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
         cmocka_unit_test(clusters_halve_k_where_it_divides),
+        cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),

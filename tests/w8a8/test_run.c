@@ -38,6 +38,28 @@ static void every_tile_is_right_at_its_edges(void **state)
     outcome_free(&o);
 }
 
+/* Many turns of the ring, several tiles a CTA, tails, warpgroups along rows and K. */
+static void tiles_of_wgmma_are_right(void **state)
+{
+    (void)state;
+    static const char *const cases[][6] = {
+        {"4096", "4096", "300", "61", "tokens=64,wk=2,wgmma=1", "18300"},
+        {"700", "704", "9001", "20", "tokens=32,rows=64,wk=1,wgmma=1", "180020"},
+        {"272", "272", "150", "300", "tokens=128,rows=64,wk=2,wgmma=1", "45000"},
+        {"400", "400", "1000", "300", "tokens=256,rows=128,wk=1,wgmma=1", "300000"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i];
+        char told[64];
+        struct outcome o = run("run", "w8a8", "--k", c[0], "--w-stride", c[1], "--n", c[2], "--m",
+                               c[3], "--tile", c[4], "--device", "cpu:sm_90", "--asymmetric");
+        assert_exit(&o, 0);
+        snprintf(told, sizeof told, "%s outputs: largest error 0,", c[5]);
+        assert_contains(o.out, told);
+        outcome_free(&o);
+    }
+}
+
 static void no_tokens_exit_with_0(void **state)
 {
     (void)state;
@@ -77,6 +99,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_file_is_right_in_every_bit_for_every_type),
         cmocka_unit_test(every_tile_is_right_at_its_edges),
+        cmocka_unit_test(tiles_of_wgmma_are_right),
         cmocka_unit_test(no_tokens_exit_with_0),
         cmocka_unit_test(random_specs_are_right_in_every_bit),
         cmocka_unit_test(a_layer_that_is_none_is_refused_by_name),

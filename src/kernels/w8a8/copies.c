@@ -14,17 +14,23 @@ static bool is_aligned(const struct product *q)
 struct row_block w8a8_find_rows(struct product *q, ptx_u32 block)
 {
     ptx_kernel *k = q->k;
-    uint32_t each = q->spec->n / q->v->row_blocks, more = q->spec->n % q->v->row_blocks;
+    uint32_t n = q->spec->n, unit = w8a8_row_unit(q->v), units = n / unit + (n % unit != 0);
+    uint32_t each = units / q->v->row_blocks, more = units % q->v->row_blocks;
     struct row_block b;
     if (!more) {
-        b.first = ptx_mul_lo_u32(k, block, U32(each));
-        b.count = ptx_mov_u32(k, U32(each));
-        return b;
+        b.first = ptx_mul_lo_u32(k, block, U32(each * unit));
+        b.count = ptx_mov_u32(k, U32(each * unit));
+    } else {
+        ptx_u32 extra = ptx_min_u32(k, block, U32(more));
+        ptx_u32 first = ptx_mad_lo_u32(k, block, U32(each), extra);
+        b.first = ptx_mul_lo_u32(k, first, U32(unit));
+        ptx_pred has_more = ptx_setp_lt_u32(k, block, U32(more));
+        b.count = ptx_selp_u32(k, U32((each + 1) * unit), U32(each * unit), has_more);
     }
-    ptx_u32 extra = ptx_min_u32(k, block, U32(more));
-    b.first = ptx_mad_lo_u32(k, block, U32(each), extra);
-    ptx_pred has_more = ptx_setp_lt_u32(k, block, U32(more));
-    b.count = ptx_selp_u32(k, U32(each + 1), U32(each), has_more);
+    if (n % unit == 0)
+        return b;
+    ptx_u32 first = ptx_min_u32(k, b.first, U32(n)), left = ptx_sub_u32(k, U32(n), first);
+    b.count = ptx_min_u32(k, b.count, left);
     return b;
 }
 

@@ -43,6 +43,15 @@ enum w8a8_param {
     W8A8_PARAMS
 };
 
+/* … and with wgmma the tensor maps of W and of the codes, in boxes of 128 bytes of K. */
+enum {
+    W8A8_W_MAP = W8A8_PARAMS,
+    W8A8_CODES_MAP,
+    W8A8_WGMMA_PARAMS,
+    W8A8_MAP_BYTES = 128,
+    W8A8_MAP_ALIGN = 64
+};
+
 /* Those of "w8a8_quantise": a CTA of w8a8_quantise_threads a token, and the CTAs that prefetch. */
 enum w8a8_quantise_param {
     W8A8_Q_X,
@@ -87,14 +96,18 @@ static inline uint64_t w8a8_code_stride(const ptxgen_w8a8_spec *spec)
 {
     return ((uint64_t)spec->k + W8A8_CODES_ALIGN - 1) / W8A8_CODES_ALIGN * W8A8_CODES_ALIGN;
 }
-/* Threads that quantise a token: enough for four chunks of 8 elements each, so that x is read once.
- */
+/* Threads that quantise a token: two chunks of 8 elements each, if that many do. */
 static inline uint32_t w8a8_quantise_threads(const ptxgen_w8a8_spec *spec)
 {
     uint32_t threads = 256;
-    while (threads < 1024 && threads * 32 < w8a8_code_stride(spec))
+    while (threads < 1024 && threads * 16 < w8a8_code_stride(spec))
         threads *= 2;
     return threads;
+}
+
+static inline bool w8a8_has_wgmma(const ptxgen_target *target)
+{
+    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
 
 /* ---- a variant's tile ---- */
@@ -119,10 +132,24 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 {
     return w8a8_steps(spec, v) / v->cluster;
 }
+/* Threads that multiply, and all of a CTA. */
+static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
+{
+    return 32 * v->wn * v->wm * v->wk;
+}
+/* Whether warpgroups that multiply need registers of one that sends. */
+static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma && v->wn * v->wk == 8 && v->tokens > 128;
+}
+static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
+{
+    return w8a8_multipliers(v) + (!v->wgmma ? 0 : w8a8_moves_registers(v) ? 128 : 32);
+}
 /* Whether tiles are dealt out whole, of those that make one row. */
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return v->fused || v->cluster > 1 ||
+    return v->fused || v->wgmma || v->cluster > 1 ||
            tile_deals_whole(v->row_blocks, plan->target.multiprocessors);
 }
 /*
@@ -132,16 +159,43 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8
  */
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && (v->fused || v->wk > 1);
+    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !v->wgmma &&
+           (v->fused || v->wk > 1);
 }
 /* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 {
     return v->tokens < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tokens;
 }
-static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_variant *v)
+/*
+ * Row blocks are made of eight rows, so that outputs are written 16 bytes at a time; of single ones
+ * where a CTA writes few and an even share of W counts.
+ */
+static inline uint32_t w8a8_row_unit(const ptxgen_w8a8_variant *v)
 {
-    return (v->rows + (v->fused ? 0 : v->tokens)) * w8a8_depth(v);
+    return v->fused ? 1 : 8;
+}
+/* Rows of the largest row block. */
+static inline uint32_t w8a8_most_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+{
+    uint32_t unit = w8a8_row_unit(v), units = spec->n / unit + (spec->n % unit != 0);
+    return unit * (units / v->row_blocks + (units % v->row_blocks != 0));
+}
+/*
+ * Rows of W in a stage. With wgmma those of the largest row block, in eights as the swizzle is. It
+ * reads all `rows` of a tile: what it finds in the stage behind the row block counts for nothing.
+ */
+static inline uint32_t w8a8_stage_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+{
+    if (!v->wgmma)
+        return v->rows;
+    uint32_t most = w8a8_most_rows(spec, v);
+    uint32_t behind = v->wk * v->tokens, least = v->rows > behind ? v->rows - behind : 0;
+    return ((most > least ? most : least) + 7) / 8 * 8;
+}
+static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+{
+    return (w8a8_stage_rows(spec, v) + (v->fused ? 0 : v->tokens)) * w8a8_depth(v);
 }
 /* Bytes from one token's codes to the next where a fused CTA keeps them: off by 16 from a multiple
  * of 128, so that ldmatrix meets all banks. */
@@ -154,6 +208,8 @@ static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
  * agree, all. */
 static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 {
+    if (v->wgmma)
+        return v->tokens < 64 ? v->tokens : 64;
     return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
 

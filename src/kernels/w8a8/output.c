@@ -56,7 +56,7 @@ void w8a8_begin_output(struct product *q)
                             .wk = q->v->wk,
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
-    s->width = tile_chunk_width(s->pass_m * s->tile_n, W8A8_THREADS);
+    s->width = tile_chunk_width(s->pass_m * s->tile_n, w8a8_multipliers(q->v));
     tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
@@ -66,8 +66,8 @@ void w8a8_begin_output(struct product *q)
         q->others.remote = true;
         ptx_u32 other = ptx_xor_b32(k, q->rank, U32(1));
         q->others.staging = ptx_mapa_shared_cluster_u32(k, s->staging, other);
-    } else if (!q->v->fused) {
-        q->partials.threads = W8A8_THREADS;
+    } else if (!q->v->fused && !q->v->wgmma) {
+        q->partials.threads = w8a8_multipliers(q->v);
         q->partials.fragments = row_tiles(q) * token_tiles(q);
         q->partials.integer = true;
         tile_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
@@ -146,7 +146,7 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 /* Rows of a pass that all threads finish at once, and how often that is. */
 static uint32_t rows_at_once(const struct product *q)
 {
-    return W8A8_THREADS * width(q) / q->sums.tile_n;
+    return w8a8_multipliers(q->v) * width(q) / q->sums.tile_n;
 }
 
 static uint32_t turns(const struct product *q)
@@ -185,22 +185,31 @@ static void load_global_token(struct product *q, struct row_token *t)
     }
 }
 
+/* Which token stands in the row, and whether the thread has something to finish there. */
+static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
+{
+    ptx_kernel *k = q->k;
+    struct part *p = &q->part;
+    struct row_token t = {.row = row};
+    ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
+    if (rows_at_once(q) > own_rows(q)) {
+        uint32_t threads = w8a8_multipliers(q->v) / rows_at_once(q) * own_rows(q);
+        has_columns = ptx_setp_bool_lt_u32(k, q->at.thread, U32(threads), has_columns);
+    }
+    ptx_u32 token = token_of(q, pass, row);
+    t.exists = ptx_setp_bool_lt_u32(k, token, p->tokens, has_columns);
+    t.m = ptx_add_u32(k, p->first_token, token);
+    return t;
+}
+
 /* The tokens that the thread finishes in a pass. */
 static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *tokens)
 {
     ptx_kernel *k = q->k;
-    struct part *p = &q->part;
-    ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
-    if (rows_at_once(q) > own_rows(q)) {
-        uint32_t threads = W8A8_THREADS / rows_at_once(q) * own_rows(q);
-        has_columns = ptx_setp_bool_lt_u32(k, q->at.thread, U32(threads), has_columns);
-    }
     for (uint32_t i = 0; i < turns(q); i++) {
         struct row_token *t = &tokens[i];
-        t->row = i ? ptx_add_u32(k, p->row, U32(i * rows_at_once(q))) : p->row;
-        ptx_u32 token = token_of(q, pass, t->row);
-        t->exists = ptx_setp_bool_lt_u32(k, token, p->tokens, has_columns);
-        t->m = ptx_add_u32(k, p->first_token, token);
+        ptx_u32 row = q->part.row;
+        *t = find_token(q, pass, i ? ptx_add_u32(k, row, U32(i * rows_at_once(q))) : row);
         t->zero = ptx_mov_s32(k, S32(0));
         if (q->wide)
             t->scale.d = ptx_mov_f64(k, F64(0));
@@ -399,7 +408,7 @@ static void add_others(struct product *q, ptx_u32 tile)
     ptx_kernel *k = q->k;
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
     ptx_u32 lowest = tile_lowest_cta(k, &q->division, &q->at, start);
-    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, W8A8_THREADS);
+    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_multipliers(q->v));
     tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
@@ -407,18 +416,47 @@ static void add_others(struct product *q, ptx_u32 tile)
 static void synchronise(struct product *q)
 {
     if (q->v->cluster == 1) {
-        ptx_bar_sync(q->k, 0);
+        tile_sync(q->k, &q->at);
         return;
     }
     ptx_barrier_cluster_arrive(q->k);
     ptx_barrier_cluster_wait(q->k);
 }
 
-static void finish_pass(struct product *q, const struct row_token *tokens)
+/* What was loaded for the second turn is now for the first, and so on. */
+static void move_up(struct product *q, struct row_token *tokens)
 {
-    for (uint32_t i = 0; i < turns(q); i++)
-        ptx_if(q->k, tokens[i].exists)
-            finish_chunk(q, &tokens[i]);
+    ptx_kernel *k = q->k;
+    for (uint32_t i = 0; i + 1 < turns(q); i++) {
+        if (q->wide)
+            ptx_mov_f64_to(k, tokens[i].scale.d, tokens[i + 1].scale.d);
+        else
+            ptx_mov_f32_to(k, tokens[i].scale.f, tokens[i + 1].scale.f);
+        if (q->spec->asymmetric)
+            ptx_mov_s32_to(k, tokens[i].zero, tokens[i + 1].zero);
+    }
+}
+
+/* One text for all turns. */
+static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *tokens)
+{
+    ptx_kernel *k = q->k;
+    if (turns(q) == 1) {
+        ptx_if(k, tokens[0].exists)
+            finish_chunk(q, &tokens[0]);
+        return;
+    }
+    ptx_u32 turn = ptx_mov_u32(k, U32(0)), row = ptx_mov_u32(k, q->part.row);
+    ptx_for(k, turn, U32(turns(q)), U32(1)) {
+        ptx_nounroll(k);
+        struct row_token t = find_token(q, pass, row);
+        t.scale = tokens[0].scale;
+        t.zero = tokens[0].zero;
+        ptx_if(k, t.exists)
+            finish_chunk(q, &t);
+        move_up(q, tokens);
+        ptx_add_u32_to(k, row, row, U32(rows_at_once(q)));
+    }
 }
 
 /* One pass after the other, with one text for all but the staging, whose registers differ. */
@@ -426,6 +464,8 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
 {
     ptx_kernel *k = q->k;
     struct row_token tokens[MOST_TURNS];
+    if (q->v->wgmma)
+        synchronise(q);
     ptx_u32 pass = ptx_mov_u32(k, U32(0));
     ptx_loop(k, loop) {
         ptx_nounroll(k);
@@ -434,7 +474,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
             ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
                 tile_sums_stage(k, staged, i, accumulator, q);
         synchronise(q);
-        finish_pass(q, tokens);
+        finish_pass(q, pass, tokens);
         ptx_add_u32_to(k, pass, pass, U32(1));
         ptx_loop_break_if(&loop, ptx_setp_eq_u32(k, pass, U32(passes(q))), false);
         synchronise(q); /* all have read what the next pass overwrites */
@@ -452,15 +492,17 @@ static void finish_tile(struct product *q)
     }
     if (!loads_ahead(q))
         load_tokens(q, U32(0), tokens);
+    if (q->v->wgmma) /* all have read the sums of the tile before */
+        synchronise(q);
     tile_sums_stage(q->k, &staged, 0, accumulator, q);
     synchronise(q);
-    finish_pass(q, loads_ahead(q) ? q->part.ahead : tokens);
+    finish_pass(q, U32(0), loads_ahead(q) ? q->part.ahead : tokens);
 }
 
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
-    if (q->v->fused || q->v->cluster > 1) {
+    if (q->v->fused || q->v->wgmma || q->v->cluster > 1) {
         finish_tile(q);
         if (q->v->cluster > 1) { /* the other may still read these sums */
             ptx_barrier_cluster_arrive_relaxed(k);

@@ -3,6 +3,7 @@
 #include "layout.h"
 
 #include "../plan.h"
+#include "../tile/ring.h"
 #include "../tile/sums.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 enum {
     MAX_ROWS_OF_TILE = 256,
+    MAX_WGMMA_ROWS = 128,
     LEAST_TOKENS = 16, /* of a tile that is not fused */
     MOST_TOKENS = 256,
     MAX_ACCUMULATORS = 128
@@ -79,17 +81,23 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
     return bytes;
 }
 
+/* Of the ring, with a stage's barriers. */
+static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_stage_bytes(&p->spec, v) + (v->wgmma ? tile_ring_barrier_bytes(1) : 0);
+}
+
 /* Gives the ring what shared memory is left; false where that is less than `least` stages. */
 static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_variant *v)
 {
     uint64_t fixed = fixed_bytes(&p->spec, v), all = p->target.shared_per_cta;
     if (fixed >= all)
         return false;
-    uint64_t stages = (all - fixed) / w8a8_stage_bytes(v);
+    uint64_t stages = (all - fixed) / stage_bytes(p, v);
     v->stages = stages > W8A8_MOST_STAGES ? W8A8_MOST_STAGES : (uint32_t)stages;
     if (v->stages < least)
         return false;
-    uint64_t bytes = fixed + (uint64_t)v->stages * w8a8_stage_bytes(v);
+    uint64_t bytes = fixed + v->stages * stage_bytes(p, v);
     v->shared_bytes = (uint32_t)bytes;
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
@@ -116,6 +124,8 @@ static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 /* Bytes of shared memory that a byte of K has written and read. */
 static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
 {
+    if (v->wgmma)
+        return 2 * v->rows + (v->rows / 64 + 1) * v->tokens;
     return (v->wm + 1) * v->rows + (v->wn + 1) * v->tokens;
 }
 
@@ -153,15 +163,18 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
  * Row blocks such that `parts` CTAs on each give all multiprocessors one, or as few more as tiles
  * allow.
  */
-static void divide_rows_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, ptxgen_w8a8_variant *v)
+static void divide_rows_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t most_rows,
+                               ptxgen_w8a8_variant *v)
 {
-    uint64_t n = p->spec.n, all = p->target.multiprocessors / parts, blocks = all ? all : 1;
-    while ((n + blocks - 1) / blocks > MAX_ROWS_OF_TILE)
-        blocks += all ? all : 1;
-    if (blocks > (n + W8A8_TILE_ROWS - 1) / W8A8_TILE_ROWS)
-        blocks = (n + W8A8_TILE_ROWS - 1) / W8A8_TILE_ROWS;
-    uint64_t rows = (n + blocks - 1) / blocks;
-    v->row_blocks = (uint32_t)blocks;
+    uint32_t all = p->target.multiprocessors / parts, n = p->spec.n;
+    uint32_t tiles = n / W8A8_TILE_ROWS + (n % W8A8_TILE_ROWS != 0);
+    all = all ? all : 1;
+    for (v->row_blocks = all; w8a8_most_rows(&p->spec, v) > most_rows; v->row_blocks += all)
+        ;
+    v->row_blocks = v->row_blocks < tiles ? v->row_blocks : tiles;
+    uint32_t rows = w8a8_most_rows(&p->spec, v), full = n / rows + (n % rows != 0);
+    if (w8a8_row_unit(v) > 1 && tile_deals_whole(full, all)) /* none has fewer for nothing */
+        v->row_blocks = full;
     for (v->rows = W8A8_TILE_ROWS; v->rows < rows; v->rows *= 2)
         ;
 }
@@ -177,18 +190,34 @@ static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint32_t m)
     return ((uint64_t)m + v->tokens - 1) / v->tokens * v->row_blocks;
 }
 
+/* ---- tiles of wgmma ---- */
+
+/* Warpgroups of 64 rows; one along K, or as many as are asked for. */
+static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+{
+    enum { COPY_BYTES = 16, LEAST_ROWS = 64, MOST_WARPS = 16, MOST_SUMS = 128 };
+    v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
+    v->wn = v->rows / W8A8_TILE_ROWS;
+    v->wm = 1;
+    v->wk = v->wk ? v->wk : 1;
+    uint32_t warps = v->wn * v->wk, most = v->tokens > MOST_SUMS ? MOST_WARPS / 2 : MOST_WARPS;
+    return warps <= most && !(v->rows & (v->rows - 1)) && !(v->wk & (v->wk - 1)) &&
+           w8a8_has_wgmma(&p->target) && p->copy_bytes == COPY_BYTES && !v->fused &&
+           v->cluster == 1 && complete(p, W8A8_LEAST_STAGES, v);
+}
+
 /*
  * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
  * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
- * do), reading W and codes from the L2 (45), multiplying (3000 multiply-adds), and writing and
- * reading operands in shared memory (200).
+ * do), reading W and codes from the L2 (45, as boxes 80), multiplying (3000 multiply-adds, by wgmma
+ * 6500), and writing and reading operands in shared memory (200).
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t busy)
 {
-    uint64_t rows = (p->spec.n + v->row_blocks - 1) / v->row_blocks;
+    uint64_t rows = w8a8_most_rows(&p->spec, v);
     const uint64_t times[] = {rows * busy * 1000 / (23 * p->target.multiprocessors),
-                              (rows + (v->fused ? 0 : v->tokens)) * 1000 / 45,
-                              (uint64_t)v->rows * v->tokens * 1000 / 3000,
+                              (rows + (v->fused ? 0 : v->tokens)) * 1000 / (v->wgmma ? 80 : 45),
+                              (uint64_t)v->rows * v->tokens * 1000 / (v->wgmma ? 6500 : 3000),
                               (uint64_t)shared_traffic(v) * 5};
     uint64_t most = 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -205,6 +234,8 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, busy * v->cluster);
+    if (v->wgmma)
+        return (tiles + units - 1) / units * k * each;
     if (v->cluster > 1)
         return (tiles + units - 1) / units * (k / v->cluster * each + 3000000);
     if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
@@ -238,29 +269,55 @@ static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_vari
     return cost(p, v, v->tokens);
 }
 
+struct choice {
+    uint64_t least;
+    ptxgen_w8a8_variant *best;
+};
+
+static void consider(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, struct choice *c)
+{
+    uint64_t time = candidate_cost(p, v);
+    if (time >= c->least)
+        return;
+    c->least = time;
+    *c->best = *v;
+}
+
+/* For few tokens mma.sync is as fast, and starts sooner. */
+static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct choice *c)
+{
+    enum { LEAST_WGMMA_TOKENS = 64 };
+    static const uint32_t rows[] = {0, 64, 128};
+    for (size_t i = tokens == MOST_TOKENS; i < sizeof rows / sizeof *rows; i++) {
+        ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1, .wgmma = 1};
+        if (rows[i])
+            divide_rows(p, rows[i], &v);
+        else
+            divide_rows_evenly(p, 1, MAX_WGMMA_ROWS, &v);
+        if (tokens >= LEAST_WGMMA_TOKENS && arrange_wgmma(p, &v))
+            consider(p, &v, c);
+    }
+}
+
 /* The cheapest tile for `tokens` that fits, with W in even shares or of so many rows. */
 static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_variant *best)
 {
     static const uint32_t parts[] = {1, 2, 4}, rows[] = {128, 64, 32, 16};
     enum { EVEN = sizeof parts / sizeof *parts, FIXED = sizeof rows / sizeof *rows };
-    uint64_t least = UINT64_MAX;
+    struct choice choice = {UINT64_MAX, best};
+    consider_wgmma(p, tokens, &choice);
     for (int i = 0; i < EVEN + FIXED; i++) {
         ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1};
         if (i < EVEN)
-            divide_rows_evenly(p, parts[i], &v);
+            divide_rows_evenly(p, parts[i], MAX_ROWS_OF_TILE, &v);
         else
             divide_rows(p, rows[i - EVEN], &v);
         if (i < EVEN && parts[i] == 2 && has_clusters(p))
             v.cluster = 2;
-        if ((tokens == MOST_TOKENS && i < EVEN) || !arrange(p, &v))
-            continue;
-        uint64_t time = candidate_cost(p, &v);
-        if (time < least) {
-            least = time;
-            *best = v;
-        }
+        if ((tokens < MOST_TOKENS || i >= EVEN) && arrange(p, &v))
+            consider(p, &v, &choice);
     }
-    return least != UINT64_MAX;
+    return choice.least != UINT64_MAX;
 }
 
 /*
@@ -273,9 +330,9 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1, .cluster = 1};
-        divide_rows_evenly(p, 1, v);
+        divide_rows_evenly(p, 1, MAX_ROWS_OF_TILE, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
-            (uint64_t)(v->stages - 1) * w8a8_stage_bytes(v) >= LEAST_RING)
+            (v->stages - 1) * stage_bytes(p, v) >= LEAST_RING)
             return true;
     }
     return false;
@@ -346,11 +403,12 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         known = known || (!v.fused && v.tokens == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
     if (!v.rows)
-        divide_rows_evenly(p, v.cluster, &v);
+        divide_rows_evenly(p, v.cluster, v.wgmma ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE, &v);
     else
         divide_rows(p, v.rows, &v);
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
-    bool fits = known && clusters && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
+    bool fits = v.wgmma ? known && v.rows <= MAX_ROWS_OF_TILE && arrange_wgmma(p, &v)
+                        : known && clusters && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
                 (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
                 w8a8_steps(&p->spec, &v) % v.cluster == 0 && complete(p, W8A8_LEAST_STAGES, &v);
     if (!fits || tile->stages > v.stages ||
@@ -361,7 +419,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
             "warps along rows, tokens and K in %u stages, in a cluster of %u",
             tile->tokens, tile->rows, tile->wn, tile->wm, tile->wk, tile->stages, v.cluster);
     if (tile->stages) {
-        v.shared_bytes -= (v.stages - tile->stages) * w8a8_stage_bytes(&v);
+        v.shared_bytes -= (uint32_t)((v.stages - tile->stages) * stage_bytes(p, &v));
         v.stages = tile->stages;
         v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
     }
@@ -437,7 +495,7 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
     uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
     struct w8a8_prefetch f = {0};
-    if (p->target.ptx.sm < 90 || !w8a8_takes_all_tokens(v) || t->grid % v->row_blocks)
+    if (p->target.ptx.sm < 90 || !w8a8_takes_all_tokens(v) || v->wgmma || t->grid % v->row_blocks)
         return f;
     f.parts = t->grid / v->row_blocks * v->cluster;
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
@@ -473,8 +531,9 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
             "w8a8: m = %u tokens with K = %u, N = %u are %llu stages of tiles; a launch "
             "takes 2^31 tokens and 2^32 stages",
             m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = w8a8_takes_all_tokens(v) ? w8a8_is_whole(p, v)
-                                          : v->cluster > 1 || tile_deals_whole(tiles, units);
+    bool whole = w8a8_takes_all_tokens(v) || v->wgmma
+                     ? w8a8_is_whole(p, v)
+                     : v->cluster > 1 || tile_deals_whole(tiles, units);
     struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {

@@ -31,16 +31,17 @@ static bool is_used(const struct product *q, int param)
     case W8A8_X_ZERO: return fused && given && s->asymmetric;
     case W8A8_W_SUM: return s->asymmetric;
     case W8A8_BIAS: return s->bias;
+    case W8A8_W: return !q->v->wgmma;
     case W8A8_CODES:
-    case W8A8_TOKEN_SCALES:
     case W8A8_FLAGS:
-    case W8A8_PARTIALS: return !fused;
+    case W8A8_PARTIALS: return !fused && !q->v->wgmma;
+    case W8A8_TOKEN_SCALES: return !fused;
     case W8A8_TOKEN_ZEROS: return !fused && s->asymmetric;
     default: return true;
     }
 }
 
-static void load_params(struct product *q)
+void w8a8_load_params(struct product *q)
 {
     static const char *const names[W8A8_X_STRIDE] = {[W8A8_X] = "x",
                                                      [W8A8_W] = "w",
@@ -82,7 +83,7 @@ static void find_warp(struct product *q)
 
 /* ---- shared memory ---- */
 
-static ptx_u32 shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
+ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align)
 {
     return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
 }
@@ -94,13 +95,13 @@ static void declare_shared(struct product *q)
     uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
     uint32_t sums = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
     if (v->fused) {
-        q->resident = shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
-        q->ranges = shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
+        q->resident = w8a8_shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
+        q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
     }
-    q->sums.staging = shared_buffer(q, "sums", sums, 16);
+    q->sums.staging = w8a8_shared_buffer(q, "sums", sums, 16);
     if (v->fused) {
-        q->token_scales = shared_buffer(q, "scales of the tokens", v->tokens * work, work);
-        q->token_zeros = shared_buffer(q, "zero points", v->tokens * 4, 4);
+        q->token_scales = w8a8_shared_buffer(q, "scales of the tokens", v->tokens * work, work);
+        q->token_zeros = w8a8_shared_buffer(q, "zero points", v->tokens * 4, 4);
     }
 }
 
@@ -224,7 +225,7 @@ static void send_first_codes(struct product *q)
             send_codes(q, slot);
             ptx_add_u32_to(k, walk.stage, walk.stage, U32(1));
             ptx_sub_u32_to(k, left, left, U32(1));
-            ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->v)));
+            ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->spec, q->v)));
         }
         ptx_cp_async_commit_group(k);
     }
@@ -250,7 +251,7 @@ static void start_pipeline(struct product *q)
 {
     q->sends_codes = !sends_weights_early(q);
     q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
-                                         .stage_bytes = w8a8_stage_bytes(q->v),
+                                         .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = send,
@@ -272,6 +273,14 @@ static void multiply_part(struct product *q, struct tile_walk *w)
 
 /* ---- the entry ---- */
 
+void w8a8_new_sums(struct product *q)
+{
+    for (uint32_t t = 0; t < row_tiles(q); t++)
+        for (uint32_t j = 0; j < token_tiles(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_s32(q->k, S32(0));
+}
+
 static void clear_sums(struct product *q)
 {
     for (uint32_t t = 0; t < row_tiles(q); t++)
@@ -280,15 +289,20 @@ static void clear_sums(struct product *q)
                 ptx_mov_s32_to(q->k, q->acc[t][j][r], S32(0));
 }
 
+void w8a8_count_tiles(struct product *q)
+{
+    if (w8a8_takes_all_tokens(q->v))
+        return;
+    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tokens - 1));
+    q->tiles_m = tile_divide(q->k, padded, q->v->tokens);
+}
+
 static void begin(struct product *q)
 {
     ptx_kernel *k = q->k;
-    load_params(q);
+    w8a8_load_params(q);
     find_warp(q);
-    if (!w8a8_takes_all_tokens(q->v)) {
-        ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tokens - 1));
-        q->tiles_m = tile_divide(k, padded, q->v->tokens);
-    }
+    w8a8_count_tiles(q);
     w8a8_begin_weights(q);
     if (!q->v->fused) {
         q->codes.rows = q->v->tokens;
@@ -297,15 +311,11 @@ static void begin(struct product *q)
         q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
         tile_operand_begin(k, &q->at, U64(w8a8_code_stride(q->spec)), &q->codes);
     }
-    for (uint32_t t = 0; t < row_tiles(q); t++)
-        for (uint32_t j = 0; j < token_tiles(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_s32(k, S32(0));
+    w8a8_new_sums(q);
     w8a8_begin_operands(q);
 }
 
-/* Of the stages, the CTA's or its cluster's. */
-static void find_share(struct product *q)
+void w8a8_find_share(struct product *q)
 {
     ptx_kernel *k = q->k;
     q->unit = tile_divide(k, q->at.cta, q->v->cluster);
@@ -332,7 +342,7 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
     ptx_kernel_reqntid(k, W8A8_THREADS, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
-    find_share(q);
+    w8a8_find_share(q);
     start_pipeline(q);
     w8a8_begin_output(q);
 
@@ -365,7 +375,9 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (quantises)
         w8a8_emit_quantise(plan, module);
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1)
+        if (variants >> i & 1 && plan->variants[i].wgmma)
+            w8a8_emit_wgmma(plan, &plan->variants[i], module);
+        else if (variants >> i & 1)
             w8a8_emit_product(plan, &plan->variants[i], module);
     return ptx_module_status(module, err);
 }
