@@ -135,6 +135,8 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
+    uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* no CTA has less than a stage */
+    shares = shares < most ? shares : most;
     return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000;
 }
 
