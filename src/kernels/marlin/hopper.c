@@ -23,6 +23,11 @@
  * it at 128 rows a tile. A tile of 256 columns and 128 rows is read from the L2 at 24 KB a stage of
  * 64, one of 128 × 256 at 36 KB, for the same products; the L2 gives some 25 bytes a cycle and
  * multiprocessor, a stage takes 1024 cycles: so 4-bit weights want the columns.
+ *
+ * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, stage their sums
+ * and finish half of the rows' chunks each: through shared memory that takes a third of what sums handed
+ * over through the L2 take. Warpgroups may divide each stage's K likewise. Clusters of four came no
+ * sooner on an H200, which holds too few at once.
  */
 #include "hopper.h"
 
