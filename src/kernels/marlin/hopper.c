@@ -25,9 +25,8 @@
  * multiprocessor, a stage takes 1024 cycles: so 4-bit weights want the columns.
  *
  * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, stage their sums
- * and finish half of the rows' chunks each: through shared memory that takes a third of what sums handed
- * over through the L2 take. Warpgroups may divide each stage's K likewise. Clusters of four came no
- * sooner on an H200, which holds too few at once.
+ * and finish half of the chunks of C each: on an H200 1 to 3 µs sooner than with sums handed over
+ * through the L2. Warpgroups may divide each stage's K likewise. Clusters of four took longer.
  */
 #include "hopper.h"
 
