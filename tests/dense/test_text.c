@@ -126,6 +126,22 @@ static void specs_that_cannot_be_done_are_refused_by_name(void **state)
     }
 }
 
+/* One warp a scheduler at least, whatever tiles divide evenly among the multiprocessors. */
+static void no_plan_leaves_a_scheduler_without_a_warp(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][2] = {{8192, 8192}, {4096, 4096}, {14336, 4096}, {4096, 14336}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int t = 0; t < TARGETS; t++) {
+            ptxgen_dense_spec s = {.m = shapes[i][0], .k = shapes[i][1], .type = PTXGEN_F16};
+            ptxgen_dense_plan plan = plan_of(&s, target_names[t]);
+            for (uint32_t n = 1; n <= 64; n++) {
+                const ptxgen_dense_variant *v = ptxgen_dense_choose(&plan, n);
+                assert_true(v->wm * v->wn * v->wk * v->ctas >= 4);
+            }
+        }
+}
+
 static void tiles_that_no_cta_holds_are_refused(void **state)
 {
     (void)state;
@@ -161,6 +177,7 @@ int main(void)
         cmocka_unit_test(equal_plans_give_equal_text_below_130_kb_a_tile),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
+        cmocka_unit_test(no_plan_leaves_a_scheduler_without_a_warp),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
