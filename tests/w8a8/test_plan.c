@@ -225,6 +225,19 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
 }
 
+static void half_a_tile_of_wgmma_or_less_is_left_to_mma(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][2] = {{4096, 4096}, {8192, 8192}, {4096, 14336}, {14336, 4096}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        ptxgen_w8a8_spec s = {.k = shapes[i][0], .n = shapes[i][1], .x_type = PTXGEN_F16};
+        ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
+        for (uint32_t m = 1; m <= 32; m++)
+            assert_false(ptxgen_w8a8_choose(&p, m)->wgmma);
+        assert_true(ptxgen_w8a8_choose(&p, 64)->wgmma);
+    }
+}
+
 static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
@@ -365,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
         cmocka_unit_test(clusters_halve_k_where_it_divides),
         cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),
+        cmocka_unit_test(half_a_tile_of_wgmma_or_less_is_left_to_mma),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),

@@ -227,15 +227,18 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 
 /*
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs.
+ * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. With wgmma, few
+ * tokens' codes take 14 ps a byte of K for each of their tile's rows that is past m (an H200).
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, busy * v->cluster);
-    if (v->wgmma)
-        return (tiles + units - 1) / units * k * each;
+    if (v->wgmma) {
+        uint64_t past_m = m < v->tokens ? v->tokens - m : 0;
+        return (tiles + units - 1) / units * k * each + past_m * k * 14;
+    }
     if (v->cluster > 1)
         return (tiles + units - 1) / units * (k / v->cluster * each + 3000000);
     if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
