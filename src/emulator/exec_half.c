@@ -76,20 +76,22 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
                 d[h] = out[h];
 }
 
-/* Loops over all halves that vectorise, whatever the mask; then the masked ones are stored. */
-#define HALF_LOOP(name, per_lane, count, format, compute)                                          \
-    EMU_WIDE static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)   \
+/* Loops over all halves, one or two a lane, that vectorise whatever the mask; then the masked ones
+   are stored. */
+#define HALF_LOOP(name, count, format, compute)                                                    \
+    EMU_WIDE static void name##_##format(struct emu_warp *warp, const struct emu_insn *insn,       \
+                                         uint32_t mask)                                            \
     {                                                                                              \
-        enum { N = 32 * per_lane };                                                                \
+        const int per_lane = insn->d.bytes / 2, halves = 32 * per_lane;                            \
         uint16_t in[3][MOST_HALVES], out[MOST_HALVES];                                             \
         const bool ftz = insn->ftz;                                                                \
         (void)ftz;                                                                                 \
         for (int i = 0; i < count; i++) {                                                          \
-            memcpy(in[i], emu_row(warp, insn->s[i]), N * 2);                                       \
+            memcpy(in[i], emu_row(warp, insn->s[i]), (size_t)halves * 2);                          \
             if (insn->ftz)                                                                         \
-                flush_all(in[i], N);                                                               \
+                flush_all(in[i], halves);                                                          \
         }                                                                                          \
-        for (int h = 0; h < N; h++) {                                                              \
+        for (int h = 0; h < halves; h++) {                                                         \
             float x = in_##format(in[0][h]), y = count > 1 ? in_##format(in[1][h]) : 0;            \
             float z = count > 2 ? in_##format(in[2][h]) : 0;                                       \
             (void)y;                                                                               \
@@ -97,9 +99,9 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
             out[h] = compute;                                                                      \
         }                                                                                          \
         if (insn->ftz)                                                                             \
-            flush_all(out, N);                                                                     \
+            flush_all(out, halves);                                                                \
         if (insn->sat || (insn->op & OP_RELU))                                                     \
-            clamp_all(insn, out, N, ONE_##format, INFINITY_##format);                              \
+            clamp_all(insn, out, halves, ONE_##format, INFINITY_##format);                         \
         store_halves(warp, insn->d, out, mask, per_lane);                                          \
     }
 /* .ftz flushes what would be subnormal if its exponent had no bound (seen on an H100). */
@@ -108,22 +110,18 @@ static inline float tiny_to_zero(float x, bool ftz)
     return ftz && fabsf(x) < 0x1p-14f - 0x1p-26f ? copysignf(0, x) : x;
 }
 
-#define HALF_PAIR(op, count, format, compute)                                                      \
-    HALF_LOOP(op##_##format, 1, count, format, compute)                                            \
-    HALF_LOOP(op##_##format##x2, 2, count, format, compute)
-
-HALF_PAIR(add, 2, f16, emu_f32_to_f16(x + y))
-HALF_PAIR(sub, 2, f16, emu_f32_to_f16(x - y))
-HALF_PAIR(mul, 2, f16, emu_f32_to_f16(tiny_to_zero(x *y, ftz)))
-HALF_PAIR(fma, 3, f16, emu_f32_to_f16(tiny_to_zero(emu_add_odd_f32(x *y, z), ftz)))
-HALF_PAIR(ex2, 1, f16, narrow_f16(exp2((double)x)))
-HALF_PAIR(tanh, 1, f16, narrow_f16(tanh((double)x)))
-HALF_PAIR(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))
-HALF_PAIR(sub, 2, bf16, narrow_bf16(emu_add_odd(x, -(double)y)))
-HALF_PAIR(mul, 2, bf16, narrow_bf16((double)x *y))
-HALF_PAIR(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x *y, z)))
-HALF_PAIR(ex2, 1, bf16, narrow_bf16(exp2((double)x)))
-HALF_PAIR(tanh, 1, bf16, narrow_bf16(tanh((double)x)))
+HALF_LOOP(add, 2, f16, emu_f32_to_f16(x + y))
+HALF_LOOP(sub, 2, f16, emu_f32_to_f16(x - y))
+HALF_LOOP(mul, 2, f16, emu_f32_to_f16(tiny_to_zero(x *y, ftz)))
+HALF_LOOP(fma, 3, f16, emu_f32_to_f16(tiny_to_zero(emu_add_odd_f32(x *y, z), ftz)))
+HALF_LOOP(ex2, 1, f16, narrow_f16(exp2((double)x)))
+HALF_LOOP(tanh, 1, f16, narrow_f16(tanh((double)x)))
+HALF_LOOP(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))
+HALF_LOOP(sub, 2, bf16, narrow_bf16(emu_add_odd(x, -(double)y)))
+HALF_LOOP(mul, 2, bf16, narrow_bf16((double)x *y))
+HALF_LOOP(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x *y, z)))
+HALF_LOOP(ex2, 1, bf16, narrow_bf16(exp2((double)x)))
+HALF_LOOP(tanh, 1, bf16, narrow_bf16(tanh((double)x)))
 
 /* ---- min, max, abs, neg: on the encodings ---- */
 
@@ -151,9 +149,10 @@ static inline uint16_t choose(uint16_t x, uint16_t y, const struct emu_insn *ins
     return insn->op & OP_XORSIGN ? chosen | sign : chosen;
 }
 
-#define BITS_LOOP(name, per_lane, expression)                                                      \
-    static void name(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)            \
+#define BITS_LOOP(name, format, expression)                                                        \
+    static void name##_##format(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask) \
     {                                                                                              \
+        const int per_lane = insn->d.bytes / 2;                                                    \
         uint16_t *d = EMU_ROW_OF(uint16_t, insn->d);                                               \
         const uint16_t *a = EMU_ROW_OF(uint16_t, insn->s[0]);                                      \
         const uint16_t *b = insn->s[1].bytes ? EMU_ROW_OF(uint16_t, insn->s[1]) : a;               \
@@ -165,19 +164,16 @@ static inline uint16_t choose(uint16_t x, uint16_t y, const struct emu_insn *ins
             d[h] = (uint16_t)(expression);                                                         \
         }                                                                                          \
     }
-#define BITS_PAIR(op, format, expression)                                                          \
-    BITS_LOOP(op##_##format, 1, expression)                                                        \
-    BITS_LOOP(op##_##format##x2, 2, expression)
 #define FLUSHED(x) (insn->ftz ? flush_f16(x) : (x))
 
-BITS_PAIR(min, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, true))
-BITS_PAIR(max, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, false))
-BITS_PAIR(min, bf16, choose(x, y, insn, 0x7f80, true))
-BITS_PAIR(max, bf16, choose(x, y, insn, 0x7f80, false))
-BITS_PAIR(abs, f16, FLUSHED(x) & 0x7fff)
-BITS_PAIR(neg, f16, FLUSHED(x) ^ 0x8000)
-BITS_PAIR(abs, bf16, x & 0x7fff)
-BITS_PAIR(neg, bf16, x ^ 0x8000)
+BITS_LOOP(min, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, true))
+BITS_LOOP(max, f16, choose(FLUSHED(x), FLUSHED(y), insn, 0x7c00, false))
+BITS_LOOP(min, bf16, choose(x, y, insn, 0x7f80, true))
+BITS_LOOP(max, bf16, choose(x, y, insn, 0x7f80, false))
+BITS_LOOP(abs, f16, FLUSHED(x) & 0x7fff)
+BITS_LOOP(neg, f16, FLUSHED(x) ^ 0x8000)
+BITS_LOOP(abs, bf16, x & 0x7fff)
+BITS_LOOP(neg, bf16, x ^ 0x8000)
 
 #define HALF(name, types, exec, shape, allowed)                                                    \
     {                                                                                              \
@@ -185,9 +181,9 @@ BITS_PAIR(neg, bf16, x ^ 0x8000)
     }
 #define PER_FORMAT(name, op, shape, f16_allowed, bf16_allowed)                                     \
     HALF(name, "f16", op##_f16, shape, f16_allowed),                                               \
-        HALF(name, "f16x2", op##_f16x2, shape, f16_allowed),                                       \
+        HALF(name, "f16x2", op##_f16, shape, f16_allowed),                                         \
         HALF(name, "bf16", op##_bf16, shape, bf16_allowed),                                        \
-        HALF(name, "bf16x2", op##_bf16x2, shape, bf16_allowed)
+        HALF(name, "bf16x2", op##_bf16, shape, bf16_allowed)
 #define HALF_ROUND(name, op, shape, extra)                                                         \
     PER_FORMAT(name, op, shape, ALLOW_FTZ | ALLOW_SAT | (extra), (extra)),                         \
         PER_FORMAT(name ".rn", op, shape, ALLOW_FTZ | ALLOW_SAT | (extra), (extra))
