@@ -112,7 +112,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 {
     (void)state;
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 2, 9); /* aligned, a CTA a row */
-    run_spec("cpu", &spec, 65537);
+    run_spec("cpu", &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_every_element_give_the_same(void **state)
@@ -158,7 +158,7 @@ static void warps_in_any_order_do_not_race(void **state)
     (void)state;
     static const uint32_t ns[] = {1, 32, 64, 100, 128};
     struct device device = open_device("cpu:sm_80");
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= 2 + (uint64_t)test_share(8); seed++) {
         order_by(&device, seed);
         ptxgen_dense_spec spec =
             spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_F32, 256, 768);
@@ -181,7 +181,7 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .cluster = 1},
         {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 64, .wm = 4, .cluster = 2}};
     struct device device = open_device("cpu:sm_90");
-    for (uint32_t seed = 1; seed <= 10; seed++) {
+    for (uint32_t seed = 1; seed <= 2 + (uint32_t)test_share(8); seed++) {
         ptxgen_emulator_options options = {.seed = seed};
         ptxgen_error err;
         assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);

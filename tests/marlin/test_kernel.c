@@ -94,7 +94,7 @@ static void m_beyond_65536_rows_is_one_launch(void **state)
     (void)state;
     ptxgen_marlin_spec spec = f16(16, 8, 16);
     spec.act_order = 1; /* the gathering kernel has a CTA a row */
-    run_spec("cpu", &spec, 65537);
+    run_spec("cpu", &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_2_4_and_8_bytes_off_give_the_same(void **state)
@@ -153,7 +153,7 @@ static void warps_in_any_order_do_not_race(void **state)
     (void)state;
     static const uint32_t ms[] = {1, 16, 32, 64, 128};
     struct device device = open_device("cpu:sm_80");
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= 2 + (uint64_t)test_share(8); seed++) {
         order_by(&device, seed);
         ptxgen_marlin_spec spec = f16(512, 256, seed % 2 ? 128 : 32);
         spec.zeros = seed % 3 == 0;

@@ -147,7 +147,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 {
     (void)state;
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 2, 8); /* aligned, a CTA a row */
-    run_spec("cpu", &spec, 65537);
+    run_spec("cpu", &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_every_element_give_the_same(void **state)
@@ -177,7 +177,7 @@ static void warps_in_any_order_do_not_race(void **state)
     (void)state;
     static const uint32_t ns[] = {1, 16, 32, 64, 128};
     struct device device = open_device("cpu:sm_80");
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= 2 + (uint64_t)test_share(8); seed++) {
         order_by(&device, seed);
         ptxgen_sparse24_spec spec =
             spec_of(seed % 2 ? PTXGEN_SPARSE24_F16 : PTXGEN_SPARSE24_S8, 256, 1024);
@@ -200,7 +200,7 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 4},
         {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4}};
     struct device device = open_device("cpu:sm_90");
-    for (uint32_t seed = 1; seed <= 10; seed++) {
+    for (uint32_t seed = 1; seed <= 2 + (uint32_t)test_share(8); seed++) {
         ptxgen_emulator_options options = {.seed = seed};
         ptxgen_error err;
         assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
