@@ -112,17 +112,6 @@ static void multiply_tile(struct hopper *h, uint32_t t, ptx_u64 w, ptx_u64 x)
         ptx_wgmma_k16_f32_f16(q->k, n, acc, w, x, h->accumulate, 1, 1, 0, 0);
 }
 
-/* Turns to the next stage, if there is one, and waits for it. */
-static void next_stage(struct hopper *h)
-{
-    ptx_kernel *k = h->q.k;
-    ptx_mov_u32_to(k, h->held, h->read.barrier);
-    ptx_pred more = ptx_setp_ne_u32(k, h->to_read, U32(0));
-    tile_ring_advance(k, &h->ring, &h->read, &more);
-    ptx_sub_u32_to(k, h->to_read, h->to_read, U32(1));
-    tile_ring_wait(k, &h->read);
-}
-
 /* `stage` of a part that starts at `first`: the stage before is given back when it has been
  * multiplied. */
 static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
@@ -141,7 +130,7 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
     ptx_wgmma_commit_group(k);
     ptx_wgmma_wait_group(k, 1);
     tile_ring_release(k, &h->ring, h->held, release);
-    next_stage(h);
+    tile_ring_turn(k, &h->ring, &h->read, h->held, h->to_read);
 }
 
 static void begin_multiplying(struct hopper *h)

@@ -177,17 +177,6 @@ static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
     ptx_wgmma_commit_group(k);
 }
 
-/* Turns to the next stage, if there is one, and waits for it. */
-static void next_stage(struct consumer *c)
-{
-    ptx_kernel *k = c->q->k;
-    ptx_mov_u32_to(k, c->held, c->read.barrier);
-    ptx_pred more = ptx_setp_ne_u32(k, c->to_read, U32(0));
-    tile_ring_advance(k, &c->h->ring, &c->read, &more);
-    ptx_sub_u32_to(k, c->to_read, c->to_read, U32(1));
-    tile_ring_wait(k, &c->read);
-}
-
 /* `stage` of a part that starts at `first`. */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
@@ -200,7 +189,7 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
         uint32_t next = (i + 1) % slices(c);
         multiply_slice(c, i, block);
         if (!next)
-            next_stage(c);
+            tile_ring_turn(k, &c->h->ring, &c->read, c->held, c->to_read);
         load_weights(c, next);
         ptx_wgmma_wait_group(k, 1);
         if (i == 0)

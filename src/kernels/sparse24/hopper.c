@@ -225,17 +225,6 @@ static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
     ptx_wgmma_commit_group(k);
 }
 
-/* Turns to the next stage, if there is one, and waits for it. */
-static void next_stage(struct hopper *h)
-{
-    ptx_kernel *k = h->q.k;
-    ptx_mov_u32_to(k, h->held, h->read.barrier);
-    ptx_pred more = ptx_setp_ne_u32(k, h->to_read, U32(0));
-    tile_ring_advance(k, &h->ring, &h->read, &more);
-    ptx_sub_u32_to(k, h->to_read, h->to_read, U32(1));
-    tile_ring_wait(k, &h->read);
-}
-
 /*
  * `stage` of a part that starts at `first`. While an mma step is multiplied the next one's weights
  * are loaded, into the registers that the step before has left; a stage is given back behind the
@@ -250,18 +239,12 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
     for (uint32_t i = 0; i < steps; i++) {
         multiply_step(h, i, x);
         if (i + 1 == steps)
-            next_stage(h);
+            tile_ring_turn(k, &h->ring, &h->read, h->held, h->to_read);
         ptx_wgmma_wait_group(k, 1);
         if (i == 0)
             tile_ring_release(k, &h->ring, h->held, release);
         load_weights(h, (i + 1) % steps);
     }
-}
-
-static void new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        registers[i] = ptx_mov_u32(k, U32(0));
 }
 
 static void begin_multiplying(struct hopper *h)
@@ -272,13 +255,13 @@ static void begin_multiplying(struct hopper *h)
     q->at.barrier = U32(1);
     find_lane(h);
     for (uint32_t t = 0; t < SPARSE24_TILES; t++) {
-        new_registers(k, h->a[0][t], 4);
-        new_registers(k, h->a[1][t], 4);
+        tile_new_registers(k, h->a[0][t], 4);
+        tile_new_registers(k, h->a[1][t], 4);
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            new_registers(k, q->acc[t][j], 4);
+            tile_new_registers(k, q->acc[t][j], 4);
     }
     for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
-        new_registers(k, h->metadata[word], SPARSE24_TILES);
+        tile_new_registers(k, h->metadata[word], SPARSE24_TILES);
     ptx_u32 stages = ptx_sub_u32(k, q->end, q->first);
     h->to_read = ptx_sub_u32(k, stages, U32(1));
     h->read = tile_ring_first(k, &h->ring, false);

@@ -82,6 +82,16 @@ void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
     wait_for(k, p->barrier, 0, p->parity);
 }
 
+void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
+                    ptx_u32 held, ptx_u32 left)
+{
+    ptx_mov_u32_to(k, held, p->barrier);
+    ptx_pred more = ptx_setp_ne_u32(k, left, U32(0));
+    tile_ring_advance(k, r, p, &more);
+    ptx_sub_u32_to(k, left, left, U32(1));
+    tile_ring_wait(k, p);
+}
+
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at)
 {

@@ -49,6 +49,12 @@ void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile
                      uint32_t bytes);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
+/*
+ * A user turns to the next stage and waits for it, where any of its are `left` after the present
+ * one, whose barrier is then `held`, to be released.
+ */
+void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
+                    ptx_u32 held, ptx_u32 left);
 /* The lanes that release slots: one, or one for each CTA of the cluster. */
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at);

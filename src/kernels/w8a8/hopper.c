@@ -159,17 +159,6 @@ struct consumer {
     ptx_pred always;
 };
 
-/* Turns to the next stage, if there is one, and waits for it. */
-static void next_stage(struct consumer *c)
-{
-    ptx_kernel *k = c->h->q.k;
-    ptx_mov_u32_to(k, c->held, c->read.barrier);
-    ptx_pred more = ptx_setp_ne_u32(k, c->to_read, U32(0));
-    tile_ring_advance(k, &c->h->ring, &c->read, &more);
-    ptx_sub_u32_to(k, c->to_read, c->to_read, U32(1));
-    tile_ring_wait(k, &c->read);
-}
-
 /* The stage before is given back when its products have ended, while this one's are under way. */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
@@ -187,7 +176,7 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     ptx_wgmma_commit_group(k);
     ptx_wgmma_wait_group(k, 1);
     tile_ring_release(k, &h->ring, c->held, ptx_and_pred(k, later, c->releases));
-    next_stage(c);
+    tile_ring_turn(k, &h->ring, &c->read, c->held, c->to_read);
 }
 
 static void multiply_tile(struct consumer *c, struct tile_walk *w)
