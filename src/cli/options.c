@@ -120,7 +120,7 @@ void take_file(struct argp_state *state, const char **input, const char **output
 }
 
 void parse_tile(struct argp_state *state, const char *text, char *const *names,
-                uint32_t *const *members, uint32_t least)
+                uint32_t *const *members)
 {
     char *copy = strdup(text), *rest = copy, *value, list[256];
     join((const char *const *)names, list, sizeof list);
@@ -128,8 +128,10 @@ void parse_tile(struct argp_state *state, const char *text, char *const *names,
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
             argp_error(state, "--tile %s: expected numbers of %s", text, list);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, least, 1024);
+        *members[member] = (uint32_t)parse_number(state, "--tile", value, member == 0, 1024);
     }
+    if (!*members[0])
+        argp_error(state, "--tile %s: no %s in it", text, names[0]);
     free(copy);
 }
 

@@ -27,11 +27,11 @@ int parse_choice(struct argp_state *state, const char *option, const char *text,
 /** Notes `path` as the input or the output of a command that takes both; a third is too many. */
 void take_file(struct argp_state *state, const char **input, const char **output, const char *path);
 /**
- * Reads a tile, "wm=2,wn=1", whole numbers from `least` to 1024: names end with NULL, each has its
- * member.
+ * Reads a tile, "wm=2,wn=1", whole numbers to 1024: names end with NULL, each has its member. The
+ * first must be there and above 0.
  */
 void parse_tile(struct argp_state *state, const char *text, char *const *names,
-                uint32_t *const *members, uint32_t least);
+                uint32_t *const *members);
 /** Option keys of the commands start here, those of families at OPTION_FAMILY_KEYS. */
 enum { OPTION_COMMAND_KEYS = 1000, OPTION_SHARED_KEYS = 2000, OPTION_FAMILY_KEYS = 3000 };
 

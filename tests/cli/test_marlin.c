@@ -152,6 +152,8 @@ static void problems_and_options_are_refused_by_name(void **state)
                    "other", "--device", "cpu");
     assert_refuses(2, "--safetensors needs --layer", "run", "marlin", "--safetensors", GROUPED);
     assert_refuses(2, "expected numbers of tile_m", "bench", "marlin", "--tile", "tile=3");
+    assert_refuses(2, "--tile wn=4: no tile_m in it", "bench", "marlin", "--tile", "wn=4");
+    assert_refuses(2, "from 1 to 1024", "bench", "marlin", "--tile", "tile_m=0");
 }
 
 /* ---- emit and bench ---- */

@@ -39,9 +39,10 @@ static const struct argp_option spec_options[] = {
     {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to Y"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "warp_m=64,warp_n=64,wm=4,wn=2,wk=1,ctas=1,stages=0,pass_n=32,kind=0,cluster=1",
-     .doc =
-         "Use this tile instead of the plan's, for tuning; stages=0: all that fit, kind=1: wgmma"},
+     .arg = "NAME=VALUE,...",
+     .doc = "Use this tile instead of the plan's, for tuning, as warp_m=64, warp_n=64, wm=4, wn=2, "
+            "wk=1, ctas=1, stages=0, pass_n=32, kind=0, cluster=1; stages=0: all that fit, kind=1: "
+            "wgmma"},
     {0},
 };
 
@@ -53,7 +54,7 @@ static void read_tile(struct argp_state *state, const char *text, ptxgen_dense_v
                                  &tile->wk,     &tile->ctas,   &tile->stages, &tile->pass_n,
                                  &tile->kind,   &tile->cluster};
     *tile = (ptxgen_dense_variant){.warp_m = 64, .wm = 1, .wn = 1, .wk = 1, .pass_n = 16};
-    parse_tile(state, text, names, members, 0);
+    parse_tile(state, text, names, members);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)
@@ -99,7 +100,7 @@ ptxgen_status dense_make_plan(const struct dense_options *o, uint32_t n,
     if (!s->k || !s->m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense needs --m and --k");
     ptxgen_status status = ptxgen_dense_make_plan(s, target, plan, err);
-    if (status == PTXGEN_OK && o->tile.warp_n)
+    if (status == PTXGEN_OK && o->tile.warp_m)
         status = ptxgen_dense_use_tile(plan, &o->tile, err);
     if (status != PTXGEN_OK || !n)
         return status;

@@ -66,8 +66,9 @@ static const struct argp_option spec_options[] = {
      .doc = "The most rows that will be launched (any)"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "tile_m=16,warp_n=64,wn=4,wk=2,stages=4,steps=1,ctas=1,pass_m=16",
-     .doc = "Use this tile instead of the plan's, for tuning; wgmma=1 makes it one of wgmma"},
+     .arg = "NAME=VALUE,...",
+     .doc = "Use this tile instead of the plan's, for tuning, as tile_m=16, warp_n=64, wn=4, wk=2, "
+            "stages=4, steps=1, ctas=1, pass_m=16, wgmma=0, cluster=0"},
     {0},
 };
 
@@ -78,16 +79,15 @@ static int32_t parse_group_size(struct argp_state *state, const char *text)
     return (int32_t)parse_number(state, "--group-size", text, 1, INT32_MAX);
 }
 
-/* "name=number" pairs; members that are not named stay 0, and are refused by the plan. */
+/* "name=number" pairs; a member that is not named stays 0, for the plan to judge. */
 static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
-    static char *const names[] = {"tile_m", "warp_n", "wn",     "wk",    "stages",
-                                  "steps",  "ctas",   "pass_m", "wgmma", "cluster", NULL};
-    uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,
-                                 &tile->wk,     &tile->stages, &tile->steps,
-                                 &tile->ctas,   &tile->pass_m, &tile->kind,
-                                 &tile->cluster};
-    parse_tile(state, text, names, members, 1);
+    static char *const names[] = {"tile_m", "warp_n", "wn",    "wk",      "stages", "steps",
+                                  "ctas",   "pass_m", "wgmma", "cluster", NULL};
+    uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,   &tile->wk,
+                                 &tile->stages, &tile->steps,  &tile->ctas, &tile->pass_m,
+                                 &tile->kind,   &tile->cluster};
+    parse_tile(state, text, names, members);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)

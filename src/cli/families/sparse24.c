@@ -60,9 +60,9 @@ static const struct argp_option spec_options[] = {
      .doc = "Of bench, tier 1: time the inflating alone, against a copy's bytes"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "tile_n=16,wm=4,wn=1,wk=2,cluster=1,stages=4,pass_n=16,kind=0",
-     .doc =
-         "Use this tile instead of the plan's, for tuning; stages=0: all that fit, kind=1: wgmma"},
+     .arg = "NAME=VALUE,...",
+     .doc = "Use this tile instead of the plan's, for tuning, as tile_n=16, wm=4, wn=1, wk=2, "
+            "cluster=1, stages=4, pass_n=16, kind=0; stages=0: all that fit, kind=1: wgmma"},
     {0},
 };
 
@@ -73,7 +73,7 @@ static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse2
     uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,     &tile->wk,
                                  &tile->cluster, &tile->stages, &tile->pass_n, &tile->kind};
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
-    parse_tile(state, text, names, members, 0);
+    parse_tile(state, text, names, members);
 }
 
 static error_t parse_spec(int key, char *arg, struct argp_state *state)

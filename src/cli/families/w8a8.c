@@ -58,8 +58,9 @@ static const struct argp_option spec_options[] = {
     {.name = "max-tokens", .key = KEY_MAX_TOKENS, .arg = "M", .doc = "The most tokens launched"},
     {.name = "tile",
      .key = KEY_TILE,
-     .arg = "tokens=16,rows=64,wn=4,wm=1,wk=2,stages=8,fused=0,cluster=1,wgmma=0",
-     .doc = "Use this tile instead of the plan's, for tuning; rows=0: an even share"},
+     .arg = "NAME=VALUE,...",
+     .doc = "Use this tile instead of the plan's, for tuning, as tokens=16, rows=64, wn=4, wm=1, "
+            "wk=2, stages=8, fused=0, cluster=1, wgmma=0; rows=0: an even share"},
     {0},
 };
 
@@ -67,11 +68,11 @@ static void read_tile(struct argp_state *state, const char *text, ptxgen_w8a8_va
 {
     static char *const names[] = {"tokens", "rows",  "wn",      "wm",    "wk",
                                   "stages", "fused", "cluster", "wgmma", NULL};
-    uint32_t *const members[] = {&tile->tokens,  &tile->rows,   &tile->wn,    &tile->wm,
-                                 &tile->wk,      &tile->stages, &tile->fused, &tile->cluster,
-                                 &tile->wgmma};
+    uint32_t *const members[] = {&tile->tokens, &tile->rows,    &tile->wn,
+                                 &tile->wm,     &tile->wk,      &tile->stages,
+                                 &tile->fused,  &tile->cluster, &tile->wgmma};
     *tile = (ptxgen_w8a8_variant){.wm = 1, .wk = 1};
-    parse_tile(state, text, names, members, 0);
+    parse_tile(state, text, names, members);
 }
 
 static void parse_codes(struct argp_state *state, const char *text, ptxgen_w8a8_spec *s)
