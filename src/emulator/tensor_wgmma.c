@@ -23,8 +23,16 @@ static bool is_integer(emu_element type)
     return type == EMU_S8 || type == EMU_U8;
 }
 
+/* Of which N, the sums and the operands' scales follow the rules of integers. */
+static bool is_whole(emu_element type)
+{
+    return is_integer(type) || type == EMU_B1;
+}
+
 static bool types_match(const emu_wgmma_op *op)
 {
+    if (op->a == EMU_B1)
+        return op->b == EMU_B1 && op->d == EMU_S32 && !op->sparse;
     if (is_integer(op->a))
         return is_integer(op->b) && op->d == EMU_S32;
     if (emu_element_is_fp8(op->a))
@@ -42,7 +50,7 @@ static unsigned expected_k(const emu_wgmma_op *op)
 
 static bool n_valid(const emu_wgmma_op *op)
 {
-    unsigned step = is_integer(op->a) && op->n > 32 ? 16 : 8;
+    unsigned step = is_whole(op->a) && op->n > 32 ? 16 : 8;
     return op->n >= 8 && op->n <= 256 && op->n % step == 0;
 }
 
@@ -67,7 +75,7 @@ ptxgen_status emu_wgmma_check(const emu_wgmma_op *op, ptxgen_error *err)
     if (op->transpose_a && !op->a_shared)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "wgmma: A in registers cannot be transposed");
-    if ((op->negate_a || op->negate_b) && is_integer(op->a))
+    if ((op->negate_a || op->negate_b) && is_whole(op->a))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "wgmma: integer operands cannot be negated");
     if (op->satfinite && !is_integer(op->a))
@@ -153,16 +161,25 @@ static void negate(emu_element type, uint32_t *bits, unsigned count)
         bits[i] ^= emu_element_sign_bit(type);
 }
 
+enum { BIT_WORDS = 256 / 32 }; /* of a row of b1, whose elements are read by 32 */
+
 /** A as each warp sees it, decoded. */
 typedef union wgmma_a {
     emu_dot_a floats;
     emu_integer_a integers;
+    uint32_t bits[EMU_TILE_ROWS * BIT_WORDS];
 } wgmma_a;
 
 typedef union wgmma_b {
     emu_dot_b floats;
     emu_integer_b integers;
+    uint32_t bits[BIT_WORDS * COLUMNS];
 } wgmma_b;
+
+static unsigned bits_read(emu_element type)
+{
+    return type == EMU_B1 ? 32 : emu_element_bits(type);
+}
 
 static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
                             const emu_wgmma_args *args, unsigned warp, wgmma_a *out,
@@ -171,7 +188,9 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
     uint32_t bits[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
     uint8_t column[EMU_TILE_ROWS * EMU_TILE_MAX_TERMS];
     const uint8_t *depth = op->sparse ? column : NULL;
-    const unsigned terms = op->sparse ? emu_sparse_terms(op->k) : op->k;
+    const unsigned terms = op->a == EMU_B1 ? BIT_WORDS
+                           : op->sparse    ? emu_sparse_terms(op->k)
+                                           : op->k;
     ptxgen_status status = PTXGEN_OK;
     if (op->sparse)
         status = emu_sparse_columns(op->a, op->k, false, &args->metadata[warp], args->selector,
@@ -180,16 +199,18 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
         return status;
     if (op->a_shared) {
         shared_operand from = {emu_matrix_descriptor_decode(args->a_descriptor), op->transpose_a,
-                               emu_element_bits(op->a), &args->shared, "A"};
+                               bits_read(op->a), &args->shared, "A"};
         status = read_lines(&from, warp * EMU_TILE_ROWS, EMU_TILE_ROWS, terms, bits, terms, 1, err);
         if (status != PTXGEN_OK)
             return status;
     } else {
-        emu_fragment_a(args->a + warp * 4, emu_element_bits(op->a), EMU_TILE_ROWS, terms, bits);
+        emu_fragment_a(args->a + warp * 4, bits_read(op->a), EMU_TILE_ROWS, terms, bits);
     }
     if (op->negate_a)
         negate(op->a, bits, EMU_TILE_ROWS * terms);
-    if (is_integer(op->a))
+    if (op->a == EMU_B1)
+        memcpy(out->bits, bits, sizeof out->bits);
+    else if (is_integer(op->a))
         emu_integer_load_a(op->a, bits, depth, EMU_TILE_ROWS, terms, &out->integers);
     else
         emu_dot_load_a(rule, op->a, bits, depth, terms, &out->floats);
@@ -203,13 +224,16 @@ static ptxgen_status load_b(const emu_wgmma_op *op, const emu_dot_rule *rule,
 {
     uint32_t bits[EMU_TILE_MAX_DEPTH * COLUMNS];
     shared_operand from = {emu_matrix_descriptor_decode(args->b_descriptor), op->transpose_b,
-                           emu_element_bits(op->b), &args->shared, "B"};
-    ptxgen_status status = read_lines(&from, first, COLUMNS, op->k, bits, 1, COLUMNS, err);
+                           bits_read(op->b), &args->shared, "B"};
+    const unsigned depth = op->b == EMU_B1 ? BIT_WORDS : op->k;
+    ptxgen_status status = read_lines(&from, first, COLUMNS, depth, bits, 1, COLUMNS, err);
     if (status != PTXGEN_OK)
         return status;
     if (op->negate_b)
         negate(op->b, bits, op->k * COLUMNS);
-    if (is_integer(op->b))
+    if (op->b == EMU_B1)
+        memcpy(out->bits, bits, sizeof out->bits);
+    else if (is_integer(op->b))
         emu_integer_load_b(op->b, bits, op->k, &out->integers);
     else
         emu_dot_load_b(rule, op->b, bits, op->k, &out->floats);
@@ -241,7 +265,9 @@ static ptxgen_status multiply(const emu_wgmma_op *op, emu_numerics numerics,
             emu_lanes *at = d + warp * registers + block * in_block;
             emu_tile tile;
             emu_fragment_c(at, bits, EMU_TILE_ROWS, &tile);
-            if (is_integer(op->a))
+            if (op->a == EMU_B1)
+                emu_bit_dot(a[warp].bits, b.bits, BIT_WORDS, EMU_TILE_ROWS, EMU_BIT_AND, &tile);
+            else if (is_integer(op->a))
                 emu_integer_dot(&a[warp].integers, &b.integers, EMU_TILE_ROWS, op->satfinite,
                                 &tile);
             else

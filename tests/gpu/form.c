@@ -8,7 +8,8 @@
 
 /* ---- groups ---- */
 
-/* The first pattern that an instruction's name matches decides; with a reason it is left out. */
+/* The first pattern that an instruction's name matches decides; with a reason it is left out here,
+ * and has a protocol. */
 static const struct rule {
     const char *pattern, *group, *reason;
 } rules[] = {
@@ -91,14 +92,32 @@ static const struct rule {
 };
 enum { RULE_COUNT = sizeof rules / sizeof *rules };
 
-const char *form_group(const struct ptx_op *op, const char **reason)
+static const struct rule *rule_of(const struct ptx_op *op)
 {
     size_t i = 0;
     while (fnmatch(rules[i].pattern, ptx_op_name(op).s, 0) != 0)
         i++;
+    return &rules[i];
+}
+
+const char *form_group(const struct ptx_op *op, const char **reason)
+{
     if (reason)
-        *reason = rules[i].reason;
-    return rules[i].group;
+        *reason = rule_of(op)->reason;
+    return rule_of(op)->group;
+}
+
+/* Differ from run to run, or leave nothing to be compared. */
+static const char *const incomparable[] = {
+    "trap",         "brkpt",      "discard_*",   "sreg_clock*",          "sreg_globaltimer*",
+    "sreg_*warpid", "sreg_*smid", "sreg_gridid", "sreg_total_smem_size", "sreg_aggr_smem_size"};
+
+bool form_needs_protocol(const struct ptx_op *op)
+{
+    bool needs = !form_group(op, NULL);
+    for (size_t i = 0; i < sizeof incomparable / sizeof *incomparable; i++)
+        needs = needs && fnmatch(incomparable[i], ptx_op_name(op).s, 0) != 0;
+    return needs;
 }
 
 const char *form_group_name(size_t index)
@@ -192,17 +211,23 @@ static void add_modifiers(struct form_list *list, struct form f, const ptx_targe
     }
 }
 
+void form_list_add(struct form_list *list, size_t index, const ptx_target *target)
+{
+    const struct ptx_op *op = &ptx_ops[index];
+    struct form f = {.op = (uint16_t)index, .group = form_group(op, NULL)};
+    int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
+    if (version && (!target->max_ptx || version <= target->max_ptx))
+        add_modifiers(list, f, target);
+}
+
 void form_list_build(struct form_list *list, const ptx_target *target, const char *only,
                      const char *skip)
 {
     for (size_t i = 0; i < ptx_op_count; i++) {
-        const struct ptx_op *op = &ptx_ops[i];
-        struct form f = {.op = (uint16_t)i, .group = form_group(op, NULL)};
-        int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
-        if (f.group && version && (!target->max_ptx || version <= target->max_ptx) &&
-            (!only || fnmatch(only, ptx_op_name(op).s, 0) == 0) &&
-            !(skip && fnmatch(skip, ptx_op_name(op).s, 0) == 0))
-            add_modifiers(list, f, target);
+        const char *name = ptx_op_name(&ptx_ops[i]).s;
+        if (form_group(&ptx_ops[i], NULL) && (!only || fnmatch(only, name, 0) == 0) &&
+            !(skip && fnmatch(skip, name, 0) == 0))
+            form_list_add(list, i, target);
     }
 }
 

@@ -53,6 +53,12 @@ struct form_list {
 void form_list_build(struct form_list *list, const ptx_target *target, const char *only,
                      const char *skip);
 
+/* The forms of one instruction, none where the target lacks it. */
+void form_list_add(struct form_list *list, size_t index, const ptx_target *target);
+
+/* True for an instruction that is compared by protocols, not as a function of registers. */
+bool form_needs_protocol(const struct ptx_op *op);
+
 /* The group of an instruction; NULL when it is not compared, for *reason. */
 const char *form_group(const struct ptx_op *op, const char **reason);
 

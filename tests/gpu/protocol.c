@@ -20,7 +20,18 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
     va_start(arguments, format);
     vsnprintf(made->name, sizeof made->name, format, arguments);
     va_end(arguments);
+    for (char *at = made->name; (at = strchr(at, '\n'));)
+        *at = ' ';
     return made;
+}
+
+void protocol_list_all(struct protocol_list *list)
+{
+    protocol_list_copies(list);
+    protocol_list_mbarriers(list);
+    protocol_list_steps(list);
+    protocol_list_tensors(list);
+    protocol_list_wgmma(list);
 }
 
 void protocol_append(struct protocol *p, const char *format, ...)
@@ -32,21 +43,54 @@ void protocol_append(struct protocol *p, const char *format, ...)
     va_end(arguments);
 }
 
+const struct protocol_type *protocol_type(const char *name)
+{
+    static const struct protocol_type types[] = {
+        {"u32", PTX_U32, 4}, {"s32", PTX_S32, 4}, {"u64", PTX_U64, 8}, {"s64", PTX_S64, 8},
+        {"f32", PTX_F32, 4}, {"f64", PTX_F64, 8}, {"f16", PTX_F16, 2}, {"bf16", PTX_BF16, 2},
+        {"b32", PTX_U32, 4}, {"b64", PTX_U64, 8},
+    };
+    size_t i = 0;
+    while (strcmp(types[i].name, name) != 0)
+        i++;
+    return &types[i];
+}
+
+void protocol_set_type(struct protocol *p, const struct protocol_type *type)
+{
+    p->blocks.in = p->blocks.out = (struct source){.type = type->type};
+    p->word = type->bytes;
+}
+
+struct protocol *protocol_add_to(struct protocol_list *list, unsigned destination, const char *name,
+                                 const char *type)
+{
+    static const char *const words[DESTINATIONS] = {
+        [OWN_IN_PAIR] = "to itself",
+        [MAPPED_IN_PAIR] = "to itself, mapped",
+        [PEER] = "to its peer",
+        [ALONE] = "to itself, mapped, alone",
+    };
+    struct protocol *p = protocol_add(list, "%s %s", name, words[destination]);
+    protocol_set_type(p, protocol_type(type));
+    p->destination = (uint8_t)destination;
+    return p;
+}
+
 /* Where the destination's buffer and mbarrier are: CTAs of a cluster of two, or of one. */
 #define PAIR ".reqnctapercluster 2, 1, 1\n"
 #define MAP(rank)                                                                                  \
     "mov.u32 %r8, %cluster_ctarank;\n" rank "mapa.shared::cluster.u32 %r6, %r1, %r8;\n"            \
     "mapa.shared::cluster.u32 %r7, %r2, %r8;\n"
-#define MEET "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n"
 
 static const struct {
     const char *directive, *map, *meet;
 } destinations[DESTINATIONS] = {
     [OWN] = {"", "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", "bar.sync 0;\n"},
-    [OWN_IN_PAIR] = {PAIR, "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", MEET},
-    [MAPPED_IN_PAIR] = {PAIR, MAP(""), MEET},
-    [PEER] = {PAIR, MAP("xor.b32 %r8, %r8, 1;\n"), MEET},
-    [ALONE] = {".reqnctapercluster 1, 1, 1\n", MAP(""), MEET},
+    [OWN_IN_PAIR] = {PAIR, "mov.u32 %r6, %r1;\nmov.u32 %r7, %r2;\n", PROTOCOL_MEET},
+    [MAPPED_IN_PAIR] = {PAIR, MAP(""), PROTOCOL_MEET},
+    [PEER] = {PAIR, MAP("xor.b32 %r8, %r8, 1;\n"), PROTOCOL_MEET},
+    [ALONE] = {".reqnctapercluster 1, 1, 1\n", MAP(""), PROTOCOL_MEET},
 };
 
 /*
@@ -64,7 +108,7 @@ void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
     int before = at ? (int)(at - protocol->body) : (int)strlen(protocol->body);
     snprintf(text, PROTOCOL_TEXT,
              ".version 8.6\n.target sm_90a\n.address_size 64\n"
-             ".visible .entry k(.param .u64 out, .param .u64 in%s)\n.reqntid 128, 1, 1\n%s{\n"
+             ".visible .entry k(.param .u64 out, .param .u64 in%s)\n.reqntid 128, 1, 1\n%s%s{\n"
              ".reg .pred %%p<8>;\n.reg .b16 %%h<8>;\n.reg .b32 %%r<256>;\n.reg .b64 %%d<32>;\n"
              ".shared .align 1024 .b8 buf[8192];\n.shared .align 8 .b64 bar;\n"
              "mov.u32 %%r0, %%tid.x;\nmov.u32 %%r1, buf;\nmov.u32 %%r2, bar;\n"
@@ -99,6 +143,7 @@ void protocol_text(const struct protocol *protocol, char text[PROTOCOL_TEXT])
              protocol->blocks.maps
                  ? ", .param .align 64 .b8 in_map[128], .param .align 64 .b8 out_map[128]"
                  : "",
+             protocol->directive ? protocol->directive : "",
              destinations[protocol->destination].directive, destinations[protocol->destination].map,
              meet, before, protocol->body, at ? meet : "", at ? at + strlen("MEET") : "", meet);
 }

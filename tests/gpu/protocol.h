@@ -14,11 +14,15 @@ enum { PROTOCOL_TEXT = 16384 };
 /* Whose shared memory and mbarrier an operation on shared::cluster has for its destination. */
 enum destination { OWN, OWN_IN_PAIR, MAPPED_IN_PAIR, PEER, ALONE, DESTINATIONS };
 
+/* A barrier of the cluster. */
+#define PROTOCOL_MEET "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n"
+
 struct protocol {
     char name[96];
     char body[PROTOCOL_TEXT / 2];
     struct blocks blocks;
-    uint8_t word; /* bytes that a mismatch is told by */
+    const char *directive; /* one more, or NULL */
+    uint8_t word;          /* bytes that a mismatch is told by */
     uint8_t destination;
 };
 
@@ -34,7 +38,22 @@ struct protocol *protocol_add(struct protocol_list *list, const char *format, ..
 void protocol_append(struct protocol *protocol, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What the memory of a protocol holds, as PTX and the builder call it. */
+struct protocol_type {
+    const char *name;
+    uint8_t type, bytes;
+};
+const struct protocol_type *protocol_type(const char *name);
+void protocol_set_type(struct protocol *protocol, const struct protocol_type *type);
+
+/* One more protocol, of a destination, which ends its name. */
+struct protocol *protocol_add_to(struct protocol_list *list, unsigned destination,
+                                 const char *name, const char *type);
+
+void protocol_list_all(struct protocol_list *list);
 void protocol_list_copies(struct protocol_list *list);
+void protocol_list_mbarriers(struct protocol_list *list);
+void protocol_list_steps(struct protocol_list *list);
 void protocol_list_tensors(struct protocol_list *list);
 void protocol_list_wgmma(struct protocol_list *list);
 

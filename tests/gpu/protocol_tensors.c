@@ -127,6 +127,49 @@ static void add_load(struct protocol_list *list, const struct load *load)
     protocol_append(p, "], [%%r2];\nbra WAIT;\n");
 }
 
+/* How a copy to shared memory may be written, beside the plain form. */
+static const struct spelling {
+    const char *space, *modifiers, *operands, *before, *name;
+} spellings[] = {
+    {"shared::cta", "", "", "", "shared::cta"},
+    {"shared::cluster", ".L2::cache_hint", ", %d12", "", "hint"},
+    {"shared::cluster", ".multicast::cluster", ", %h1", "", "multicast"},
+    {"shared::cluster", ".multicast::cluster.L2::cache_hint", ", %h1, %d12", "", "multicast, hint"},
+    {"shared::cluster", "", "", "cp.async.bulk.prefetch.tensor.", "prefetch"},
+};
+
+static void add_spelling(struct protocol_list *list, const struct load *load,
+                         const struct spelling *how)
+{
+    const struct tensor *t = &load->tensor;
+    struct protocol *p =
+        protocol_add(list, "cp.async.bulk.tensor to shared: %s, %s", load->name, how->name);
+    set_tensor(p, t, PTX_U32);
+    append_place(p, "in_map", load);
+    protocol_append(p, "createpolicy.fractional.L2::evict_first.b64 %%d12, 1.0;\nmov.u16 %%h1, 1;\n"
+                       "prefetch.tensormap [%%d9];\n");
+    if (*how->before) {
+        protocol_append(p, "@%%p0 %s%ud.L2.global.tile [%%d9, ", how->before, t->rank);
+        append_coordinates(p, t->rank);
+        protocol_append(p, "];\n");
+    }
+    protocol_append(p,
+                    "@%%p0 mbarrier.arrive.expect_tx.shared.b64 %%d8, [%%r2], %u;\n"
+                    "@%%p0 cp.async.bulk.tensor.%ud.%s.global.tile" BYTES "%s [%%r1], [%%d9, ",
+                    box_bytes(t), t->rank, how->space, how->modifiers);
+    append_coordinates(p, t->rank);
+    protocol_append(p, "], [%%r2]%s;\nbra WAIT;\n", how->operands);
+}
+
+/* All forms of the first load of each rank. */
+static void list_spellings(struct protocol_list *list)
+{
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
+        for (size_t f = 0; f < sizeof spellings / sizeof *spellings; f++)
+            if (i == 0 || loads[i - 1].tensor.rank < loads[i].tensor.rank)
+                add_spelling(list, &loads[i], &spellings[f]);
+}
+
 /* Both CTAs of a cluster copy a box each into both. */
 static void add_multicast(struct protocol_list *list)
 {
@@ -154,23 +197,63 @@ static void add_multicast(struct protocol_list *list)
 
 /* ---- stores and reductions: 16 rows of the CTA's 128 ---- */
 
-/* `op` NULL: a store. */
+/* `op` "": a store, with a hint where there is a policy. */
+static void append_store(struct protocol *p, const char *op, unsigned rank, const char *policy)
+{
+    protocol_append(p,
+                    "@%%p0 cp.%sasync.bulk.tensor.%ud.global.shared::cta%s%s.tile.bulk_group%s "
+                    "[%%d9, ",
+                    *op ? "reduce." : "", rank, *op ? "." : "", op,
+                    *policy ? ".L2::cache_hint" : "");
+    append_coordinates(p, rank);
+    protocol_append(p,
+                    "], [%%r1]%s%s;\n@%%p0 cp.async.bulk.commit_group;\n"
+                    "@%%p0 cp.async.bulk.wait_group 0;\n",
+                    *policy ? ", " : "", policy);
+}
+
 static void add_store(struct protocol_list *list, const char *op, const char *type_name,
                       const struct tensor *t, uint8_t type, int x, const char *note)
 {
     struct load place = {"", *t, {(int16_t)x, 8}, {0, 128}};
     struct protocol *p =
         protocol_add(list, "%s.global.shared::cta%s%s %s%s",
-                     op ? "cp.reduce.async.bulk.tensor.2d" : "cp.async.bulk.tensor.2d",
-                     op ? "." : "", op ? op : "", type_name, note);
+                     *op ? "cp.reduce.async.bulk.tensor.2d" : "cp.async.bulk.tensor.2d",
+                     *op ? "." : "", op, type_name, note);
     set_tensor(p, t, type);
     append_place(p, "out_map", &place);
-    protocol_append(
-        p,
-        "@%%p0 cp.%sasync.bulk.tensor.2d.global.shared::cta%s%s.tile.bulk_group [%%d9, {%%r40, "
-        "%%r41}], [%%r1];\n"
-        "@%%p0 cp.async.bulk.commit_group;\n@%%p0 cp.async.bulk.wait_group 0;\n",
-        op ? "reduce." : "", op ? "." : "", op ? op : "");
+    append_store(p, op, 2, "");
+}
+
+/* Sixteen rows of 64 bytes in every rank, rows 1 to 5 of a group of 8 where there are groups. */
+static void list_ranks(struct protocol_list *list)
+{
+    static const struct load places[] = {
+        {"", {U32, 4, 1, PLAIN, ZEROS, {0}, {256}, {1}}, {128}, {2048}},
+        {"", {U32, 4, 2, PLAIN, ZEROS, {16, 0}, {16, 16}, {1, 1}}, {0, 8}, {0, 128}},
+        {"", {U32, 4, 3, PLAIN, ZEROS, {16, 8, 0}, {16, 4, 4}, {1, 1, 1}}, {0, 2, 1}, {0, 0, 16}},
+        {"",
+         {U32, 4, 4, PLAIN, ZEROS, {16, 8, 4, 0}, {16, 4, 2, 2}, {1, 1, 1, 1}},
+         {0, 2, 1, 1},
+         {0, 0, 0, 4}},
+        {"",
+         {U32, 4, 5, PLAIN, ZEROS, {16, 8, 4, 2, 0}, {16, 4, 2, 2, 1}, {1, 1, 1, 1, 1}},
+         {0, 2, 1, 0, 1},
+         {0, 0, 0, 0, 2}},
+    };
+    static const char *const operations[] = {"",    "add", "min", "max", "inc",
+                                             "dec", "and", "or",  "xor"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        for (size_t o = 0; o <= sizeof operations / sizeof *operations; o++) {
+            const bool hint = o == sizeof operations / sizeof *operations;
+            const char *op = hint ? "" : operations[o];
+            struct protocol *p = protocol_add(list, "tensor of %u: %s%s", places[i].tensor.rank,
+                                              *op ? op : "store", hint ? ", hint" : "");
+            set_tensor(p, &places[i].tensor, PTX_U32);
+            append_place(p, "out_map", &places[i]);
+            protocol_append(p, "createpolicy.fractional.L2::evict_first.b64 %%d12, 1.0;\n");
+            append_store(p, op, places[i].tensor.rank, hint ? "%d12" : "");
+        }
 }
 
 static void list_reductions(struct protocol_list *list)
@@ -192,7 +275,7 @@ static void list_reductions(struct protocol_list *list)
         struct tensor t = {elements[e].map,   bytes, 2, PLAIN, ZEROS, {64u / bytes, 0},
                            {64u / bytes, 16}, {1, 1}};
         char names[64], *rest = names;
-        add_store(list, NULL, elements[e].name, &t, elements[e].type, 0, "");
+        add_store(list, "", elements[e].name, &t, elements[e].type, 0, "");
         snprintf(names, sizeof names, "%s", elements[e].operations);
         for (const char *op; (op = strtok_r(rest, " ", &rest));)
             add_store(list, op, elements[e].name, &t, elements[e].type, 0, "");
@@ -215,7 +298,7 @@ static void list_stores(struct protocol_list *list)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct tensor t = {U32,   4, 2, forms[i].swizzle, ZEROS, {16, 0}, {forms[i].width, 16},
                            {1, 1}};
-        add_store(list, NULL, "u32", &t, PTX_U32, forms[i].x, forms[i].note);
+        add_store(list, "", "u32", &t, PTX_U32, forms[i].x, forms[i].note);
         add_store(list, "add", "u32", &t, PTX_U32, forms[i].x, forms[i].note);
     }
 }
@@ -224,7 +307,9 @@ void protocol_list_tensors(struct protocol_list *list)
 {
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
         add_load(list, &loads[i]);
+    list_spellings(list);
     add_multicast(list);
     list_reductions(list);
     list_stores(list);
+    list_ranks(list);
 }

@@ -18,11 +18,11 @@ struct element {
 static const struct element f16 = {"f16", ROLE_F16, 16}, bf16 = {"bf16", ROLE_BF16, 16},
                             tf32 = {"tf32", ROLE_TF32, 32}, e4m3 = {"e4m3", ROLE_E4M3, 8},
                             e5m2 = {"e5m2", ROLE_E5M2, 8}, s8 = {"s8", ROLE_INTEGER, 8},
-                            u8 = {"u8", ROLE_INTEGER, 8};
+                            u8 = {"u8", ROLE_INTEGER, 8}, b1 = {"b1", ROLE_INTEGER, 1};
 
 struct shape {
     const struct element *a, *b;
-    const char *d;
+    const char *d, *suffix;
     bool sparse, registers, accumulates, transposes;
 };
 
@@ -37,13 +37,14 @@ static void add(struct protocol_list *list, const struct shape *f)
     const bool halves = !strcmp(f->d, "f16"), integer = f->a->role == ROLE_INTEGER;
     const unsigned count = halves ? N / 4 : N / 2, k = (f->sparse ? 512u : 256u) / f->a->bits;
     const unsigned chunks_b = f->sparse ? 4 : 2; /* of 16 bytes along K */
-    struct protocol *p = protocol_add(
-        list, "wgmma%s.m64n%uk%u.%s.%s.%s%s%s", f->sparse ? ".sp" : "", N, k, f->d, f->a->name,
-        f->b->name, f->registers ? ", A in registers" : "", f->accumulates ? "" : ", scale-d 0");
+    struct protocol *p =
+        protocol_add(list, "wgmma%s.m64n%uk%u.%s.%s.%s%s%s%s", f->sparse ? ".sp" : "", N, k, f->d,
+                     f->a->name, f->b->name, f->suffix, f->registers ? ", A in registers" : "",
+                     f->accumulates ? "" : ", scale-d 0");
     p->word = halves ? 2 : 4;
     p->blocks.in = (struct source){.type = PTX_U32, .role = f->a->role};
-    p->blocks.out = (struct source){.type = PTX_U32,
-                                    .role = integer  ? ROLE_INTEGER
+    p->blocks.out = (struct source){.type = PTX_U32, /* among them the largest and the smallest */
+                                    .role = integer  ? ROLE_TYPED
                                             : halves ? ROLE_F16
                                                      : ROLE_F32_MATRIX};
     for (unsigned i = 0; i < count; i++)
@@ -57,12 +58,13 @@ static void add(struct protocol_list *list, const struct shape *f)
         descriptor(CORE, 2 * CORE), B_AT / 16, descriptor(CORE, chunks_b * CORE));
     protocol_append(p, "setp.ne.u32 %%p2, %d, 0;\n", f->accumulates);
     if (f->sparse) /* valid pairs of indices, of several kinds over the lanes */
-        protocol_append(
-            p, "mov.u32 %%r9, 0x4e9d84c8;\nshr.u32 %%r10, %%r0, 2;\nand.b32 %%r10, %%r10, 7;\n"
-               "shl.b32 %%r10, %%r10, 2;\nshf.l.wrap.b32 %%r9, %%r9, %%r9, %%r10;\n");
+        protocol_append(p,
+                        "mov.u32 %%r9, 0x%x;\nshr.u32 %%r10, %%r0, 2;\nand.b32 %%r10, %%r10, 7;\n"
+                        "shl.b32 %%r10, %%r10, 2;\nshf.l.wrap.b32 %%r9, %%r9, %%r9, %%r10;\n",
+                        f->a == &tf32 ? 0x4e44eee4u : 0x4e9d84c8u);
     protocol_append(
-        p, "wgmma.fence.sync.aligned;\nwgmma.mma_async%s.sync.aligned.m64n%uk%u.%s.%s.%s {",
-        f->sparse ? ".sp" : "", N, k, f->d, f->a->name, f->b->name);
+        p, "wgmma.fence.sync.aligned;\nwgmma.mma_async%s.sync.aligned.m64n%uk%u.%s.%s.%s%s {",
+        f->sparse ? ".sp" : "", N, k, f->d, f->a->name, f->b->name, f->suffix);
     for (unsigned i = 0; i < count; i++)
         protocol_append(p, "%s%%r%u", i ? ", " : "", 100 + i);
     protocol_append(p, "}, %s, %%d11, %s%%p2%s%s;\n",
@@ -166,19 +168,26 @@ void protocol_list_wgmma(struct protocol_list *list)
 {
     static const struct {
         const struct element *a, *b;
-        const char *d;
+        const char *d, *suffix;
         bool transposes;
     } kinds[] = {
-        {&f16, &f16, "f32", true},    {&bf16, &bf16, "f32", true},  {&f16, &f16, "f16", true},
-        {&tf32, &tf32, "f32", false}, {&e4m3, &e4m3, "f32", false}, {&e5m2, &e5m2, "f32", false},
-        {&e4m3, &e5m2, "f32", false}, {&e4m3, &e4m3, "f16", false}, {&s8, &s8, "s32", false},
-        {&u8, &u8, "s32", false},     {&s8, &u8, "s32", false},
+        {&f16, &f16, "f32", "", true},          {&bf16, &bf16, "f32", "", true},
+        {&f16, &f16, "f16", "", true},          {&tf32, &tf32, "f32", "", false},
+        {&e4m3, &e4m3, "f32", "", false},       {&e5m2, &e5m2, "f32", "", false},
+        {&e4m3, &e5m2, "f32", "", false},       {&e5m2, &e4m3, "f32", "", false},
+        {&e4m3, &e4m3, "f16", "", false},       {&e5m2, &e5m2, "f16", "", false},
+        {&e4m3, &e5m2, "f16", "", false},       {&e5m2, &e4m3, "f16", "", false},
+        {&s8, &s8, "s32", "", false},           {&u8, &u8, "s32", "", false},
+        {&s8, &u8, "s32", "", false},           {&u8, &s8, "s32", "", false},
+        {&s8, &s8, "s32", ".satfinite", false}, {&u8, &u8, "s32", ".satfinite", false},
+        {&s8, &u8, "s32", ".satfinite", false}, {&u8, &s8, "s32", ".satfinite", false},
+        {&b1, &b1, "s32", ".and.popc", false},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (unsigned variant = 0; variant < 8; variant++) {
-            struct shape f = {kinds[i].a,  kinds[i].b,  kinds[i].d,         variant & 1,
-                              variant & 2, variant & 4, kinds[i].transposes};
-            if (!(f.sparse && f.a == &tf32)) /* whose metadata has two patterns only */
+            struct shape f = {kinds[i].a,  kinds[i].b,  kinds[i].d,  kinds[i].suffix,
+                              variant & 1, variant & 2, variant & 4, kinds[i].transposes};
+            if (!(f.sparse && f.a == &b1))
                 add(list, &f);
         }
     list_layouts(list);

@@ -173,9 +173,7 @@ static void lose_protocol(void *context, size_t item, const char *why)
 static void choose(struct protocol_list *list, const char *pattern)
 {
     size_t chosen = 0;
-    protocol_list_copies(list);
-    protocol_list_tensors(list);
-    protocol_list_wgmma(list);
+    protocol_list_all(list);
     for (size_t i = 0; i < list->count; i++)
         if (fnmatch(pattern, list->items[i].name, 0) == 0)
             list->items[chosen++] = list->items[i];
