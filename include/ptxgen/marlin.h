@@ -64,12 +64,14 @@ enum { PTXGEN_MARLIN_VARIANTS = 10 };
 enum {
     PTXGEN_MARLIN_MMA,   /**< mma.sync, operands copied by cp.async: every target */
     PTXGEN_MARLIN_WGMMA, /**< wgmma, operands copied in bulk: sm_90a */
+    PTXGEN_MARLIN_BULK,  /**< mma.sync, operands copied in bulk: sm_90a */
 };
 
 /**
  * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
  * multiplies `warp_n` columns of weights with all `tile_m` rows of activations. With wgmma four
- * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply.
+ * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply;
+ * where mma.sync's operands are copied in bulk one more does.
  */
 typedef struct ptxgen_marlin_variant {
     uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128, with wgmma 256 too */
@@ -79,8 +81,8 @@ typedef struct ptxgen_marlin_variant {
     uint32_t steps;       /**< 64-row steps along K of a warp in a stage */
     uint32_t ctas;        /**< that share a multiprocessor */
     uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
-    uint32_t kind;        /**< PTXGEN_MARLIN_MMA or _WGMMA */
-    uint32_t cluster;     /**< with wgmma: 2, 4 or 8 CTAs that divide a tile's K among them; else 0 */
+    uint32_t kind;        /**< PTXGEN_MARLIN_MMA, _WGMMA or _BULK */
+    uint32_t cluster;     /**< 2, 4 or 8 CTAs that divide a tile's K among them; 0: none, or not in bulk */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_marlin_variant;
@@ -116,7 +118,7 @@ PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin
 /** CTAs that a launch of m rows has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module: "marlin_m8" …, with wgmma "marlin_wgmma_m128_n256" … */
+/** The entry's name in the module: "marlin_m8" …, "marlin_bulk_m8" …, "marlin_wgmma_m128_n256" … */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "marlin_gather",

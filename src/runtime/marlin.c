@@ -40,12 +40,12 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_marlin_emit(plan, ~0u, module, err);
 }
 
-/* wgmma's activations come through a tensor map. */
+/* What a thread sends for, activations among it, comes through a tensor map. */
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_marlin_plan *p = plan;
     for (uint32_t i = 0; i < p->variant_count; i++)
-        if (marlin_is_wgmma(&p->variants[i]))
+        if (marlin_has_sender(&p->variants[i]))
             return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
                                          err);
     return PTXGEN_OK;
@@ -169,7 +169,7 @@ static ptxgen_status work_out(const ptxgen_marlin_plan *plan, const ptxgen_marli
     ptxgen_status status = marlin_schedule(plan, w->variant, a->m, &w->schedule, err);
     if (status != PTXGEN_OK)
         return status;
-    bool far = marlin_is_wgmma(w->variant) && a->a_stride >= MOST_MAP_STRIDE;
+    bool far = marlin_has_sender(w->variant) && a->a_stride >= MOST_MAP_STRIDE;
     w->gather = plan->spec.act_order || a->a % CHUNK || a->a_stride % (CHUNK / ELEMENT) || far;
     w->workspace_bytes = w->schedule.workspace_bytes;
     if (w->gather)
@@ -244,7 +244,7 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
     uint32_t m = (uint32_t)a->m;
     struct tile_schedule *s = &w->schedule.tiles;
     ptxgen_cu_tensor_map map = {0};
-    if (marlin_is_wgmma(w->variant)) {
+    if (marlin_has_sender(w->variant)) {
         ptxgen_status status = map_activations(q, w->variant, a, &map, err);
         if (status != PTXGEN_OK)
             return status;

@@ -55,6 +55,30 @@ static void multiply_part(struct gemm *q, struct tile_walk *w)
     }
 }
 
+void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end)
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t t = 0; t < tiles(q); t++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
+    marlin_emit_operands_begin(q);
+    marlin_emit_first_operands(q);
+    struct tile_walk walk = tile_walk_begin(k, first, end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next part of a tile");
+        tile_walk_next(k, &q->division, &walk);
+        ptx_u32 from = ptx_mov_u32(k, walk.stage);
+        struct tile_place place = marlin_emit_place(q, walk.tile);
+        marlin_emit_clear(q, place.n);
+        multiply_part(q, &walk);
+        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
+        marlin_emit_epilogue(q, &walk, from);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
+    }
+}
+
 /* ---- entries ---- */
 
 static void find_warp(struct gemm *q)
@@ -82,11 +106,6 @@ static void begin(struct gemm *q)
     q->a.row_bytes = q->spec->k * 2;
     tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_A_STRIDE], U32(1)), &q->a);
     marlin_emit_weights_begin(q);
-    marlin_emit_operands_begin(q);
-    for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
-            for (int r = 0; r < 4; r++)
-                q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
 }
 
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
@@ -103,20 +122,7 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
     uint32_t staging = tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
     marlin_emit_epilogue_begin(q, ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
 
-    marlin_emit_first_operands(q, q->pipeline.read);
-    struct tile_walk walk = tile_walk_begin(k, first, end);
-    ptx_loop(k, parts) {
-        ptx_nounroll(k);
-        ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
-        ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        struct tile_place place = marlin_emit_place(q, walk.tile);
-        marlin_emit_clear(q, place.n, q->pipeline.read);
-        multiply_part(q, &walk);
-        ptx_section(k, "the end of the part: sum over warps and CTAs, store");
-        marlin_emit_epilogue(q, &walk, from);
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
-    }
+    marlin_emit_parts(q, first, end);
     ptx_kernel_end(k);
 }
 
@@ -129,7 +135,7 @@ ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t varian
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1) {
             const ptxgen_marlin_variant *v = &plan->variants[i];
-            (marlin_is_wgmma(v) ? marlin_emit_wgmma_entry : emit_entry)(plan, v, module);
+            (marlin_has_sender(v) ? marlin_emit_ring_entry : emit_entry)(plan, v, module);
         }
     marlin_emit_gather(plan, module);
     return ptx_module_status(module, err);

@@ -9,6 +9,7 @@
 #include "../tile/operand.h"
 #include "../tile/part.h"
 #include "../tile/pipeline.h"
+#include "../tile/ring.h"
 #include "layout.h"
 
 enum {
@@ -50,6 +51,16 @@ struct weights {
     ptx_u32 strip_bytes;           /* 16, or 0 where the strip does not exist: what a copy takes */
     ptx_u32 half; /* of the strip, where a warp has half of one: of the copies' tile */
     ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
+    uint32_t step_bytes; /* in a stage, from a step of the warp's codes to the next */
+};
+
+/* Where a warp stands in a ring that another fills. */
+struct ring_user {
+    const struct tile_ring *ring; /* NULL: the warp fills a pipeline itself */
+    struct tile_ring_place place;
+    ptx_u32 held;      /* the barrier of the stage before the present one */
+    ptx_u32 left;      /* stages of the CTA after the present one */
+    ptx_pred releases; /* the lane that gives slots back */
 };
 
 struct gemm {
@@ -68,6 +79,7 @@ struct gemm {
     struct tile_operand a;
     struct weights w;
     struct tile_pipeline pipeline;
+    struct ring_user user; /* … or what stands for it */
     struct tile_sums sums;
     struct tile_halves halves; /* … or what is staged instead, see stages_halves */
     struct tile_partials partials;
@@ -103,13 +115,16 @@ bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_vari
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct gemm *q);
+/* Multiplies and ends all parts of the stages [first, end) of the CTA, the first of which has landed. */
+void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end);
 
 /* ---- hopper.c ---- */
 
-uint32_t marlin_wgmma_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-uint32_t marlin_wgmma_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
-                             ptx_module *module);
+uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+/* Entries with a sender. */
+void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                            ptx_module *module);
 
 /* ---- weights.c ---- */
 
@@ -146,11 +161,11 @@ void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
 /* ---- multiply.c ---- */
 
 void marlin_emit_operands_begin(struct gemm *q);
-/* Those of the first mma step of the stage at `slot`. */
-void marlin_emit_first_operands(struct gemm *q, ptx_u32 slot);
-/* acc = 0; turns to column tile `tile_n`, whose first stage is at `slot`. */
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n, ptx_u32 slot);
-/* acc += the stage at the pipeline's read slot, and the first operands of the next. */
+/* Those of the first mma step of the stage that is to be read. */
+void marlin_emit_first_operands(struct gemm *q);
+/* acc = 0; turns to column tile `tile_n`, whose first stage is to be read. */
+void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n);
+/* acc += the stage that is to be read, and the first operands of the next. */
 void marlin_emit_multiply(struct gemm *q);
 /* Without groups: acc *= the columns' scales. */
 void marlin_emit_scale_columns(struct gemm *q);

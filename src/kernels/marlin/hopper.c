@@ -47,7 +47,7 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     return l;
 }
 
-uint32_t marlin_wgmma_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_ring_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return marlin_stage_layout(s, v).bytes;
 }
@@ -57,10 +57,10 @@ static uint32_t warpgroups(const ptxgen_marlin_variant *v)
     return v->wn * v->wk / MARLIN_WARPGROUP;
 }
 
-/* Warpgroups that have the same columns bring their sums together. */
+/* Warpgroups that have the same columns bring their sums together; without wgmma all warps do. */
 static uint32_t teams(const ptxgen_marlin_variant *v)
 {
-    return v->wn / MARLIN_WARPGROUP;
+    return marlin_is_wgmma(v) ? v->wn / MARLIN_WARPGROUP : 1;
 }
 
 static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
@@ -68,9 +68,9 @@ static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
     return tile_sums_bytes(marlin_tile_n(v) / teams(v), v->pass_m, v->wk);
 }
 
-uint32_t marlin_wgmma_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return v->stages * marlin_wgmma_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) +
+    return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) +
            tile_ring_barrier_bytes(v->stages);
 }
 
@@ -102,7 +102,7 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
  */
 static bool has_few_registers(const struct hopper *h)
 {
-    return warpgroups(h->q.v) * h->q.v->ctas == 4 && h->q.spec->zeros;
+    return marlin_is_wgmma(h->q.v) && warpgroups(h->q.v) * h->q.v->ctas == 4 && h->q.spec->zeros;
 }
 
 /* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
@@ -269,7 +269,7 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
     } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
                                          [2] = {[2] = {32, 96}}};
     uint32_t groups = warpgroups(v);
-    if (v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
+    if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
         return;
     if (multiplies)
         ptx_setmaxnreg_inc(k, registers[v->ctas][groups].multiplies);
@@ -297,8 +297,8 @@ static void begin(struct hopper *h)
         .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk};
 }
 
-void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
-                             ptx_module *module)
+void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
+                            ptx_module *module)
 {
     struct hopper *h = &(struct hopper){.q = {.spec = &plan->spec, .plan = plan, .v = v}};
     ptx_kernel *k = h->q.k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
@@ -318,7 +318,10 @@ void marlin_emit_wgmma_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin
     ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {
         divide_registers(k, v, true);
-        marlin_emit_wgmma_multiply(h, sums);
+        if (marlin_is_wgmma(v))
+            marlin_emit_wgmma_multiply(h, sums);
+        else
+            marlin_emit_bulk_multiply(h, sums);
     } else {
         divide_registers(k, v, false);
         ptx_section(k, "send for stages");

@@ -3,7 +3,6 @@
 #ifndef PTXGEN_KERNELS_MARLIN_HOPPER_H
 #define PTXGEN_KERNELS_MARLIN_HOPPER_H
 
-#include "../tile/ring.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
@@ -40,5 +39,10 @@ struct hopper {
 
 /* Multiplies the stages of the CTA: executed by the warpgroups that do. */
 void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
+
+/* ---- bulk.c ---- */
+
+/* … by mma.sync: executed by all warps but the sender's. */
+void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging);
 
 #endif

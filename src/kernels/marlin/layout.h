@@ -27,7 +27,7 @@ enum marlin_param {
     MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
     MARLIN_PARAMS
 };
-/* … and with wgmma the tensor map of A, in boxes of 64 columns and `tile_m` rows. */
+/* … and where operands are copied in bulk the tensor map of A, in boxes of 64 columns and `tile_m` rows. */
 enum { MARLIN_A_MAP = MARLIN_PARAMS, MARLIN_MAP_BYTES = 128, MARLIN_MAP_ALIGN = 64 };
 
 /* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
@@ -105,6 +105,11 @@ static inline bool marlin_is_wgmma(const ptxgen_marlin_variant *v)
 {
     return v->kind == PTXGEN_MARLIN_WGMMA;
 }
+/* Whether a thread of the CTA sends for what the others multiply. */
+static inline bool marlin_has_sender(const ptxgen_marlin_variant *v)
+{
+    return v->kind != PTXGEN_MARLIN_MMA;
+}
 static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
@@ -112,7 +117,8 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
 /* Of a CTA, in all. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
-    return marlin_threads(v) + (marlin_is_wgmma(v) ? 32 * MARLIN_WARPGROUP : 0);
+    uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
+    return marlin_threads(v) + 32 * senders;
 }
 
 /* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */

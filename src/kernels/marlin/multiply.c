@@ -47,6 +47,29 @@ static bool scales_groups(const struct gemm *q)
     return has_groups(q) && marlin_scales_sums(q->spec, q->v);
 }
 
+/* ---- stages ---- */
+
+static bool fills_itself(const struct gemm *q)
+{
+    return !q->user.ring;
+}
+
+/* Of the stage that is to be read. */
+static ptx_u32 read_slot(const struct gemm *q)
+{
+    return fills_itself(q) ? q->pipeline.read : q->user.place.slot;
+}
+
+/* Waits for the stage after it, and moves on. */
+static void next_stage(struct gemm *q)
+{
+    struct ring_user *u = &q->user;
+    if (fills_itself(q))
+        tile_pipeline_next(q->k, &q->pipeline);
+    else
+        tile_ring_turn(q->k, u->ring, &u->place, u->held, u->left);
+}
+
 /* ---- operands ---- */
 
 void marlin_emit_operands_begin(struct gemm *q)
@@ -135,13 +158,13 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
         load_weights(q, slot, 1);
 }
 
-void marlin_emit_first_operands(struct gemm *q, ptx_u32 slot)
+void marlin_emit_first_operands(struct gemm *q)
 {
-    load_activations(q, slot, 0, 0);
-    first_weights(q, slot);
+    load_activations(q, read_slot(q), 0, 0);
+    first_weights(q, read_slot(q));
 }
 
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n, ptx_u32 slot)
+void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
 {
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < row_groups(q); j++)
@@ -155,7 +178,7 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n, ptx_u32 slot)
     }
     /* The first operand was made with the columns of the tile before. */
     if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros)
-        first_weights(q, slot);
+        first_weights(q, read_slot(q));
 }
 
 /* ---- products ---- */
@@ -235,21 +258,24 @@ static void end_group(struct gemm *q, const struct group *g)
 void marlin_emit_multiply(struct gemm *q)
 {
     bool by_group = scales_groups(q);
-    ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+    ptx_u32 slot = ptx_mov_u32(q->k, read_slot(q));
     struct group group;
-    tile_pipeline_send(q->k, &q->pipeline);
+    if (fills_itself(q))
+        tile_pipeline_send(q->k, &q->pipeline);
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, &group);
         if (i + weights_ahead(q) == mma_steps(q))
-            tile_pipeline_next(q->k, &q->pipeline);
+            next_stage(q);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
-            prepare_next(q, slot, q->pipeline.read, i, p);
+            prepare_next(q, slot, read_slot(q), i, p);
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
         if (by_group && (i + 1) % group_mmas(q) == 0)
             end_group(q, &group);
     }
+    if (!fills_itself(q))
+        tile_ring_release(q->k, q->user.ring, q->user.held, q->user.releases);
 }
 
 void marlin_emit_scale_columns(struct gemm *q)

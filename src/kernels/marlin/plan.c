@@ -15,8 +15,8 @@ enum {
 
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    if (marlin_is_wgmma(v))
-        return marlin_wgmma_shared_bytes(s, v);
+    if (marlin_has_sender(v))
+        return marlin_ring_shared_bytes(s, v);
     return v->stages * marlin_stage_bytes(s, v) +
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
@@ -25,7 +25,7 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                           ptxgen_marlin_variant *v)
 {
-    uint32_t most = marlin_is_wgmma(v) ? 12 : MOST_STAGES;
+    uint32_t most = marlin_has_sender(v) ? 12 : MOST_STAGES;
     for (v->stages = v->stages ? v->stages : most; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
         if (v->shared_bytes <= plan_shared_limit(target, v->ctas)) {
@@ -185,13 +185,13 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
 {
     *v = candidates[i];
     v->ctas = v->ctas ? v->ctas : 1;
-    uint32_t sharing = marlin_is_wgmma(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
+    uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
     if (!v->steps || marlin_steps(&plan->spec) % (v->steps * sharing))
         v->steps = 1;
     bool wgmma = marlin_has_wgmma(&plan->target);
-    if (marlin_is_wgmma(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
+    if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    if (v->steps < candidates[i].steps && !marlin_is_wgmma(v))
+    if (v->steps < candidates[i].steps && !marlin_has_sender(v))
         return false; /* as another */
     if (marlin_steps(&plan->spec) % sharing)
         return false;
@@ -364,6 +364,8 @@ const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 {
     if (marlin_is_wgmma(variant))
         return wgmma_entry(variant);
+    if (marlin_has_sender(variant))
+        return variant->tile_m == 8 ? "marlin_bulk_m8" : variant->tile_m == 16 ? "marlin_bulk_m16" : "marlin_bulk";
     return variant->tile_m == 8    ? "marlin_m8"
            : variant->tile_m == 16 ? "marlin_m16"
            : variant->tile_m == 32 ? "marlin_m32"

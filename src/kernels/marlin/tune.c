@@ -31,10 +31,14 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
-    if (v->cluster && (!wgmma || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
+    if (v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %u columns are no whole strips of %d, which are copied in bulk",
+                           v->wn * v->warp_n, MARLIN_STRIP);
+    if (v->cluster && (!marlin_has_sender(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
                        (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a cluster of %u CTAs: with wgmma there are 2, 4 or 8, else none",
+                           "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, else none",
                            v->cluster);
     if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -53,9 +57,9 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         return status;
     ptxgen_marlin_variant v = *tile;
     uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
-    if (marlin_is_wgmma(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % steps))
+    if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % steps))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a tile of wgmma is for sm_90a, and for K of whole stages of %u rows",
+                           "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of %u rows",
                            steps * MARLIN_STEP);
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);

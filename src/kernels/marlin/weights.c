@@ -99,6 +99,7 @@ void marlin_emit_weights_begin(struct gemm *q)
     ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(CHUNK));
     ptx_u32 codes = ptx_mad_lo_u32(k, q->at.warp, U32(warp_codes(q->v)), lane);
     w->codes_at = ptx_add_u32(k, codes, U32(a_bytes(q->v)));
+    w->step_bytes = tiles(q) * MARLIN_TILE_BYTES;
     if (!groups)
         return;
     uint32_t start = scales_start(q->v), size = groups * MARLIN_SCALES_BYTES;
@@ -281,7 +282,8 @@ void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
     for (uint32_t t = 0; t < tiles(q); t++)
-        ptx_ld_shared_v4_u32_to(q->k, words[t], at, (int)((step * tiles(q) + t) * MARLIN_TILE_BYTES));
+        ptx_ld_shared_v4_u32_to(q->k, words[t], at,
+                                (int)(step * q->w.step_bytes + t * MARLIN_TILE_BYTES));
 }
 
 /* Half a strip's zero points are the low or the high half of the word. */

@@ -40,6 +40,11 @@ static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_
     return chunk_offset(k, o, line, U32(0), chunk);
 }
 
+void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at, struct tile_operand *o)
+{
+    o->fragment = fragment_offset(k, o, at->lane);
+}
+
 void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pitch,
                         struct tile_operand *o)
 {
@@ -56,7 +61,7 @@ void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pi
         ptx_u32 row = i ? ptx_add_u32(k, o->row, U32(i * o->pass_rows)) : o->row;
         o->to[i] = chunk_offset(k, o, row, block, chunk);
     }
-    o->fragment = fragment_offset(k, o, at->lane);
+    tile_operand_begin_reading(k, at, o);
     o->from = ptx_mov_u64(k, U64(0));
     o->rows_left = ptx_mov_u32(k, U32(0));
     if (tile_operand_has_tail(o))

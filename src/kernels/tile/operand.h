@@ -49,6 +49,8 @@ static inline bool tile_operand_has_tail(const struct tile_operand *o)
 /* `pitch`: bytes between the matrix's rows. */
 void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pitch,
                         struct tile_operand *o);
+/* … by threads that only read what others have copied. */
+void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at, struct tile_operand *o);
 /* Turns to the rows from `first_row` of the `rows` of the matrix at `base` on, and to a stage. */
 void tile_operand_locate(ptx_kernel *k, struct tile_operand *o, ptx_u64 base, ptx_u32 first_row,
                          ptx_u32 rows, ptx_u32 stage);

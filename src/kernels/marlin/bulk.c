@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mma.sync's products on the ring that wgmma's entries have (hopper.c): a warp sends for stages, the
+ * others multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns
+ * in a stage; strips stand there one after the other, as in memory.
+ */
+#include "hopper.h"
+
+/* Past the warps before this one along K. */
+static ptx_u32 past_others(struct gemm *q, ptx_u32 offset, uint32_t bytes)
+{
+    return q->v->wk > 1 ? ptx_mad_lo_u32(q->k, q->along_k, U32(bytes), offset) : offset;
+}
+
+static void find_groups(struct hopper *h, ptx_u32 strip)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    const struct stage_layout *l = &h->stage;
+    uint32_t others = l->groups > 1 ? l->groups / q->v->wk : 0;
+    ptx_u32 scales = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), U32(l->scales));
+    scales = past_others(q, scales, others * MARLIN_SCALES_BYTES);
+    w->scales_at = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
+    if (!q->spec->zeros)
+        return;
+    ptx_u32 zeros = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), U32(l->zeros));
+    zeros = past_others(q, zeros, others * MARLIN_ZEROS_BYTES);
+    w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+}
+
+static void find_weights(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    const struct stage_layout *l = &h->stage;
+    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
+    ptx_u32 strip = tile_divide(k, q->along_n, parts);
+    w->half = ptx_and_b32(k, q->along_n, U32(parts - 1));
+    q->operands.half = w->half;
+    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
+    codes = past_others(q, codes, q->v->steps * MARLIN_STEP_BYTES);
+    ptx_u32 tile = ptx_mad_lo_u32(k, w->half, U32(MARLIN_STEP_BYTES / parts), codes);
+    w->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), tile);
+    w->step_bytes = MARLIN_STEP_BYTES;
+    if (l->groups)
+        find_groups(h, strip);
+}
+
+static void find_warp(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1 ? q->at.warp : tile_remainder(k, q->at.warp, q->v->wn);
+    q->team = q->at;
+    q->team.team = marlin_threads(q->v);
+    q->team.barrier = U32(1);
+    q->teams = 1;
+    q->team_index = U32(0);
+}
+
+static void begin_reading(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    q->a = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    tile_operand_begin_reading(k, &q->at, &q->a);
+    find_weights(h);
+    struct ring_user *u = &q->user;
+    u->ring = &h->ring;
+    u->place = tile_ring_first(k, &h->ring, false);
+    u->held = ptx_mov_u32(k, u->place.barrier);
+    ptx_u32 stages = ptx_sub_u32(k, h->end, h->first);
+    u->left = ptx_sub_u32(k, stages, U32(1));
+    u->releases = tile_ring_releasers(k, &h->ring, &q->at);
+}
+
+void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    find_warp(q);
+    marlin_emit_epilogue_begin(q, staging);
+    begin_reading(h);
+    tile_ring_wait(k, &q->user.place);
+    marlin_emit_parts(q, h->first, h->end);
+    if (q->v->cluster) { /* the others have read this CTA's sums */
+        ptx_barrier_cluster_arrive_relaxed(k);
+        ptx_barrier_cluster_wait(k);
+    }
+}
