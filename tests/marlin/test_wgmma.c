@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wgmma entries on the emulator: what they must get right beside what test_kernel.c asks of
- * every device, for tiles of every shape that the plan may choose.
+ * The entries with a sender on the emulator: what they must get right beside what test_kernel.c asks
+ * of every device, for tiles of every shape that the plan may choose.
  */
 #include "problems.h"
 
@@ -9,7 +9,7 @@
 
 /*
  * One or two strips a warpgroup; one to four warpgroups, beside and behind each other along K; stages
- * of one, two and four steps; clusters.
+ * of one, two and four steps; clusters. Without wgmma whole and half strips a warp.
  */
 static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 8, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 8},
@@ -22,6 +22,13 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 4, .steps = 1, .pass_m = 32, .cluster = 4},
     {.tile_m = 16, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16},
     {.tile_m = 32, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 8},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2, .wk = 4, .stages = 3, .steps = 1,
+     .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1, .wk = 2, .stages = 4, .steps = 2,
+     .pass_m = 8},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 32, .warp_n = 32, .wn = 2, .wk = 2, .stages = 3, .steps = 1,
+     .pass_m = 32, .cluster = 2},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -29,7 +36,7 @@ static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint
                      const ptxgen_marlin_variant *tile)
 {
     struct marlin_options options = {.spec = *spec, .tile = *tile};
-    options.tile.kind = PTXGEN_MARLIN_WGMMA;
+    options.tile.kind = tile->kind ? tile->kind : PTXGEN_MARLIN_WGMMA;
     options.tile.wk = tile->wk ? tile->wk : 1;
     options.tile.ctas = 1;
     struct marlin_problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);

@@ -31,12 +31,24 @@ struct dequantiser {
     ptx_u32 sixteenth, one, minus_zero;      /* constants: of f16, of bf16 twice */
 };
 
+/*
+ * Sums of activations, where sums are corrected: of mma with what a load brings as its A. Of a load's
+ * registers 0 and 1, which are its first fragment, A has one in rows g and one in rows g + 8, both in
+ * the first half of K; of 2 and 3, its second fragment, in the second half.
+ */
+struct totals {
+    ptx_f32 sums[4];
+    ptx_u32 ones[2];   /* B: ones, or in even columns for the first fragment, in odd ones for the second */
+    ptx_u32 source[2]; /* the lanes that have rows 2q and 2q + 1 */
+};
+
 /* What a warp holds of a stage while it goes through its mma steps, one ahead of the arithmetic. */
 struct operands {
     ptx_u32 words[MAX_TILES][4]; /* of the 64 rows of the operand made last */
     struct scales scales;        /* of its group, or the next, or of the column */
     struct scales group;         /* of its group, where sums are scaled */
     struct dequantiser dequantiser;
+    struct totals totals;
     ptx_u32 a[2][MAX_TILES][4]; /* of the present mma step and the next */
     ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
     ptx_u32 half;               /* of the strip, of the present tile */
@@ -112,6 +124,13 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 
+/*
+ * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
+ * are rid of it and of the zero point's share.
+ */
+bool marlin_corrects_sums(const ptxgen_marlin_variant *v);
+uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
+
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct gemm *q);
@@ -150,8 +169,12 @@ void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t til
 void marlin_emit_dequantiser_begin(struct gemm *q);
 /* Sets the dequantiser for these scales. */
 void marlin_emit_dequantiser(struct gemm *q, const struct scales *s);
-/* q − z, or s·(q − z), of a word: operand A of an mma step. */
+/* q − z, s·(q − z), or q and an offset, in units, of a word: operand A of an mma step. */
 void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
+/* Where sums are corrected: a unit of theirs, in columns g or g + 8. */
+float marlin_code_unit(const struct gemm *q, uint32_t half);
+/* … and what takes (offset + z)·total off them, in their unit: the factor, of zero points `s`. */
+ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half);
 
 /* ---- pipeline.c ---- */
 
@@ -167,8 +190,8 @@ void marlin_emit_first_operands(struct gemm *q);
 void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n);
 /* acc += the stage that is to be read, and the first operands of the next. */
 void marlin_emit_multiply(struct gemm *q);
-/* Without groups: acc *= the columns' scales. */
-void marlin_emit_scale_columns(struct gemm *q);
+/* At the end of a part: corrects and scales sums where that is still to be done. */
+void marlin_emit_finish_sums(struct gemm *q);
 
 /* ---- epilogue.c ---- */
 

@@ -249,7 +249,6 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .locate = locate,
                           .finish = stages_halves(q) ? finish_halves : finish_chunk,
                           .user = &e};
-    if (!marlin_scale_rows(q->spec))
-        marlin_emit_scale_columns(q);
+    marlin_emit_finish_sums(q);
     tile_part_end(q->k, &p, w, first);
 }

@@ -72,6 +72,26 @@ static void next_stage(struct gemm *q)
 
 /* ---- operands ---- */
 
+/* Whether the two fragments of a load have sums of their own. */
+static bool parts_totals(const struct gemm *q)
+{
+    return !tile_operand_pairs_steps(&q->a) || (has_groups(q) && group_mmas(q) == 1);
+}
+
+static void begin_totals(struct gemm *q)
+{
+    ptx_kernel *k = q->k;
+    struct totals *t = &q->operands.totals;
+    for (int r = 0; r < 4; r++)
+        t->sums[r] = ptx_mov_f32(k, F32(0));
+    ptx_u32 ones = U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00);
+    ptx_pred odd = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.group, U32(1)), U32(0));
+    t->ones[0] = parts_totals(q) ? ptx_selp_u32(k, U32(0), ones, odd) : ptx_mov_u32(k, ones);
+    t->ones[1] = parts_totals(q) ? ptx_selp_u32(k, ones, U32(0), odd) : t->ones[0];
+    for (uint32_t e = 0; e < 2; e++) /* of group 2q + e */
+        t->source[e] = ptx_mad_lo_u32(k, q->at.quad, U32(8), U32(4 * e));
+}
+
 void marlin_emit_operands_begin(struct gemm *q)
 {
     struct operands *o = &q->operands;
@@ -85,8 +105,13 @@ void marlin_emit_operands_begin(struct gemm *q)
     tile_new_registers(q->k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
         tile_new_registers(q->k, &o->scales.zeros, 1);
-    if (scales_groups(q))
+    if (scales_groups(q)) {
         tile_new_registers(q->k, o->group.packed, tiles(q));
+        if (q->spec->zeros)
+            tile_new_registers(q->k, &o->group.zeros, 1);
+    }
+    if (marlin_corrects_sums(q->v))
+        begin_totals(q);
     tile_new_registers(q->k, &o->x_lane, 1);
     tile_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
@@ -127,8 +152,12 @@ static void enter_group(struct gemm *q)
 {
     struct operands *o = &q->operands;
     marlin_emit_dequantiser(q, &o->scales);
-    for (uint32_t t = 0; t < tiles(q) && scales_groups(q); t++)
+    if (!scales_groups(q))
+        return;
+    for (uint32_t t = 0; t < tiles(q); t++)
         ptx_mov_u32_to(q->k, o->group.packed[t], o->scales.packed[t]);
+    if (q->spec->zeros)
+        ptx_mov_u32_to(q->k, o->group.zeros, o->scales.zeros);
 }
 
 /* Tile t's operand of mma step i. */
@@ -171,13 +200,16 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
             for (int r = 0; r < 4; r++)
                 ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
+    bool corrects = marlin_corrects_sums(q->v);
     if (!has_groups(q)) {
         marlin_emit_column_scales_load(q, tile_n, &q->operands.scales);
         if (q->spec->zeros)
             marlin_emit_dequantiser(q, &q->operands.scales);
     }
+    for (int r = 0; r < 4 && corrects; r++)
+        ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
     /* The first operand was made with the columns of the tile before. */
-    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros)
+    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros && !corrects)
         first_weights(q, read_slot(q));
 }
 
@@ -191,12 +223,39 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
         ptx_mma_m16n8k16_f32_f16_to(q->k, acc, a, b, acc);
 }
 
+/* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
+static void add_to_totals(struct gemm *q, uint32_t i)
+{
+    struct operands *o = &q->operands;
+    bool pairs = tile_operand_pairs_steps(&q->a);
+    if (pairs && i % 2)
+        return;
+    mma(q, o->totals.sums, o->x[(pairs ? i / 2 : i) % 2], o->totals.ones);
+}
+
+/* Sums of activations 8j + 2q + e, of the mma steps up to i. */
+static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
+{
+    ptx_kernel *k = q->k;
+    const struct totals *t = &q->operands.totals;
+    bool pairs = tile_operand_pairs_steps(&q->a);
+    for (uint32_t j = 0; j < row_groups(q); j++) {
+        uint32_t fragment = !parts_totals(q) ? 0 : pairs ? i % 2 : j;
+        ptx_f32 sum = ptx_add_f32(k, t->sums[fragment], t->sums[2 + fragment]);
+        for (uint32_t e = 0; e < 2; e++)
+            totals[j][e] = ptx_u32_as_f32(ptx_shfl_sync_idx_u32(k, ptx_f32_as_u32(sum), t->source[e],
+                                                                U32(31), ALL_LANES));
+    }
+}
+
 typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
 
 /* Of mma step i: all tiles with the row groups of load p. */
 static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
+    if (marlin_corrects_sums(q->v))
+        add_to_totals(q, i);
     for (uint32_t t = 0; t < tiles(q); t++) {
         const ptx_u32 *a = o->a[i % 2][t];
         if (tile_operand_pairs_steps(&q->a))
@@ -233,21 +292,44 @@ static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
 /* A group's sums before they are scaled. */
 struct group {
     sums sums;
-    ptx_f32 scale[MAX_TILES][2];
+    ptx_f32 scale[MAX_TILES][2], correction[MAX_TILES][2];
 };
 
-static void begin_group(struct gemm *q, struct group *g)
+/* Takes off the sums of tile t what the codes' offset and zero points give. */
+static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx_f32 totals[2][2],
+                    sums of)
 {
+    for (uint32_t h = 0; h < 2; h++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (uint32_t e = 0; e < 2; e++)
+                ptx_fma_f32_to(q->k, of[t][j][2 * h + e], totals[j][e], correction[h],
+                               of[t][j][2 * h + e]);
+}
+
+static void begin_group(struct gemm *q, uint32_t i, struct group *g)
+{
+    bool loads = !tile_operand_pairs_steps(&q->a) || i % 2 == 0;
+    for (int r = 0; r < 4 && marlin_corrects_sums(q->v) && loads; r++)
+        ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
     for (uint32_t t = 0; t < tiles(q); t++) {
         marlin_emit_scales_f32(q, &q->operands.group, t, g->scale[t]);
+        for (uint32_t h = 0; h < 2 && marlin_corrects_sums(q->v); h++)
+            g->correction[t][h] = marlin_emit_correction(q, &q->operands.group, t, h);
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 g->sums[t][j][r] = ptx_mov_f32(q->k, F32(0));
     }
 }
 
-static void end_group(struct gemm *q, const struct group *g)
+/* … with mma step i. */
+static void end_group(struct gemm *q, uint32_t i, struct group *g)
 {
+    ptx_f32 totals[2][2];
+    bool corrects = marlin_corrects_sums(q->v);
+    if (corrects)
+        find_totals(q, i, totals);
+    for (uint32_t t = 0; t < tiles(q) && corrects; t++)
+        correct(q, t, g->correction[t], totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -264,7 +346,7 @@ void marlin_emit_multiply(struct gemm *q)
         tile_pipeline_send(q->k, &q->pipeline);
     for (uint32_t i = 0; i < mma_steps(q); i++) {
         if (by_group && i % group_mmas(q) == 0)
-            begin_group(q, &group);
+            begin_group(q, i, &group);
         if (i + weights_ahead(q) == mma_steps(q))
             next_stage(q);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
@@ -272,17 +354,33 @@ void marlin_emit_multiply(struct gemm *q)
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
         if (by_group && (i + 1) % group_mmas(q) == 0)
-            end_group(q, &group);
+            end_group(q, i, &group);
     }
     if (!fills_itself(q))
         tile_ring_release(q->k, q->user.ring, q->user.held, q->user.releases);
 }
 
-void marlin_emit_scale_columns(struct gemm *q)
+void marlin_emit_finish_sums(struct gemm *q)
 {
+    ptx_kernel *k = q->k;
+    ptx_f32 totals[2][2];
+    bool corrects = marlin_corrects_sums(q->v), has_units = corrects && !is_bf16(q);
+    if (has_groups(q) && !has_units)
+        return;
+    if (!has_groups(q) && corrects)
+        find_totals(q, 0, totals);
     for (uint32_t t = 0; t < tiles(q); t++) {
-        ptx_f32 scale[2];
-        marlin_emit_scales_f32(q, &q->operands.scales, t, scale);
+        ptx_f32 scale[2] = {F32(1), F32(1)}, correction[2];
+        for (uint32_t h = 0; h < 2 && corrects; h++)
+            correction[h] = marlin_emit_correction(q, &q->operands.scales, t, h);
+        if (!has_groups(q) && corrects)
+            correct(q, t, correction, totals, q->acc);
+        if (!has_groups(q))
+            marlin_emit_scales_f32(q, &q->operands.scales, t, scale);
+        for (uint32_t h = 0; h < 2 && has_units; h++) {
+            ptx_f32 codes = F32(1 / marlin_code_unit(q, h));
+            scale[h] = has_groups(q) ? codes : ptx_mul_f32(k, scale[h], codes);
+        }
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mul_f32_to(q->k, q->acc[t][j][r], q->acc[t][j][r], scale[r / 2]);

@@ -7,7 +7,10 @@
  *
  *     |Ŝ − S| ≤ ((1+u_w)(1+g(depth + 2)) − 1)·T + (1+g)·(η·Σ|A| + 2⁻¹⁵⁰·Σ(1 + |s|))      =: E
  *
- * the last term being products that underflow in f32, before a scale or after it. Adding a bias:
+ * the last term being products that underflow in f32, before a scale or after it. Where sums of
+ * A·(o + q) are corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from
+ * either of two sums, the second times o + z, and E has another cut·Σ|s|·max|A| over the chunks of
+ * 16 rows. Adding a bias:
  * E ← E(1+u) + u|v|. f has a slope of at most 1.13 (SiLU: 1.0999; GELU: 1.1290), so
  *
  *     |f̂ − f| ≤ 1.13·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
@@ -47,16 +50,18 @@ struct approximate {
 /* A column of W. */
 struct column {
     double *weights;           /* [k] */
+    double *carried;           /* [k], what w goes through where sums are corrected: |s|·(2o + q + z) */
+    double *chunk_scales;      /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
     double *scales;            /* [groups] */
     double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
 };
 
 /* Columns that are decoded at once, so that rows of A meet them while they are in a cache. */
-enum { COLUMNS = 8 };
+enum { COLUMNS = 8, CHUNK = 16 };
 
-/* Rows of A, of which each has its Σ|a|, and columns of W and of up. */
+/* Rows of A, of which each has its Σ|a| and max|a| of every chunk, and columns of W and of up. */
 struct work {
-    double *a, *sum_a; /* of dots.h; [m] */
+    double *a, *largest_a, *sum_a; /* of dots.h, both; [m] */
     struct column columns[COLUMNS][2];
 };
 
@@ -75,7 +80,7 @@ static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *inf
 }
 
 static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info, size_t n,
-                          struct column *column)
+                          double offset, struct column *column)
 {
     double sum_scale = 0, largest = 0;
     for (size_t g = 0; g < info->groups; g++)
@@ -90,9 +95,13 @@ static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info,
         int zero = b->zeros ? b->zeros[g * b->n + n] : PTXGEN_W4_SYMMETRIC_ZERO;
         double scale = column->scales[g], weight = scale * (b->codes[k * b->n + n] - zero);
         column->weights[k] = weight;
+        column->carried[k] = fabs(scale) * (2 * offset + b->codes[k * b->n + n] + zero);
         sum_scale += 1 + fabs(scale);
         largest = fabs(weight) > largest ? fabs(weight) : largest;
     }
+    size_t rows = (size_t)info->group_size;
+    for (size_t c = 0; c < b->k / CHUNK; c++)
+        column->chunk_scales[c] = fabs(column->scales[c * CHUNK / rows]);
     column->sum_scale = sum_scale;
     column->largest = largest;
 }
@@ -100,13 +109,17 @@ static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info,
 static bool allocate_column(const ptxgen_w4_info *info, struct column *column)
 {
     column->weights = malloc(info->k * sizeof(double));
+    column->carried = malloc(info->k * sizeof(double));
+    column->chunk_scales = malloc((info->k / CHUNK + 1) * sizeof(double));
     column->scales = malloc(info->groups * sizeof(double));
-    return column->weights && column->scales;
+    return column->weights && column->carried && column->chunk_scales && column->scales;
 }
 
 static void free_column(struct column *column)
 {
     free(column->weights);
+    free(column->carried);
+    free(column->chunk_scales);
     free(column->scales);
 }
 
@@ -119,7 +132,7 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
     struct column column;
     bool have = allocate_column(&info, &column);
     for (size_t n = 0; have && n < b->n; n++) {
-        decode_column(b, &info, n, &column);
+        decode_column(b, &info, n, 0, &column);
         for (size_t k = 0; k < b->k; k++)
             weights[k * b->n + n] = column.weights[k];
     }
@@ -128,18 +141,23 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
                 : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
 }
 
-/* S of a sum, of its Σ|A·w| and of Σ|A|. */
+/* S of a sum, of T, of Σ|s|·max|A| and of Σ|A|. */
 static struct approximate estimate(const struct marlin_problem *p, double sum, double abs,
-                                   double sum_a, const struct column *column)
+                                   double largest_products, double sum_a, const struct column *column)
 {
     size_t k_count = p->b->k;
     double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
-    double lost = types[p->weight_type].least * sum_a + underflow * column->sum_scale;
+    double sums = p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
+    double lost = types[p->weight_type].least * sum_a + sums * underflow * column->sum_scale;
     double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
-                   ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs;
-    double unscaled = p->weight_type == PTXGEN_F32 ? largest_code * sum_a : 0;
+                   ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs +
+                   p->cut * largest_products;
+    double largest = p->corrects_sums ? 2 * (p->offset + largest_code) : largest_code;
+    double unscaled = p->weight_type == PTXGEN_F32 ? largest * sum_a : 0;
     bool in_range = fmax(abs * (1 + unit), unscaled) * (1 + g) <= FLT_MAX &&
                     column->largest * (1 + unit) <= types[p->weight_type].largest;
+    if (p->corrects_sums && !isfinite(sum_a)) /* an infinity less itself */
+        return (struct approximate){NAN, 0};
     return (struct approximate){sum, in_range ? error : NAN};
 }
 
@@ -227,6 +245,22 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
     return PTXGEN_OK;
 }
 
+/* Of each chunk of a row; of the whole row where the kernel has it in another order. */
+static void find_largest(const struct marlin_problem *p, const double *row, double *largest)
+{
+    size_t chunk = p->b->g_idx ? p->b->k : CHUNK;
+    for (size_t c = 0; c < p->b->k / CHUNK; c++) {
+        size_t first = p->b->g_idx ? 0 : c * CHUNK;
+        double *to = largest + c * DOTS_ROWS;
+        if (first == 0 && c > 0) {
+            *to = *largest;
+            continue;
+        }
+        for (size_t k = first; k < first + chunk; k++)
+            *to = fmax(*to, fabs(row[k * DOTS_ROWS]));
+    }
+}
+
 static void load_rows(const struct marlin_problem *p, struct work *w)
 {
     for (size_t m = 0; m < p->m; m++) {
@@ -235,6 +269,7 @@ static void load_rows(const struct marlin_problem *p, struct work *w)
         w->sum_a[m] = 0;
         for (size_t k = 0; k < p->b->k; k++)
             w->sum_a[m] += fabs(row[k * DOTS_ROWS]);
+        find_largest(p, row, dots_row(w->largest_a, m, p->b->k / CHUNK));
     }
 }
 
@@ -243,15 +278,22 @@ static void compute(const struct marlin_problem *p, const struct work *w,
                     const struct column columns[2], size_t first, size_t n, double *c,
                     double *bound)
 {
-    struct dots dots[2];
-    for (int i = 0; i < (p->up ? 2 : 1); i++)
-        dots_sum(w->a + first * p->b->k, columns[i].weights, p->b->k, &dots[i]);
+    size_t k = p->b->k, chunks = k / CHUNK;
+    struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}};
+    for (int i = 0; i < (p->up ? 2 : 1); i++) {
+        dots_sum(w->a + first * k, columns[i].weights, k, &dots[i]);
+        if (p->corrects_sums)
+            dots_sum(w->a + first * k, columns[i].carried, k, &carried[i]);
+        if (p->cut > 0)
+            dots_sum(w->largest_a + first * chunks, columns[i].chunk_scales, chunks, &largest[i]);
+    }
     for (size_t i = 0; i < DOTS_ROWS && first + i < p->m; i++) {
         struct approximate sums[2];
         size_t m = first + i, at = m * p->b->n + n;
         double unwanted;
         for (int j = 0; j < (p->up ? 2 : 1); j++)
-            sums[j] = estimate(p, dots[j].sums[i], dots[j].magnitudes[i], w->sum_a[m], &columns[j]);
+            sums[j] = estimate(p, dots[j].sums[i], (p->corrects_sums ? carried : dots)[j].magnitudes[i],
+                               largest[j].sums[i], w->sum_a[m], &columns[j]);
         finish(p, sums, m, n, &c[at], bound ? &bound[at] : &unwanted);
     }
 }
@@ -263,9 +305,9 @@ static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], st
     for (size_t first = 0; first < p->b->n; first += COLUMNS) {
         size_t count = p->b->n - first < COLUMNS ? p->b->n - first : COLUMNS;
         for (size_t i = 0; i < count; i++) {
-            decode_column(p->b, &info[0], first + i, &w->columns[i][0]);
+            decode_column(p->b, &info[0], first + i, p->offset, &w->columns[i][0]);
             if (p->up)
-                decode_column(p->up, &info[1], first + i, &w->columns[i][1]);
+                decode_column(p->up, &info[1], first + i, p->offset, &w->columns[i][1]);
         }
         for (size_t m = 0; m < p->m; m += DOTS_ROWS)
             for (size_t i = 0; i < count; i++)
@@ -277,8 +319,9 @@ static bool allocate_work(const struct marlin_problem *p, const ptxgen_w4_info i
                           struct work *w)
 {
     w->a = dots_allocate(p->m, p->b->k);
+    w->largest_a = dots_allocate(p->m, p->b->k / CHUNK);
     w->sum_a = calloc(p->m ? p->m : 1, sizeof *w->sum_a);
-    bool have = w->a && w->sum_a;
+    bool have = w->a && w->largest_a && w->sum_a;
     for (int i = 0; have && i < COLUMNS; i++)
         have = allocate_column(&info[0], &w->columns[i][0]) &&
                (!p->up || allocate_column(&info[1], &w->columns[i][1]));
@@ -288,6 +331,7 @@ static bool allocate_work(const struct marlin_problem *p, const ptxgen_w4_info i
 static void free_work(struct work *w)
 {
     free(w->a);
+    free(w->largest_a);
     free(w->sum_a);
     for (int i = 0; i < COLUMNS; i++)
         for (int j = 0; j < 2; j++)

@@ -7,12 +7,15 @@
  *     C[m,n] = silu(v)·v' + residual[m,n]  with a second matrix (SwiGLU): v' = S' + bias'[n]
  *
  * Scales must be finite, which is checked. Where C is not finite because A, bias or residual is
- * not, the bound is 0: a kernel gives that NaN or infinity.
+ * not, the bound is 0: a kernel gives that NaN or infinity; where it corrects sums, see below, NaN
+ * for a row of A with an infinity.
  */
 #ifndef PTXGEN_KERNELS_MARLIN_REFERENCE_H
 #define PTXGEN_KERNELS_MARLIN_REFERENCE_H
 
 #include <ptxgen/marlin_formats.h>
+
+#include <stdbool.h>
 
 enum marlin_activation {
     MARLIN_IDENTITY,
@@ -45,6 +48,15 @@ struct marlin_problem {
     unsigned depth;
     ptxgen_element weight_type;
     double activation_error;
+
+    /**
+     * The kernel multiplies o + q instead of q − z, o being the offset, and then takes
+     * (o + z)·Σ A[m,k] of each group off the sum; weight_type is PTXGEN_F32. cut: what the products
+     * of 16 rows of K lose together, relative to their largest |A·s|, where codes are subnormals: a
+     * tensor core cuts products where those of the least normal number would be cut.
+     */
+    bool corrects_sums;
+    double offset, cut;
 };
 
 /** s·(q − z) of every weight, exact: [k, n] doubles. */

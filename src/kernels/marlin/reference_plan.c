@@ -16,8 +16,10 @@ enum {
      */
     MMA_DEPTH = 22,
     MMA_ROWS = 16,
+    CORRECTION_DEPTH = 2, /* sums of activations in halves, and what they take off */
 };
 
+static const double cut_subnormals = MMA_DEPTH * 0x1p10 * 0x1p-24; /* at 2⁻²⁴ of 1024 units */
 static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
 
 /*
@@ -35,6 +37,8 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_varian
         uint32_t group_mmas = (rows < MARLIN_STEP ? rows : MARLIN_STEP) / MMA_ROWS;
         in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
     }
+    if (marlin_corrects_sums(v))
+        in_warp += CORRECTION_DEPTH * (rows ? mmas : 1);
     return in_warp + v->wk - 1 + stages - 1;
 }
 
@@ -124,6 +128,9 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .depth = depth_of(s, v),
         .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
         .activation_error = activation_error,
+        .corrects_sums = marlin_corrects_sums(v),
+        .offset = marlin_code_offset(s),
+        .cut = marlin_corrects_sums(v) && type == PTXGEN_F16 ? cut_subnormals : 0,
     };
 }
 

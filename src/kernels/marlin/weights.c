@@ -10,6 +10,14 @@
  * f16, and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes, and subtracting 1024 + z, or
  * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
  * Can't Run, 2022). bf16 has 7 bits there, 0x4300 | q = 128 + q, which only the low nibble fits.
+ *
+ * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is a
+ * subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as if those
+ * had the exponent of 1024·2⁻²⁴: 6e-5 of Σ|A·w| at most for activations of a normal distribution, where
+ * scaling weights may lose 5e-4. As a bf16 it would be too small for f32's products, but
+ * 0x4180 | q << 3 is 16 + q. A group's sum then lacks −z, or −(16 + z), times the
+ * sum of its activations. That is one more mma for each load of them, their fragments being an A as
+ * they stand, with ones as B.
  */
 #include "emit.h"
 
@@ -392,6 +400,8 @@ void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
 {
     ptx_kernel *k = q->k;
     struct dequantiser *d = &q->operands.dequantiser;
+    if (marlin_corrects_sums(q->v))
+        return;
     for (uint32_t t = 0; t < tiles(q); t++) {
         if (q->spec->zeros) {
             set_zero(q, s, 2 * t, zero_constant(q, false), d->low[t]);
@@ -437,8 +447,60 @@ static void scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
         ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(scale));
 }
 
+/* ---- … or only masking ---- */
+
+bool marlin_corrects_sums(const ptxgen_marlin_variant *v)
+{
+    return v->tile_m <= 16 && !marlin_is_wgmma(v);
+}
+
+enum { BF16_OFFSET = 16 };
+
+uint32_t marlin_code_offset(const ptxgen_marlin_spec *s)
+{
+    return s->type == PTXGEN_BF16 ? BF16_OFFSET : 0;
+}
+
+float marlin_code_unit(const struct gemm *q, uint32_t half)
+{
+    return is_bf16(q) ? 1 : half ? 0x1p-20f : 0x1p-24f;
+}
+
+static void mask_codes(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 upper = ptx_shr_u32(k, word, U32(8));
+    for (uint32_t i = 0; i < 4; i++)
+        ptx_and_b32_to(k, a[i], i / 2 ? upper : word, U32(i % 2 ? 0x00F000F0 : 0x000F000F));
+}
+
+static void mask_codes_bf16(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
+{
+    ptx_kernel *k = q->k;
+    for (uint32_t i = 0; i < 4; i++) {
+        ptx_u32 moved = i ? ptx_shr_u32(k, word, U32(4 * i - 3)) : ptx_shl_b32(k, word, U32(3));
+        ptx_lop3_b32_to(k, a[i], moved, U32(0x00780078), U32(0x41804180), LOP3_AND_OR);
+    }
+}
+
+ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half)
+{
+    ptx_kernel *k = q->k;
+    uint32_t offset = marlin_code_offset(q->spec);
+    float unit = marlin_code_unit(q, half);
+    if (!q->spec->zeros)
+        return F32(-(float)(offset + PTXGEN_W4_SYMMETRIC_ZERO) * unit);
+    ptx_u32 z = ptx_bfe_u32(k, s->zeros, U32(4 * (2 * tile + half)), U32(4));
+    ptx_f32 zero = ptx_cvt_f32_u32(k, offset ? ptx_add_u32(k, z, U32(offset)) : z);
+    return ptx_mul_f32(k, zero, F32(-unit));
+}
+
 void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
+    if (marlin_corrects_sums(q->v)) {
+        (is_bf16(q) ? mask_codes_bf16 : mask_codes)(q, word, a);
+        return;
+    }
     ptx_kernel *k = q->k;
     const struct dequantiser *d = &q->operands.dequantiser;
     for (uint32_t i = 0; i < 4; i++) {
