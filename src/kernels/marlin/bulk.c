@@ -2,7 +2,8 @@
 /*
  * mma.sync's products on the ring that wgmma's entries have (hopper.c): a warp sends for stages, the
  * others multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns
- * in a stage; strips stand there one after the other, as in memory.
+ * in a stage; strips stand there one after the other, as in memory, or half strips where a tile has an
+ * odd number of them.
  */
 #include "hopper.h"
 
@@ -19,14 +20,16 @@ static void find_groups(struct hopper *h, ptx_u32 strip)
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
     uint32_t others = l->groups > 1 ? l->groups / q->v->wk : 0;
-    ptx_u32 scales = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), U32(l->scales));
-    scales = past_others(q, scales, others * MARLIN_SCALES_BYTES);
-    w->scales_at = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
+    ptx_u32 scales = past_others(q, U32(l->scales), others * MARLIN_SCALES_BYTES);
+    w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
+    w->scales_bytes = l->scales_bytes;
+    w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), w->strips_scales);
     if (!q->spec->zeros)
         return;
-    ptx_u32 zeros = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), U32(l->zeros));
-    zeros = past_others(q, zeros, others * MARLIN_ZEROS_BYTES);
-    w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+    ptx_u32 zeros = past_others(q, U32(l->zeros), others * MARLIN_ZEROS_BYTES);
+    w->strips_zeros = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+    w->zeros_bytes = l->zeros_bytes;
+    w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
 }
 
 static void find_weights(struct hopper *h)
@@ -36,14 +39,15 @@ static void find_weights(struct hopper *h)
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
     uint32_t parts = MARLIN_STRIP / q->v->warp_n;
+    bool halves = marlin_has_odd_halves(q->v);
     ptx_u32 strip = tile_divide(k, q->along_n, parts);
-    w->half = ptx_and_b32(k, q->along_n, U32(parts - 1));
-    q->operands.half = w->half;
-    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
-    codes = past_others(q, codes, q->v->steps * MARLIN_STEP_BYTES);
-    ptx_u32 tile = ptx_mad_lo_u32(k, w->half, U32(MARLIN_STEP_BYTES / parts), codes);
-    w->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), tile);
-    w->step_bytes = MARLIN_STEP_BYTES;
+    q->operands.half = ptx_mov_u32(k, ptx_and_b32(k, q->along_n, U32(parts - 1)));
+    w->step_bytes = halves ? MARLIN_STEP_BYTES / 2 : MARLIN_STEP_BYTES;
+    ptx_u32 codes = ptx_mad_lo_u32(k, halves ? q->along_n : strip, U32(l->codes_bytes), U32(l->codes));
+    codes = past_others(q, codes, q->v->steps * w->step_bytes);
+    if (!halves)
+        codes = ptx_mad_lo_u32(k, q->operands.half, U32(MARLIN_STEP_BYTES / parts), codes);
+    w->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), codes);
     if (l->groups)
         find_groups(h, strip);
 }

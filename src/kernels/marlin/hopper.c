@@ -34,11 +34,12 @@
 
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    struct stage_layout l = {.strips = marlin_tile_n(v) / MARLIN_STRIP, 
+    bool halves = marlin_has_odd_halves(v);
+    struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
                              .groups = marlin_stage_groups(s, marlin_stage_steps(v))};
     l.codes = tile_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
-    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
-    l.scales = l.codes + l.strips * l.codes_bytes;
+    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES / (halves ? 2 : 1);
+    l.scales = l.codes + (halves ? v->wn : l.strips) * l.codes_bytes;
     l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
     l.zeros = l.scales + l.strips * l.scales_bytes;
     l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
@@ -80,6 +81,7 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 struct sender {
     ptx_u64 map;
     ptx_u32 row, strip; /* the tile's first */
+    ptx_u32 odd;        /* 1 where it starts with the second half of that strip */
     struct tile_ring_place place;
 };
 
@@ -111,7 +113,7 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
 {
     ptx_kernel *k = h->q.k;
     uint32_t all = marlin_strips(h->q.spec);
-    bool tail = all % h->stage.strips;
+    bool tail = all * MARLIN_STRIP % marlin_tile_n(h->q.v);
     bool one = has_few_registers(h) && !tail && pitch <= INT32_MAX / h->stage.strips;
     ptx_u64 at = from;
     for (uint32_t i = 0; i < h->stage.strips; i++) {
@@ -147,6 +149,27 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
     }
 }
 
+/*
+ * Half strips from `odd` on, the place of the first one in its strip: the even ones of them are a strip
+ * apart, the odd ones likewise. A half has 1 KB of each step.
+ */
+static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
+{
+    ptx_kernel *k = h->q.k;
+    enum { HALF = MARLIN_STEP_BYTES / 2 };
+    uint32_t pitch = marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, steps = marlin_stage_steps(h->q.v);
+    ptx_u64 strip = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
+    ptx_u64 even = ptx_mad_wide_u32(k, s->odd, U32(HALF), strip);
+    ptx_u64 other = ptx_mad_wide_u32(k, s->odd, U32(pitch - 2 * HALF), U64(HALF));
+    ptx_u64 odd = ptx_add_u64(k, even, other);
+    for (uint32_t i = 0; i < h->q.v->wn; i++)
+        for (uint32_t step = 0; step < steps; step++)
+            ptx_cp_async_bulk_g2s(k, s->place.slot,
+                                  (int)(h->stage.codes + i * h->stage.codes_bytes + step * HALF),
+                                  i % 2 ? odd : even, (int)(i / 2 * pitch + step * MARLIN_STEP_BYTES),
+                                  U32(HALF), s->place.barrier, 0);
+}
+
 static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
@@ -154,8 +177,11 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
     const ptx_u64 *address = h->q.address;
     ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(h->q.v)));
     ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
-    send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes, l->codes_bytes,
-                l->codes_bytes);
+    if (marlin_has_odd_halves(h->q.v))
+        send_halves(h, s, codes);
+    else
+        send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes,
+                    l->codes_bytes, l->codes_bytes);
     if (l->groups)
         send_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
     if (l->groups && h->q.spec->zeros)
@@ -173,6 +199,8 @@ static struct sender new_sender(struct hopper *h)
     ptx_kernel *k = h->q.k;
     struct sender s = {.row = ptx_mov_u32(k, U32(0))};
     s.strip = ptx_mov_u32(k, U32(0));
+    if (marlin_has_odd_halves(h->q.v))
+        s.odd = ptx_mov_u32(k, U32(0));
     s.place = tile_ring_first(k, &h->ring, true);
     return s;
 }
@@ -184,7 +212,12 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     tile_walk_next(q->k, &q->division, walk);
     struct tile_place place = marlin_emit_place(q, walk->tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
-    ptx_mul_lo_u32_to(q->k, s->strip, place.n, U32(h->stage.strips));
+    if (marlin_has_odd_halves(q->v)) {
+        ptx_u32 half = ptx_mul_lo_u32(q->k, place.n, U32(q->v->wn));
+        ptx_shr_u32_to(q->k, s->strip, half, U32(1));
+        ptx_and_b32_to(q->k, s->odd, half, U32(1));
+    } else
+        ptx_mul_lo_u32_to(q->k, s->strip, place.n, U32(h->stage.strips));
 }
 
 static uint32_t most_ahead(const struct hopper *h)

@@ -110,6 +110,11 @@ static inline bool marlin_has_sender(const ptxgen_marlin_variant *v)
 {
     return v->kind != PTXGEN_MARLIN_MMA;
 }
+/* Whether what is copied in bulk is an odd number of half strips, which a tile starts or ends with. */
+static inline bool marlin_has_odd_halves(const ptxgen_marlin_variant *v)
+{
+    return v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
+}
 static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
@@ -125,6 +130,14 @@ static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
 {
     return v->cluster ? v->cluster : 1;
+}
+
+/* An odd number of half strips is copied where the last tile ends with N, and within offsets. */
+static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return !marlin_has_odd_halves(v) ||
+           (marlin_strips(s) * MARLIN_STRIP % marlin_tile_n(v) == 0 && !marlin_gated(s) &&
+            (uint64_t)v->wn * marlin_steps(s) * MARLIN_STEP_BYTES < INT32_MAX);
 }
 
 /* Accumulators of a thread, by four. */

@@ -200,6 +200,7 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
             for (int r = 0; r < 4; r++)
                 ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
+    marlin_emit_strip(q, tile_n);
     bool corrects = marlin_corrects_sums(q->v);
     if (!has_groups(q)) {
         marlin_emit_column_scales_load(q, tile_n, &q->operands.scales);

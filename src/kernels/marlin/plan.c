@@ -193,7 +193,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
         return false;
     if (v->steps < candidates[i].steps && !marlin_has_sender(v))
         return false; /* as another */
-    if (marlin_steps(&plan->spec) % sharing)
+    if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
         return false;
     return complete(&plan->spec, &plan->target, v);
 }

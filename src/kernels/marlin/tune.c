@@ -31,10 +31,6 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
-    if (v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: %u columns are no whole strips of %d, which are copied in bulk",
-                           v->wn * v->warp_n, MARLIN_STRIP);
     if (v->cluster && (!marlin_has_sender(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
                        (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -61,6 +57,10 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of %u rows",
                            steps * MARLIN_STEP);
+    if (!marlin_halves_fit(&plan->spec, &v))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: tiles of %u columns, half strips copied in bulk, do not end with "
+                           "the %u strips of N", marlin_tile_n(&v), marlin_strips(&plan->spec));
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
     uint32_t limit = plan_shared_limit(&plan->target, v.ctas);

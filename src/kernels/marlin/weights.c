@@ -145,6 +145,20 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
         ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
 }
 
+void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    if (!marlin_has_odd_halves(q->v))
+        return;
+    ptx_u32 first = ptx_and_b32(k, ptx_mul_lo_u32(k, tile_n, U32(q->v->wn)), U32(1));
+    ptx_u32 strip = ptx_shr_u32(k, ptx_add_u32(k, first, q->along_n), U32(1));
+    if (w->scales_bytes)
+        ptx_mad_lo_u32_to(k, w->scales_at, strip, U32(w->scales_bytes), w->strips_scales);
+    if (w->zeros_bytes)
+        ptx_mad_lo_u32_to(k, w->zeros_at, strip, U32(w->zeros_bytes), w->strips_zeros);
+}
+
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
