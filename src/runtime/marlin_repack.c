@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading and launching the marlin_repack family. */
 #include "src/kernels/marlin/repack_layout.h"
+#include "src/kernels/plan.h"
 #include "src/runtime/loaded.h"
 
 #include <stdio.h>
@@ -51,7 +52,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_repack_family(void)
 {
     static const ptxgen_family family = {.name = "marlin_repack",
-                                         .plan_version = 1,
+                                         .plan_version = 2,
                                          .spec_bytes = sizeof(ptxgen_marlin_repack_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_repack_plan),
                                          .make_plan = make_plan,
@@ -133,7 +134,7 @@ static ptxgen_status check_arrays(const ptxgen_marlin_repack_spec *s,
 }
 
 static ptxgen_status launch(const ptxgen_marlin_repack *q, unsigned entry, uint64_t ctas,
-                            ptxgen_marlin_repack_args *a, ptxgen_cu_stream stream,
+                            uint32_t dynamic_shared, ptxgen_marlin_repack_args *a, ptxgen_cu_stream stream,
                             ptxgen_error *err)
 {
     void *arguments[REPACK_PARAMS] = {
@@ -148,7 +149,9 @@ static ptxgen_status launch(const ptxgen_marlin_repack *q, unsigned entry, uint6
         [REPACK_TO_SCALES] = &a->scales,
         [REPACK_TO_ZEROS] = &a->zeros,
     };
-    const ptxgen_launch_shape shape = {.grid = {ctas, 1, 1}, .block = {REPACK_THREADS, 1, 1}};
+    const ptxgen_launch_shape shape = {.grid = {ctas, 1, 1},
+                                       .block = {REPACK_THREADS, 1, 1},
+                                       .dynamic_shared_bytes = dynamic_shared};
     return ptxgen_launch(ptxgen_loaded_entry(loaded_of(q), entry), &shape, stream, arguments, err);
 }
 
@@ -164,10 +167,12 @@ ptxgen_status ptxgen_marlin_repack_launch(const ptxgen_marlin_repack *q,
     const struct repack_grid grid = marlin_repack_grid(&plan->spec);
     ptxgen_marlin_repack_args a = *args;
     ptxgen_status status = check_arrays(&plan->spec, &a, err);
+    const struct repack_columns columns = marlin_repack_columns(plan);
+    uint64_t ctas = columns.used ? columns.ctas : (uint64_t)grid.along_n * grid.along_k;
     if (status == PTXGEN_OK)
-        status = launch(q, REPACK_CODES, (uint64_t)grid.along_n * grid.along_k, &a, stream, err);
+        status = launch(q, REPACK_CODES, ctas, plan_dynamic_shared(columns.bytes), &a, stream, err);
     if (status == PTXGEN_OK)
-        status = launch(q, REPACK_GROUPS, (uint64_t)marlin_strips(&product) * grid.group_blocks, &a,
-                        stream, err);
+        status = launch(q, REPACK_GROUPS, (uint64_t)marlin_strips(&product) * grid.group_blocks, 0,
+                        &a, stream, err);
     return status;
 }

@@ -3,6 +3,7 @@
  * Packing on the device, here the emulator, which refuses stray accesses and races: bit for bit
  * what packing on the host gives.
  */
+#include "tests/checks.h"
 #include "tests/status.h"
 
 #include "repacking.h"
@@ -116,6 +117,22 @@ static void gate_and_up_are_interleaved_as_on_the_host(void **state)
                                                              .zeros = mode & 1,
                                                              .act_order = mode >> 1,
                                                              .epilogue = PTXGEN_EPILOGUE_SWIGLU});
+}
+
+/* 99 KB hold 16 columns of up to 12,656 rows. */
+static void columns_that_a_cta_cannot_hold_are_gathered_in_pieces(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_86");
+    for (uint32_t k = 12608; k <= 12864; k += 256)
+        expect_random(&device,
+                      &(ptxgen_marlin_spec){.k = k,
+                                            .n = 16,
+                                            .group_size = 64,
+                                            .type = PTXGEN_F16,
+                                            .act_order = 1},
+                      PTXGEN_W4_PACK_QUANTIZED, PTXGEN_F16);
+    device_close(&device);
 }
 
 static void scales_are_converted_as_on_the_host(void **state)
@@ -288,6 +305,8 @@ int main(void)
         cmocka_unit_test(what_a_format_cannot_hold_is_refused),
         cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
         cmocka_unit_test(orders_of_unequal_groups_are_refused),
+        /* leaves no context current */
+        cmocka_unit_test(columns_that_a_cta_cannot_hold_are_gathered_in_pieces),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -50,7 +50,8 @@ struct operands {
     struct dequantiser dequantiser;
     struct totals totals;
     ptx_u32 a[2][MAX_TILES][4]; /* of the present mma step and the next */
-    ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
+    ptx_u32 x[4][4];            /* activations, two fragments a load, in turn: two of them or four */
+    ptx_u32 zero[4];            /* an A of zero points, where a group's sums start from their share */
     ptx_u32 half;               /* of the strip, of the present tile */
     ptx_u32 x_lane, x_step;     /* the lane's addresses of them: of 64 rows, of an mma step */
 };
@@ -177,6 +178,8 @@ void marlin_emit_dequantiser(struct gemm *q, const struct scales *s);
 void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
 /* Where sums are corrected: a unit of theirs, in columns g or g + 8. */
 float marlin_code_unit(const struct gemm *q, uint32_t half);
+/* … and −(offset + z) of symmetric codes in it, a pair. */
+uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half);
 /* … and what takes (offset + z)·total off them, in their unit: the factor, of zero points `s`. */
 ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half);
 

@@ -72,6 +72,43 @@ static void next_stage(struct gemm *q)
 
 /* ---- operands ---- */
 
+/*
+ * Whether a group's sums start from the zero points' share, which is an mma more for each of its
+ * fragments of activations. What would be taken off each sum is more for such small groups, of one zero
+ * point.
+ */
+static bool starts_from_zeros(const struct gemm *q)
+{
+    return marlin_corrects_sums(q->v) && !q->spec->zeros && has_groups(q) && group_mmas(q) <= 2;
+}
+
+/* Whether sums of activations are taken off in the end. */
+static bool needs_totals(const struct gemm *q)
+{
+    return marlin_corrects_sums(q->v) && !starts_from_zeros(q);
+}
+
+/* A group of two mma steps starts with activations of both. */
+static uint32_t activations_ahead(const struct gemm *q)
+{
+    bool both = starts_from_zeros(q) && group_mmas(q) == 2 && !tile_operand_pairs_steps(&q->a);
+    return both ? 2 : 1;
+}
+
+/* The registers of a load. */
+static ptx_u32 *activations(struct gemm *q, uint32_t load)
+{
+    return q->operands.x[load % (2 * activations_ahead(q))];
+}
+
+/* Those of a fragment: of row group j, in mma step i. */
+static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
+{
+    if (tile_operand_pairs_steps(&q->a))
+        return activations(q, i / 2) + i % 2 * 2;
+    return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
+}
+
 /* Whether the two fragments of a load have sums of their own. */
 static bool parts_totals(const struct gemm *q)
 {
@@ -100,8 +137,8 @@ void marlin_emit_operands_begin(struct gemm *q)
         tile_new_registers(q->k, o->a[0][t], 4);
         tile_new_registers(q->k, o->a[1][t], 4);
     }
-    tile_new_registers(q->k, o->x[0], 4);
-    tile_new_registers(q->k, o->x[1], 4);
+    for (uint32_t i = 0; i < 2 * activations_ahead(q); i++)
+        tile_new_registers(q->k, o->x[i], 4);
     tile_new_registers(q->k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
         tile_new_registers(q->k, &o->scales.zeros, 1);
@@ -110,8 +147,10 @@ void marlin_emit_operands_begin(struct gemm *q)
         if (q->spec->zeros)
             tile_new_registers(q->k, &o->group.zeros, 1);
     }
-    if (marlin_corrects_sums(q->v))
+    if (needs_totals(q))
         begin_totals(q);
+    for (uint32_t r = 0; r < 4 && starts_from_zeros(q); r++)
+        o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
     tile_new_registers(q->k, &o->x_lane, 1);
     tile_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
@@ -134,7 +173,7 @@ static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t 
     if (p == 0)
         ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->a, o->x_lane, i % STEP_MMAS));
     uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
-    tile_operand_load_to(k, o->x_step, p * 2, o->x[load % 2]);
+    tile_operand_load_to(k, o->x_step, p * 2, activations(q, load));
 }
 
 /* What the operand of mma step i starts with, if anything: words of 64 rows, scales of a group. */
@@ -189,7 +228,8 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
 
 void marlin_emit_first_operands(struct gemm *q)
 {
-    load_activations(q, read_slot(q), 0, 0);
+    for (uint32_t i = 0; i < activations_ahead(q); i++)
+        load_activations(q, read_slot(q), i, 0);
     first_weights(q, read_slot(q));
 }
 
@@ -201,16 +241,15 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
                 ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
     marlin_emit_strip(q, tile_n);
-    bool corrects = marlin_corrects_sums(q->v);
     if (!has_groups(q)) {
         marlin_emit_column_scales_load(q, tile_n, &q->operands.scales);
         if (q->spec->zeros)
             marlin_emit_dequantiser(q, &q->operands.scales);
     }
-    for (int r = 0; r < 4 && corrects; r++)
+    for (int r = 0; r < 4 && needs_totals(q); r++)
         ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
     /* The first operand was made with the columns of the tile before. */
-    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros && !corrects)
+    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros && !needs_totals(q))
         first_weights(q, read_slot(q));
 }
 
@@ -227,11 +266,10 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
 /* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
 static void add_to_totals(struct gemm *q, uint32_t i)
 {
-    struct operands *o = &q->operands;
+    struct totals *t = &q->operands.totals;
     bool pairs = tile_operand_pairs_steps(&q->a);
-    if (pairs && i % 2)
-        return;
-    mma(q, o->totals.sums, o->x[(pairs ? i / 2 : i) % 2], o->totals.ones);
+    if (!pairs || i % 2 == 0)
+        mma(q, t->sums, activations(q, pairs ? i / 2 : i), t->ones);
 }
 
 /* Sums of activations 8j + 2q + e, of the mma steps up to i. */
@@ -255,18 +293,12 @@ typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
 static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
-    if (marlin_corrects_sums(q->v))
+    if (needs_totals(q))
         add_to_totals(q, i);
-    for (uint32_t t = 0; t < tiles(q); t++) {
-        const ptx_u32 *a = o->a[i % 2][t];
-        if (tile_operand_pairs_steps(&q->a))
-            mma(q, to[t][0], a, o->x[i / 2 % 2] + i % 2 * 2);
-        else {
-            const ptx_u32 *x = o->x[(i * loads_of_mma_step(q) + p) % 2];
-            mma(q, to[t][2 * p], a, x);
-            mma(q, to[t][2 * p + 1], a, x + 2);
-        }
-    }
+    uint32_t first = 2 * p, end = first + 2 < row_groups(q) ? first + 2 : row_groups(q);
+    for (uint32_t t = 0; t < tiles(q); t++)
+        for (uint32_t j = first; j < end; j++)
+            mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
 }
 
 /*
@@ -280,10 +312,11 @@ static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
     uint32_t one = i + 1, ahead = i + weights_ahead(q);
     if (p == 0 && ahead == one)
         load_weights(q, one < all ? slot : next, one % all);
+    uint32_t x = i + activations_ahead(q);
     if (p + 1 < each)
         load_activations(q, slot, i, p + 1);
     else
-        load_activations(q, one < all ? slot : next, one % all, 0);
+        load_activations(q, x < all ? slot : next, x % all, 0);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
         dequantise(q, one % all, t);
     if (p + 1 == each && ahead != one)
@@ -307,18 +340,31 @@ static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx
                                of[t][j][2 * h + e]);
 }
 
+/* What the sums of all tiles start from, before mma step i: 0, or the zero points' share. */
+static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS][4])
+{
+    for (uint32_t j = 0; j < row_groups(q); j++) {
+        for (int r = 0; r < 4; r++)
+            first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->k, F32(0)) : F32(0);
+        for (uint32_t step = i; step < i + group_mmas(q) && starts_from_zeros(q); step++)
+            mma(q, first[j], q->operands.zero, fragment(q, step, j));
+    }
+}
+
 static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 {
     bool loads = !tile_operand_pairs_steps(&q->a) || i % 2 == 0;
-    for (int r = 0; r < 4 && marlin_corrects_sums(q->v) && loads; r++)
+    for (int r = 0; r < 4 && needs_totals(q) && loads; r++)
         ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
+    sums first;
+    first_sums(q, i, first[0]);
     for (uint32_t t = 0; t < tiles(q); t++) {
         marlin_emit_scales_f32(q, &q->operands.group, t, g->scale[t]);
-        for (uint32_t h = 0; h < 2 && marlin_corrects_sums(q->v); h++)
+        for (uint32_t h = 0; h < 2 && needs_totals(q); h++)
             g->correction[t][h] = marlin_emit_correction(q, &q->operands.group, t, h);
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
-                g->sums[t][j][r] = ptx_mov_f32(q->k, F32(0));
+                g->sums[t][j][r] = ptx_mov_f32(q->k, first[0][j][r]);
     }
 }
 
@@ -326,10 +372,9 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 static void end_group(struct gemm *q, uint32_t i, struct group *g)
 {
     ptx_f32 totals[2][2];
-    bool corrects = marlin_corrects_sums(q->v);
-    if (corrects)
+    if (needs_totals(q))
         find_totals(q, i, totals);
-    for (uint32_t t = 0; t < tiles(q) && corrects; t++)
+    for (uint32_t t = 0; t < tiles(q) && needs_totals(q); t++)
         correct(q, t, g->correction[t], totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < row_groups(q); j++)

@@ -7,7 +7,8 @@
  *
  * A chunk is the largest of 16, 8 and 4 bytes that lines are made of; chunks past K or N become
  * zeros. With act_order a chunk is put together from the eight rows that its words are to hold, so
- * that what lies in shared memory is in the order of the groups.
+ * that what lies in shared memory is in the order of the groups; rows of a layout along K are put
+ * together from columns that lie there as they are, see repack_columns.c.
  *
  * A lane's output word has eight nibbles, each from a word in shared memory: the word is rotated
  * until the nibble is in its place, and the place is selected. Where the nibble stands depends on
@@ -174,15 +175,13 @@ static void load_order(struct repack *q, ptx_u32 first, ptx_u32 rows[NIBBLES])
     ptx_ld_global_nc_v4_u32(q->k, rows + 4, from, 16);
 }
 
-/* Sets nibble `i` of `word` to nibble `nibble` + `lane_nibble` (modulo 8) of `from`. */
-static void insert(ptx_kernel *k, ptx_u32 word, ptx_u32 from, ptx_u32 rotation, unsigned i)
+void marlin_repack_insert(ptx_kernel *k, ptx_u32 word, ptx_u32 from, ptx_u32 rotation, unsigned i)
 {
     ptx_u32 turned = ptx_shf_r_wrap_b32(k, from, from, rotation);
     ptx_lop3_b32_to(k, word, word, turned, U32(15u << 4 * i), SELECT_BY_C);
 }
 
-/* What brings nibble `row` of a word to place i; rotations count modulo 32. */
-static ptx_u32 row_rotation(ptx_kernel *k, ptx_u32 row, unsigned i)
+ptx_u32 marlin_repack_rotation(ptx_kernel *k, ptx_u32 row, unsigned i)
 {
     return ptx_mad_lo_u32(k, row, U32(4), U32(32 - 4 * i));
 }
@@ -197,10 +196,10 @@ static void gather_along_n(struct repack *q, const struct chunk *c, ptx_u32 word
     for (unsigned i = 0; i < NIBBLES; i++) {
         ptx_u32 line = ptx_shr_u32(k, rows[i], U32(3));
         ptx_u64 from = ptx_mad_wide_u32(k, line, U32(q->line_bytes), column);
-        ptx_u32 rotation = row_rotation(k, rows[i], i);
+        ptx_u32 rotation = marlin_repack_rotation(k, rows[i], i);
         ptx_ld_global_nc_v4_u32(k, loaded, from, 0);
         for (unsigned w = 0; w < 4; w++)
-            insert(k, words[w], loaded[w], rotation, i);
+            marlin_repack_insert(k, words[w], loaded[w], rotation, i);
     }
 }
 
@@ -217,8 +216,8 @@ static void gather_along_k(struct repack *q, const struct chunk *c, ptx_u32 word
         for (unsigned i = 0; i < NIBBLES; i++) {
             ptx_u32 word = ptx_shr_u32(k, rows[i], U32(3));
             ptx_u64 from = ptx_mad_wide_u32(k, word, U32(WORD_BYTES), column);
-            ptx_u32 rotation = row_rotation(k, rows[i], i);
-            insert(k, words[w], ptx_ld_global_nc_u32(k, from, 0), rotation, i);
+            ptx_u32 rotation = marlin_repack_rotation(k, rows[i], i);
+            marlin_repack_insert(k, words[w], ptx_ld_global_nc_u32(k, from, 0), rotation, i);
         }
     }
 }
@@ -393,7 +392,7 @@ static ptx_u32 pack_word(struct repack *q, const struct reading *r, uint32_t wor
             same++;
         loaded[d] =
             same < d ? loaded[same] : ptx_ld_shared_u32(k, r->base, (int)(skipped + offsets[d]));
-        insert(k, out, loaded[d], rotations[d], d);
+        marlin_repack_insert(k, out, loaded[d], rotations[d], d);
     }
     return out;
 }
@@ -506,7 +505,10 @@ ptxgen_status ptxgen_marlin_repack_emit(const ptxgen_marlin_repack_plan *plan, p
     if (!plan || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin_repack: plan and module must be given");
-    emit_codes(plan, module);
+    if (marlin_repack_columns(plan).used)
+        marlin_repack_emit_columns(plan, module);
+    else
+        emit_codes(plan, module);
     marlin_repack_emit_groups(plan, module);
     return ptx_module_status(module, err);
 }

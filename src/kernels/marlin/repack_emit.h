@@ -10,6 +10,14 @@
 /* Declares the parameters, and reads those that are used. */
 void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
                           ptx_u64 addresses[REPACK_PARAMS]);
+/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end, see marlin_repack_columns. */
+void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
+
+/* What brings nibble `row` of a word to place i; rotations count modulo 32. */
+ptx_u32 marlin_repack_rotation(ptx_kernel *k, ptx_u32 row, unsigned i);
+/* Sets nibble i of `word` to that of `from`, rotated. */
+void marlin_repack_insert(ptx_kernel *k, ptx_u32 word, ptx_u32 from, ptx_u32 rotation, unsigned i);
+
 /* The entry "marlin_repack_groups". */
 void marlin_repack_emit_groups(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
 

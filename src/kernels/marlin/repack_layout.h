@@ -63,4 +63,14 @@ struct repack_grid {
 };
 struct repack_grid marlin_repack_grid(const ptxgen_marlin_repack_spec *spec);
 
+/*
+ * Where rows of a layout along K are in any order a CTA packs a tile of 16 columns, which it has in
+ * shared memory from end to end, if they fit: bytes from a column to the next, of all, and CTAs.
+ */
+struct repack_columns {
+    bool used;
+    uint32_t pitch, bytes, ctas;
+};
+struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan);
+
 #endif

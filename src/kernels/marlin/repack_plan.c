@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../plan.h"
 #include "act_order.h"
 #include "repack_layout.h"
 #include "spec.h"
@@ -33,6 +34,22 @@ struct repack_grid marlin_repack_grid(const ptxgen_marlin_repack_spec *spec)
     grid.along_k = divide_up(marlin_steps(&product), grid.steps);
     grid.group_blocks = divide_up(marlin_groups(&product), REPACK_CTA_GROUPS);
     return grid;
+}
+
+/* An odd number of chunks from column to column: what lanes read at once is in different banks. */
+struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan)
+{
+    enum { CHUNK = 16 };
+    const ptxgen_marlin_spec product = marlin_repack_product(&plan->spec);
+    uint32_t chunks = divide_up(plan->spec.k / 2, CHUNK) | 1;
+    struct repack_columns c = {.pitch = chunks * CHUNK};
+    if (!plan->spec.act_order || !marlin_repack_shape(&plan->spec)->along_k ||
+        chunks > plan_shared_limit(&plan->target, 1) / (CHUNK * MARLIN_TILE))
+        return c;
+    c.used = true;
+    c.bytes = c.pitch * MARLIN_TILE;
+    c.ctas = marlin_strips(&product) * (MARLIN_STRIP / MARLIN_TILE);
+    return c;
 }
 
 static ptxgen_status check_format(const ptxgen_marlin_repack_spec *s, ptxgen_error *err)

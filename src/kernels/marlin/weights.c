@@ -480,6 +480,12 @@ float marlin_code_unit(const struct gemm *q, uint32_t half)
     return is_bf16(q) ? 1 : half ? 0x1p-20f : 0x1p-24f;
 }
 
+uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half)
+{
+    uint32_t zero = is_bf16(q) ? 0xC1C0 /* −24 */ : half ? 0x8080 : 0x8008;
+    return zero * TWICE;
+}
+
 static void mask_codes(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
 {
     ptx_kernel *k = q->k;

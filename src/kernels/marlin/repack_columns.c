@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * marlin_repack_codes for rows in any order of a layout along K. A row's nibble is in one word of each
+ * column, so a CTA brings 16 columns to shared memory, whole, and picks from there:
+ *
+ *     16 columns, K/2 bytes each ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──▶ codes
+ *
+ * Words of rows that follow each other are anywhere in a column: read from memory for a step of a
+ * strip alone, as repack_emit.c would, each brings a sector of 32 bytes for one nibble, and 8192 ×
+ * 28672 took six times as long as rows of a layout along N on an H200.
+ */
+#include "../plan.h"
+#include "../tile/emit.h"
+#include "repack_emit.h"
+
+enum { TILES = MARLIN_STRIP / MARLIN_TILE, WORD_BYTES = 4, WARPS = REPACK_THREADS / 32 };
+
+struct columns {
+    ptx_kernel *k;
+    const ptxgen_marlin_repack_spec *spec;
+    uint32_t pitch;
+    ptx_u64 sources[2], order, codes;
+    ptx_u32 staged, strip, tile;
+    struct tile_threads at;
+};
+
+static uint32_t largest_chunk(uint32_t bytes)
+{
+    return bytes % 16 == 0 ? 16 : 8;
+}
+
+/* The first of the CTA's columns in the source that is theirs. */
+static ptx_u32 first_column(struct columns *q, ptx_u64 *source)
+{
+    ptx_kernel *k = q->k;
+    *source = q->sources[0];
+    if (q->spec->epilogue != PTXGEN_EPILOGUE_SWIGLU) {
+        ptx_u32 tile = ptx_mad_lo_u32(k, q->strip, U32(TILES), q->tile);
+        return ptx_mul_lo_u32(k, tile, U32(MARLIN_TILE));
+    }
+    ptx_pred up = ptx_setp_ge_u32(k, q->tile, U32(TILES / 2));
+    *source = ptx_selp_u64(k, q->sources[1], q->sources[0], up);
+    ptx_u32 of_source = ptx_and_b32(k, q->tile, U32(TILES / 2 - 1));
+    ptx_u32 tile = ptx_mad_lo_u32(k, q->strip, U32(TILES / 2), of_source);
+    return ptx_mul_lo_u32(k, tile, U32(MARLIN_TILE));
+}
+
+static void copy_columns(struct columns *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 source;
+    uint32_t bytes = q->spec->k / 2, chunk = largest_chunk(bytes), chunks = bytes / chunk;
+    ptx_u32 first = first_column(q, &source), at = ptx_mov_u32(k, q->at.thread);
+    ptx_section(k, "16 columns to shared memory");
+    ptx_for(k, at, U32(MARLIN_TILE * chunks), U32(REPACK_THREADS)) {
+        ptx_nounroll(k);
+        ptx_u32 column = tile_divide(k, at, chunks), index = tile_remainder(k, at, chunks);
+        ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
+        ptx_u32 to = ptx_mad_lo_u32(k, index, U32(chunk), line);
+        ptx_u32 n = ptx_add_u32(k, first, column);
+        ptx_u32 exists = ptx_selp_u32(k, U32(chunk), U32(0), ptx_setp_lt_u32(k, n, U32(q->spec->n)));
+        ptx_u64 from = ptx_mad_wide_u32(k, n, U32(bytes), source);
+        from = ptx_mad_wide_u32(k, index, U32(chunk), from);
+        if (chunk == 16)
+            ptx_cp_async_cg_zfill(k, to, 0, from, 0, 16, exists);
+        else
+            ptx_cp_async_ca_zfill(k, to, 0, from, 0, 8, exists);
+    }
+    ptx_cp_async_wait_all(k);
+    ptx_bar_sync(k, 0);
+}
+
+/* The lane's word of 16 rows from `first` on: nibble d of it is of row 2q + (d / 4) + 8·(d / 2 % 2),
+ * column g + 8·(d % 2). */
+static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 rows[2][2], out = ptx_mov_u32(k, U32(0));
+    ptx_u32 own = ptx_mad_lo_u32(k, q->at.quad, U32(2), first);
+    ptx_u64 order = ptx_mad_wide_u32(k, own, U32(4), q->order);
+    for (uint32_t high = 0; high < 2; high++)
+        ptx_ld_global_nc_v2_u32(k, rows[high], order, (int)(high * 8 * 4));
+    for (uint32_t d = 0; d < 8; d++) {
+        ptx_u32 row = rows[d >> 1 & 1][d >> 2];
+        ptx_u32 at = ptx_mad_lo_u32(k, ptx_shr_u32(k, row, U32(3)), U32(WORD_BYTES), lane);
+        ptx_u32 word = ptx_ld_shared_u32(k, at, (int)((d & 1) * 8 * q->pitch));
+        marlin_repack_insert(k, out, word, marlin_repack_rotation(k, row, d), d);
+    }
+    return out;
+}
+
+/* Step `step` of the tile: 16 bytes a lane; rows past K are zeros. */
+static void pack_step(struct columns *q, ptx_u32 lane, ptx_u32 step, ptx_u64 to)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 words[4], first = ptx_mul_lo_u32(k, step, U32(MARLIN_STEP));
+    for (uint32_t w = 0; w < 4; w++) {
+        ptx_u32 row = w ? ptx_add_u32(k, first, U32(16 * w)) : first;
+        if (q->spec->k % MARLIN_STEP == 0) {
+            words[w] = pack_word(q, lane, row);
+            continue;
+        }
+        words[w] = ptx_mov_u32(k, U32(0));
+        ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->spec->k)))
+            ptx_mov_u32_to(k, words[w], pack_word(q, lane, row));
+    }
+    ptx_st_global_v4_u32(k, ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), to), 0, words);
+}
+
+static void pack(struct columns *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_marlin_spec product = marlin_repack_product(q->spec);
+    uint32_t steps = marlin_steps(&product);
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.group, U32(q->pitch), q->staged);
+    ptx_u64 strip = ptx_mul_wide_u32(k, q->strip, U32(steps));
+    ptx_u64 at = ptx_mad_lo_u64(k, strip, U64(MARLIN_STEP_BYTES), q->codes);
+    at = ptx_mad_wide_u32(k, q->tile, U32(MARLIN_TILE_BYTES), at);
+    at = ptx_mad_wide_u32(k, q->at.lane, U32(16), at);
+    ptx_u32 step = ptx_mov_u32(k, q->at.warp);
+    ptx_section(k, "each nibble to its place");
+    ptx_for(k, step, U32(steps), U32(WARPS)) {
+        ptx_nounroll(k);
+        pack_step(q, lane, step, at);
+    }
+}
+
+void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module)
+{
+    const struct repack_columns columns = marlin_repack_columns(plan);
+    struct columns *q = &(struct columns){.spec = &plan->spec, .pitch = columns.pitch};
+    ptx_kernel *k = q->k = ptx_kernel_begin(module, "marlin_repack_codes");
+    ptx_kernel_reqntid(k, REPACK_THREADS, 1, 1);
+    ptx_u64 addresses[REPACK_PARAMS];
+    const bool used[REPACK_PARAMS] = {[REPACK_WEIGHTS] = true,
+                                      [REPACK_UP_WEIGHTS] =
+                                          plan->spec.epilogue == PTXGEN_EPILOGUE_SWIGLU,
+                                      [REPACK_ORDER] = true,
+                                      [REPACK_TO_CODES] = true};
+    marlin_repack_params(k, used, addresses);
+    q->sources[0] = addresses[REPACK_WEIGHTS];
+    q->sources[1] = addresses[REPACK_UP_WEIGHTS];
+    q->order = addresses[REPACK_ORDER];
+    q->codes = addresses[REPACK_TO_CODES];
+    q->at = tile_find_threads(k);
+    q->staged = ptx_shared_address(k, ptx_shared_declare(k, "columns", columns.bytes, 16));
+    q->strip = tile_divide(k, q->at.cta, TILES);
+    q->tile = ptx_and_b32(k, q->at.cta, U32(TILES - 1));
+    copy_columns(q);
+    pack(q);
+    ptx_kernel_end(k);
+}
