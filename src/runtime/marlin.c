@@ -5,6 +5,7 @@
 #include "src/kernels/marlin/layout.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
+#include "src/runtime/rows.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -217,25 +218,22 @@ static ptxgen_status gather(const ptxgen_marlin *q, const struct work *w, ptxgen
 
 /* A's rows as a tensor, in the boxes that a stage takes. */
 static ptxgen_status map_activations(const ptxgen_marlin *q, const ptxgen_marlin_variant *v,
-                                     const ptxgen_marlin_args *a, ptxgen_cu_tensor_map *map,
+                                     const ptxgen_marlin_args *a, ptxgen_cu_tensor_map maps[2],
                                      ptxgen_error *err)
 {
-    const ptxgen_driver *driver = loaded_of(q)->driver;
     const ptxgen_marlin_spec *spec = &plan_of(q)->spec;
-    const uint64_t shape[2] = {spec->k, a->m}, pitch = a->a_stride * ELEMENT;
-    const uint32_t box[2] = {MARLIN_STEP, v->tile_m}, steps[2] = {1, 1};
-    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
-        map,
-        spec->type == PTXGEN_BF16 ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                  : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-        2, (void *)(uintptr_t)a->a, shape, &pitch, box, steps,
-        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
-        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(driver, result, err,
-                                  "marlin: the tensor map of a, %llu rows %llu bytes apart",
-                                  (unsigned long long)a->m, (unsigned long long)pitch);
-    return PTXGEN_OK;
+    const struct operand_rows rows = {.family = "marlin",
+                                      .name = "a",
+                                      .address = a->a,
+                                      .columns = spec->k,
+                                      .rows = a->m,
+                                      .stride = a->a_stride,
+                                      .type = spec->type == PTXGEN_BF16
+                                                  ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                  : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                                      .element = ELEMENT,
+                                      .box_rows = v->tile_m};
+    return rows_map_boxes(loaded_of(q)->driver, &rows, maps, err);
 }
 
 static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_marlin_args *a,
@@ -243,9 +241,9 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
 {
     uint32_t m = (uint32_t)a->m;
     struct tile_schedule *s = &w->schedule.tiles;
-    ptxgen_cu_tensor_map map = {0};
+    ptxgen_cu_tensor_map maps[2] = {{{0}}};
     if (marlin_has_sender(w->variant)) {
-        ptxgen_status status = map_activations(q, w->variant, a, &map, err);
+        ptxgen_status status = map_activations(q, w->variant, a, maps, err);
         if (status != PTXGEN_OK)
             return status;
     }
@@ -266,7 +264,7 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
         [MARLIN_SHARE] = &s->share,
         [MARLIN_EXTRA] = &s->extra,
         [MARLIN_GRANULE] = &s->granule,
-        [MARLIN_A_MAP] = &map, /* past the parameters of the other entries */
+        [MARLIN_A_MAPS] = maps, /* past the parameters of the other entries */
     };
     ptxgen_launch_shape shape = {.grid = {s->grid * marlin_cluster(w->variant), 1, 1},
                                        .block = {marlin_cta_threads(w->variant), 1, 1},

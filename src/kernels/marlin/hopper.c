@@ -79,7 +79,6 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 
 /* What is sent for next. */
 struct sender {
-    ptx_u64 map;
     ptx_u32 row, strip; /* the tile's first */
     ptx_u32 odd;        /* 1 where it starts with the second half of that strip */
     struct tile_ring_place place;
@@ -93,18 +92,18 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(h->q.v->tile_m, i);
-        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, s->map, corner, s->place.barrier, 0);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner, s->place.barrier, 0);
     }
 }
 
 /*
- * Beside four warpgroups, in all CTAs of a multiprocessor, the sender has 32: with zero points too few
- * for an address of each strip. One address with offsets costs 3 % of the time of tiles that wait for
+ * Beside four warpgroups, in all CTAs of a multiprocessor, the sender has 32: too few for an address of
+ * each strip. One address with offsets costs 3 % of the time of tiles that wait for
  * nothing but products.
  */
 static bool has_few_registers(const struct hopper *h)
 {
-    return marlin_is_wgmma(h->q.v) && warpgroups(h->q.v) * h->q.v->ctas == 4 && h->q.spec->zeros;
+    return marlin_is_wgmma(h->q.v) && warpgroups(h->q.v) * h->q.v->ctas == 4;
 }
 
 /* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
@@ -212,6 +211,7 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     tile_walk_next(q->k, &q->division, walk);
     struct tile_place place = marlin_emit_place(q, walk->tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
+    tile_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
         ptx_u32 half = ptx_mul_lo_u32(q->k, place.n, U32(q->v->wn));
         ptx_shr_u32_to(q->k, s->strip, half, U32(1));
@@ -240,7 +240,7 @@ static void send_ahead(struct hopper *h)
     ptx_u32 end = ptx_min_u32(k, below, walk.stage_end);
     ptx_for(k, walk.stage, end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_claim(k, &h->ring, &s.place, h->stage.copied);
+        tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
         send_weights(h, &s, of_tile(h, walk.stage));
         tile_ring_advance(k, &h->ring, &s.place, NULL);
     }
@@ -264,12 +264,11 @@ static void follow_up(struct hopper *h, struct sender *s, struct tile_walk *walk
  * one that asked whether weights were ahead made whole products 8 % slower (188 against 174 µs at
  * 8192 × 8192 and 1024 rows on an H100).
  */
-static void send_all(struct hopper *h, ptx_param map)
+static void send_all(struct hopper *h)
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
     struct sender s = new_sender(h);
-    s.map = ptx_param_address(k, map);
     struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
     turn_to(h, &s, &walk);
     follow_up(h, &s, &walk);
@@ -277,7 +276,7 @@ static void send_all(struct hopper *h, ptx_param map)
         ptx_nounroll(k);
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim(k, &h->ring, &s.place, h->stage.copied);
+            tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
             ptx_u32 stage = of_tile(h, walk.stage);
             send_activations(h, &s, stage);
             send_weights(h, &s, stage);
@@ -338,16 +337,23 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_kernel_reqntid(k, marlin_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(h);
-    ptx_param map = ptx_param_declare(k, "a_map", MARLIN_MAP_BYTES, MARLIN_MAP_ALIGN);
+    ptx_param maps = ptx_param_declare(k, "a_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     tile_ring_begin(k, &h->q.at, &h->ring);
+    h->boxes = (struct tile_boxes){.rows = v->tile_m,
+                                   .blocks = marlin_stage_steps(v),
+                                   .stage_bytes = h->stage.copied,
+                                   .maps = ptx_param_address(k, maps),
+                                   .all = h->q.m};
+    tile_boxes_begin(k, &h->boxes);
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if(k, sends)
         send_ahead(h);
+    tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {
         divide_registers(k, v, true);
@@ -359,7 +365,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
         divide_registers(k, v, false);
         ptx_section(k, "send for stages");
         ptx_if(k, sends)
-            send_all(h, map);
+            send_all(h);
     }
     ptx_kernel_end(k);
 }

@@ -3,6 +3,7 @@
 #ifndef PTXGEN_KERNELS_MARLIN_HOPPER_H
 #define PTXGEN_KERNELS_MARLIN_HOPPER_H
 
+#include "../tile/boxes.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
@@ -31,6 +32,7 @@ struct hopper {
     struct gemm q;
     struct stage_layout stage;
     struct tile_ring ring;
+    struct tile_boxes boxes; /* of A */
     ptx_u32 first, end; /* stages of the CTA */
     ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */
 };

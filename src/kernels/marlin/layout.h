@@ -27,8 +27,9 @@ enum marlin_param {
     MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
     MARLIN_PARAMS
 };
-/* … and where operands are copied in bulk the tensor map of A, in boxes of 64 columns and `tile_m` rows. */
-enum { MARLIN_A_MAP = MARLIN_PARAMS, MARLIN_MAP_BYTES = 128, MARLIN_MAP_ALIGN = 64 };
+/* … and where operands are copied in bulk the tensor maps of A, in boxes of 64 columns and `tile_m` rows
+ * (tile/boxes.h). */
+enum { MARLIN_A_MAPS = MARLIN_PARAMS };
 
 /* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
  * MARLIN_GATHER_THREADS a row. */

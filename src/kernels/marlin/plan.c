@@ -105,16 +105,14 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
     return most;
 }
 
-/* Of tiles that have a cluster each. A row of the last tile past m takes 1.6 ns of each tensor copy. */
+/* Of tiles that have a cluster each. */
 static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
-                             uint64_t m, uint64_t tiles)
+                             uint64_t tiles)
 {
-    enum { PAST_ROW = 1600 };
     const struct limits *l = limits_of(plan, v);
     uint64_t clusters = plan->target.multiprocessors / v->cluster;
     uint64_t steps = marlin_steps(&plan->spec) / v->cluster;
-    uint64_t past_rows = m % v->tile_m ? v->tile_m - m % v->tile_m : 0;
-    uint64_t each = steps * (step_cost(l, true, v) + past_rows * PAST_ROW) + l->cluster * 1000;
+    uint64_t each = steps * step_cost(l, true, v) + l->cluster * 1000;
     return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
 }
 
@@ -128,7 +126,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors * v->ctas;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (v->cluster)
-        return cluster_cost(plan, v, m, tiles);
+        return cluster_cost(plan, v, tiles);
     bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
     uint64_t step = step_cost(l, whole, v) * v->ctas;
     if (whole)

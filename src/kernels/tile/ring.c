@@ -73,8 +73,14 @@ static void wait_for(ptx_kernel *k, ptx_u32 barrier, uint32_t offset, ptx_u32 pa
 void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                      uint32_t bytes)
 {
+    tile_ring_claim_some(k, r, p, U32(bytes));
+}
+
+void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                          ptx_u32 bytes)
+{
     wait_for(k, p->barrier, released(r), p->parity);
-    ptx_mbarrier_arrive_expect_tx(k, p->barrier, 0, U32(bytes));
+    ptx_mbarrier_arrive_expect_tx(k, p->barrier, 0, bytes);
 }
 
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)

@@ -47,6 +47,9 @@ void tile_ring_advance(ptx_kernel *k, const struct tile_ring *r, struct tile_rin
 /* The sender waits until the slot is free, and says how many bytes will land there. */
 void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                      uint32_t bytes);
+/* … of which there may be fewer in some stages. */
+void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                          ptx_u32 bytes);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
 /*
