@@ -59,9 +59,8 @@ static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
 {
     uint32_t tiles_m = dense_tiles_m(q->spec, q->v), cluster = q->v->cluster;
-    ptx_u32 tiles = cluster > 1 ? U32(0) : ptx_mul_lo_u32(q->k, q->tiles_n, U32(tiles_m));
     ptx_u32 dealt =
-        cluster > 1 ? deal_to_clusters(q, tile) : tile_deal_places(q->k, &q->division, tile, tiles);
+        cluster > 1 ? deal_to_clusters(q, tile) : tile_deal_places(q->k, &q->division, tile);
     struct tile_place place = tile_locate(q->k, dealt, q->tiles_n, tiles_m);
     place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
     if (cluster > 1)

@@ -125,8 +125,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
         return tile_locate(k, tile, q->tiles_m, tiles_n);
     if (q->v->cluster)
         return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, band(q->v));
-    ptx_u32 all = ptx_mul_lo_u32(k, q->tiles_m, U32(tiles_n));
-    ptx_u32 dealt = tile_deal_places(k, &q->division, tile, all);
+    ptx_u32 dealt = tile_deal_places(k, &q->division, tile);
     return tile_locate_in_band(k, dealt, q->tiles_m, tiles_n, band(q->v));
 }
 

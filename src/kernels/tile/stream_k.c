@@ -16,24 +16,26 @@ ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 c
     return ptx_mul_lo_u32(k, granules, d->granule);
 }
 
-/* The CTA that has a granule. */
-static ptx_u32 cta_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 granule)
+/* The CTA that ends the tile, which this one has stages of: this one, or one soon after it. */
+static ptx_u32 owner_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile)
 {
-    ptx_u32 larger = ptx_add_u32(k, d->share, U32(1));
-    ptx_u32 in_larger = ptx_mul_lo_u32(k, d->extra, larger);
-    ptx_u32 early = ptx_div_u32(k, granule, larger);
-    ptx_u32 beyond = ptx_sub_u32(k, granule, in_larger);
-    ptx_u32 late = ptx_add_u32(k, ptx_div_u32(k, beyond, d->share), d->extra);
-    return ptx_selp_u32(k, early, late, ptx_setp_lt_u32(k, granule, in_larger));
+    ptx_u32 end = ptx_mul_lo_u32(k, ptx_add_u32(k, tile, U32(1)), U32(d->stages));
+    ptx_u32 owner = ptx_mov_u32(k, ptx_sreg_ctaid_x(k));
+    ptx_loop(k, up) {
+        ptx_nounroll(k);
+        ptx_u32 next = ptx_add_u32(k, owner, U32(1));
+        ptx_u32 first = tile_first_stage(k, d, next);
+        ptx_loop_break_if(&up, ptx_setp_ge_u32(k, first, end), false);
+        ptx_mov_u32_to(k, owner, next);
+    }
+    return owner;
 }
 
 /* All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones follow. */
-ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles)
+ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile)
 {
-    ptx_u32 ctas = ptx_sreg_nctaid_x(k), each = ptx_div_u32(k, tiles, ctas);
-    ptx_u32 next = ptx_add_u32(k, tile, U32(1)), end = ptx_mul_lo_u32(k, next, U32(d->stages));
-    ptx_u32 granules = ptx_div_u32(k, end, d->granule);
-    ptx_u32 owner = cta_of(k, d, ptx_sub_u32(k, granules, U32(1)));
+    ptx_u32 ctas = ptx_sreg_nctaid_x(k), owner = owner_of(k, d, tile);
+    ptx_u32 each = tile_divide(k, ptx_mul_lo_u32(k, d->share, d->granule), d->stages);
     ptx_u32 before = tile_divide(k, tile_first_stage(k, d, owner), d->stages);
     ptx_u32 turn = ptx_sub_u32(k, tile, before);
     ptx_u32 dealt = ptx_mad_lo_u32(k, turn, ctas, owner);

@@ -28,9 +28,9 @@ void tile_division_begin(ptx_kernel *k, uint32_t stages, struct tile_division *d
 /*
  * A division gives a CTA tiles that follow one another, so at any time CTAs are a share apart: all over
  * the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then the second
- * of each, and so on, a tile counting as of the CTA that ends it. `tiles`: all of them.
+ * of each, and so on, a tile counting as of the CTA that ends it. Asked by one that has stages of it.
  */
-ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile, ptx_u32 tiles);
+ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile);
 /* The first stage of a CTA. */
 ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 cta);
 
