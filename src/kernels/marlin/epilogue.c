@@ -3,6 +3,7 @@
  * The end of a tile: sums over the warps along K and over the CTAs that share the tile, then bias,
  * activation, residual, rounding and the stores, a chunk of a row a thread.
  */
+#include "../tile/wgmma.h"
 #include "emit.h"
 
 /* Of a chunk; bounded for the compiler's sake. */
@@ -55,6 +56,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
+    q->partials.few_registers = marlin_is_wgmma(q->v) && marlin_threads(q->v) == 4 * TILE_WARPGROUP;
     ptx_u64 base =
         ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
     tile_partials_begin(k, &q->at, base, &q->partials);

@@ -96,16 +96,6 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
     }
 }
 
-/*
- * Beside four warpgroups, in all CTAs of a multiprocessor, the sender has 32: too few for an address of
- * each strip. One address with offsets costs 3 % of the time of tiles that wait for
- * nothing but products.
- */
-static bool has_few_registers(const struct hopper *h)
-{
-    return marlin_is_wgmma(h->q.v) && warpgroups(h->q.v) * h->q.v->ctas == 4;
-}
-
 /* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
 static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
                         uint32_t to, uint32_t bytes, uint32_t each)
@@ -113,16 +103,13 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
     ptx_kernel *k = h->q.k;
     uint32_t all = marlin_strips(h->q.spec);
     bool tail = all * MARLIN_STRIP % marlin_tile_n(h->q.v);
-    bool one = has_few_registers(h) && !tail && pitch <= INT32_MAX / h->stage.strips;
-    ptx_u64 at = from;
     for (uint32_t i = 0; i < h->stage.strips; i++) {
-        ptx_u32 strip = i && !one ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
+        ptx_u32 strip = i ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
         if (tail && i) /* past the last the last again, unused */
             strip = ptx_min_u32(k, strip, U32(all - 1));
-        if (!one || !i)
-            at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
-        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, one ? (int)(i * pitch) : 0,
-                              U32(bytes), s->place.barrier, 0);
+        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, 0, U32(bytes),
+                              s->place.barrier, 0);
     }
 }
 
@@ -298,8 +285,8 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
     enum { CTAS = 2, GROUPS = 4 };
     static const struct {
         int sends, multiplies;
-    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
-                                         [2] = {[2] = {32, 96}}};
+    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {64, 104}},
+                                         [2] = {[2] = {48, 96}}};
     uint32_t groups = warpgroups(v);
     if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
         return;

@@ -162,7 +162,8 @@ enum { MOST_PARTS = 4, MOST_LOADS = 24 };
 /* CTAs whose sums are on their way at once: as many as leave registers for them. */
 static uint32_t parts_at_once(const struct tile_partials *p)
 {
-    uint32_t parts = MOST_LOADS / p->fragments;
+    uint32_t loads = p->few_registers ? MOST_LOADS / 3 : MOST_LOADS;
+    uint32_t parts = loads / p->fragments;
     return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 

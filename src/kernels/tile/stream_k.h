@@ -74,6 +74,7 @@ ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const stru
 struct tile_partials {
     uint32_t threads, fragments; /* of a CTA, of a thread */
     bool integer;                /* s32, else f32; registers are untyped */
+    bool few_registers;          /* less of others' sums are on their way at once */
     ptx_u64 mine;                /* the thread's first fragment in its CTA's part */
 };
 static inline uint64_t tile_partials_bytes(uint32_t threads, uint32_t fragments)
