@@ -65,7 +65,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_w8a8_family(void)
 {
     static const ptxgen_family family = {.name = "w8a8",
-                                         .plan_version = 6,
+                                         .plan_version = 7,
                                          .spec_bytes = sizeof(ptxgen_w8a8_spec),
                                          .plan_bytes = sizeof(ptxgen_w8a8_plan),
                                          .make_plan = make_plan,
@@ -191,9 +191,9 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
         [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
         [W8A8_Q_FLAGS] = &flags, [W8A8_Q_W] = &a->w,               [W8A8_Q_X_STRIDE] = &a->x_stride,
         [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->grid,
-        [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PARTS] = &s->prefetch.parts,
+        [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PART_BITS] = &s->prefetch.part_bits,
         [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
-        [W8A8_Q_PART_LINES] = &s->prefetch.part_lines,
+        [W8A8_Q_LINE_BITS] = &s->prefetch.line_bits,
         [W8A8_Q_BLOCKS] = &s->prefetch.blocks,
         [W8A8_Q_STAGES] = &s->prefetch.stages,
         [W8A8_Q_STAGE_BYTES] = &s->prefetch.stage_bytes};
@@ -235,7 +235,8 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
                                     &maps[0], err);
     if (status == PTXGEN_OK)
         status = map_rows(q, "the codes", codes, stride, a->m, stride,
-                          v->tokens, &maps[1], err);
+                          w8a8_has_tokens_as_rows(v) && a->m < v->tokens ? a->m : v->tokens,
+                          &maps[1], err);
     return status;
 }
 

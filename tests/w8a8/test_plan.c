@@ -209,7 +209,8 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
     uint32_t ctas;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_int_equal(p.variants[0].row_blocks, 125);
-    assert_int_equal(p.variants[0].wn, 4);
+    assert_int_equal(p.variants[0].wn, 1);
+    assert_int_equal(p.variants[0].wm, 4);
     assert_ok(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
     assert_int_equal(ctas, 125);
     tile.rows = 128;
@@ -218,6 +219,9 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
     tile.cluster = 1;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_int_equal(p.variants[0].row_blocks, 32);
+    assert_int_equal(p.variants[0].wn, 4);
+    tile.tokens = 32;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     p = plan_of(&s, "sm_90");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     s.k = 4098;
@@ -225,17 +229,23 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
 }
 
-static void half_a_tile_of_wgmma_or_less_is_left_to_mma(void **state)
+/* Where W fills the multiprocessors; else K is divided, which mma.sync's tiles can do. */
+static void one_tile_of_wgmma_serves_up_to_64_tokens(void **state)
 {
     (void)state;
     static const uint32_t shapes[][2] = {{4096, 4096}, {8192, 8192}, {4096, 14336}, {14336, 4096}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         ptxgen_w8a8_spec s = {.k = shapes[i][0], .n = shapes[i][1], .x_type = PTXGEN_F16};
         ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
-        for (uint32_t m = 1; m <= 32; m++)
-            assert_false(ptxgen_w8a8_choose(&p, m)->wgmma);
-        assert_true(ptxgen_w8a8_choose(&p, 64)->wgmma);
+        assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
+        for (uint32_t m = 3; m <= 64; m++)
+            assert_ptr_equal(ptxgen_w8a8_choose(&p, m), ptxgen_w8a8_choose(&p, 64));
+        for (uint32_t m = 64; m <= 128; m++)
+            assert_true(ptxgen_w8a8_choose(&p, m)->wgmma);
     }
+    ptxgen_w8a8_spec s = {.k = 8192, .n = 1024, .x_type = PTXGEN_F16};
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
+    assert_false(ptxgen_w8a8_choose(&p, 16)->wgmma);
 }
 
 static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
@@ -254,8 +264,16 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
     assert_int_equal(p->copy_bytes, 16);
-    assert_int_equal(v->rows % 64, 0);
-    assert_int_equal(v->wn, v->rows / 16);
+    if (v->tokens <= 128) {
+        uint32_t rows = v->rows / v->wn; /* wgmma's columns */
+        assert_int_equal(v->tokens % 64, 0);
+        assert_int_equal(v->wm, v->tokens / 16);
+        assert_true(v->wn * v->wm <= 16 && v->rows % v->wn == 0);
+        assert_int_equal(rows % (rows > 32 ? 16 : 8), 0);
+    } else {
+        assert_int_equal(v->rows % 64, 0);
+        assert_int_equal(v->wn, v->rows / 16);
+    }
     assert_int_equal(v->cluster, 1);
     assert_false(v->fused);
 }
@@ -378,7 +396,7 @@ int main(void)
         cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
         cmocka_unit_test(clusters_halve_k_where_it_divides),
         cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),
-        cmocka_unit_test(half_a_tile_of_wgmma_or_less_is_left_to_mma),
+        cmocka_unit_test(one_tile_of_wgmma_serves_up_to_64_tokens),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),

@@ -38,14 +38,15 @@ static void every_tile_is_right_at_its_edges(void **state)
     outcome_free(&o);
 }
 
-/* Many turns of the ring, several tiles a CTA, tails, warpgroups along rows and K. */
+/* Many turns of the ring, several tiles a CTA, tails, warpgroups along rows, tokens and K. */
 static void tiles_of_wgmma_are_right(void **state)
 {
     (void)state;
     static const char *const cases[][6] = {
-        {"4096", "4096", "300", "61", "tokens=64,wk=2,wgmma=1", "18300"},
-        {"700", "704", "9001", "20", "tokens=32,rows=64,wk=1,wgmma=1", "180020"},
-        {"272", "272", "150", "300", "tokens=128,rows=64,wk=2,wgmma=1", "45000"},
+        {"4096", "4096", "300", "61", "tokens=64,wgmma=1", "18300"},
+        {"700", "704", "9001", "20", "tokens=64,rows=64,wgmma=1", "180020"},
+        {"272", "272", "150", "300", "tokens=128,rows=64,wgmma=1", "45000"},
+        {"272", "272", "150", "300", "tokens=256,rows=64,wgmma=1", "45000"},
         {"400", "400", "1000", "300", "tokens=256,rows=128,wk=1,wgmma=1", "300000"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -151,7 +151,7 @@ struct token {
     ptx_s32 zero;
     ptx_u32 keep;          /* all ones, or 0 for a token that is not finite */
     struct work low, high; /* bounds of the rounded quotient */
-    struct work adjust, scaled, minus_scaled, reciprocal, rest, limit; /* see quantise.c */
+    struct work adjust, minus_scaled, reciprocal, rest, limit; /* see quantise.c */
 };
 
 struct quantiser w8a8_start_quantiser(ptx_kernel *k, const ptxgen_w8a8_spec *spec, ptx_u64 x,
@@ -178,8 +178,8 @@ struct work w8a8_told_scale(const struct quantiser *q, const struct token *token
 /* The eight codes of chunk number `index`, in two words. */
 void w8a8_encode_chunk(const struct quantiser *q, const struct token *token,
                        const struct chunk *chunk, ptx_u32 index, ptx_u32 codes[2]);
-/* The entry "w8a8_quantise". */
-void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module);
+/* The entry "w8a8_quantise", with or without weights to fetch. */
+void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_module *module);
 
 /* ---- the product ---- */
 
@@ -288,6 +288,26 @@ void w8a8_begin_output(struct product *q);
 void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
+
+/* Element `i` of what starts at y, in f32 where y is no wider. */
+void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
+
+/* direct.c: outputs of tokens that are wgmma's rows. */
+struct direct {
+    struct product *q;
+    ptx_pred aligned; /* pairs of columns may be stored at once */
+    ptx_u32 column;   /* the lane's first one in a tile */
+    struct row_token tokens[2];
+    ptx_u64 y[2]; /* the tokens' rows, from that column on */
+    /* Of a tile: the first column of all, how many there are from it on, and scales. */
+    ptx_u32 n;
+    ptx_s32 left;
+    ptx_f32 scale[MAX_TOKEN_TILES][2];
+};
+void w8a8_begin_direct(struct product *q, struct direct *d);
+/* Turns to a tile, and loads ahead. */
+void w8a8_locate_direct(struct direct *d, struct tile_place place);
+void w8a8_emit_direct(struct direct *d);
 
 /* product.c */
 struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile);

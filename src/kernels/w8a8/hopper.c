@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The product on wgmma (sm_90a). One warp of a CTA sends for stages by tensor copies, warpgroups
- * multiply them, 64 rows of W and a block of 128 bytes of K each with all tokens of the tile: Cᵀ =
- * W · qᵀ, both operands in shared memory. A stage has boxes of 128 bytes of K by the rows of a row
- * block, one for each warpgroup along K, then as many by the tile's tokens.
+ * multiply them, both operands in shared memory. Of up to 128 tokens a warpgroup has 64 as the rows
+ * of wgmma's A and some rows of W as the columns of its B; of more tokens all are its columns, and 64
+ * rows of W its rows: Cᵀ = W · qᵀ. A stage has boxes of 128 bytes of K by the rows of a row block,
+ * then as many by the tile's tokens, of a launch of fewer by these alone.
  *
  *               K: stages of wk · 128 bytes ──▶
  *             ┌─────────┬─────────┬───
@@ -12,40 +13,58 @@
  *    codes:   │ stage 0 │ stage 1 │ …
  *             └─────────┴─────────┴───
  *
- * On an H200 at K = N = 8192 it takes 21 µs where mma.sync takes 26 with 64 tokens, 24 for 28 with
- * 128, 95 for 157 with 1024; with 32 tokens and less mma.sync is as fast, and starts 1 µs sooner.
- * What did not help: clusters of two that share the codes by multicast, two warpgroups along K with
- * 64 tokens, CTAs that begin at stages of their own, weights that are fetched into the L2 ahead.
+ * On an H200, with quantisation, µs beside cuBLASLt's product alone; before that tokens were columns,
+ * and 32 of them mma.sync's:
+ *
+ *     K × N, M            before   now   cuBLASLt
+ *     4096 × 4096, 32       7.8    7.3     8.4      a multiprocessor takes 105 bytes a nanosecond
+ *     4096 × 4096, 64       9.6    7.6     8.4      from the L2, the memory gives it 35: 64 tokens and
+ *     8192 × 8192, 64      21.3   20.5    22.0      32 rows take 3.7 µs of either
+ *     4096 × 14336, 64     19.8   18.9    19.2
+ *
+ * What did it: a stage took 266 clocks for four products of 32, since the next four were sent for only
+ * when those before had ended: now when those two before have. Weights that are under way delay what
+ * the quantising kernel stores, and the codes, in the L2's queues: 40 KB a multiprocessor ahead of the
+ * codes is right (4096 × 4096: 7.6 with 20 or 40 KB, 8.5 with 80). Accumulators go to y straight.
+ *
+ * What did not: clusters of two or four along K (10.0 and 16.0 where one CTA took 10.4: they agree
+ * slowly, and start later), clusters of two that share the codes by multicast, two warpgroups along K,
+ * CTAs that begin at stages of their own, weights that are fetched into the L2 ahead.
  */
 #include "../tile/ring.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
-enum { STEPS = W8A8_BLOCK / 32, WARPGROUP_ROWS = 64 };
+enum { STEPS = W8A8_BLOCK / 32, WARPGROUP_ROWS = 64, MOST_LAG = 2, DEEP_RING = 8 };
 
 struct hopper {
     struct product q;
     struct tile_ring ring;
     ptx_u64 w_map, codes_map;
     uint32_t w_block, codes_block; /* bytes of a block of 128 bytes of K, in a stage */
+    uint32_t codes_offset;         /* behind W's */
+    bool one_tile;
+    uint32_t lag; /* groups of products that are under way behind the newest */
 };
 
 /* ---- sending ---- */
 
 struct sender {
     ptx_u32 row, token; /* the tile's first */
+    ptx_u32 bytes;      /* of a stage */
     struct tile_ring_place place;
 };
 
-static uint32_t codes_offset(const struct hopper *h)
+/* Bytes that land in a stage: of few tokens no more than there are. */
+static ptx_u32 copied_bytes(struct hopper *h)
 {
-    return h->q.v->wk * h->w_block;
-}
-
-/* Bytes that land in a stage. */
-static uint32_t copied_bytes(const struct hopper *h)
-{
-    return (w8a8_stage_rows(h->q.spec, h->q.v) + h->q.v->tokens) * w8a8_depth(h->q.v);
+    const struct product *q = &h->q;
+    uint32_t depth = w8a8_depth(q->v), w = w8a8_stage_rows(q->spec, q->v) * depth;
+    if (w8a8_has_tokens_as_rows(q->v)) {
+        ptx_u32 tokens = ptx_min_u32(q->k, q->m, U32(q->v->tokens));
+        return ptx_mad_lo_u32(q->k, tokens, U32(depth), U32(w));
+    }
+    return U32(w + q->v->tokens * depth);
 }
 
 /* A box for each block of the stage, to `to` on. */
@@ -69,15 +88,7 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
 
 static void send_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
-    send_boxes(h, s, stage, h->codes_map, s->token, codes_offset(h), h->codes_block);
-}
-
-static struct sender new_sender(struct hopper *h)
-{
-    struct sender s = {.row = ptx_mov_u32(h->q.k, U32(0))};
-    s.token = ptx_mov_u32(h->q.k, U32(0));
-    s.place = tile_ring_first(h->q.k, &h->ring, true);
-    return s;
+    send_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block);
 }
 
 /* Turns to the next tile of the walk. */
@@ -91,40 +102,72 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     ptx_mov_u32_to(k, s->row, w8a8_find_rows(q, place.n).first);
 }
 
-/* Stages of the CTA's first tile that the ring holds at once. */
+/*
+ * Stages of the CTA's first tile whose weights are sent for ahead. No more than keep the memory
+ * busy: what the kernel that makes the codes stores, and the codes, queue up behind them.
+ */
 static uint32_t stages_ahead(const struct hopper *h)
 {
-    uint32_t own = w8a8_own_steps(h->q.spec, h->q.v);
-    return own < h->q.v->stages ? own : h->q.v->stages;
+    enum { AHEAD_BYTES = 40 * 1024 };
+    const ptxgen_w8a8_variant *v = h->q.v;
+    uint32_t own = w8a8_own_steps(h->q.spec, v);
+    uint32_t bytes = w8a8_stage_rows(h->q.spec, v) * w8a8_depth(v);
+    uint32_t ahead = (AHEAD_BYTES + bytes - 1) / bytes, most = own < v->stages ? own : v->stages;
+    return ahead < most ? ahead : most;
 }
 
 typedef void send_part(struct hopper *h, const struct sender *s, ptx_u32 stage);
 
-/* Weights are sent for while the kernel that makes the codes still runs; then their codes. */
-static void send_ahead(struct hopper *h, struct sender *s, struct tile_walk *walk, bool claims,
-                       send_part *send)
+/* Weights, of slots that all are free, or the codes that go with them. */
+static void send_ahead(struct hopper *h, const struct sender *first, send_part *send, bool claims)
 {
     ptx_kernel *k = h->q.k;
-    ptx_u32 end = ptx_add_u32(k, walk->stage, U32(stages_ahead(h)));
-    ptx_for(k, walk->stage, end, U32(1)) {
-        ptx_nounroll(k);
+    struct sender s = *first;
+    for (uint32_t i = 0; i < stages_ahead(h); i++) {
+        if (i) {
+            s.place.slot = ptx_add_u32(k, first->place.slot, U32(i * h->ring.stage_bytes));
+            s.place.barrier = ptx_add_u32(k, first->place.barrier, U32(8 * i));
+        }
         if (claims)
-            tile_ring_claim(k, &h->ring, &s->place, copied_bytes(h));
-        send(h, s, walk->stage);
+            ptx_mbarrier_arrive_expect_tx(k, s.place.barrier, 0, s.bytes);
+        send(h, &s, U32(i));
+    }
+}
+
+static struct sender new_sender(struct hopper *h)
+{
+    struct sender s = {.row = ptx_mov_u32(h->q.k, U32(0))};
+    s.token = ptx_mov_u32(h->q.k, U32(0));
+    s.bytes = copied_bytes(h);
+    s.place = tile_ring_first(h->q.k, &h->ring, true);
+    return s;
+}
+
+/* Behind the stages that were sent for ahead. */
+static void pass_ahead(struct hopper *h, struct sender *s, struct tile_walk *walk)
+{
+    ptx_kernel *k = h->q.k;
+    uint32_t ahead = stages_ahead(h), slot = ahead % h->q.v->stages;
+    ptx_add_u32_to(k, walk->stage, walk->stage, U32(ahead));
+    ptx_add_u32_to(k, s->place.slot, s->place.slot, U32(slot * h->ring.stage_bytes));
+    ptx_add_u32_to(k, s->place.barrier, s->place.barrier, U32(8 * slot));
+    if (slot < ahead)
+        ptx_mov_u32_to(k, s->place.parity, U32(0));
+}
+
+static void send_tile(struct hopper *h, struct sender *s, struct tile_walk *walk)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_for(k, walk->stage, walk->stage_end, U32(1)) {
+        ptx_nounroll(k);
+        tile_ring_claim_some(k, &h->ring, &s->place, s->bytes);
+        send_weights(h, s, walk->stage);
+        send_codes(h, s, walk->stage);
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
 
-static void send_first_weights(struct hopper *h)
-{
-    struct sender s = new_sender(h);
-    struct tile_walk walk = tile_walk_begin(h->q.k, h->q.first, h->q.end);
-    turn_to(h, &s, &walk);
-    send_ahead(h, &s, &walk, true, send_weights);
-    ptx_prefetch_tensormap(h->q.k, h->codes_map, 0);
-}
-
-/* One thread sends for all else. */
+/* One thread sends for all, the first weights while the kernel that makes the codes still runs. */
 static void send_all(struct hopper *h)
 {
     struct product *q = &h->q;
@@ -132,16 +175,17 @@ static void send_all(struct hopper *h)
     struct sender s = new_sender(h);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     turn_to(h, &s, &walk);
-    send_ahead(h, &s, &walk, false, send_codes);
+    send_ahead(h, &s, send_weights, true);
+    ptx_griddepcontrol_wait(k);
+    send_ahead(h, &s, send_codes, false);
+    pass_ahead(h, &s, &walk);
+    if (h->one_tile) {
+        send_tile(h, &s, &walk);
+        return;
+    }
     ptx_loop(k, tiles) {
         ptx_nounroll(k);
-        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
-            ptx_nounroll(k);
-            tile_ring_claim(k, &h->ring, &s.place, copied_bytes(h));
-            send_weights(h, &s, walk.stage);
-            send_codes(h, &s, walk.stage);
-            tile_ring_advance(k, &h->ring, &s.place, NULL);
-        }
+        send_tile(h, &s, &walk);
         ptx_loop_break_if(&tiles, ptx_setp_le_u32(k, walk.end, q->first), false);
         turn_to(h, &s, &walk);
     }
@@ -154,29 +198,48 @@ struct consumer {
     ptx_u32 w_at, codes_at; /* bytes from the start of a stage to the warpgroup's rows and codes */
     struct tile_ring_place read;
     ptx_u32 to_read;   /* stages of the CTA after the present one */
-    ptx_u32 held;      /* the barrier of the stage before the present one */
+    ptx_u32 held[MOST_LAG]; /* the barriers of the stages before the present one */
     ptx_pred releases; /* the lane does, slots */
     ptx_pred always;
+    struct direct direct;
 };
 
-/* The stage before is given back when its products have ended, while this one's are under way. */
+/* A stage is given back when its products have ended, while those of later ones are under way. */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
     struct hopper *h = c->h;
     ptx_kernel *k = h->q.k;
     ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->w_at));
     ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
+    bool tokens = w8a8_has_tokens_as_rows(h->q.v);
+    ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
+    uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : h->q.v->tokens;
     ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
     ptx_wgmma_fence(k);
     for (uint32_t i = 0; i < STEPS; i++) {
-        ptx_u64 a = tile_wgmma_advance(k, w, i * 32), b = tile_wgmma_advance(k, codes, i * 32);
-        ptx_wgmma_k32_s32_s8_s8(k, (int)h->q.v->tokens, h->q.acc[0][0], a, b,
-                                i ? c->always : later);
+        ptx_u64 a = tile_wgmma_advance(k, rows_of, i * 32);
+        ptx_u64 b = tile_wgmma_advance(k, columns_of, i * 32);
+        ptx_wgmma_k32_s32_s8_s8(k, (int)columns, h->q.acc[0][0], a, b, i ? c->always : later);
     }
     ptx_wgmma_commit_group(k);
-    ptx_wgmma_wait_group(k, 1);
-    tile_ring_release(k, &h->ring, c->held, ptx_and_pred(k, later, c->releases));
-    tile_ring_turn(k, &h->ring, &c->read, c->held, c->to_read);
+    ptx_wgmma_wait_group(k, (int)h->lag);
+    ptx_u32 done = ptx_add_u32(k, first, U32(h->lag));
+    tile_ring_release(k, &h->ring, c->held[h->lag - 1],
+                      ptx_setp_bool_ge_u32(k, stage, done, c->releases));
+    if (h->lag > 1)
+        ptx_mov_u32_to(k, c->held[1], c->held[0]);
+    tile_ring_turn(k, &h->ring, &c->read, c->held[0], c->to_read);
+}
+
+/* All that is held is given back, for the next tile. */
+static void end_stages(struct consumer *c)
+{
+    struct hopper *h = c->h;
+    ptx_wgmma_wait_group(h->q.k, 0);
+    if (h->one_tile)
+        return;
+    for (uint32_t i = 0; i < h->lag && i < h->q.division.stages; i++)
+        tile_ring_release(h->q.k, &h->ring, c->held[i], c->releases);
 }
 
 static void multiply_tile(struct consumer *c, struct tile_walk *w)
@@ -185,16 +248,50 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
     ptx_kernel *k = q->k;
     ptx_section(k, "the next tile");
     ptx_u32 first = ptx_mov_u32(k, w->stage);
-    w8a8_begin_part(q, w->tile);
+    if (w8a8_has_tokens_as_rows(q->v))
+        w8a8_locate_direct(&c->direct, w8a8_place_of(q, w->tile));
+    else
+        w8a8_begin_part(q, w->tile);
     ptx_section(k, "stages");
     ptx_for(k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(k);
         multiply_stage(c, w->stage, first);
     }
-    ptx_wgmma_wait_group(k, 0);
-    tile_ring_release(k, &c->h->ring, c->held, c->releases);
+    end_stages(c);
     ptx_section(k, "the end of the tile: scale, store");
-    w8a8_emit_output(q, w, first);
+    if (w8a8_has_tokens_as_rows(q->v))
+        w8a8_emit_direct(&c->direct);
+    else
+        w8a8_emit_output(q, w, first);
+}
+
+/*
+ * Rows of codes that no copy brings, where there are fewer tokens than wgmma has rows: their products
+ * count for nothing, but are to be of something.
+ */
+static void clear_missing_codes(struct hopper *h)
+{
+    enum { CHUNK = 16 };
+    struct product *q = &h->q;
+    ptx_kernel *k = q->k;
+    const ptx_u32 zeros[4] = {U32(0), U32(0), U32(0), U32(0)};
+    uint32_t step = w8a8_multipliers(q->v) * CHUNK;
+    ptx_if(k, ptx_setp_lt_u32(k, q->m, U32(q->v->tokens))) {
+        ptx_u32 row = ptx_mad_lo_u32(k, q->m, U32(W8A8_BLOCK), U32(h->codes_offset));
+        ptx_u32 from = ptx_mad_lo_u32(k, q->at.thread, U32(CHUNK), row);
+        ptx_u32 slot = ptx_mov_u32(k, h->ring.slots);
+        ptx_for(k, slot, h->ring.slots_end, U32(h->ring.stage_bytes)) {
+            ptx_nounroll(k);
+            ptx_u32 to = ptx_add_u32(k, slot, from);
+            ptx_u32 end = ptx_add_u32(k, slot, U32(h->ring.stage_bytes));
+            ptx_for(k, to, end, U32(step)) {
+                ptx_nounroll(k);
+                ptx_st_shared_v4_u32(k, to, 0, zeros);
+            }
+        }
+        ptx_fence_proxy_async_shared_cta(k);
+        tile_sync(k, &q->at);
+    }
 }
 
 static void multiply_all(struct hopper *h)
@@ -204,19 +301,36 @@ static void multiply_all(struct hopper *h)
     struct consumer c = {.h = h};
     q->at.team = w8a8_multipliers(q->v);
     q->at.barrier = U32(1);
-    ptx_u32 group = ptx_shr_u32(k, q->along_n, U32(2));
-    ptx_u32 rows = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
+    if (w8a8_has_tokens_as_rows(q->v))
+        clear_missing_codes(h);
+    ptx_griddepcontrol_wait(k);
+    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
+    uint32_t own_rows = tokens_as_rows ? w8a8_group_rows(q->v) : WARPGROUP_ROWS;
+    ptx_u32 group = tokens_as_rows ? q->along_n : ptx_shr_u32(k, q->along_n, U32(2));
+    ptx_u32 rows = ptx_mul_lo_u32(k, group, U32(own_rows * W8A8_BLOCK));
     c.w_at = ptx_mad_lo_u32(k, q->along_k, U32(h->w_block), rows);
-    c.codes_at = ptx_mad_lo_u32(k, q->along_k, U32(h->codes_block), U32(codes_offset(h)));
+    c.codes_at = ptx_mad_lo_u32(k, q->along_k, U32(h->codes_block), U32(h->codes_offset));
+    if (q->v->wm > 4)
+        c.codes_at = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->along_m, U32(2)),
+                                    U32(64 * W8A8_BLOCK), c.codes_at);
     c.releases = tile_ring_releasers(k, &h->ring, &q->at);
     c.read = tile_ring_first(k, &h->ring, false);
-    c.held = ptx_mov_u32(k, c.read.barrier);
+    for (uint32_t i = 0; i < h->lag; i++)
+        c.held[i] = ptx_mov_u32(k, c.read.barrier);
     c.to_read = ptx_sub_u32(k, ptx_sub_u32(k, q->end, q->first), U32(1));
     c.always = ptx_setp_eq_u32(k, q->m, q->m);
     w8a8_new_sums(q);
-    w8a8_begin_output(q);
+    if (tokens_as_rows)
+        w8a8_begin_direct(q, &c.direct);
+    else
+        w8a8_begin_output(q);
     tile_ring_wait(k, &c.read);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    if (h->one_tile) {
+        tile_walk_next(k, &q->division, &walk);
+        multiply_tile(&c, &walk);
+        return;
+    }
     ptx_loop(k, tiles) {
         ptx_nounroll(k);
         tile_walk_next(k, &q->division, &walk);
@@ -237,16 +351,25 @@ static void begin(struct hopper *h)
     h->w_map = ptx_param_address(k, w_map);
     h->codes_map = ptx_param_address(k, codes_map);
     q->at = tile_find_threads(k);
-    q->along_n = ptx_and_b32(k, q->at.warp, U32(q->v->wn - 1));
-    q->along_m = U32(0);
-    q->along_k = tile_divide(k, q->at.warp, q->v->wn);
+    if (w8a8_has_tokens_as_rows(q->v)) {
+        q->along_m = ptx_and_b32(k, q->at.warp, U32(q->v->wm - 1));
+        q->along_n = tile_divide(k, q->at.warp, q->v->wm);
+        q->along_k = U32(0);
+    } else {
+        q->along_n = ptx_and_b32(k, q->at.warp, U32(q->v->wn - 1));
+        q->along_m = U32(0);
+        q->along_k = tile_divide(k, q->at.warp, q->v->wn);
+    }
     w8a8_count_tiles(q);
     w8a8_find_share(q);
     h->w_block = w8a8_stage_rows(q->spec, q->v) * W8A8_BLOCK;
     h->codes_block = q->v->tokens * W8A8_BLOCK;
+    h->codes_offset = q->v->wk * h->w_block;
+    h->one_tile = w8a8_has_one_tile(q->plan, q->v);
+    h->lag = q->v->stages < DEEP_RING ? 1 : MOST_LAG;
     h->ring = (struct tile_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
-                                 .users = q->v->wn * q->v->wk};
+                                 .users = w8a8_multipliers(q->v) / 32};
 }
 
 void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, ptx_module *module)
@@ -259,15 +382,15 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
     ptx_kernel_minnctapersm(k, 1);
     begin(h);
     tile_ring_declare(k, &h->ring);
-    q->sums.staging =
-        w8a8_shared_buffer(q, "sums", tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk), 16);
-    tile_ring_begin(k, &q->at, &h->ring);
+    if (w8a8_sums_bytes(v))
+        q->sums.staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(v), 16);
     ptx_pred sends = ptx_setp_eq_u32(k, q->at.thread, U32(w8a8_multipliers(v)));
-    ptx_section(k, "weights of the first stages, while the codes are made");
+    ptx_if(k, sends) {
+        ptx_prefetch_tensormap(k, h->w_map, 0);
+        ptx_prefetch_tensormap(k, h->codes_map, 0);
+    }
+    tile_ring_begin(k, &q->at, &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
-    ptx_if(k, sends)
-        send_first_weights(h);
-    ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_multipliers(v)))) {
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 2, true);

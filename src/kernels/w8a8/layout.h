@@ -4,6 +4,7 @@
 #define PTXGEN_W8A8_LAYOUT_H
 
 #include "../tile/schedule.h"
+#include "../tile/sums.h"
 
 #include <ptxgen/w8a8.h>
 
@@ -16,7 +17,9 @@ enum {
     W8A8_TILE_ROWS = 16,   /* rows of W in an mma.m16n8k32, its A */
     W8A8_TILE_TOKENS = 8,  /* tokens in it, its B */
     W8A8_CODES_ALIGN = 128, /* rows of codes in the workspace are padded to this */
-    W8A8_LEAST_STAGES = 3, W8A8_MOST_STAGES = 12
+    W8A8_LEAST_STAGES = 3,
+    W8A8_MOST_STAGES = 12,
+    W8A8_MOST_WGMMA_STAGES = 20
 };
 
 /* The parameters of every product entry, in order: addresses, then numbers. */
@@ -66,9 +69,9 @@ enum w8a8_quantise_param {
     W8A8_Q_FLAG_COUNT,
     W8A8_Q_M,
     W8A8_Q_LINES,
-    W8A8_Q_PARTS,
+    W8A8_Q_PART_BITS,
     W8A8_Q_PART_BYTES,
-    W8A8_Q_PART_LINES,
+    W8A8_Q_LINE_BITS,
     W8A8_Q_BLOCKS,
     W8A8_Q_STAGES,
     W8A8_Q_STAGE_BYTES, /* … 32 bits */
@@ -96,11 +99,11 @@ static inline uint64_t w8a8_code_stride(const ptxgen_w8a8_spec *spec)
 {
     return ((uint64_t)spec->k + W8A8_CODES_ALIGN - 1) / W8A8_CODES_ALIGN * W8A8_CODES_ALIGN;
 }
-/* Threads that quantise a token: two chunks of 8 elements each, if that many do. */
+/* Threads that quantise a token: a chunk of 8 elements each, if that many do. */
 static inline uint32_t w8a8_quantise_threads(const ptxgen_w8a8_spec *spec)
 {
     uint32_t threads = 256;
-    while (threads < 1024 && threads * 16 < w8a8_code_stride(spec))
+    while (threads < 1024 && threads * 8 < w8a8_code_stride(spec))
         threads *= 2;
     return threads;
 }
@@ -131,6 +134,16 @@ static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
     return w8a8_steps(spec, v) / v->cluster;
+}
+/* By wgmma: not many tokens are the rows of its A, and rows of W the columns of its B. */
+static inline bool w8a8_has_tokens_as_rows(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma && v->tokens <= 128;
+}
+/* Rows of W of a warpgroup that has all tokens. */
+static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
+{
+    return v->rows / v->wn;
 }
 /* Threads that multiply, and all of a CTA. */
 static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
@@ -213,18 +226,34 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
     return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
 
+/* Bytes of shared memory where sums are brought together. */
+static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
+{
+    return w8a8_has_tokens_as_rows(v) ? 0 : tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+}
+/* Whether no CTA has more than one tile, whatever M. */
+static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_takes_all_tokens(v) && v->row_blocks <= plan->target.multiprocessors / v->cluster;
+}
+
 /* ---- a launch ---- */
 
 /*
  * While few tokens are quantised the memory would have nothing to do: more CTAs fetch into the L2
- * what the product begins with. That is of each row of W `part_lines` lines at the start of each of
- * `parts` parts, `lines` in all; 0: nothing.
+ * what the product begins with. That is of each row of W 2^`line_bits` lines at the start of each of
+ * 2^`part_bits` parts, `lines` in all; 0: nothing.
  */
 struct w8a8_prefetch {
-    uint32_t ctas, lines, parts, part_bytes, part_lines;
+    uint32_t ctas, lines, part_bits, part_bytes, line_bits;
     uint32_t blocks, stages, stage_bytes; /* where a part begins: see w8a8_rotates */
 };
 enum { W8A8_LINE_BYTES = 128 };
+/* Whether launches of the variant may. */
+static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !v->wgmma && !v->fused;
+}
 
 /*
  * How a launch divides its work: see tile/stream_k.h. Where the workspace's parts begin: flags

@@ -239,8 +239,7 @@ static void store_eight(struct product *q, ptx_u64 y, const ptx_f32 v[8])
         ptx_st_global_v4_u32(k, y, 16, words + 4);
 }
 
-/* Element i, in f32 where y is no wider. */
-static void store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
+void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
 {
     ptx_kernel *k = q->k;
     int offset = (int)(i * y_bytes(q));
@@ -257,14 +256,14 @@ static void store_one(struct product *q, ptx_u64 y, uint32_t i, ptx_f64 v)
     if (q->spec->y_type == PTXGEN_F64)
         ptx_st_global_f64(q->k, y, (int)(8 * i), v);
     else
-        store_f32(q, y, i, ptx_cvt_f32_f64(q->k, v));
+        w8a8_store_f32(q, y, i, ptx_cvt_f32_f64(q->k, v));
 }
 
 static void store_each(struct product *q, ptx_u64 y, const ptx_f32 *v)
 {
     for (uint32_t i = 0; i < width(q); i++)
         ptx_guarded(q->k, has_column(q, i))
-            store_f32(q, y, i, v[i]);
+            w8a8_store_f32(q, y, i, v[i]);
 }
 
 static void store_narrow(struct product *q, ptx_u64 y, const ptx_f32 *v)

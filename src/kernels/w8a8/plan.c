@@ -13,6 +13,7 @@ enum {
     MAX_ROWS_OF_TILE = 256,
     MAX_WGMMA_ROWS = 128,
     LEAST_TOKENS = 16, /* of a tile that is not fused */
+    LEAST_WGMMA_TOKENS = 64,
     MOST_TOKENS = 256,
     MAX_ACCUMULATORS = 128
 };
@@ -74,7 +75,7 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
  */
 static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant *v)
 {
-    uint64_t bytes = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+    uint64_t bytes = w8a8_sums_bytes(v);
     if (v->fused)
         bytes += (uint64_t)v->tokens * w8a8_resident_stride(s, v) +
                  v->tokens * (W8A8_WARPS * w8a8_range_bytes(s) + w8a8_work_bytes(s) + 4);
@@ -94,7 +95,8 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
     if (fixed >= all)
         return false;
     uint64_t stages = (all - fixed) / stage_bytes(p, v);
-    v->stages = stages > W8A8_MOST_STAGES ? W8A8_MOST_STAGES : (uint32_t)stages;
+    uint32_t most = v->wgmma ? W8A8_MOST_WGMMA_STAGES : W8A8_MOST_STAGES;
+    v->stages = stages > most ? most : (uint32_t)stages;
     if (v->stages < least)
         return false;
     uint64_t bytes = fixed + v->stages * stage_bytes(p, v);
@@ -124,6 +126,8 @@ static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 /* Bytes of shared memory that a byte of K has written and read. */
 static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
 {
+    if (w8a8_has_tokens_as_rows(v))
+        return (v->wm / 4 + 1) * v->rows + (v->wn + 1) * v->tokens;
     if (v->wgmma)
         return 2 * v->rows + (v->rows / 64 + 1) * v->tokens;
     return (v->wm + 1) * v->rows + (v->wn + 1) * v->tokens;
@@ -192,34 +196,74 @@ static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint32_t m)
 
 /* ---- tiles of wgmma ---- */
 
+static bool has_clusters(const ptxgen_w8a8_plan *p)
+{
+    return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
+}
+
+static uint32_t most_rows_of(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma && !w8a8_has_tokens_as_rows(v) ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
+}
+
+static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    enum { COPY_BYTES = 16 };
+    return w8a8_has_wgmma(&p->target) && p->copy_bytes == COPY_BYTES && !v->fused &&
+           v->cluster == 1;
+}
+
+/* Warpgroups with all tokens and some of W's rows: of few, so that all end the tile soon. */
+static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+{
+    enum { FEW_ROWS = 32, MOST_WARPS = 16 };
+    uint32_t most = w8a8_most_rows(&p->spec, v);
+    v->wm = v->tokens / W8A8_TILE_ROWS;
+    for (v->wn = 1; 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
+        ;
+    uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
+    v->rows = (rows + unit - 1) / unit * unit * v->wn;
+    v->wk = 1;
+    return v->tokens >= LEAST_WGMMA_TOKENS && v->rows <= MAX_ROWS_OF_TILE &&
+           complete(p, W8A8_LEAST_STAGES, v);
+}
+
 /* Warpgroups of 64 rows; one along K, or as many as are asked for. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    enum { COPY_BYTES = 16, LEAST_ROWS = 64, MOST_WARPS = 16, MOST_SUMS = 128 };
+    enum { LEAST_ROWS = 64, MOST_WARPS = 16, MOST_SUMS = 128 };
+    if (!can_have_wgmma(p, v))
+        return false;
+    if (w8a8_has_tokens_as_rows(v))
+        return arrange_tokens_as_rows(p, v);
     v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
     v->wn = v->rows / W8A8_TILE_ROWS;
     v->wm = 1;
     v->wk = v->wk ? v->wk : 1;
     uint32_t warps = v->wn * v->wk, most = v->tokens > MOST_SUMS ? MOST_WARPS / 2 : MOST_WARPS;
     return warps <= most && !(v->rows & (v->rows - 1)) && !(v->wk & (v->wk - 1)) &&
-           w8a8_has_wgmma(&p->target) && p->copy_bytes == COPY_BYTES && !v->fused &&
-           v->cluster == 1 && complete(p, W8A8_LEAST_STAGES, v);
+           complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*
  * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
  * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
- * do), reading W and codes from the L2 (45, as boxes 80), multiplying (3000 multiply-adds, by wgmma
- * 6500), and writing and reading operands in shared memory (200).
+ * do), reading W and codes from the L2 (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by
+ * wgmma 6500), writing and reading operands in shared memory (200), and wgmma's turns.
  */
-static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t busy)
+static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
+                          uint64_t busy)
 {
+    enum { TURN = 900 };
+    bool tokens_as_rows = w8a8_has_tokens_as_rows(v);
     uint64_t rows = w8a8_most_rows(&p->spec, v);
+    uint64_t codes = v->fused ? 0 : tokens_as_rows && m < v->tokens ? m : v->tokens;
+    uint64_t rate = tokens_as_rows ? 100 : v->wgmma ? 80 : 45;
     const uint64_t times[] = {rows * busy * 1000 / (23 * p->target.multiprocessors),
-                              (rows + (v->fused ? 0 : v->tokens)) * 1000 / (v->wgmma ? 80 : 45),
+                              (rows + codes) * 1000 / rate,
                               (uint64_t)v->rows * v->tokens * 1000 / (v->wgmma ? 6500 : 3000),
                               (uint64_t)shared_traffic(v) * 5};
-    uint64_t most = 1;
+    uint64_t most = tokens_as_rows ? TURN : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
     return most;
@@ -227,16 +271,18 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 
 /*
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. With wgmma, few
- * tokens' codes take 14 ps a byte of K for each of their tile's rows that is past m (an H200).
+ * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes take
+ * 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of one row of
+ * tiles have none where tokens are wgmma's rows.
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
-    uint64_t each = byte_cost(p, v, busy * v->cluster);
+    uint64_t each = byte_cost(p, v, m, busy * v->cluster);
     if (v->wgmma) {
-        uint64_t past_m = m < v->tokens ? v->tokens - m : 0;
+        bool none = w8a8_has_tokens_as_rows(v) && m <= v->tokens;
+        uint64_t past_m = none ? 0 : (v->tokens - m % v->tokens) % v->tokens;
         return (tiles + units - 1) / units * k * each + past_m * k * 14;
     }
     if (v->cluster > 1)
@@ -245,12 +291,7 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
         return (tiles + sms - 1) / sms * k * each;
     uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
-    return (tiles * k + sms - 1) / sms * byte_cost(p, v, sms) + shares + 3000000;
-}
-
-static bool has_clusters(const ptxgen_w8a8_plan *p)
-{
-    return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
+    return (tiles * k + sms - 1) / sms * byte_cost(p, v, m, sms) + shares + 3000000;
 }
 
 /* The two CTAs of a cluster have as many stages, or there are none. */
@@ -268,7 +309,7 @@ static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     if (v->tokens == MOST_TOKENS)
-        return byte_cost(p, v, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->rows;
+        return byte_cost(p, v, MOST_TOKENS, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->rows;
     return cost(p, v, v->tokens);
 }
 
@@ -286,18 +327,16 @@ static void consider(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, st
     *c->best = *v;
 }
 
-/* For few tokens mma.sync is as fast, and starts sooner. */
 static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct choice *c)
 {
-    enum { LEAST_WGMMA_TOKENS = 64 };
     static const uint32_t rows[] = {0, 64, 128};
     for (size_t i = tokens == MOST_TOKENS; i < sizeof rows / sizeof *rows; i++) {
         ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1, .wgmma = 1};
         if (rows[i])
             divide_rows(p, rows[i], &v);
         else
-            divide_rows_evenly(p, 1, MAX_WGMMA_ROWS, &v);
-        if (tokens >= LEAST_WGMMA_TOKENS && arrange_wgmma(p, &v))
+            divide_rows_evenly(p, 1, most_rows_of(&v), &v);
+        if (arrange_wgmma(p, &v))
             consider(p, &v, c);
     }
 }
@@ -341,6 +380,15 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return false;
 }
 
+/* wgmma's tile of the fewest tokens copies no more than there are, and so may serve fewer as well. */
+static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    ptxgen_w8a8_variant w = {.tokens = LEAST_WGMMA_TOKENS, .cluster = 1, .wgmma = 1};
+    divide_rows_evenly(p, 1, most_rows_of(&w), &w);
+    return v->tokens < w.tokens && arrange_wgmma(p, &w) &&
+           cost(p, &w, v->tokens) <= cost(p, v, v->tokens);
+}
+
 static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
 {
     uint32_t served = 0;
@@ -354,7 +402,7 @@ static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
         if (p->spec.max_tokens && served >= p->spec.max_tokens)
             break;
         bool serves = tokens >= p->spec.min_tokens || tokens >= MOST_TOKENS / 2;
-        if (!serves || !choose_tile(p, tokens, &v))
+        if (!serves || !choose_tile(p, tokens, &v) || is_served_by_wgmma(p, &v))
             continue;
         served = tokens;
         p->variants[p->variant_count++] = v;
@@ -406,7 +454,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
         known = known || (!v.fused && v.tokens == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
     if (!v.rows)
-        divide_rows_evenly(p, v.cluster, v.wgmma ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE, &v);
+        divide_rows_evenly(p, v.cluster, most_rows_of(&v), &v);
     else
         divide_rows(p, v.rows, &v);
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
@@ -490,6 +538,12 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
 
 /* ---- a launch's division of work ---- */
 
+/* Of the largest power of two in n. */
+static uint32_t whole_bits(uint32_t n)
+{
+    return 31 - (uint32_t)__builtin_clz(n);
+}
+
 /* Nothing where a CTA has several tiles, or tiles are divided unevenly. */
 static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
                                          const struct tile_schedule *t)
@@ -497,19 +551,19 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
     uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
+    uint32_t parts = t->grid / v->row_blocks * v->cluster;
     struct w8a8_prefetch f = {0};
-    if (p->target.ptx.sm < 90 || !w8a8_takes_all_tokens(v) || v->wgmma || t->grid % v->row_blocks)
+    lines = (lines > MOST_LINES ? MOST_LINES : lines) / (parts ? parts : 1);
+    if (!w8a8_prefetches(p, v) || t->grid % v->row_blocks || !lines)
         return f;
-    f.parts = t->grid / v->row_blocks * v->cluster;
+    f.part_bits = whole_bits(parts);
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
-    lines = lines > MOST_LINES ? MOST_LINES : lines;
-    f.part_lines = (uint32_t)lines / f.parts;
+    f.line_bits = whole_bits((uint32_t)lines);
     f.blocks = v->row_blocks;
     f.stages = w8a8_rotates(p, v) ? w8a8_own_steps(&p->spec, v) : 0;
     f.stage_bytes = w8a8_depth(v);
-    if (f.part_lines * f.parts > row_lines / 2)
-        f.part_lines = 0;
-    f.lines = p->spec.n * f.parts * f.part_lines;
+    if (1u << (f.line_bits + f.part_bits) <= row_lines / 2)
+        f.lines = p->spec.n << (f.part_bits + f.line_bits);
     uint64_t threads = w8a8_quantise_threads(&p->spec), ctas = (f.lines + threads - 1) / threads;
     f.ctas = ctas < p->target.multiprocessors ? (uint32_t)ctas : p->target.multiprocessors;
     return f;

@@ -93,7 +93,7 @@ static void declare_shared(struct product *q)
 {
     const ptxgen_w8a8_variant *v = q->v;
     uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
-    uint32_t sums = tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+    uint32_t sums = w8a8_sums_bytes(v);
     if (v->fused) {
         q->resident = w8a8_shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
         q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
@@ -275,8 +275,11 @@ static void multiply_part(struct product *q, struct tile_walk *w)
 
 void w8a8_new_sums(struct product *q)
 {
-    for (uint32_t t = 0; t < row_tiles(q); t++)
-        for (uint32_t j = 0; j < token_tiles(q); j++)
+    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
+    uint32_t tiles = tokens_as_rows ? 1 : row_tiles(q);
+    uint32_t groups = tokens_as_rows ? w8a8_group_rows(q->v) / 8 : token_tiles(q);
+    for (uint32_t t = 0; t < tiles; t++)
+        for (uint32_t j = 0; j < groups; j++)
             for (int r = 0; r < 4; r++)
                 q->acc[t][j][r] = ptx_mov_s32(q->k, S32(0));
 }
@@ -369,11 +372,14 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (!plan || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: plan and module must be given");
-    bool quantises = false;
+    bool quantises = false, prefetches = false;
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        quantises = quantises || (variants >> i & 1 && !plan->variants[i].fused);
+        if (variants >> i & 1) {
+            quantises = quantises || !plan->variants[i].fused;
+            prefetches = prefetches || w8a8_prefetches(plan, &plan->variants[i]);
+        }
     if (quantises)
-        w8a8_emit_quantise(plan, module);
+        w8a8_emit_quantise(plan, prefetches, module);
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1 && plan->variants[i].wgmma)
             w8a8_emit_wgmma(plan, &plan->variants[i], module);

@@ -12,6 +12,11 @@
  * provided that nothing under- or overflows: so x and s are multiplied by a power of two where s is
  * extreme, and |x| is cut at 4096·s, whose code is the largest anyway. Adding 1.5·2²³
  * (f64: 1.5·2⁵²) then rounds to an integer, ties to even, which is left in the low bits of the sum.
+ *
+ * In f32, r is an approximation to one unit in the last place and a Newton step, which rounds
+ * correctly unless the mantissa of s is all ones; then r's last bit is 1. f16's maxima are divided
+ * by their constant in three operations. What the assembler makes of division and reciprocal, for
+ * operands of any size, took it a quarter of the kernel's time.
  */
 #include "emit.h"
 
@@ -314,25 +319,56 @@ static ptx_pred is_finite(const struct quantiser *q, const struct range *r)
     return ptx_setp_lt_u32(q->k, r->word[0], U32(0x7F800000));
 }
 
+/* Scales that come of f16's values are neither small nor large. */
+static bool has_normal_scale(const struct quantiser *q)
+{
+    return q->spec->x_type == PTXGEN_F16 && !q->spec->scales;
+}
+
+/* Of a maximum by a number of steps. */
+static struct work divide_by_steps(const struct quantiser *q, struct work x, int steps)
+{
+    ptx_kernel *k = q->k;
+    if (!has_normal_scale(q) || q->wide)
+        return work_div(k, q->wide, x, work_constant(steps));
+    struct work reciprocal = work_constant(1.0f / (float)steps);
+    struct work near = work_mul(k, false, x, reciprocal);
+    struct work miss = work_fma(k, false, near, work_constant(-steps), x);
+    return work_fma(k, false, miss, reciprocal, near);
+}
+
 static struct work dynamic_scale(const struct quantiser *q, const struct range *r)
 {
     const ptxgen_w8a8_spec *s = q->spec;
     struct work scale;
     if (s->asymmetric) {
-        struct work steps = work_constant(s->q_max - s->q_min);
-        struct work high = work_div(q->k, q->wide, maximum(q, r, 1), steps);
-        struct work low = work_div(q->k, q->wide, maximum(q, r, 2), steps);
+        int steps = s->q_max - s->q_min;
+        struct work high = divide_by_steps(q, maximum(q, r, 1), steps);
+        struct work low = divide_by_steps(q, maximum(q, r, 2), steps);
         scale = work_add(q->k, q->wide, high, low); /* low is of −x */
     } else
-        scale = work_div(q->k, q->wide, maximum(q, r, 0), work_constant(s->q_max));
+        scale = divide_by_steps(q, maximum(q, r, 0), s->q_max);
     return work_select(q->k, q->wide, work_constant(1), scale, is_zero(q, scale));
 }
 
-/* clamp(q_min + round(max(−x) / scale)). */
-static ptx_s32 dynamic_zero(const struct quantiser *q, const struct range *r, struct work scale)
+/* RN(x / scale), of an x that is multiplied by `adjust` and not too large. */
+static struct work divide_by_scale(const struct quantiser *q, const struct token *t, struct work x)
 {
     ptx_kernel *k = q->k;
-    struct work quotient = work_div(k, q->wide, maximum(q, r, 2), scale);
+    struct work rest = work_mul(k, q->wide, x, t->rest);
+    struct work near = work_fma(k, q->wide, x, t->reciprocal, rest);
+    struct work miss = work_fma(k, q->wide, near, t->minus_scaled, x);
+    return work_fma(k, q->wide, miss, t->reciprocal, near);
+}
+
+/* clamp(q_min + round(max(−x) / scale)). */
+static ptx_s32 dynamic_zero(const struct quantiser *q, const struct range *r, const struct token *t)
+{
+    ptx_kernel *k = q->k;
+    struct work low = maximum(q, r, 2);
+    if (!has_normal_scale(q))
+        low = work_mul(k, q->wide, low, t->adjust);
+    struct work quotient = divide_by_scale(q, t, low);
     ptx_s32 steps = q->wide ? ptx_cvt_s32_f64_m(k, PTX_RNI, quotient.d)
                             : ptx_cvt_s32_f32_m(k, PTX_RNI, quotient.f);
     int most = q->spec->q_max - q->spec->q_min;
@@ -353,24 +389,52 @@ static void given_scale(const struct quantiser *q, ptx_u32 token, struct token *
     }
 }
 
-/* The constants of the division, from a scale that is positive and finite. */
-static void prepare_division(const struct quantiser *q, struct token *t)
+/* RN(1 / s) of a moderate s. */
+static struct work invert(const struct quantiser *q, struct work s, struct work minus_s)
+{
+    enum { MANTISSA = 0x7FFFFF };
+    ptx_kernel *k = q->k;
+    struct work r = {0};
+    if (q->wide)
+        return work_rcp(k, true, s);
+    ptx_f32 near = ptx_rcp_approx_f32_m(k, PTX_FTZ, s.f);
+    ptx_f32 miss = ptx_fma_f32(k, minus_s.f, near, F32(1));
+    ptx_u32 bits = ptx_f32_as_u32(ptx_fma_f32(k, miss, near, near));
+    ptx_u32 mantissa = ptx_and_b32(k, ptx_f32_as_u32(s.f), U32(MANTISSA));
+    ptx_u32 last = ptx_selp_u32(k, U32(1), U32(0), ptx_setp_eq_u32(k, mantissa, U32(MANTISSA)));
+    r.f = ptx_u32_as_f32(ptx_or_b32(k, bits, last));
+    return r;
+}
+
+/* The power of two that s and x are multiplied by. */
+static struct work find_adjust(const struct quantiser *q, struct work s)
 {
     ptx_kernel *k = q->k;
     bool wide = q->wide;
-    struct work s = t->scale, one = work_constant(1);
+    struct work one = work_constant(1);
     struct work least = work_constant(wide ? 0x1p-500 : 0x1p-60);
     struct work most = work_constant(wide ? 0x1p500 : 0x1p60);
     struct work up = work_constant(wide ? 0x1p512 : 0x1p64);
     struct work down = work_constant(wide ? 0x1p-512 : 0x1p-64);
     struct work raised = work_select(k, wide, up, one, work_less(k, wide, s, least));
-    t->adjust = work_select(k, wide, down, raised, work_less(k, wide, most, s));
-    t->scaled = work_mul(k, wide, s, t->adjust);
-    t->reciprocal = work_rcp(k, wide, t->scaled);
-    t->minus_scaled = work_neg(k, wide, t->scaled);
-    struct work miss = work_fma(k, wide, t->minus_scaled, t->reciprocal, one);
+    return work_select(k, wide, down, raised, work_less(k, wide, most, s));
+}
+
+/* The constants of the division, from a scale that is positive and finite. */
+static void prepare_division(const struct quantiser *q, struct token *t)
+{
+    ptx_kernel *k = q->k;
+    bool wide = q->wide;
+    struct work scaled = t->scale;
+    if (!has_normal_scale(q)) {
+        t->adjust = find_adjust(q, t->scale);
+        scaled = work_mul(k, wide, t->scale, t->adjust);
+        t->limit = work_mul(k, wide, scaled, work_constant(REACH));
+    }
+    t->minus_scaled = work_neg(k, wide, scaled);
+    t->reciprocal = invert(q, scaled, t->minus_scaled);
+    struct work miss = work_fma(k, wide, t->minus_scaled, t->reciprocal, work_constant(1));
     t->rest = work_mul(k, wide, miss, t->reciprocal);
-    t->limit = work_mul(k, wide, t->scaled, work_constant(REACH));
 }
 
 struct token w8a8_find_token(const struct quantiser *q, const struct range *range, ptx_u32 token)
@@ -382,8 +446,9 @@ struct token w8a8_find_token(const struct quantiser *q, const struct range *rang
     else
         t.scale = dynamic_scale(q, range);
     t.scale = work_select(k, q->wide, t.scale, work_constant(1), t.finite);
+    prepare_division(q, &t);
     if (q->spec->asymmetric && !q->spec->scales)
-        t.zero = dynamic_zero(q, range, t.scale);
+        t.zero = dynamic_zero(q, range, &t);
     t.keep = ptx_selp_u32(k, U32(0xFFFFFFFF), U32(0), t.finite);
     t.low = work_constant(q->spec->q_min);
     t.high = work_constant(q->spec->q_max);
@@ -392,7 +457,6 @@ struct token w8a8_find_token(const struct quantiser *q, const struct range *rang
         t.low = work_sub(k, q->wide, t.low, zero);
         t.high = work_sub(k, q->wide, t.high, zero);
     }
-    prepare_division(q, &t);
     return t;
 }
 
@@ -408,17 +472,14 @@ static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, 
 {
     ptx_kernel *k = q->k;
     const ptxgen_w8a8_spec *s = q->spec;
-    bool wide = q->wide, normal_scale = s->x_type == PTXGEN_F16 && !s->scales;
-    bool within = normal_scale && !s->asymmetric && -s->q_min >= s->q_max;
-    if (!normal_scale) {
+    bool wide = q->wide;
+    bool within = has_normal_scale(q) && !s->asymmetric && -s->q_min >= s->q_max;
+    if (!has_normal_scale(q)) {
         x = work_mul(k, wide, x, t->adjust);
         x = work_min(k, wide, x, t->limit);
         x = work_max(k, wide, x, work_neg(k, wide, t->limit));
     }
-    struct work rest = work_mul(k, wide, x, t->rest);
-    struct work near = work_fma(k, wide, x, t->reciprocal, rest);
-    struct work miss = work_fma(k, wide, near, t->minus_scaled, x);
-    struct work quotient = work_fma(k, wide, miss, t->reciprocal, near);
+    struct work quotient = divide_by_scale(q, t, x);
     if (!within) {
         quotient = work_min(k, wide, quotient, t->high);
         quotient = work_max(k, wide, quotient, t->low);
@@ -471,7 +532,7 @@ struct quantise_kernel {
     struct quantiser q;
     uint32_t multiprocessors;
     ptx_u64 codes, scales, zeros, flags, w;
-    ptx_u32 flag_count, m, lines, parts, part_bytes, part_lines, blocks, stages, stage_bytes;
+    ptx_u32 flag_count, m, lines, part_bits, part_bytes, line_bits, blocks, stages, stage_bytes;
     ptx_u32 tid, lane, warp, token;
     uint32_t threads;
 };
@@ -496,9 +557,10 @@ static void prefetch_weights(struct quantise_kernel *e)
     ptx_u64 end = ptx_add_u64(k, e->w, U64(bytes - 1));
     ptx_for(k, line, e->lines, step) {
         ptx_nounroll(k);
-        ptx_u32 before = ptx_div_u32(k, line, e->part_lines);
-        ptx_u32 in_part = ptx_rem_u32(k, line, e->part_lines);
-        ptx_u32 row = ptx_div_u32(k, before, e->parts), part = ptx_rem_u32(k, before, e->parts);
+        ptx_u32 before = ptx_shr_u32(k, line, e->line_bits);
+        ptx_u32 in_part = ptx_bfe_u32(k, line, U32(0), e->line_bits);
+        ptx_u32 row = ptx_shr_u32(k, before, e->part_bits);
+        ptx_u32 part = ptx_bfe_u32(k, before, U32(0), e->part_bits);
         ptx_u64 at = ptx_mad_wide_u32(k, row, U32(w8a8_w_stride(e->q.spec)), e->w);
         at = ptx_mad_wide_u32(k, part, e->part_bytes, at);
         ptx_u32 offset = ptx_mad_lo_u32(k, in_part, U32(W8A8_LINE_BYTES), first_of(e, row));
@@ -622,16 +684,16 @@ static void load_params(struct quantise_kernel *e, ptx_kernel *k, const ptxgen_w
     e->flag_count = ptx_param_u32(k, "flag_count");
     e->m = ptx_param_u32(k, "m");
     e->lines = ptx_param_u32(k, "lines");
-    e->parts = ptx_param_u32(k, "parts");
+    e->part_bits = ptx_param_u32(k, "part_bits");
     e->part_bytes = ptx_param_u32(k, "part_bytes");
-    e->part_lines = ptx_param_u32(k, "part_lines");
+    e->line_bits = ptx_param_u32(k, "line_bits");
     e->blocks = ptx_param_u32(k, "blocks");
     e->stages = ptx_param_u32(k, "stages");
     e->stage_bytes = ptx_param_u32(k, "stage_bytes");
     e->q = w8a8_start_quantiser(k, spec, x, x_stride, x_scale, x_zero);
 }
 
-void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module)
+void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_module *module)
 {
     const ptxgen_w8a8_spec *spec = &plan->spec;
     struct quantise_kernel e = {.multiprocessors = plan->target.multiprocessors,
@@ -652,6 +714,13 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, ptx_module *module)
         return;
     }
     ptx_griddepcontrol_launch_dependents(k);
+    if (!prefetches) {
+        ptx_griddepcontrol_wait(k);
+        zero_flags(&e);
+        quantise_row(&e, slots);
+        ptx_kernel_end(k);
+        return;
+    }
     ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m)) prefetch_weights(&e);
     else {
         ptx_griddepcontrol_wait(k);

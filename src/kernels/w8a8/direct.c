@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs of tokens that are wgmma's rows: straight from the accumulators, which are rows g and g + 8
+ * of the warp's 16 tokens, columns 8j + 2q and the next of the tile. Operations are output.c's.
+ */
+#include "emit.h"
+
+enum { MOST_AHEAD = 8 /* groups of eight columns */ };
+
+static uint32_t y_bytes(const struct product *q)
+{
+    return (uint32_t)ptxgen_element_size((ptxgen_element)q->spec->y_type);
+}
+
+/* All row blocks have as many rows as wgmma has columns; or at least none ends within eight. */
+static bool is_exact(const struct product *q)
+{
+    return q->spec->n == q->v->rows * q->v->row_blocks;
+}
+static bool is_whole(const struct product *q)
+{
+    return q->spec->n % 8 == 0;
+}
+
+static uint32_t groups(const struct product *q)
+{
+    return w8a8_group_rows(q->v) / 8;
+}
+
+static bool loads_ahead(const struct product *q)
+{
+    return !q->wide && groups(q) <= MOST_AHEAD;
+}
+
+static void load_token(struct direct *d, int i)
+{
+    struct product *q = d->q;
+    ptx_kernel *k = q->k;
+    struct row_token *t = &d->tokens[i];
+    t->exists = ptx_setp_lt_u32(k, t->m, q->m);
+    t->zero = ptx_mov_s32(k, S32(0));
+    ptx_u64 at = ptx_mad_wide_u32(k, t->m, U32(w8a8_work_bytes(q->spec)),
+                                  q->address[W8A8_TOKEN_SCALES]);
+    if (q->wide) {
+        t->scale.d = ptx_mov_f64(k, F64(0));
+        ptx_guarded(k, t->exists)
+            ptx_ld_global_f64_to(k, t->scale.d, at, 0);
+    } else {
+        t->scale.f = ptx_mov_f32(k, F32(0));
+        ptx_guarded(k, t->exists)
+            ptx_ld_global_f32_to(k, t->scale.f, at, 0);
+    }
+    if (!q->spec->asymmetric)
+        return;
+    at = ptx_mad_wide_u32(k, t->m, U32(4), q->address[W8A8_TOKEN_ZEROS]);
+    ptx_guarded(k, t->exists)
+        ptx_ld_global_s32_to(k, t->zero, at, 0);
+}
+
+void w8a8_begin_direct(struct product *q, struct direct *d)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = y_bytes(q);
+    *d = (struct direct){.q = q};
+    ptx_u64 stride = ptx_mul_wide_u32(k, q->y_stride, U32(bytes));
+    ptx_u64 low = ptx_and_b64(k, ptx_or_b64(k, stride, q->address[W8A8_Y]), U64(2 * bytes - 1));
+    d->aligned = ptx_setp_eq_u64(k, low, U64(0));
+    ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_rows(q->v)));
+    d->column = ptx_mad_lo_u32(k, q->at.quad, U32(2), own);
+    d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->at.group);
+    d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
+}
+
+/* ---- what belongs to columns ---- */
+
+static ptx_u64 of_column(struct direct *d, enum w8a8_param param, uint32_t bytes)
+{
+    return ptx_mad_wide_u32(d->q->k, d->n, U32(bytes), d->q->address[param]);
+}
+
+static ptx_pred has_column(struct direct *d, uint32_t c)
+{
+    return ptx_setp_gt_s32(d->q->k, d->left, S32((int32_t)c));
+}
+
+/* Of column c from the lane's first one on; of none that is not there. */
+static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
+{
+    struct product *q = d->q;
+    ptx_kernel *k = q->k;
+    int offset = (int)(c * w8a8_work_bytes(q->spec));
+    struct work w = {0};
+    if (is_exact(q))
+        return work_load_global(k, q->wide, from, offset);
+    if (q->wide) {
+        w.d = ptx_mov_f64(k, F64(0));
+        ptx_guarded(k, has_column(d, c))
+            ptx_ld_global_f64_to(k, w.d, from, offset);
+    } else {
+        w.f = ptx_mov_f32(k, F32(0));
+        ptx_guarded(k, has_column(d, c))
+            ptx_ld_global_f32_to(k, w.f, from, offset);
+    }
+    return w;
+}
+
+static ptx_s32 load_sum(struct direct *d, ptx_u64 from, uint32_t c)
+{
+    ptx_kernel *k = d->q->k;
+    ptx_s32 sum = ptx_mov_s32(k, S32(0));
+    ptx_guarded(k, has_column(d, c))
+        ptx_ld_global_s32_to(k, sum, from, (int)(4 * c));
+    return sum;
+}
+
+void w8a8_locate_direct(struct direct *d, struct tile_place place)
+{
+    struct product *q = d->q;
+    ptx_kernel *k = q->k;
+    struct row_block rows = w8a8_find_rows(q, place.n);
+    d->n = ptx_add_u32(k, rows.first, d->column);
+    d->left = ptx_sub_s32(k, ptx_u32_as_s32(rows.count), ptx_u32_as_s32(d->column));
+    for (int i = 0; i < 2; i++) {
+        struct row_token *t = &d->tokens[i];
+        t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tokens), t->row);
+        load_token(d, i);
+        ptx_u64 element = ptx_mad_wide_u32(k, d->tokens[i].m, q->y_stride, ptx_cvt_u64_u32(k, d->n));
+        d->y[i] = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
+    }
+    if (!loads_ahead(q))
+        return;
+    ptx_u64 from = of_column(d, W8A8_W_SCALE, 4);
+    for (uint32_t j = 0; j < groups(q); j++)
+        for (uint32_t e = 0; e < 2; e++)
+            d->scale[j][e] = load_work(d, from, 8 * j + e).f;
+}
+
+/* ---- outputs ---- */
+
+/* A pair of columns: their scales, biases and sums of W. */
+struct pair {
+    struct work scale[2], bias[2];
+    ptx_s32 sum[2];
+};
+
+static struct work finish(struct direct *d, const struct row_token *t, const struct pair *p,
+                          uint32_t e, ptx_s32 acc)
+{
+    struct product *q = d->q;
+    ptx_kernel *k = q->k;
+    if (q->spec->asymmetric)
+        acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), p->sum[e], acc);
+    struct work v = work_mul(k, q->wide, work_of_s32(k, q->wide, acc), t->scale);
+    v = work_mul(k, q->wide, v, p->scale[e]);
+    return q->spec->bias ? work_add(k, q->wide, v, p->bias[e]) : v;
+}
+
+static void store_one(struct product *q, ptx_u64 y, uint32_t c, struct work v)
+{
+    if (q->spec->y_type == PTXGEN_F64)
+        ptx_st_global_f64(q->k, y, (int)(8 * c), v.d);
+    else
+        w8a8_store_f32(q, y, c, q->wide ? ptx_cvt_f32_f64(q->k, v.d) : v.f);
+}
+
+static void store_pair(struct product *q, ptx_u64 y, uint32_t c, const struct work v[2])
+{
+    ptx_kernel *k = q->k;
+    int offset = (int)(c * y_bytes(q));
+    if (q->spec->y_type == PTXGEN_F64) {
+        const ptx_f64 both[2] = {v[0].d, v[1].d};
+        ptx_st_global_v2_f64(k, y, offset, both);
+        return;
+    }
+    ptx_f32 both[2];
+    for (int e = 0; e < 2; e++)
+        both[e] = q->wide ? ptx_cvt_f32_f64(k, v[e].d) : v[e].f;
+    if (q->spec->y_type == PTXGEN_F32)
+        ptx_st_global_v2_f32(k, y, offset, both);
+    else if (q->spec->y_type == PTXGEN_F16)
+        ptx_st_global_u32(k, y, offset,
+                          ptx_f16x2_as_u32(ptx_cvt_f16x2_f32(k, both[1], both[0])));
+    else
+        ptx_st_global_u32(k, y, offset,
+                          ptx_bf16x2_as_u32(ptx_cvt_bf16x2_f32(k, both[1], both[0])));
+}
+
+static struct pair load_pair(struct direct *d, uint32_t j)
+{
+    struct product *q = d->q;
+    uint32_t work = w8a8_work_bytes(q->spec);
+    struct pair p;
+    for (uint32_t e = 0; e < 2; e++) {
+        uint32_t c = 8 * j + e;
+        if (loads_ahead(q))
+            p.scale[e].f = d->scale[j][e];
+        else
+            p.scale[e] = load_work(d, of_column(d, W8A8_W_SCALE, work), c);
+        if (q->spec->bias)
+            p.bias[e] = load_work(d, of_column(d, W8A8_BIAS, work), c);
+        if (q->spec->asymmetric)
+            p.sum[e] = load_sum(d, of_column(d, W8A8_W_SUM, 4), c);
+    }
+    return p;
+}
+
+/* At once where the pair is whole and aligned, else one by one. */
+static void finish_pair(struct direct *d, const struct pair *p, uint32_t j, int i)
+{
+    struct product *q = d->q;
+    ptx_kernel *k = q->k;
+    const struct row_token *t = &d->tokens[i];
+    struct work v[2];
+    for (uint32_t e = 0; e < 2; e++)
+        v[e] = finish(d, t, p, e, q->acc[0][j][2 * i + (int)e]);
+    ptx_pred whole = ptx_and_pred(k, t->exists, d->aligned);
+    if (!is_whole(q))
+        whole = ptx_and_pred(k, whole, has_column(d, 8 * j + 1));
+    ptx_guarded(k, whole)
+        store_pair(q, d->y[i], 8 * j, v);
+    ptx_pred apart = ptx_xor_pred(k, t->exists, whole);
+    for (uint32_t e = 0; e < 2; e++) {
+        ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(d, 8 * j + e));
+        ptx_guarded(k, alone)
+            store_one(q, d->y[i], 8 * j + e, v[e]);
+    }
+}
+
+static void finish_group(struct direct *d, uint32_t j)
+{
+    struct pair p = load_pair(d, j);
+    for (int i = 0; i < 2; i++)
+        finish_pair(d, &p, j, i);
+}
+
+void w8a8_emit_direct(struct direct *d)
+{
+    struct product *q = d->q;
+    for (uint32_t j = 0; j < groups(q); j++)
+        if (is_exact(q))
+            finish_group(d, j);
+        else
+            ptx_if(q->k, has_column(d, 8 * j))
+                finish_group(d, j);
+}
