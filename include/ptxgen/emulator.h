@@ -55,7 +55,7 @@ typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_GLOBAL_INIT = 1 << 2, /**< read of global memory never written */
     PTXGEN_CHECK_BOUNDS = 1 << 3,      /**< out of bounds, use after free; cannot be disabled */
     PTXGEN_CHECK_ALIGNMENT = 1 << 4,   /**< misaligned access; cannot be disabled */
-    PTXGEN_CHECK_RACES = 1 << 5,       /**< unordered shared accesses of two warps */
+    PTXGEN_CHECK_RACES = 1 << 5,       /**< unordered shared accesses of two warps of a cluster */
     PTXGEN_CHECK_WARP_RACES = 1 << 6,  /**< the same within a warp, without bar.warp.sync */
     PTXGEN_CHECK_ASYNC = 1 << 7,       /**< asynchronous copy read or overwritten too early */
     PTXGEN_CHECK_DIVERGENCE = 1 << 8,  /**< .aligned or .sync without the lanes it names */

@@ -199,13 +199,14 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
     struct emu_place place = {owner->shared + offset, owner->shared_state + offset, owner, offset};
     if (!(flags & ACCESS_ASYNC) && !all_written(place.state, bytes))
         check_state(warp, insn, lane, address, place.state, bytes, flags);
-    if (owner->cells && owner == warp->cta) {
+    if (owner->cells) {
         struct emu_shared_access access = {.warp = warp,
                                            .insn = insn,
                                            .lane = lane,
                                            .bytes = bytes,
                                            .write = flags & ACCESS_WRITE,
                                            .strong = flags & ACCESS_STRONG,
+                                           .late = flags & ACCESS_LATE,
                                            .store = flags & ACCESS_STORE,
                                            .data = place.data};
         emu_shared_track(&access, owner, offset);

@@ -14,7 +14,8 @@ enum emu_access_flags {
     ACCESS_STRONG = 4,  /* volatile, relaxed, acquire, release, atomic */
     ACCESS_ASYNC = 8,   /* the landing of an asynchronous copy */
     ACCESS_STORE = 16,  /* by st, whose registers tell whether it changes anything */
-    ACCESS_PENDING = 32 /* a write announced: an asynchronous copy into the place begins */
+    ACCESS_PENDING = 32, /* a write announced: an asynchronous copy into the place begins */
+    ACCESS_LATE = 64     /* a read that lasts until its wgmma is waited for */
 };
 
 /* Where one lane's bytes are. */

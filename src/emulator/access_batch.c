@@ -109,20 +109,17 @@ struct batch {
     uint8_t written; /* state of bytes that are written */
 };
 
-static struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
+EMU_INLINE struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
 {
     const struct emu_cta *cta = warp->cta;
     struct batch batch = {.warp = warp,
                           .cells = cta->cells,
-                          .epoch = warp->clock.epoch[warp->index],
+                          .epoch = warp->clock[warp->number],
                           .lands = flags & ACCESS_ASYNC,
                           .written = flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN};
     uint32_t checks = cta->cluster->launch->checks;
     batch.check_written = checks & (PTXGEN_CHECK_SHARED_INIT | PTXGEN_CHECK_ASYNC);
-    batch.known = batch.epoch - 1;
-    for (uint32_t w = 0; w < cta->warp_count; w++)
-        if (w != warp->index && warp->clock.epoch[w] < batch.known)
-            batch.known = warp->clock.epoch[w];
+    batch.known = warp->others < batch.epoch ? warp->others : batch.epoch - 1;
     return batch;
 }
 
@@ -140,11 +137,13 @@ EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct 
     return true;
 }
 
-/* Reads by several warps that are not all known are left to emu_locate. */
+/* Reads by several warps that are not all known, and late ones, are left to emu_locate. */
 EMU_INLINE bool readers_ordered(const struct batch *batch, int lane, uint32_t first, uint32_t words)
 {
     const struct emu_mark *reads = batch->cells->reads + first;
     for (uint32_t i = 0; i < words; i++) {
+        if (reads[i].late)
+            return false;
         if (reads[i].epoch <= batch->known)
             continue;
         uint32_t readers = batch->cells->readers[first + i];
@@ -159,7 +158,7 @@ EMU_INLINE struct emu_mark mark_of(const struct batch *batch, int lane)
 {
     return (struct emu_mark){
         .epoch = batch->epoch,
-        .thread = (uint16_t)(batch->warp->index * 32 + (uint32_t)lane),
+        .thread = (uint16_t)(batch->warp->number * 32 + (uint32_t)lane),
         .bytes = 15,
     };
 }
@@ -176,7 +175,8 @@ EMU_INLINE bool read_words(const struct batch *batch, int lane, uint8_t *state, 
     struct emu_mark mark = mark_of(batch, lane), *reads = batch->cells->reads + first;
     uint32_t own = 1u << batch->warp->index, *readers = batch->cells->readers + first;
     for (uint32_t i = 0; i < words; i++) {
-        readers[i] = own | (reads[i].epoch == batch->epoch ? readers[i] : 0);
+        bool same = reads[i].epoch == batch->epoch && (reads[i].thread ^ mark.thread) < EMU_CTA_THREADS;
+        readers[i] = own | (same ? readers[i] : 0);
         reads[i] = mark;
     }
     return true;

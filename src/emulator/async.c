@@ -48,11 +48,11 @@ static void arrive_lanes(struct emu_warp *warp, const struct emu_copy *copy, uin
         struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, copy->lanes[lane].offset);
         if (!mbarrier)
             continue;
-        uint32_t *known = &mbarrier->clock.epoch[warp->index], now = warp->clock.epoch[warp->index];
+        uint32_t *known = &mbarrier->clock[warp->number], now = warp->clock[warp->number];
         *known = *known < now ? now : *known; /* who waits sees what has landed */
         emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
     }
-    warp->clock.epoch[warp->index]++;
+    warp->clock[warp->number]++;
 }
 
 static void land_copies(struct emu_warp *warp, struct emu_copy *copy, uint32_t mask)
@@ -165,10 +165,8 @@ static void land_in(struct emu_copy *copy)
     struct emu_mbarrier *mbarrier = emu_mbarrier_find(copy->mbarrier_cta, copy->mbarrier);
     if (!mbarrier)
         return;
-    if (copy->issuer->cta == copy->mbarrier_cta) {
-        uint32_t *known = &mbarrier->clock.epoch[copy->issuer->index];
-        *known = *known < copy->epoch ? copy->epoch : *known;
-    }
+    uint32_t *known = &mbarrier->clock[copy->issuer->number];
+    *known = *known < copy->epoch ? copy->epoch : *known;
     emu_progress(copy->issuer->worker);
     emu_mbarrier_transact(copy->issuer, copy->insn, copy->lane, mbarrier,
                           -(int64_t)copy->transaction);

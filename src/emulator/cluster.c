@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/cluster.h"
 #include "src/emulator/async.h"
+#include "src/emulator/mbarrier.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdio.h>
@@ -41,9 +42,16 @@ static struct cta_layout lay_out(const struct emu_launch *launch)
     return layout;
 }
 
+static uint32_t cta_clocks(const struct emu_launch *launch)
+{
+    return launch->warps + EMU_BARRIERS;
+}
+
 size_t emu_cta_bytes(const struct emu_launch *launch)
 {
-    return lay_out(launch).total + launch->warps * sizeof(struct emu_warp);
+    size_t epochs = (size_t)launch->cluster_ctas * EMU_MAX_WARPS;
+    return lay_out(launch).total + launch->warps * sizeof(struct emu_warp) +
+           cta_clocks(launch) * epochs * sizeof(uint32_t);
 }
 
 static void place_cells(struct emu_cta *cta, uint8_t *at, size_t count)
@@ -59,6 +67,7 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     const struct emu_launch *launch = worker->launch;
     struct cta_layout layout = lay_out(launch);
     struct emu_cta *cta = &cluster->ctas[rank];
+    emu_clock clock = cluster->clocks + rank * cta_clocks(launch) * cluster->epochs;
     struct emu_cta fresh = {.memory = cta->memory,
                             .warps = cta->warps,
                             .mbarriers = cta->mbarriers,
@@ -103,9 +112,34 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
         warp->cta = cta;
         warp->worker = worker;
         warp->index = w;
-        warp->clock.epoch[w] = 1;
+        warp->number = rank * EMU_MAX_WARPS + w;
+        warp->clock = clock;
+        warp->clock[warp->number] = 1;
+        emu_clock_look(warp);
+        clock += cluster->epochs;
         emu_warp_start(warp);
     }
+    for (uint32_t b = 0; b < EMU_BARRIERS; b++, clock += cluster->epochs)
+        cta->barriers[b].clock = clock;
+    return true;
+}
+
+/* Those of the CTAs' warps and barriers, then the cluster's own. */
+static bool start_clocks(struct emu_cluster *cluster)
+{
+    enum { OWN = 3 };
+    const struct emu_launch *launch = cluster->launch;
+    uint32_t epochs = cluster->epochs = cluster->cta_count * EMU_MAX_WARPS;
+    size_t count = (size_t)cluster->cta_count * cta_clocks(launch) + OWN;
+    size_t bytes = count * epochs * sizeof *cluster->clocks;
+    if (!cluster->clocks)
+        cluster->clocks = aligned_alloc(64, round_up(bytes));
+    if (!cluster->clocks)
+        return false;
+    memset(cluster->clocks, 0, bytes);
+    cluster->fences = cluster->clocks + (count - OWN) * epochs;
+    cluster->arrivals = cluster->fences + epochs;
+    cluster->met = cluster->arrivals + epochs;
     return true;
 }
 
@@ -115,8 +149,10 @@ static void free_warps(struct emu_cta *cta)
         emu_copies_free(&cta->warps[w].copies);
         free(cta->warps[w].tiles);
         free(cta->warps[w].operands);
+        free(cta->warps[w].late);
         cta->warps[w].tiles = NULL;
         cta->warps[w].operands = NULL;
+        cta->warps[w].late = NULL;
     }
 }
 
@@ -127,9 +163,10 @@ static void free_cluster(struct emu_cluster *cluster)
         free_warps(cta);
         free(cta->memory);
         free(cta->warps);
-        free(cta->mbarriers);
+        emu_mbarriers_free(cta);
     }
     emu_copies_free(&cluster->copies);
+    free(cluster->clocks);
     free(cluster);
 }
 
@@ -151,12 +188,13 @@ struct emu_cluster *emu_cluster_start(struct emu_worker *worker, uint64_t index)
     cluster->cluster_arrived = cluster->cluster_phase = 0;
     cluster->rested = false;
     cluster->next_warp = 0;
-    for (uint32_t c = 0; c < cluster->cta_count; c++)
-        if (!start_cta(worker, cluster, c)) {
-            free_cluster(cluster);
-            return NULL;
-        }
-    return cluster;
+    bool started = start_clocks(cluster);
+    for (uint32_t c = 0; started && c < cluster->cta_count; c++)
+        started = start_cta(worker, cluster, c);
+    if (started)
+        return cluster;
+    free_cluster(cluster);
+    return NULL;
 }
 
 void emu_clusters_free(struct emu_worker *worker)

@@ -14,7 +14,7 @@ enum { SOURCE_SHARED, SOURCE_GLOBAL, SOURCE_SIZE, SOURCE_IGNORE };
 
 _Noreturn void emu_host_memory_out(struct emu_warp *warp, const struct emu_insn *insn)
 {
-    emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left for the copy");
+    emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left for what is under way");
 }
 
 static uint32_t source_bytes(struct emu_warp *warp, const struct emu_insn *insn, int lane)

@@ -50,7 +50,7 @@ static void issue(struct emu_warp *warp, const struct emu_insn *insn, int lane, 
     copy->insn = insn;
     copy->issuer = warp;
     copy->lane = lane;
-    copy->epoch = warp->clock.epoch[warp->index];
+    copy->epoch = warp->clock[warp->number];
     copy->bytes = copy->transaction = bytes;
     copy->cta = copy->mbarrier_cta = owner;
     copy->offset = place.offset;

@@ -77,7 +77,7 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
             pthread_mutex_unlock(lock);
     }
     if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
-        emu_clock_acquire(warp, &warp->cta->fences);
+        emu_clock_acquire(warp, warp->cta->cluster->fences);
     if (changed) {
         emu_progress(warp->worker);
     } else {

@@ -60,14 +60,15 @@ static void complete(struct emu_cta *cta, uint32_t id)
             if (fragment->state != FRAGMENT_BARRIER || fragment->barrier != id)
                 continue;
             give_results(warp, fragment, &code[fragment->pc], barrier);
-            emu_clock_acquire(warp, &barrier->clock);
-            warp->clock.epoch[w] = barrier->newest + 1;
+            emu_clock_acquire(warp, barrier->clock);
+            warp->clock[warp->number] = barrier->newest + 1;
             fragment->state = FRAGMENT_RUNS;
             fragment->pc++;
             fragment->age = 0;
         }
     }
-    memset(barrier, 0, sizeof *barrier);
+    memset(barrier->clock, 0, cta->cluster->epochs * sizeof *barrier->clock);
+    *barrier = (struct emu_barrier){.clock = barrier->clock};
 }
 
 static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
@@ -92,9 +93,9 @@ static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *
         emu_fault(warp, insn, lane, PTXGEN_CHECK_BARRIERS,
                   "%u threads have arrived at barrier %llu, which is for %u", barrier->arrived,
                   (unsigned long long)which, barrier->expected);
-    emu_clock_join(&barrier->clock, &warp->clock, EMU_MAX_WARPS);
-    if (warp->clock.epoch[warp->index] > barrier->newest)
-        barrier->newest = warp->clock.epoch[warp->index];
+    emu_clock_join(barrier->clock, warp->clock, warp->cta->cluster->epochs);
+    if (warp->clock[warp->number] > barrier->newest)
+        barrier->newest = warp->clock[warp->number];
     emu_progress(warp->worker);
     *id = (uint32_t)which;
     return barrier;
@@ -124,7 +125,7 @@ static void bar(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mas
     if (insn->op == BAR_RED)
         gather_predicate(warp, insn, barrier, mask);
     if (insn->op == BAR_ARRIVE) {
-        warp->clock.epoch[warp->index]++;
+        warp->clock[warp->number]++;
         warp->current->pc++;
     } else {
         warp->current->state = FRAGMENT_BARRIER;
@@ -155,7 +156,7 @@ static void bar_warp(struct emu_warp *warp, const struct emu_insn *insn, uint32_
 {
     (void)insn;
     (void)mask;
-    warp->clock.epoch[warp->index]++;
+    warp->clock[warp->number]++;
 }
 
 static void decode_bar_warp(struct emu_decoder *decoder, struct emu_insn *insn)
@@ -182,6 +183,7 @@ static void cluster_complete(struct emu_cluster *cluster)
         return;
     cluster->cluster_arrived = 0;
     cluster->cluster_phase++;
+    memcpy(cluster->met, cluster->arrivals, cluster->epochs * sizeof *cluster->met);
     for (uint32_t c = 0; c < cluster->cta_count; c++)
         for (uint32_t w = 0; w < cluster->ctas[c].warp_count; w++) {
             struct emu_warp *warp = &cluster->ctas[c].warps[w];
@@ -203,7 +205,7 @@ static void cluster_arrive(struct emu_warp *warp, const struct emu_insn *insn, u
         warp->cluster_phase[__builtin_ctz(left)] = cluster->cluster_phase;
     cluster->cluster_arrived += (uint32_t)__builtin_popcount(mask);
     if (!insn->has_value) /* not .relaxed */
-        emu_clock_release(warp, &warp->cta->fences);
+        emu_clock_release(warp, cluster->arrivals);
     emu_progress(warp->worker);
     cluster_complete(cluster);
 }
@@ -229,7 +231,8 @@ static void cluster_wait(struct emu_warp *warp, const struct emu_insn *insn, uin
             return;
         }
     warp->cluster_arrived &= ~mask;
-    emu_clock_acquire(warp, &warp->cta->fences);
+    emu_clock_acquire(warp, cluster->met);
+    emu_clock_acquire(warp, cluster->fences);
     warp->current->pc++;
 }
 

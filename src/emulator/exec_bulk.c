@@ -187,7 +187,7 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     copy->insn = issue->insn;
     copy->issuer = issue->warp;
     copy->lane = issue->lane;
-    copy->epoch = issue->warp->clock.epoch[issue->warp->index];
+    copy->epoch = issue->warp->clock[issue->warp->number];
     copy->group = issue->warp->bulk_groups[issue->lane];
     copy->bytes = issue->bytes;
     copy->transaction = issue->transaction;

@@ -2,6 +2,7 @@
 /* ISA "mbarrier". */
 #include "src/emulator/access.h"
 #include "src/emulator/async.h"
+#include "src/emulator/bulk.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/memory_order.h"
@@ -48,10 +49,36 @@ static struct emu_mbarrier *new_object(struct emu_cta *cta, uint32_t offset)
         struct emu_mbarrier *list = realloc(cta->mbarriers, wider * sizeof *list);
         if (!list)
             return NULL;
+        memset(list + cta->mbarrier_capacity, 0, (wider - cta->mbarrier_capacity) * sizeof *list);
         cta->mbarriers = list;
         cta->mbarrier_capacity = wider;
     }
     return &cta->mbarriers[cta->mbarrier_count++];
+}
+
+/* The object's clocks outlive it. */
+static bool start_object(struct emu_mbarrier *mbarrier, uint32_t offset, uint32_t count,
+                         uint32_t epochs)
+{
+    emu_clock clock = mbarrier->clock ? mbarrier->clock : malloc(2 * epochs * sizeof *clock);
+    if (!clock)
+        return false;
+    memset(clock, 0, 2 * epochs * sizeof *clock);
+    *mbarrier = (struct emu_mbarrier){.offset = offset,
+                                      .live = true,
+                                      .expected = count,
+                                      .pending = count,
+                                      .clock = clock,
+                                      .done = clock + epochs,
+                                      .epochs = epochs};
+    return true;
+}
+
+void emu_mbarriers_free(struct emu_cta *cta)
+{
+    for (uint32_t i = 0; i < cta->mbarrier_capacity; i++)
+        free(cta->mbarriers[i].clock);
+    free(cta->mbarriers);
 }
 
 static void complete_phase(struct emu_mbarrier *mbarrier)
@@ -61,7 +88,7 @@ static void complete_phase(struct emu_mbarrier *mbarrier)
     mbarrier->phase++;
     mbarrier->pending = mbarrier->expected;
     mbarrier->fruitless = 0;
-    mbarrier->done = mbarrier->clock;
+    memcpy(mbarrier->done, mbarrier->clock, mbarrier->epochs * sizeof *mbarrier->done);
 }
 
 void emu_mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, int lane,
@@ -108,10 +135,8 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         if (!mbarrier)
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, addresses[lane],
                          "an mbarrier object lies in shared memory");
-        *mbarrier = (struct emu_mbarrier){.offset = place.offset,
-                                          .live = true,
-                                          .expected = (uint32_t)count,
-                                          .pending = (uint32_t)count};
+        if (!start_object(mbarrier, place.offset, (uint32_t)count, warp->cta->cluster->epochs))
+            emu_host_memory_out(warp, insn);
         memcpy(place.data, &count, 8);
         emu_progress(warp->worker);
     }
@@ -128,7 +153,7 @@ static void inval(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
     }
 }
 
-enum { ARRIVE = 1, EXPECT = 2, COMPLETE = 4, DROP = 8 };
+enum { ARRIVE = 1, EXPECT = 2, COMPLETE = 4, DROP = 8, RELAXED = 16 };
 
 /* The state that arrive returns: the phase in the high half, what was pending in the low. */
 static uint64_t state_of(const struct emu_mbarrier *mbarrier)
@@ -136,6 +161,11 @@ static uint64_t state_of(const struct emu_mbarrier *mbarrier)
     return (uint64_t)mbarrier->phase << 32 | mbarrier->pending;
 }
 
+/*
+ * What the warp did before is ordered before what follows the wait, in whichever CTA of the cluster
+ * and of whichever scope the arrival is: a release to the CTA alone is enough for a peer that
+ * overwrites what has been read.
+ */
 static void arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     uint64_t addresses[32];
@@ -148,8 +178,8 @@ static void arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t 
             emu_mbarrier_at(warp, insn, lane, insn->space, addresses[lane], &owner);
         uint64_t state = state_of(mbarrier);
         int64_t value = insn->s[1].absent ? 1 : (int64_t)emu_lane_value(warp, insn->s[1], lane);
-        if (owner == warp->cta && (insn->mode & ARRIVE)) {
-            emu_clock_join(&mbarrier->clock, &warp->clock, EMU_MAX_WARPS);
+        if ((insn->mode & ARRIVE) && !(insn->mode & RELAXED)) {
+            emu_clock_join(mbarrier->clock, warp->clock, mbarrier->epochs);
             released = 1;
         }
         if (insn->mode & EXPECT)
@@ -164,7 +194,7 @@ static void arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t 
         if (!insn->d.absent)
             emu_set_lane(warp, insn->d, lane, state);
     }
-    warp->clock.epoch[warp->index] += released;
+    warp->clock[warp->number] += released;
 }
 
 /* Whether the phase that the operand names is over. */
@@ -196,8 +226,8 @@ static void test_wait(struct emu_warp *warp, const struct emu_insn *insn, uint32
             emu_land_mbarrier(owner, mbarrier);
             over = is_over(warp, insn, lane, mbarrier);
         }
-        if (over && owner == warp->cta)
-            emu_clock_acquire(warp, &mbarrier->done);
+        if (over && !(insn->mode & RELAXED))
+            emu_clock_acquire(warp, mbarrier->done);
         result |= (uint32_t)over << lane;
     }
     emu_set_predicate(warp, insn->d, result, mask);
@@ -249,10 +279,11 @@ static void decode_mbarrier(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     static const char *const orders[] = {"relaxed", "acquire", "release", NULL};
     static const char *const waits[] = {"test_wait", "try_wait", NULL};
-    emu_mod_of(decoder, orders);
+    bool relaxed = emu_mod_of(decoder, orders) == 0;
     insn->space = (uint8_t)emu_mod_space(decoder);
     emu_skip_hints(decoder);
     emu_need_type(decoder, "b64");
+    insn->mode = relaxed ? RELAXED : 0;
     if (emu_mod(decoder, "pending_count")) {
         insn->exec = pending_count;
         emu_need_operands(decoder, 2, 2);
@@ -275,7 +306,7 @@ static void decode_mbarrier(struct emu_decoder *decoder, struct emu_insn *insn)
         insn->mode |= emu_mod(decoder, "expect_tx") ? EXPECT : 0;
         insn->mode |= emu_mod(decoder, "complete_tx") ? COMPLETE : 0;
         emu_mod(decoder, "noComplete");
-        if (!insn->mode)
+        if (!(insn->mode & ~RELAXED))
             emu_refuse(decoder, "an operation such as .init or .arrive is missing");
         decode_arrive(decoder, insn);
     }

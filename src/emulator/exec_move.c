@@ -151,15 +151,17 @@ static void decode_cvta(struct emu_decoder *decoder, struct emu_insn *insn)
     insn->d = emu_write_nth(decoder, 0, type);
 }
 
+/* The window of kernel parameters lies within that of global memory (ISA "Generic Addressing"). */
 static void isspacep(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
-    uint64_t wanted = window_base(insn->space) >> EMU_WINDOW_SHIFT;
+    const uint64_t wanted = window_base(insn->space) >> EMU_WINDOW_SHIFT;
+    const uint64_t param = window_base(SPACE_PARAM) >> EMU_WINDOW_SHIFT;
     uint32_t result = 0;
     for (int l = 0; l < 32; l++) {
         uint64_t address = emu_lane_value(warp, insn->s[0], l),
                  window = address >> EMU_WINDOW_SHIFT;
         bool own = insn->space != SPACE_SHARED || (uint32_t)address >> EMU_RANK_SHIFT == 0;
-        bool hit = wanted ? window == wanted && own : window > 3;
+        bool hit = wanted ? window == wanted && own : window > 3 || window == param;
         result |= (uint32_t)hit << l;
     }
     emu_set_predicate(warp, insn->d, result, mask);

@@ -6,6 +6,8 @@
  * must then hold what they held when the wgmma began.
  */
 #include "src/emulator/access.h"
+#include "src/emulator/bulk.h"
+#include "src/emulator/late_read.h"
 #include "src/emulator/tensor_decode.h"
 #include "src/emulator/warp_sync.h"
 
@@ -148,7 +150,8 @@ static bool read16(void *user, uint32_t address, uint8_t out[16])
 {
     struct reader *reader = user;
     struct emu_place place =
-        emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16, ACCESS_READ);
+        emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16,
+                   ACCESS_READ | ACCESS_LATE);
     memcpy(out, place.data, 16);
     return true;
 }
@@ -176,17 +179,19 @@ static void multiply(struct emu_warp *first, const struct emu_insn *insn)
         emu_gather_rows(first + w, insn->list, info->d, d + w * d_rows);
         emu_gather_rows(first + w, insn->list + info->d, info->a, a + w * a_rows);
         if (a_rows && !hold_operand(first + w, insn->list + info->d, info->a, a + w * a_rows, a_rows))
-            emu_fault(first, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left");
+            emu_host_memory_out(first, insn);
         if (info->op.sparse)
             memcpy(metadata[w].lane, emu_row(first + w, insn->s[WG_METADATA]), 128);
     }
+    if (!emu_late_begin(first))
+        emu_host_memory_out(first, insn);
     emu_numerics numerics = emu_launch_numerics(first->cta->cluster->launch);
     if (emu_wgmma(&info->op, numerics, &args, &err) != PTXGEN_OK)
         emu_fault(first, insn, 0, PTXGEN_CHECK_OPERANDS, "%s", err.message);
     for (uint32_t w = 0; w < 4; w++) {
         emu_scatter_rows(first + w, insn->list, info->d, d + w * d_rows);
         if (!hold_tile(first + w, insn, info->d))
-            emu_fault(first, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left");
+            emu_host_memory_out(first, insn);
     }
 }
 
@@ -226,6 +231,7 @@ static void commit_group(struct emu_warp *warp, const struct emu_insn *insn, uin
     (void)insn;
     (void)mask;
     warp->tile_groups++;
+    warp->clock[warp->number]++; /* what the group reads is told from what the next one does */
 }
 
 static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
@@ -233,6 +239,7 @@ static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint3
     (void)mask;
     release_operands(warp, insn, (uint32_t)insn->imm);
     release_tiles(warp, (uint32_t)insn->imm);
+    emu_late_done(warp, (uint32_t)insn->imm);
 }
 
 /* ---- decoding ---- */

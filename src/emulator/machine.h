@@ -17,7 +17,7 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 
-enum { EMU_MAX_WARPS = 32, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
+enum { EMU_MAX_WARPS = 32, EMU_CTA_THREADS = 32 * EMU_MAX_WARPS, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
 
 enum emu_fragment_state {
     FRAGMENT_RUNS,
@@ -34,25 +34,29 @@ struct emu_fragment {
     uint8_t state, barrier;
 };
 
-/* Order of events between warps of a CTA: [w] is the last epoch of warp w that is known. */
-struct emu_clock {
-    uint32_t epoch[EMU_MAX_WARPS];
-};
+/*
+ * Order of events between the warps of a cluster, which are numbered EMU_MAX_WARPS by
+ * EMU_MAX_WARPS CTA: a clock holds the last epoch of each that is known.
+ */
+typedef uint32_t *emu_clock;
 
-struct emu_copy; /* async.h */
+struct emu_copy;       /* async.h */
+struct emu_late_reads; /* late_read.h */
 
 struct emu_warp {
     uint8_t *bank[2];
     uint32_t *written; /* lanes that hold a value, by register slot */
     struct emu_cta *cta;
     struct emu_worker *worker;
-    uint32_t index, lanes, live; /* lanes that exist; that have not exited */
+    uint32_t index, number;      /* in the CTA, in the cluster */
+    uint32_t lanes, live;        /* lanes that exist; that have not exited */
     uint32_t fragment_count;
     struct emu_fragment fragments[32], *current;
     uint32_t carry; /* CC.CF, one bit a lane */
     bool yields;    /* let other warps run */
     uint8_t *local, *local_state;
-    struct emu_clock clock;
+    emu_clock clock;
+    uint32_t others;                /* the least of the other warps' epochs in the clock */
     uint64_t polls;                 /* waiting reads */
     uint64_t seen_polls;            /* polls at the last look for a deadlock */
     struct emu_copy *copies;        /* cp.async under way, oldest first */
@@ -62,6 +66,7 @@ struct emu_warp {
     uint32_t tile_count, tile_capacity, tile_groups;
     struct emu_pending_operand *operands; /* registers that wgmmas under way read */
     uint32_t operand_count, operand_capacity;
+    struct emu_late_reads *late; /* of the warpgroup, in its first warp */
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
     const struct emu_insn *last_poll; /* and its address */
@@ -71,7 +76,7 @@ struct emu_warp {
 struct emu_barrier {
     uint32_t arrived, expected; /* threads */
     uint32_t all, any, count;   /* barrier.red, over the threads so far */
-    struct emu_clock clock;
+    emu_clock clock;
     uint32_t newest; /* the largest epoch among the arrivals */
 };
 
@@ -89,7 +94,6 @@ struct emu_cta {
     struct emu_cells *cells; /* NULL when races are not looked for */
     uint32_t shared_bytes;
     struct emu_barrier barriers[EMU_BARRIERS];
-    struct emu_clock fences; /* what fences and acquire/release have published */
     struct emu_mbarrier *mbarriers;
     uint32_t mbarrier_count, mbarrier_capacity;
 };
@@ -99,7 +103,11 @@ struct emu_cluster {
     struct emu_cta ctas[EMU_MAX_CLUSTER];
     uint32_t cta_count;
     uint64_t index;
+    uint32_t epochs;                         /* of a clock */
+    emu_clock clocks;                        /* one block with all but the mbarriers' */
+    emu_clock fences;                        /* what fences and acquire/release have published */
     uint32_t cluster_arrived, cluster_phase; /* barrier.cluster */
+    emu_clock arrivals, met;                 /* of this phase, of the last complete one */
     struct emu_copy *copies;                 /* bulk copies under way */
     struct emu_cluster *next;
     bool rested; /* has used up one quantum */

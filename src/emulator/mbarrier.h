@@ -11,8 +11,9 @@ struct emu_mbarrier {
     uint32_t expected, pending; /* arrivals: of a phase, still due in this one */
     int32_t transactions;       /* bytes still due */
     uint32_t phase;
-    uint32_t fruitless;           /* waits in this phase that did not succeed */
-    struct emu_clock clock, done; /* of this phase's arrivals; of the last complete phase */
+    uint32_t fruitless;    /* waits in this phase that did not succeed */
+    emu_clock clock, done; /* of this phase's arrivals; of the last complete phase: one block */
+    uint32_t epochs;
 };
 
 /* The live object at an address, in whichever CTA; a fault when there is none. */
@@ -20,6 +21,8 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_ins
                                      enum emu_space space, uint64_t address,
                                      struct emu_cta **owner);
 struct emu_mbarrier *emu_mbarrier_find(struct emu_cta *cta, uint32_t offset);
+
+void emu_mbarriers_free(struct emu_cta *cta);
 
 void emu_mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                          struct emu_mbarrier *mbarrier, uint32_t count);

@@ -4,19 +4,19 @@
 
 void emu_fence(struct emu_warp *warp)
 {
-    emu_clock_acquire(warp, &warp->cta->fences);
-    emu_clock_release(warp, &warp->cta->fences);
+    emu_clock_acquire(warp, warp->cta->cluster->fences);
+    emu_clock_release(warp, warp->cta->cluster->fences);
 }
 
 void emu_after_strong_read(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address)
 {
     if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
-        emu_clock_acquire(warp, &warp->cta->fences);
+        emu_clock_acquire(warp, warp->cta->cluster->fences);
     emu_poll(warp, insn, address);
 }
 
 void emu_before_strong_write(struct emu_warp *warp, const struct emu_insn *insn)
 {
     if (insn->op == ORDER_RELEASE || insn->op == ORDER_BOTH)
-        emu_clock_release(warp, &warp->cta->fences);
+        emu_clock_release(warp, warp->cta->cluster->fences);
 }

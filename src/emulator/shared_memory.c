@@ -1,117 +1,161 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/access.h"
+#include "src/emulator/late_read.h"
 
-void emu_clock_join(struct emu_clock *into, const struct emu_clock *from, uint32_t own)
+#include <stdio.h>
+
+void emu_clock_join(emu_clock into, const uint32_t *from, uint32_t epochs)
 {
-    for (uint32_t w = 0; w < EMU_MAX_WARPS; w++)
-        if (w != own && from->epoch[w] > into->epoch[w])
-            into->epoch[w] = from->epoch[w];
+    for (uint32_t w = 0; w < epochs; w++)
+        into[w] = from[w] > into[w] ? from[w] : into[w];
 }
 
-void emu_clock_release(struct emu_warp *warp, struct emu_clock *to)
+void emu_clock_release(struct emu_warp *warp, emu_clock to)
 {
-    emu_clock_join(to, &warp->clock, EMU_MAX_WARPS);
-    warp->clock.epoch[warp->index]++;
+    emu_clock_join(to, warp->clock, warp->cta->cluster->epochs);
+    warp->clock[warp->number]++;
 }
 
-void emu_clock_acquire(struct emu_warp *warp, const struct emu_clock *from)
+void emu_clock_acquire(struct emu_warp *warp, const uint32_t *from)
 {
-    uint32_t *own = &warp->clock.epoch[warp->index];
-    emu_clock_join(&warp->clock, from, warp->index);
-    if (from->epoch[warp->index] >= *own) /* the warp's other lanes published in this epoch */
-        *own = from->epoch[warp->index] + 1;
+    uint32_t *own = &warp->clock[warp->number], before = *own;
+    emu_clock_join(warp->clock, from, warp->cta->cluster->epochs);
+    if (from[warp->number] >= before) /* the warp's other lanes published in this epoch */
+        *own = from[warp->number] + 1;
+    emu_clock_look(warp);
+}
+
+void emu_clock_look(struct emu_warp *warp)
+{
+    const struct emu_cluster *cluster = warp->cta->cluster;
+    const uint32_t count = warp->cta->warp_count;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t c = 0; c < cluster->cta_count; c++)
+        for (uint32_t w = c * EMU_MAX_WARPS; w < c * EMU_MAX_WARPS + count; w++)
+            least = w != warp->number && warp->clock[w] < least ? warp->clock[w] : least;
+    warp->others = least;
 }
 
 /* A store that only confirms what is there is no race. */
-static void report(const struct emu_shared_access *access, uint32_t offset, uint32_t other,
-                   const char *kind)
+static void report(const struct emu_shared_access *access, enum ptxgen_emulator_check check,
+                   uint32_t offset, uint32_t other, const char *kind)
 {
-    const uint32_t *block = access->warp->cta->cluster->launch->block;
+    const struct emu_cta *cta = access->warp->cta;
+    const uint32_t *block = cta->cluster->launch->block;
+    const uint32_t thread = other % EMU_CTA_THREADS, rank = other / EMU_CTA_THREADS;
+    char where[40] = "";
     if (access->store && !emu_store_changes(access->warp, access->insn, access->lane, access->data))
         return;
-    emu_fault_at(access->warp, access->insn, access->lane,
-                 other / 32 == access->warp->index ? PTXGEN_CHECK_WARP_RACES : PTXGEN_CHECK_RACES,
-                 offset,
-                 "race in shared memory: this %s thread (%u,%u,%u) without a barrier between them",
-                 kind, other % block[0], other / block[0] % block[1], other / block[0] / block[1]);
+    if (rank != cta->rank)
+        snprintf(where, sizeof where, " of CTA %u of the cluster", rank);
+    emu_fault_at(
+        access->warp, access->insn, access->lane, check, offset,
+        "race in shared memory: this %s thread (%u,%u,%u)%s without a barrier between them", kind,
+        thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1], where);
 }
 
-static inline bool ordered(const struct emu_shared_access *access, const struct emu_mark *mark)
+static void report_thread(const struct emu_shared_access *access, uint32_t offset, uint32_t other,
+                          const char *kind)
 {
-    return emu_is_ordered(access->warp, access->lane, mark->thread, mark->epoch);
+    bool own = other / 32 == access->warp->number;
+    report(access, own ? PTXGEN_CHECK_WARP_RACES : PTXGEN_CHECK_RACES, offset, other, kind);
 }
 
-/* A write against the readers of the word: all of them read in one epoch. Readers of other warps
+/* What the words of one access have in common; the mark is the one that it leaves. */
+struct tracker {
+    const struct emu_shared_access *access;
+    const struct emu_cells *cells;
+    struct emu_mark mark;
+    uint32_t offset; /* in shared memory, of the word's bytes that are meant */
+};
+
+static inline bool ordered(const struct tracker *t, const struct emu_mark *mark)
+{
+    return emu_is_ordered(t->access->warp, t->access->lane, mark->thread, mark->epoch);
+}
+
+/* A write against the readers of the word: all of one CTA, all in one epoch. Readers of other warps
  * come first, for a race between warps is the graver report. */
-static void check_readers(const struct emu_shared_access *access, const struct emu_mark *read,
-                          uint32_t readers, uint32_t offset)
+static void check_readers(const struct tracker *t, const struct emu_mark *read, uint32_t readers)
 {
-    uint32_t own = access->warp->index;
-    if (read->thread / 32 != own && !ordered(access, read))
-        report(access, offset, read->thread, "write follows a read by");
-    for (uint32_t left = readers & ~(1u << own); left; left &= left - 1) {
-        uint32_t other = (uint32_t)__builtin_ctz(left);
-        if (read->epoch > access->warp->clock.epoch[other])
-            report(access, offset, other * 32, "write follows a read by the warp of");
+    const struct emu_warp *warp = t->access->warp;
+    uint32_t first = read->thread / EMU_CTA_THREADS * EMU_MAX_WARPS;
+    if (read->thread / 32 != warp->number && !ordered(t, read))
+        report_thread(t->access, t->offset, read->thread, "write follows a read by");
+    for (uint32_t left = readers; left; left &= left - 1) {
+        uint32_t other = first + (uint32_t)__builtin_ctz(left);
+        if (other != warp->number && read->epoch > warp->clock[other])
+            report_thread(t->access, t->offset, other * 32, "write follows a read by the warp of");
     }
-    if (!ordered(access, read))
-        report(access, offset, read->thread, "write follows a read by");
+    if (!ordered(t, read))
+        report_thread(t->access, t->offset, read->thread, "write follows a read by");
+    if (read->late && !emu_late_is_ordered(warp, read))
+        report(t->access, PTXGEN_CHECK_RACES, t->offset, read->thread,
+               "write follows a read by a wgmma that is not waited for, of");
 }
 
-static void check_writer(const struct emu_shared_access *access, const struct emu_mark *write,
-                         uint8_t bytes, uint32_t offset, const char *kind)
+static inline void check_writer(const struct tracker *t, const struct emu_mark *write,
+                                uint8_t bytes, const char *kind)
 {
-    if ((write->bytes & bytes) && !(write->strong && access->strong) && !ordered(access, write))
-        report(access, offset, write->thread, kind);
+    if ((write->bytes & bytes) && !(write->strong && t->mark.strong) && !ordered(t, write))
+        report_thread(t->access, t->offset, write->thread, kind);
 }
 
-/* `same`: the mark is of this access's epoch, and adds up. */
-static void set_mark(const struct emu_shared_access *access, struct emu_mark *mark, uint8_t bytes,
-                     bool same)
+/* `same`: the old mark is of this access's epoch, and adds up. */
+static inline void set_mark(const struct tracker *t, struct emu_mark *mark, uint8_t bytes,
+                            bool same)
 {
-    mark->bytes = same ? mark->bytes | bytes : bytes;
-    mark->strong = access->strong && (!same || mark->strong);
-    mark->thread = (uint16_t)(access->warp->index * 32 + (uint32_t)access->lane);
-    mark->epoch = access->warp->clock.epoch[access->warp->index];
+    struct emu_mark fresh = t->mark;
+    fresh.bytes = bytes;
+    if (same) {
+        fresh.bytes |= mark->bytes;
+        fresh.strong &= mark->strong;
+        fresh.late |= mark->late;
+    }
+    *mark = fresh;
 }
 
-static void track_write(const struct emu_shared_access *access, const struct emu_cells *cells,
-                        uint32_t word, uint8_t bytes, uint32_t offset)
+static inline void track_write(const struct tracker *t, uint32_t word, uint8_t bytes)
 {
-    struct emu_mark *write = &cells->writes[word];
-    const struct emu_mark *read = &cells->reads[word];
-    check_writer(access, write, bytes, offset, "write follows a write by");
-    if ((read->bytes & bytes) && !(read->strong && access->strong))
-        check_readers(access, read, cells->readers[word], offset);
-    uint32_t thread = access->warp->index * 32 + (uint32_t)access->lane;
-    set_mark(access, write, bytes,
-             write->thread == thread &&
-                 write->epoch == access->warp->clock.epoch[access->warp->index]);
+    struct emu_mark *write = &t->cells->writes[word];
+    const struct emu_mark *read = &t->cells->reads[word];
+    check_writer(t, write, bytes, "write follows a write by");
+    if ((read->bytes & bytes) && !(read->strong && t->mark.strong))
+        check_readers(t, read, t->cells->readers[word]);
+    set_mark(t, write, bytes, write->thread == t->mark.thread && write->epoch == t->mark.epoch);
 }
 
-static void track_read(const struct emu_shared_access *access, const struct emu_cells *cells,
-                       uint32_t word, uint8_t bytes, uint32_t offset)
+static inline void track_read(const struct tracker *t, uint32_t word, uint8_t bytes)
 {
-    struct emu_mark *read = &cells->reads[word];
-    check_writer(access, &cells->writes[word], bytes, offset, "read follows a write by");
-    uint32_t own = 1u << access->warp->index;
-    bool same = read->epoch == access->warp->clock.epoch[access->warp->index] && read->bytes;
-    cells->readers[word] = same ? cells->readers[word] | own : own;
-    set_mark(access, read, bytes, same);
+    struct emu_mark *read = &t->cells->reads[word];
+    uint32_t own = 1u << t->mark.thread / 32 % EMU_MAX_WARPS, *readers = &t->cells->readers[word];
+    check_writer(t, &t->cells->writes[word], bytes, "read follows a write by");
+    bool same = read->epoch == t->mark.epoch && read->bytes &&
+                (read->thread ^ t->mark.thread) < EMU_CTA_THREADS;
+    *readers = same ? *readers | own : own;
+    set_mark(t, read, bytes, same);
 }
 
 void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *owner,
                       uint32_t offset)
 {
+    const struct emu_warp *warp = access->warp;
+    struct tracker t = {.access = access,
+                        .cells = owner->cells,
+                        .mark = {.epoch = warp->clock[warp->number],
+                                 .thread = (uint16_t)(warp->number * 32 + (uint32_t)access->lane),
+                                 .strong = access->strong,
+                                 .late = access->late}};
     uint32_t end = offset + access->bytes;
     for (uint32_t word = offset / 4; word * 4 < end; word++) {
         uint32_t first = word * 4 < offset ? offset - word * 4 : 0;
         uint32_t last = end - word * 4 < 4 ? end - word * 4 : 4;
         uint8_t bytes = (uint8_t)((1u << last) - (1u << first));
+        t.offset = word * 4 + first;
         if (access->write)
-            track_write(access, owner->cells, word, bytes, word * 4 + first);
+            track_write(&t, word, bytes);
         else
-            track_read(access, owner->cells, word, bytes, word * 4 + first);
+            track_read(&t, word, bytes);
     }
 }

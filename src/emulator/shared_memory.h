@@ -18,12 +18,13 @@ enum emu_byte_state {
     BYTE_SOURCE = 3   /* written, and an asynchronous copy will still read it */
 };
 
-/* The last access of its kind to a word of 4 bytes. Threads are numbered within the CTA. */
+/* The last access of its kind to a word of 4 bytes. Threads are those of the cluster's warps. */
 struct emu_mark {
     uint32_t epoch; /* 0: never */
     uint16_t thread;
     uint8_t bytes; /* bit per byte */
-    bool strong;   /* atomics and other strong accesses do not race together */
+    bool strong : 1; /* atomics and other strong accesses do not race together */
+    bool late : 1;   /* a read by wgmma, which lasts until that is waited for */
 };
 
 /* Every word of a CTA's shared memory, kind by kind, so that many are looked at in one go. */
@@ -38,7 +39,7 @@ struct emu_shared_access {
     const struct emu_insn *insn;
     int lane;
     uint32_t bytes;
-    bool write, strong;
+    bool write, strong, late;
     bool store;          /* by st: no race if it changes nothing */
     const uint8_t *data; /* where the access begins */
 };
@@ -49,10 +50,10 @@ static inline bool emu_is_ordered(const struct emu_warp *warp, int lane, uint32_
                                   uint32_t epoch)
 {
     uint32_t other = thread / 32;
-    if (other == warp->index)
-        return (int)(thread % 32) == lane || epoch < warp->clock.epoch[other] ||
+    if (other == warp->number)
+        return (int)(thread % 32) == lane || epoch < warp->clock[other] ||
                !(warp->cta->cluster->launch->checks & PTXGEN_CHECK_WARP_RACES);
-    return epoch <= warp->clock.epoch[other];
+    return epoch <= warp->clock[other];
 }
 
 /* Faults on an access that is unordered with an earlier one, and records it. */
@@ -60,10 +61,12 @@ void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *ow
                       uint32_t offset);
 
 /* ---- the order of events ---- */
-void emu_clock_join(struct emu_clock *into, const struct emu_clock *from, uint32_t own);
+void emu_clock_join(emu_clock into, const uint32_t *from, uint32_t epochs);
 /* Publishes what the warp did into `to`, and starts a new epoch. */
-void emu_clock_release(struct emu_warp *warp, struct emu_clock *to);
+void emu_clock_release(struct emu_warp *warp, emu_clock to);
 /* Learns what `from` holds. */
-void emu_clock_acquire(struct emu_warp *warp, const struct emu_clock *from);
+void emu_clock_acquire(struct emu_warp *warp, const uint32_t *from);
+/* Sets `others` anew. */
+void emu_clock_look(struct emu_warp *warp);
 
 #endif

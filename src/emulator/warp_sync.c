@@ -86,7 +86,7 @@ static bool free_warp_barriers(struct emu_warp *warp)
         fragment->state = FRAGMENT_RUNS;
         fragment->pc++;
     }
-    warp->clock.epoch[warp->index]++;
+    warp->clock[warp->number]++;
     return true;
 }
 

@@ -43,10 +43,11 @@ static const char head[] =
 
 #define INIT_BAR(count) "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
 #define WAIT_BAR "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
-#define BULK_IN                                                                                    \
+#define BULK_IN_AT(mark)                                                                           \
     "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"                                   \
     "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 256, "  \
-    "[%r7];\n"
+    "[%r7];" mark "\n"
+#define BULK_IN BULK_IN_AT("")
 #define FILL "st.shared.u32 [%r4], %r1;\n"
 #define REFILL "setp.eq.u32 %p3, %r6, 1;\n" FILL "bar.sync 0;\n"
 #define COPY_IF(guard)                                                                             \
@@ -76,6 +77,34 @@ static const char head[] =
     "st.shared.u32 [%r11+8], 0; st.shared.u32 [%r11+12], 0; st.shared.u32 [%r11+16], 0;\n"         \
     "st.shared.u32 [%r11+20], 0; st.shared.u32 [%r11+24], 0; st.shared.u32 [%r11+28], 0;\n"        \
     "bar.sync 0;\n"
+
+#define MEET "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+/* A pair of CTAs: in %r20 an mbarrier for `arrivals` of the peer, by which it gives its buffer
+ * back; %r23 to %r25 are that mbarrier, the buffer and the mbarrier for bytes of the peer. */
+#define PAIR(arrivals)                                                                             \
+    ".shared .align 8 .b64 free;\nmov.u32 %r20, free;\n"                                           \
+    "mov.u32 %r21, %cluster_ctarank;\nxor.b32 %r22, %r21, 1;\n"                                    \
+    "mapa.shared::cluster.u32 %r23, %r20, %r22;\nmapa.shared::cluster.u32 %r24, %r3, %r22;\n"      \
+    "mapa.shared::cluster.u32 %r25, %r7, %r22;\nsetp.eq.u32 %p3, %r5, 0;\n" FILL                   \
+    "@%p1 mbarrier.init.shared.b64 [%r20], " arrivals                                              \
+    ";\n" INIT_BAR("1") "@%p1 fence.mbarrier_init.release.cluster;\n" MEET                         \
+                        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"
+#define READ "ld.shared.u32 %r10, [%r4];\n"
+#define FIRST_WRITES(mark)                                                                         \
+    "setp.ne.u32 %p4, %r21, 0;\n@%p4 bra OVER;\nadd.u32 %r24, %r24, %r2;\n"                        \
+    "st.shared::cluster.u32 [%r24], 99;" mark "\nOVER:\n"
+#define GIVE_BACK "@%p3 mbarrier.arrive.shared::cluster.b64 _, [%r23];\n"
+/* The second warp takes its time. */
+#define LATE_WARP                                                                                  \
+    "setp.eq.u32 %p4, %r6, 0;\nmov.u32 %r13, 200;\n@%p4 bra EARLY;\n"                              \
+    "LATE: sub.u32 %r13, %r13, 1; nanosleep.u32 20; setp.ne.u32 %p4, %r13, 0;\n"                   \
+    "@%p4 bra LATE;\nEARLY:\n"
+/* Thread 0 fills the peer's buffer when it is free. */
+#define SEND_TO_PEER(mark)                                                                         \
+    "@!%p1 bra WAIT;\nFREE: mbarrier.try_wait.parity.shared.b64 %p4, [%r20], 0;\n@!%p4 bra "       \
+    "FREE;\n"                                                                                      \
+    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r24], [%rd1], 256, "      \
+    "[%r25];" mark "\n" WAIT_BAR MEET
 
 static const struct planted faults[] = {
     {"register_never_written", PTXGEN_CHECK_REGISTERS, 0, 0, "add.u32 %r10, %r11, 1; // here\n",
@@ -135,8 +164,8 @@ static const struct planted faults[] = {
      FILL_ALL REFILL COPY_IF("@!%p3 ") "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %r22, %r21, 512;\n"
                                        "@%p3 ld.shared.u32 %r10, [%r22];\n"},
     {"async_copy_of_another_thread_that_did_not_arrive_with_it", PTXGEN_CHECK_ASYNC, 0, 0,
-     INIT_BAR("32") FILL_ALL REFILL COPY_IF("@!%p3 ")
-         ARRIVE_IF("mbarrier.arrive.shared.b64 %rd8,") WAIT_BAR READ_OTHER(" // here"),
+     INIT_BAR("32") FILL_ALL REFILL COPY_IF("@!%p3 ") ARRIVE_IF("mbarrier.arrive.shared.b64 %rd8,")
+         WAIT_BAR READ_OTHER(" // here"),
      INIT_BAR("32") FILL_ALL REFILL COPY_IF("@!%p3 ")
          ARRIVE_IF("cp.async.mbarrier.arrive.noinc.shared.b64") WAIT_BAR READ_OTHER("")},
     {"bulk_copy_read_before_its_mbarrier_completes", PTXGEN_CHECK_ASYNC, 0, 0,
@@ -221,6 +250,24 @@ static const struct planted faults[] = {
     {"cluster_barrier_waited_for_without_arriving", PTXGEN_CHECK_BARRIERS, 32, 2,
      "barrier.cluster.wait.aligned; // here\n",
      "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"},
+    {"peers_word_overwritten_without_a_cluster_barrier", PTXGEN_CHECK_RACES, 32, 2,
+     PAIR("1") READ FIRST_WRITES(" // here") MEET, PAIR("1") READ MEET FIRST_WRITES("") MEET},
+    {"buffer_given_back_to_a_peer_before_it_is_read", PTXGEN_CHECK_RACES, 0, 2,
+     PAIR("2") GIVE_BACK READ SEND_TO_PEER(" // here"), PAIR("2") READ GIVE_BACK SEND_TO_PEER("")},
+    {"buffer_given_back_to_a_peer_by_half_the_warps", PTXGEN_CHECK_RACES, 0, 2,
+     PAIR("1") READ LATE_WARP GIVE_BACK SEND_TO_PEER(" // here"),
+     PAIR("2") READ LATE_WARP GIVE_BACK SEND_TO_PEER("")},
+    {"buffer_given_back_to_a_peer_by_a_relaxed_arrival", PTXGEN_CHECK_RACES, 0, 2,
+     PAIR("2") READ
+     "@%p3 mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r23];\n" SEND_TO_PEER(
+         " // here"),
+     PAIR("2") READ
+     "@%p3 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23];\n" SEND_TO_PEER("")},
+    {"operand_in_shared_memory_copied_over_before_wgmma_wait", PTXGEN_CHECK_RACES, 128, 0,
+     INIT_BAR("1")
+         FILL_ALL WGMMA BULK_IN_AT(" // here") "wgmma.wait_group.sync.aligned 0;\n" WAIT_BAR,
+     INIT_BAR("1") FILL_ALL WGMMA
+     "wgmma.wait_group.sync.aligned 0;\nbar.sync 0;\n" BULK_IN WAIT_BAR},
     {"asynchronous_store_in_a_launch_without_clusters", PTXGEN_CHECK_OPERANDS, 0, 0,
      FILL INIT_BAR("1") "@!%p1 bra WAIT;\n"
                         "mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 4;\n"
@@ -361,10 +408,11 @@ static void a_disabled_check_is_silent(void **state)
             char *text = whole(faults[i].faulty);
             bench_open(&bench, "cpu:sm_90");
             bench_options(&bench, &(ptxgen_emulator_options){.disabled_checks = some[c]});
+            bench.cluster = faults[i].cluster;
             bench_load(&bench, text);
             ptxgen_cu_deviceptr pa = bench_buffer(&bench, words, sizeof words);
             ptxgen_cu_deviceptr pb = bench_blank(&bench, sizeof words);
-            bench_run(&bench, "k", 1, 64, (void *[]){&pa, &pb});
+            bench_run(&bench, "k", bench.cluster ? bench.cluster : 1, 64, (void *[]){&pa, &pb});
             bench_close(&bench);
             free(text);
         }

@@ -9,7 +9,7 @@
 
 #include "src/ptxgen/internal.h"
 
-enum { FORM_CONSTANTS = 4, FORM_SOURCES = 20, FORM_LINE = 64, FORM_THREADS = 128 };
+enum { FORM_CONSTANTS = 5, FORM_SOURCES = 20, FORM_LINE = 64, FORM_THREADS = 128 };
 
 /* How random words become operands. */
 enum role {

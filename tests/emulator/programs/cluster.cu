@@ -13,6 +13,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster(const int *in, int 
     int sum = 0;
     for (int r = 0; r < 4; r++)
         sum = sum * 3 + group.map_shared_rank(mine, (rank + r) % 4)[63 - t];
+    group.sync();
     atomicAdd(&group.map_shared_rank(mine, 0)[t], 0);
     group.sync();
     out[blockIdx.x * 64 + t] = sum;
