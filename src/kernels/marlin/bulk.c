@@ -3,7 +3,8 @@
  * mma.sync's products on the ring that wgmma's entries have (hopper.c): a warp sends for stages, the
  * others multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns
  * in a stage; strips stand there one after the other, as in memory, or half strips where a tile has an
- * odd number of them.
+ * odd number of them. A third kind of warp sums up activations, which all others need to be rid of zero
+ * points (weights.c): by itself each would take a quarter more mma's.
  */
 #include "hopper.h"
 
@@ -72,12 +73,54 @@ static void begin_reading(struct hopper *h)
     tile_operand_begin_reading(k, &q->at, &q->a);
     find_weights(h);
     struct ring_user *u = &q->user;
+    uint32_t each = marlin_corrected_groups(q->spec, q->v) * q->v->tile_m * 4;
+    ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
+    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(8), totals);
     u->ring = &h->ring;
     u->place = tile_ring_first(k, &h->ring, false);
     u->held = ptx_mov_u32(k, u->place.barrier);
     ptx_u32 stages = ptx_sub_u32(k, h->end, h->first);
     u->left = ptx_sub_u32(k, stages, U32(1));
     u->releases = tile_ring_releasers(k, &h->ring, &q->at);
+}
+
+/* Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group. */
+static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
+    ptx_f32 totals[2];
+    marlin_emit_totals(q, slot, along_k, group, totals);
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
+    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0)))
+        ptx_st_shared_f32(k, row, (int)(h->stage.totals + index * q->v->tile_m * 4), totals[0]);
+    if (row_groups(q) > 1)
+        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0)))
+            ptx_st_shared_f32(k, row, (int)(h->stage.totals + (index * q->v->tile_m + 8) * 4), totals[1]);
+}
+
+void marlin_emit_bulk_totals(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    ptx_section(k, "sum up activations");
+    q->a = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    tile_operand_begin_reading(k, &q->at, &q->a);
+    marlin_emit_totals_begin(q);
+    struct tile_ring_place place = tile_ring_first(k, &h->ring, false);
+    ptx_u32 stage = ptx_mov_u32(k, h->first);
+    ptx_for(k, stage, h->end, U32(1)) {
+        ptx_nounroll(k);
+        tile_ring_wait(k, &place);
+        for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
+            for (uint32_t i = 0; i < marlin_corrected_groups(q->spec, q->v); i++)
+                note_group(h, place.slot, along_k, i);
+        ptx_bar_warp_sync(k, ALL_LANES);
+        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+            tile_ring_note(k, &h->ring, &place);
+        tile_ring_advance(k, &h->ring, &place, NULL);
+    }
 }
 
 void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging)

@@ -76,6 +76,8 @@ struct ring_user {
     ptx_u32 held;      /* the barrier of the stage before the present one */
     ptx_u32 left;      /* stages of the CTA after the present one */
     ptx_pred releases; /* the lane that gives slots back */
+    struct tile_ring_place present; /* where sums of activations are noted, the present stage … */
+    ptx_u32 totals_at;              /* … and the lane's of them in it */
 };
 
 struct gemm {
@@ -127,11 +129,7 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 
-/*
- * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
- * are rid of it and of the zero point's share.
- */
-bool marlin_corrects_sums(const ptxgen_marlin_variant *v);
+/* What codes have more than q where sums are corrected. */
 uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 
 /* ---- emit.c ---- */
@@ -191,6 +189,13 @@ void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
 /* ---- multiply.c ---- */
 
 void marlin_emit_operands_begin(struct gemm *q);
+/* Groups of a warp in a stage whose sums are corrected by themselves. */
+uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+/* For a warp that only sums up activations: ones, and then row g of the two fragments of a load. */
+void marlin_emit_totals_begin(struct gemm *q);
+/* The sums of the activations of group `group` of a warp at `along_k`, in the stage at `slot`. */
+void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
+                        ptx_f32 totals[2]);
 /* Those of the first mma step of the stage that is to be read. */
 void marlin_emit_first_operands(struct gemm *q);
 /* acc = 0; turns to column tile `tile_n`, whose first stage is to be read. */

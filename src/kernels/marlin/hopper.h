@@ -12,7 +12,7 @@ struct stage_layout {
     uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
     uint32_t codes, scales, zeros; /* offsets */
     uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip; codes of a half, see has_odd_halves */
-    uint32_t copied, bytes;        /* in all; with what pads it */
+    uint32_t copied, totals, bytes; /* in all; sums of activations, past them; with what pads it */
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v);
 
@@ -46,5 +46,7 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
 
 /* … by mma.sync: executed by all warps but the sender's. */
 void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging);
+/* Sums up the activations of each stage, for corrections: executed by one warp. */
+void marlin_emit_bulk_totals(struct hopper *h);
 
 #endif

@@ -120,11 +120,23 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
+/*
+ * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
+ * are rid of it and of the zero point's share; and whether a warp sums up activations for all others.
+ */
+static inline bool marlin_corrects_sums(const ptxgen_marlin_variant *v)
+{
+    return v->tile_m <= 16 && !marlin_is_wgmma(v);
+}
+static inline bool marlin_notes_totals(const ptxgen_marlin_variant *v)
+{
+    return marlin_has_sender(v) && marlin_corrects_sums(v);
+}
 /* Of a CTA, in all. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
     uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
-    return marlin_threads(v) + 32 * senders;
+    return marlin_threads(v) + 32 * (senders + marlin_notes_totals(v));
 }
 
 /* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */

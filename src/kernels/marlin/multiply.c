@@ -88,10 +88,16 @@ static bool needs_totals(const struct gemm *q)
     return marlin_corrects_sums(q->v) && !starts_from_zeros(q);
 }
 
+/* Whether another warp sums up activations. */
+static bool are_noted(const struct gemm *q)
+{
+    return marlin_notes_totals(q->v);
+}
+
 /* A group of two mma steps starts with activations of both. */
 static uint32_t activations_ahead(const struct gemm *q)
 {
-    bool both = starts_from_zeros(q) && group_mmas(q) == 2 && !tile_operand_pairs_steps(&q->a);
+    bool both = starts_from_zeros(q) && !are_noted(q) && group_mmas(q) == 2 && !tile_operand_pairs_steps(&q->a);
     return both ? 2 : 1;
 }
 
@@ -115,12 +121,16 @@ static bool parts_totals(const struct gemm *q)
     return !tile_operand_pairs_steps(&q->a) || (has_groups(q) && group_mmas(q) == 1);
 }
 
-static void begin_totals(struct gemm *q)
+uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t groups = marlin_stage_groups(s, v->steps);
+    return groups ? groups : 1;
+}
+
+void marlin_emit_totals_begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     struct totals *t = &q->operands.totals;
-    for (int r = 0; r < 4; r++)
-        t->sums[r] = ptx_mov_f32(k, F32(0));
     ptx_u32 ones = U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00);
     ptx_pred odd = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.group, U32(1)), U32(0));
     t->ones[0] = parts_totals(q) ? ptx_selp_u32(k, U32(0), ones, odd) : ptx_mov_u32(k, ones);
@@ -147,9 +157,11 @@ void marlin_emit_operands_begin(struct gemm *q)
         if (q->spec->zeros)
             tile_new_registers(q->k, &o->group.zeros, 1);
     }
-    if (needs_totals(q))
-        begin_totals(q);
-    for (uint32_t r = 0; r < 4 && starts_from_zeros(q); r++)
+    for (int r = 0; r < 4 && needs_totals(q); r++)
+        o->totals.sums[r] = ptx_mov_f32(q->k, F32(0));
+    if (needs_totals(q) && !are_noted(q))
+        marlin_emit_totals_begin(q);
+    for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_noted(q); r++)
         o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
     tile_new_registers(q->k, &o->x_lane, 1);
     tile_new_registers(q->k, &o->x_step, 1);
@@ -263,6 +275,31 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
         ptx_mma_m16n8k16_f32_f16_to(q->k, acc, a, b, acc);
 }
 
+/* Sums of activations 8j + 2q + e of the present stage's group `group`, as noted. */
+static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
+{
+    ptx_kernel *k = q->k;
+    const struct ring_user *u = &q->user;
+    if (group == 0)
+        tile_ring_wait_for_note(k, u->ring, &u->present);
+    ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), pair[2];
+    for (uint32_t j = 0; j < row_groups(q); j++) {
+        ptx_ld_shared_v2_u32(k, pair, at, (int)((group * q->v->tile_m + 8 * j) * 4));
+        for (uint32_t e = 0; e < 2; e++)
+            totals[j][e] = ptx_u32_as_f32(pair[e]);
+    }
+}
+
+/* Without groups: of the part, as they stand in the registers of find_totals. */
+static void add_noted(struct gemm *q)
+{
+    ptx_f32 totals[2][2], *sums = q->operands.totals.sums;
+    load_totals(q, 0, totals);
+    for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t e = 0; e < 2; e++)
+            ptx_add_f32_to(q->k, sums[2 * j + e], sums[2 * j + e], totals[j][e]);
+}
+
 /* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
 static void add_to_totals(struct gemm *q, uint32_t i)
 {
@@ -272,15 +309,51 @@ static void add_to_totals(struct gemm *q, uint32_t i)
         mma(q, t->sums, activations(q, pairs ? i / 2 : i), t->ones);
 }
 
+/* Row g of fragment j of the loads that were added, or of all of a row's. */
+static ptx_f32 own_total(struct gemm *q, uint32_t i, uint32_t j)
+{
+    const struct totals *t = &q->operands.totals;
+    uint32_t of = !parts_totals(q) ? 0 : tile_operand_pairs_steps(&q->a) ? i % 2 : j;
+    return ptx_add_f32(q->k, t->sums[of], t->sums[2 + of]);
+}
+
+void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
+                        ptx_f32 totals[2])
+{
+    ptx_kernel *k = q->k;
+    uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
+    struct operands *o = &q->operands;
+    bool pairs = tile_operand_pairs_steps(&q->a);
+    for (int r = 0; r < 4 && (mmas > 1 || !pairs || first % 2 == 0); r++)
+        o->totals.sums[r] = ptx_mov_f32(k, F32(0));
+    for (uint32_t i = first; i < first + mmas; i++) {
+        if (pairs && i % 2)
+            continue;
+        ptx_u32 block = U32(along_k * q->v->steps + i / STEP_MMAS), x[4];
+        ptx_u32 lane = tile_operand_lane(k, &q->a, slot, ptx_mov_u32(k, block));
+        tile_new_registers(k, x, 4);
+        tile_operand_load_to(k, tile_operand_step(k, &q->a, lane, i % STEP_MMAS), 0, x);
+        mma(q, o->totals.sums, x, o->totals.ones);
+    }
+    for (uint32_t j = 0; j < row_groups(q); j++)
+        totals[j] = own_total(q, first, j);
+}
+
 /* Sums of activations 8j + 2q + e, of the mma steps up to i. */
 static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
     const struct totals *t = &q->operands.totals;
-    bool pairs = tile_operand_pairs_steps(&q->a);
+    if (are_noted(q) && has_groups(q)) {
+        load_totals(q, i / group_mmas(q), totals);
+        return;
+    }
     for (uint32_t j = 0; j < row_groups(q); j++) {
-        uint32_t fragment = !parts_totals(q) ? 0 : pairs ? i % 2 : j;
-        ptx_f32 sum = ptx_add_f32(k, t->sums[fragment], t->sums[2 + fragment]);
+        for (uint32_t e = 0; e < 2 && are_noted(q); e++)
+            totals[j][e] = t->sums[2 * j + e];
+        if (are_noted(q))
+            continue;
+        ptx_f32 sum = own_total(q, i, j);
         for (uint32_t e = 0; e < 2; e++)
             totals[j][e] = ptx_u32_as_f32(ptx_shfl_sync_idx_u32(k, ptx_f32_as_u32(sum), t->source[e],
                                                                 U32(31), ALL_LANES));
@@ -293,7 +366,7 @@ typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
 static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
-    if (needs_totals(q))
+    if (needs_totals(q) && !are_noted(q))
         add_to_totals(q, i);
     uint32_t first = 2 * p, end = first + 2 < row_groups(q) ? first + 2 : row_groups(q);
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -343,6 +416,16 @@ static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx
 /* What the sums of all tiles start from, before mma step i: 0, or the zero points' share. */
 static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS][4])
 {
+    bool noted = starts_from_zeros(q) && are_noted(q);
+    ptx_f32 totals[2][2];
+    if (noted)
+        load_totals(q, i / group_mmas(q), totals);
+    for (uint32_t j = 0; j < row_groups(q) && noted; j++)
+        for (uint32_t r = 0; r < 4; r++)
+            first[j][r] = ptx_mul_f32(q->k, totals[j][r % 2],
+                                      marlin_emit_correction(q, &q->operands.group, 0, r / 2));
+    if (noted)
+        return;
     for (uint32_t j = 0; j < row_groups(q); j++) {
         for (int r = 0; r < 4; r++)
             first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->k, F32(0)) : F32(0);
@@ -354,7 +437,7 @@ static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS]
 static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 {
     bool loads = !tile_operand_pairs_steps(&q->a) || i % 2 == 0;
-    for (int r = 0; r < 4 && needs_totals(q) && loads; r++)
+    for (int r = 0; r < 4 && needs_totals(q) && !are_noted(q) && loads; r++)
         ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
     sums first;
     first_sums(q, i, first[0]);
@@ -388,6 +471,11 @@ void marlin_emit_multiply(struct gemm *q)
     bool by_group = scales_groups(q);
     ptx_u32 slot = ptx_mov_u32(q->k, read_slot(q));
     struct group group;
+    if (are_noted(q)) {
+        q->user.present.slot = slot;
+        q->user.present.barrier = ptx_mov_u32(q->k, q->user.place.barrier);
+        q->user.present.parity = ptx_mov_u32(q->k, q->user.place.parity);
+    }
     if (fills_itself(q))
         tile_pipeline_send(q->k, &q->pipeline);
     for (uint32_t i = 0; i < mma_steps(q); i++) {
@@ -402,6 +490,8 @@ void marlin_emit_multiply(struct gemm *q)
         if (by_group && (i + 1) % group_mmas(q) == 0)
             end_group(q, i, &group);
     }
+    if (are_noted(q) && !has_groups(q))
+        add_noted(q);
     if (!fills_itself(q))
         tile_ring_release(q->k, q->user.ring, q->user.held, q->user.releases);
 }

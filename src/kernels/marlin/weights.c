@@ -17,7 +17,7 @@
  * scaling weights may lose 5e-4. As a bf16 it would be too small for f32's products, but
  * 0x4180 | q << 3 is 16 + q. A group's sum then lacks −z, or −(16 + z), times the
  * sum of its activations. That is one more mma for each load of them, their fragments being an A as
- * they stand, with ones as B.
+ * they stand, with ones as B; where a thread sends for stages, a warp does that for all others.
  */
 #include "emit.h"
 
@@ -462,11 +462,6 @@ static void scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
 }
 
 /* ---- … or only masking ---- */
-
-bool marlin_corrects_sums(const ptxgen_marlin_variant *v)
-{
-    return v->tile_m <= 16 && !marlin_is_wgmma(v);
-}
 
 enum { BF16_OFFSET = 16 };
 

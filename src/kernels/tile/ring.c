@@ -6,6 +6,11 @@ static uint32_t released(const struct tile_ring *r)
     return r->stages * 8;
 }
 
+static uint32_t noted(const struct tile_ring *r)
+{
+    return r->stages * 16;
+}
+
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
 {
     uint32_t bytes = r->stages * r->stage_bytes;
@@ -15,13 +20,15 @@ void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
 
 void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r)
 {
-    uint32_t bytes = tile_ring_barrier_bytes(r->stages);
+    uint32_t bytes = r->noted ? tile_ring_noted_bytes(r->stages) : tile_ring_barrier_bytes(r->stages);
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
         for (uint32_t i = 0; i < r->stages; i++) {
             ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
             ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
                               U32(r->users * (r->ctas ? r->ctas : 1)));
+            if (r->noted)
+                ptx_mbarrier_init(k, r->barriers, (int)(noted(r) + 8 * i), U32(1));
         }
         ptx_fence_mbarrier_init_release_cluster(k);
     }
@@ -86,6 +93,16 @@ void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
 {
     wait_for(k, p->barrier, 0, p->parity);
+}
+
+void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
+{
+    ptx_mbarrier_arrive(k, p->barrier, (int)noted(r));
+}
+
+void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
+{
+    wait_for(k, p->barrier, noted(r), p->parity);
 }
 
 void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,

@@ -2,7 +2,7 @@
 /*
  * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
  * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
- * warps have done with it. CTAs of a cluster may send to each other's slots, all to the same: then
+ * warps have done with it; a third, if wanted, that something is noted of it. CTAs of a cluster may send to each other's slots, all to the same: then
  * a slot is free when the warps of all of them have done with it.
  *
  *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
@@ -19,6 +19,7 @@ struct tile_ring {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
     uint32_t users;               /* warps that release a slot, of a CTA */
+    bool noted;    /* a third warp works something out of each stage, which users wait for */
     uint32_t ctas; /* of a cluster that send to each other's slots, at most 32; 0: this one only */
 
     ptx_u32 slots, slots_end, barriers; /* shared addresses: landed barriers, then released ones */
@@ -33,6 +34,11 @@ struct tile_ring_place {
 static inline uint32_t tile_ring_barrier_bytes(uint32_t stages)
 {
     return stages * 16;
+}
+/* … where something is noted. */
+static inline uint32_t tile_ring_noted_bytes(uint32_t stages)
+{
+    return stages * 24;
 }
 
 /* Declares the slots. */
@@ -52,6 +58,9 @@ void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct
                           ptx_u32 bytes);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
+/* A lane says that what is to be noted of the stage is in shared memory; users wait for that. */
+void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
+void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
 /*
  * A user turns to the next stage and waits for it, where any of its are `left` after the present
  * one, whose barrier is then `held`, to be released.
