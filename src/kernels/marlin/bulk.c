@@ -93,11 +93,12 @@ static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_
     ptx_f32 totals[2];
     marlin_emit_totals(q, slot, along_k, group, totals);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
-    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0)))
-        ptx_st_shared_f32(k, row, (int)(h->stage.totals + index * q->v->tile_m * 4), totals[0]);
-    if (row_groups(q) > 1)
-        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0)))
-            ptx_st_shared_f32(k, row, (int)(h->stage.totals + (index * q->v->tile_m + 8) * 4), totals[1]);
+    ptx_pred first = ptx_setp_eq_u32(k, q->at.quad, U32(0));
+    for (uint32_t j = 0; j < row_groups(q); j++) {
+        int to = (int)(h->stage.totals + (index * q->v->tile_m + 8 * j) * 4);
+        ptx_guarded(k, first)
+            ptx_st_shared_f32(k, row, to, totals[j]);
+    }
 }
 
 void marlin_emit_bulk_totals(struct hopper *h)

@@ -38,7 +38,7 @@ struct dequantiser {
  */
 struct totals {
     ptx_f32 sums[4];
-    ptx_u32 ones[2];   /* B: ones, or in even columns for the first fragment, in odd ones for the second */
+    ptx_u32 ones[2];   /* B: ones, or even columns' for the first fragment, odd ones' for the second */
     ptx_u32 source[2]; /* the lanes that have rows 2q and 2q + 1 */
 };
 
@@ -135,7 +135,7 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 /* ---- emit.c ---- */
 
 void marlin_emit_params(struct gemm *q);
-/* Multiplies and ends all parts of the stages [first, end) of the CTA, the first of which has landed. */
+/* Multiplies and ends all parts of the CTA's stages [first, end), the first of which has landed. */
 void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end);
 
 /* ---- hopper.c ---- */

@@ -45,8 +45,9 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
     l.copied = l.zeros + l.strips * l.zeros_bytes;
     l.totals = l.copied;
-    uint32_t totals = marlin_notes_totals(v) ? v->wk * marlin_corrected_groups(s, v) * v->tile_m * 4 : 0;
-    l.bytes = (l.totals + totals + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
+    if (marlin_notes_totals(v))
+        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * v->tile_m * 4;
+    l.bytes = (l.totals + l.totals_bytes + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
     return l;
 }
 

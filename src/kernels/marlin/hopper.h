@@ -11,8 +11,9 @@
 struct stage_layout {
     uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
     uint32_t codes, scales, zeros; /* offsets */
-    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip; codes of a half, see has_odd_halves */
-    uint32_t copied, totals, bytes; /* in all; sums of activations, past them; with what pads it */
+    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip; codes of half, with odd halves */
+    uint32_t copied, bytes;        /* in all; with what pads it */
+    uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v);
 

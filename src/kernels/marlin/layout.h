@@ -27,7 +27,7 @@ enum marlin_param {
     MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
     MARLIN_PARAMS
 };
-/* … and where operands are copied in bulk the tensor maps of A, in boxes of 64 columns and `tile_m` rows
+/* … and with copies in bulk the tensor maps of A, in boxes of 64 columns and `tile_m` rows
  * (tile/boxes.h). */
 enum { MARLIN_A_MAPS = MARLIN_PARAMS };
 

@@ -97,8 +97,8 @@ static bool are_noted(const struct gemm *q)
 /* A group of two mma steps starts with activations of both. */
 static uint32_t activations_ahead(const struct gemm *q)
 {
-    bool both = starts_from_zeros(q) && !are_noted(q) && group_mmas(q) == 2 && !tile_operand_pairs_steps(&q->a);
-    return both ? 2 : 1;
+    bool pairs = tile_operand_pairs_steps(&q->a);
+    return starts_from_zeros(q) && !are_noted(q) && group_mmas(q) == 2 && !pairs ? 2 : 1;
 }
 
 /* The registers of a load. */

@@ -363,7 +363,9 @@ const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
     if (marlin_is_wgmma(variant))
         return wgmma_entry(variant);
     if (marlin_has_sender(variant))
-        return variant->tile_m == 8 ? "marlin_bulk_m8" : variant->tile_m == 16 ? "marlin_bulk_m16" : "marlin_bulk";
+        return variant->tile_m == 8    ? "marlin_bulk_m8"
+               : variant->tile_m == 16 ? "marlin_bulk_m16"
+                                       : "marlin_bulk";
     return variant->tile_m == 8    ? "marlin_m8"
            : variant->tile_m == 16 ? "marlin_m16"
            : variant->tile_m == 32 ? "marlin_m32"

@@ -10,7 +10,7 @@
 /* Declares the parameters, and reads those that are used. */
 void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
                           ptx_u64 addresses[REPACK_PARAMS]);
-/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end, see marlin_repack_columns. */
+/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end (repack_columns.c). */
 void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
 
 /* What brings nibble `row` of a word to place i; rotations count modulo 32. */

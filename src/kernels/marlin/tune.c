@@ -34,8 +34,8 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
     if (v->cluster && (!marlin_has_sender(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
                        (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, else none",
-                           v->cluster);
+                           "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, "
+                           "else none", v->cluster);
     if (marlin_cta_threads(v) > MOST_THREADS)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u times %u warps are more than the %d threads of a CTA", v->wn,
@@ -53,10 +53,11 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         return status;
     ptxgen_marlin_variant v = *tile;
     uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
-    if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || marlin_steps(&plan->spec) % steps))
+    bool whole = marlin_steps(&plan->spec) % steps == 0;
+    if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of %u rows",
-                           steps * MARLIN_STEP);
+                           "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
+                           "%u rows", steps * MARLIN_STEP);
     if (!marlin_halves_fit(&plan->spec, &v))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: tiles of %u columns, half strips copied in bulk, do not end with "

@@ -11,11 +11,11 @@
  * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
  * Can't Run, 2022). bf16 has 7 bits there, 0x4300 | q = 128 + q, which only the low nibble fits.
  *
- * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is a
- * subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as if those
- * had the exponent of 1024·2⁻²⁴: 6e-5 of Σ|A·w| at most for activations of a normal distribution, where
- * scaling weights may lose 5e-4. As a bf16 it would be too small for f32's products, but
- * 0x4180 | q << 3 is 16 + q. A group's sum then lacks −z, or −(16 + z), times the
+ * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is
+ * a subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as
+ * if those had the exponent of 1024·2⁻²⁴: 6e-5 of Σ|A·w| at most for activations of a normal
+ * distribution, where scaling weights may lose 5e-4. As a bf16 it would be too small for f32's
+ * products, but 0x4180 | q << 3 is 16 + q. A group's sum then lacks −z, or −(16 + z), times the
  * sum of its activations. That is one more mma for each load of them, their fragments being an A as
  * they stand, with ones as B; where a thread sends for stages, a warp does that for all others.
  */

@@ -2,8 +2,9 @@
 /*
  * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
  * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
- * warps have done with it; a third, if wanted, that something is noted of it. CTAs of a cluster may send to each other's slots, all to the same: then
- * a slot is free when the warps of all of them have done with it.
+ * warps have done with it; a third, if wanted, that something is noted of it. CTAs of a cluster may
+ * send to each other's slots, all to the same: then a slot is free when the warps of all of them have
+ * done with it.
  *
  *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
  *     user     for each stage:  tile_ring_wait, reads, tile_ring_release, advance
