@@ -50,7 +50,7 @@ struct operands {
     struct dequantiser dequantiser;
     struct totals totals;
     ptx_u32 a[2][MAX_TILES][4]; /* of the present mma step and the next */
-    ptx_u32 x[4][4];            /* activations, two fragments a load, in turn: two of them or four */
+    ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
     ptx_u32 zero[4];            /* an A of zero points, where a group's sums start from their share */
     ptx_u32 half;               /* of the strip, of the present tile */
     ptx_u32 x_lane, x_step;     /* the lane's addresses of them: of 64 rows, of an mma step */

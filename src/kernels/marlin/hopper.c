@@ -45,7 +45,7 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
     l.copied = l.zeros + l.strips * l.zeros_bytes;
     l.totals = l.copied;
-    if (marlin_notes_totals(v))
+    if (marlin_notes_totals(s, v))
         l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * v->tile_m * 4;
     l.bytes = (l.totals + l.totals_bytes + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
     return l;
@@ -74,7 +74,7 @@ static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t barriers = marlin_notes_totals(v) ? tile_ring_noted_bytes(v->stages)
+    uint32_t barriers = marlin_notes_totals(s, v) ? tile_ring_noted_bytes(v->stages)
                                                : tile_ring_barrier_bytes(v->stages);
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers;
 }
@@ -318,7 +318,7 @@ static void begin(struct hopper *h)
     h->stage = marlin_stage_layout(q->spec, q->v);
     h->ring = (struct tile_ring){
         .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk,
-        .noted = marlin_notes_totals(q->v)};
+        .noted = marlin_notes_totals(q->spec, q->v)};
 }
 
 void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
@@ -358,7 +358,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
         ptx_section(k, "send for stages");
         ptx_if(k, sends)
             send_all(h);
-        if (marlin_notes_totals(v))
+        if (marlin_notes_totals(&plan->spec, v))
             ptx_if(k, ptx_setp_gt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
                 marlin_emit_bulk_totals(h);
     }

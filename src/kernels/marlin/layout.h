@@ -120,23 +120,11 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
-/*
- * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
- * are rid of it and of the zero point's share; and whether a warp sums up activations for all others.
- */
-static inline bool marlin_corrects_sums(const ptxgen_marlin_variant *v)
-{
-    return v->tile_m <= 16 && !marlin_is_wgmma(v);
-}
-static inline bool marlin_notes_totals(const ptxgen_marlin_variant *v)
-{
-    return marlin_has_sender(v) && marlin_corrects_sums(v);
-}
-/* Of a CTA, in all. */
+/* Of a CTA, in all: without wgmma another warp may sum up activations, see marlin_notes_totals. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
-    uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
-    return marlin_threads(v) + 32 * (senders + marlin_notes_totals(v));
+    uint32_t others = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v) ? 2 : 0;
+    return marlin_threads(v) + 32 * others;
 }
 
 /* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */
@@ -151,6 +139,22 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
     return !marlin_has_odd_halves(v) ||
            (marlin_strips(s) * MARLIN_STRIP % marlin_tile_n(v) == 0 && !marlin_gated(s) &&
             (uint64_t)v->wn * marlin_steps(s) * MARLIN_STEP_BYTES < INT32_MAX);
+}
+
+/*
+ * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
+ * are rid of it and of the zero point's share: not where that is more than what it saves, 16 rows in
+ * small groups. And whether a warp sums up activations for all others.
+ */
+static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    bool small = rows && rows < MARLIN_STEP;
+    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && !small));
+}
+static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return marlin_has_sender(v) && marlin_corrects_sums(s, v);
 }
 
 /* Accumulators of a thread, by four. */

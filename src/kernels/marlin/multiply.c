@@ -73,38 +73,30 @@ static void next_stage(struct gemm *q)
 /* ---- operands ---- */
 
 /*
- * Whether a group's sums start from the zero points' share, which is an mma more for each of its
- * fragments of activations. What would be taken off each sum is more for such small groups, of one zero
- * point.
+ * Whether a group's sums start from the zero points' share, an mma more for each of its fragments of
+ * activations, which one load brings: for so small groups it is less than what each sum would take.
  */
 static bool starts_from_zeros(const struct gemm *q)
 {
-    return marlin_corrects_sums(q->v) && !q->spec->zeros && has_groups(q) && group_mmas(q) <= 2;
+    return marlin_corrects_sums(q->spec, q->v) && !q->spec->zeros && has_groups(q) && group_mmas(q) <= 2;
 }
 
 /* Whether sums of activations are taken off in the end. */
 static bool needs_totals(const struct gemm *q)
 {
-    return marlin_corrects_sums(q->v) && !starts_from_zeros(q);
+    return marlin_corrects_sums(q->spec, q->v) && !starts_from_zeros(q);
 }
 
 /* Whether another warp sums up activations. */
 static bool are_noted(const struct gemm *q)
 {
-    return marlin_notes_totals(q->v);
-}
-
-/* A group of two mma steps starts with activations of both. */
-static uint32_t activations_ahead(const struct gemm *q)
-{
-    bool pairs = tile_operand_pairs_steps(&q->a);
-    return starts_from_zeros(q) && !are_noted(q) && group_mmas(q) == 2 && !pairs ? 2 : 1;
+    return marlin_notes_totals(q->spec, q->v);
 }
 
 /* The registers of a load. */
 static ptx_u32 *activations(struct gemm *q, uint32_t load)
 {
-    return q->operands.x[load % (2 * activations_ahead(q))];
+    return q->operands.x[load % 2];
 }
 
 /* Those of a fragment: of row group j, in mma step i. */
@@ -147,8 +139,8 @@ void marlin_emit_operands_begin(struct gemm *q)
         tile_new_registers(q->k, o->a[0][t], 4);
         tile_new_registers(q->k, o->a[1][t], 4);
     }
-    for (uint32_t i = 0; i < 2 * activations_ahead(q); i++)
-        tile_new_registers(q->k, o->x[i], 4);
+    tile_new_registers(q->k, o->x[0], 4);
+    tile_new_registers(q->k, o->x[1], 4);
     tile_new_registers(q->k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
         tile_new_registers(q->k, &o->scales.zeros, 1);
@@ -240,8 +232,7 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
 
 void marlin_emit_first_operands(struct gemm *q)
 {
-    for (uint32_t i = 0; i < activations_ahead(q); i++)
-        load_activations(q, read_slot(q), i, 0);
+    load_activations(q, read_slot(q), 0, 0);
     first_weights(q, read_slot(q));
 }
 
@@ -385,11 +376,10 @@ static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
     uint32_t one = i + 1, ahead = i + weights_ahead(q);
     if (p == 0 && ahead == one)
         load_weights(q, one < all ? slot : next, one % all);
-    uint32_t x = i + activations_ahead(q);
     if (p + 1 < each)
         load_activations(q, slot, i, p + 1);
     else
-        load_activations(q, x < all ? slot : next, x % all, 0);
+        load_activations(q, one < all ? slot : next, one % all, 0);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
         dequantise(q, one % all, t);
     if (p + 1 == each && ahead != one)
@@ -500,7 +490,7 @@ void marlin_emit_finish_sums(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     ptx_f32 totals[2][2];
-    bool corrects = marlin_corrects_sums(q->v), has_units = corrects && !is_bf16(q);
+    bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = corrects && !is_bf16(q);
     if (has_groups(q) && !has_units)
         return;
     if (!has_groups(q) && corrects)

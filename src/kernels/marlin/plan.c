@@ -62,15 +62,17 @@ static const struct limits {
 } mma_limits = {23000, 45000, 45000, 36000, 1350, 2000, 0, 0},
   narrow_limits = {23000, 41000, 41000, 41000, 1050, 3000, 0, 0},
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
+  bulk_limits = {23000, 45000, 45000, 50000, 1250, 3800, 0, 0},
   wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 4200};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two.
+ * stages of one step, and of two; copied in bulk, on an H200.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    return marlin_is_wgmma(v)                  ? &wgmma_limits
+    return marlin_is_wgmma(v)                 ? &wgmma_limits
+           : marlin_has_sender(v)             ? &bulk_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
            : v->steps > 1                      ? &long_limits
                                                : &narrow_limits;
@@ -147,11 +149,15 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .steps = 2, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 2, .wk = 4, .stages = 6, .steps = 2, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+     .wk = 2, .stages = 8, .steps = 1, .pass_m = 8},
     {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
     {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
+     .wk = 2, .stages = 5, .steps = 2, .pass_m = 16},
     {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},

@@ -37,7 +37,7 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_varian
         uint32_t group_mmas = (rows < MARLIN_STEP ? rows : MARLIN_STEP) / MMA_ROWS;
         in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
     }
-    if (marlin_corrects_sums(v))
+    if (marlin_corrects_sums(s, v))
         in_warp += CORRECTION_DEPTH * (rows ? mmas : 1);
     return in_warp + v->wk - 1 + stages - 1;
 }
@@ -128,9 +128,9 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .depth = depth_of(s, v),
         .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
         .activation_error = activation_error,
-        .corrects_sums = marlin_corrects_sums(v),
+        .corrects_sums = marlin_corrects_sums(s, v),
         .offset = marlin_code_offset(s),
-        .cut = marlin_corrects_sums(v) && type == PTXGEN_F16 ? cut_subnormals : 0,
+        .cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_subnormals : 0,
     };
 }
 

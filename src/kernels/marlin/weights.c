@@ -414,7 +414,7 @@ void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
 {
     ptx_kernel *k = q->k;
     struct dequantiser *d = &q->operands.dequantiser;
-    if (marlin_corrects_sums(q->v))
+    if (marlin_corrects_sums(q->spec, q->v))
         return;
     for (uint32_t t = 0; t < tiles(q); t++) {
         if (q->spec->zeros) {
@@ -512,7 +512,7 @@ ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t 
 
 void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
-    if (marlin_corrects_sums(q->v)) {
+    if (marlin_corrects_sums(q->spec, q->v)) {
         (is_bf16(q) ? mask_codes_bf16 : mask_codes)(q, word, a);
         return;
     }
