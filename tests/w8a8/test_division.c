@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels' division by four operations (src/kernels/w8a8/quantise.c) is the division. */
+/* The kernels' divisions by a few operations (src/kernels/w8a8/quantise.c) are the divisions. */
 #include "support.h"
 #include "tests/random.h"
+
+#include <string.h>
 
 static float quotient_f32(float x, float s)
 {
@@ -44,11 +46,62 @@ static void f64_quotients_near_ties_are_rounded_correctly(void **state)
     }
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float inverse(float s, float near)
+{
+    enum { MANTISSA = 0x7FFFFF };
+    uint32_t bits = bits_of(fmaf(fmaf(-s, near, 1), near, near));
+    return from_bits(bits | ((bits_of(s) & MANTISSA) == MANTISSA));
+}
+
+/* Every mantissa, from approximations that are as far off as hardware's may be. */
+static void reciprocals_are_rounded_correctly(void **state)
+{
+    (void)state;
+    for (uint32_t mantissa = 0; mantissa < 1u << 23; mantissa++) {
+        float s = from_bits(0x3F800000 | mantissa), wanted = 1 / s;
+        double unit = (double)from_bits(bits_of(wanted) + 1) - (double)wanted;
+        for (int i = -1; i <= 1; i++) {
+            float near = from_bits(bits_of(wanted) + (uint32_t)i);
+            if (fabs((double)near - 1 / (double)s) <= unit && inverse(s, near) != wanted)
+                fail_msg("1 / %a from %a is not %a", (double)s, (double)near, (double)wanted);
+        }
+    }
+}
+
+static void maxima_are_divided_by_steps_correctly(void **state)
+{
+    (void)state;
+    struct random r = {7};
+    for (int steps = 1; steps <= 255; steps++)
+        for (int i = 0; i < 4000; i++) {
+            float x = from_bits(0x3F800000 | (uint32_t)(random_bits(&r) & 0x7FFFFF));
+            float reciprocal = 1.0f / (float)steps, near = x * reciprocal;
+            float quotient = fmaf(fmaf(near, (float)-steps, x), reciprocal, near);
+            assert_true(quotient == x / (float)steps);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f32_quotients_near_ties_are_rounded_correctly),
         cmocka_unit_test(f64_quotients_near_ties_are_rounded_correctly),
+        cmocka_unit_test(reciprocals_are_rounded_correctly),
+        cmocka_unit_test(maxima_are_divided_by_steps_correctly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,12 +213,15 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
     bool tokens = w8a8_has_tokens_as_rows(h->q.v);
     ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
+    uint32_t steps = tokens ? h->q.v->wk * STEPS : STEPS;
     uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : h->q.v->tokens;
     ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
     ptx_wgmma_fence(k);
-    for (uint32_t i = 0; i < STEPS; i++) {
-        ptx_u64 a = tile_wgmma_advance(k, rows_of, i * 32);
-        ptx_u64 b = tile_wgmma_advance(k, columns_of, i * 32);
+    uint32_t row_block = tokens ? h->codes_block : 0, column_block = tokens ? h->w_block : 0;
+    for (uint32_t i = 0; i < steps; i++) {
+        uint32_t block = i / STEPS, step = i % STEPS * 32;
+        ptx_u64 a = tile_wgmma_advance(k, rows_of, block * row_block + step);
+        ptx_u64 b = tile_wgmma_advance(k, columns_of, block * column_block + step);
         ptx_wgmma_k32_s32_s8_s8(k, (int)columns, h->q.acc[0][0], a, b, i ? c->always : later);
     }
     ptx_wgmma_commit_group(k);
@@ -283,10 +286,11 @@ static void clear_missing_codes(struct hopper *h)
         ptx_for(k, slot, h->ring.slots_end, U32(h->ring.stage_bytes)) {
             ptx_nounroll(k);
             ptx_u32 to = ptx_add_u32(k, slot, from);
-            ptx_u32 end = ptx_add_u32(k, slot, U32(h->ring.stage_bytes));
+            ptx_u32 end = ptx_add_u32(k, slot, U32(h->codes_offset + h->codes_block));
             ptx_for(k, to, end, U32(step)) {
                 ptx_nounroll(k);
-                ptx_st_shared_v4_u32(k, to, 0, zeros);
+                for (uint32_t i = 0; i < q->v->wk; i++)
+                    ptx_st_shared_v4_u32(k, to, (int)(i * h->codes_block), zeros);
             }
         }
         ptx_fence_proxy_async_shared_cta(k);

@@ -148,7 +148,7 @@ static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
 /* Threads that multiply, and all of a CTA. */
 static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 {
-    return 32 * v->wn * v->wm * v->wk;
+    return 32 * v->wn * v->wm * (w8a8_has_tokens_as_rows(v) ? 1 : v->wk);
 }
 /* Whether warpgroups that multiply need registers of one that sends. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)

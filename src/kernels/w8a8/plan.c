@@ -201,9 +201,12 @@ static bool has_clusters(const ptxgen_w8a8_plan *p)
     return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
 }
 
+/* Of tiles that share out W evenly: with tokens as rows no warpgroup has more than 64. */
 static uint32_t most_rows_of(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && !w8a8_has_tokens_as_rows(v) ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
+    if (w8a8_has_tokens_as_rows(v))
+        return MAX_ROWS_OF_TILE * LEAST_WGMMA_TOKENS / v->tokens;
+    return v->wgmma ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
 }
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
@@ -223,8 +226,8 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
         ;
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->rows = (rows + unit - 1) / unit * unit * v->wn;
-    v->wk = 1;
-    return v->tokens >= LEAST_WGMMA_TOKENS && v->rows <= MAX_ROWS_OF_TILE &&
+    v->wk = v->wk ? v->wk : 1;
+    return !(v->wk & (v->wk - 1)) && v->tokens >= LEAST_WGMMA_TOKENS && v->rows <= MAX_ROWS_OF_TILE &&
            complete(p, W8A8_LEAST_STAGES, v);
 }
 
@@ -249,7 +252,7 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
  * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
  * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
  * do), reading W and codes from the L2 (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by
- * wgmma 6500), writing and reading operands in shared memory (200), and wgmma's turns.
+ * wgmma 6500), writing and reading operands in shared memory (200 to 250), and wgmma's turns.
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
                           uint64_t busy)
@@ -258,11 +261,12 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     bool tokens_as_rows = w8a8_has_tokens_as_rows(v);
     uint64_t rows = w8a8_most_rows(&p->spec, v);
     uint64_t codes = v->fused ? 0 : tokens_as_rows && m < v->tokens ? m : v->tokens;
-    uint64_t rate = tokens_as_rows ? 100 : v->wgmma ? 80 : 45;
-    const uint64_t times[] = {rows * busy * 1000 / (23 * p->target.multiprocessors),
+    uint64_t rate = tokens_as_rows && m <= v->tokens ? 100 : v->wgmma ? 80 : 45;
+    uint64_t reads = tokens_as_rows ? (m + v->tokens - 1) / v->tokens : 1; /* of W, all but one L2's */
+    const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
                               (rows + codes) * 1000 / rate,
                               (uint64_t)v->rows * v->tokens * 1000 / (v->wgmma ? 6500 : 3000),
-                              (uint64_t)shared_traffic(v) * 5};
+                              (uint64_t)shared_traffic(v) * (tokens_as_rows ? 4 : 5)};
     uint64_t most = tokens_as_rows ? TURN : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
