@@ -192,7 +192,8 @@ typedef struct ptxgen_marlin_operands {
 
 /**
  * C in double precision, [m, n], and unless `bound` is NULL how far this plan's kernel may be from
- * it after rounding: src/kernels/marlin/reference.h has the derivation. Slow and allocating.
+ * it after rounding: src/kernels/marlin/reference.h has the derivation. A NaN or an infinity in a
+ * row of A stays in that row of C; for an infinity C may be NaN there. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
                                                  const ptxgen_marlin_operands *operands, double *c,

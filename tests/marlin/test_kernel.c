@@ -77,6 +77,30 @@ static void an_all_zero_row_gives_the_bias(void **state)
     device_close(&device);
 }
 
+/* Of 3 rows, where sums are corrected, and of 40, where weights are exact. */
+static void nan_and_infinities_stay_in_their_rows(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    for (uint32_t m = 3; m <= 40; m += 37) {
+        ptxgen_marlin_spec spec = f16(256, 64, 64);
+        struct marlin_problem p = make(&device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
+        ptxgen_element_store(PTXGEN_F16, p.a.host, 1 * p.a_stride + 7, INFINITY);
+        ptxgen_element_store(PTXGEN_F16, p.a.host, 2 * p.a_stride + 9, NAN);
+        struct check check = {.outputs = 0};
+        ptxgen_error err;
+        assert_ok(marlin_check(&p, &device, &check, &err), &err);
+        assert_right(&check);
+        for (uint32_t n = 0; n < spec.n; n++) {
+            assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, n)));
+            assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, p.c_stride + n)));
+            assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.c.host, 2 * p.c_stride + n)));
+        }
+        marlin_release(&p);
+    }
+    device_close(&device);
+}
+
 static void no_rows_leave_no_error_for_the_next_launch(void **state)
 {
     (void)state;
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(random_problems_are_within_their_bounds),
         cmocka_unit_test(golden_files_are_within_their_bounds),
         cmocka_unit_test(an_all_zero_row_gives_the_bias),
+        cmocka_unit_test(nan_and_infinities_stay_in_their_rows),
         cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
         cmocka_unit_test(m_beyond_65536_rows_is_one_launch),
         cmocka_unit_test(addresses_at_2_4_and_8_bytes_off_give_the_same),
