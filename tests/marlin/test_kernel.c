@@ -77,22 +77,32 @@ static void an_all_zero_row_gives_the_bias(void **state)
     device_close(&device);
 }
 
-/* Of 3 rows, where sums are corrected, and of 40, where weights are exact. */
+/* In tiles of 8 and 16 rows sums are corrected, by the warps or a warp for all; in others not. */
 static void nan_and_infinities_stay_in_their_rows(void **state)
 {
     (void)state;
     struct device device = open_device("cpu");
-    for (uint32_t m = 3; m <= 40; m += 37) {
-        ptxgen_marlin_spec spec = f16(256, 64, 64);
-        struct marlin_problem p = make(&device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
+    static const struct {
+        uint32_t tile_m, kind;
+    } tiles[] = {{8, PTXGEN_MARLIN_MMA},   {8, PTXGEN_MARLIN_BULK},  {16, PTXGEN_MARLIN_MMA},
+                 {16, PTXGEN_MARLIN_BULK}, {32, PTXGEN_MARLIN_WGMMA}};
+    for (uint32_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        uint32_t m = tiles[i].tile_m - 1;
+        bool wgmma = tiles[i].kind == PTXGEN_MARLIN_WGMMA;
+        struct marlin_options options = {.spec = f16(256, 128, i % 2 ? 64 : 128)};
+        options.tile = (ptxgen_marlin_variant){
+            .tile_m = tiles[i].tile_m, .warp_n = wgmma ? 16 : 32, .wn = 4, .wk = 1, .stages = 3,
+            .steps = 1, .ctas = 1, .pass_m = tiles[i].tile_m, .kind = tiles[i].kind};
+        struct marlin_problem p = make_of(&device, &options, m, PTXGEN_W4_GPTQ_V1, NULL);
         ptxgen_element_store(PTXGEN_F16, p.a.host, 1 * p.a_stride + 7, INFINITY);
         ptxgen_element_store(PTXGEN_F16, p.a.host, 2 * p.a_stride + 9, NAN);
         struct check check = {.outputs = 0};
         ptxgen_error err;
         assert_ok(marlin_check(&p, &device, &check, &err), &err);
         assert_right(&check);
-        for (uint32_t n = 0; n < spec.n; n++) {
-            assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, n)));
+        for (uint32_t n = 0; n < options.spec.n; n++) {
+            for (uint32_t row = 0; row < m; row += row ? 1 : 3)
+                assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, row * p.c_stride + n)));
             assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, p.c_stride + n)));
             assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.c.host, 2 * p.c_stride + n)));
         }

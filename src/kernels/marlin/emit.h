@@ -32,14 +32,14 @@ struct dequantiser {
 };
 
 /*
- * Sums of activations, where sums are corrected: of mma with what a load brings as its A. Of a load's
- * registers 0 and 1, which are its first fragment, A has one in rows g and one in rows g + 8, both in
- * the first half of K; of 2 and 3, its second fragment, in the second half.
+ * Sums of activations, where sums are corrected: of mma with what a load brings as its A. The two
+ * registers of a fragment, its first and its second half along K, stand in rows g and g + 8, which are
+ * then added: no other row may be beside them, for its NaN would be theirs.
  */
 struct totals {
-    ptx_f32 sums[4];
-    ptx_u32 ones[2];   /* B: ones, or even columns' for the first fragment, odd ones' for the second */
-    ptx_u32 source[2]; /* the lanes that have rows 2q and 2q + 1 */
+    ptx_f32 sums[2][4]; /* of each fragment of a load; of all that is one row's, the first */
+    ptx_u32 ones;       /* a pair */
+    ptx_u32 source[2];  /* the lanes that have rows 2q and 2q + 1 */
 };
 
 /* What a warp holds of a stage while it goes through its mma steps, one ahead of the arithmetic. */
@@ -191,7 +191,7 @@ void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
 void marlin_emit_operands_begin(struct gemm *q);
 /* Groups of a warp in a stage whose sums are corrected by themselves. */
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-/* For a warp that only sums up activations: ones, and then row g of the two fragments of a load. */
+/* For a warp that only sums up activations: ones, and then row g of the fragments of a load. */
 void marlin_emit_totals_begin(struct gemm *q);
 /* The sums of the activations of group `group` of a warp at `along_k`, in the stage at `slot`. */
 void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,

@@ -107,7 +107,7 @@ static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
     return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
 }
 
-/* Whether the two fragments of a load have sums of their own. */
+/* Whether the two fragments of a load have sums of their own: other rows, or other groups. */
 static bool parts_totals(const struct gemm *q)
 {
     return !tile_operand_pairs_steps(&q->a) || (has_groups(q) && group_mmas(q) == 1);
@@ -123,12 +123,23 @@ void marlin_emit_totals_begin(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     struct totals *t = &q->operands.totals;
-    ptx_u32 ones = U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00);
-    ptx_pred odd = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.group, U32(1)), U32(0));
-    t->ones[0] = parts_totals(q) ? ptx_selp_u32(k, U32(0), ones, odd) : ptx_mov_u32(k, ones);
-    t->ones[1] = parts_totals(q) ? ptx_selp_u32(k, ones, U32(0), odd) : t->ones[0];
+    t->ones = ptx_mov_u32(k, U32(is_bf16(q) ? 0x3F803F80 : 0x3C003C00));
     for (uint32_t e = 0; e < 2; e++) /* of group 2q + e */
         t->source[e] = ptx_mad_lo_u32(k, q->at.quad, U32(8), U32(4 * e));
+}
+
+static void new_totals(struct gemm *q)
+{
+    for (int i = 0; i < 2; i++)
+        for (int r = 0; r < 4; r++)
+            q->operands.totals.sums[i][r] = ptx_mov_f32(q->k, F32(0));
+}
+
+static void clear_totals(struct gemm *q)
+{
+    for (int i = 0; i < 2; i++)
+        for (int r = 0; r < 4; r++)
+            ptx_mov_f32_to(q->k, q->operands.totals.sums[i][r], F32(0));
 }
 
 void marlin_emit_operands_begin(struct gemm *q)
@@ -149,8 +160,8 @@ void marlin_emit_operands_begin(struct gemm *q)
         if (q->spec->zeros)
             tile_new_registers(q->k, &o->group.zeros, 1);
     }
-    for (int r = 0; r < 4 && needs_totals(q); r++)
-        o->totals.sums[r] = ptx_mov_f32(q->k, F32(0));
+    if (needs_totals(q))
+        new_totals(q);
     if (needs_totals(q) && !are_noted(q))
         marlin_emit_totals_begin(q);
     for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_noted(q); r++)
@@ -249,8 +260,8 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
         if (q->spec->zeros)
             marlin_emit_dequantiser(q, &q->operands.scales);
     }
-    for (int r = 0; r < 4 && needs_totals(q); r++)
-        ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
+    if (needs_totals(q))
+        clear_totals(q);
     /* The first operand was made with the columns of the tile before. */
     if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros && !needs_totals(q))
         first_weights(q, read_slot(q));
@@ -284,20 +295,38 @@ static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
 /* Without groups: of the part, as they stand in the registers of find_totals. */
 static void add_noted(struct gemm *q)
 {
-    ptx_f32 totals[2][2], *sums = q->operands.totals.sums;
+    ptx_f32 totals[2][2];
     load_totals(q, 0, totals);
     for (uint32_t j = 0; j < row_groups(q); j++)
-        for (uint32_t e = 0; e < 2; e++)
-            ptx_add_f32_to(q->k, sums[2 * j + e], sums[2 * j + e], totals[j][e]);
+        for (uint32_t e = 0; e < 2; e++) {
+            ptx_f32 sum = q->operands.totals.sums[j][e];
+            ptx_add_f32_to(q->k, sum, sum, totals[j][e]);
+        }
+}
+
+/* All that a load has is of the same row and group, or each fragment by itself. */
+static void add_load(struct gemm *q, const ptx_u32 x[4])
+{
+    ptx_kernel *k = q->k;
+    struct totals *t = &q->operands.totals;
+    const ptx_u32 ones[2] = {t->ones, t->ones};
+    if (!parts_totals(q)) {
+        mma(q, t->sums[0], x, ones);
+        return;
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        if (is_bf16(q))
+            ptx_mma_m16n8k8_f32_bf16_to(k, t->sums[i], x + 2 * i, ones, t->sums[i]);
+        else
+            ptx_mma_m16n8k8_f32_f16_to(k, t->sums[i], x + 2 * i, ones, t->sums[i]);
 }
 
 /* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
 static void add_to_totals(struct gemm *q, uint32_t i)
 {
-    struct totals *t = &q->operands.totals;
     bool pairs = tile_operand_pairs_steps(&q->a);
     if (!pairs || i % 2 == 0)
-        mma(q, t->sums, activations(q, pairs ? i / 2 : i), t->ones);
+        add_load(q, activations(q, pairs ? i / 2 : i));
 }
 
 /* Row g of fragment j of the loads that were added, or of all of a row's. */
@@ -305,7 +334,7 @@ static ptx_f32 own_total(struct gemm *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
     uint32_t of = !parts_totals(q) ? 0 : tile_operand_pairs_steps(&q->a) ? i % 2 : j;
-    return ptx_add_f32(q->k, t->sums[of], t->sums[2 + of]);
+    return ptx_add_f32(q->k, t->sums[of][0], t->sums[of][2]);
 }
 
 void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
@@ -313,10 +342,9 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
 {
     ptx_kernel *k = q->k;
     uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
-    struct operands *o = &q->operands;
     bool pairs = tile_operand_pairs_steps(&q->a);
-    for (int r = 0; r < 4 && (mmas > 1 || !pairs || first % 2 == 0); r++)
-        o->totals.sums[r] = ptx_mov_f32(k, F32(0));
+    if (mmas > 1 || !pairs || first % 2 == 0)
+        new_totals(q);
     for (uint32_t i = first; i < first + mmas; i++) {
         if (pairs && i % 2)
             continue;
@@ -324,7 +352,7 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
         ptx_u32 lane = tile_operand_lane(k, &q->a, slot, ptx_mov_u32(k, block));
         tile_new_registers(k, x, 4);
         tile_operand_load_to(k, tile_operand_step(k, &q->a, lane, i % STEP_MMAS), 0, x);
-        mma(q, o->totals.sums, x, o->totals.ones);
+        add_load(q, x);
     }
     for (uint32_t j = 0; j < row_groups(q); j++)
         totals[j] = own_total(q, first, j);
@@ -341,7 +369,7 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
     }
     for (uint32_t j = 0; j < row_groups(q); j++) {
         for (uint32_t e = 0; e < 2 && are_noted(q); e++)
-            totals[j][e] = t->sums[2 * j + e];
+            totals[j][e] = t->sums[j][e];
         if (are_noted(q))
             continue;
         ptx_f32 sum = own_total(q, i, j);
@@ -427,8 +455,8 @@ static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS]
 static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 {
     bool loads = !tile_operand_pairs_steps(&q->a) || i % 2 == 0;
-    for (int r = 0; r < 4 && needs_totals(q) && !are_noted(q) && loads; r++)
-        ptx_mov_f32_to(q->k, q->operands.totals.sums[r], F32(0));
+    if (needs_totals(q) && !are_noted(q) && loads)
+        clear_totals(q);
     sums first;
     first_sums(q, i, first[0]);
     for (uint32_t t = 0; t < tiles(q); t++) {
