@@ -101,9 +101,11 @@ EMU_INLINE uint32_t global_lanes(struct emu_warp *warp, uint32_t mask, const uin
 /* What a warp's lanes have in common. */
 struct batch {
     const struct emu_warp *warp;
-    const struct emu_cells *cells; /* NULL: races are not looked for */
-    uint32_t epoch;
-    uint32_t known; /* whatever happened up to this epoch is ordered, whoever did it */
+    struct emu_cells cells;
+    uint32_t epoch, who; /* the mark that lane 0 leaves */
+    uint32_t own;        /* the warp's bit among readers */
+    uint32_t known;      /* whatever happened up to this epoch is ordered, whoever did it */
+    bool tracks;         /* races are looked for */
     bool check_written;
     bool lands;      /* the bytes of an asynchronous copy, for which a place was kept */
     uint8_t written; /* state of bytes that are written */
@@ -113,26 +115,72 @@ EMU_INLINE struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
 {
     const struct emu_cta *cta = warp->cta;
     struct batch batch = {.warp = warp,
-                          .cells = cta->cells,
+                          .tracks = cta->cells,
                           .epoch = warp->clock[warp->number],
+                          .own = 1u << warp->index,
                           .lands = flags & ACCESS_ASYNC,
                           .written = flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN};
+    const struct emu_mark mark = {.thread = (uint16_t)(warp->number * 32), .bytes = 15};
+    batch.who = mark.who;
+    if (batch.tracks)
+        batch.cells = *cta->cells;
     uint32_t checks = cta->cluster->launch->checks;
     batch.check_written = checks & (PTXGEN_CHECK_SHARED_INIT | PTXGEN_CHECK_ASYNC);
     batch.known = warp->others < batch.epoch ? warp->others : batch.epoch - 1;
     return batch;
 }
 
-EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct emu_mark *marks,
-                              uint32_t words)
+/* Four words side by side, as most accesses of a lane have them. */
+typedef uint32_t words4 __attribute__((vector_size(16)));
+
+EMU_INLINE words4 load4(const uint32_t *at)
 {
-    uint32_t newest = 0;
+    words4 value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+EMU_INLINE void fill(uint32_t *at, uint32_t value, uint32_t words)
+{
+    if (words == 4) {
+        words4 all = {value, value, value, value};
+        memcpy(at, &all, sizeof all);
+        return;
+    }
     for (uint32_t i = 0; i < words; i++)
-        newest = marks[i].epoch > newest ? marks[i].epoch : newest;
-    if (newest <= batch->known)
+        at[i] = value;
+}
+
+EMU_INLINE bool any_above(const uint32_t *at, uint32_t most, uint32_t words)
+{
+    uint32_t above = 0;
+    if (words == 4) {
+        uint64_t halves[2];
+        words4 all = {most, most, most, most};
+        words4 masks = (words4)(load4(at) > all);
+        memcpy(halves, &masks, sizeof masks);
+        return halves[0] | halves[1];
+    }
+    for (uint32_t i = 0; i < words; i++)
+        above |= at[i] > most;
+    return above;
+}
+
+EMU_INLINE uint32_t any_bit(const uint32_t *at, uint32_t words)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < words; i++)
+        bits |= at[i];
+    return bits;
+}
+
+EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct emu_marks *marks,
+                              uint32_t first, uint32_t words)
+{
+    if (!any_above(marks->epoch + first, batch->known, words))
         return true;
-    for (uint32_t i = 0; i < words; i++)
-        if (!emu_is_ordered(batch->warp, lane, marks[i].thread, marks[i].epoch))
+    for (uint32_t i = first; i < first + words; i++)
+        if (!emu_is_ordered(batch->warp, lane, emu_mark_at(marks, i).thread, marks->epoch[i]))
             return false;
     return true;
 }
@@ -140,27 +188,53 @@ EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct 
 /* Reads by several warps that are not all known, and late ones, are left to emu_locate. */
 EMU_INLINE bool readers_ordered(const struct batch *batch, int lane, uint32_t first, uint32_t words)
 {
-    const struct emu_mark *reads = batch->cells->reads + first;
-    for (uint32_t i = 0; i < words; i++) {
-        if (reads[i].late)
-            return false;
-        if (reads[i].epoch <= batch->known)
-            continue;
-        uint32_t readers = batch->cells->readers[first + i];
-        if ((readers & (readers - 1)) ||
-            !emu_is_ordered(batch->warp, lane, reads[i].thread, reads[i].epoch))
+    const struct emu_mark late = {.late = true};
+    const struct emu_marks *reads = &batch->cells.reads;
+    if (any_bit(reads->who + first, words) & late.who)
+        return false;
+    if (!any_above(reads->epoch + first, batch->known, words))
+        return true;
+    for (uint32_t i = first; i < first + words; i++) {
+        uint32_t readers = batch->cells.readers[i];
+        if (reads->epoch[i] > batch->known &&
+            ((readers & (readers - 1)) ||
+             !emu_is_ordered(batch->warp, lane, emu_mark_at(reads, i).thread, reads->epoch[i])))
             return false;
     }
     return true;
 }
 
-EMU_INLINE struct emu_mark mark_of(const struct batch *batch, int lane)
+EMU_INLINE uint32_t who_is(const struct batch *batch, int lane)
 {
-    return (struct emu_mark){
-        .epoch = batch->epoch,
-        .thread = (uint16_t)(batch->warp->number * 32 + (uint32_t)lane),
-        .bytes = 15,
-    };
+    const struct emu_mark one = {.thread = 1};
+    return batch->who + (uint32_t)lane * one.who;
+}
+
+EMU_INLINE void set_marks(const struct batch *batch, const struct emu_marks *marks, int lane,
+                          uint32_t first, uint32_t words)
+{
+    fill(marks->epoch + first, batch->epoch, words);
+    fill(marks->who + first, who_is(batch, lane), words);
+}
+
+/* The warp is one of the words' readers, beside those of its CTA in the same epoch. */
+EMU_INLINE void add_reader(const struct batch *batch, uint32_t first, uint32_t words)
+{
+    const struct emu_mark rank = {.thread = (uint16_t)~(EMU_CTA_THREADS - 1)};
+    const uint32_t *epochs = batch->cells.reads.epoch + first;
+    const uint32_t *whos = batch->cells.reads.who + first;
+    uint32_t *readers = batch->cells.readers + first;
+    if (words == 4) {
+        words4 same = (words4)(load4(epochs) == batch->epoch) &
+                      (words4)(((load4(whos) ^ batch->who) & rank.who) == 0);
+        words4 all = (load4(readers) & same) | batch->own;
+        memcpy(readers, &all, sizeof all);
+        return;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        bool same = (epochs[i] == batch->epoch) & !((whos[i] ^ batch->who) & rank.who);
+        readers[i] = batch->own | (same ? readers[i] : 0);
+    }
 }
 
 EMU_INLINE bool read_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
@@ -168,32 +242,26 @@ EMU_INLINE bool read_words(const struct batch *batch, int lane, uint8_t *state, 
 {
     if (batch->check_written && !all_written(state, words))
         return false;
-    if (!batch->cells)
+    if (!batch->tracks)
         return true;
-    if (!marks_ordered(batch, lane, batch->cells->writes + first, words))
+    if (!marks_ordered(batch, lane, &batch->cells.writes, first, words))
         return false;
-    struct emu_mark mark = mark_of(batch, lane), *reads = batch->cells->reads + first;
-    uint32_t own = 1u << batch->warp->index, *readers = batch->cells->readers + first;
-    for (uint32_t i = 0; i < words; i++) {
-        bool same = reads[i].epoch == batch->epoch && (reads[i].thread ^ mark.thread) < EMU_CTA_THREADS;
-        readers[i] = own | (same ? readers[i] : 0);
-        reads[i] = mark;
-    }
+    add_reader(batch, first, words);
+    set_marks(batch, &batch->cells.reads, lane, first, words);
     return true;
 }
 
+/* What lands was in order when it was announced, and its place is kept since. */
 EMU_INLINE bool write_words(const struct batch *batch, int lane, uint8_t *state, uint32_t first,
                             uint32_t words)
 {
     if (!batch->lands && !at_rest(state, words))
         return false;
-    if (batch->cells) {
-        if (!marks_ordered(batch, lane, batch->cells->writes + first, words) ||
-            !readers_ordered(batch, lane, first, words))
+    if (batch->tracks) {
+        if (!batch->lands && (!marks_ordered(batch, lane, &batch->cells.writes, first, words) ||
+                              !readers_ordered(batch, lane, first, words)))
             return false;
-        struct emu_mark mark = mark_of(batch, lane);
-        for (uint32_t i = 0; i < words; i++)
-            batch->cells->writes[first + i] = mark;
+        set_marks(batch, &batch->cells.writes, lane, first, words);
     }
     memset(state, batch->written, words * 4);
     return true;

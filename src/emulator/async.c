@@ -65,12 +65,15 @@ static void land_copies(struct emu_warp *warp, struct emu_copy *copy, uint32_t m
         arrive_lanes(warp, copy, mask);
         return;
     }
-    uint64_t addresses[32];
+    uint64_t addresses[32] = {0};
     struct emu_place places[32];
-    for (int lane = 0; lane < 32; lane++)
-        addresses[lane] = mask >> lane & 1 ? copy->lanes[lane].offset : 0;
+    EMU_EACH_LANE(mask, addresses[l] = copy->lanes[l].offset;);
     emu_locate_uncounted(warp, copy->insn, mask, SPACE_SHARED, addresses, copy->bytes, 1,
                          ACCESS_WRITE | ACCESS_ASYNC, places);
+    if (copy->bytes == sizeof copy->lanes->data) {
+        EMU_EACH_LANE(mask, memcpy(places[l].data, copy->lanes[l].data, sizeof copy->lanes->data););
+        return;
+    }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         memcpy(places[lane].data, copy->lanes[lane].data, copy->bytes);

@@ -57,9 +57,10 @@ size_t emu_cta_bytes(const struct emu_launch *launch)
 static void place_cells(struct emu_cta *cta, uint8_t *at, size_t count)
 {
     cta->cells = (struct emu_cells *)(void *)at;
-    cta->cells->writes = (struct emu_mark *)(void *)(cta->cells + 1);
-    cta->cells->reads = cta->cells->writes + count;
-    cta->cells->readers = (uint32_t *)(void *)(cta->cells->reads + count);
+    uint32_t *first = (uint32_t *)(void *)(cta->cells + 1);
+    cta->cells->writes = (struct emu_marks){first, first + count};
+    cta->cells->reads = (struct emu_marks){first + 2 * count, first + 3 * count};
+    cta->cells->readers = first + 4 * count;
 }
 
 static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, uint32_t rank)

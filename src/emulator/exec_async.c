@@ -14,7 +14,8 @@ enum { SOURCE_SHARED, SOURCE_GLOBAL, SOURCE_SIZE, SOURCE_IGNORE };
 
 _Noreturn void emu_host_memory_out(struct emu_warp *warp, const struct emu_insn *insn)
 {
-    emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS, "the host has no memory left for what is under way");
+    emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS,
+              "the host has no memory left for what is under way");
 }
 
 static uint32_t source_bytes(struct emu_warp *warp, const struct emu_insn *insn, int lane)
@@ -37,6 +38,10 @@ static void read_sources(struct emu_warp *warp, const struct emu_insn *insn, uin
     struct emu_place places[32];
     uint32_t bytes = insn->vector;
     emu_locate_lanes(warp, insn, mask, SPACE_GLOBAL, from, bytes, bytes, ACCESS_READ, places);
+    if (bytes == sizeof copy->lanes->data) {
+        EMU_EACH_LANE(mask, memcpy(copy->lanes[l].data, places[l].data, sizeof copy->lanes->data););
+        return;
+    }
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         memcpy(copy->lanes[lane].data, places[lane].data, bytes);
@@ -84,19 +89,15 @@ static void cp_async(struct emu_warp *warp, const struct emu_insn *insn, uint32_
         read_part_sources(warp, insn, mask, from, copy);
     emu_locate_lanes(warp, insn, mask, SPACE_SHARED, to, bytes, bytes,
                      ACCESS_WRITE | ACCESS_PENDING, places);
-    for (uint32_t left = mask; left; left &= left - 1) {
-        int lane = __builtin_ctz(left);
-        copy->lanes[lane].offset = places[lane].offset;
-        copy->lanes[lane].group = warp->groups[lane];
-    }
+    EMU_EACH_LANE(mask, copy->lanes[l].offset = places[l].offset;
+                  copy->lanes[l].group = warp->groups[l];);
     copy->mask = mask;
 }
 
 static void commit_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
     (void)insn;
-    for (uint32_t left = mask; left; left &= left - 1)
-        warp->groups[__builtin_ctz(left)]++;
+    EMU_EACH_LANE(mask, warp->groups[l]++;);
 }
 
 static void wait_group(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)

@@ -17,7 +17,12 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 
-enum { EMU_MAX_WARPS = 32, EMU_CTA_THREADS = 32 * EMU_MAX_WARPS, EMU_BARRIERS = 16, EMU_MAX_CLUSTER = 16 };
+enum {
+    EMU_MAX_WARPS = 32,
+    EMU_CTA_THREADS = 32 * EMU_MAX_WARPS,
+    EMU_BARRIERS = 16,
+    EMU_MAX_CLUSTER = 16
+};
 
 enum emu_fragment_state {
     FRAGMENT_RUNS,

@@ -103,38 +103,42 @@ static inline void check_writer(const struct tracker *t, const struct emu_mark *
 }
 
 /* `same`: the old mark is of this access's epoch, and adds up. */
-static inline void set_mark(const struct tracker *t, struct emu_mark *mark, uint8_t bytes,
-                            bool same)
+static inline void set_mark(const struct tracker *t, const struct emu_marks *marks, uint32_t word,
+                            uint8_t bytes, bool same)
 {
     struct emu_mark fresh = t->mark;
     fresh.bytes = bytes;
     if (same) {
-        fresh.bytes |= mark->bytes;
-        fresh.strong &= mark->strong;
-        fresh.late |= mark->late;
+        struct emu_mark old = emu_mark_at(marks, word);
+        fresh.bytes |= old.bytes;
+        fresh.strong &= old.strong;
+        fresh.late |= old.late;
     }
-    *mark = fresh;
+    marks->epoch[word] = fresh.epoch;
+    marks->who[word] = fresh.who;
 }
 
 static inline void track_write(const struct tracker *t, uint32_t word, uint8_t bytes)
 {
-    struct emu_mark *write = &t->cells->writes[word];
-    const struct emu_mark *read = &t->cells->reads[word];
-    check_writer(t, write, bytes, "write follows a write by");
-    if ((read->bytes & bytes) && !(read->strong && t->mark.strong))
-        check_readers(t, read, t->cells->readers[word]);
-    set_mark(t, write, bytes, write->thread == t->mark.thread && write->epoch == t->mark.epoch);
+    struct emu_mark write = emu_mark_at(&t->cells->writes, word);
+    struct emu_mark read = emu_mark_at(&t->cells->reads, word);
+    check_writer(t, &write, bytes, "write follows a write by");
+    if ((read.bytes & bytes) && !(read.strong && t->mark.strong))
+        check_readers(t, &read, t->cells->readers[word]);
+    set_mark(t, &t->cells->writes, word, bytes,
+             write.thread == t->mark.thread && write.epoch == t->mark.epoch);
 }
 
 static inline void track_read(const struct tracker *t, uint32_t word, uint8_t bytes)
 {
-    struct emu_mark *read = &t->cells->reads[word];
+    struct emu_mark read = emu_mark_at(&t->cells->reads, word);
+    struct emu_mark write = emu_mark_at(&t->cells->writes, word);
     uint32_t own = 1u << t->mark.thread / 32 % EMU_MAX_WARPS, *readers = &t->cells->readers[word];
-    check_writer(t, &t->cells->writes[word], bytes, "read follows a write by");
-    bool same = read->epoch == t->mark.epoch && read->bytes &&
-                (read->thread ^ t->mark.thread) < EMU_CTA_THREADS;
+    check_writer(t, &write, bytes, "read follows a write by");
+    bool same = read.epoch == t->mark.epoch && read.bytes &&
+                (read.thread ^ t->mark.thread) < EMU_CTA_THREADS;
     *readers = same ? *readers | own : own;
-    set_mark(t, read, bytes, same);
+    set_mark(t, &t->cells->reads, word, bytes, same);
 }
 
 void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *owner,

@@ -21,18 +21,31 @@ enum emu_byte_state {
 /* The last access of its kind to a word of 4 bytes. Threads are those of the cluster's warps. */
 struct emu_mark {
     uint32_t epoch; /* 0: never */
-    uint16_t thread;
-    uint8_t bytes; /* bit per byte */
-    bool strong : 1; /* atomics and other strong accesses do not race together */
-    bool late : 1;   /* a read by wgmma, which lasts until that is waited for */
+    union {
+        struct {
+            uint16_t thread;
+            uint8_t bytes;   /* bit per byte */
+            bool strong : 1; /* atomics and other strong accesses do not race together */
+            bool late : 1;   /* a read by wgmma, which lasts until that is waited for */
+        };
+        uint32_t who; /* all of it */
+    };
 };
 
-/* Every word of a CTA's shared memory, kind by kind, so that many are looked at in one go. */
+/* Every word of a CTA's shared memory, part by part, so that many are looked at in one go. */
+struct emu_marks {
+    uint32_t *epoch, *who;
+};
 struct emu_cells {
-    struct emu_mark *writes, *reads;
+    struct emu_marks writes, reads;
     uint32_t *readers; /* warps that read the word in the epoch of its last read */
 };
-enum { EMU_CELL_BYTES = 2 * sizeof(struct emu_mark) + sizeof(uint32_t) };
+enum { EMU_CELL_BYTES = 5 * sizeof(uint32_t) };
+
+static inline struct emu_mark emu_mark_at(const struct emu_marks *marks, uint32_t word)
+{
+    return (struct emu_mark){.epoch = marks->epoch[word], .who = marks->who[word]};
+}
 
 struct emu_shared_access {
     struct emu_warp *warp;

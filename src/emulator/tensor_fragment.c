@@ -3,6 +3,8 @@
 
 #include "host_vector.h"
 
+#include <string.h>
+
 /** Writes the elements of a register `step` apart; constant `bits` let the loop unroll. */
 EMU_INLINE void unpack(uint32_t word, unsigned bits, uint32_t *out, unsigned step)
 {
@@ -40,11 +42,12 @@ EMU_INLINE void rows_of_b(const emu_lanes *registers, unsigned bits, unsigned ro
 {
     const unsigned pack = 32 / bits;
     const unsigned count = rows * EMU_TILE_COLUMNS / (pack * EMU_WARP_LANES);
-    for (unsigned r = 0; r < count; r++) {
-        for (unsigned lane = 0; lane < EMU_WARP_LANES; lane++)
-            unpack(registers[r].lane[lane], bits,
-                   out + (r * 4 + lane % 4) * pack * EMU_TILE_COLUMNS + lane / 4, EMU_TILE_COLUMNS);
-    }
+    for (unsigned r = 0; r < count; r++)
+        for (unsigned t = 0; t < 4; t++) {
+            uint32_t *lines = out + (r * 4 + t) * pack * EMU_TILE_COLUMNS;
+            for (unsigned column = 0; column < EMU_TILE_COLUMNS; column++)
+                unpack(registers[r].lane[4 * column + t], bits, lines + column, EMU_TILE_COLUMNS);
+        }
 }
 
 EMU_WIDE static void all_of_b(const emu_lanes *registers, unsigned bits, unsigned rows,
@@ -71,7 +74,7 @@ void emu_fragment_b(const emu_lanes *registers, unsigned bits, unsigned rows, ui
 
 /* Row r of the tile is lanes 4 (r mod 8) … + 3, two columns each. */
 
-void emu_fragment_c(const emu_lanes *registers, unsigned bits, unsigned rows, emu_tile *out)
+EMU_INLINE void rows_of_c(const emu_lanes *registers, unsigned bits, unsigned rows, emu_tile *out)
 {
     for (unsigned row = 0; row < rows; row++) {
         const unsigned first = row % 8 * 4;
@@ -84,17 +87,37 @@ void emu_fragment_c(const emu_lanes *registers, unsigned bits, unsigned rows, em
     }
 }
 
-void emu_fragment_d(emu_lanes *registers, unsigned bits, unsigned rows, const emu_tile *in)
+void emu_fragment_c(const emu_lanes *registers, unsigned bits, unsigned rows, emu_tile *out)
+{
+    if (bits == 32)
+        rows_of_c(registers, 32, rows, out);
+    else
+        rows_of_c(registers, 16, rows, out);
+}
+
+EMU_INLINE void rows_of_d(emu_lanes *registers, unsigned bits, unsigned rows, const emu_tile *in)
 {
     for (unsigned row = 0; row < rows; row++) {
         const unsigned first = row % 8 * 4;
         uint32_t *even = registers[row / 8 * (bits / 16)].lane + first;
         uint32_t *odd = registers[row / 8 * (bits / 16) + bits / 32].lane + first;
+        uint32_t low[EMU_TILE_COLUMNS / 2], high[EMU_TILE_COLUMNS / 2];
         for (unsigned t = 0; t < EMU_TILE_COLUMNS / 2; t++) {
-            uint32_t low = in->at[row][2 * t], high = in->at[row][2 * t + 1];
-            if (bits == 32)
-                odd[t] = high;
-            even[t] = bits == 32 ? low : (low & 0xFFFF) | high << 16;
+            low[t] = in->at[row][2 * t];
+            high[t] = in->at[row][2 * t + 1];
+            if (bits == 16)
+                low[t] = (low[t] & 0xFFFF) | high[t] << 16;
         }
+        memcpy(even, low, sizeof low);
+        if (bits == 32)
+            memcpy(odd, high, sizeof high);
     }
+}
+
+void emu_fragment_d(emu_lanes *registers, unsigned bits, unsigned rows, const emu_tile *in)
+{
+    if (bits == 32)
+        rows_of_d(registers, 32, rows, in);
+    else
+        rows_of_d(registers, 16, rows, in);
 }
