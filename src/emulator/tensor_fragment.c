@@ -42,11 +42,21 @@ EMU_INLINE void rows_of_b(const emu_lanes *registers, unsigned bits, unsigned ro
 {
     const unsigned pack = 32 / bits;
     const unsigned count = rows * EMU_TILE_COLUMNS / (pack * EMU_WARP_LANES);
-    for (unsigned r = 0; r < count; r++)
-        for (unsigned t = 0; t < 4; t++) {
-            uint32_t *lines = out + (r * 4 + t) * pack * EMU_TILE_COLUMNS;
-            for (unsigned column = 0; column < EMU_TILE_COLUMNS; column++)
-                unpack(registers[r].lane[4 * column + t], bits, lines + column, EMU_TILE_COLUMNS);
+    for (unsigned r = 0; r < count; r++) {
+        for (unsigned lane = 0; lane < EMU_WARP_LANES; lane++)
+            unpack(registers[r].lane[lane], bits,
+                   out + (r * 4 + lane % 4) * pack * EMU_TILE_COLUMNS + lane / 4, EMU_TILE_COLUMNS);
+    }
+}
+
+/* As above for 16 bits, line by line. */
+EMU_INLINE void half_rows_of_b(const emu_lanes *registers, unsigned rows, uint32_t *out)
+{
+    for (unsigned pair = 0; pair < rows / 2; pair++, out += 2 * EMU_TILE_COLUMNS)
+        for (unsigned column = 0; column < EMU_TILE_COLUMNS; column++) {
+            uint32_t word = registers[pair / 4].lane[4 * column + pair % 4];
+            out[column] = word & 0xFFFF;
+            out[EMU_TILE_COLUMNS + column] = word >> 16;
         }
 }
 
@@ -56,7 +66,7 @@ EMU_WIDE static void all_of_b(const emu_lanes *registers, unsigned bits, unsigne
     switch (bits) {
     case 4: rows_of_b(registers, 4, rows, out); break;
     case 8: rows_of_b(registers, 8, rows, out); break;
-    case 16: rows_of_b(registers, 16, rows, out); break;
+    case 16: half_rows_of_b(registers, rows, out); break;
     default: rows_of_b(registers, 32, rows, out);
     }
 }
