@@ -63,7 +63,7 @@ typedef struct ptxgen_sparse24_spec {
     uint8_t reserved[2];
 } ptxgen_sparse24_spec;
 
-enum { PTXGEN_SPARSE24_VARIANTS = 5 };
+enum { PTXGEN_SPARSE24_VARIANTS = 6 };
 
 /** How a variant of tier 2 multiplies. */
 enum {
@@ -74,12 +74,14 @@ enum {
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
  * stage a warp multiplies 32·wn rows by 128 columns of W with tile_n / wn rows of X. With wgmma
- * four warps along M are a warpgroup, and four more warps send for what the others multiply.
+ * four warps along M are a warpgroup, its warps may have 16 rows each instead of 32, and four more
+ * warps send for what the others multiply.
  */
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
     uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
-    uint32_t cluster; /**< 2: two CTAs, a cluster, halve K among them; else, and with wgmma, 1 */
+    uint32_t warp_m;       /**< rows of W of a warp, for each along N: 32, or 16 with wgmma */
+    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K among them; else 1 */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
     uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */
@@ -103,10 +105,11 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
                                                    const ptxgen_target *target,
                                                    ptxgen_sparse24_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its tile_n, warps, stages (0: all that
- * fit), cluster (0: 1) and pass_n; the rest is worked out here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT
- * for a number out of its range or a plan of tier 1, PTXGEN_ERROR_UNSUPPORTED for a cluster that
- * the target or K does not allow, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
+ * Makes `tile` the plan's only variant, for measuring it: its tile_n, warps, warp_m (0: 32), stages
+ * (0: all that fit), cluster (0: 1) and pass_n; the rest is worked out here. Errors:
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan of tier 1,
+ * PTXGEN_ERROR_UNSUPPORTED for a cluster or warps along K that the target or K does not allow,
+ * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_sparse24_variant *tile,

@@ -189,28 +189,32 @@ static void warps_in_any_order_do_not_race(void **state)
 }
 
 /*
- * wgmma's tiles, in several turns and in warps of ten orders: whole ones, divided ones, and such as
- * have strips past the last of W.
+ * wgmma's tiles, in several turns and in warps of twelve orders: whole ones, divided ones, such as
+ * have strips past the last of W, warpgroups that divide K, and clusters that do.
  */
 static void warpgroups_in_any_order_do_not_race(void **state)
 {
     (void)state;
     static const ptxgen_sparse24_variant tiles[] = {
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 4},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4}};
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wk = 1},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 16, .wk = 1, .warp_m = 16},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 1},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 2, .warp_m = 16},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wk = 2, .warp_m = 16,
+         .cluster = 2}};
+    enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
-    for (uint32_t seed = 1; seed <= 2 + (uint32_t)test_share(8); seed++) {
+    for (uint32_t seed = 1; seed <= TILES + (uint32_t)test_share(7); seed++) {
         ptxgen_emulator_options options = {.seed = seed};
         ptxgen_error err;
         assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
         int type = PTXGEN_SPARSE24_F16 + (int)(seed / 2 % 3);
-        ptxgen_sparse24_spec spec = spec_of(type, 600, 1032);
+        ptxgen_sparse24_spec spec = spec_of(type, 600, 1416);
         spec.bias = spec.residual = seed % 4 < 2;
-        struct sparse24_problem p = make(&device, &spec, 300, NULL);
-        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
-        ptxgen_sparse24_variant tile = tiles[seed % 3];
-        tile.wn = tile.wk = 1;
+        ptxgen_sparse24_variant tile = tiles[seed % TILES];
+        struct sparse24_problem p = make(&device, &spec, tile.cluster ? 31 : 300, NULL);
+        p.plan.target.multiprocessors = tile.cluster ? 20 : 2 + seed % 3 * 2;
+        tile.wn = 1;
         tile.pass_n = 16;
         assert_ok(ptxgen_sparse24_use_tile(&p.plan, &tile, &err), &err);
         check_problem(&p, &device);

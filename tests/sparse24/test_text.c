@@ -169,6 +169,27 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
     }
 }
 
+/* A cluster that divides K has one tile of wgmma: at its end it waits for its senders, too. */
+static void clusters_of_wgmma_get_no_second_tile(void **state)
+{
+    (void)state;
+    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4,
+                                          .wn = 1, .wk = 2, .warp_m = 16, .cluster = 2,
+                                          .pass_n = 16};
+    ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
+    ptxgen_error err = {0};
+    uint32_t ctas;
+    assert_ok(ptxgen_sparse24_use_tile(&plan, &tile, &err), &err);
+    assert_ok(ptxgen_sparse24_ctas(&plan, 64, &ctas, &err), &err);
+    assert_int_equal(ctas, 128);
+    assert_int_equal(ptxgen_sparse24_ctas(&plan, 65, &ctas, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_says(&err, "more than the 66 clusters");
+    ptxgen_sparse24_spec wide = specs[0];
+    wide.m = 8192;
+    plan = plan_of(&wide, "sm_90a", 0);
+    assert_int_equal(ptxgen_sparse24_use_tile(&plan, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +199,7 @@ int main(void)
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
+        cmocka_unit_test(clusters_of_wgmma_get_no_second_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

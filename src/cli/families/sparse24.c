@@ -69,9 +69,10 @@ static const struct argp_option spec_options[] = {
 static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
     static char *const names[] = {"tile_n", "wm",     "wn",   "wk", "cluster",
-                                  "stages", "pass_n", "kind", NULL};
+                                  "stages", "pass_n", "kind", "warp_m", NULL};
     uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,     &tile->wk,
-                                 &tile->cluster, &tile->stages, &tile->pass_n, &tile->kind};
+                                 &tile->cluster, &tile->stages, &tile->pass_n, &tile->kind,
+                                 &tile->warp_m};
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
     parse_tile(state, text, names, members);
 }

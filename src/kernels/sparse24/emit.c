@@ -86,11 +86,11 @@ struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
 }
 
 /* Along K: the second CTA of a cluster has the second half. */
-static ptx_u32 stage_of(struct sparse24_product *q, const struct tile_walk *w)
+ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
 {
     if (q->v->cluster == 1)
-        return w->stage;
-    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), w->stage);
+        return stage;
+    return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), stage);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -101,7 +101,7 @@ static void locate(void *user, const struct tile_walk *w)
     ptx_kernel *k = q->k;
     struct tile_place place = sparse24_place_of(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
-    ptx_u32 stage = stage_of(q, w);
+    ptx_u32 stage = sparse24_stage_of(q, w->stage);
     tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->n, stage);
     sparse24_weights_locate(q, place.n, stage);
 }
@@ -126,7 +126,7 @@ static void wait_for_previous(struct sparse24_product *q)
     ptx_griddepcontrol_launch_dependents(k);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     tile_walk_next(k, &q->division, &walk);
-    sparse24_weights_locate(q, sparse24_place_of(q, walk.tile).n, stage_of(q, &walk));
+    sparse24_weights_locate(q, sparse24_place_of(q, walk.tile).n, sparse24_stage_of(q, walk.stage));
     sparse24_weights_prefetch(q, walk.stage, walk.stage_end);
     ptx_griddepcontrol_wait(k);
 }

@@ -47,6 +47,7 @@ struct sparse24_product {
     struct sparse24_weights w;
     struct tile_pipeline pipeline;
     struct tile_sums sums;
+    struct tile_halves halves; /* instead, where sums are rounded in their registers */
     struct tile_partials partials;
     struct tile_chunk chunk; /* of Y and of what is added to it */
     ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
@@ -83,6 +84,8 @@ void sparse24_load_params(struct sparse24_product *q);
 void sparse24_find_share(struct sparse24_product *q);
 /* Where a tile that the walk has come to stands. */
 struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
+/* `stage` of the CTA's share of a tile's K, among all along K. */
+ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage);
 
 /* ---- hopper.c ---- */
 

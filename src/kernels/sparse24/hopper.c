@@ -14,6 +14,14 @@
  * wgmma.sp reads its operand B at 128 bytes a cycle, all that shared memory gives. Beside that, for
  * 32 columns of 16-bit types, a tile of 256 × 128 reads 9 KB of weights and takes 17 KB of copies:
  * 450 cycles instead of the products' 256, or 1070 dense TFLOP/s of 132 multiprocessors at 1.75 GHz.
+ *
+ * With few rows all depends on what is beside the reading of weights. Of 64 rows at 8192 × 8192 on
+ * an H200, 16.7 µs of reading, clock stamps said of tiles of 128 × 64, divided among CTAs, in 27.7
+ * µs: 1.4 between kernels, 4.8 until the first stage had landed, 18.6 of stages, 6.4 of them
+ * waiting, and 3.0 for flags, others' sums and outputs. So X comes right behind the first weights,
+ * and tiles have 64 rows of W, one a CTA: 22.9 µs. Up to 32 rows, where a wgmma is short,
+ * warpgroups divide K, or two CTAs do. CTAs of a pair that had X sent to both took a microsecond
+ * longer.
  */
 #include "emit.h"
 
@@ -27,12 +35,26 @@ struct hopper {
     ptx_u32 to_read; /* stages of the CTA after the present one */
     ptx_u32 held;    /* the barrier of the stage before the present one */
     ptx_pred releases, accumulate;
-    ptx_u32 a_at, metadata_at;       /* the lane's, in a stage */
+    ptx_u32 a_at, metadata_at, x_at; /* the lane's, in a stage; the warpgroup's of X */
     ptx_u32 a[2][SPARSE24_TILES][4]; /* of the present mma step and the next */
     ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
 };
 
-enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 rows of W */ };
+enum {
+    TILE_STRIPS = TILE_WARPGROUP / 32 / 2, /* of 64 rows of W */
+    AHEAD = 2, /* stages whose weights are sent for before any of X */
+};
+
+static uint32_t warp_tiles(const struct hopper *h)
+{
+    return sparse24_warp_tiles(h->q.v);
+}
+
+/* Of a strip in a stage: a block for each warpgroup along K. */
+static uint32_t strip_stage_bytes(const struct sparse24_product *q)
+{
+    return q->v->wk * sparse24_block_bytes(q->spec);
+}
 
 /* ---- sending ---- */
 
@@ -69,7 +91,8 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     ptx_kernel *k = h->q.k;
     const ptxgen_sparse24_variant *v = h->q.v;
     uint32_t columns = TILE_BLOCK_BYTES / sparse24_element(h->q.spec);
-    ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(SPARSE24_STEP));
+    ptx_u32 at = sparse24_stage_of(&h->q, stage);
+    ptx_u32 column = ptx_mul_lo_u32(k, at, U32(v->wk * SPARSE24_STEP));
     for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * columns)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
@@ -82,9 +105,10 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    uint32_t strips = sparse24_tile_strips(q->v), bytes = sparse24_block_bytes(q->spec);
+    uint32_t strips = sparse24_tile_strips(q->v), bytes = strip_stage_bytes(q);
     bool tail = sparse24_strips(q->spec) % strips;
-    ptx_u64 first = ptx_mad_wide_u32(k, stage, U32(bytes), s->strip), at = first;
+    ptx_u64 first = ptx_mad_wide_u32(k, sparse24_stage_of(q, stage), U32(bytes), s->strip);
+    ptx_u64 at = first;
     for (uint32_t i = 0; i < strips; i++) {
         int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * bytes);
         if (i && tail) {
@@ -98,12 +122,14 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
 
 /*
  * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
- * All else, X, the workspace and Y, waits for its end.
+ * All else, X, the workspace and Y, waits for its end. Copies land in the order of their sending:
+ * with all weights that the ring holds ahead of it, the first stage of X came at 4.8 µs of 27, and
+ * asking for those to come to the L2 delayed it too.
  */
 static void send_first(struct hopper *h, struct sender *s, struct tile_walk *walk)
 {
     ptx_kernel *k = h->q.k;
-    ptx_u32 below = ptx_add_u32(k, walk->stage, U32(h->q.v->stages));
+    ptx_u32 below = ptx_add_u32(k, walk->stage, U32(AHEAD));
     ptx_u32 end = ptx_min_u32(k, below, walk->stage_end), ahead = ptx_mov_u32(k, walk->stage);
     s->place = tile_ring_first(k, &h->ring, true);
     ptx_for(k, ahead, end, U32(1)) {
@@ -148,24 +174,33 @@ static void send_all(struct hopper *h, ptx_param map)
 
 /* ---- multiplying ---- */
 
-/* Tile t of the lane's rows is in strip 4·warpgroup + 2t + warp / 2, its half warp % 2. */
+/*
+ * Tile t of the lane's rows is in strip 2t + warp / 2 of the warpgroup's, its half warp % 2.
+ * Warpgroups along M have rows of their own, those along K their own blocks and columns of X.
+ */
 static void find_lane(struct hopper *h)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    uint32_t block = sparse24_block_bytes(q->spec);
-    ptx_u32 group = ptx_shr_u32(k, q->at.warp, U32(2));
+    uint32_t block = sparse24_block_bytes(q->spec), tiles = warp_tiles(h);
+    ptx_u32 in_group = ptx_and_b32(k, q->at.warp, U32(SPARSE24_WARPGROUP - 1));
+    ptx_u32 of_all = ptx_shr_u32(k, q->at.warp, U32(2));
+    ptx_u32 group = tile_remainder(k, of_all, q->v->wm / SPARSE24_WARPGROUP);
     ptx_u32 half = ptx_and_b32(k, q->at.warp, U32(1));
     ptx_u32 second = ptx_bfe_u32(k, q->at.warp, U32(1), U32(1));
-    ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(SPARSE24_TILES * TILE_STRIPS), second);
-    ptx_u32 at = ptx_mad_lo_u32(k, strip, U32(block), U32(sparse24_stage_x_bytes(q->spec, q->v)));
-    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), at);
+    ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(tiles * TILE_STRIPS), second);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wm);
+    q->along_m = ptx_mad_lo_u32(k, group, U32(tiles * SPARSE24_WARPGROUP), in_group);
+    q->along_n = U32(0);
+    uint32_t x_blocks = sparse24_x_blocks(q->spec, q->v) / q->v->wk;
+    h->x_at = ptx_mul_lo_u32(k, q->along_k, U32(tile_operand_stage_bytes(q->v->tile_n, x_blocks)));
+    ptx_u32 at = ptx_mad_lo_u32(k, strip, U32(strip_stage_bytes(q)),
+                                U32(sparse24_stage_x_bytes(q->spec, q->v)));
+    ptx_u32 own = ptx_mad_lo_u32(k, q->along_k, U32(block), at);
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), own);
     h->a_at = ptx_mad_lo_u32(k, half, U32(SPARSE24_PIECE), lane);
     ptx_u32 words = ptx_add_u32(k, lane, U32(sparse24_pieces(q->spec) * SPARSE24_PIECE));
     h->metadata_at = ptx_mad_lo_u32(k, half, U32(4), words);
-    q->along_m = ptx_mad_lo_u32(k, group, U32(SPARSE24_TILES * SPARSE24_WARPGROUP),
-                                ptx_and_b32(k, q->at.warp, U32(SPARSE24_WARPGROUP - 1)));
-    q->along_n = q->along_k = U32(0);
 }
 
 static uint32_t word_mmas(const struct hopper *h)
@@ -178,18 +213,17 @@ static void load_weights(struct hopper *h, uint32_t i)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    uint32_t block = sparse24_block_bytes(q->spec), word = i / word_mmas(h);
+    uint32_t tile = TILE_STRIPS * strip_stage_bytes(q), word = i / word_mmas(h);
     ptx_u32 at = ptx_add_u32(k, h->read.slot, h->a_at);
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
-        ptx_ld_shared_v4_u32_to(
-            k, h->a[i % 2][t], at,
-            (int)(t * TILE_STRIPS * block + i * SPARSE24_TILES * SPARSE24_PIECE));
+    for (uint32_t t = 0; t < warp_tiles(h); t++)
+        ptx_ld_shared_v4_u32_to(k, h->a[i % 2][t], at,
+                                (int)(t * tile + i * SPARSE24_TILES * SPARSE24_PIECE));
     if (i % word_mmas(h))
         return;
     ptx_u32 words = ptx_add_u32(k, h->read.slot, h->metadata_at);
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+    for (uint32_t t = 0; t < warp_tiles(h); t++)
         ptx_ld_shared_u32_to(k, h->metadata[word][t], words,
-                             (int)(t * TILE_STRIPS * block + word * SPARSE24_TILES * 4));
+                             (int)(t * tile + word * SPARSE24_TILES * 4));
 }
 
 static void multiply_tile(struct hopper *h, uint32_t i, uint32_t t, ptx_u64 x)
@@ -220,7 +254,7 @@ static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
                      i % BLOCK_STEPS * SPARSE24_MMA_BYTES;
     ptx_u64 x = tile_wgmma_advance(k, stage, bytes);
     ptx_wgmma_fence(k);
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++)
+    for (uint32_t t = 0; t < warp_tiles(h); t++)
         multiply_tile(h, i, t, x);
     ptx_wgmma_commit_group(k);
 }
@@ -234,7 +268,7 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
 {
     ptx_kernel *k = h->q.k;
     uint32_t steps = sparse24_mmas(h->q.spec);
-    ptx_u64 x = tile_wgmma_descriptor(k, h->read.slot);
+    ptx_u64 x = tile_wgmma_descriptor(k, ptx_add_u32(k, h->read.slot, h->x_at));
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, h->releases);
     for (uint32_t i = 0; i < steps; i++) {
         multiply_step(h, i, x);
@@ -254,14 +288,14 @@ static void begin_multiplying(struct hopper *h)
     q->at.team = sparse24_threads(q->v);
     q->at.barrier = U32(1);
     find_lane(h);
-    for (uint32_t t = 0; t < SPARSE24_TILES; t++) {
+    for (uint32_t t = 0; t < warp_tiles(h); t++) {
         tile_new_registers(k, h->a[0][t], 4);
         tile_new_registers(k, h->a[1][t], 4);
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
             tile_new_registers(k, q->acc[t][j], 4);
     }
     for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
-        tile_new_registers(k, h->metadata[word], SPARSE24_TILES);
+        tile_new_registers(k, h->metadata[word], warp_tiles(h));
     ptx_u32 stages = ptx_sub_u32(k, q->end, q->first);
     h->to_read = ptx_sub_u32(k, stages, U32(1));
     h->read = tile_ring_first(k, &h->ring, false);
@@ -296,6 +330,10 @@ static void multiply_all(struct hopper *h)
         ptx_section(k, "the end of the part: sum over CTAs, store");
         sparse24_output(q, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
+    }
+    if (q->v->cluster > 1) { /* the other has read this CTA's sums */
+        ptx_barrier_cluster_arrive_relaxed(k);
+        ptx_barrier_cluster_wait(k);
     }
 }
 

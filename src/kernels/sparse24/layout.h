@@ -76,14 +76,14 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
-/* Strips of a tile: the wm · wn · wk warps copy a strip each, of wm · wn strips and wk steps. */
-static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
-{
-    return v->wm * v->wn;
-}
 static inline uint32_t sparse24_tile_m(const ptxgen_sparse24_variant *v)
 {
-    return sparse24_tile_strips(v) * SPARSE24_STRIP;
+    return v->wm * v->wn * v->warp_m;
+}
+/* Strips of a tile. With mma each warp copies one, of wm · wn strips and wk steps. */
+static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_tile_m(v) / SPARSE24_STRIP;
 }
 static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
 {
@@ -107,7 +107,7 @@ static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)
 /* Of a warp: tiles of 16 rows of W, and rows of X. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
 {
-    return v->wn * SPARSE24_TILES;
+    return v->wn * v->warp_m / SPARSE24_TILE;
 }
 static inline uint32_t sparse24_warp_n(const ptxgen_sparse24_variant *v)
 {
@@ -121,7 +121,7 @@ static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
 static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
 {
     return sparse24_warps_are_alone(v)
-               ? tile_sums_alone_bytes(v->wn * SPARSE24_STRIP, v->pass_n, v->wm * v->wn)
+               ? tile_sums_alone_bytes(v->wn * v->warp_m, v->pass_n, v->wm * v->wn)
                : tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
 }
 /* Accumulators of a thread, by four. */

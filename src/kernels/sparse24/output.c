@@ -7,13 +7,37 @@ static uint32_t width(const struct sparse24_product *q)
     return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
 }
 
+/* Whether sums are rounded in their registers: wgmma's, to which nothing more is done. */
+static bool stages_halves(const struct sparse24_product *q)
+{
+    const ptxgen_sparse24_spec *s = q->spec;
+    const ptxgen_sparse24_variant *v = q->v;
+    return sparse24_is_wgmma(v) && v->wk == 1 && v->cluster == 1 && v->tile_n >= 16 &&
+           !sparse24_is_s8(s) && !s->bias && !s->residual && !s->activation &&
+           s->m % TILE_HALVES_WIDTH == 0;
+}
+
+/* As many rows as the sums' staging holds. */
+static void begin_halves(struct sparse24_product *q)
+{
+    uint32_t rows = 2 * q->v->pass_n;
+    struct tile_threads at = q->at;
+    at.warp = q->along_m;
+    q->halves = (struct tile_halves){.columns = sparse24_tile_m(q->v),
+                                     .tiles = sparse24_warp_tiles(q->v),
+                                     .pass_m = rows < q->v->tile_n ? rows : q->v->tile_n,
+                                     .bf16 = q->spec->y_type == PTXGEN_BF16,
+                                     .staging = q->sums.staging};
+    tile_halves_begin(q->k, &at, &q->halves);
+}
+
 static ptx_pred find_aligned(struct sparse24_product *q)
 {
     const bool used[SPARSE24_N] = {[SPARSE24_Y] = true, [SPARSE24_Y_STRIDE] = true,
                                    [SPARSE24_BIAS] = q->spec->bias,
                                    [SPARSE24_RESIDUAL] = q->spec->residual,
                                    [SPARSE24_RESIDUAL_STRIDE] = q->spec->residual};
-    return tile_chunks_are_aligned(q->k, q->sums.width, q->address, used, SPARSE24_X_STRIDE,
+    return tile_chunks_are_aligned(q->k, q->chunk.width, q->address, used, SPARSE24_X_STRIDE,
                                    SPARSE24_N);
 }
 
@@ -23,7 +47,7 @@ void sparse24_output_begin(struct sparse24_product *q)
     struct tile_sums *s = &q->sums;
     s->tile_m = q->v->tile_n;
     s->tile_n = sparse24_tile_m(q->v);
-    s->warp_n = q->v->wn * SPARSE24_STRIP;
+    s->warp_n = q->v->wn * q->v->warp_m;
     s->interleaved = sparse24_is_wgmma(q->v);
     s->warp_m = sparse24_warp_n(q->v);
     s->warp_row = ptx_mul_lo_u32(k, q->along_n, U32(s->warp_m));
@@ -35,17 +59,20 @@ void sparse24_output_begin(struct sparse24_product *q)
     uint32_t warps = s->alone ? 1 : sparse24_threads(q->v) / 32;
     s->width = tile_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), 32 * warps);
     s->integer = sparse24_is_s8(q->spec);
-    tile_sums_begin(k, &q->at, q->along_m, q->along_k, s);
+    if (stages_halves(q))
+        begin_halves(q);
+    else
+        tile_sums_begin(k, &q->at, q->along_m, q->along_k, s);
     ptx_u64 partials =
         ptx_add_u64(k, q->address[SPARSE24_WORKSPACE], U64(sparse24_partials_offset(q->plan)));
     q->partials = (struct tile_partials){.threads = sparse24_threads(q->v),
                                          .fragments = sparse24_fragments(q->v),
                                          .integer = s->integer};
     tile_partials_begin(k, &q->at, partials, &q->partials);
-    q->chunk = (struct tile_chunk){.width = s->width,
-                                   .bf16 = q->spec->y_type == PTXGEN_BF16,
-                                   .ragged = q->spec->m % s->width != 0,
-                                   .aligned = find_aligned(q)};
+    q->chunk = (struct tile_chunk){.width = stages_halves(q) ? TILE_HALVES_WIDTH : s->width,
+                                   .bf16 = q->spec->y_type == PTXGEN_BF16};
+    q->chunk.ragged = q->spec->m % q->chunk.width != 0;
+    q->chunk.aligned = find_aligned(q);
 }
 
 /* ---- one chunk ---- */
@@ -141,6 +168,22 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     }
 }
 
+/* The same, rounded already. */
+static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+{
+    const struct end *e = user;
+    struct sparse24_product *q = e->q;
+    ptx_kernel *k = q->k;
+    struct place at = {.column = ptx_add_u32(k, e->column, in_tile)};
+    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(q->spec->m))) {
+        ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
+        tile_halves_load(k, &q->halves, row, in_tile, pairs);
+        ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
+        at.row = ptx_add_u32(k, in_pass, p->pass_row);
+        tile_chunk_store_words(k, &q->chunk, element(q, SPARSE24_Y, SPARSE24_Y_STRIDE, &at), pairs);
+    }
+}
+
 static void locate(void *user, struct tile_part *p, ptx_u32 tile)
 {
     struct end *e = user;
@@ -164,13 +207,15 @@ void sparse24_output(struct sparse24_product *q, const struct tile_walk *w, ptx_
     struct tile_part p = {.at = &q->at,
                           .division = &q->division,
                           .sums = &q->sums,
+                          .halves = stages_halves(q) ? &q->halves : NULL,
                           .partials = &q->partials,
                           .flags = q->address[SPARSE24_WORKSPACE],
                           .columns = sparse24_tile_m(q->v),
+                          .only = sparse24_is_wgmma(q->v) && q->v->cluster > 1,
                           .acc = accumulator,
                           .acc_from = q,
                           .locate = locate,
-                          .finish = finish_chunk,
+                          .finish = stages_halves(q) ? finish_halves : finish_chunk,
                           .user = &e};
     tile_part_end(q->k, &p, w, first);
 }

@@ -10,6 +10,7 @@ enum {
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
+    WGMMA_ROWS = 64, /* from which on it is always the better where the target has it */
     MOST_S8_K = INT32_MAX / (128 * 128) * 2, /* two of four columns are kept */
 };
 
@@ -116,95 +117,158 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 }
 
 /*
- * How long the fullest CTA takes for one row of tiles, in picoseconds, by marlin's figures for an
- * H100: a step takes a tile the longest of reading its weights from memory (23 bytes a nanosecond
- * and multiprocessor), reading weights and activations from the L2 (45) and multiplying (2200
- * dense multiply-adds of 16 bits a nanosecond); dividing tiles takes 2.5 µs and more for more rows;
- * in clusters 3 µs.
+ * How long a step of a tile takes, in picoseconds: the longest of reading its weights from memory
+ * (23 bytes a nanosecond and multiprocessor of an H100), reading weights and activations from the L2
+ * (by cp.async 45; copies in bulk have brought 90) and multiplying (2200 dense multiply-adds of 16
+ * bits a nanosecond); in bulk a little for the L2, beside the others.
  */
-static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
-                     const ptxgen_sparse24_variant *v)
+static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
     uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
-    uint64_t memory = weights * 1000 / 23, l2 = (weights + x) * 1000 / 45;
+    uint64_t memory = weights * 1000 / 23;
+    uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 90 : 45);
     uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
-    uint64_t step = memory > l2 ? memory : l2;
-    step = step > products ? step : products;
-    if (v->tile_n == MOST_ROWS) /* for any number of rows of tiles: what 32 rows of W take */
-        return step / sparse24_tile_strips(v);
-    uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s);
+    uint64_t most = memory > l2 ? memory : l2;
+    most = most > products ? most : products;
+    return sparse24_is_wgmma(v) ? most + l2 / 16 : most;
+}
+
+/*
+ * How long the fullest CTA takes for one row of tiles: dividing tiles takes 2.5 µs and more for more
+ * rows, in clusters 3 µs.
+ */
+static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                         const ptxgen_sparse24_variant *v)
+{
+    uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s), step = step_cost(s, v);
     uint64_t ctas = target->multiprocessors / v->cluster;
     if (v->cluster > 1)
         return (tiles + ctas - 1) / ctas * (steps / v->cluster * step + 3000000);
     if (tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
-    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)v->tile_n * 60000;
+    return tiles * steps * step / ctas + 2500000 + (uint64_t)v->tile_n * 60000;
 }
 
-/* Tiles of clusters are never divided otherwise, so each CTA must have as many stages. */
+/* Where copies in bulk are to be had, cp.async takes a thirtieth more. */
+static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                     const ptxgen_sparse24_variant *v)
+{
+    uint64_t row = row_cost(s, target, v);
+    return sparse24_is_wgmma(v) || !sparse24_has_wgmma(target) ? row : row + row / 32;
+}
+
+/* … and for many rows of tiles: what a step of 32 rows of W takes. */
+static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                             const ptxgen_sparse24_variant *v)
+{
+    (void)target;
+    return step_cost(s, v) / sparse24_tile_strips(v);
+}
+
+/*
+ * Tiles of clusters are never divided otherwise, so each CTA must have as many stages. With wgmma a
+ * cluster has one tile: at its end all threads that have not exited wait for each other, which the
+ * one that sends for the next tile's stages would not.
+ */
 static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
+    uint32_t clusters = p->target.multiprocessors / v->cluster;
     return v->cluster == 1 ||
            (p->target.ptx.sm >= 90 && p->target.multiprocessors % v->cluster == 0 &&
-            sparse24_stages_along_k(&p->spec, v) % v->cluster == 0);
+            sparse24_stages_along_k(&p->spec, v) % v->cluster == 0 &&
+            (!sparse24_is_wgmma(v) || sparse24_tiles_m(&p->spec, v) <= clusters));
+}
+
+/* A bulk copy brings whole blocks, and can make none of zeros where K has no more. */
+static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+{
+    return !sparse24_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
 }
 
 /* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
 static const ptxgen_sparse24_variant candidates[] = {
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 4, .wn = 1, .wk = 4, .warp_m = 16,
+     .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 2, .pass_n = 32},
     {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 32},
     {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 1, .pass_n = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 1, .pass_n = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 2, .pass_n = 32},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1,
-     .pass_n = 16},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
-    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
-    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .cluster = 1,
-     .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 1, .pass_n = 32},
 };
 
-/* Whether the target has what the tile takes; where it has wgmma, many rows are for that alone. */
+/* … and for any number of rows. */
+static const ptxgen_sparse24_variant many[] = {
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .cluster = 1,
+     .pass_n = 16},
+    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
+    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+};
+
+/* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
     bool wgmma = sparse24_has_wgmma(&p->target);
-    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_n < MOST_ROWS;
-    return fits_target && can_cluster(p, v);
+    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_n < WGMMA_ROWS;
+    return fits_target && can_cluster(p, v) && can_divide_steps(p, v);
 }
 
-static bool choose_tile(const ptxgen_sparse24_plan *p, uint32_t tile_n,
-                        ptxgen_sparse24_variant *best)
+struct choice {
+    const ptxgen_sparse24_variant *among;
+    size_t count;
+    uint64_t (*cost)(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
+                     const ptxgen_sparse24_variant *v);
+};
+
+/* The cheapest for `tile_n` rows, the first among equals, becomes the plan's next variant. */
+static bool choose_tile(ptxgen_sparse24_plan *p, uint32_t tile_n, const struct choice *c)
 {
     const ptxgen_sparse24_spec *s = &p->spec;
-    const ptxgen_target *target = &p->target;
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        ptxgen_sparse24_variant v = candidates[i];
-        if (v.tile_n != tile_n || !is_usable(p, &v) || !fill_stages(s, target, &v) ||
-            cost(s, target, &v) >= least)
+    for (size_t i = 0; i < c->count; i++) {
+        ptxgen_sparse24_variant v = c->among[i];
+        v.warp_m = v.warp_m ? v.warp_m : SPARSE24_STRIP;
+        if (v.tile_n != tile_n || !is_usable(p, &v) || !fill_stages(s, &p->target, &v) ||
+            c->cost(s, &p->target, &v) >= least)
             continue;
-        least = cost(s, target, &v);
-        *best = v;
+        least = c->cost(s, &p->target, &v);
+        p->variants[p->variant_count] = v;
     }
+    p->variant_count += least != UINT64_MAX;
     return least != UINT64_MAX;
 }
 
 static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
 {
-    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
-    for (uint32_t tile_n = 8, served = 0; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
-        if (choose_tile(plan, tile_n, &plan->variants[plan->variant_count])) {
+    static const struct choice few = {candidates, sizeof candidates / sizeof *candidates, cost};
+    static const struct choice any = {many, sizeof many / sizeof *many, cost_of_many};
+    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX, served = 0;
+    for (uint32_t tile_n = 8; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
+        if (choose_tile(plan, tile_n, &few))
             served = tile_n;
-            plan->variant_count++;
-        }
+    if (served < most)
+        choose_tile(plan, MOST_ROWS, &any);
     if (!plan->variant_count)
         return plan_no_tile("sparse24", &plan->target, err);
     return PTXGEN_OK;
@@ -249,10 +313,11 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
     const struct plan_number numbers[] = {
         {"kind", v->kind, PTXGEN_SPARSE24_MMA, PTXGEN_SPARSE24_WGMMA, false},
         {"tile_n", v->tile_n, 8, MOST_ROWS, true},
-        {"wm", v->wm, wgmma ? SPARSE24_WARPGROUP : 1, 8, wgmma},
+        {"wm", v->wm, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
         {"wn", v->wn, 1, wgmma ? 1 : SPARSE24_MOST_WN, true},
-        {"wk", v->wk, 1, wgmma ? 1 : 8, true},
-        {"cluster", v->cluster, 1, wgmma ? 1 : TILE_SUMS_CTAS, true},
+        {"wk", v->wk, 1, 8, true},
+        {"warp_m", v->warp_m, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
+        {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true},
     };
@@ -279,6 +344,7 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     ptxgen_sparse24_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.cluster = tile->cluster ? tile->cluster : 1;
+    v.warp_m = tile->warp_m ? tile->warp_m : SPARSE24_STRIP;
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
@@ -287,8 +353,13 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     if (!can_cluster(plan, &v))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: a cluster of %u CTAs needs sm_90, as many multiprocessors "
-                           "that can be divided by it, and so the %u stages along K", v.cluster,
+                           "that can be divided by it, and so the %u stages along K; with wgmma no "
+                           "more tiles than clusters", v.cluster,
                            sparse24_stages_along_k(&plan->spec, &v));
+    if (!can_divide_steps(plan, &v))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: %u warpgroups along K do not divide its %u steps of %d", v.wk,
+                           sparse24_steps(&plan->spec), SPARSE24_STEP);
     bool fit = tile->stages ? fits(&plan->spec, &plan->target, &v)
                             : fill_stages(&plan->spec, &plan->target, &v);
     if (!fit)
@@ -315,15 +386,17 @@ const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan
 
 const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
 {
-    if (sparse24_is_wgmma(variant))
-        return variant->tile_n == 128  ? "sparse24_wgmma_n128"
-               : variant->tile_n == 64 ? "sparse24_wgmma_n64"
-                                       : "sparse24_wgmma";
-    return variant->tile_n == 8    ? "sparse24_n8"
-           : variant->tile_n == 16 ? "sparse24_n16"
-           : variant->tile_n == 32 ? "sparse24_n32"
-           : variant->tile_n == 64 ? "sparse24_n64"
-                                   : "sparse24_n128";
+    static const char *const mma[] = {"sparse24_n8", "sparse24_n16", "sparse24_n32", "sparse24_n64",
+                                      "sparse24_n128"};
+    static const char *const wgmma[] = {"sparse24_wgmma_n8", "sparse24_wgmma_n16",
+                                        "sparse24_wgmma_n32", "sparse24_wgmma_n64",
+                                        "sparse24_wgmma_n128"};
+    uint32_t i = 0;
+    while (8u << i < variant->tile_n)
+        i++;
+    if (sparse24_is_wgmma(variant) && sparse24_tile_m(variant) > 128)
+        return "sparse24_wgmma";
+    return sparse24_is_wgmma(variant) ? wgmma[i] : mma[i];
 }
 
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
@@ -342,6 +415,11 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                            "sparse24: n = %llu rows with M = %u, K = %u are %llu stages, more than "
                            "2^32", (unsigned long long)n, plan->spec.m, plan->spec.k,
                            (unsigned long long)(tiles * stages));
+    if (sparse24_is_wgmma(v) && v->cluster > 1 && tiles > units)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: n = %llu rows make %llu tiles, more than the %u clusters of "
+                           "this tile's launch", (unsigned long long)n, (unsigned long long)tiles,
+                           units);
     struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
     bool whole = v->cluster > 1 || tile_deals_whole(tiles, units);
     s.tiles = tile_deal(tiles, stages, units, whole);

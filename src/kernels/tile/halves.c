@@ -35,7 +35,8 @@ static ptx_u32 round_pair(ptx_kernel *k, const struct tile_halves *h, ptx_u32 lo
 void tile_halves_stage(ptx_kernel *k, const struct tile_halves *h, uint32_t pass,
                        tile_sums_register *acc, const void *from)
 {
-    for (uint32_t t = 0; t < h->columns / STRIP; t++)
+    uint32_t tiles = h->tiles ? h->tiles : h->columns / STRIP;
+    for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < h->pass_m / 8; j += 2) {
             ptx_u32 blocks[4];
             for (uint32_t i = 0; i < 4; i++) {
