@@ -47,7 +47,7 @@ typedef struct ptxgen_dense_spec {
     uint8_t residual;   /**< 1: a residual is added to Y */
 } ptxgen_dense_spec;
 
-enum { PTXGEN_DENSE_VARIANTS = 5, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
+enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
 
 /** How a variant multiplies. */
 enum {
@@ -68,6 +68,7 @@ typedef struct ptxgen_dense_variant {
     uint32_t pass_n;       /**< rows of a warp's sums that are brought together at once */
     uint32_t kind;         /**< PTXGEN_DENSE_MMA or _WGMMA */
     uint32_t cluster; /**< with wgmma 2: two CTAs, a cluster, have the same rows of X; else 1 */
+    uint32_t split;   /**< with wgmma 2: two CTAs, a cluster, divide K among them; else 1 */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_dense_variant;
@@ -76,7 +77,7 @@ typedef struct ptxgen_dense_plan {
     ptxgen_dense_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by rising rows of X in a tile */
+    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by the rows that they are for */
 } ptxgen_dense_plan;
 
 /**
@@ -100,7 +101,7 @@ PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_pl
 /** CTAs that a launch of n rows has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n,
                                            uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_n32" … */
+/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_wgmma_n32" */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "dense_align",

@@ -290,8 +290,8 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
     ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
                                  .block = {dense_cta_threads(v), 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes};
-    if (v->cluster > 1) {
-        shape.cluster[0] = v->cluster;
+    if (dense_cluster(v) > 1) {
+        shape.cluster[0] = dense_cluster(v);
         shape.cluster[1] = shape.cluster[2] = 1;
     }
     return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);

@@ -171,7 +171,7 @@ static void warps_in_any_order_do_not_race(void **state)
 
 /*
  * wgmma's tiles, in several turns and in warps of ten orders: pairs of CTAs, the second of which
- * has nothing of W in the last tile, whole tiles, and divided ones.
+ * has nothing of W in the last tile, whole tiles, divided ones, and pairs that divide K.
  */
 static void warpgroups_in_any_order_do_not_race(void **state)
 {
@@ -179,17 +179,19 @@ static void warpgroups_in_any_order_do_not_race(void **state)
     static const ptxgen_dense_variant tiles[] = {
         {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .cluster = 2},
         {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .cluster = 1},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 64, .wm = 4, .cluster = 2}};
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 64, .wm = 4, .cluster = 2},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .split = 2}};
+    enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
-    for (uint32_t seed = 1; seed <= 2 + (uint32_t)test_share(8); seed++) {
+    for (uint32_t seed = 1; seed <= TILES - 1 + (uint32_t)test_share(7); seed++) {
         ptxgen_emulator_options options = {.seed = seed};
         ptxgen_error err;
         assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
         ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 300, 584);
         spec.bias = spec.residual = seed % 4 < 2;
-        struct dense_problem p = make(&device, &spec, 300, NULL);
-        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
-        ptxgen_dense_variant tile = tiles[seed % 3];
+        ptxgen_dense_variant tile = tiles[seed % TILES];
+        struct dense_problem p = make(&device, &spec, tile.split ? 60 : 300, NULL);
+        p.plan.target.multiprocessors = tile.split ? 20 : 2 + seed % 3 * 2;
         tile.wn = tile.wk = 1;
         tile.pass_n = 16;
         assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);

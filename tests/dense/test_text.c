@@ -170,6 +170,23 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
     }
 }
 
+/* CTAs that divide K have one tile: of a second one they would wait for their sender. */
+static void ctas_that_divide_k_get_no_second_tile(void **state)
+{
+    (void)state;
+    const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64,
+                                       .wm = 4, .wn = 1, .wk = 1, .split = 2, .pass_n = 16};
+    const ptxgen_dense_spec spec = {.m = 4096, .k = 4096, .type = PTXGEN_F16};
+    ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
+    ptxgen_error err = {0};
+    uint32_t ctas;
+    assert_ok(ptxgen_dense_use_tile(&plan, &tile, &err), &err);
+    assert_ok(ptxgen_dense_ctas(&plan, 64, &ctas, &err), &err);
+    assert_int_equal(ctas, 128);
+    assert_int_equal(ptxgen_dense_ctas(&plan, 65, &ctas, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, "no variant serves n = 65");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +196,7 @@ int main(void)
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
         cmocka_unit_test(no_plan_leaves_a_scheduler_without_a_warp),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
+        cmocka_unit_test(ctas_that_divide_k_get_no_second_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

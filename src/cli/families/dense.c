@@ -49,10 +49,10 @@ static const struct argp_option spec_options[] = {
 static void read_tile(struct argp_state *state, const char *text, ptxgen_dense_variant *tile)
 {
     static char *const names[] = {"warp_m", "warp_n", "wm",   "wn",      "wk", "ctas",
-                                  "stages", "pass_n", "kind", "cluster", NULL};
+                                  "stages", "pass_n", "kind", "cluster", "split", NULL};
     uint32_t *const members[] = {&tile->warp_m, &tile->warp_n, &tile->wm,     &tile->wn,
                                  &tile->wk,     &tile->ctas,   &tile->stages, &tile->pass_n,
-                                 &tile->kind,   &tile->cluster};
+                                 &tile->kind,   &tile->cluster, &tile->split};
     *tile = (ptxgen_dense_variant){.warp_m = 64, .wm = 1, .wn = 1, .wk = 1, .pass_n = 16};
     parse_tile(state, text, names, members);
 }

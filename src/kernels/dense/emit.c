@@ -41,7 +41,7 @@ void dense_load_params(struct dense_product *q)
     for (int i = 0; i < DENSE_N; i++)
         q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
     q->n = ptx_param_u32(k, "n");
-    tile_division_begin(k, dense_stages_along_k(q->spec, q->v), &q->division);
+    tile_division_begin(k, dense_own_stages(q->spec, q->v), &q->division);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -59,8 +59,11 @@ static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
 {
     uint32_t tiles_m = dense_tiles_m(q->spec, q->v), cluster = q->v->cluster;
-    ptx_u32 dealt =
-        cluster > 1 ? deal_to_clusters(q, tile) : tile_deal_places(q->k, &q->division, tile);
+    ptx_u32 dealt = tile; /* one of each cluster that divides K */
+    if (cluster > 1)
+        dealt = deal_to_clusters(q, tile);
+    else if (q->v->split == 1)
+        dealt = tile_deal_places(q->k, &q->division, tile);
     struct tile_place place = tile_locate(q->k, dealt, q->tiles_n, tiles_m);
     place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
     if (cluster > 1)
@@ -175,7 +178,11 @@ void dense_begin_output(struct dense_product *q)
                  .warp_n = v->warp_m,
                  .wk = v->wk,
                  .interleaved = dense_is_wgmma(v),
+                 .ctas = v->split > 1 ? v->split : 0,
+                 .rank = q->rank,
                  .pass_m = v->pass_n},
+        .along = q->along_m,
+        .along_k = q->along_k,
         .partials = {.threads = dense_threads(v), .fragments = dense_fragments(v)},
         .acc = accumulator,
         .locate = locate_output,
@@ -183,7 +190,6 @@ void dense_begin_output(struct dense_product *q)
     };
     uint32_t staging = tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
     o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
-    tile_sums_begin(k, &q->at, q->along_m, q->along_k, &o->sums);
     if (v->wn > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
     ptx_u64 partials =

@@ -14,6 +14,9 @@
  * Two CTAs of a cluster may have the same rows of X, each its own of W: both send for half of X, to
  * both. With 256 rows of X and 128 of W a stage so takes 32 KB from the L2 instead of 48, for 1024
  * cycles of products: 4096³ took 198 µs of an H200 instead of 225.
+ *
+ * Or a cluster's CTAs have the same tile, one in all, and a share of K each, and bring their sums
+ * together in shared memory: where tiles are fewer than multiprocessors.
  */
 #include "emit.h"
 
@@ -62,6 +65,8 @@ static void send(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
     const struct tile_ring_place *p = &s->place;
+    if (h->q.v->split > 1)
+        stage = ptx_mad_lo_u32(k, h->q.rank, U32(h->q.division.stages), stage);
     ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(DENSE_BLOCK_BYTES / dense_element(h->q.spec)));
     const ptx_s32 x_corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->x_row)};
     const ptx_s32 w_corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->w_row)};
@@ -183,6 +188,10 @@ static void multiply_all(struct hopper *h)
         tile_output_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
     }
+    if (q->v->split > 1) { /* the others have read this CTA's sums */
+        ptx_barrier_cluster_arrive_relaxed(k);
+        ptx_barrier_cluster_wait(k);
+    }
 }
 
 /* ---- the entry ---- */
@@ -195,8 +204,8 @@ static void begin(struct hopper *h)
     dense_load_params(q);
     q->at = tile_find_threads(k);
     q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
-    q->unit = tile_divide(k, q->at.cta, q->v->cluster);
-    q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
+    q->unit = tile_divide(k, q->at.cta, dense_cluster(q->v));
+    q->rank = ptx_and_b32(k, q->at.cta, U32(dense_cluster(q->v) - 1));
     h->first = tile_first_stage(k, &q->division, q->unit);
     h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
     q->at.cta = q->unit;

@@ -81,7 +81,7 @@ static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
 {
     return v->warp_m / DENSE_TILE * (v->warp_n / 8);
 }
-/* Of a CTA, or of a cluster. */
+/* Of a CTA, or of a pair that has the same rows of X. */
 static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
     uint32_t rows = dense_tile_m(v) * v->cluster;
@@ -92,6 +92,16 @@ static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
 {
     uint32_t bytes = v->wk * DENSE_BLOCK_BYTES;
     return (dense_row_bytes(s) - 1) / bytes + 1;
+}
+/* CTAs of a cluster, … */
+static inline uint32_t dense_cluster(const ptxgen_dense_variant *v)
+{
+    return v->cluster * v->split;
+}
+/* … and the stages along K of one. */
+static inline uint32_t dense_own_stages(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+{
+    return dense_stages_along_k(s, v) / v->split;
 }
 /* X, then W. */
 static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)

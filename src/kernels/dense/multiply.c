@@ -3,12 +3,15 @@
  * A stage's products. An mma step takes 32 bytes of K of each row; both operands come by ldmatrix,
  * a load of W for 16 rows, one of X for two groups of 8. Loads are spread over the products of
  * the mma step before, over the end of a stage too: the wait for the next stage comes an mma step
- * before this one's end.
+ * before this one's end. The text has two of a stage's four steps: for all ptxas takes twice as
+ * long.
  *
  * f32 is split into two tf32 each, x = h + l, and h·l', l·h' and h·h' are summed; what is left
  * out is below 2⁻²¹ of |x·w|, see reference.c.
  */
 #include "emit.h"
+
+enum { HALF_STEPS = 2 /* mma steps, each with operands of its own */ };
 
 /* ---- operands ---- */
 
@@ -31,13 +34,23 @@ void dense_operands_begin(struct dense_product *q)
                 q->acc[t][j][r] = ptx_mov_f32(q->k, F32(0));
 }
 
-static void find_step(struct dense_product *q, const struct tile_operand *operand, ptx_u32 lane,
-                      ptx_u32 step, ptx_u32 slot, uint32_t i)
+/* The lane's addresses are those of the stage at `slot`, … */
+static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
-    if (i == 0)
-        ptx_mov_u32_to(k, lane, tile_operand_lane(k, operand, slot, q->along_k));
-    ptx_mov_u32_to(k, step, tile_operand_step(k, operand, lane, i));
+    struct dense_operands *o = &q->operands;
+    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_n(q->v), q->v->wk);
+    ptx_u32 stage_w = ptx_add_u32(k, slot, U32(x_bytes));
+    ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->x, slot, q->along_k));
+    ptx_mov_u32_to(k, o->w_lane, tile_operand_lane(k, &q->w, stage_w, q->along_k));
+}
+
+/* … or of its other half. */
+static void turn_to_half(struct dense_product *q)
+{
+    struct dense_operands *o = &q->operands;
+    ptx_mov_u32_to(q->k, o->x_lane, tile_operand_step(q->k, &q->x, o->x_lane, HALF_STEPS));
+    ptx_mov_u32_to(q->k, o->w_lane, tile_operand_step(q->k, &q->w, o->w_lane, HALF_STEPS));
 }
 
 static uint32_t loads(const struct dense_product *q)
@@ -45,27 +58,26 @@ static uint32_t loads(const struct dense_product *q)
     return dense_tiles(q) + dense_row_groups(q) / 2;
 }
 
-/* Load l of mma step i of the stage at `slot`: of W, then of X. */
-static void load(struct dense_product *q, ptx_u32 slot, uint32_t i, uint32_t l)
+/* Load l of mma step i of a half: of W, then of X. */
+static void load(struct dense_product *q, uint32_t i, uint32_t l)
 {
     struct dense_operands *o = &q->operands;
     if (l == 0) {
-        ptx_u32 stage_w = ptx_add_u32(
-            q->k, slot, U32(tile_operand_stage_bytes(dense_tile_n(q->v), q->v->wk)));
-        find_step(q, &q->x, o->x_lane, o->x_step, slot, i);
-        find_step(q, &q->w, o->w_lane, o->w_step, stage_w, i);
+        ptx_mov_u32_to(q->k, o->x_step, tile_operand_step(q->k, &q->x, o->x_lane, i));
+        ptx_mov_u32_to(q->k, o->w_step, tile_operand_step(q->k, &q->w, o->w_lane, i));
     }
     uint32_t tiles = dense_tiles(q);
     if (l < tiles)
-        tile_operand_load_to(q->k, o->w_step, 2 * l, o->w[i % 2][l]);
+        tile_operand_load_to(q->k, o->w_step, 2 * l, o->w[i][l]);
     else
-        tile_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[i % 2][l - tiles]);
+        tile_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[i][l - tiles]);
 }
 
 void dense_first_operands(struct dense_product *q, ptx_u32 slot)
 {
+    turn_to_stage(q, slot);
     for (uint32_t l = 0; l < loads(q); l++)
-        load(q, slot, 0, l);
+        load(q, 0, l);
 }
 
 void dense_clear(struct dense_product *q)
@@ -134,8 +146,8 @@ static void find_product(const struct dense_product *q, uint32_t done, uint32_t 
     }
 }
 
-/* Of mma step i, with the loads of the next, whose stage is at `next`, in between. */
-static void multiply_step(struct dense_product *q, ptx_u32 next, uint32_t i)
+/* Of mma step i of a half, with the loads of the next in between. */
+static void multiply_step(struct dense_product *q, uint32_t i)
 {
     struct dense_operands *o = &q->operands;
     struct halves w[DENSE_TILES], x[DENSE_ROW_GROUPS / 2];
@@ -144,23 +156,28 @@ static void multiply_step(struct dense_product *q, ptx_u32 next, uint32_t i)
         uint32_t t, j;
         find_product(q, done, &t, &j);
         if (t == split_w)
-            split(q, o->w[i % 2][split_w++], &w[t]);
+            split(q, o->w[i][split_w++], &w[t]);
         if (j / 2 == split_x)
-            split(q, o->x[i % 2][split_x++], &x[j / 2]);
+            split(q, o->x[i][split_x++], &x[j / 2]);
         while (loaded < loads(q) && loaded * products <= done * loads(q))
-            load(q, next, (i + 1) % DENSE_STEPS, loaded++);
+            load(q, (i + 1) % HALF_STEPS, loaded++);
         multiply(q, q->acc[t][j], &w[t], &x[j / 2], j % 2);
     }
 }
 
 void dense_multiply(struct dense_product *q)
 {
-    ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
-    tile_pipeline_send(q->k, &q->pipeline);
-    for (uint32_t i = 0; i < DENSE_STEPS; i++) {
-        bool last = i + 1 == DENSE_STEPS;
-        if (last)
-            tile_pipeline_next(q->k, &q->pipeline);
-        multiply_step(q, last ? q->pipeline.read : slot, i);
+    ptx_kernel *k = q->k;
+    tile_pipeline_send(k, &q->pipeline);
+    ptx_u32 half = ptx_mov_u32(k, U32(0));
+    ptx_for(k, half, U32(DENSE_STEPS / HALF_STEPS), U32(1)) {
+        ptx_nounroll(k);
+        multiply_step(q, 0);
+        ptx_if_else(k, ptx_setp_eq_u32(k, half, U32(1))) {
+            tile_pipeline_next(k, &q->pipeline);
+            turn_to_stage(q, q->pipeline.read);
+        } else
+            turn_to_half(q);
+        multiply_step(q, 1);
     }
 }

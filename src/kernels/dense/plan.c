@@ -12,6 +12,7 @@ enum {
     MOST_STAGES = 8,
     MOST_ROWS = 128,
     MOST_WGMMA_ROWS = 256,
+    PAST_ROW = 2000,
 };
 
 /* ---- the spec ---- */
@@ -74,28 +75,38 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
 /*
  * How long the fullest CTA takes for n rows, in picoseconds, by marlin's figures for an H100: a
  * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
- * nanosecond and multiprocessor), reading both operands from the L2 (45), and multiplying; dividing
- * tiles takes 2.5 µs and more for more rows. CTAs of a cluster read X once.
+ * nanosecond and multiprocessor, once for all rows of tiles), reading both operands from the L2 (by
+ * cp.async 45; copies in bulk have brought 90), and multiplying; dividing tiles takes 2.5 µs and
+ * more for more rows and for pairs, where a cluster divides K only that. CTAs of a pair read X once.
+ * In bulk a little is added for the L2, beside the others, and 2 ns for each row of a box that X
+ * does not have.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
 {
     const ptxgen_dense_spec *s = &plan->spec;
     uint64_t w = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
     uint64_t x = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
+    uint64_t rows = (n + dense_tile_n(v) - 1) / dense_tile_n(v);
     uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / multiply_adds(s, v);
-    uint64_t memory = w * 1000 / 23, l2 = (w + x / v->cluster) * 1000 / 45;
+    uint64_t memory = w * 1000 / 23 / rows;
+    uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_wgmma(v) ? 90 : 45);
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
-    uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(s, v);
+    if (dense_is_wgmma(v))
+        step += l2 / 16 + (rows * dense_tile_n(v) - n) * PAST_ROW / rows;
+    uint64_t tiles = rows * dense_tiles_m(s, v);
     uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
-    uint64_t ctas = plan->target.multiprocessors * v->ctas / v->cluster;
+    uint64_t ctas = plan->target.multiprocessors * v->ctas / dense_cluster(v);
     step *= v->ctas;
+    if (v->split > 1)
+        return tiles > ctas ? UINT64_MAX : steps / v->split * step + 2500000;
     if (tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
-    return (tiles * steps + ctas - 1) / ctas * step + 2500000 + (uint64_t)dense_tile_n(v) * 60000;
+    uint64_t ends = 2500000 + (uint64_t)dense_tile_n(v) * 60000 + (v->cluster - 1) * 1000000;
+    return (tiles * steps + ctas - 1) / ctas * step + ends;
 }
 
-/* Tiles by the rows of X; of those for equally many the cheapest, the first among equals. */
+/* For equally many rows of X the cheapest is taken, the first among equals. */
 static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 32, .warp_n = 16, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
     {.warp_m = 32, .warp_n = 16, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
@@ -111,27 +122,34 @@ static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
     {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
     {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
+};
+
+/* With wgmma, one a name. Clusters of four that divide K took two turns on an H200. */
+static const ptxgen_dense_variant wgmma_candidates[] = {
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 32, .wm = 4, .wn = 1, .wk = 1,
+     .pass_n = 32},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 32, .wm = 4, .wn = 1, .wk = 1,
+     .pass_n = 32, .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1,
+     .pass_n = 32},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1,
+     .pass_n = 32, .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 4, .wn = 1, .wk = 1,
      .pass_n = 16},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
+     .pass_n = 32, .split = 2},
     {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .wn = 1, .wk = 1,
+     .pass_n = 32, .cluster = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
      .pass_n = 32, .cluster = 2},
 };
 
-/* Whether the target has what the tile takes; where it has wgmma, many rows are for that alone. */
+/* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
-    bool wgmma = dense_has_wgmma(plan);
-    if (!dense_is_wgmma(v))
-        return !wgmma || dense_tile_n(v) < MOST_ROWS;
-    return wgmma && plan->target.multiprocessors % v->cluster == 0;
-}
-
-/* For one row of tiles; of the widest tile, for any number of them: what a row of W takes. */
-static uint64_t candidate_cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
-{
-    if (dense_tile_n(v) >= MOST_ROWS)
-        return cost(plan, v, INT32_MAX);
-    return cost(plan, v, dense_tile_n(v));
+    return !dense_is_wgmma(v) ||
+           (dense_has_wgmma(plan) && plan->target.multiprocessors % dense_cluster(v) == 0 &&
+            dense_stages_along_k(&plan->spec, v) % v->split == 0);
 }
 
 /* Split operands take registers: of f32 a warp has half as many sums. */
@@ -139,6 +157,7 @@ static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
 {
     v->ctas = 1;
     v->cluster = v->cluster ? v->cluster : 1;
+    v->split = v->split ? v->split : 1;
     if (s->type != PTXGEN_F32 || v->warp_m < 64)
         return;
     v->wm = 2;
@@ -146,29 +165,68 @@ static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
     v->warp_n = 32;
 }
 
-static bool choose_tile(const ptxgen_dense_plan *plan, uint32_t tile_n, ptxgen_dense_variant *best)
+/* Candidates, and which are asked: those with `least` to `most` rows of X in a tile, for n rows. */
+struct choice {
+    const ptxgen_dense_variant *among;
+    size_t count;
+    uint32_t least, most;
+    uint64_t n;
+};
+
+/* The cheapest joins the plan, if there is one and it is not there yet. */
+static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
 {
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        ptxgen_dense_variant v = candidates[i];
+    ptxgen_dense_variant best = {.kind = 0};
+    for (size_t i = 0; i < c->count; i++) {
+        ptxgen_dense_variant v = c->among[i];
         adapt(&plan->spec, &v);
-        if (dense_tile_n(&v) != tile_n || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
-            candidate_cost(plan, &v) >= least)
+        bool asked = dense_tile_n(&v) >= c->least && dense_tile_n(&v) <= c->most;
+        if (!asked || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
+            cost(plan, &v, c->n) >= least)
             continue;
-        least = candidate_cost(plan, &v);
-        *best = v;
+        least = cost(plan, &v, c->n);
+        best = v;
     }
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (!memcmp(&plan->variants[i], &best, sizeof best))
+            return true;
+    if (least != UINT64_MAX)
+        plan->variants[plan->variant_count++] = best;
     return least != UINT64_MAX;
+}
+
+/* One of each width up to `widest`; the widest of all serves any number of rows. */
+static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_n, uint32_t widest)
+{
+    struct choice c = {candidates, sizeof candidates / sizeof *candidates, 0, 0, 0};
+    for (uint32_t rows = 16, served = 0; rows <= widest && served < most_n; rows *= 2) {
+        c.least = c.most = rows;
+        c.n = rows == MOST_ROWS ? INT32_MAX : rows;
+        served = choose_tile(plan, &c) ? rows : served;
+    }
+}
+
+/* One of each width up to 64 rows, then what is best for so many rows, whatever its width. */
+static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_n)
+{
+    struct choice c = {wgmma_candidates, sizeof wgmma_candidates / sizeof *wgmma_candidates, 0, 0,
+                       0};
+    for (uint32_t rows = 32; rows <= 1024 && rows / 2 < most_n; rows *= 2) {
+        c.least = rows < MOST_ROWS ? rows : MOST_ROWS;
+        c.most = rows < MOST_ROWS ? rows : MOST_WGMMA_ROWS;
+        c.n = rows == 1024 ? INT32_MAX : rows;
+        choose_tile(plan, &c);
+    }
 }
 
 static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
-    for (uint32_t tile_n = 16, served = 0; tile_n <= MOST_WGMMA_ROWS && served < most; tile_n *= 2)
-        if (choose_tile(plan, tile_n, &plan->variants[plan->variant_count])) {
-            served = tile_n;
-            plan->variant_count++;
-        }
+    bool wgmma = dense_has_wgmma(plan);
+    choose_mma(plan, most, wgmma ? 16 : MOST_ROWS);
+    if (wgmma)
+        choose_wgmma(plan, most);
     if (!plan->variant_count)
         return plan_no_tile("dense", &plan->target, err);
     return PTXGEN_OK;
@@ -205,6 +263,7 @@ static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err
         {"wk", v->wk, 1, wgmma ? 1 : 8, true},
         {"ctas", v->ctas, 1, wgmma ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
         {"cluster", v->cluster, 1, wgmma ? 2 : 1, true},
+        {"split", v->split, 1, wgmma && v->cluster == 1 ? 2 : 1, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_n", v->pass_n, 8, v->warp_n, true},
         {"rows of X", dense_tile_n(v), 16, wgmma ? MOST_WGMMA_ROWS : MOST_ROWS, true},
@@ -229,15 +288,16 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.ctas = tile->ctas ? tile->ctas : 1;
     v.cluster = tile->cluster ? tile->cluster : 1;
+    v.split = tile->split ? tile->split : 1;
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
     if (dense_is_wgmma(&v) && !is_usable(plan, &v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "dense: wgmma needs sm_90a, f16 or bf16, and clusters that divide the %u "
-            "multiprocessors",
-            plan->target.multiprocessors);
+            "dense: wgmma needs sm_90a, f16 or bf16, clusters that divide the %u multiprocessors, "
+            "and a split that divides the %u stages along K",
+            plan->target.multiprocessors, dense_stages_along_k(&plan->spec, &v));
     bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
     if (!fit)
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
@@ -258,10 +318,14 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
     const ptxgen_dense_variant *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
-        uint64_t time = cost(plan, &plan->variants[i], n < INT32_MAX ? n : INT32_MAX);
+        const ptxgen_dense_variant *v = &plan->variants[i];
+        bool last = i + 1 == plan->variant_count;
+        if (dense_is_wgmma(v) && dense_tile_n(v) < n && n <= MOST_ROWS && !last)
+            continue; /* one of one row of tiles follows */
+        uint64_t time = cost(plan, v, n < INT32_MAX ? n : INT32_MAX);
         if (time < least) {
             least = time;
-            best = &plan->variants[i];
+            best = v;
         }
     }
     return best;
@@ -269,18 +333,25 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
 
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
 {
-    uint32_t rows = dense_tile_n(variant);
-    if (dense_is_wgmma(variant))
-        return variant->cluster > 1 ? "dense_wgmma_pair"
-               : rows == 256        ? "dense_wgmma_n256"
-                                    : "dense_wgmma";
-    return rows == 16 ? "dense_n16" : rows == 32 ? "dense_n32" : rows == 64 ? "dense_n64" : "dense_n128";
+    static const char *const mma[] = {"dense_n16", "dense_n32", "dense_n64", "dense_n128"};
+    static const char *const wgmma[][3] = {
+        {"dense_wgmma_n16", "dense_wgmma_pair_n16", "dense_wgmma_split_n16"},
+        {"dense_wgmma_n32", "dense_wgmma_pair_n32", "dense_wgmma_split_n32"},
+        {"dense_wgmma_n64", "dense_wgmma_pair_n64", "dense_wgmma_split_n64"},
+        {"dense_wgmma_n128", "dense_wgmma_pair_n128", "dense_wgmma_split_n128"},
+        {"dense_wgmma_n256", "dense_wgmma_pair_n256", "dense_wgmma_split_n256"}};
+    uint32_t i = 0;
+    while (16u << i < dense_tile_n(variant))
+        i++;
+    if (!dense_is_wgmma(variant))
+        return mma[i];
+    return wgmma[i][variant->cluster > 1 ? 1 : variant->split > 1 ? 2 : 0];
 }
 
 ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
                                   uint64_t n, struct dense_schedule *schedule, ptxgen_error *err)
 {
-    uint32_t stages = dense_stages_along_k(&plan->spec, v);
+    uint32_t stages = dense_own_stages(&plan->spec, v);
     if (n > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: n = %llu rows are more than a launch takes, %d",
@@ -292,9 +363,9 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
                            (unsigned long long)n, plan->spec.m, plan->spec.k,
                            (unsigned long long)(tiles * stages));
     struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
-    uint32_t units = plan->target.multiprocessors * v->ctas / v->cluster;
-    s.tiles = tile_make_schedule(tiles, stages, units);
-    s.grid = s.tiles.grid * v->cluster;
+    uint32_t units = plan->target.multiprocessors * v->ctas / dense_cluster(v);
+    s.tiles = tile_deal(tiles, stages, units, v->split > 1 || tile_deals_whole(tiles, units));
+    s.grid = s.tiles.grid * dense_cluster(v);
     if (s.tiles.divides) {
         s.aligned += s.grid * tile_partials_bytes(dense_threads(v), dense_fragments(v));
         s.workspace_bytes = s.aligned;

@@ -35,8 +35,8 @@ enum { MMA_DEPTH = 22, SPLIT_DEPTH = 42 };
 static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
     double stages = dense_stages_along_k(s, v);
-    return (s->type == PTXGEN_F32 ? SPLIT_DEPTH : MMA_DEPTH) * stages * DENSE_STEPS + v->wk - 1 +
-           stages - 1;
+    double steps = stages * DENSE_STEPS, parts = v->wk * v->split;
+    return (s->type == PTXGEN_F32 ? SPLIT_DEPTH : MMA_DEPTH) * steps + parts - 1 + stages - 1;
 }
 
 /* ---- rows as doubles ---- */

@@ -15,7 +15,7 @@ static ptx_u64 in_bytes(const struct tile_output *o, ptx_u64 elements)
 static ptx_pred find_aligned(const struct tile_output *o)
 {
     ptx_kernel *k = o->k;
-    uint32_t bytes = o->sums.width * element(o) < 16 ? o->sums.width * element(o) : 16;
+    uint32_t bytes = o->chunk.width * element(o) < 16 ? o->chunk.width * element(o) : 16;
     ptx_u64 all = ptx_or_b64(k, o->y, in_bytes(o, o->y_stride));
     if (o->has_bias)
         all = ptx_or_b64(k, all, o->bias);
@@ -27,15 +27,36 @@ static ptx_pred find_aligned(const struct tile_output *o)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
+/* As many rows as the sums' staging holds. */
+static void begin_halves(struct tile_output *o)
+{
+    const struct tile_sums *s = &o->sums;
+    uint32_t rows = 2 * s->pass_m;
+    struct tile_threads at = *o->at;
+    at.warp = o->along;
+    o->halves = (struct tile_halves){.columns = s->tile_n,
+                                     .tiles = s->warp_n / 16,
+                                     .pass_m = rows < s->tile_m ? rows : s->tile_m,
+                                     .bf16 = o->type == PTXGEN_BF16,
+                                     .staging = s->staging};
+    tile_halves_begin(o->k, &at, &o->halves);
+}
+
 void tile_output_begin(struct tile_output *o)
 {
     struct tile_sums *s = &o->sums;
+    o->rounds = s->interleaved && s->wk == 1 && !s->ctas && o->type != PTXGEN_F32 && !o->has_bias &&
+                !o->has_residual && !o->activation && o->m % TILE_HALVES_WIDTH == 0;
+    if (o->rounds)
+        begin_halves(o);
+    else
+        tile_sums_begin(o->k, o->at, o->along, o->along_k, s);
     s->width = tile_chunk_width(s->pass_m * s->tile_n, o->partials.threads);
-    o->chunk = (struct tile_chunk){.width = s->width,
+    o->chunk = (struct tile_chunk){.width = o->rounds ? TILE_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
-                                   .f32 = o->type == PTXGEN_F32,
-                                   .ragged = o->m % s->width != 0,
-                                   .aligned = find_aligned(o)};
+                                   .f32 = o->type == PTXGEN_F32};
+    o->chunk.ragged = o->m % o->chunk.width != 0;
+    o->chunk.aligned = find_aligned(o);
 }
 
 /* ---- one chunk ---- */
@@ -90,6 +111,21 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     }
 }
 
+/* The same, rounded already. */
+static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+{
+    const struct tile_output *o = user;
+    ptx_kernel *k = o->k;
+    struct place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
+    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
+        ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
+        tile_halves_load(k, &o->halves, row, in_tile, pairs);
+        ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
+        at.row = ptx_add_u32(k, in_pass, p->pass_row);
+        tile_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, &at), pairs);
+    }
+}
+
 /* ---- a tile's end ---- */
 
 static void locate(void *user, struct tile_part *p, ptx_u32 tile)
@@ -104,13 +140,15 @@ void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 f
     struct tile_part p = {.at = o->at,
                           .division = o->division,
                           .sums = &o->sums,
+                          .halves = o->rounds ? &o->halves : NULL,
                           .partials = &o->partials,
                           .flags = o->flags,
                           .columns = o->sums.tile_n,
+                          .only = o->sums.ctas != 0,
                           .acc = o->acc,
                           .acc_from = o->user,
                           .locate = locate,
-                          .finish = finish_chunk,
+                          .finish = o->rounds ? finish_halves : finish_chunk,
                           .user = o};
     tile_part_end(o->k, &p, w, first);
 }

@@ -22,8 +22,9 @@ struct tile_output {
     ptx_u32 n;  /* rows */
     ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
     ptx_u64 flags;             /* of the CTAs */
-    struct tile_sums sums;     /* begun, but for its width */
+    struct tile_sums sums;     /* but for its width */
     struct tile_partials partials; /* begun */
+    ptx_u32 along, along_k; /* the warp's place among those of other columns, and along K */
     tile_sums_register *acc;
     /* Sets the first row and column of a tile. */
     void (*locate)(void *user, ptx_u32 tile, struct tile_output *o);
@@ -31,6 +32,8 @@ struct tile_output {
 
     ptx_u32 first_row, first_column;
     struct tile_chunk chunk;
+    bool rounds; /* sums in their registers: wgmma's, to which nothing more is done */
+    struct tile_halves halves;
 };
 
 void tile_output_begin(struct tile_output *o);
