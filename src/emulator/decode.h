@@ -59,7 +59,8 @@ extern const struct emu_opcode emu_convert_opcodes[], emu_compare_opcodes[], emu
     emu_warp_opcodes[], emu_barrier_opcodes[], emu_async_opcodes[], emu_mbarrier_opcodes[],
     emu_tensor_opcodes[], emu_wgmma_opcodes[];
 
-_Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...) PTXGEN_PRINTF(2, 3);
+__attribute__((cold)) _Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format,
+                                                ...) PTXGEN_PRINTF(2, 3);
 
 /* Bits of emu_insn.flags: what the end of decoding still has to fill in. */
 enum { INSN_LABEL = 1, INSN_LABEL_LIST = 2, INSN_FUNCTION = 4 };

@@ -200,7 +200,9 @@ static inline uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, bool sa, bool sb
     return c + (uint32_t)sum;
 }
 
-static inline uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, bool sa, bool sb, int high)
+/* Seldom used, so that a call a lane is better than twice eight loops. */
+static __attribute__((noinline)) uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, bool sa,
+                                               bool sb, int high)
 {
     int64_t a0 = sa ? (int16_t)a : (uint16_t)a, a1 = sa ? (int16_t)(a >> 16) : (uint16_t)(a >> 16);
     int64_t sum = a0 * byte_of(b, 2 * high, sb) + a1 * byte_of(b, 2 * high + 1, sb);

@@ -78,9 +78,7 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
 
 /* Loops over all halves, one or two a lane, that vectorise whatever the mask; then the masked ones
    are stored. */
-#define HALF_LOOP(name, count, format, compute)                                                    \
-    EMU_WIDE static void name##_##format(struct emu_warp *warp, const struct emu_insn *insn,       \
-                                         uint32_t mask)                                            \
+#define HALF_BODY(count, format, compute)                                                          \
     {                                                                                              \
         const int per_lane = insn->d.bytes / 2, halves = 32 * per_lane;                            \
         uint16_t in[3][MOST_HALVES], out[MOST_HALVES];                                             \
@@ -104,24 +102,39 @@ static void store_halves(struct emu_warp *warp, struct emu_src to, const uint16_
             clamp_all(insn, out, halves, ONE_##format, INFINITY_##format);                         \
         store_halves(warp, insn->d, out, mask, per_lane);                                          \
     }
+#define HALF_LOOP(how, name, count, format, compute)                                               \
+    how static void name##_##format(struct emu_warp *warp, const struct emu_insn *insn,            \
+                                    uint32_t mask) HALF_BODY(count, format, compute)
+/* Sums, and differences, whose second operand's sign is the other one. */
+#define SUM_LOOP(format, compute)                                                                  \
+    EMU_WIDE static void sum_##format(struct emu_warp *warp, const struct emu_insn *insn,          \
+                                      uint32_t mask, uint16_t sign) HALF_BODY(2, format, compute)  \
+    static void add_##format(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)    \
+    {                                                                                              \
+        sum_##format(warp, insn, mask, 0);                                                         \
+    }                                                                                              \
+    static void sub_##format(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)    \
+    {                                                                                              \
+        sum_##format(warp, insn, mask, 0x8000);                                                    \
+    }
+#define SCALAR
+
 /* .ftz flushes what would be subnormal if its exponent had no bound (seen on an H100). */
 static inline float tiny_to_zero(float x, bool ftz)
 {
     return ftz && fabsf(x) < 0x1p-14f - 0x1p-26f ? copysignf(0, x) : x;
 }
 
-HALF_LOOP(add, 2, f16, emu_f32_to_f16(x + y))
-HALF_LOOP(sub, 2, f16, emu_f32_to_f16(x - y))
-HALF_LOOP(mul, 2, f16, emu_f32_to_f16(tiny_to_zero(x *y, ftz)))
-HALF_LOOP(fma, 3, f16, emu_f32_to_f16(tiny_to_zero(emu_add_odd_f32(x *y, z), ftz)))
-HALF_LOOP(ex2, 1, f16, narrow_f16(exp2((double)x)))
-HALF_LOOP(tanh, 1, f16, narrow_f16(tanh((double)x)))
-HALF_LOOP(add, 2, bf16, narrow_bf16(emu_add_odd(x, y)))
-HALF_LOOP(sub, 2, bf16, narrow_bf16(emu_add_odd(x, -(double)y)))
-HALF_LOOP(mul, 2, bf16, narrow_bf16((double)x *y))
-HALF_LOOP(fma, 3, bf16, narrow_bf16(emu_add_odd((double)x *y, z)))
-HALF_LOOP(ex2, 1, bf16, narrow_bf16(exp2((double)x)))
-HALF_LOOP(tanh, 1, bf16, narrow_bf16(tanh((double)x)))
+SUM_LOOP(f16, emu_f32_to_f16(x + in_f16(in[1][h] ^ sign)))
+HALF_LOOP(EMU_WIDE, mul, 2, f16, emu_f32_to_f16(tiny_to_zero(x *y, ftz)))
+HALF_LOOP(EMU_WIDE, fma, 3, f16, emu_f32_to_f16(tiny_to_zero(emu_add_odd_f32(x *y, z), ftz)))
+HALF_LOOP(SCALAR, ex2, 1, f16, narrow_f16(exp2((double)x)))
+HALF_LOOP(SCALAR, tanh, 1, f16, narrow_f16(tanh((double)x)))
+SUM_LOOP(bf16, narrow_bf16(emu_add_odd(x, in_bf16(in[1][h] ^ sign))))
+HALF_LOOP(EMU_WIDE, mul, 2, bf16, narrow_bf16((double)x *y))
+HALF_LOOP(EMU_WIDE, fma, 3, bf16, narrow_bf16(emu_add_odd((double)x *y, z)))
+HALF_LOOP(SCALAR, ex2, 1, bf16, narrow_bf16(exp2((double)x)))
+HALF_LOOP(SCALAR, tanh, 1, bf16, narrow_bf16(tanh((double)x)))
 
 /* ---- min, max, abs, neg: on the encodings ---- */
 

@@ -53,8 +53,8 @@ struct emu_warp {
     uint32_t *written; /* lanes that hold a value, by register slot */
     struct emu_cta *cta;
     struct emu_worker *worker;
-    uint32_t index, number;      /* in the CTA, in the cluster */
-    uint32_t lanes, live;        /* lanes that exist; that have not exited */
+    uint32_t index, number; /* in the CTA, in the cluster */
+    uint32_t lanes, live;   /* lanes that exist; that have not exited */
     uint32_t fragment_count;
     struct emu_fragment fragments[32], *current;
     uint32_t carry; /* CC.CF, one bit a lane */
@@ -71,7 +71,7 @@ struct emu_warp {
     uint32_t tile_count, tile_capacity, tile_groups;
     struct emu_pending_operand *operands; /* registers that wgmmas under way read */
     uint32_t operand_count, operand_capacity;
-    struct emu_late_reads *late; /* of the warpgroup, in its first warp */
+    struct emu_late_reads *late;                 /* of the warpgroup, in its first warp */
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
     const struct emu_insn *last_poll; /* and its address */
@@ -162,12 +162,13 @@ struct emu_launch {
 ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err);
 
 /* fault.c: records what went wrong and leaves the worker. */
-_Noreturn void emu_fault(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                         enum ptxgen_emulator_check check, const char *format, ...)
-    PTXGEN_PRINTF(5, 6);
-_Noreturn void emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                            enum ptxgen_emulator_check check, uint64_t address, const char *format,
-                            ...) PTXGEN_PRINTF(6, 7);
+__attribute__((cold)) _Noreturn void emu_fault(struct emu_warp *warp, const struct emu_insn *insn,
+                                               int lane, enum ptxgen_emulator_check check,
+                                               const char *format, ...) PTXGEN_PRINTF(5, 6);
+__attribute__((cold)) _Noreturn void
+emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+             enum ptxgen_emulator_check check, uint64_t address, const char *format, ...)
+    PTXGEN_PRINTF(6, 7);
 void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                       enum ptxgen_emulator_check check, bool has_address, uint64_t address,
                       const char *sentence);
