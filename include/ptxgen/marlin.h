@@ -71,7 +71,8 @@ enum {
  * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
  * multiplies `warp_n` columns of weights with all `tile_m` rows of activations. With wgmma four
  * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply;
- * where mma.sync's operands are copied in bulk there are two more, one of which sums up activations.
+ * where mma.sync's operands are copied in bulk there is one more, and a second that sums up
+ * activations where there are four and more along N.
  */
 typedef struct ptxgen_marlin_variant {
     uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128, with wgmma 256 too */

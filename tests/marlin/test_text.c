@@ -49,7 +49,10 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_marlin_variant *v = &plan.variants[i];
-                uint32_t senders = v->kind == PTXGEN_MARLIN_WGMMA ? 128 : v->kind == PTXGEN_MARLIN_BULK ? 64 : 0;
+                uint32_t senders = v->kind == PTXGEN_MARLIN_WGMMA  ? 128
+                                   : v->kind != PTXGEN_MARLIN_BULK ? 0
+                                   : v->wn >= 4                    ? 64
+                                                                   : 32;
                 assert_declares(module, i,
                                 (struct declared){.name = ptxgen_marlin_entry(v),
                                                   .threads = 32 * v->wn * v->wk + senders,

@@ -120,11 +120,20 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
-/* Of a CTA, in all: without wgmma another warp may sum up activations, see marlin_notes_totals. */
+/*
+ * Whether a warp sums up activations for all others, where their sums are corrected: for four warps
+ * along N and more. With fewer, and more of K in a stage instead, the others would wait for it.
+ */
+static inline bool marlin_has_totals_warp(const ptxgen_marlin_variant *v)
+{
+    enum { MANY = 4 };
+    return v->kind == PTXGEN_MARLIN_BULK && v->tile_m <= 16 && v->wn >= MANY;
+}
+/* Of a CTA, in all. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
-    uint32_t others = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v) ? 2 : 0;
-    return marlin_threads(v) + 32 * others;
+    uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
+    return marlin_threads(v) + 32 * (senders + marlin_has_totals_warp(v));
 }
 
 /* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */
@@ -144,7 +153,7 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
 /*
  * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
  * are rid of it and of the zero point's share: not where that is more than what it saves, 16 rows in
- * small groups. And whether a warp sums up activations for all others.
+ * small groups.
  */
 static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -154,7 +163,7 @@ static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxge
 }
 static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return marlin_has_sender(v) && marlin_corrects_sums(s, v);
+    return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
 }
 
 /* Accumulators of a thread, by four. */

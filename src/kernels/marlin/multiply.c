@@ -4,7 +4,8 @@
  * of activations the columns of its B, so a tile of 8 rows wastes nothing.
  *
  * Scales go where there is less to multiply. Sums of a group are separate and are scaled in f32
- * for narrow tiles; from 32 rows on, weights are scaled, rounding to the spec's type.
+ * for narrow tiles; from 32 rows on, weights are scaled, rounding to the spec's type. Zero points
+ * likewise: most narrow tiles multiply codes as they are and then correct the sums (weights.c).
  *
  * Operands are made one mma step ahead of the arithmetic, over the end of a stage too: the wait for
  * the next stage comes before this one's last mma steps.
