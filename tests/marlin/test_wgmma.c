@@ -94,6 +94,42 @@ static void warpgroups_that_end_several_tiles_do_not_race(void **state)
     device_close(&device);
 }
 
+/* Tiles that start with either half of a strip, one after the other and divided among CTAs. */
+static void tiles_of_odd_half_strips_are_right_and_do_not_race(void **state)
+{
+    (void)state;
+    static const ptxgen_marlin_spec specs[] = {
+        {.k = 512, .n = 448, .group_size = 128, .type = PTXGEN_F16},
+        {.k = 2048, .n = 896, .group_size = 32, .type = PTXGEN_BF16, .bias = 1},
+        {.k = 256, .n = 1344, .group_size = -1, .type = PTXGEN_F16, .zeros = 1, .residual = 1},
+        {.k = 1024, .n = 448, .group_size = 64, .type = PTXGEN_F16, .zeros = 1, .act_order = 1},
+    };
+    struct device device = open_device("cpu:sm_90");
+    for (uint64_t i = 0; i < 8; i++) {
+        const ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_BULK, .tile_m = i % 2 ? 16 : 8,
+                                            .warp_n = 32, .wn = 7, .wk = i & 2 ? 2 : 1,
+                                            .stages = 3, .steps = i & 4 ? 2 : 1, .pass_m = 8};
+        order_by(&device, i + 1);
+        run_tile(&device, &specs[i % 4], i < 4 ? 5 : 37, &tile);
+    }
+    device_close(&device);
+}
+
+static void half_strips_that_do_not_end_with_n_are_refused(void **state)
+{
+    (void)state;
+    ptxgen_marlin_spec spec = f16(512, 512, 128);
+    const ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+                                        .wk = 1, .stages = 3, .steps = 1, .ctas = 1, .pass_m = 8};
+    ptxgen_target target;
+    ptxgen_marlin_plan plan;
+    ptxgen_error err;
+    assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
+    assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+    assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, "224 columns");
+}
+
 static bool has_wgmma(const char *target_name, const ptxgen_marlin_spec *spec)
 {
     ptxgen_target target;
@@ -198,6 +234,8 @@ int main(void)
         cmocka_unit_test(every_tile_does_every_kind_of_spec),
         cmocka_unit_test(warpgroups_in_any_order_hand_over_and_do_not_race),
         cmocka_unit_test(warpgroups_that_end_several_tiles_do_not_race),
+        cmocka_unit_test(tiles_of_odd_half_strips_are_right_and_do_not_race),
+        cmocka_unit_test(half_strips_that_do_not_end_with_n_are_refused),
         cmocka_unit_test(wgmma_is_for_sm_90a_alone_and_a_9_0_device_is_one),
         cmocka_unit_test(an_old_driver_gets_the_base_target),
         cmocka_unit_test(tiles_that_are_no_warpgroups_or_for_other_targets_are_refused),
