@@ -63,16 +63,18 @@ static const struct limits {
   narrow_limits = {23000, 41000, 41000, 41000, 1050, 3000, 0, 0},
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
+  bulk_along_k_limits = {23000, 45000, 45000, 50000, 1250, 3600, 3000, 0},
   wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 4200};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two; copied in bulk, on an H200.
+ * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     return marlin_is_wgmma(v)                 ? &wgmma_limits
-           : marlin_has_sender(v)             ? &bulk_limits
+           : marlin_has_totals_warp(v)        ? &bulk_limits
+           : marlin_has_sender(v)             ? &bulk_along_k_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
            : v->steps > 1                      ? &long_limits
                                                : &narrow_limits;
@@ -118,6 +120,13 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin
     return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
 }
 
+/* What a tile of 16 rows that are half there takes more than its bytes; one of 8 rows takes less. */
+static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
+{
+    enum { HALF_EMPTY = 1000000 };
+    return v->kind == PTXGEN_MARLIN_BULK && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
+}
+
 /*
  * How long the fullest CTA takes for m rows, in picoseconds. A CTA that ends a divided tile reads
  * the others' sums at 64 bytes a nanosecond.
@@ -130,14 +139,14 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     if (v->cluster)
         return cluster_cost(plan, v, tiles);
     bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
-    uint64_t step = step_cost(l, whole, v) * v->ctas;
+    uint64_t step = step_cost(l, whole, v) * v->ctas, empty = empty_cost(v, m);
     if (whole)
-        return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000;
+        return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
     uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* no CTA has less than a stage */
     shares = shares < most ? shares : most;
-    return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000;
+    return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000 + empty;
 }
 
 /* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
@@ -158,6 +167,8 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 5, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2,
+     .wk = 4, .stages = 4, .steps = 2, .pass_m = 16},
     {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},

@@ -15,7 +15,9 @@
  * a subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as
  * if those had the exponent of 1024·2⁻²⁴: 6e-5 of Σ|A·w| at most for activations of a normal
  * distribution, where scaling weights may lose 5e-4. As a bf16 it would be too small for f32's
- * products, but 0x4180 | q << 3 is 16 + q. A group's sum then lacks −z, or −(16 + z), times the
+ * products, and 128 + q is what is multiplied; 16 + q, higher in the mantissa, would take a shift
+ * more, and shifts and masks of bf16 are what its kernels wait for. It may lose 9e-4, where scaling
+ * weights loses 4e-3. A group's sum then lacks −z, or −(128 + z), times the
  * sum of its activations. That is one more mma for each load of them, their fragments being an A as
  * they stand, with ones as B; where a thread sends for stages, a warp does that for all others.
  */
@@ -463,7 +465,7 @@ static void scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
 
 /* ---- … or only masking ---- */
 
-enum { BF16_OFFSET = 16 };
+enum { BF16_OFFSET = 128 };
 
 uint32_t marlin_code_offset(const ptxgen_marlin_spec *s)
 {
@@ -477,7 +479,7 @@ float marlin_code_unit(const struct gemm *q, uint32_t half)
 
 uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half)
 {
-    uint32_t zero = is_bf16(q) ? 0xC1C0 /* −24 */ : half ? 0x8080 : 0x8008;
+    uint32_t zero = is_bf16(q) ? 0xC308 /* −136 */ : half ? 0x8080 : 0x8008;
     return zero * TWICE;
 }
 
@@ -493,8 +495,8 @@ static void mask_codes_bf16(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
 {
     ptx_kernel *k = q->k;
     for (uint32_t i = 0; i < 4; i++) {
-        ptx_u32 moved = i ? ptx_shr_u32(k, word, U32(4 * i - 3)) : ptx_shl_b32(k, word, U32(3));
-        ptx_lop3_b32_to(k, a[i], moved, U32(0x00780078), U32(0x41804180), LOP3_AND_OR);
+        ptx_u32 moved = i ? ptx_shr_u32(k, word, U32(4 * i)) : word;
+        ptx_lop3_b32_to(k, a[i], moved, U32(0x000F000F), U32(0x43004300), LOP3_AND_OR);
     }
 }
 
