@@ -56,8 +56,8 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
 } ptxgen_rmsnorm_q4k_spec;
 
 /**
- * The shape of one entry of the module, for up to `tokens` tokens. Each CTA has an equal share of
- * all rows, and wk × wr warps: wr tiles of 16 rows at a time, each by wk warps that share K.
+ * The shape of one entry of the module, for up to `tokens` tokens. Tiles of 16 rows are dealt out to
+ * the CTAs, which have wk × wr warps: wr tiles at a time, each by wk warps that share K.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
     uint32_t tokens;       /**< 1, 4 or 8; 2 where 2 are the most */

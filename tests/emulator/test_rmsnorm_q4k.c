@@ -93,10 +93,71 @@ static void rmsnorm_q4k_runs_on_every_emulated_generation(void **state)
     }
 }
 
+/* How many times tensor copies were sent. */
+static uint64_t copies_of(struct bench *bench)
+{
+    ptxgen_emulator_profile *profile;
+    uint64_t copies = 0;
+    assert_int_equal(ptxgen_emulator_profile_take(bench->context, &profile, NULL), PTXGEN_OK);
+    for (size_t i = 0; i < ptxgen_emulator_profile_count(profile); i++) {
+        ptxgen_emulator_line line = ptxgen_emulator_profile_line(profile, i);
+        if (strstr(line.text, "cp.async.bulk.tensor"))
+            copies += line.lanes;
+    }
+    ptxgen_emulator_profile_free(profile);
+    return copies;
+}
+
+static void sends_for_each_piece_once(uint32_t k, uint32_t n, uint32_t m)
+{
+    struct bench bench;
+    ptxgen_error err = {0};
+    size_t row_bytes;
+    ptxgen_rmsnorm_q4k_spec spec = {.k = k, .n = {n}, .epsilon = 1e-6f, .max_tokens = m};
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_rmsnorm_q4k *kernel;
+    bench_open(&bench, "cpu:sm_90");
+    bench_options(&bench, &(ptxgen_emulator_options){.profile = true});
+    ptxgen_target target;
+    assert_int_equal(ptxgen_target_parse("sm_90", &target, &err), PTXGEN_OK);
+    target.multiprocessors = 4; /* several rounds of few rows */
+    assert_int_equal(ptxgen_q4k_row_bytes(k, &row_bytes, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);
+    if (ptxgen_rmsnorm_q4k_load(&bench.driver, &plan, NULL, &kernel, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    size_t bytes = row_bytes * n + (size_t)m * k * 4; /* enough for any of them */
+    void *zeros = calloc(bytes, 1);
+    ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, zeros, (size_t)m * k * 4),
+                                    .gamma = bench_buffer(&bench, zeros, (size_t)k * 4),
+                                    .weights = {bench_buffer(&bench, zeros, row_bytes * n)},
+                                    .y = {bench_blank(&bench, (size_t)m * n * 4)},
+                                    .m = m};
+    if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    uint64_t pieces = (uint64_t)(n + 15) / 16 * ((k / 256 + 1) / 2), sent = copies_of(&bench);
+    if (sent != pieces)
+        fail_msg("K=%u N=%u M=%u: %llu copies for %llu pieces", k, n, m, (unsigned long long)sent,
+                 (unsigned long long)pieces);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    bench_close(&bench);
+    free(zeros);
+}
+
+static void rmsnorm_q4k_reads_each_weight_once(void **state)
+{
+    (void)state;
+    static const uint32_t k[] = {256, 512, 1024, 1280, 4096}, n[] = {16, 250, 900};
+    for (int i = 0; i < 5; i++)
+        for (int j = 0; j < 3; j++)
+            for (uint32_t m = 1; m <= 8; m *= 2)
+                sends_for_each_piece_once(k[i], n[j], m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rmsnorm_q4k_runs_on_every_emulated_generation),
+        cmocka_unit_test(rmsnorm_q4k_reads_each_weight_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

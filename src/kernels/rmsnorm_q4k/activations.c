@@ -53,11 +53,11 @@ static ptx_pred vectors_allowed(struct kernel *q)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
-static void load_vectors(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
+static void load_vectors(struct kernel *q, ptx_u64 from, int offset, ptx_u32 to[LANE_VALUES])
 {
-    ptx_ld_global_v4_u32_to(q->k, &to[0], from, 0);
+    ptx_ld_global_v4_u32_to(q->k, &to[0], from, offset);
     if (!is_narrow(q))
-        ptx_ld_global_v4_u32_to(q->k, &to[4], from, 16);
+        ptx_ld_global_v4_u32_to(q->k, &to[4], from, offset + 16);
 }
 
 static void load_scalars(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
@@ -77,8 +77,8 @@ static void load_scalars(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES]
 
 /* Items are numbered super-block by super-block, the tokens of one after the other. */
 struct spot {
-    ptx_u32 super_block; /* in the row */
-    ptx_u32 token, column;
+    ptx_u32 in_chunk, super_block; /* super-blocks of the chunk, and of the row */
+    ptx_u32 token;
 };
 
 static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
@@ -86,21 +86,34 @@ static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
     ptx_kernel *k = q->k;
     struct spot s = {.token = U32(0)};
     ptx_u32 in_chunk = number;
-    if (q->v->tokens > 1) {
-        in_chunk = ptx_div_u32(k, number, U32(q->v->tokens));
-        s.token = ptx_rem_u32(k, number, U32(q->v->tokens));
+    if (q->v->tokens > 1) { /* a power of two */
+        in_chunk = ptx_shr_u32(k, number, U32((unsigned)__builtin_ctz(q->v->tokens)));
+        s.token = ptx_and_b32(k, number, U32(q->v->tokens - 1));
     }
-    s.super_block = ptx_add_u32(k, first, in_chunk);
-    ptx_u32 lane_column = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
-    s.column = ptx_mad_lo_u32(k, s.super_block, U32(SUPER_BLOCK), lane_column);
+    s.in_chunk = in_chunk;
+    s.super_block = q->v->chunks > 1 ? ptx_add_u32(k, first, in_chunk) : in_chunk;
     return s;
+}
+
+/* The first of the lane's columns. */
+static ptx_u32 lane_column(struct kernel *q, ptx_u32 super_block)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 in_super_block = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
+    return ptx_mad_lo_u32(k, super_block, U32(SUPER_BLOCK), in_super_block);
+}
+
+/* The token's part of something of `bytes` for each. */
+static ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
+{
+    return q->v->tokens > 1 ? ptx_mad_lo_u32(q->k, token, U32(bytes), base) : base;
 }
 
 static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, ptx_u32 token,
                                ptx_u32 column)
 {
     ptx_kernel *k = q->k;
-    if (token.o.kind == PTX_OPERAND_IMMEDIATE) /* the only one */
+    if (q->v->tokens == 1)
         return ptx_mad_wide_u32(k, column, U32(element_bytes(q)), base);
     ptx_u64 row = ptx_mul_wide_u32(k, token, stride);
     ptx_u64 element = ptx_add_u64(k, row, ptx_cvt_u64_u32(k, column));
@@ -108,30 +121,47 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
     return ptx_add_u64(k, base, bytes);
 }
 
-/* Sends for an item, or for the last one when `number` is past it. */
-static void load_item(struct kernel *q, ptx_u32 first, ptx_u32 number, ptx_u32 last, bool vectors,
-                      struct item *item)
+/* Where an item's values of this lane are. */
+struct source {
+    ptx_u64 x, residual, gamma;
+};
+
+static struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
 {
     ptx_kernel *k = q->k;
-    struct spot s = item_spot(q, first, ptx_min_u32(k, number, last));
+    struct spot s = item_spot(q, first, number);
     ptx_u32 token = s.token;
     if (q->v->tokens > 1) /* absent tokens repeat the last */
         token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
-    ptx_u64 gamma = ptx_mad_wide_u32(k, s.column, U32(4), q->gamma);
-    ptx_u64 x = element_address(q, q->x, q->x_stride, token, s.column), residual = x;
+    ptx_u32 column = lane_column(q, s.super_block);
+    struct source from;
+    from.gamma = ptx_mad_wide_u32(k, column, U32(4), q->gamma);
+    from.x = from.residual = element_address(q, q->x, q->x_stride, token, column);
     if (q->spec->residual)
-        residual = element_address(q, q->residual, q->residual_stride, token, s.column);
-    void (*load)(struct kernel *, ptx_u64, ptx_u32[LANE_VALUES]) =
-        vectors ? load_vectors : load_scalars;
-    load(q, x, item->x);
+        from.residual = element_address(q, q->residual, q->residual_stride, token, column);
+    return from;
+}
+
+/* The item so many columns on. */
+static void load_item(struct kernel *q, const struct source *from, uint32_t columns,
+                      struct item *item)
+{
+    int offset = (int)(columns * element_bytes(q));
+    load_vectors(q, from->x, offset, item->x);
     if (q->spec->residual)
-        load(q, residual, item->residual);
-    for (int i = 0; i < LANE_VALUES; i += vectors ? 4 : 1) {
-        if (vectors)
-            ptx_ld_global_nc_v4_f32_to(k, &item->gamma[i], gamma, 4 * i);
-        else
-            ptx_ld_global_nc_f32_to(k, item->gamma[i], gamma, 4 * i);
-    }
+        load_vectors(q, from->residual, offset, item->residual);
+    for (int i = 0; i < LANE_VALUES; i += 4)
+        ptx_ld_global_nc_v4_f32_to(q->k, &item->gamma[i], from->gamma, 4 * ((int)columns + i));
+}
+
+/* The same where vectors are not allowed. */
+static void load_by_element(struct kernel *q, const struct source *from, struct item *item)
+{
+    load_scalars(q, from->x, item->x);
+    if (q->spec->residual)
+        load_scalars(q, from->residual, item->residual);
+    for (int i = 0; i < LANE_VALUES; i++)
+        ptx_ld_global_nc_f32_to(q->k, item->gamma[i], from->gamma, 4 * i);
 }
 
 static struct item new_item(struct kernel *q)
@@ -246,9 +276,12 @@ static void store_sum(struct kernel *q, const struct spot *at, const ptx_f32 h[L
 {
     ptx_kernel *k = q->k;
     ptx_u32 owner = ptx_rem_u32(k, at->super_block, U32(q->v->grid));
-    ptx_pred exists = ptx_setp_lt_u32(k, at->token, q->m);
-    ptx_if(k, ptx_setp_bool_eq_u32(k, owner, q->at.cta, exists)) {
-        ptx_u64 to = element_address(q, q->residual_out, q->residual_out_stride, at->token, at->column);
+    ptx_pred mine = ptx_setp_eq_u32(k, owner, q->at.cta);
+    if (q->v->tokens > 1)
+        mine = ptx_setp_bool_lt_u32(k, at->token, q->m, mine);
+    ptx_if(k, mine) {
+        ptx_u64 to = element_address(q, q->residual_out, q->residual_out_stride, at->token,
+                                     lane_column(q, at->super_block));
         for (int i = 0; i < LANE_VALUES; i++) {
             if (is_narrow(q))
                 ptx_st_global_u16(k, to, 2 * i, stored[i]);
@@ -351,7 +384,7 @@ static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 s
     ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, hi));
     ptx_f16 lo = ptx_cvt_f16_f32(k, ptx_mul_f32(k, rest, F32(2048)));
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
-    ptx_u32 row = ptx_mad_lo_u32(k, to->token, U32(32), to->base);
+    ptx_u32 row = at_token(q, to->base, to->token, 32);
     ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(2), row);
     int offset = (int)record_bmin(q->v->tokens);
     ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0))) {
@@ -431,9 +464,9 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
     up = ptx_selp_f32(k, up, F32(__builtin_nanf("")), finite);
     for (int i = 0; i < LANE_VALUES; i++)
         v[i] = ptx_mul_f32(k, v[i], down);
-    store_planes(q, to, v);
     store_block_sum(q, to, add_values(k, v));
-    ptx_u32 scale = ptx_mad_lo_u32(k, to->token, U32(4), to->base);
+    store_planes(q, to, v);
+    ptx_u32 scale = at_token(q, to->base, to->token, 4);
     ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
         ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tokens), up);
 }
@@ -442,59 +475,143 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
 {
     ptx_kernel *k = q->k;
     struct spot at = item_spot(q, first, number);
-    ptx_u32 in_chunk = ptx_sub_u32(k, at.super_block, first);
     struct record to = {.token = at.token};
-    to.base = ptx_mad_lo_u32(k, in_chunk, U32(record_bytes(q->v->tokens)), q->sh.records);
-    to.of_token = q->v->tokens > 1 ? ptx_mad_lo_u32(k, at.token, U32(256), to.base) : to.base;
+    to.base = ptx_mad_lo_u32(k, at.in_chunk, U32(record_bytes(q->v->tokens)), q->sh.records);
+    to.of_token = at_token(q, to.base, at.token, 256);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
     emit_squares(q, &at, h);
     store_fragments(q, &to, h, item->gamma);
 }
 
-/*
- * A batch of a warp's items is sent for at once, and then prepared one after the other; where x
- * does not allow vectors, a batch is one item. Slots of the ring that have not been sent for yet
- * are sent for behind the first batch: x would wait behind a full ring.
- */
-void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream, ptx_u32 filled)
+/* The warp's items of a chunk: every `takers`-th from `number` on, one for each warp. */
+struct share {
+    ptx_u32 first; /* super-block of the chunk */
+    ptx_u32 number, end, last;
+    uint32_t takers;
+    ptx_pred vectors;
+    struct stream *stream; /* or NULL: see emit.h */
+    ptx_u32 sent;          /* 1: its slots have been sent for */
+};
+
+static struct share find_share(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
     ptx_kernel *k = q->k;
-    ptx_section(k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
-                q->spec->residual ? " + residual" : "");
-    uint32_t warps = q->v->wk * q->v->wr;
-    int batch = batch_items(q);
-    ptx_pred vectors = vectors_allowed(q);
-    ptx_u32 end = ptx_mov_u32(k, chunk_items(q, first));
-    ptx_u32 last = ptx_sub_u32(k, end, U32(1));
-    ptx_u32 number = ptx_mov_u32(k, q->at.warp);
+    struct share s = {.first = first, .takers = q->v->wk * q->v->wr, .stream = stream};
+    s.number = ptx_mov_u32(k, q->at.warp);
+    s.end = chunk_items(q, first);
+    s.last = q->v->chunks == 1 ? U32(super_blocks(q->spec) * q->v->tokens - 1)
+                               : ptx_sub_u32(k, s.end, U32(1));
+    s.vectors = vectors_allowed(q);
+    s.sent = stream && taken_items(q) > 1 ? ptx_mov_u32(k, U32(0)) : U32(0);
+    return s;
+}
+
+/* The stream's slots are sent for behind the first items. */
+static void send_weights(struct kernel *q, const struct share *s)
+{
+    ptx_kernel *k = q->k;
+    if (s->stream && taken_items(q) == 1)
+        emit_other_loads(q, s->stream);
+    else if (s->stream)
+        ptx_if(k, ptx_setp_eq_u32(k, s->sent, U32(0))) {
+            emit_other_loads(q, s->stream);
+            ptx_mov_u32_to(k, s->sent, U32(1));
+        }
+}
+
+/* Of the item so many takes ahead; past the end the last one again, which is not prepared. */
+static struct source share_source(struct kernel *q, const struct share *s, uint32_t ahead)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 number = ahead ? ptx_add_u32(k, s->number, U32(ahead * s->takers)) : s->number;
+    return find_source(q, s->first, ptx_min_u32(k, number, s->last));
+}
+
+static void send_for_one(struct kernel *q, const struct share *s, struct item *item)
+{
+    struct source from = share_source(q, s, 0);
+    ptx_if_else(q->k, s->vectors)
+        load_item(q, &from, 0, item);
+    else
+        load_by_element(q, &from, item);
+    send_weights(q, s);
+}
+
+/* As many for each taker, of one token: its items are evenly apart. */
+static bool is_even(const struct kernel *q, const struct share *s)
+{
+    return q->v->tokens == 1 && q->v->chunks == 1 && super_blocks(q->spec) % s->takers == 0;
+}
+
+static void send_for_batch(struct kernel *q, const struct share *s, int batch, struct item items[])
+{
+    struct source from = share_source(q, s, 0);
+    ptx_if_else(q->k, s->vectors)
+        for (int i = 0; i < batch; i++) {
+            bool even = is_even(q, s);
+            struct source its = i && !even ? share_source(q, s, (uint32_t)i) : from;
+            load_item(q, &its, even ? (uint32_t)i * s->takers * SUPER_BLOCK : 0, &items[i]);
+        }
+    else
+        load_by_element(q, &from, &items[0]);
+    send_weights(q, s);
+}
+
+/* Items one after the other. */
+static void take_items(struct kernel *q, const struct share *s)
+{
+    ptx_kernel *k = q->k;
+    struct item item = no_item();
+    if (taken_items(q) == 1) {
+        send_for_one(q, s, &item);
+        ptx_if(k, ptx_setp_lt_u32(k, s->number, s->end))
+            prepare_item(q, s->first, s->number, &item);
+        return;
+    }
+    ptx_loop(k, items) {
+        send_for_one(q, s, &item);
+        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+        prepare_item(q, s->first, s->number, &item);
+        ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
+    }
+}
+
+/*
+ * A batch of items is sent for at once, and then prepared one after the other; where x does not
+ * allow vectors, a batch is one item.
+ */
+static void take_batches(struct kernel *q, const struct share *s, int batch)
+{
+    ptx_kernel *k = q->k;
     struct item items[MAX_BATCH] = {no_item()};
     for (int i = 1; i < batch; i++)
         items[i] = new_item(q);
     ptx_loop(k, batches) {
-        ptx_u32 left = ptx_selp_u32(k, U32((unsigned)batch), U32(1), vectors);
-        ptx_if_else(k, vectors) {
-            for (int i = 0; i < batch; i++)
-                load_item(q, first, ptx_add_u32(k, number, U32(warps * (unsigned)i)), last, true,
-                          &items[i]);
-        } else {
-            load_item(q, first, number, last, false, &items[0]);
-        }
-        ptx_for(k, filled, U32(q->v->stages), U32(1)) {
-            ptx_nounroll(k);
-            emit_load(q, stream);
-        }
+        ptx_u32 left = ptx_selp_u32(k, U32((unsigned)batch), U32(1), s->vectors);
+        send_for_batch(q, s, batch, items);
         ptx_loop(k, item) {
-            ptx_loop_break_if(&item, ptx_setp_ge_u32(k, number, end), false);
-            prepare_item(q, first, number, &items[0]);
-            ptx_add_u32_to(k, number, number, U32(warps));
+            ptx_loop_break_if(&item, ptx_setp_ge_u32(k, s->number, s->end), false);
+            prepare_item(q, s->first, s->number, &items[0]);
+            ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
             ptx_sub_u32_to(k, left, left, U32(1));
             ptx_loop_break_if(&item, ptx_setp_eq_u32(k, left, U32(0)), false);
             for (int i = 1; i < batch; i++)
                 move_item(q, &items[i], &items[i - 1]);
         }
-        ptx_loop_break_if(&batches, ptx_setp_ge_u32(k, number, end), false);
+        ptx_loop_break_if(&batches, ptx_setp_ge_u32(k, s->number, s->end), false);
     }
+}
+
+void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
+{
+    ptx_section(q->k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
+                q->spec->residual ? " + residual" : "");
+    struct share s = find_share(q, first, stream);
+    if (batch_items(q) == 1)
+        take_items(q, &s);
+    else
+        take_batches(q, &s, batch_items(q));
 }
 
 /* ---- 1 / rms ---- */
@@ -524,7 +641,7 @@ ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
     float per_k = 1.0f / (float)q->spec->k;
-    ptx_u32 row = ptx_mad_lo_u32(k, token, U32(super_blocks(q->spec) * 8), q->sh.squares);
+    ptx_u32 row = at_token(q, q->sh.squares, token, super_blocks(q->spec) * 8);
     ptx_f32 sum = sum_squares(q, row, 0);
     ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(q->spec->epsilon));
     if (square_sums(q) == 1)

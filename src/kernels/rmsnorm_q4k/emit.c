@@ -2,9 +2,9 @@
 /*
  * The rmsnorm_q4k kernel.
  *
- * One persistent CTA a multiprocessor with an equal share of the rows, wk × wr warps. A warp owns a
- * tile of 16 rows at a time and every wk-th pair of super-blocks of its K; the next pairs are on
- * their way into its ring of `stages` slots while it multiplies one:
+ * One persistent CTA a multiprocessor, wk × wr warps. Tiles of 16 rows are dealt out to the CTAs in
+ * turns; a warp owns one at a time and every wk-th pair of super-blocks of its K. The next pairs
+ * are on their way into its ring of `stages` slots while it multiplies one:
  *
  *              K: pairs of super-blocks, 512 weights ──▶
  *            ┌────┬────┬────┬────┬────┬─
@@ -16,6 +16,26 @@
  * 1.5 for two, 0.5 more for each two; an H100 has 6 while its memory delivers it. Weights stream
  * from the first cycle: the activations are prepared while the first copies are under way, and
  * 1/rms is applied to the finished sums.
+ *
+ * Where the time of one token goes, on an H200 with K = 8192 and N = 28672 (28.4 µs of weights at
+ * its read ceiling), by clock stamps and by kernels that only read: a launch of plain loads
+ * takes 31.4 µs and one of these copies 32.1 to 32.5, this kernel 33.3. First copies leave 0.3 µs after a
+ * CTA's start, x is prepared after 3.7 µs (its loads wait behind copies), and the ring lasts until
+ * then. Multiprocessors in a group of two pairs get more than those in a group of three (CPC) and
+ * end 5 µs before them. What was tried against the rest, each in one run with this one:
+ *   - shares in rows rather than whole tiles, as it was: a tile at their end is read twice, 3 %
+ *     more bytes and +0.5 µs;
+ *   - the last round's tiles over all warps, wk = 8 for two: +0.8 µs;
+ *   - the ring's last slot behind the activations: +0.5 µs (for four tokens it is a gain);
+ *   - a second item of x not sent for with the first: +1.8 µs, and prefetched into L1: +8.6 µs;
+ *   - rows of 1152 to 4608 bytes, pieces of 16 KB, deeper rings: copies alone are no faster;
+ *   - clusters of two CTAs that prepare half of x each: +0.6 µs, and within 1 % for 8 tokens.
+ *
+ * What the driver's assembler takes follows the machine instructions that come of the text, 0.2 to
+ * 0.5 million of its own for each, not names or their reuse, rolled loops or dead moves; a
+ * division by a number counts as twenty. ptxas ran 281 million for the text of one token before
+ * addresses, checks and first copies were thinned out, and 249 after (K = 4096: 268 and 225), of
+ * which 38 are its own start.
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
  */
@@ -64,7 +84,7 @@ static void load_params(struct kernel *q)
     q->residual_out_stride = number_param(k, "residual_out_stride", rows && s->residual_out);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
         q->y_stride[i] = number_param(k, strides[i], s->n[i]);
-    q->m = number_param(k, "m", true);
+    q->m = number_param(k, "m", rows);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && tensor; i++) {
         ptx_param map = ptx_param_declare(k, maps[i], 128, 64);
         q->maps[i] = s->n[i] ? ptx_param_address(k, map) : U64(0);
@@ -87,23 +107,23 @@ static void find_threads(struct kernel *q)
     q->at.lower = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.lane, U32(1)), U32(0));
     q->at.row = ptx_mad_lo_u32(k, swapped, U32(4), ptx_mad_lo_u32(k, middle, U32(2), low));
     bool whole_rows = q->v->wk == 1;
-    q->at.wr = whole_rows ? q->at.warp : ptx_div_u32(k, q->at.warp, U32(q->v->wk));
-    q->at.wk = whole_rows ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wk));
+    if (whole_rows) {
+        q->at.wr = q->at.warp;
+        q->at.wk = U32(0);
+        return;
+    }
+    /* warp / wk, of at most 16 by 16: a division costs the assembler as much as 20 of these. */
+    ptx_u32 scaled = ptx_mul_lo_u32(k, q->at.warp, U32(256 / q->v->wk + 1));
+    q->at.wr = ptx_shr_u32(k, scaled, U32(8));
+    q->at.wk = ptx_sub_u32(k, q->at.warp, ptx_mul_lo_u32(k, q->at.wr, U32(q->v->wk)));
 }
 
-/* Outputs [first, end) of this CTA: all of them divided evenly, the first CTAs taking one more. */
-static void divide_outputs(struct kernel *q)
+/* Tiles are dealt to the CTAs in turns, and a CTA's to its warps along rows. */
+static void find_first_tile(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t unit = granule(q->spec), units = outputs(q->spec) / unit;
-    uint32_t each = units / q->v->grid, more = units % q->v->grid;
-    ptx_u32 extra = ptx_min_u32(k, q->at.cta, U32(more));
-    ptx_u32 first = ptx_mad_lo_u32(k, q->at.cta, U32(each), extra);
-    ptx_u32 next = ptx_add_u32(k, q->at.cta, U32(1));
-    ptx_u32 next_extra = ptx_min_u32(k, next, U32(more));
-    ptx_u32 end = ptx_mad_lo_u32(k, next, U32(each), next_extra);
-    q->first_output = unit > 1 ? ptx_mul_lo_u32(k, first, U32(unit)) : first;
-    q->end_output = unit > 1 ? ptx_mul_lo_u32(k, end, U32(unit)) : end;
+    ptx_u32 tile = ptx_mad_lo_u32(k, q->at.wr, U32(q->v->grid), q->at.cta);
+    q->first_output = ptx_mul_lo_u32(k, tile, U32(tile_outputs(q->spec)));
 }
 
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
@@ -146,9 +166,11 @@ static void declare_shared(struct kernel *q)
 
 /* ---- the end of a round ---- */
 
-/* The lane's token of an n-tile; its quad neighbour shares it. */
+/* The lane's token of an n-tile, which its quad neighbour shares. */
 static ptx_u32 lane_token(struct kernel *q, int n)
 {
+    if (q->v->tokens == 1)
+        return U32(0);
     ptx_u32 pair = ptx_shr_u32(q->k, q->at.quad, U32(1));
     return n ? ptx_add_u32(q->k, pair, U32(BOX_TOKENS * (unsigned)n)) : pair;
 }
@@ -183,7 +205,7 @@ static struct totals join_planes(struct kernel *q, const struct sums *sums)
 
 /*
  * Partial sums in shared memory: [round parity][wr][wk][row][token]. Two parities let a warp be a
- * round ahead of the one that adds. Lanes whose token is past the last one hand nothing over.
+ * round ahead of the one that adds.
  */
 static ptx_u32 hand_over(struct kernel *q, ptx_u32 round, const struct totals *t)
 {
@@ -191,38 +213,39 @@ static ptx_u32 hand_over(struct kernel *q, ptx_u32 round, const struct totals *t
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     uint32_t warp_bytes = TILE_ROWS * v->tokens * 4;
     ptx_u32 parity = ptx_and_b32(k, round, U32(1));
-    ptx_u32 wave = ptx_mad_lo_u32(k, parity, U32(v->wr), q->at.wr);
-    ptx_u32 base = ptx_mad_lo_u32(k, wave, U32(v->wk * warp_bytes), q->sh.partials);
-    ptx_u32 token = lane_token(q, 0), known = ptx_min_u32(k, token, U32(v->tokens - 1));
+    ptx_u32 warp = ptx_mad_lo_u32(k, parity, U32(v->wk * v->wr), q->at.warp);
+    ptx_u32 base = ptx_mad_lo_u32(k, warp, U32(warp_bytes), q->sh.partials);
     ptx_u32 row = ptx_selp_u32(k, U32(HALF_ROWS), U32(0), q->at.lower);
     row = ptx_add_u32(k, row, q->at.group);
-    ptx_u32 cell = ptx_mad_lo_u32(k, row, U32(v->tokens), known);
-    ptx_u32 first = ptx_mad_lo_u32(k, cell, U32(4), base);
-    ptx_u32 mine = ptx_mad_lo_u32(k, q->at.wk, U32(warp_bytes), first);
+    ptx_u32 cell = row;
+    if (v->tokens > 1)
+        cell = ptx_mad_lo_u32(k, row, U32(v->tokens), lane_token(q, 0));
+    ptx_u32 mine = ptx_mad_lo_u32(k, cell, U32(4), base);
+    if (v->tokens == 1) { /* two lanes have the same sum */
+        ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
+            ptx_st_shared_f32(k, mine, 0, t->sum[0]);
+        return mine;
+    }
     for (int n = 0; n < n_tiles(q); n++)
-        ptx_guarded(k, ptx_setp_lt_u32(k, token, U32(v->tokens)))
-            ptx_st_shared_f32(k, mine, 4 * BOX_TOKENS * n, t->sum[n]);
-    return first;
+        ptx_st_shared_f32(k, mine, 4 * BOX_TOKENS * n, t->sum[n]);
+    return mine;
 }
 
-/* The first warp along K adds the others' sums to its own, in order. */
-static void add_partials(struct kernel *q, ptx_u32 first, struct totals *t)
+/* The first warp along K adds the others' sums, which stand behind its own, in order. */
+static void add_partials(struct kernel *q, ptx_u32 mine, struct totals *t)
 {
     ptx_kernel *k = q->k;
     int warp_bytes = (int)(TILE_ROWS * q->v->tokens * 4);
     for (int n = 0; n < n_tiles(q); n++)
         for (int w = 1; w < (int)q->v->wk; w++) {
-            ptx_f32 part = ptx_ld_shared_f32(k, first, w * warp_bytes + 4 * BOX_TOKENS * n);
+            ptx_f32 part = ptx_ld_shared_f32(k, mine, w * warp_bytes + 4 * BOX_TOKENS * n);
             ptx_add_f32_to(k, t->sum[n], t->sum[n], part);
         }
 }
 
-static void store_element(struct kernel *q, ptx_u64 y, ptx_u64 element, ptx_f32 value)
+static void store_element(struct kernel *q, ptx_u64 to, ptx_f32 value)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = q->spec->y_type == PTXGEN_F32 ? 4 : 2;
-    ptx_u64 offset = ptx_mul_lo_u64(k, element, U64(bytes));
-    ptx_u64 to = ptx_add_u64(k, y, offset);
     if (q->spec->y_type == PTXGEN_F32)
         ptx_st_global_f32(k, to, 0, value);
     else if (q->spec->y_type == PTXGEN_F16)
@@ -259,17 +282,19 @@ static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u3
         up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, up, inverse));
         value = swiglu(k, value, up);
     }
-    ptx_u64 line = ptx_mul_wide_u32(k, token, to.number);
-    ptx_u64 element = ptx_add_u64(k, line, ptx_cvt_u64_u32(k, to.row));
-    store_element(q, to.address, element, value);
+    uint32_t bytes = q->spec->y_type == PTXGEN_F32 ? 4 : 2;
+    ptx_u64 address = ptx_mad_wide_u32(k, to.row, U32(bytes), to.address);
+    if (q->v->tokens > 1) {
+        ptx_u64 line = ptx_mul_wide_u32(k, token, to.number);
+        address = ptx_add_u64(k, address, ptx_mul_lo_u64(k, line, U64(bytes)));
+    }
+    store_element(q, address, value);
 }
 
 static void find_inverse_rms(struct kernel *q)
 {
-    for (int n = 0; n < n_tiles(q); n++) {
-        ptx_u32 known = ptx_min_u32(q->k, lane_token(q, n), U32(q->v->tokens - 1));
-        q->inverse_rms[n] = emit_inverse_rms(q, known);
-    }
+    for (int n = 0; n < n_tiles(q); n++)
+        q->inverse_rms[n] = emit_inverse_rms(q, lane_token(q, n));
 }
 
 /*
@@ -286,34 +311,25 @@ static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
     ptx_u32 half = ptx_selp_u32(k, U32(gated ? PAST_ALL : HALF_ROWS), U32(0), q->at.lower);
     ptx_u32 output = ptx_add_u32(k, ptx_add_u32(k, start, q->at.row), half);
     struct place to = locate(q, output, q->y, q->y_stride);
-    struct place bias = locate(q, output, q->bias, q->y_stride);
-    ptx_pred mine = ptx_setp_lt_u32(k, output, q->end_output);
-    ptx_pred row_exists = ptx_setp_bool_lt_u32(k, to.row, to.rows, mine);
+    struct place bias = q->spec->bias ? locate(q, output, q->bias, q->y_stride) : to;
+    ptx_pred row_exists = ptx_setp_lt_u32(k, to.row, to.rows);
     for (int n = 0; n < n_tiles(q); n++) {
         ptx_f32 up = t->sum[n];
         if (gated)
             up = ptx_shfl_sync_bfly_f32(k, up, U32(1), U32(31), ALL_LANES);
         ptx_u32 token = lane_token(q, n);
-        ptx_pred counts = row_exists;
-        if (q->v->tokens < BOX_TOKENS)
-            counts = ptx_setp_bool_lt_u32(k, token, U32(q->v->tokens), row_exists);
-        ptx_if(k, ptx_setp_bool_lt_u32(k, token, q->m, counts))
+        ptx_pred mine = q->v->tokens == 1 ? ptx_setp_bool_lt_u32(k, q->at.quad, U32(2), row_exists)
+                                          : ptx_setp_bool_lt_u32(k, token, q->m, row_exists);
+        ptx_if(k, mine)
             store_output(q, to, bias.address, token, q->inverse_rms[n], t->sum[n], up);
     }
 }
 
-/* The tile of a round starts at this output; past the CTA's end there is none. */
-static ptx_u32 tile_start(struct kernel *q, ptx_u32 tile)
-{
-    return ptx_mad_lo_u32(q->k, tile, U32(tile_outputs(q->spec)), q->first_output);
-}
-
-static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, const struct sums *sums)
+static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 output, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sum over the warps along K, apply 1/rms, store");
-    ptx_u32 start = tile_start(q, tile);
-    ptx_pred mine = ptx_setp_lt_u32(k, start, q->end_output);
+    ptx_pred mine = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
     struct totals totals = join_planes(q, sums);
     ptx_u32 first = U32(0);
     if (q->v->wk > 1) {
@@ -324,29 +340,46 @@ static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 tile, const st
     ptx_if(k, mine) {
         if (q->v->wk > 1)
             add_partials(q, first, &totals);
-        store_tile(q, start, &totals);
+        store_tile(q, output, &totals);
     }
 }
 
 /* ---- the main loop ---- */
 
-/* Which slot is next to be multiplied, and which pair of the tile it holds. */
+/* Which slot is next to be multiplied, and which pair of the tile it holds, where that matters. */
 struct consumer {
     struct slot slot;
     ptx_u32 pair;
 };
 
-/* Each turn sends for the pair `stages` turns ahead, into the slot that it leaves. */
+static bool counts_pairs(const struct kernel *q)
+{
+    return pairs(q->spec) % q->v->wk || super_blocks(q->spec) % PAIR;
+}
+
+static void send_next(struct kernel *q, struct stream *stream)
+{
+    ptx_bar_warp_sync(q->k, ALL_LANES); /* all lanes have read the slot */
+    emit_load(q, stream);
+}
+
+/*
+ * Each turn sends for the pair turns_ahead() on: into the slot that it leaves, or else into the one
+ * that the turn before has left.
+ */
 static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *stream,
                            struct consumer *at, ptx_pred has_tile, struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = PAIR * record_bytes(q->v->tokens);
     ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
+    uint32_t bytes = PAIR * record_bytes(q->v->tokens);
+    bool sends_first = turns_ahead(q->v) < q->v->stages;
     ptx_u32 record = ptx_mad_lo_u32(k, q->at.wk, U32(bytes), q->sh.records);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
         ptx_pred valid = has_tile;
+        if (sends_first)
+            send_next(q, stream);
         if (pairs(q->spec) % q->v->wk)
             valid = ptx_setp_bool_lt_u32(k, at->pair, U32(pairs(q->spec)), has_tile);
         ptx_if(k, valid) {
@@ -355,20 +388,22 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
             emit_multiply(q, stage, at->pair, record, sums);
             advance_slot(q, &at->slot);
         }
-        ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
-        emit_load(q, stream);
+        if (!sends_first)
+            send_next(q, stream);
         ptx_add_u32_to(k, record, record, U32(q->v->wk * bytes));
-        ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
+        if (counts_pairs(q))
+            ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
     }
 }
 
 static void multiply_round(struct kernel *q, struct stream *stream, struct consumer *at,
-                           ptx_u32 tile, ptx_u32 filled, struct sums *sums)
+                           ptx_u32 output, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
-    ptx_pred has_tile = ptx_setp_lt_u32(k, tile_start(q, tile), q->end_output);
-    ptx_mov_u32_to(k, at->pair, q->at.wk);
+    ptx_pred has_tile = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
+    if (counts_pairs(q))
+        ptx_mov_u32_to(k, at->pair, q->at.wk);
     for (int n = 0; n < n_tiles(q); n++)
         for (int r = 0; r < 2; r++)
             ptx_mov_f32_to(k, sums->acc[n][r], F32(0));
@@ -379,7 +414,7 @@ static void multiply_round(struct kernel *q, struct stream *stream, struct consu
     ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_turns));
     ptx_for(k, first, U32(super_blocks(q->spec)), U32(q->v->chunk)) {
         ptx_bar_sync(k, 0); /* all have finished with the records before they are replaced */
-        emit_activations(q, first, stream, filled);
+        emit_activations(q, first, NULL);
         ptx_bar_sync(k, 0);
         multiply_chunk(q, ptx_min_u32(k, left, U32(per_chunk)), stream, at, has_tile, sums);
         ptx_sub_u32_to(k, left, left, U32(per_chunk));
@@ -404,24 +439,25 @@ static void clear_zeros(struct kernel *q)
  * read while the kernel before this one still runs (a programmatic dependent launch); x, which
  * it may write, and y, which it may read, must not be touched before it has ended.
  */
-static struct stream start(struct kernel *q, ptx_u32 *filled)
+static struct stream start(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "first copies of weights");
+    bool whole = q->v->chunks == 1, behind_x = whole && turns_ahead(q->v) > 1;
     struct stream stream = start_stream(q);
-    emit_load(q, &stream);
-    *filled = ptx_mov_u32(k, U32(1));
+    emit_first_load(q, &stream);
+    if (!behind_x)
+        emit_other_loads(q, &stream);
     if (has_tensor_copies(&q->plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
     clear_zeros(q);
-    if (q->v->chunks == 1)
-        emit_activations(q, ptx_mov_u32(k, U32(0)), &stream, *filled);
-    if (q->v->chunks == 1) {
-        ptx_bar_sync(k, 0);
-        find_inverse_rms(q);
-    }
+    if (!whole)
+        return stream;
+    emit_activations(q, U32(0), behind_x ? &stream : NULL);
+    ptx_bar_sync(k, 0);
+    find_inverse_rms(q);
     return stream;
 }
 
@@ -433,28 +469,26 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     ptx_kernel_reqntid(k, 32 * v->wk * v->wr, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     load_params(&q);
-    declare_shared(&q);
     find_threads(&q);
-    divide_outputs(&q);
+    declare_shared(&q);
+    find_first_tile(&q);
 
-    ptx_u32 filled;
-    struct stream stream = start(&q, &filled);
+    struct stream stream = start(&q);
     find_columns(&q);
     struct consumer at;
-    at.slot.index = ptx_mov_u32(k, U32(0));
-    at.slot.parity = ptx_mov_u32(k, U32(0));
+    at.slot = start_slot(&q, has_tensor_copies(&plan->target));
     at.pair = ptx_mov_u32(k, q.at.wk);
     struct sums sums;
     for (int n = 0; n < n_tiles(&q); n++)
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
-    ptx_u32 round = ptx_mov_u32(k, U32(0)), tile = ptx_mov_u32(k, q.at.wr);
+    ptx_u32 round = ptx_mov_u32(k, U32(0)), output = ptx_mov_u32(k, q.first_output);
     ptx_loop(k, rounds) {
-        multiply_round(&q, &stream, &at, tile, filled, &sums);
-        finish_round(&q, round, tile, &sums);
+        multiply_round(&q, &stream, &at, output, &sums);
+        finish_round(&q, round, output, &sums);
         ptx_add_u32_to(k, round, round, U32(1));
         ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);
-        ptx_add_u32_to(k, tile, tile, U32(v->wr));
+        ptx_add_u32_to(k, output, output, U32(tile_step(&q)));
     }
     ptx_kernel_end(k);
 }

@@ -51,7 +51,7 @@ struct kernel {
     ptx_u32 x_stride, residual_stride, residual_out_stride, y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 m;
     ptx_u64 maps[PTXGEN_RMSNORM_Q4K_MATRICES]; /* generic addresses of the tensor maps (sm_90) */
-    ptx_u32 first_output, end_output;          /* of this CTA, counted over all matrices */
+    ptx_u32 first_output;                      /* of the warp's first tile */
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
@@ -61,19 +61,36 @@ struct place {
     ptx_u32 number;  /* of the three given */
     ptx_u32 row, rows;
 };
+/* From a warp's tile to its next: outputs. */
+static inline uint32_t tile_step(const struct kernel *q)
+{
+    return q->v->grid * q->v->wr * tile_outputs(q->spec);
+}
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
                     const ptx_u32 numbers[3]);
 
 /* ---- weights.c ---- */
 
-/* A position in a warp's ring: the slot, and the parity of its barrier's phase. */
+/* A position in a warp's ring: the slot, and for who waits the parity of its barrier's phase. */
 struct slot {
     ptx_u32 index, parity;
+    bool has_parity;
 };
+struct slot start_slot(struct kernel *q, bool has_parity);
 
-/* Where a warp's next copies come from and go to: it runs `stages` turns ahead of the arithmetic. */
+/*
+ * How far copies are ahead of the arithmetic. The x of four or eight tokens is waited for longer:
+ * the ring's last slot is sent for after it, worth 1.7 of 14 µs for four at K = 4096, N = 14336
+ * (H200); two tokens lose 0.7 of 10 by that.
+ */
+static inline uint32_t turns_ahead(const ptxgen_rmsnorm_q4k_variant *v)
+{
+    return v->tokens <= 2 ? v->stages : v->stages - 1;
+}
+
+/* Where a warp's next copies come from and go to, turns_ahead() of the arithmetic. */
 struct stream {
-    ptx_u32 tile, pair;
+    ptx_u32 output, pair; /* the first output of the tile, counted over all matrices */
     ptx_u64 source;  /* cp.async: the lane's row at `pair` */
     ptx_u64 maps[2]; /* tensor copies: of the tile's halves, and their first rows */
     ptx_u32 rows[2];
@@ -85,6 +102,9 @@ void find_columns(struct kernel *q);
 struct stream start_stream(struct kernel *q);
 /* Sends for the stream's pair (nothing past the end) and moves on. */
 void emit_load(struct kernel *q, struct stream *s);
+/* The same for the ring's first slot, and for the others that are sent for ahead. */
+void emit_first_load(struct kernel *q, struct stream *s);
+void emit_other_loads(struct kernel *q, struct stream *s);
 /* Waits for the slot's copies. */
 void emit_wait(struct kernel *q, const struct stream *s, struct slot slot);
 void advance_slot(struct kernel *q, struct slot *slot);
@@ -108,11 +128,11 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record
 /* ---- activations.c ---- */
 
 /*
- * Prepares the chunk of super-blocks from `first` on, of all tokens: h = x (+ residual), its sums of
- * squares, and h·γ as fixed-point B fragments (see layout.h). Of the ring, `filled` slots
- * have been sent for; the others are, once x is on its way.
+ * Prepares the chunk of super-blocks from `first` on, of all tokens: h = x (+ residual), its sums
+ * of squares, and h·γ as fixed-point B fragments (see layout.h). With a stream, the ring's other
+ * slots are sent for once x is on its way: x would wait behind a full ring.
  */
-void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream, ptx_u32 filled);
+void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream);
 
 /* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);

@@ -74,16 +74,12 @@ static inline uint32_t tile_outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 }
 
 /*
- * Outputs of a token are numbered over all matrices, and the CTAs divide them evenly. Several
- * matrices start at multiples of a tile, and whole tiles are dealt out, so that no tile has rows of two.
+ * Outputs of a token are numbered over all matrices, each of which starts at a multiple of a tile,
+ * so that no tile has rows of two. Whole tiles are dealt out in turns: CTA c has c, c + grid, …
  */
-static inline uint32_t granule(const ptxgen_rmsnorm_q4k_spec *spec)
-{
-    return is_gated(spec) || !spec->n[1] ? 1 : TILE_ROWS;
-}
 static inline uint32_t matrix_end(const ptxgen_rmsnorm_q4k_spec *spec, int matrix)
 {
-    uint32_t end = 0, unit = granule(spec);
+    uint32_t end = 0, unit = tile_outputs(spec);
     for (int i = 0; i <= matrix && !(is_gated(spec) && i); i++)
         end += (spec->n[i] + unit - 1) / unit * unit;
     return end;
@@ -91,6 +87,11 @@ static inline uint32_t matrix_end(const ptxgen_rmsnorm_q4k_spec *spec, int matri
 static inline uint32_t outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
     return matrix_end(spec, PTXGEN_RMSNORM_Q4K_MATRICES - 1);
+}
+
+static inline uint32_t tiles(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    return outputs(spec) / tile_outputs(spec);
 }
 
 /* Tensor copies and mbarriers (sm_90) or cp.async. */

@@ -82,12 +82,9 @@ static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm
 
 static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint32_t all = super_blocks(&p->spec), out = outputs(&p->spec), tile = tile_outputs(&p->spec);
-    uint32_t tiles = (out + tile - 1) / tile;
-    v->grid = tiles < p->target.multiprocessors ? tiles : p->target.multiprocessors;
-    uint32_t units = out / granule(&p->spec);
-    uint32_t cta_outputs = (units + v->grid - 1) / v->grid * granule(&p->spec);
-    uint32_t cta_tiles = (cta_outputs + tile - 1) / tile;
+    uint32_t all = super_blocks(&p->spec), all_tiles = tiles(&p->spec);
+    v->grid = all_tiles < p->target.multiprocessors ? all_tiles : p->target.multiprocessors;
+    uint32_t cta_tiles = (all_tiles + v->grid - 1) / v->grid;
     v->rounds = (cta_tiles + v->wr - 1) / v->wr;
     v->chunk = fit_chunk(p, v);
     if (!v->chunk)
@@ -107,13 +104,14 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
  *   - turns in which warps have nothing to do, a seventh;
  *   - preparing activations: four for each super-block of a token that a warp has to take, again
  *     each round when x does not fit into shared memory at once, and eight for each chunk then;
+ *   - one token's x comes behind the ring's first slots: what of preparing it, and of a tile's
+ *     turns at two each, the other bytes do not cover;
  *   - the end of a round, a fifth for each warp along K and one more.
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wr, items = (uint64_t)super_blocks(&p->spec) * v->tokens;
-    uint64_t tile = tile_outputs(&p->spec), out = outputs(&p->spec);
-    uint64_t cta_tiles = (out + v->grid * tile - 1) / (v->grid * tile);
+    uint64_t cta_tiles = (tiles(&p->spec) + v->grid - 1) / v->grid;
     uint64_t pairs_taken = cta_tiles * pairs(&p->spec);
     uint64_t slots = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps;
     uint64_t in_flight = warps * (v->stages - 1) * STAGE_BYTES;
@@ -122,9 +120,13 @@ static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_
         streaming = streaming * (64 * 1024) / in_flight;
     uint64_t idle = (slots - pairs_taken) * 15;
     uint64_t preparing = (items + warps - 1) / warps * 400;
+    uint64_t first = (v->wr < cta_tiles ? v->wr : cta_tiles) * v->wk * 100;
+    uint64_t behind = first + preparing + (uint64_t)turns(&p->spec, v->wk) * 200;
+    bool is_late = v->tokens == 1 && v->chunks == 1 && behind > streaming;
     if (v->chunks > 1)
         preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
-    return streaming + idle + preparing + (uint64_t)v->rounds * (v->wk + 1) * 20;
+    return streaming + idle + preparing + (is_late ? behind - streaming : 0) +
+           (uint64_t)v->rounds * (v->wk + 1) * 20;
 }
 
 static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *a,

@@ -50,18 +50,13 @@ static int boxes(const struct kernel *q)
     return is_gated(q->spec) ? 2 : 1;
 }
 
-static ptx_u32 tile_first(struct kernel *q, const struct stream *s)
-{
-    return ptx_mad_lo_u32(q->k, s->tile, U32(tile_outputs(q->spec)), q->first_output);
-}
-
 /* cp.async: the lane's row of the tile; rows past the matrix's last repeat it. */
 static void locate_row(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 row = ptx_shr_u32(k, q->at.lane, U32(1));
     ptx_u32 odd = ptx_and_b32(k, q->at.lane, U32(1));
-    struct place at = locate(q, tile_first(q, s), q->weights, q->y_stride);
+    struct place at = locate(q, s->output, q->weights, q->y_stride);
     ptx_u32 in_matrix = is_gated(q->spec) ? ptx_and_b32(k, row, U32(7)) : row;
     if (is_gated(q->spec))
         at.address = ptx_selp_u64(k, q->weights[1], q->weights[0], ptx_setp_ge_u32(k, row, U32(8)));
@@ -74,23 +69,25 @@ static void locate_row(struct kernel *q, struct stream *s)
     ptx_mad_wide_u32_to(k, s->source, s->pair, U32(PAIR_BYTES), start);
 }
 
-/* Tensor copies: map and first row of the tile, or of each half; copies fill in zeros past the end. */
-static void locate_boxes(struct kernel *q, struct stream *s)
+/* Whether tiles come from several tensor maps; copies fill in zeros past a matrix's end. */
+static bool chooses_map(const struct kernel *q)
 {
-    ptx_kernel *k = q->k;
-    struct place at = locate(q, tile_first(q, s), q->maps, q->y_stride);
-    for (int box = 0; box < boxes(q); box++) {
-        ptx_mov_u64_to(k, s->maps[box], box ? q->maps[1] : at.address);
-        ptx_mov_u32_to(k, s->rows[box], at.row);
-    }
+    return q->spec->n[1] && !is_gated(q->spec);
+}
+
+static void locate_box(struct kernel *q, struct stream *s)
+{
+    struct place at = locate(q, s->output, q->maps, q->y_stride);
+    ptx_mov_u64_to(q->k, s->maps[0], at.address);
+    ptx_mov_u32_to(q->k, s->rows[0], at.row);
 }
 
 static void locate_tile(struct kernel *q, struct stream *s)
 {
-    if (tensor(q))
-        locate_boxes(q, s);
-    else
+    if (!tensor(q))
         locate_row(q, s);
+    else if (chooses_map(q))
+        locate_box(q, s);
 }
 
 static void init_barriers(struct kernel *q, const struct stream *s)
@@ -108,15 +105,14 @@ struct stream start_stream(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     struct stream s;
-    s.tile = ptx_mov_u32(k, q->at.wr);
+    s.output = ptx_mov_u32(k, q->first_output);
     s.pair = ptx_mov_u32(k, q->at.wk);
     s.source = ptx_mov_u64(k, U64(0));
-    for (int box = 0; box < boxes(q); box++) {
-        s.maps[box] = ptx_mov_u64(k, U64(0));
-        s.rows[box] = ptx_mov_u32(k, U32(0));
+    for (int box = 0; box < boxes(q); box++) { /* one map: the same for all tiles */
+        s.maps[box] = chooses_map(q) ? ptx_mov_u64(k, U64(0)) : q->maps[box];
+        s.rows[box] = chooses_map(q) ? ptx_mov_u32(k, U32(0)) : s.output;
     }
-    s.fill.index = ptx_mov_u32(k, U32(0));
-    s.fill.parity = ptx_mov_u32(k, U32(0));
+    s.fill = start_slot(q, false);
     s.ring = ptx_mad_lo_u32(k, q->at.warp, U32(q->v->stages * STAGE_BYTES), q->sh.rings);
     s.barriers = s.ring;
     if (tensor(q)) {
@@ -127,13 +123,27 @@ struct stream start_stream(struct kernel *q)
     return s;
 }
 
+struct slot start_slot(struct kernel *q, bool has_parity)
+{
+    struct slot slot = {.index = ptx_mov_u32(q->k, U32(0)), .has_parity = has_parity};
+    if (has_parity)
+        slot.parity = ptx_mov_u32(q->k, U32(0));
+    return slot;
+}
+
 void advance_slot(struct kernel *q, struct slot *slot)
 {
     ptx_kernel *k = q->k;
+    if (q->v->stages == 2) { /* the parity changes after slot 1 */
+        if (slot->has_parity)
+            ptx_xor_b32_to(k, slot->parity, slot->parity, slot->index);
+        ptx_xor_b32_to(k, slot->index, slot->index, U32(1));
+        return;
+    }
     ptx_add_u32_to(k, slot->index, slot->index, U32(1));
     ptx_pred wraps = ptx_setp_eq_u32(k, slot->index, U32(q->v->stages));
     ptx_selp_u32_to(k, slot->index, U32(0), slot->index, wraps);
-    if (tensor(q)) {
+    if (slot->has_parity) {
         ptx_u32 other = ptx_xor_b32(k, slot->parity, U32(1));
         ptx_selp_u32_to(k, slot->parity, other, slot->parity, wraps);
     }
@@ -145,21 +155,25 @@ ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
 }
 
 /* One lane sends for both halves; they arrive whole, zeros included. */
-static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage)
+static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, ptx_u32 barrier,
+                       ptx_u32 pair)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 barrier = ptx_mad_lo_u32(k, s->fill.index, U32(8), s->barriers);
-    ptx_u32 column = ptx_mul_lo_u32(k, s->pair, U32(PAIR_BYTES / 4));
-    ptx_pred leader = ptx_new_pred();
-    ptx_elect_sync(k, &leader, ALL_LANES);
-    ptx_if(k, leader) {
-        ptx_mbarrier_arrive_expect_tx(k, barrier, 0, U32(STAGE_BYTES));
-        for (int box = 0; box < boxes(q); box++) {
-            ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[box])};
-            ptx_cp_async_bulk_tensor_2d_g2s(k, stage, box * HALF_ROWS * PAIR_BYTES, s->maps[box],
-                                            corner, barrier, 0);
-        }
+    ptx_u32 column = ptx_mul_lo_u32(k, pair, U32(PAIR_BYTES / 4));
+    ptx_mbarrier_arrive_expect_tx(k, barrier, 0, U32(STAGE_BYTES));
+    for (int box = 0; box < boxes(q); box++) {
+        ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[box])};
+        ptx_cp_async_bulk_tensor_2d_g2s(k, stage, box * HALF_ROWS * PAIR_BYTES, s->maps[box],
+                                        corner, barrier, 0);
     }
+}
+
+/* For the lane that sends: `sends` too. */
+static ptx_pred elected(struct kernel *q, ptx_pred sends)
+{
+    ptx_pred leader = ptx_new_pred();
+    ptx_elect_sync(q->k, &leader, ALL_LANES);
+    return ptx_and_pred(q->k, leader, sends);
 }
 
 /* Two lanes a row; at the end of an odd number of super-blocks only one is left to copy. */
@@ -186,6 +200,14 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
     }
 }
 
+/* To the tile of the next round. */
+static void next_tile(struct kernel *q, struct stream *s)
+{
+    ptx_mov_u32_to(q->k, s->pair, q->at.wk);
+    ptx_add_u32_to(q->k, s->output, s->output, U32(tile_step(q)));
+    locate_tile(q, s);
+}
+
 /* One pair on; past the row's end, the next round's tile. */
 static void advance(struct kernel *q, struct stream *s)
 {
@@ -196,29 +218,93 @@ static void advance(struct kernel *q, struct stream *s)
     if (q->v->rounds == 1)
         return;
     uint32_t end = turns(q->spec, q->v->wk) * q->v->wk;
-    ptx_if(k, ptx_setp_ge_u32(k, s->pair, U32(end))) {
-        ptx_mov_u32_to(k, s->pair, q->at.wk);
-        ptx_add_u32_to(k, s->tile, s->tile, U32(q->v->wr));
-        locate_tile(q, s);
-    }
+    ptx_if(k, ptx_setp_ge_u32(k, s->pair, U32(end)))
+        next_tile(q, s);
+}
+
+/* Whether all warps that have a tile have as many pairs of it. */
+static bool shares_evenly(const struct kernel *q)
+{
+    return pairs(q->spec) % q->v->wk == 0;
 }
 
 void emit_load(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 first = tile_first(q, s);
-    ptx_pred in_row = ptx_setp_lt_u32(k, s->pair, U32(pairs(q->spec)));
-    ptx_if(k, ptx_setp_bool_lt_u32(k, first, q->end_output, in_row)) {
-        ptx_u32 stage = slot_address(q, s, s->fill);
-        if (tensor(q))
-            copy_boxes(q, s, stage);
-        else
-            copy_pieces(q, s, stage);
-        advance_slot(q, &s->fill);
-    }
-    if (!tensor(q))
+    ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+    if (!shares_evenly(q) || q->v->rounds == 1)
+        sends = ptx_setp_bool_lt_u32(k, s->pair, U32(pairs(q->spec)), sends);
+    if (tensor(q)) {
+        ptx_if(k, elected(q, sends)) {
+            ptx_u32 barrier = ptx_mad_lo_u32(k, s->fill.index, U32(8), s->barriers);
+            copy_boxes(q, s, slot_address(q, s, s->fill), barrier, s->pair);
+        }
+    } else {
+        ptx_if(k, sends)
+            copy_pieces(q, s, slot_address(q, s, s->fill));
         ptx_cp_async_commit_group(k);
+    }
+    if (shares_evenly(q)) { /* past the last tile nothing is sent any more */
+        advance_slot(q, &s->fill);
+    } else {
+        ptx_if(k, sends)
+            advance_slot(q, &s->fill);
+    }
     advance(q, s);
+}
+
+/* ---- the ring's first copies ---- */
+
+/* They are of the warp's first tile. */
+static bool is_within_tile(const struct kernel *q)
+{
+    return tensor(q) && shares_evenly(q) && turns_ahead(q->v) <= turns(q->spec, q->v->wk);
+}
+
+static void send_slot(struct kernel *q, const struct stream *s, uint32_t slot, ptx_u32 pair)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 stage = slot ? ptx_add_u32(k, s->ring, U32(slot * STAGE_BYTES)) : s->ring;
+    ptx_u32 barrier = slot ? ptx_add_u32(k, s->barriers, U32(slot * 8)) : s->barriers;
+    copy_boxes(q, s, stage, barrier, pair);
+}
+
+static void send_slots(struct kernel *q, const struct stream *s, uint32_t first, uint32_t end)
+{
+    ptx_kernel *k = q->k;
+    ptx_pred has_tile = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+    ptx_if(k, elected(q, has_tile))
+        for (uint32_t i = first; i < end; i++)
+            send_slot(q, s, i, i ? ptx_add_u32(k, s->pair, U32(i * q->v->wk)) : s->pair);
+}
+
+void emit_first_load(struct kernel *q, struct stream *s)
+{
+    if (is_within_tile(q))
+        send_slots(q, s, 0, 1);
+    else
+        emit_load(q, s);
+}
+
+void emit_other_loads(struct kernel *q, struct stream *s)
+{
+    ptx_kernel *k = q->k;
+    uint32_t ahead = turns_ahead(q->v);
+    if (!is_within_tile(q)) {
+        ptx_u32 filled = ptx_mov_u32(k, U32(1));
+        ptx_for(k, filled, U32(ahead), U32(1)) {
+            ptx_nounroll(k);
+            emit_load(q, s);
+        }
+        return;
+    }
+    if (ahead > 1)
+        send_slots(q, s, 1, ahead);
+    if (ahead < q->v->stages)
+        ptx_mov_u32_to(k, s->fill.index, U32(ahead));
+    ptx_add_u32_to(k, s->pair, s->pair, U32(ahead * q->v->wk));
+    if (ahead == turns(q->spec, q->v->wk) && q->v->rounds > 1)
+        next_tile(q, s);
 }
 
 void emit_wait(struct kernel *q, const struct stream *s, struct slot slot)
