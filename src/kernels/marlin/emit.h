@@ -128,6 +128,8 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *tile);
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
+/* … with wgmma those of a stage, which has one scale for all its rows of a warpgroup. */
+bool marlin_scales_stages(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 
 /* What codes have more than q where sums are corrected. */
 uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);

@@ -85,6 +85,7 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 struct sender {
     ptx_u32 row, strip; /* the tile's first */
     ptx_u32 odd;        /* 1 where it starts with the second half of that strip */
+    struct tile_walk walk;
     struct tile_ring_place place;
 };
 
@@ -184,23 +185,22 @@ static ptx_u32 of_tile(struct hopper *h, ptx_u32 stage)
     return h->q.v->cluster ? ptx_add_u32(h->q.k, stage, h->along_k) : stage;
 }
 
-static struct sender new_sender(struct hopper *h)
+static void begin_sender(struct hopper *h, struct sender *s)
 {
     ptx_kernel *k = h->q.k;
-    struct sender s = {.row = ptx_mov_u32(k, U32(0))};
-    s.strip = ptx_mov_u32(k, U32(0));
+    s->row = ptx_mov_u32(k, U32(0));
+    s->strip = ptx_mov_u32(k, U32(0));
     if (marlin_has_odd_halves(h->q.v))
-        s.odd = ptx_mov_u32(k, U32(0));
-    s.place = tile_ring_first(k, &h->ring, true);
-    return s;
+        s->odd = ptx_mov_u32(k, U32(0));
+    s->walk = tile_walk_begin(k, h->first, h->end);
 }
 
 /* Turns to the next part of the walk. */
-static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void turn(struct hopper *h, struct sender *s)
 {
     struct gemm *q = &h->q;
-    tile_walk_next(q->k, &q->division, walk);
-    struct tile_place place = marlin_emit_place(q, walk->tile);
+    tile_walk_next(q->k, &q->division, &s->walk);
+    struct tile_place place = marlin_emit_place(q, s->walk.tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
     tile_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
@@ -211,41 +211,47 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
         ptx_mul_lo_u32_to(q->k, s->strip, place.n, U32(h->stage.strips));
 }
 
-static uint32_t most_ahead(const struct hopper *h)
+/*
+ * The end of those of the first part's stages whose weights are sent for ahead of activations: these wait
+ * behind them. Of one, two and three stages two were best for 32 rows (7.15 µs for 4096 × 4096 on an
+ * H200, 7.25 with one and 7.48 with three), one for 64 (18.8, 19.1 and 19.3 µs for 8192 × 8192).
+ * Prefetched tensor maps delay the weights more than they hasten the activations.
+ */
+static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 {
-    enum { AHEAD = 3 };
-    return h->q.v->stages < AHEAD ? h->q.v->stages : AHEAD;
+    enum { FEW_ROWS = 32 };
+    uint32_t most = h->q.v->tile_m <= FEW_ROWS ? 2 : 1;
+    ptx_u32 below = ptx_add_u32(h->q.k, s->walk.stage, U32(most));
+    return ptx_min_u32(h->q.k, below, s->walk.stage_end);
 }
 
 /*
  * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
  * All else, activations, the workspace and C, waits for its end.
  */
-static void send_ahead(struct hopper *h)
+static void send_ahead(struct hopper *h, struct sender *s)
 {
     ptx_kernel *k = h->q.k;
-    struct sender s = new_sender(h);
-    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
-    turn_to(h, &s, &walk);
-    ptx_u32 below = ptx_add_u32(k, walk.stage, U32(most_ahead(h)));
-    ptx_u32 end = ptx_min_u32(k, below, walk.stage_end);
-    ptx_for(k, walk.stage, end, U32(1)) {
+    turn(h, s);
+    s->place = tile_ring_first(k, &h->ring, true);
+    ptx_u32 end = ahead(h, s), stage = ptx_mov_u32(k, s->walk.stage);
+    ptx_for(k, stage, end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
-        send_weights(h, &s, of_tile(h, walk.stage));
-        tile_ring_advance(k, &h->ring, &s.place, NULL);
+        tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
+        send_weights(h, s, of_tile(h, stage));
+        tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
 
 /* The activations that go with them. */
-static void follow_up(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void follow_up(struct hopper *h, struct sender *s)
 {
     ptx_kernel *k = h->q.k;
-    ptx_u32 below = ptx_add_u32(k, walk->stage, U32(most_ahead(h)));
-    ptx_u32 end = ptx_min_u32(k, below, walk->stage_end);
-    ptx_for(k, walk->stage, end, U32(1)) {
+    s->place = tile_ring_first(k, &h->ring, true);
+    ptx_u32 end = ahead(h, s);
+    ptx_for(k, s->walk.stage, end, U32(1)) {
         ptx_nounroll(k);
-        send_activations(h, s, of_tile(h, walk->stage));
+        send_activations(h, s, of_tile(h, s->walk.stage));
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
@@ -255,26 +261,22 @@ static void follow_up(struct hopper *h, struct sender *s, struct tile_walk *walk
  * one that asked whether weights were ahead made whole products 8 % slower (188 against 174 µs at
  * 8192 × 8192 and 1024 rows on an H100).
  */
-static void send_all(struct hopper *h)
+static void send_all(struct hopper *h, struct sender *s)
 {
-    struct gemm *q = &h->q;
-    ptx_kernel *k = q->k;
-    struct sender s = new_sender(h);
-    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
-    turn_to(h, &s, &walk);
-    follow_up(h, &s, &walk);
+    ptx_kernel *k = h->q.k;
+    follow_up(h, s);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
-        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+        ptx_for(k, s->walk.stage, s->walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
-            ptx_u32 stage = of_tile(h, walk.stage);
-            send_activations(h, &s, stage);
-            send_weights(h, &s, stage);
-            tile_ring_advance(k, &h->ring, &s.place, NULL);
+            tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
+            ptx_u32 stage = of_tile(h, s->walk.stage);
+            send_activations(h, s, stage);
+            send_weights(h, s, stage);
+            tile_ring_advance(k, &h->ring, &s->place, NULL);
         }
-        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
-        turn_to(h, &s, &walk);
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, s->walk.end, h->first), false);
+        turn(h, s);
     }
 }
 
@@ -333,6 +335,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     tile_ring_declare(k, &h->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     tile_ring_begin(k, &h->q.at, &h->ring);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
@@ -340,11 +343,12 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
                                    .maps = ptx_param_address(k, maps),
                                    .all = h->q.m};
     tile_boxes_begin(k, &h->boxes);
-    ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
+    struct sender sender;
+    begin_sender(h, &sender);
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if(k, sends)
-        send_ahead(h);
+        send_ahead(h, &sender);
     tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {
@@ -357,7 +361,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
         divide_registers(k, v, false);
         ptx_section(k, "send for stages");
         ptx_if(k, sends)
-            send_all(h);
+            send_all(h, &sender);
         if (marlin_notes_totals(&plan->spec, v))
             ptx_if(k, ptx_setp_gt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
                 marlin_emit_bulk_totals(h);

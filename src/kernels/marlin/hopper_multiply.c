@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A warpgroup's products. Slice after slice of 16 rows of K: while wgmma multiplies one, the warps
- * dequantise the next into the other of two sets of registers, which the slice before has left.
+ * A warpgroup's products. Slices of 16 rows of K, in groups of one, two or four: while wgmma multiplies a
+ * group, the warps dequantise the next into the other of two sets of registers, which the group before
+ * has left.
  *
- *     wgmma    │ slice 0 ──────│ slice 1 ──────│ slice 2 …
+ *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 …
  *     warps      dequantise 1 ─│ dequantise 2 ─│ …
  *
- * The next stage's first words are read, and waited for, behind the last slice of a stage; the stage
- * is given back behind the first slice of the next, when all that read it has ended.
+ * The next stage's first words are read, and waited for, behind the last group of a stage; the stage
+ * is given back behind the first group of the next, when all that read it has ended.
  */
 #include "hopper.h"
 
@@ -21,7 +22,9 @@ struct consumer {
     ptx_u32 to_read;  /* stages of the CTA after the present one */
     ptx_u32 held;     /* the barrier of the stage before the present one */
     ptx_pred is_lane; /* that gives slots back */
-    ptx_pred accumulate;
+    ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
+    ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of a stage, where they are scaled */
+    ptx_u32 a[2][SLICES][MAX_TILES][4]; /* operands of a group and of the next */
     ptx_u32 block_at; /* where the warpgroup's activations start in a stage, with others along K */
 };
 
@@ -151,11 +154,41 @@ static void load_weights(struct consumer *c, uint32_t i)
         enter_group(c, i / (slices(c) / groups));
 }
 
-static void dequantise(struct consumer *c, uint32_t i)
+/*
+ * Slices of a group, as an H200 likes them: between products of few rows several warpgroups' tensor work
+ * and dequantisation overlap better in larger pieces. Products of 128 rows cover everything.
+ */
+static uint32_t group_slices(const struct consumer *c)
 {
-    struct operands *o = &c->q->operands;
+    const ptxgen_marlin_variant *v = c->q->v;
+    if (group_strips(c->q) > 1 || v->tile_m > 64)
+        return 1;
+    if (v->tile_m <= 32)
+        return SLICES / 2;
+    return v->steps % 2 ? 1 : SLICES;
+}
+
+/* The operand of tile s of slice i. */
+static ptx_u32 *operand(struct consumer *c, uint32_t i, uint32_t s)
+{
+    uint32_t size = group_slices(c);
+    return c->a[i / size % 2][i % size][s];
+}
+
+static void dequantise_slice(struct consumer *c, uint32_t i)
+{
     for (uint32_t s = 0; s < group_strips(c->q); s++)
-        marlin_emit_dequantise(c->q, s, o->words[s][i % SLICES], o->a[i % 2][s]);
+        marlin_emit_dequantise(c->q, s, c->q->operands.words[s][i % SLICES], operand(c, i, s));
+}
+
+/* The group from slice `first` on, whose weights are loaded as far as the first needs them. */
+static void dequantise(struct consumer *c, uint32_t first)
+{
+    for (uint32_t i = 0; i < group_slices(c); i++) {
+        if (i)
+            load_weights(c, first + i);
+        dequantise_slice(c, first + i);
+    }
 }
 
 static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
@@ -165,34 +198,71 @@ static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
     int n = (int)q->v->tile_m;
     uint32_t bytes = tile_operand_stage_bytes(q->v->tile_m, i / SLICES) + i % SLICES * SLICE_BYTES;
     ptx_u64 b = tile_wgmma_advance(k, block, bytes);
-    ptx_wgmma_fence(k);
+    bool own = marlin_scales_stages(q->spec, q->v);
+    ptx_pred accumulate = own && i == 0 ? c->start : c->accumulate;
     for (uint32_t s = 0; s < group_strips(q); s++) {
-        ptx_f32 *acc = q->acc[s][0];
-        const ptx_u32 *a = q->operands.a[i % 2][s];
+        ptx_f32 *acc = own ? c->sums[s][0] : q->acc[s][0];
         if (is_bf16(q))
-            ptx_wgmma_k16_f32_bf16_ra(k, n, acc, a, b, c->accumulate, 1, 1, 0);
+            ptx_wgmma_k16_f32_bf16_ra(k, n, acc, operand(c, i, s), b, accumulate, 1, 1, 0);
         else
-            ptx_wgmma_k16_f32_f16_ra(k, n, acc, a, b, c->accumulate, 1, 1, 0);
+            ptx_wgmma_k16_f32_f16_ra(k, n, acc, operand(c, i, s), b, accumulate, 1, 1, 0);
     }
+}
+
+/* acc += the stage's sums, scaled. */
+static void add_stage(struct consumer *c, ptx_f32 scale[MAX_TILES][2])
+{
+    struct gemm *q = c->q;
+    for (uint32_t s = 0; s < group_strips(q); s++)
+        for (uint32_t j = 0; j < row_groups(q); j++)
+            for (int r = 0; r < 4; r++)
+                ptx_fma_f32_to(q->k, q->acc[s][j][r], c->sums[s][j][r], scale[s][r / 2],
+                               q->acc[s][j][r]);
+}
+
+static void multiply_group(struct consumer *c, uint32_t first, ptx_u64 block)
+{
+    ptx_kernel *k = c->q->k;
+    ptx_wgmma_fence(k);
+    for (uint32_t i = 0; i < group_slices(c); i++)
+        multiply_slice(c, first + i, block);
     ptx_wgmma_commit_group(k);
+}
+
+/* The last group's products are under way: the stage is given back when they have ended. */
+static void end_stage(struct consumer *c)
+{
+    ptx_f32 scale[MAX_TILES][2];
+    for (uint32_t s = 0; s < group_strips(c->q); s++)
+        marlin_emit_scales_f32(c->q, &c->q->operands.scales, s, scale[s]);
+    tile_ring_turn(c->q->k, &c->h->ring, &c->read, c->held, c->to_read);
+    load_weights(c, 0);
+    ptx_wgmma_wait_group(c->q->k, 0);
+    tile_ring_release(c->q->k, &c->h->ring, c->held, c->is_lane);
+    add_stage(c, scale);
+    dequantise(c, 0);
 }
 
 /* `stage` of a part that starts at `first`. */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
     ptx_kernel *k = c->q->k;
-    bool others = c->q->v->wk > 1;
+    bool others = c->q->v->wk > 1, scales = marlin_scales_stages(c->q->spec, c->q->v);
     ptx_u32 at = others ? ptx_add_u32(k, c->read.slot, c->block_at) : c->read.slot;
     ptx_u64 block = tile_wgmma_descriptor(k, at);
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, c->is_lane);
-    for (uint32_t i = 0; i < slices(c); i++) {
-        uint32_t next = (i + 1) % slices(c);
-        multiply_slice(c, i, block);
+    for (uint32_t i = 0; i < slices(c); i += group_slices(c)) {
+        uint32_t next = (i + group_slices(c)) % slices(c);
+        multiply_group(c, i, block);
+        if (!next && scales) {
+            end_stage(c);
+            continue;
+        }
         if (!next)
             tile_ring_turn(k, &c->h->ring, &c->read, c->held, c->to_read);
         load_weights(c, next);
         ptx_wgmma_wait_group(k, 1);
-        if (i == 0)
+        if (i == 0 && !scales)
             tile_ring_release(k, &c->h->ring, c->held, release);
         dequantise(c, next);
     }
@@ -225,8 +295,10 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
         ptx_nounroll(k);
         multiply_stage(c, w->stage, first);
     }
-    ptx_wgmma_wait_group(k, 0);
-    tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
+    if (!marlin_scales_stages(q->spec, q->v)) {
+        ptx_wgmma_wait_group(k, 0);
+        tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
+    }
     ptx_section(k, "the end of the part: sum over CTAs, store");
     marlin_emit_epilogue(q, w, first);
 }
@@ -240,8 +312,8 @@ static void begin(struct consumer *c)
     struct operands *o = &q->operands;
     for (uint32_t s = 0; s < group_strips(q); s++) {
         tile_new_registers(q->k, o->words[s], 4);
-        tile_new_registers(q->k, o->a[0][s], 4);
-        tile_new_registers(q->k, o->a[1][s], 4);
+        for (uint32_t i = 0; i < 2 * group_slices(c); i++)
+            tile_new_registers(q->k, c->a[i % 2][i / 2][s], 4);
     }
     tile_new_registers(q->k, o->scales.packed, group_strips(q));
     if (q->spec->zeros)
@@ -254,6 +326,10 @@ static void begin(struct consumer *c)
     c->held = ptx_mov_u32(k, c->read.barrier);
     c->is_lane = ptx_setp_eq_u32(k, q->at.lane, U32(0));
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
+    c->start = ptx_setp_ne_u32(k, stages, stages);
+    for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * row_groups(q); i++)
+        for (int r = 0; r < 4; r++)
+            c->sums[i / row_groups(q)][i % row_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
 
 /* The threads of the warpgroups that have the same columns, and their barrier. */

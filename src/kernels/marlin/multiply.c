@@ -14,7 +14,16 @@
 
 bool marlin_scales_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    return (v->tile_m <= 16 && !marlin_is_wgmma(v)) || !marlin_scale_rows(s);
+    return (v->tile_m <= 16 && !marlin_is_wgmma(v)) || !marlin_scale_rows(s) ||
+           marlin_scales_stages(s, v);
+}
+
+bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    enum { MOST_ROWS = 32, LEAST_STEPS = 2 };
+    uint32_t rows = marlin_scale_rows(s);
+    return marlin_is_wgmma(v) && v->tile_m <= MOST_ROWS && v->steps >= LEAST_STEPS && rows &&
+           rows % (v->steps * MARLIN_STEP) == 0;
 }
 
 /* ---- sizes ---- */

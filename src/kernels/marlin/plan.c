@@ -179,6 +179,8 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 128, .warp_n = 32, .wn = 4, .wk = 1, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .ctas = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 12,
+     .wk = 1, .stages = 8, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
@@ -365,6 +367,7 @@ static const char *wgmma_entry(const ptxgen_marlin_variant *v)
         const char *name;
     } names[] = {{32, 64, 2, "marlin_wgmma_m32_n64_c2"},  {64, 64, 2, "marlin_wgmma_m64_n64_c2"},
                  {32, 128, 0, "marlin_wgmma_m32_n128"},   {32, 128, 2, "marlin_wgmma_m32_n128_c2"},
+                 {32, 192, 0, "marlin_wgmma_m32_n192"},
                  {64, 128, 0, "marlin_wgmma_m64_n128"},   {64, 128, 2, "marlin_wgmma_m64_n128_c2"},
                  {64, 256, 0, "marlin_wgmma_m64_n256"},   {128, 128, 0, "marlin_wgmma_m128_n128"},
                  {128, 192, 0, "marlin_wgmma_m128_n192"}, {128, 256, 0, "marlin_wgmma_m128_n256"}};

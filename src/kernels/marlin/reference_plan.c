@@ -34,7 +34,8 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_varian
     uint32_t mmas = stages * v->steps * (MARLIN_STEP / MMA_ROWS), rows = marlin_scale_rows(s);
     uint32_t in_warp = MMA_DEPTH * mmas;
     if (rows && marlin_scales_sums(s, v)) {
-        uint32_t group_mmas = (rows < MARLIN_STEP ? rows : MARLIN_STEP) / MMA_ROWS;
+        uint32_t most = marlin_scales_stages(s, v) ? v->steps * MARLIN_STEP : MARLIN_STEP;
+        uint32_t group_mmas = (rows < most ? rows : most) / MMA_ROWS;
         in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
     }
     if (marlin_corrects_sums(s, v))
