@@ -30,10 +30,9 @@
  *
  * A few tokens (one, or up to 8 whose rows of x take 16 KB together) take one launch: each CTA
  * quantises them for itself while its first weights arrive. More take two: a kernel that quantises
- * once into the workspace, and meanwhile (from sm_90 on) fetches the first weights into the L2,
- * then the product. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller,
- * its size is a query, it needs no preparation; launches that may run at the same time need one
- * each.
+ * once into the workspace, while (from sm_90 on) the first weights are fetched, then the product. A
+ * plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it
+ * needs no preparation; launches that may run at the same time need one each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;

@@ -45,6 +45,8 @@ static void tiles_of_wgmma_are_right(void **state)
     static const char *const cases[][6] = {
         {"4096", "4096", "300", "61", "tokens=64,wgmma=1", "18300"},
         {"700", "704", "9001", "20", "tokens=64,rows=64,wgmma=1", "180020"},
+        {"272", "272", "4096", "9", "tokens=64,wgmma=1", "36864"},
+        {"272", "272", "14336", "70", "tokens=128,wk=2,wgmma=1", "1003520"},
         {"272", "272", "150", "300", "tokens=128,rows=64,wgmma=1", "45000"},
         {"272", "272", "150", "300", "tokens=256,rows=64,wgmma=1", "45000"},
         {"400", "400", "1000", "300", "tokens=256,rows=128,wk=1,wgmma=1", "300000"},

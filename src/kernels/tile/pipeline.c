@@ -42,6 +42,23 @@ void tile_pipeline_next(ptx_kernel *k, struct tile_pipeline *p)
     wait_for_copies(k, p);
 }
 
+/* Two slots stay free. */
+enum { FREE = 2 };
+
+static void send_first(ptx_kernel *k, struct tile_pipeline *p, uint32_t from, uint32_t to)
+{
+    ptx_u32 sent = ptx_mov_u32(k, U32(from));
+    ptx_for(k, sent, U32(to), U32(1)) {
+        ptx_nounroll(k);
+        tile_pipeline_send(k, p);
+    }
+}
+
+void tile_pipeline_fill(ptx_kernel *k, struct tile_pipeline *p)
+{
+    send_first(k, p, FREE + p->early, p->stages);
+}
+
 void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, ptx_u32 end)
 {
     uint32_t bytes = p->stages * p->stage_bytes;
@@ -53,11 +70,7 @@ void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, 
     p->to_send = ptx_sub_u32(k, end, first);
     p->to_read = ptx_mov_u32(k, p->to_send);
     ptx_section(k, "first stages");
-    ptx_u32 sent = ptx_mov_u32(k, U32(2));
-    ptx_for(k, sent, U32(p->stages), U32(1)) {
-        ptx_nounroll(k);
-        tile_pipeline_send(k, p);
-    }
+    send_first(k, p, FREE, p->early ? FREE + p->early : p->stages);
     if (p->sent)
         p->sent(p->user);
     wait_for_copies(k, p);

@@ -14,6 +14,7 @@
 struct tile_pipeline {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of 128 bytes each */
+    uint32_t early; /* first stages that are sent for before `sent` is called; 0: all */
     const struct tile_division *division;
     /* Turns the copies to the part of a tile that the walk has come to. */
     void (*locate)(void *user, const struct tile_walk *walk);
@@ -31,6 +32,8 @@ struct tile_pipeline {
 
 /* First stages are sent for, and the first has landed, for the stages [first, end) of the CTA. */
 void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, ptx_u32 end);
+/* Where some are early `sent` calls this, to send for the other first stages. */
+void tile_pipeline_fill(ptx_kernel *k, struct tile_pipeline *p);
 /* Once a stage, before its products: sends for another, one group of copies, empty past the last. */
 void tile_pipeline_send(ptx_kernel *k, struct tile_pipeline *p);
 /* Waits for the next stage, and moves the read slot to it if there is one. */

@@ -295,7 +295,7 @@ void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
 /* direct.c: outputs of tokens that are wgmma's rows. */
 struct direct {
     struct product *q;
-    ptx_pred aligned; /* pairs of columns may be stored at once */
+    ptx_pred aligned; /* pairs of columns, or where there are such blocks, may be stored at once */
     ptx_u32 column;   /* the lane's first one in a tile */
     struct row_token tokens[2];
     ptx_u64 y[2]; /* the tokens' rows, from that column on */

@@ -17,19 +17,27 @@
  * and 32 of them mma.sync's:
  *
  *     K × N, M            before   now   cuBLASLt
- *     4096 × 4096, 32       7.8    7.3     8.4      a multiprocessor takes 105 bytes a nanosecond
- *     4096 × 4096, 64       9.6    7.6     8.4      from the L2, the memory gives it 35: 64 tokens and
- *     8192 × 8192, 64      21.3   20.5    22.0      32 rows take 3.7 µs of either
- *     4096 × 14336, 64     19.8   18.9    19.2
+ *     4096 × 4096, 32       7.8    7.2     8.4      a multiprocessor takes 105 bytes a nanosecond
+ *     4096 × 4096, 64       9.6    7.5     8.4      from the L2, the memory gives it 35: 64 tokens and
+ *     4096 × 4096, 128     11.3    9.6    10.3      32 rows take 3.7 µs of either
+ *     8192 × 8192, 64      21.3   20.4    21.7
+ *     4096 × 14336, 64     19.8   18.8    19.1
+ *     14336 × 4096, 128    32.5   24.4    25.2
  *
  * What did it: a stage took 266 clocks for four products of 32, since the next four were sent for only
- * when those before had ended: now when those two before have. Weights that are under way delay what
- * the quantising kernel stores, and the codes, in the L2's queues: 40 KB a multiprocessor ahead of the
- * codes is right (4096 × 4096: 7.6 with 20 or 40 KB, 8.5 with 80). Accumulators go to y straight.
+ * when those before had ended: now when those two before have. Up to 64 tokens a stage has two blocks
+ * of K (0.2 µs of 4096 × 4096, 0.3 to 0.7 of 14336 × 4096; with 128 tokens it took longer). Weights that
+ * are under way delay what the quantising kernel stores, and the codes, in the L2's queues: 40 KB a
+ * multiprocessor ahead of the codes is right (4096 × 4096: 7.6 with 20 or 40 KB, 8.5 with 80).
+ * Accumulators go to y straight. Rows of codes past M are not copied: 65 tokens take 8.9 where 128 take
+ * 9.6 (15.6 and 11.2 before).
  *
  * What did not: clusters of two or four along K (10.0 and 16.0 where one CTA took 10.4: they agree
  * slowly, and start later), clusters of two that share the codes by multicast, two warpgroups along K,
  * CTAs that begin at stages of their own, weights that are fetched into the L2 ahead.
+ *
+ * What is left, at 8192 × 8192 with 64 tokens: the first stage is there after 2.9 µs; then the memory
+ * gives 3.9 TB/s, of 4.6 that it can, and the multiprocessors end between 16.3 and 20.4 µs.
  */
 #include "../tile/ring.h"
 #include "../tile/wgmma.h"
@@ -112,7 +120,8 @@ static uint32_t stages_ahead(const struct hopper *h)
     const ptxgen_w8a8_variant *v = h->q.v;
     uint32_t own = w8a8_own_steps(h->q.spec, v);
     uint32_t bytes = w8a8_stage_rows(h->q.spec, v) * w8a8_depth(v);
-    uint32_t ahead = (AHEAD_BYTES + bytes - 1) / bytes, most = own < v->stages ? own : v->stages;
+    uint32_t ahead = bytes < AHEAD_BYTES ? AHEAD_BYTES / bytes : 1;
+    uint32_t most = own < v->stages ? own : v->stages;
     return ahead < most ? ahead : most;
 }
 
@@ -298,6 +307,22 @@ static void clear_missing_codes(struct hopper *h)
     }
 }
 
+/* A warpgroup has four warps along what wgmma takes as rows. */
+static void find_operands(struct consumer *c)
+{
+    struct product *q = &c->h->q;
+    ptx_kernel *k = q->k;
+    c->codes_at = ptx_mov_u32(k, U32(c->h->codes_offset));
+    if (!w8a8_has_tokens_as_rows(q->v)) {
+        ptx_u32 group = ptx_shr_u32(k, q->along_n, U32(2));
+        c->w_at = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
+        return;
+    }
+    c->w_at = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_rows(q->v) * W8A8_BLOCK));
+    ptx_u32 group = ptx_shr_u32(k, q->along_m, U32(2));
+    c->codes_at = ptx_mad_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK), c->codes_at);
+}
+
 static void multiply_all(struct hopper *h)
 {
     struct product *q = &h->q;
@@ -305,18 +330,11 @@ static void multiply_all(struct hopper *h)
     struct consumer c = {.h = h};
     q->at.team = w8a8_multipliers(q->v);
     q->at.barrier = U32(1);
-    if (w8a8_has_tokens_as_rows(q->v))
+    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
+    if (tokens_as_rows)
         clear_missing_codes(h);
     ptx_griddepcontrol_wait(k);
-    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
-    uint32_t own_rows = tokens_as_rows ? w8a8_group_rows(q->v) : WARPGROUP_ROWS;
-    ptx_u32 group = tokens_as_rows ? q->along_n : ptx_shr_u32(k, q->along_n, U32(2));
-    ptx_u32 rows = ptx_mul_lo_u32(k, group, U32(own_rows * W8A8_BLOCK));
-    c.w_at = ptx_mad_lo_u32(k, q->along_k, U32(h->w_block), rows);
-    c.codes_at = ptx_mad_lo_u32(k, q->along_k, U32(h->codes_block), U32(h->codes_offset));
-    if (q->v->wm > 4)
-        c.codes_at = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->along_m, U32(2)),
-                                    U32(64 * W8A8_BLOCK), c.codes_at);
+    find_operands(&c);
     c.releases = tile_ring_releasers(k, &h->ring, &q->at);
     c.read = tile_ring_first(k, &h->ring, false);
     for (uint32_t i = 0; i < h->lag; i++)
@@ -355,15 +373,9 @@ static void begin(struct hopper *h)
     h->w_map = ptx_param_address(k, w_map);
     h->codes_map = ptx_param_address(k, codes_map);
     q->at = tile_find_threads(k);
-    if (w8a8_has_tokens_as_rows(q->v)) {
-        q->along_m = ptx_and_b32(k, q->at.warp, U32(q->v->wm - 1));
-        q->along_n = tile_divide(k, q->at.warp, q->v->wm);
-        q->along_k = U32(0);
-    } else {
-        q->along_n = ptx_and_b32(k, q->at.warp, U32(q->v->wn - 1));
-        q->along_m = U32(0);
-        q->along_k = tile_divide(k, q->at.warp, q->v->wn);
-    }
+    q->along_m = ptx_and_b32(k, q->at.warp, U32(q->v->wm - 1));
+    q->along_n = tile_divide(k, q->at.warp, q->v->wm);
+    q->along_k = U32(0);
     w8a8_count_tiles(q);
     w8a8_find_share(q);
     h->w_block = w8a8_stage_rows(q->spec, q->v) * W8A8_BLOCK;

@@ -153,7 +153,7 @@ static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 /* Whether warpgroups that multiply need registers of one that sends. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && v->wn * v->wk == 8 && v->tokens > 128;
+    return v->wgmma && v->wn == 8 && v->tokens > 128;
 }
 static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 {

@@ -226,26 +226,23 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
         ;
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->rows = (rows + unit - 1) / unit * unit * v->wn;
-    v->wk = v->wk ? v->wk : 1;
+    v->wk = v->wk ? v->wk : v->tokens == LEAST_WGMMA_TOKENS ? 2 : 1; /* blocks of K in a stage */
     return !(v->wk & (v->wk - 1)) && v->tokens >= LEAST_WGMMA_TOKENS && v->rows <= MAX_ROWS_OF_TILE &&
            complete(p, W8A8_LEAST_STAGES, v);
 }
 
-/* Warpgroups of 64 rows; one along K, or as many as are asked for. */
+/* Else warpgroups have 64 rows of W and all tokens. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    enum { LEAST_ROWS = 64, MOST_WARPS = 16, MOST_SUMS = 128 };
+    enum { LEAST_ROWS = 64, MOST_WARPS = 8 };
     if (!can_have_wgmma(p, v))
         return false;
     if (w8a8_has_tokens_as_rows(v))
         return arrange_tokens_as_rows(p, v);
     v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
     v->wn = v->rows / W8A8_TILE_ROWS;
-    v->wm = 1;
-    v->wk = v->wk ? v->wk : 1;
-    uint32_t warps = v->wn * v->wk, most = v->tokens > MOST_SUMS ? MOST_WARPS / 2 : MOST_WARPS;
-    return warps <= most && !(v->rows & (v->rows - 1)) && !(v->wk & (v->wk - 1)) &&
-           complete(p, W8A8_LEAST_STAGES, v);
+    v->wm = v->wk = 1;
+    return v->wn <= MOST_WARPS && !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*

@@ -247,11 +247,20 @@ static void prepare_codes(void *user)
     }
 }
 
+/* x comes sooner where fewer weights are under way ahead of it: these keep the memory busy. */
+static uint32_t early_stages(const struct product *q)
+{
+    enum { EARLY_BYTES = 40 * 1024 };
+    uint32_t bytes = w8a8_stage_bytes(q->spec, q->v), stages = (EARLY_BYTES + bytes - 1) / bytes;
+    return q->v->fused && stages < q->v->stages - 2 ? stages : 0;
+}
+
 static void start_pipeline(struct product *q)
 {
     q->sends_codes = !sends_weights_early(q);
     q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
                                          .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
+                                         .early = early_stages(q),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = send,
