@@ -6,6 +6,7 @@
 #include "src/runtime/align.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
+#include "src/runtime/rows.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -230,28 +231,34 @@ static ptxgen_status align(const struct dense_entries *q, uint64_t out, uint64_t
     return launch_align(kernel, &shape, out, address, stride, stream, err);
 }
 
-/* An operand's rows as a tensor, in boxes of so many. */
-static ptxgen_status map_operand(const struct dense_entries *q, const char *name, uint64_t address,
-                                 uint64_t rows, uint64_t stride, uint32_t box_rows,
-                                 ptxgen_cu_tensor_map *map, ptxgen_error *err)
+/* Operands' rows as tensors, in the boxes that a CTA sends for. */
+static ptxgen_status map_operands(const struct dense_entries *q, const ptxgen_dense_variant *v,
+                                  const ptxgen_dense_args *a, ptxgen_cu_tensor_map x[2],
+                                  ptxgen_cu_tensor_map *w, ptxgen_error *err)
 {
     const ptxgen_driver *driver = q->loaded->driver;
-    const ptxgen_dense_spec *spec = &q->plan->spec;
-    uint32_t element = dense_element(spec);
-    const uint64_t shape[2] = {spec->k, rows}, pitch = stride * element;
-    const uint32_t box[2] = {DENSE_BLOCK_BYTES / element, box_rows}, steps[2] = {1, 1};
-    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
-        map,
-        spec->type == PTXGEN_BF16 ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                  : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-        2, (void *)(uintptr_t)address, shape, &pitch, box, steps,
-        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
-        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(driver, result, err,
-                                  "dense: the tensor map of %s, %llu rows %llu bytes apart", name,
-                                  (unsigned long long)rows, (unsigned long long)pitch);
-    return PTXGEN_OK;
+    const ptxgen_dense_spec *s = &q->plan->spec;
+    struct operand_rows rows = {.family = "dense",
+                                .name = "x",
+                                .address = a->x,
+                                .columns = s->k,
+                                .rows = a->n,
+                                .stride = a->x_stride,
+                                .type = s->type == PTXGEN_BF16
+                                            ? PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                            : PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+                                .element = dense_element(s),
+                                .box_rows = dense_box_rows(v)};
+    ptxgen_status status = v->cluster > 1 ? rows_map(driver, &rows, &x[0], err)
+                                          : rows_map_boxes(driver, &rows, x, err);
+    if (status != PTXGEN_OK)
+        return status;
+    rows.name = "w";
+    rows.address = a->w;
+    rows.rows = s->m;
+    rows.stride = a->w_stride;
+    rows.box_rows = dense_tile_m(v);
+    return rows_map(driver, &rows, w, err);
 }
 
 static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptxgen_dense_args *a,
@@ -260,15 +267,12 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
     uint32_t n = (uint32_t)a->n;
     struct tile_schedule *s = &w->schedule.tiles;
     const ptxgen_dense_variant *v = w->variant;
-    ptxgen_cu_tensor_map x_map = {0}, w_map = {0};
-    ptxgen_status status = PTXGEN_OK;
-    if (dense_is_wgmma(v))
-        status = map_operand(q, "x", a->x, a->n, a->x_stride, dense_box_rows(v), &x_map, err);
-    if (dense_is_wgmma(v) && status == PTXGEN_OK)
-        status =
-            map_operand(q, "w", a->w, q->plan->spec.m, a->w_stride, dense_tile_m(v), &w_map, err);
-    if (status != PTXGEN_OK)
-        return status;
+    ptxgen_cu_tensor_map x_maps[2] = {{{0}}}, w_map = {{0}};
+    if (dense_is_wgmma(v)) {
+        ptxgen_status status = map_operands(q, v, a, x_maps, &w_map, err);
+        if (status != PTXGEN_OK)
+            return status;
+    }
     void *arguments[DENSE_MOST_PARAMS] = {
         [DENSE_X] = &a->x,
         [DENSE_W] = &a->w,
@@ -284,7 +288,7 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
         [DENSE_SHARE] = &s->share,
         [DENSE_EXTRA] = &s->extra,
         [DENSE_GRANULE] = &s->granule,
-        [DENSE_X_MAP] = &x_map, /* past the parameters of the other entries */
+        [DENSE_X_MAPS] = x_maps, /* past the parameters of the other entries */
         [DENSE_W_MAP] = &w_map,
     };
     ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},

@@ -8,6 +8,7 @@
 #include "src/runtime/array.h"
 #include "src/runtime/dense.h"
 #include "src/runtime/loaded.h"
+#include "src/runtime/rows.h"
 #include "src/runtime/sparse24_inflated.h"
 
 #include <stddef.h>
@@ -218,9 +219,9 @@ static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxge
                         &a->x_stride, stream, err);
 }
 
-/* X as a tensor, in the boxes that a stage takes. */
+/* X's rows as a tensor, in the boxes that a stage takes. */
 static ptxgen_status map_x(const ptxgen_sparse24 *q, const ptxgen_sparse24_variant *v,
-                           const ptxgen_sparse24_args *a, ptxgen_cu_tensor_map *map,
+                           const ptxgen_sparse24_args *a, ptxgen_cu_tensor_map maps[2],
                            ptxgen_error *err)
 {
     static const ptxgen_cu_tensor_map_data_type types[] = {
@@ -228,20 +229,17 @@ static ptxgen_status map_x(const ptxgen_sparse24 *q, const ptxgen_sparse24_varia
         [PTXGEN_SPARSE24_BF16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
         [PTXGEN_SPARSE24_S8] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
     };
-    const ptxgen_driver *driver = loaded_of(q)->driver;
     const ptxgen_sparse24_spec *spec = &plan_of(q)->spec;
-    uint32_t element = sparse24_element(spec);
-    const uint64_t shape[2] = {spec->k, a->n}, pitch = a->x_stride * element;
-    const uint32_t box[2] = {TILE_BLOCK_BYTES / element, v->tile_n}, steps[2] = {1, 1};
-    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
-        map, types[spec->type], 2, (void *)(uintptr_t)a->x, shape, &pitch, box, steps,
-        PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
-        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(driver, result, err,
-                                  "sparse24: the tensor map of x, %llu rows %llu bytes apart",
-                                  (unsigned long long)a->n, (unsigned long long)pitch);
-    return PTXGEN_OK;
+    const struct operand_rows rows = {.family = "sparse24",
+                                      .name = "x",
+                                      .address = a->x,
+                                      .columns = spec->k,
+                                      .rows = a->n,
+                                      .stride = a->x_stride,
+                                      .type = types[spec->type],
+                                      .element = sparse24_element(spec),
+                                      .box_rows = v->tile_n};
+    return rows_map_boxes(loaded_of(q)->driver, &rows, maps, err);
 }
 
 static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_sparse24_args *a,
@@ -249,9 +247,9 @@ static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_s
 {
     uint32_t n = (uint32_t)a->n;
     struct tile_schedule *s = &w->schedule.tiles;
-    ptxgen_cu_tensor_map map = {0};
+    ptxgen_cu_tensor_map maps[2] = {{{0}}};
     if (sparse24_is_wgmma(w->variant)) {
-        ptxgen_status status = map_x(q, w->variant, a, &map, err);
+        ptxgen_status status = map_x(q, w->variant, a, maps, err);
         if (status != PTXGEN_OK)
             return status;
     }
@@ -271,7 +269,7 @@ static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_s
         [SPARSE24_SHARE] = &s->share,
         [SPARSE24_EXTRA] = &s->extra,
         [SPARSE24_GRANULE] = &s->granule,
-        [SPARSE24_X_MAP] = &map, /* past the parameters of the other entries */
+        [SPARSE24_X_MAPS] = maps, /* past the parameters of the other entries */
     };
     ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
                                  .block = {sparse24_cta_threads(w->variant), 1, 1},

@@ -20,12 +20,13 @@
  */
 #include "emit.h"
 
-#include "../tile/ring.h"
+#include "../tile/boxes.h"
 #include "../tile/wgmma.h"
 
 struct hopper {
     struct dense_product q;
     struct tile_ring ring;
+    struct tile_boxes boxes; /* of X */
     struct tile_ring_place read;
     ptx_u32 to_read;    /* stages of the CTA after the present one */
     ptx_u32 held;       /* the barrier of the stage before the present one */
@@ -42,7 +43,7 @@ static uint32_t x_bytes(const struct hopper *h)
 /* ---- sending ---- */
 
 struct sender {
-    ptx_u64 x_map, w_map;
+    ptx_u64 w_map;
     ptx_u32 x_row, w_row; /* the first of the tile that the CTA sends for */
     struct tile_ring_place place;
 };
@@ -58,7 +59,10 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     if (h->ring.ctas)
         ptx_mad_lo_u32_to(k, s->x_row, q->rank, U32(dense_box_rows(q->v)), first.m);
     else
+    {
         ptx_mov_u32_to(k, s->x_row, first.m);
+        tile_boxes_locate(k, &h->boxes, first.m);
+    }
 }
 
 static void send(struct hopper *h, const struct sender *s, ptx_u32 stage)
@@ -73,20 +77,19 @@ static void send(struct hopper *h, const struct sender *s, ptx_u32 stage)
     if (h->ring.ctas) {
         uint32_t bytes = dense_box_rows(h->q.v) * DENSE_BLOCK_BYTES;
         ptx_u32 slot = ptx_mad_lo_u32(k, h->q.rank, U32(bytes), p->slot);
-        ptx_cp_async_bulk_tensor_2d_g2s_multicast(k, slot, 0, s->x_map, x_corner, p->barrier, 0,
+        ptx_cp_async_bulk_tensor_2d_g2s_multicast(k, slot, 0, h->boxes.map, x_corner, p->barrier, 0,
                                                   ptx_imm_u16((uint16_t)((1 << h->ring.ctas) - 1)));
     } else
-        ptx_cp_async_bulk_tensor_2d_g2s(k, p->slot, 0, s->x_map, x_corner, p->barrier, 0);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, p->slot, 0, h->boxes.map, x_corner, p->barrier, 0);
     ptx_cp_async_bulk_tensor_2d_g2s(k, p->slot, (int)x_bytes(h), s->w_map, w_corner, p->barrier, 0);
 }
 
 /* One thread sends for all stages of the CTA, part by part. */
-static void send_all(struct hopper *h, ptx_param x_map, ptx_param w_map)
+static void send_all(struct hopper *h, ptx_param w_map)
 {
     struct dense_product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = {.x_map = ptx_param_address(k, x_map)};
-    s.w_map = ptx_param_address(k, w_map);
+    struct sender s = {.w_map = ptx_param_address(k, w_map)};
     s.x_row = ptx_mov_u32(k, U32(0));
     s.w_row = ptx_mov_u32(k, U32(0));
     s.place = tile_ring_first(k, &h->ring, true);
@@ -96,7 +99,7 @@ static void send_all(struct hopper *h, ptx_param x_map, ptx_param w_map)
         turn_to(h, &s, &walk);
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim(k, &h->ring, &s.place, dense_stage_bytes(q->v));
+            tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
             send(h, &s, walk.stage);
             tile_ring_advance(k, &h->ring, &s.place, NULL);
         }
@@ -225,10 +228,18 @@ void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_va
     ptx_kernel_reqntid(k, dense_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(h);
-    ptx_param x_map = ptx_param_declare(k, "x_map", DENSE_MAP_BYTES, DENSE_MAP_ALIGN);
-    ptx_param w_map = ptx_param_declare(k, "w_map", DENSE_MAP_BYTES, DENSE_MAP_ALIGN);
+    ptx_param x_maps = ptx_param_declare(k, "x_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
+    ptx_param w_map = ptx_param_declare(k, "w_map", TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
     tile_ring_begin(k, &q->at, &h->ring);
+    h->boxes = (struct tile_boxes){.rows = dense_tile_n(v),
+                                   .blocks = 1,
+                                   .stage_bytes = dense_stage_bytes(v),
+                                   .maps = ptx_param_address(k, x_maps),
+                                   .all = q->n};
+    tile_boxes_begin(k, &h->boxes);
+    if (v->cluster == 1) /* a pair's boxes are halves, whatever X has of them */
+        tile_boxes_clear(k, &h->boxes, &q->at, dense_cta_threads(v), &h->ring);
     uint32_t groups = dense_threads(v) / TILE_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * DENSE_WARPGROUP))) {
         tile_wgmma_divide_registers(k, groups, true);
@@ -237,7 +248,7 @@ void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_va
         tile_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
         ptx_if(k, ptx_setp_eq_u32(k, q->at.thread, U32(dense_threads(v))))
-            send_all(h, x_map, w_map);
+            send_all(h, w_map);
     }
     if (v->cluster > 1) { /* the other may still send to this one, and release its slots */
         ptx_bar_warp_sync(k, ALL_LANES);

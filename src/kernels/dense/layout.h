@@ -23,14 +23,9 @@ enum dense_param {
     DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,                      /* … 32 from here */
     DENSE_PARAMS
 };
-/* … and with wgmma the tensor maps of X and W: boxes of 128 bytes of the rows that a CTA sends for. */
-enum {
-    DENSE_X_MAP = DENSE_PARAMS,
-    DENSE_W_MAP,
-    DENSE_MOST_PARAMS,
-    DENSE_MAP_BYTES = 128,
-    DENSE_MAP_ALIGN = 64
-};
+/* … and with wgmma the tensor maps of X (tile/boxes.h) and W: boxes of 128 bytes of the rows that a
+ * CTA sends for. */
+enum { DENSE_X_MAPS = DENSE_PARAMS, DENSE_W_MAP, DENSE_MOST_PARAMS };
 
 /* Warps of a warpgroup. */
 enum { DENSE_WARPGROUP = 4 };

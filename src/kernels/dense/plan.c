@@ -78,8 +78,8 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
  * nanosecond and multiprocessor, once for all rows of tiles), reading both operands from the L2 (by
  * cp.async 45; copies in bulk have brought 90), and multiplying; dividing tiles takes 2.5 µs and
  * more for more rows and for pairs, where a cluster divides K only that. CTAs of a pair read X once.
- * In bulk a little is added for the L2, beside the others, and 2 ns for each row of a box that X
- * does not have.
+ * In bulk a little is added for the L2, beside the others, and to pairs 2 ns for each row of a box
+ * that X does not have.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
 {
@@ -93,7 +93,9 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
     if (dense_is_wgmma(v))
-        step += l2 / 16 + (rows * dense_tile_n(v) - n) * PAST_ROW / rows;
+        step += l2 / 16;
+    if (v->cluster > 1)
+        step += (rows * dense_tile_n(v) - n) * PAST_ROW / rows;
     uint64_t tiles = rows * dense_tiles_m(s, v);
     uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
     uint64_t ctas = plan->target.multiprocessors * v->ctas / dense_cluster(v);

@@ -25,12 +25,13 @@
  */
 #include "emit.h"
 
-#include "../tile/ring.h"
+#include "../tile/boxes.h"
 #include "../tile/wgmma.h"
 
 struct hopper {
     struct sparse24_product q;
     struct tile_ring ring;
+    struct tile_boxes boxes; /* of X */
     struct tile_ring_place read;
     ptx_u32 to_read; /* stages of the CTA after the present one */
     ptx_u32 held;    /* the barrier of the stage before the present one */
@@ -59,7 +60,7 @@ static uint32_t strip_stage_bytes(const struct sparse24_product *q)
 /* ---- sending ---- */
 
 struct sender {
-    ptx_u64 map, strip;  /* the first strip of the tile's rows of W */
+    ptx_u64 strip;       /* the first strip of the tile's rows of W */
     ptx_u32 row;         /* the CTA's first row of X */
     ptx_u32 strips_left; /* after the first, of W */
     struct tile_ring_place place;
@@ -78,6 +79,7 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     tile_walk_next(k, &q->division, walk);
     struct tile_place place = sparse24_place_of(q, walk->tile);
     ptx_mul_lo_u32_to(k, s->row, place.m, U32(q->v->tile_n));
+    tile_boxes_locate(k, &h->boxes, s->row);
     ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
     ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last the last again, unused */
@@ -97,7 +99,8 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * columns)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(v->tile_n, i);
-        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, s->map, corner, s->place.barrier, 0);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner, s->place.barrier,
+                                        0);
     }
 }
 
@@ -134,7 +137,7 @@ static void send_first(struct hopper *h, struct sender *s, struct tile_walk *wal
     s->place = tile_ring_first(k, &h->ring, true);
     ptx_for(k, ahead, end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_claim(k, &h->ring, &s->place, sparse24_stage_bytes(h->q.spec, h->q.v));
+        tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
         send_weights(h, s, ahead);
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
@@ -148,11 +151,11 @@ static void send_first(struct hopper *h, struct sender *s, struct tile_walk *wal
 }
 
 /* One thread sends for all stages of the CTA, part by part. */
-static void send_all(struct hopper *h, ptx_param map)
+static void send_all(struct hopper *h)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = {.map = ptx_param_address(k, map), .strip = ptx_mov_u64(k, U64(0))};
+    struct sender s = {.strip = ptx_mov_u64(k, U64(0))};
     s.row = ptx_mov_u32(k, U32(0));
     s.strips_left = ptx_mov_u32(k, U32(0));
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
@@ -162,7 +165,7 @@ static void send_all(struct hopper *h, ptx_param map)
         ptx_nounroll(k);
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim(k, &h->ring, &s.place, sparse24_stage_bytes(q->spec, q->v));
+            tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
             send_x(h, &s, walk.stage);
             send_weights(h, &s, walk.stage);
             tile_ring_advance(k, &h->ring, &s.place, NULL);
@@ -362,11 +365,18 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     ptx_kernel_reqntid(k, sparse24_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(h);
-    ptx_param map = ptx_param_declare(k, "x_map", SPARSE24_MAP_BYTES, SPARSE24_MAP_ALIGN);
+    ptx_param maps = ptx_param_declare(k, "x_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
     q->sums.staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
     tile_ring_begin(k, &q->at, &h->ring);
+    h->boxes = (struct tile_boxes){.rows = v->tile_n,
+                                   .blocks = sparse24_x_blocks(q->spec, v),
+                                   .stage_bytes = sparse24_stage_bytes(q->spec, v),
+                                   .maps = ptx_param_address(k, maps),
+                                   .all = q->n};
+    tile_boxes_begin(k, &h->boxes);
+    tile_boxes_clear(k, &h->boxes, &q->at, sparse24_cta_threads(v), &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
     uint32_t groups = sparse24_threads(v) / TILE_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP))) {
@@ -376,7 +386,7 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
         tile_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
         ptx_if(k, ptx_setp_eq_u32(k, q->at.thread, U32(sparse24_threads(v))))
-            send_all(h, map);
+            send_all(h);
     }
     ptx_kernel_end(k);
 }

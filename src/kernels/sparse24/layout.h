@@ -32,8 +32,8 @@ enum sparse24_param {
     SPARSE24_N, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
     SPARSE24_PARAMS
 };
-/* … and with wgmma the tensor map of X, in boxes of 128 bytes of a tile's rows. */
-enum { SPARSE24_X_MAP = SPARSE24_PARAMS, SPARSE24_MAP_BYTES = 128, SPARSE24_MAP_ALIGN = 64 };
+/* … and with wgmma the tensor maps of X, in boxes of 128 bytes of a tile's rows (tile/boxes.h). */
+enum { SPARSE24_X_MAPS = SPARSE24_PARAMS };
 
 static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
 {
