@@ -29,10 +29,10 @@
  *     bf16 by way of f32.
  *
  * A few tokens (one, or up to 8 whose rows of x take 16 KB together) take one launch: each CTA
- * quantises them for itself while its first weights arrive. More take two: a kernel that quantises
- * once into the workspace, while (from sm_90 on) the first weights are fetched, then the product. A
- * plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller, its size is a query, it
- * needs no preparation; launches that may run at the same time need one each.
+ * quantises them for itself while its first weights arrive. More take two: a kernel that
+ * quantises once into the workspace, while (from sm_90 on) the first weights are fetched, then
+ * the product. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller, its
+ * size is a query, it needs no preparation; launches that may run at the same time need one each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -89,8 +89,8 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
  * less: row blocks are of equal size) by `tokens` tokens; wn × wm × wk warps divide rows, tokens
  * and K. From one stage of the pipeline each warp takes 128 bytes of K.
  *
- * With wgmma a warp more sends for the operands. Up to 128 tokens are its rows, 16 a warp, rows / wn
- * rows of W its columns; of more, rows are 16 · wn.
+ * With wgmma a warp more sends for the operands. Up to 128 tokens are its rows, 16 a warp, rows /
+ * wn rows of W its columns; of more, rows are 16 · wn.
  */
 typedef struct ptxgen_w8a8_variant {
     uint32_t tokens, rows;

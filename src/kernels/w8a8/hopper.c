@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The product on wgmma (sm_90a). One warp of a CTA sends for stages by tensor copies, warpgroups
- * multiply them, both operands in shared memory. Of up to 128 tokens a warpgroup has 64 as the rows
- * of wgmma's A and some rows of W as the columns of its B; of more tokens all are its columns, and 64
- * rows of W its rows: Cᵀ = W · qᵀ. A stage has boxes of 128 bytes of K by the rows of a row block,
- * then as many by the tile's tokens, of a launch of fewer by these alone.
+ * multiply them, both operands in shared memory. Of up to 128 tokens a warpgroup has 64 as the
+ * rows of wgmma's A and some rows of W as the columns of its B; of more tokens all are its
+ * columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. A stage has boxes of 128 bytes of K by the
+ * rows of a row block, then as many by the tile's tokens, of a launch of fewer by these alone.
  *
  *               K: stages of wk · 128 bytes ──▶
  *             ┌─────────┬─────────┬───
@@ -13,31 +13,34 @@
  *    codes:   │ stage 0 │ stage 1 │ …
  *             └─────────┴─────────┴───
  *
- * On an H200, with quantisation, µs beside cuBLASLt's product alone; before that tokens were columns,
- * and 32 of them mma.sync's:
+ * On an H200, with quantisation, µs beside cuBLASLt's product alone; before that tokens were
+ * columns, and 32 of them mma.sync's (of two runs, in which cuBLASLt took as long):
  *
  *     K × N, M            before   now   cuBLASLt
- *     4096 × 4096, 32       7.8    7.2     8.4      a multiprocessor takes 105 bytes a nanosecond
- *     4096 × 4096, 64       9.6    7.5     8.4      from the L2, the memory gives it 35: 64 tokens and
- *     4096 × 4096, 128     11.3    9.6    10.3      32 rows take 3.7 µs of either
- *     8192 × 8192, 64      21.3   20.4    21.7
- *     4096 × 14336, 64     19.8   18.8    19.1
- *     14336 × 4096, 128    32.5   24.4    25.2
+ *     4096 × 4096, 32       7.8    7.1     8.4      a multiprocessor takes 105 bytes a
+ *     4096 × 4096, 64       9.6    7.3     8.4      nanosecond from the L2, the memory gives it
+ *     4096 × 4096, 128     11.3    9.4    10.4      35: 64 tokens, 32 rows: 3.7 µs of either
+ *     8192 × 8192, 64      21.3   20.2    22.0
+ *     4096 × 14336, 64     19.8   18.2    19.2
+ *     14336 × 4096, 128    32.5   24.1    25.6
  *
- * What did it: a stage took 266 clocks for four products of 32, since the next four were sent for only
- * when those before had ended: now when those two before have. Up to 64 tokens a stage has two blocks
- * of K (0.2 µs of 4096 × 4096, 0.3 to 0.7 of 14336 × 4096; with 128 tokens it took longer). Weights that
- * are under way delay what the quantising kernel stores, and the codes, in the L2's queues: 40 KB a
- * multiprocessor ahead of the codes is right (4096 × 4096: 7.6 with 20 or 40 KB, 8.5 with 80).
- * Accumulators go to y straight. Rows of codes past M are not copied: 65 tokens take 8.9 where 128 take
+ * What did it: a stage took 266 clocks for four products of 32, since the next four were sent for
+ * only when those before had ended: now when those two before have. Up to 64 tokens a stage has
+ * two blocks of K (0.2 µs of 4096 × 4096, 0.3 to 0.7 of 14336 × 4096; with 128 tokens it took
+ * longer). Weights that are under way delay what the quantising kernel stores, and the codes, in
+ * the L2's queues: 40 KB a multiprocessor ahead of the codes is right (4096 × 4096: 7.6 with 20
+ * or 40 KB, 8.5 with 80). Accumulators go to y straight, 16 bytes a lane (4 bytes: some 0.6 µs
+ * more of 4096 × 14336). Rows of codes past M are not copied: 65 tokens take 8.9 where 128 take
  * 9.6 (15.6 and 11.2 before).
  *
- * What did not: clusters of two or four along K (10.0 and 16.0 where one CTA took 10.4: they agree
- * slowly, and start later), clusters of two that share the codes by multicast, two warpgroups along K,
- * CTAs that begin at stages of their own, weights that are fetched into the L2 ahead.
+ * What did not: clusters of two or four along K (10.0 and 16.0 where one CTA took 10.4: they
+ * agree slowly, and start later), clusters of two that share the codes by multicast, two
+ * warpgroups along K, CTAs that begin at stages of their own, weights that are fetched into the
+ * L2 ahead.
  *
- * What is left, at 8192 × 8192 with 64 tokens: the first stage is there after 2.9 µs; then the memory
- * gives 3.9 TB/s, of 4.6 that it can, and the multiprocessors end between 16.3 and 20.4 µs.
+ * What is left, at 8192 × 8192 with 64 tokens: the first stage is there after 2.9 µs; then the
+ * memory gives 3.9 TB/s, of 4.6 that it can, and the multiprocessors end between 16.3 and 20.4
+ * µs.
  */
 #include "../tile/ring.h"
 #include "../tile/wgmma.h"
@@ -278,8 +281,8 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
 }
 
 /*
- * Rows of codes that no copy brings, where there are fewer tokens than wgmma has rows: their products
- * count for nothing, but are to be of something.
+ * Rows of codes that no copy brings, where there are fewer tokens than wgmma has rows: their
+ * products count for nothing, but are to be of something.
  */
 static void clear_missing_codes(struct hopper *h)
 {

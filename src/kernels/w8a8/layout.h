@@ -241,8 +241,8 @@ static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_
 
 /*
  * While few tokens are quantised the memory would have nothing to do: more CTAs fetch into the L2
- * what the product begins with. That is of each row of W 2^`line_bits` lines at the start of each of
- * 2^`part_bits` parts, `lines` in all; 0: nothing.
+ * what the product begins with. That is of each row of W 2^`line_bits` lines at the start of each
+ * of 2^`part_bits` parts, `lines` in all; 0: nothing.
  */
 struct w8a8_prefetch {
     uint32_t ctas, lines, part_bits, part_bytes, line_bits;

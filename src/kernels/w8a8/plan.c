@@ -227,8 +227,8 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->rows = (rows + unit - 1) / unit * unit * v->wn;
     v->wk = v->wk ? v->wk : v->tokens == LEAST_WGMMA_TOKENS ? 2 : 1; /* blocks of K in a stage */
-    return !(v->wk & (v->wk - 1)) && v->tokens >= LEAST_WGMMA_TOKENS && v->rows <= MAX_ROWS_OF_TILE &&
-           complete(p, W8A8_LEAST_STAGES, v);
+    return !(v->wk & (v->wk - 1)) && v->tokens >= LEAST_WGMMA_TOKENS &&
+           v->rows <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /* Else warpgroups have 64 rows of W and all tokens. */
@@ -247,9 +247,10 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 
 /*
  * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
- * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing to
- * do), reading W and codes from the L2 (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by
- * wgmma 6500), writing and reading operands in shared memory (200 to 250), and wgmma's turns.
+ * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing
+ * to do), reading W and codes from the L2 (45, as boxes 80 to 100), multiplying (3000
+ * multiply-adds, by wgmma 6500), writing and reading operands in shared memory (200 to 250), and
+ * wgmma's turns.
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
                           uint64_t busy)
@@ -259,7 +260,8 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     uint64_t rows = w8a8_most_rows(&p->spec, v);
     uint64_t codes = v->fused ? 0 : tokens_as_rows && m < v->tokens ? m : v->tokens;
     uint64_t rate = tokens_as_rows && m <= v->tokens ? 100 : v->wgmma ? 80 : 45;
-    uint64_t reads = tokens_as_rows ? (m + v->tokens - 1) / v->tokens : 1; /* of W, all but one L2's */
+    /* of W, all but one from the L2 */
+    uint64_t reads = tokens_as_rows ? (m + v->tokens - 1) / v->tokens : 1;
     const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
                               (rows + codes) * 1000 / rate,
                               (uint64_t)v->rows * v->tokens * 1000 / (v->wgmma ? 6500 : 3000),
@@ -272,9 +274,9 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
 
 /*
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes take
- * 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of one row of
- * tiles have none where tokens are wgmma's rows.
+ * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes
+ * take 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of
+ * one row of tiles have none where tokens are wgmma's rows.
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
@@ -381,7 +383,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return false;
 }
 
-/* wgmma's tile of the fewest tokens copies no more than there are, and so may serve fewer as well. */
+/* wgmma's tile of the fewest tokens copies no more than there are, and so serves fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     ptxgen_w8a8_variant w = {.tokens = LEAST_WGMMA_TOKENS, .cluster = 1, .wgmma = 1};
