@@ -16,7 +16,8 @@
  * cycles of products: 4096³ took 198 µs of an H200 instead of 225.
  *
  * Or a cluster's CTAs have the same tile, one in all, and a share of K each, and bring their sums
- * together in shared memory: where tiles are fewer than multiprocessors.
+ * together in shared memory: where tiles are fewer than multiprocessors. With that and tiles of 64
+ * rows of W, 4096 × 4096 took 12.1 µs for 64 rows, where mma.sync's tiles took 17.5.
  */
 #include "emit.h"
 

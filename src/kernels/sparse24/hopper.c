@@ -294,8 +294,6 @@ static void begin_multiplying(struct hopper *h)
     for (uint32_t t = 0; t < warp_tiles(h); t++) {
         tile_new_registers(k, h->a[0][t], 4);
         tile_new_registers(k, h->a[1][t], 4);
-        for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            tile_new_registers(k, q->acc[t][j], 4);
     }
     for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
         tile_new_registers(k, h->metadata[word], warp_tiles(h));
