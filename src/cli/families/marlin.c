@@ -68,7 +68,8 @@ static const struct argp_option spec_options[] = {
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
      .doc = "Use this tile instead of the plan's, for tuning, as tile_m=16, warp_n=64, wn=4, wk=2, "
-            "stages=4, steps=1, ctas=1, pass_m=16, wgmma=0, cluster=0; wgmma=2: mma.sync, copied in bulk"},
+            "stages=4, steps=1, ctas=1, pass_m=16, wgmma=0, cluster=0; wgmma=2 is mma.sync with "
+            "copies in bulk"},
     {0},
 };
 

@@ -85,9 +85,10 @@ static void begin_reading(struct hopper *h)
     tile_operand_begin_reading(k, &q->at, &q->a);
     find_weights(h);
     struct ring_user *u = &q->user;
-    uint32_t each = marlin_corrected_groups(q->spec, q->v) * q->v->tile_m * 4;
+    uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_note_bytes(q->spec, q->v);
     ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
-    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(8), totals);
+    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(marlin_note_bytes(q->spec, q->v) * 2 / q->v->tile_m),
+                                  totals);
     u->ring = &h->ring;
     u->place = tile_ring_first(k, &h->ring, false);
     u->held = ptx_mov_u32(k, u->place.barrier);
@@ -104,13 +105,21 @@ static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_
     uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
     ptx_f32 totals[2];
     marlin_emit_totals(q, slot, along_k, group, totals);
+    uint32_t each = marlin_note_bytes(q->spec, q->v);
+    bool starts = marlin_notes_first_sums(q->spec, q->v);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
+    if (starts) /* 8 bytes more past each two rows */
+        row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->at.group, U32(1)), U32(8), row);
     ptx_pred first = ptx_setp_eq_u32(k, q->at.quad, U32(0));
-    for (uint32_t j = 0; j < row_groups(q); j++) {
-        int to = (int)(h->stage.totals + (index * q->v->tile_m + 8 * j) * 4);
-        ptx_guarded(k, first)
-            ptx_st_shared_f32(k, row, to, totals[j]);
-    }
+    for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
+            uint32_t to = h->stage.totals + index * each + j * (each / row_groups(q)) + half * 8;
+            ptx_f32 noted = totals[j];
+            if (starts)
+                noted = ptx_mul_f32(k, noted, marlin_emit_correction(q, NULL, 0, half));
+            ptx_guarded(k, first)
+                ptx_st_shared_f32(k, row, (int)to, noted);
+        }
 }
 
 void marlin_emit_bulk_totals(struct hopper *h)

@@ -46,7 +46,7 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     l.copied = l.zeros + l.strips * l.zeros_bytes;
     l.totals = l.copied;
     if (marlin_notes_totals(s, v))
-        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * v->tile_m * 4;
+        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_note_bytes(s, v);
     l.bytes = (l.totals + l.totals_bytes + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
     return l;
 }

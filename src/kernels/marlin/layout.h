@@ -153,17 +153,28 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
 /*
  * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
  * are rid of it and of the zero point's share: not where that is more than what it saves, 16 rows in
- * small groups.
+ * small groups, unless a warp does it for all.
  */
 static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t rows = marlin_scale_rows(s);
-    bool small = rows && rows < MARLIN_STEP;
-    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && !small));
+    bool small = rows && rows < MARLIN_STEP, noted = marlin_has_totals_warp(v) && !s->zeros;
+    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || noted)));
 }
 static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
+}
+/* Whether it says what sums of small groups start from, of rows 2q and 2q + 1, columns g and g + 8. */
+static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    return marlin_notes_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
+}
+/* Of a group, in a stage. */
+static inline uint32_t marlin_note_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    return v->tile_m * (marlin_notes_first_sums(s, v) ? 8 : 4);
 }
 
 /* Accumulators of a thread, by four. */

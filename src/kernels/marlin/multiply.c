@@ -441,19 +441,28 @@ static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx
                                of[t][j][2 * h + e]);
 }
 
+static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_ROW_GROUPS][4])
+{
+    ptx_kernel *k = q->k;
+    const struct ring_user *u = &q->user;
+    if (group == 0)
+        tile_ring_wait_for_note(k, u->ring, &u->present);
+    ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), four[4];
+    for (uint32_t j = 0; j < row_groups(q); j++) {
+        int offset = (int)((group * row_groups(q) + j) * 64);
+        ptx_ld_shared_v4_u32(k, four, at, offset);
+        for (uint32_t r = 0; r < 4; r++)
+            first[j][r] = ptx_u32_as_f32(four[r]);
+    }
+}
+
 /* What the sums of all tiles start from, before mma step i: 0, or the zero points' share. */
 static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS][4])
 {
-    bool noted = starts_from_zeros(q) && are_noted(q);
-    ptx_f32 totals[2][2];
-    if (noted)
-        load_totals(q, i / group_mmas(q), totals);
-    for (uint32_t j = 0; j < row_groups(q) && noted; j++)
-        for (uint32_t r = 0; r < 4; r++)
-            first[j][r] = ptx_mul_f32(q->k, totals[j][r % 2],
-                                      marlin_emit_correction(q, &q->operands.group, 0, r / 2));
-    if (noted)
+    if (marlin_notes_first_sums(q->spec, q->v)) {
+        load_first_sums(q, i / group_mmas(q), first);
         return;
+    }
     for (uint32_t j = 0; j < row_groups(q); j++) {
         for (int r = 0; r < 4; r++)
             first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->k, F32(0)) : F32(0);
