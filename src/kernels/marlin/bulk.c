@@ -86,9 +86,9 @@ static void begin_reading(struct hopper *h)
     find_weights(h);
     struct ring_user *u = &q->user;
     uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_note_bytes(q->spec, q->v);
+    uint32_t two_rows = marlin_note_bytes(q->spec, q->v) / q->v->tile_m * 2;
     ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
-    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(marlin_note_bytes(q->spec, q->v) * 2 / q->v->tile_m),
-                                  totals);
+    u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(two_rows), totals);
     u->ring = &h->ring;
     u->place = tile_ring_first(k, &h->ring, false);
     u->held = ptx_mov_u32(k, u->place.barrier);
