@@ -9,6 +9,13 @@
  *
  * The next stage's first words are read, and waited for, behind the last group of a stage; the stage
  * is given back behind the first group of the next, when all that read it has ended.
+ *
+ * Up to 32 rows, where a stage has one scale for a column, its sums are scaled and added up instead of
+ * its weights, four of 13 instructions for 8 of them: 8192 × 28672 with 32 rows takes 40.6 µs of an
+ * H200, not 44.7. With 64 rows there would be as much to do, and nothing overlapped.
+ *
+ * Tried: a loop of half stages, with half of the text's products, halves the assembler's time (most of it
+ * goes with wgmmas of many accumulators), but products of 256 rows and more took 8 % longer.
  */
 #include "hopper.h"
 

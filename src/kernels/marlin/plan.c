@@ -64,15 +64,18 @@ static const struct limits {
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
   bulk_along_k_limits = {23000, 45000, 45000, 50000, 1250, 3600, 3000, 0},
-  wgmma_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 4200};
+  few_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 3800},
+  wgmma_limits = {19000, 47000, 53000, 60000, 0, 5000, 2500, 4200};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K.
+ * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K. So
+ * were wgmma's sums of two CTAs, for up to 32 rows.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    return marlin_is_wgmma(v)                 ? &wgmma_limits
+    enum { FEW_ROWS = 32 };
+    return marlin_is_wgmma(v)                 ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
            : marlin_has_totals_warp(v)        ? &bulk_limits
            : marlin_has_sender(v)             ? &bulk_along_k_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
@@ -82,14 +85,16 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 
 /*
  * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes a
- * third of a cycle for each row of A, and 33 for its operand from the registers, at 1.7 GHz.
+ * third of a cycle for each row of A, and 31 or, with many, 33 for its operand from the registers, at
+ * 1.7 GHz.
  */
 static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
-    enum { SLICES = MARLIN_STEP / 16, BRINGING = 33, CYCLE = 588 /* ps */ };
+    enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
+    uint32_t bringing = v->tile_m < MOST_ROWS ? 31 : 33;
     uint64_t n = marlin_tile_n(v);
     if (marlin_is_wgmma(v))
-        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + BRINGING) * CYCLE / v->wk;
+        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + bringing) * CYCLE / v->wk;
     uint64_t rate = v->tile_m == MOST_ROWS ? 1700
                     : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
@@ -127,6 +132,13 @@ static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
     return v->kind == PTXGEN_MARLIN_BULK && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
+/* Two CTAs of two warpgroups on a multiprocessor take longer than one of three, by 3 % on an H200. */
+static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
+{
+    enum { PERCENT = 3 };
+    return marlin_is_wgmma(v) && v->ctas > 1 ? step_cost(l, whole, v) * v->ctas * PERCENT / 100 : 0;
+}
+
 /*
  * How long the fullest CTA takes for m rows, in picoseconds. A CTA that ends a divided tile reads
  * the others' sums at 64 bytes a nanosecond.
@@ -139,7 +151,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     if (v->cluster)
         return cluster_cost(plan, v, tiles);
     bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
-    uint64_t step = step_cost(l, whole, v) * v->ctas, empty = empty_cost(v, m);
+    uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v), empty = empty_cost(v, m);
     if (whole)
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
