@@ -41,17 +41,18 @@ static const struct argp_option spec_options[] = {
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
      .doc = "Use this tile instead of the plan's, for tuning, as warp_m=64, warp_n=64, wm=4, wn=2, "
-            "wk=1, ctas=1, stages=0, pass_n=32, kind=0, cluster=1; stages=0: all that fit, kind=1: "
+            "wk=1, ctas=1, stages=0, pass_n=32, kind=0, cluster=1, split=1; stages=0: all that "
+            "fit, kind=1: "
             "wgmma"},
     {0},
 };
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_dense_variant *tile)
 {
-    static char *const names[] = {"warp_m", "warp_n", "wm",   "wn",      "wk", "ctas",
+    static char *const names[] = {"warp_m", "warp_n", "wm",   "wn",      "wk",    "ctas",
                                   "stages", "pass_n", "kind", "cluster", "split", NULL};
-    uint32_t *const members[] = {&tile->warp_m, &tile->warp_n, &tile->wm,     &tile->wn,
-                                 &tile->wk,     &tile->ctas,   &tile->stages, &tile->pass_n,
+    uint32_t *const members[] = {&tile->warp_m, &tile->warp_n,  &tile->wm,     &tile->wn,
+                                 &tile->wk,     &tile->ctas,    &tile->stages, &tile->pass_n,
                                  &tile->kind,   &tile->cluster, &tile->split};
     *tile = (ptxgen_dense_variant){.warp_m = 64, .wm = 1, .wn = 1, .wk = 1, .pass_n = 16};
     parse_tile(state, text, names, members);

@@ -62,17 +62,18 @@ static const struct argp_option spec_options[] = {
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
      .doc = "Use this tile instead of the plan's, for tuning, as tile_n=16, wm=4, wn=1, wk=2, "
-            "cluster=1, stages=4, pass_n=16, kind=0; stages=0: all that fit, kind=1: wgmma"},
+            "cluster=1, stages=4, pass_n=16, kind=0, warp_m=32; stages=0: all that fit, kind=1: "
+            "wgmma"},
     {0},
 };
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
-    static char *const names[] = {"tile_n", "wm",     "wn",   "wk", "cluster",
+    static char *const names[] = {"tile_n", "wm",     "wn",   "wk",     "cluster",
                                   "stages", "pass_n", "kind", "warp_m", NULL};
-    uint32_t *const members[] = {&tile->tile_n,  &tile->wm,     &tile->wn,     &tile->wk,
-                                 &tile->cluster, &tile->stages, &tile->pass_n, &tile->kind,
-                                 &tile->warp_m};
+    uint32_t *const members[] = {&tile->tile_n, &tile->wm,      &tile->wn,
+                                 &tile->wk,     &tile->cluster, &tile->stages,
+                                 &tile->pass_n, &tile->kind,    &tile->warp_m};
     *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
     parse_tile(state, text, names, members);
 }
