@@ -2,6 +2,7 @@
 /* Loading and launching the rmsnorm_q4k family. */
 #include <ptxgen/rmsnorm_q4k.h>
 
+#include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
 #include <stddef.h>
@@ -121,78 +122,55 @@ const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsno
 
 /* ---- checking arguments ---- */
 
-struct view {
-    const char *name;
-    int index; /* of an array member, −1 otherwise */
-    uint64_t address;
-    uint32_t *stride; /* NULL for a vector */
-    uint32_t columns;
-    unsigned align, element;
-};
-
-static ptxgen_status check_view(const struct view *v, ptxgen_error *err)
-{
-    char index[8] = "";
-    if (v->index >= 0) {
-        index[0] = '[';
-        index[1] = (char)('0' + v->index);
-        index[2] = ']';
-    }
-    if (!v->address)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s%s is null", v->name,
-                           index);
-    if (v->address % v->align)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: %s%s at 0x%llx is not a multiple of %u bytes", v->name,
-                           index, (unsigned long long)v->address, v->align);
-    if (v->stride && !*v->stride)
-        *v->stride = v->columns;
-    if (v->stride && *v->stride < v->columns)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: the row stride of %s%s, %u, is below its %u columns",
-                           v->name, index, *v->stride, v->columns);
-    return PTXGEN_OK;
-}
-
+/* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_inputs(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
                                   ptxgen_error *err)
 {
     unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
-    const struct view views[] = {
-        {"x", -1, a->x, &a->x_stride, s->k, element, element},
-        {"gamma", -1, a->gamma, NULL, s->k, 4, 4},
-        {"residual", -1, a->residual, &a->residual_stride, s->k, element, element},
-        {"residual_out", -1, a->residual_out, &a->residual_out_stride, s->k, element, element},
+    uint64_t x = a->x_stride, residual = a->residual_stride, out = a->residual_out_stride;
+    const struct launch_array arrays[] = {
+        {"x", true, a->x, element, &x, s->k},
+        {"gamma", true, a->gamma, 4, NULL, 0},
+        {"residual", s->residual, a->residual, element, &residual, s->k},
+        {"residual_out", s->residual_out, a->residual_out, element, &out, s->k},
     };
-    int count = s->residual_out ? 4 : s->residual ? 3 : 2;
-    for (int i = 0; i < count; i++) {
-        ptxgen_status status = check_view(&views[i], err);
-        if (status != PTXGEN_OK)
-            return status;
-    }
-    return PTXGEN_OK;
+    ptxgen_status status =
+        launch_check_arrays("rmsnorm_q4k", arrays, sizeof arrays / sizeof *arrays, err);
+    a->x_stride = (uint32_t)x;
+    a->residual_stride = (uint32_t)residual;
+    a->residual_out_stride = (uint32_t)out;
+    return status;
+}
+
+/* ... of matrix i. */
+static ptxgen_status check_matrix(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
+                                  int i, ptxgen_error *err)
+{
+    static const char *const names[PTXGEN_RMSNORM_Q4K_MATRICES][3] = {
+        {"weights[0]", "y[0]", "bias[0]"},
+        {"weights[1]", "y[1]", "bias[1]"},
+        {"weights[2]", "y[2]", "bias[2]"}};
+    bool has_output = i == 0 || s->epilogue != PTXGEN_EPILOGUE_SWIGLU;
+    unsigned element = s->y_type == PTXGEN_F32 ? 4 : 2;
+    uint64_t y = a->y_stride[i];
+    const struct launch_array arrays[] = {
+        {names[i][0], true, a->weights[i], 16, NULL, 0},
+        {names[i][1], has_output, a->y[i], element, &y, s->n[i]},
+        {names[i][2], s->bias, a->bias[i], 4, NULL, 0},
+    };
+    ptxgen_status status =
+        launch_check_arrays("rmsnorm_q4k", arrays, sizeof arrays / sizeof *arrays, err);
+    a->y_stride[i] = (uint32_t)y;
+    return status;
 }
 
 static ptxgen_status check_matrices(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
                                     ptxgen_error *err)
 {
-    unsigned element = s->y_type == PTXGEN_F32 ? 4 : 2;
-    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++) {
-        bool has_output = i == 0 || s->epilogue != PTXGEN_EPILOGUE_SWIGLU;
-        const struct view views[] = {
-            {"weights", i, a->weights[i], NULL, 0, 16, 1},
-            {"y", i, a->y[i], &a->y_stride[i], s->n[i], element, element},
-            {"bias", i, a->bias[i], NULL, s->n[i], 4, 4},
-        };
-        for (int j = 0; j < 3; j++) {
-            if ((j == 1 && !has_output) || (j == 2 && !s->bias))
-                continue;
-            ptxgen_status status = check_view(&views[j], err);
-            if (status != PTXGEN_OK)
-                return status;
-        }
-    }
-    return PTXGEN_OK;
+    ptxgen_status status = PTXGEN_OK;
+    for (int i = 0; status == PTXGEN_OK && i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++)
+        status = check_matrix(s, a, i, err);
+    return status;
 }
 
 static bool overlap(uint64_t a, uint32_t a_stride, uint64_t b, uint32_t b_stride, uint32_t m,

@@ -3,7 +3,9 @@
 #include <ptxgen/w8a8.h>
 
 #include "src/kernels/w8a8/layout.h"
+#include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
+#include "src/runtime/rows.h"
 
 #include <stdio.h>
 
@@ -120,61 +122,30 @@ const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uin
 
 /* ---- checking arguments ---- */
 
-struct operand {
-    const char *name;
-    bool used;
-    uint64_t address;
-    unsigned align;
-};
-
-static ptxgen_status check_operand(const struct operand *o, ptxgen_error *err)
-{
-    if (!o->used)
-        return PTXGEN_OK;
-    if (!o->address)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: %s is null", o->name);
-    if (o->address % o->align)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: %s at 0x%llx is not a multiple of %u bytes", o->name,
-                           (unsigned long long)o->address, o->align);
-    return PTXGEN_OK;
-}
-
-static ptxgen_status check_stride(const char *name, uint32_t *stride, uint32_t columns,
-                                  ptxgen_error *err)
-{
-    if (!*stride)
-        *stride = columns;
-    if (*stride < columns)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: the row stride of %s, %u, is below its %u columns", name, *stride,
-                           columns);
-    return PTXGEN_OK;
-}
-
+/* Checks the addresses, and gives strides of 0 their meaning. */
 static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *a,
                                 uint64_t workspace_bytes, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
+    bool given = s->scales != PTXGEN_W8A8_DYNAMIC;
     unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
-    const struct operand operands[] = {
-        {"x", true, a->x, x},
-        {"w", true, a->w, plan->copy_bytes},
-        {"w_scale", true, a->w_scale, work},
-        {"w_sum", s->asymmetric, a->w_sum, 4},
-        {"bias", s->bias, a->bias, work},
-        {"x_scale", s->scales != PTXGEN_W8A8_DYNAMIC, a->x_scale, work},
-        {"x_zero", s->scales != PTXGEN_W8A8_DYNAMIC && s->asymmetric, a->x_zero, 4},
-        {"y", true, a->y, y},
-        {"workspace", workspace_bytes > 0, a->workspace, 256},
+    uint64_t x_stride = a->x_stride, y_stride = a->y_stride;
+    const struct launch_array arrays[] = {
+        {"x", true, a->x, x, &x_stride, s->k},
+        {"w", true, a->w, plan->copy_bytes, NULL, 0},
+        {"w_scale", true, a->w_scale, work, NULL, 0},
+        {"w_sum", s->asymmetric, a->w_sum, 4, NULL, 0},
+        {"bias", s->bias, a->bias, work, NULL, 0},
+        {"x_scale", given, a->x_scale, work, NULL, 0},
+        {"x_zero", given && s->asymmetric, a->x_zero, 4, NULL, 0},
+        {"y", true, a->y, y, &y_stride, s->n},
+        {"workspace", workspace_bytes > 0, a->workspace, 256, NULL, 0},
     };
-    ptxgen_status status = check_stride("x", &a->x_stride, s->k, err);
-    if (status == PTXGEN_OK)
-        status = check_stride("y", &a->y_stride, s->n, err);
-    for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
-        status = check_operand(&operands[i], err);
+    ptxgen_status status = launch_check_arrays("w8a8", arrays, sizeof arrays / sizeof *arrays, err);
+    a->x_stride = (uint32_t)x_stride;
+    a->y_stride = (uint32_t)y_stride;
     return status;
 }
 
@@ -206,38 +177,31 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
     return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);
 }
 
-/* Rows of bytes as a tensor, in boxes of 128 bytes by `box_rows`. */
-static ptxgen_status map_rows(const ptxgen_w8a8 *q, const char *what, uint64_t address,
-                              uint64_t bytes, uint64_t rows, uint64_t pitch, uint32_t box_rows,
-                              ptxgen_cu_tensor_map *map, ptxgen_error *err)
-{
-    const ptxgen_driver *driver = loaded_of(q)->driver;
-    const uint64_t shape[2] = {bytes, rows};
-    const uint32_t box[2] = {W8A8_BLOCK, box_rows}, steps[2] = {1, 1};
-    ptxgen_cu_result result = driver->tensor_map_encode_tiled(
-        map, PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, (void *)(uintptr_t)address, shape, &pitch,
-        box, steps, PTXGEN_CU_TENSOR_MAP_INTERLEAVE_NONE, PTXGEN_CU_TENSOR_MAP_SWIZZLE_128B,
-        PTXGEN_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, PTXGEN_CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != PTXGEN_CUDA_SUCCESS)
-        return ptxgen_driver_fail(driver, result, err,
-                                  "w8a8: the tensor map of %s, %llu rows %llu bytes apart", what,
-                                  (unsigned long long)rows, (unsigned long long)pitch);
-    return PTXGEN_OK;
-}
-
+/* Weights and codes as tensors of bytes, in the boxes that a stage takes. */
 static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v,
                                   const ptxgen_w8a8_args *a, uint64_t codes,
                                   ptxgen_cu_tensor_map maps[2], ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &ptxgen_w8a8_loaded_plan(q)->spec;
-    uint64_t stride = w8a8_code_stride(s);
-    ptxgen_status status = map_rows(q, "w", a->w, s->k, s->n, s->w_stride, w8a8_stage_rows(s, v),
-                                    &maps[0], err);
-    if (status == PTXGEN_OK)
-        status = map_rows(q, "the codes", codes, stride, a->m, stride,
-                          w8a8_has_tokens_as_rows(v) && a->m < v->tokens ? a->m : v->tokens,
-                          &maps[1], err);
-    return status;
+    const ptxgen_driver *driver = loaded_of(q)->driver;
+    struct operand_rows rows = {.family = "w8a8",
+                                .name = "w",
+                                .address = a->w,
+                                .columns = s->k,
+                                .rows = s->n,
+                                .stride = s->w_stride,
+                                .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
+                                .element = 1,
+                                .box_rows = w8a8_stage_rows(s, v)};
+    ptxgen_status status = rows_map(driver, &rows, &maps[0], err);
+    if (status != PTXGEN_OK)
+        return status;
+    rows.name = "the codes";
+    rows.address = codes;
+    rows.columns = rows.stride = w8a8_code_stride(s);
+    rows.rows = a->m;
+    rows.box_rows = w8a8_has_tokens_as_rows(v) && a->m < v->tokens ? a->m : v->tokens;
+    return rows_map(driver, &rows, &maps[1], err);
 }
 
 /* The product may begin while the codes are being made (from sm_90 on). */

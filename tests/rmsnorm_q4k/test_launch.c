@@ -16,15 +16,21 @@ static int setup(void **state)
     open_emulated(&b.emulated);
     ptxgen_target target = target_of("sm_90");
     ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 16);
+    spec.n[1] = 8;
     spec.residual = spec.residual_out = spec.bias = 1;
     spec.max_tokens = 4;
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;
     assert_ok(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), &err);
     assert_ok(ptxgen_rmsnorm_q4k_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
-    b.args = (ptxgen_rmsnorm_q4k_args){.x = 0x10000, .residual = 0x20000, .residual_out = 0x30000,
-                                       .gamma = 0x40000, .weights = {0x50000}, .bias = {0x60000},
-                                       .y = {0x70000}, .m = 2};
+    b.args = (ptxgen_rmsnorm_q4k_args){.x = 0x10000,
+                                       .residual = 0x20000,
+                                       .residual_out = 0x30000,
+                                       .gamma = 0x40000,
+                                       .weights = {0x50000, 0x80000},
+                                       .bias = {0x60000, 0x90000},
+                                       .y = {0x70000, 0xA0000},
+                                       .m = 2};
     *state = &b;
     return 0;
 }
@@ -37,8 +43,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void refused(const struct bench *b, const ptxgen_rmsnorm_q4k_args *args, const char *words)
+static void refused(const void *bench, const void *args, const char *words)
 {
+    const struct bench *b = bench;
     ptxgen_error err = {0};
     assert_refused(ptxgen_rmsnorm_q4k_launch(b->kernel, args, NULL, &err), &err, words);
 }
@@ -63,18 +70,21 @@ static void more_tokens_than_planned_are_refused(void **state)
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
 {
     struct bench *b = *state;
+    static const struct address addresses[] = {
+        {"x", offsetof(ptxgen_rmsnorm_q4k_args, x), 2},
+        {"gamma", offsetof(ptxgen_rmsnorm_q4k_args, gamma), 4},
+        {"residual", offsetof(ptxgen_rmsnorm_q4k_args, residual), 2},
+        {"residual_out", offsetof(ptxgen_rmsnorm_q4k_args, residual_out), 2},
+        {"weights[0]", offsetof(ptxgen_rmsnorm_q4k_args, weights), 16},
+        {"bias[0]", offsetof(ptxgen_rmsnorm_q4k_args, bias), 4},
+        {"y[0]", offsetof(ptxgen_rmsnorm_q4k_args, y), 2},
+        {"weights[1]", offsetof(ptxgen_rmsnorm_q4k_args, weights) + 8, 16},
+        {"bias[1]", offsetof(ptxgen_rmsnorm_q4k_args, bias) + 8, 4},
+        {"y[1]", offsetof(ptxgen_rmsnorm_q4k_args, y) + 8, 2},
+    };
     ptxgen_rmsnorm_q4k_args args = b->args;
-    args.gamma = 0;
-    refused(b, &args, "gamma is null");
-    args = b->args;
-    args.weights[0] += 8;
-    refused(b, &args, "weights[0] at 0x50008 is not a multiple of 16");
-    args = b->args;
-    args.x += 1;
-    refused(b, &args, "x at 0x10001");
-    args = b->args;
-    args.bias[0] = 0;
-    refused(b, &args, "bias[0] is null");
+    assert_addresses_are_refused_by_name("rmsnorm_q4k", addresses,
+                                         sizeof addresses / sizeof *addresses, &args, refused, b);
 }
 
 static void strides_below_a_row_are_refused(void **state)

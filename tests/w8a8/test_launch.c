@@ -49,8 +49,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void refused(const struct bench *b, const ptxgen_w8a8_args *args, const char *words)
+static void refused(const void *bench, const void *args, const char *words)
 {
+    const struct bench *b = bench;
     ptxgen_error err = {0};
     assert_refused(ptxgen_w8a8_launch(b->kernel, args, NULL, &err), &err, words);
 }
@@ -75,28 +76,20 @@ static void more_tokens_than_planned_are_refused(void **state)
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
 {
     struct bench *b = *state;
-    static const struct {
-        size_t offset;
-        uint64_t bad;
-        const char *words;
-    } cases[] = {
-        {offsetof(ptxgen_w8a8_args, x), 0, "x is null"},
-        {offsetof(ptxgen_w8a8_args, x), 0x10001, "x at 0x10001 is not a multiple of 2"},
-        {offsetof(ptxgen_w8a8_args, w), 0x20008, "w at 0x20008 is not a multiple of 16"},
-        {offsetof(ptxgen_w8a8_args, w_scale), 0x30002, "w_scale at 0x30002"},
-        {offsetof(ptxgen_w8a8_args, w_sum), 0, "w_sum is null"},
-        {offsetof(ptxgen_w8a8_args, bias), 0, "bias is null"},
-        {offsetof(ptxgen_w8a8_args, x_scale), 0, "x_scale is null"},
-        {offsetof(ptxgen_w8a8_args, x_zero), 0, "x_zero is null"},
-        {offsetof(ptxgen_w8a8_args, y), 0x80002, "y at 0x80002 is not a multiple of 4"},
-        {offsetof(ptxgen_w8a8_args, workspace), 0, "workspace is null"},
-        {offsetof(ptxgen_w8a8_args, workspace), 0x90080, "workspace at 0x90080"},
+    static const struct address addresses[] = {
+        {"x", offsetof(ptxgen_w8a8_args, x), 2},
+        {"w", offsetof(ptxgen_w8a8_args, w), 16},
+        {"w_scale", offsetof(ptxgen_w8a8_args, w_scale), 4},
+        {"w_sum", offsetof(ptxgen_w8a8_args, w_sum), 4},
+        {"bias", offsetof(ptxgen_w8a8_args, bias), 4},
+        {"x_scale", offsetof(ptxgen_w8a8_args, x_scale), 4},
+        {"x_zero", offsetof(ptxgen_w8a8_args, x_zero), 4},
+        {"y", offsetof(ptxgen_w8a8_args, y), 4},
+        {"workspace", offsetof(ptxgen_w8a8_args, workspace), 256},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ptxgen_w8a8_args args = b->args;
-        memcpy((char *)&args + cases[i].offset, &cases[i].bad, sizeof cases[i].bad);
-        refused(b, &args, cases[i].words);
-    }
+    ptxgen_w8a8_args args = b->args;
+    assert_addresses_are_refused_by_name("w8a8", addresses, sizeof addresses / sizeof *addresses,
+                                         &args, refused, b);
 }
 
 static void strides_below_a_row_are_refused(void **state)
