@@ -90,7 +90,7 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
  * and K. From one stage of the pipeline each warp takes 128 bytes of K.
  *
  * With wgmma a warp more sends for the operands. Up to 128 tokens are its rows, 16 a warp, rows /
- * wn rows of W its columns; of more, rows are 16 · wn.
+ * wn rows of W its columns; of more, rows are 16 · wn, and tokens / wm its columns.
  */
 typedef struct ptxgen_w8a8_variant {
     uint32_t tokens, rows;

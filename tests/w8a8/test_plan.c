@@ -273,6 +273,7 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     } else {
         assert_int_equal(v->rows % 64, 0);
         assert_int_equal(v->wn, v->rows / 16);
+        assert_true(v->tokens / v->wm <= 128); /* accumulators of a thread, twice */
     }
     assert_int_equal(v->cluster, 1);
     assert_false(v->fused);

@@ -2,9 +2,11 @@
 /*
  * The product on wgmma (sm_90a). One warp of a CTA sends for stages by tensor copies, warpgroups
  * multiply them, both operands in shared memory. Of up to 128 tokens a warpgroup has 64 as the
- * rows of wgmma's A and some rows of W as the columns of its B; of more tokens all are its
- * columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. A stage has boxes of 128 bytes of K by the
- * rows of a row block, then as many by the tile's tokens, of a launch of fewer by these alone.
+ * rows of wgmma's A and some rows of W as the columns of its B; of more tokens half are its
+ * columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. (With all 256 of them the assembler had 784
+ * instead of 454 million instructions to do, and 1024 tokens took 1 to 4 % less time.) A stage has
+ * boxes of 128 bytes of K by the rows of a row block, then as many by the tile's tokens, of a
+ * launch of fewer by these alone.
  *
  *               K: stages of wk · 128 bytes ──▶
  *             ┌─────────┬─────────┬───
@@ -226,7 +228,7 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     bool tokens = w8a8_has_tokens_as_rows(h->q.v);
     ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
     uint32_t steps = tokens ? h->q.v->wk * STEPS : STEPS;
-    uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : h->q.v->tokens;
+    uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : w8a8_group_tokens(h->q.v);
     ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
     ptx_wgmma_fence(k);
     uint32_t row_block = tokens ? h->codes_block : 0, column_block = tokens ? h->w_block : 0;
@@ -310,20 +312,31 @@ static void clear_missing_codes(struct hopper *h)
     }
 }
 
-/* A warpgroup has four warps along what wgmma takes as rows. */
+/* Warps along what wgmma takes as rows, four of which are a warpgroup, come first. */
+static void find_warp(struct product *q)
+{
+    const ptxgen_w8a8_variant *v = q->v;
+    bool tokens = w8a8_has_tokens_as_rows(v);
+    uint32_t rows = tokens ? v->wm : v->wn;
+    ptx_u32 along_rows = ptx_and_b32(q->k, q->at.warp, U32(rows - 1));
+    ptx_u32 along_columns = tile_divide(q->k, q->at.warp, rows);
+    q->along_m = tokens ? along_rows : along_columns;
+    q->along_n = tokens ? along_columns : along_rows;
+    q->along_k = U32(0);
+}
+
 static void find_operands(struct consumer *c)
 {
-    struct product *q = &c->h->q;
+    const struct product *q = &c->h->q;
     ptx_kernel *k = q->k;
-    c->codes_at = ptx_mov_u32(k, U32(c->h->codes_offset));
-    if (!w8a8_has_tokens_as_rows(q->v)) {
-        ptx_u32 group = ptx_shr_u32(k, q->along_n, U32(2));
-        c->w_at = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
-        return;
-    }
-    c->w_at = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_rows(q->v) * W8A8_BLOCK));
-    ptx_u32 group = ptx_shr_u32(k, q->along_m, U32(2));
-    c->codes_at = ptx_mad_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK), c->codes_at);
+    bool tokens = w8a8_has_tokens_as_rows(q->v);
+    ptx_u32 group = ptx_shr_u32(k, tokens ? q->along_m : q->along_n, U32(2));
+    ptx_u32 rows_at = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
+    uint32_t columns = tokens ? w8a8_group_rows(q->v) : w8a8_group_tokens(q->v);
+    ptx_u32 columns_at =
+        ptx_mul_lo_u32(k, tokens ? q->along_n : q->along_m, U32(columns * W8A8_BLOCK));
+    c->w_at = tokens ? columns_at : rows_at;
+    c->codes_at = ptx_add_u32(k, tokens ? rows_at : columns_at, U32(c->h->codes_offset));
 }
 
 static void multiply_all(struct hopper *h)
@@ -376,9 +389,7 @@ static void begin(struct hopper *h)
     h->w_map = ptx_param_address(k, w_map);
     h->codes_map = ptx_param_address(k, codes_map);
     q->at = tile_find_threads(k);
-    q->along_m = ptx_and_b32(k, q->at.warp, U32(q->v->wm - 1));
-    q->along_n = tile_divide(k, q->at.warp, q->v->wm);
-    q->along_k = U32(0);
+    find_warp(q);
     w8a8_count_tiles(q);
     w8a8_find_share(q);
     h->w_block = w8a8_stage_rows(q->spec, q->v) * W8A8_BLOCK;
@@ -412,11 +423,11 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_multipliers(v)))) {
         if (w8a8_moves_registers(v))
-            tile_wgmma_divide_registers(k, 2, true);
+            tile_wgmma_divide_registers(k, 4, true);
         multiply_all(h);
     } else {
         if (w8a8_moves_registers(v))
-            tile_wgmma_divide_registers(k, 2, false);
+            tile_wgmma_divide_registers(k, 4, false);
         ptx_section(k, "send for stages");
         ptx_if(k, sends)
             send_all(h);

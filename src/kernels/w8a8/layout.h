@@ -140,10 +140,14 @@ static inline bool w8a8_has_tokens_as_rows(const ptxgen_w8a8_variant *v)
 {
     return v->wgmma && v->tokens <= 128;
 }
-/* Rows of W of a warpgroup that has all tokens. */
+/* What a warpgroup has as columns of wgmma's B: rows of W, or else tokens. */
 static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
 {
     return v->rows / v->wn;
+}
+static inline uint32_t w8a8_group_tokens(const ptxgen_w8a8_variant *v)
+{
+    return v->tokens / v->wm;
 }
 /* Threads that multiply, and all of a CTA. */
 static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
@@ -153,7 +157,7 @@ static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 /* Whether warpgroups that multiply need registers of one that sends. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && v->wn == 8 && v->tokens > 128;
+    return v->wgmma && !w8a8_has_tokens_as_rows(v) && v->wn * v->wm == 16;
 }
 static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 {

@@ -231,18 +231,19 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
            v->rows <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
 }
 
-/* Else warpgroups have 64 rows of W and all tokens. */
+/* Else warpgroups have 64 rows of W and half of the tokens. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
-    enum { LEAST_ROWS = 64, MOST_WARPS = 8 };
+    enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
     if (!can_have_wgmma(p, v))
         return false;
     if (w8a8_has_tokens_as_rows(v))
         return arrange_tokens_as_rows(p, v);
     v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
     v->wn = v->rows / W8A8_TILE_ROWS;
-    v->wm = v->wk = 1;
-    return v->wn <= MOST_WARPS && !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
+    v->wm = 2;
+    v->wk = 1;
+    return v->wn <= MOST_WARPS_ALONG_N && !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*
