@@ -16,6 +16,11 @@ static void add_number(struct jit *jit, ptxgen_cu_jit_option option, size_t numb
     add_option(jit, option, (void *)(uintptr_t)number);
 }
 
+/*
+ * CU_JIT_SPLIT_COMPILE (CUDA 13.0) is not among them. It halves the time of modules of several
+ * entries, but under cuLink the assembler then takes each entry for a compilation unit that others
+ * call: it ignores setmaxnreg, serialises wgmma, and says so on standard output.
+ */
 void jit_begin(struct jit *jit, const ptxgen_module_options *options)
 {
     jit->count = 0;
