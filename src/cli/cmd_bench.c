@@ -4,6 +4,7 @@
 #include "bench_peer_int8.h"
 #include "bench_plot.h"
 #include "bench_report.h"
+#include "bench_rounds.h"
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
@@ -12,12 +13,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     KEY_DEVICE = OPTION_COMMAND_KEYS,
     KEY_SHAPE,
     KEY_REPLAYS,
     KEY_LAUNCHES,
+    KEY_ROUNDS,
     KEY_JSON,
     KEY_PEER,
     KEY_NO_PEER,
@@ -33,7 +36,7 @@ struct bench_options {
     unsigned shape_count; /* 0: the family options' own */
     uint32_t ms[MAX_MS];
     unsigned m_count;
-    unsigned replays, launches;
+    unsigned replays, launches, rounds;
     bool json, no_peer, no_tuning;
     const char *peer_path, *plot_path;
 };
@@ -59,6 +62,11 @@ static const struct argp_option options_table[] = {
      .key = KEY_LAUNCHES,
      .arg = "COUNT",
      .doc = "Launches in a graph, at least (200)"},
+    {.name = "rounds",
+     .key = KEY_ROUNDS,
+     .arg = "COUNT",
+     .doc = "Time all M so often, there and back, with pauses, and take medians (1): a sweep in one "
+            "go times its larger M on a clock that falls"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {.name = "cublas",
      .key = KEY_PEER,
@@ -87,6 +95,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LAUNCHES:
         o->launches = (unsigned)parse_number(state, "--launches", arg, 1, 100000);
+        return 0;
+    case KEY_ROUNDS:
+        o->rounds = (unsigned)parse_number(state, "--rounds", arg, 1, BENCH_MOST_ROUNDS);
         return 0;
     case KEY_JSON: o->json = true; return 0;
     case KEY_PEER: o->peer_path = arg; return 0;
@@ -213,41 +224,82 @@ static ptxgen_status measure_tensor(struct bench_report *report, struct device *
     return status;
 }
 
-static ptxgen_status bench_shape(const struct family *family, const void *family_options,
-                                 const struct bench_options *o, struct device *device,
-                                 const struct peers *peers, struct bench_report *report,
-                                 struct progress *progress, size_t done, ptxgen_error *err)
+/* What the times of a list of M are of. */
+struct sweep {
+    const struct family *family;
+    void *family_options;
+    const struct bench_options *o;
+    struct device *device;
+    const struct peers *peers;
+    struct bench_report *report;
+};
+
+static void rest(double seconds)
 {
+    struct timespec time = {.tv_sec = (time_t)seconds};
+    time.tv_nsec = (long)(1e9 * (seconds - (double)time.tv_sec));
+    nanosleep(&time, NULL);
+}
+
+/* One M of a round; the last round's goes into the report. Between rounds the device cools down. */
+static ptxgen_status bench_m(const struct sweep *s, uint32_t m, struct bench_row *row,
+                             struct bench_rounds *rounds, ptxgen_error *err)
+{
+    ptxgen_status status = prepare(s->family, s->family_options, m, s->device, &row->subject, err);
+    if (status == PTXGEN_OK && row->subject.tensor_f16 && s->report->tensor.rate <= 0)
+        status = measure_tensor(s->report, s->device, s->o->replays, err);
+    double started = now_seconds();
+    if (status == PTXGEN_OK)
+        status = time_row(row, s->o, s->device, s->peers, err);
+    if (status != PTXGEN_OK)
+        return status;
+    if (s->o->rounds > 1)
+        rest(now_seconds() - started);
+    bench_rounds_add(rounds, row);
+    if (rounds->count == s->o->rounds) {
+        bench_rounds_medians(rounds, row);
+        report_row(s->report, row);
+    }
+    return PTXGEN_OK;
+}
+
+/* Every other round is backwards, the last one forwards. */
+static unsigned place_in_round(const struct bench_options *o, unsigned round, unsigned i)
+{
+    return (o->rounds - round) % 2 ? i : o->m_count - 1 - i;
+}
+
+static ptxgen_status bench_shape(const struct sweep *s, struct progress *progress, size_t done,
+                                 ptxgen_error *err)
+{
+    const struct bench_options *o = s->o;
     struct bench_row row = {0};
+    struct bench_rounds *rounds = bench_rounds_start(o->m_count, o->rounds);
     ptxgen_status status = PTXGEN_OK;
-    for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++) {
-        status = prepare(family, family_options, o->ms[i], device, &row.subject, err);
-        if (status == PTXGEN_OK && row.subject.tensor_f16 && report->tensor.rate <= 0)
-            status = measure_tensor(report, device, o->replays, err);
-        if (status == PTXGEN_OK)
-            status = time_row(&row, o, device, peers, err);
-        if (status == PTXGEN_OK)
-            report_row(report, &row);
+    if (!rounds)
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %u rounds", o->rounds);
+    for (unsigned i = 0; status == PTXGEN_OK && i < o->rounds * o->m_count; i++) {
+        unsigned at = place_in_round(o, i / o->m_count, i % o->m_count);
+        status = bench_m(s, o->ms[at], &row, &rounds[at], err);
         progress_update(progress, done + i + 1);
     }
     if (row.subject.state)
         row.subject.destroy(row.subject.state);
+    free(rounds);
     return status;
 }
 
-static ptxgen_status bench_rows(const struct family *family, void *family_options,
-                                const struct bench_options *o, struct device *device,
-                                const struct peers *peers, struct bench_report *report,
-                                ptxgen_error *err)
+static ptxgen_status bench_rows(const struct sweep *s, ptxgen_error *err)
 {
+    const struct bench_options *o = s->o;
     ptxgen_status status = PTXGEN_OK;
     unsigned shapes = o->shape_count ? o->shape_count : 1;
-    struct progress progress = progress_start("shapes", (size_t)shapes * o->m_count);
+    size_t each = (size_t)o->rounds * o->m_count;
+    struct progress progress = progress_start("shapes", shapes * each);
     for (unsigned i = 0; status == PTXGEN_OK && i < shapes; i++) {
         if (o->shape_count)
-            family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
-        status = bench_shape(family, family_options, o, device, peers, report, &progress,
-                             (size_t)i * o->m_count, err);
+            s->family->set_shape(s->family_options, o->shapes[i].k, o->shapes[i].n);
+        status = bench_shape(s, &progress, i * each, err);
     }
     progress_end(&progress);
     return status;
@@ -264,8 +316,9 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
     if (status != PTXGEN_OK)
         return status;
     struct peers peers = open_peers(family, o, device, &report);
+    const struct sweep sweep = {family, family_options, o, device, &peers, &report};
     if (report_start(&report, device, o->json))
-        status = bench_rows(family, family_options, o, device, &peers, &report, err);
+        status = bench_rows(&sweep, err);
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the report");
     if (report.json)
@@ -281,7 +334,7 @@ static int bench(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct bench_options o = {
-        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200};
+        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200, .rounds = 1};
     const struct family_arguments arguments = {.command = &argp, .input = &o};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);

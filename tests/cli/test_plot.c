@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "command.h"
+#include "src/cli/bench_rounds.h"
 #include "src/cli/bench_series.h"
 #include "tests/dispatch/folder.h"
 
@@ -107,6 +108,28 @@ static void a_series_is_named_by_all_but_its_m(void **state)
     bench_series_free(&s);
     assert_int_equal(bench_series_read(json, &row, &s, NULL), PTXGEN_ERROR_NOT_FOUND);
     cJSON_Delete(json);
+}
+
+/* ---- rounds ---- */
+
+static void several_rounds_give_medians_and_extremes(void **state)
+{
+    (void)state;
+    static const double medians[] = {5, 9, 4};
+    struct bench_rounds *r = bench_rounds_start(2, 3);
+    struct bench_row row = {.peer = {.median = 1}}, other = {.plain = {.median = 7}};
+    assert_non_null(r);
+    for (int i = 0; i < 3; i++) {
+        row.plain = (struct timing){medians[i], medians[i] - 1, medians[i] + 1, 20, 100};
+        bench_rounds_add(&r[0], &row);
+        bench_rounds_add(&r[1], &other);
+    }
+    bench_rounds_medians(&r[0], &row);
+    bench_rounds_medians(&r[1], &other);
+    assert_true(row.plain.median == 5 && row.plain.least == 3 && row.plain.most == 10);
+    assert_true(row.plain.replays == 60 && row.plain.launches == 100);
+    assert_true(row.overlapped.replays == 0 && row.peer.median == 1 && other.plain.median == 7);
+    free(r);
 }
 
 /* ---- the command ---- */
@@ -246,6 +269,29 @@ static void bench_draws_too_and_says_early_that_it_cannot(void **state)
     outcome_free(&o);
 }
 
+static unsigned count_of(const char *text, const char *what)
+{
+    unsigned count = 0;
+    while ((text = strstr(text, what)) != NULL)
+        count++, text++;
+    return count;
+}
+
+static void bench_of_rounds_reports_each_m_once_by_rising_m(void **state)
+{
+    (void)state;
+    for (const char *rounds = "23"; *rounds; rounds++) {
+        const char count[2] = {*rounds};
+        struct outcome o = run("bench", "marlin", "--device", "cpu", "--replays", "1", "--launches",
+                               "1", "--no-peer", "--shape", "128x64", "--m", "1:2", "--rounds", count);
+        assert_exit(&o, 0);
+        assert_int_equal(count_of(o.out, "N=64 M="), 2);
+        assert_true(strstr(o.out, "N=64 M=1 ") < strstr(o.out, "N=64 M=2 "));
+        outcome_free(&o);
+    }
+    assert_refuses(2, "--rounds 0", "bench", "marlin", "--device", "cpu", "--rounds", "0");
+}
+
 #define with_folder(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -254,10 +300,12 @@ int main(void)
         cmocka_unit_test(a_cliff_is_an_m_five_percent_slower_than_a_larger_one),
         cmocka_unit_test(cliffs_apart_are_two_and_one_may_be_at_the_end),
         cmocka_unit_test(a_series_is_named_by_all_but_its_m),
+        cmocka_unit_test(several_rounds_give_medians_and_extremes),
         with_folder(plot_draws_our_time_the_peers_and_the_floor),
         with_folder(one_point_and_wide_ranges_can_be_drawn),
         with_folder(plot_refuses_what_is_not_one_shapes_json),
         with_folder(bench_draws_too_and_says_early_that_it_cannot),
+        cmocka_unit_test(bench_of_rounds_reports_each_m_once_by_rising_m),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
