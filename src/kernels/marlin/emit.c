@@ -98,8 +98,7 @@ static void begin(struct gemm *q)
     find_warp(q);
     q->team = q->at;
     q->teams = 1;
-    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
-    q->tiles_m = tile_divide(k, padded, q->v->tile_m);
+    q->tiles_m = marlin_emit_tiles_m(q);
     q->a.rows = q->v->tile_m;
     q->a.blocks = q->v->wk * q->v->steps;
     q->a.threads = marlin_threads(q->v);

@@ -214,6 +214,8 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first);
 
+/* Tiles along M. */
+ptx_u32 marlin_emit_tiles_m(struct gemm *q);
 /* The place of a walk's tile in C. */
 struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile);
 

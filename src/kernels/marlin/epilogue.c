@@ -119,16 +119,21 @@ static uint32_t band(const ptxgen_marlin_variant *v)
     return v->tile_m < rows ? rows / v->tile_m : 1;
 }
 
+ptx_u32 marlin_emit_tiles_m(struct gemm *q)
+{
+    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
+    return tile_divide(q->k, padded, q->v->tile_m);
+}
+
 struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
         return tile_locate(k, tile, q->tiles_m, tiles_n);
-    if (q->v->cluster)
-        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, band(q->v));
-    ptx_u32 dealt = tile_deal_places(k, &q->division, tile);
-    return tile_locate_in_band(k, dealt, q->tiles_m, tiles_n, band(q->v));
+    ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* found anew each time: no register is kept */
+    ptx_u32 at = q->v->cluster ? tile : tile_deal_places(k, &q->division, tile);
+    return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
 }
 
 /* Each team of a CTA has its own flags. */

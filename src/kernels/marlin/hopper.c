@@ -115,18 +115,23 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
     }
 }
 
-/* Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. */
+/*
+ * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one to
+ * the next by an addition: products with `pitch` would all be kept in registers.
+ */
 static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
                         uint32_t to, uint32_t bytes, uint32_t each)
 {
     ptx_kernel *k = h->q.k;
     uint32_t all = marlin_strips(h->q.spec);
     bool tail = all * MARLIN_STRIP % marlin_tile_n(h->q.v);
+    ptx_u64 at = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
     for (uint32_t i = 0; i < h->stage.strips; i++) {
-        ptx_u32 strip = i ? ptx_add_u32(k, s->strip, U32(i)) : s->strip;
-        if (tail && i) /* past the last the last again, unused */
-            strip = ptx_min_u32(k, strip, U32(all - 1));
-        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(pitch), from);
+        if (i && tail) /* past the last the last again, unused */
+            ptx_guarded(k, ptx_setp_lt_u32(k, s->strip, U32(all > i ? all - i : 0)))
+                ptx_add_u64_to(k, at, at, U64(pitch));
+        else if (i)
+            ptx_add_u64_to(k, at, at, U64(pitch));
         ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(to + i * each), at, 0, U32(bytes),
                               s->place.barrier, 0);
     }
@@ -216,6 +221,7 @@ static void turn(struct hopper *h, struct sender *s)
     tile_walk_next(q->k, &q->division, &s->walk);
     struct tile_place place = marlin_emit_place(q, s->walk.tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
+    h->boxes.maps = ptx_param_address(q->k, h->maps);
     tile_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
         ptx_u32 half = ptx_mul_lo_u32(q->k, place.n, U32(q->v->wn));
@@ -305,7 +311,7 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
     enum { CTAS = 2, GROUPS = 4 };
     static const struct {
         int sends, multiplies;
-    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {64, 104}},
+    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
                                          [2] = {[2] = {48, 96}}};
     uint32_t groups = warpgroups(v);
     if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
@@ -322,7 +328,7 @@ static void begin(struct hopper *h)
     ptx_kernel *k = q->k;
     marlin_emit_params(q);
     q->at = tile_find_threads(k);
-    q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(q->v->tile_m - 1)), q->v->tile_m);
+    q->tiles_m = marlin_emit_tiles_m(q);
     ptx_u32 unit = q->at.cta;
     if (q->v->cluster) {
         unit = tile_divide(k, q->at.cta, q->v->cluster);
@@ -345,7 +351,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_kernel_reqntid(k, marlin_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(h);
-    ptx_param maps = ptx_param_declare(k, "a_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
+    h->maps = ptx_param_declare(k, "a_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
@@ -354,7 +360,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,
-                                   .maps = ptx_param_address(k, maps),
+                                   .maps = ptx_param_address(k, h->maps),
                                    .all = h->q.m};
     tile_boxes_begin(k, &h->boxes);
     struct sender sender;

@@ -33,6 +33,7 @@ struct hopper {
     struct gemm q;
     struct stage_layout stage;
     struct tile_ring ring;
+    ptx_param maps;
     struct tile_boxes boxes; /* of A */
     ptx_u32 first, end; /* stages of the CTA */
     ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */

@@ -14,8 +14,9 @@
  * its weights, four of 13 instructions for 8 of them: 8192 × 28672 with 32 rows takes 40.6 µs of an
  * H200, not 44.7. With 64 rows there would be as much to do, and nothing overlapped.
  *
- * Tried: a loop of half stages, with half of the text's products, halves the assembler's time (most of it
- * goes with wgmmas of many accumulators), but products of 256 rows and more took 8 % longer.
+ * Most of the assembler's time goes with wgmmas of many accumulators. A tile of 128 rows and 256 columns
+ * has four warpgroups of a strip each: two of two strips took half as long again to assemble and 1 % longer
+ * to multiply; four with stages of 64 rows, not 128, multiply 4 % longer, loops of half stages 8 %.
  */
 #include "hopper.h"
 
@@ -24,7 +25,7 @@ enum { SLICES = STEP_MMAS, SLICE_BYTES = 32 /* of a row of activations */ };
 struct consumer {
     struct hopper *h;
     struct gemm *q;
-    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage */
+    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage; one of the last two */
     struct tile_ring_place read;
     ptx_u32 to_read;  /* stages of the CTA after the present one */
     ptx_u32 held;     /* the barrier of the stage before the present one */
@@ -32,6 +33,7 @@ struct consumer {
     ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
     ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of a stage, where they are scaled */
     ptx_u32 a[2][SLICES][MAX_TILES][4]; /* operands of a group and of the next */
+    ptx_u32 staging;  /* of all teams */
     ptx_u32 block_at; /* where the warpgroup's activations start in a stage, with others along K */
 };
 
@@ -55,6 +57,9 @@ static uint32_t past_groups(const struct consumer *c, uint32_t bytes)
     return c->h->stage.groups > 1 ? own_groups(c) * bytes : 0;
 }
 
+/* A lane's zero points stand as its scales do, a byte for two of them. */
+enum { ZEROS_TO_SCALES = MARLIN_SCALES_BYTES / MARLIN_ZEROS_BYTES };
+
 static void find_lane(struct consumer *c)
 {
     struct gemm *q = c->q;
@@ -68,15 +73,14 @@ static void find_lane(struct consumer *c)
     c->block_at = past_others(c, U32(0), tile_operand_stage_bytes(q->v->tile_m, q->v->steps));
     if (!l->groups)
         return;
-    ptx_u32 scales = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), U32(l->scales));
-    scales = past_others(c, scales, past_groups(c, MARLIN_SCALES_BYTES));
-    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(16), scales);
-    c->scales_at = ptx_mad_lo_u32(k, q->along_n, U32(4), row);
-    if (!q->spec->zeros)
-        return;
-    ptx_u32 zeros = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), U32(l->zeros));
+    ptx_u32 zeros = ptx_mul_lo_u32(k, strip, U32(l->groups * MARLIN_ZEROS_BYTES));
     zeros = past_others(c, zeros, past_groups(c, MARLIN_ZEROS_BYTES));
-    c->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+    ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
+    ptx_u32 byte = ptx_add_u32(k, row, q->along_n);
+    if (q->spec->zeros)
+        c->zeros_at = ptx_add_u32(k, byte, U32(l->zeros));
+    else
+        c->scales_at = ptx_mad_lo_u32(k, byte, U32(ZEROS_TO_SCALES), U32(l->scales));
 }
 
 static void load_words(struct consumer *c, uint32_t step)
@@ -88,17 +92,26 @@ static void load_words(struct consumer *c, uint32_t step)
                                 (int)(s * c->h->stage.codes_bytes + step * MARLIN_STEP_BYTES));
 }
 
-/* A warp's two zero points of strip s, of the word of all four tiles, to where tile s has them. */
-static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 word)
+/* A warp's two zero points of strip s, a byte, to where tile s has them. */
+static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 two)
 {
     struct gemm *q = c->q;
     ptx_u32 *zeros = &q->operands.scales.zeros;
-    ptx_u32 shift = ptx_mul_lo_u32(q->k, q->along_n, U32(8));
-    ptx_u32 two = ptx_bfe_u32(q->k, word, shift, U32(8));
     if (s)
         ptx_bfi_b32_to(q->k, *zeros, two, *zeros, U32(8 * s), U32(8));
     else
         ptx_mov_u32_to(q->k, *zeros, two);
+}
+
+/* Where there are zero points, scales are found from them: no register is kept for another offset. */
+static ptx_u32 find_scales(struct consumer *c)
+{
+    ptx_kernel *k = c->q->k;
+    const struct stage_layout *l = &c->h->stage;
+    if (!c->q->spec->zeros)
+        return ptx_add_u32(k, c->read.slot, c->scales_at);
+    ptx_u32 base = ptx_add_u32(k, c->read.slot, U32(l->scales - ZEROS_TO_SCALES * l->zeros));
+    return ptx_mad_lo_u32(k, c->zeros_at, U32(ZEROS_TO_SCALES), base);
 }
 
 /* The scales, and zero points, that the operands made next have: group `group` of the stage. */
@@ -107,15 +120,15 @@ static void enter_group(struct consumer *c, uint32_t group)
     struct gemm *q = c->q;
     ptx_kernel *k = q->k;
     const struct stage_layout *l = &c->h->stage;
-    ptx_u32 at = ptx_add_u32(k, c->read.slot, c->scales_at);
+    ptx_u32 at = find_scales(c);
     for (uint32_t s = 0; s < group_strips(q); s++)
         ptx_ld_shared_u32_to(k, q->operands.scales.packed[s], at,
                              (int)(s * l->scales_bytes + group * MARLIN_SCALES_BYTES));
     if (q->spec->zeros) {
         ptx_u32 zeros_at = ptx_add_u32(k, c->read.slot, c->zeros_at);
         for (uint32_t s = 0; s < group_strips(q); s++)
-            keep_zeros(c, s, ptx_ld_shared_u32(k, zeros_at,
-                                               (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
+            keep_zeros(c, s, ptx_ld_shared_u8(k, zeros_at,
+                                              (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
     }
     marlin_emit_dequantiser(q, &q->operands.scales);
 }
@@ -138,7 +151,9 @@ static void load_columns(struct consumer *c, ptx_u32 tile_n)
             continue;
         ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
         ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
-        keep_zeros(c, s, ptx_ld_global_nc_u32(k, zeros_row, 0));
+        ptx_u32 word = ptx_ld_global_nc_u32(k, zeros_row, 0);
+        ptx_u32 shift = ptx_mul_lo_u32(k, q->along_n, U32(8));
+        keep_zeros(c, s, ptx_shr_u32(k, word, shift));
     }
     if (q->spec->zeros)
         marlin_emit_dequantiser(q, &q->operands.scales);
@@ -250,14 +265,13 @@ static void end_stage(struct consumer *c)
     dequantise(c, 0);
 }
 
-/* `stage` of a part that starts at `first`. */
-static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
+/* `release`: the lane that gives the stage before back, and not in a part's first. */
+static void multiply_stage(struct consumer *c, ptx_pred release)
 {
     ptx_kernel *k = c->q->k;
     bool others = c->q->v->wk > 1, scales = marlin_scales_stages(c->q->spec, c->q->v);
     ptx_u32 at = others ? ptx_add_u32(k, c->read.slot, c->block_at) : c->read.slot;
     ptx_u64 block = tile_wgmma_descriptor(k, at);
-    ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, c->is_lane);
     for (uint32_t i = 0; i < slices(c); i += group_slices(c)) {
         uint32_t next = (i + group_slices(c)) % slices(c);
         multiply_group(c, i, block);
@@ -286,28 +300,49 @@ static void clear(struct consumer *c)
                 q->acc[s][j][r] = ptx_mov_f32(q->k, F32(0));
 }
 
+/*
+ * Finds the part's tile, and where its stages of that end, anew; where they start. Four warpgroups'
+ * threads have 112 registers, 84 of them for sums and operands: none are kept for what a part's end asks.
+ */
+static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
+{
+    ptx_kernel *k = c->q->k;
+    const struct tile_division *d = &c->q->division;
+    w->tile = tile_divide(k, w->end, d->stages);
+    ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(d->stages));
+    ptx_u32 end = tile_first_stage(k, d, ptx_add_u32(k, ptx_sreg_ctaid_x(k), U32(1)));
+    w->stage_end = ptx_min_u32(k, ptx_sub_u32(k, end, start), U32(d->stages));
+    return ptx_sub_u32(k, w->end, start);
+}
+
 static void multiply_part(struct consumer *c, struct tile_walk *w)
 {
     struct gemm *q = c->q;
     ptx_kernel *k = q->k;
     ptx_section(k, "the next part of a tile");
-    ptx_u32 first = ptx_mov_u32(k, w->stage);
     if (!c->h->stage.groups)
         load_columns(c, marlin_emit_place(q, w->tile).n);
     clear(c);
     load_weights(c, 0);
     dequantise(c, 0);
     ptx_section(k, "stages: multiply one slice, dequantise another");
-    ptx_for(k, w->stage, w->stage_end, U32(1)) {
+    ptx_u32 after = ptx_sub_u32(k, w->end, c->h->first), more = ptx_mov_u32(k, U32(0));
+    ptx_loop(k, stages) {
         ptx_nounroll(k);
-        multiply_stage(c, w->stage, first);
+        multiply_stage(c, ptx_setp_bool_ne_u32(k, more, U32(0), c->is_lane));
+        ptx_mov_u32_to(k, more, U32(1));
+        ptx_u32 left = ptx_add_u32(k, c->to_read, U32(1)); /* of the CTA */
+        ptx_loop_break_if(&stages, ptx_setp_eq_u32(k, left, after), false);
     }
     if (!marlin_scales_stages(q->spec, q->v)) {
         ptx_wgmma_wait_group(k, 0);
         tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
-    marlin_emit_epilogue(q, w, first);
+    /* its addresses are found here: no registers are kept for them */
+    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, q->v->wk);
+    marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), c->staging));
+    marlin_emit_epilogue(q, w, find_part(c, w));
 }
 
 /* ---- all ---- */
@@ -363,10 +398,8 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
-    struct consumer c = {.h = h, .q = q};
+    struct consumer c = {.h = h, .q = q, .staging = staging};
     make_team(q);
-    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, q->v->wk);
-    marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), staging));
     begin(&c);
     tile_ring_wait(k, &c.read);
     struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
