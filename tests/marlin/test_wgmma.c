@@ -17,6 +17,7 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 32, .warp_n = 16, .wn = 12, .stages = 3, .steps = 1, .pass_m = 16},
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .stages = 6, .steps = 1, .pass_m = 32},
+    {.tile_m = 128, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 256, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 32},
     {.tile_m = 32, .warp_n = 16, .wn = 8, .stages = 3, .steps = 2, .pass_m = 32, .cluster = 2},
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 4, .steps = 1, .pass_m = 32, .cluster = 4},

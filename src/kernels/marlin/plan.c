@@ -64,8 +64,8 @@ static const struct limits {
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
   bulk_along_k_limits = {23000, 45000, 45000, 50000, 1250, 3600, 3000, 0},
-  few_limits = {19000, 45000, 53000, 60000, 0, 5000, 2500, 3800},
-  wgmma_limits = {19000, 47000, 53000, 60000, 0, 5000, 2500, 4200};
+  few_limits = {20000, 45000, 53000, 60000, 0, 5000, 2500, 3800},
+  wgmma_limits = {19000, 47000, 58000, 60000, 0, 5000, 2500, 4200};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
@@ -84,17 +84,23 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 }
 
 /*
- * Picoseconds for a tile's products with 64 rows of K. With wgmma a strip's slice of 16 rows takes a
- * third of a cycle for each row of A, and 31 or, with many, 33 for its operand from the registers, at
- * 1.7 GHz.
+ * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many more, at
+ * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns.
  */
+static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
+{
+    static const uint32_t cycles[2][2] = {{31, 33}, {25, 30}};
+    bool four = v->wn * v->wk == 4 * MARLIN_WARPGROUP;
+    return cycles[four][v->tile_m >= MOST_ROWS];
+}
+
+/* Picoseconds for a tile's products with 64 rows of K. */
 static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
     enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
-    uint32_t bringing = v->tile_m < MOST_ROWS ? 31 : 33;
     uint64_t n = marlin_tile_n(v);
     if (marlin_is_wgmma(v))
-        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + bringing) * CYCLE / v->wk;
+        return n / MARLIN_STRIP * SLICES * (v->tile_m / 3 + operand_cycles(v)) * CYCLE / v->wk;
     uint64_t rate = v->tile_m == MOST_ROWS ? 1700
                     : v->tile_m * v->warp_n < 64 * 64 ? l->products : 1450;
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
@@ -206,7 +212,8 @@ static const ptxgen_marlin_variant candidates[] = {
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 8, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
-    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 32, .wn = 8, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
+     .wk = 1, .steps = 2, .pass_m = 16},
 };
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
