@@ -187,6 +187,23 @@ static void ctas_that_divide_k_get_no_second_tile(void **state)
     assert_says(&err, "no variant serves n = 65");
 }
 
+/* 16 pairs for 66 clusters: of 256 rows of X each has one of its own, of 128 rows all have a share. */
+static void tiles_of_most_sums_are_never_divided(void **state)
+{
+    (void)state;
+    const ptxgen_dense_spec spec = {.m = 4096, .k = 4096, .type = PTXGEN_F16};
+    for (uint32_t rows = 128; rows <= 256; rows *= 2) {
+        const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = rows,
+                                           .wm = 8, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 32};
+        ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
+        ptxgen_error err = {0};
+        uint32_t ctas;
+        assert_ok(ptxgen_dense_use_tile(&plan, &tile, &err), &err);
+        assert_ok(ptxgen_dense_ctas(&plan, rows, &ctas, &err), &err);
+        assert_int_equal(ctas, rows == 256 ? 32 : 132);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +214,7 @@ int main(void)
         cmocka_unit_test(no_plan_leaves_a_scheduler_without_a_warp),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(ctas_that_divide_k_get_no_second_tile),
+        cmocka_unit_test(tiles_of_most_sums_are_never_divided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,6 +150,26 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
+/* What CTAs hand over, in clusters first that of all first CTAs of them. */
+static void begin_partials(struct dense_product *q)
+{
+    ptx_kernel *k = q->k;
+    const ptxgen_dense_variant *v = q->v;
+    struct tile_output *o = &q->output;
+    o->partials = (struct tile_partials){.threads = dense_threads(v),
+                                         .fragments = dense_fragments(v)};
+    ptx_u64 partials =
+        ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
+    if (v->cluster > 1) {
+        ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
+        ptx_u32 before = ptx_mul_lo_u32(k, q->rank, units);
+        uint64_t bytes = tile_partials_bytes(o->partials.threads, o->partials.fragments);
+        o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
+        partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
+    }
+    tile_partials_begin(k, &q->at, partials, &o->partials);
+}
+
 void dense_begin_output(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
@@ -183,7 +203,6 @@ void dense_begin_output(struct dense_product *q)
                  .pass_m = v->pass_n},
         .along = q->along_m,
         .along_k = q->along_k,
-        .partials = {.threads = dense_threads(v), .fragments = dense_fragments(v)},
         .acc = accumulator,
         .locate = locate_output,
         .user = q,
@@ -192,16 +211,8 @@ void dense_begin_output(struct dense_product *q)
     o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     if (v->wn > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
-    ptx_u64 partials =
-        ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
-    if (v->cluster > 1) { /* first those of all first CTAs of clusters */
-        ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
-        ptx_u32 before = ptx_mul_lo_u32(k, q->rank, units);
-        uint64_t bytes = tile_partials_bytes(o->partials.threads, o->partials.fragments);
-        o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
-        partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
-    }
-    tile_partials_begin(k, &q->at, partials, &o->partials);
+    if (dense_divides(v))
+        begin_partials(q);
     tile_output_begin(o);
 }
 

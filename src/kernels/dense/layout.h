@@ -14,6 +14,7 @@ enum {
     DENSE_STEP_BYTES = 32,   /* … in an mma step: m16n8k16 in 16 bits, m16n8k8 of f32 */
     DENSE_STEPS = DENSE_BLOCK_BYTES / DENSE_STEP_BYTES,
     DENSE_TILE = 16,         /* rows of mma's operand A */
+    DENSE_MOST_DIVIDED = 16, /* sums of a thread, by four, to which wgmma adds others' */
 };
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
@@ -75,6 +76,14 @@ static inline uint32_t dense_box_rows(const ptxgen_dense_variant *v)
 static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
 {
     return v->warp_m / DENSE_TILE * (v->warp_n / 8);
+}
+/*
+ * Whether tiles may be divided among CTAs. Those of more sums are always whole: to add others' to so
+ * many registers, which wgmma wants side by side, takes ptxas half as long as all else.
+ */
+static inline bool dense_divides(const ptxgen_dense_variant *v)
+{
+    return v->split == 1 && (!dense_is_wgmma(v) || dense_fragments(v) <= DENSE_MOST_DIVIDED);
 }
 /* Of a CTA, or of a pair that has the same rows of X. */
 static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)

@@ -3,15 +3,22 @@
  * A stage's products. An mma step takes 32 bytes of K of each row; both operands come by ldmatrix,
  * a load of W for 16 rows, one of X for two groups of 8. Loads are spread over the products of
  * the mma step before, over the end of a stage too: the wait for the next stage comes an mma step
- * before this one's end. The text has two of a stage's four steps: for all ptxas takes twice as
- * long.
+ * before this one's end. The text has two of a stage's four steps, of f32 one: for all ptxas takes
+ * twice as long.
  *
  * f32 is split into two tf32 each, x = h + l, and h·l', l·h' and h·h' are summed; what is left
  * out is below 2⁻²¹ of |x·w|, see reference.c.
  */
 #include "emit.h"
 
-enum { HALF_STEPS = 2 /* mma steps, each with operands of its own */ };
+/*
+ * Steps in the text, each with operands of its own. Of f32 operands are split as soon as a step
+ * begins, and leave their registers to the next one's.
+ */
+static uint32_t text_steps(const struct dense_product *q)
+{
+    return q->spec->type == PTXGEN_F32 ? 1 : 2;
+}
 
 /* ---- operands ---- */
 
@@ -45,12 +52,15 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
     ptx_mov_u32_to(k, o->w_lane, tile_operand_lane(k, &q->w, stage_w, q->along_k));
 }
 
-/* … or of its other half. */
-static void turn_to_half(struct dense_product *q)
+/* … or, within it, of the steps of the text's next turn: a swizzle's chunks differ by exclusive or. */
+static void turn_on(struct dense_product *q, ptx_u32 turn)
 {
+    ptx_kernel *k = q->k;
     struct dense_operands *o = &q->operands;
-    ptx_mov_u32_to(q->k, o->x_lane, tile_operand_step(q->k, &q->x, o->x_lane, HALF_STEPS));
-    ptx_mov_u32_to(q->k, o->w_lane, tile_operand_step(q->k, &q->w, o->w_lane, HALF_STEPS));
+    ptx_u32 flips = ptx_xor_b32(k, turn, ptx_add_u32(k, turn, U32(1)));
+    ptx_u32 bytes = ptx_mul_lo_u32(k, flips, U32(text_steps(q) * DENSE_STEP_BYTES));
+    ptx_xor_b32_to(k, o->x_lane, o->x_lane, bytes);
+    ptx_xor_b32_to(k, o->w_lane, o->w_lane, bytes);
 }
 
 static uint32_t loads(const struct dense_product *q)
@@ -58,7 +68,7 @@ static uint32_t loads(const struct dense_product *q)
     return dense_tiles(q) + dense_row_groups(q) / 2;
 }
 
-/* Load l of mma step i of a half: of W, then of X. */
+/* Load l of mma step i of the text: of W, then of X. */
 static void load(struct dense_product *q, uint32_t i, uint32_t l)
 {
     struct dense_operands *o = &q->operands;
@@ -146,7 +156,7 @@ static void find_product(const struct dense_product *q, uint32_t done, uint32_t 
     }
 }
 
-/* Of mma step i of a half, with the loads of the next in between. */
+/* Of mma step i of the text, with the loads of the next in between. */
 static void multiply_step(struct dense_product *q, uint32_t i)
 {
     struct dense_operands *o = &q->operands;
@@ -160,7 +170,7 @@ static void multiply_step(struct dense_product *q, uint32_t i)
         if (j / 2 == split_x)
             split(q, o->x[i][split_x++], &x[j / 2]);
         while (loaded < loads(q) && loaded * products <= done * loads(q))
-            load(q, (i + 1) % HALF_STEPS, loaded++);
+            load(q, (i + 1) % text_steps(q), loaded++);
         multiply(q, q->acc[t][j], &w[t], &x[j / 2], j % 2);
     }
 }
@@ -169,15 +179,17 @@ void dense_multiply(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     tile_pipeline_send(k, &q->pipeline);
-    ptx_u32 half = ptx_mov_u32(k, U32(0));
-    ptx_for(k, half, U32(DENSE_STEPS / HALF_STEPS), U32(1)) {
+    uint32_t turns = DENSE_STEPS / text_steps(q);
+    ptx_u32 turn = ptx_mov_u32(k, U32(0));
+    ptx_for(k, turn, U32(turns), U32(1)) {
         ptx_nounroll(k);
-        multiply_step(q, 0);
-        ptx_if_else(k, ptx_setp_eq_u32(k, half, U32(1))) {
+        for (uint32_t i = 0; i + 1 < text_steps(q); i++)
+            multiply_step(q, i);
+        ptx_if_else(k, ptx_setp_eq_u32(k, turn, U32(turns - 1))) {
             tile_pipeline_next(k, &q->pipeline);
             turn_to_stage(q, q->pipeline.read);
         } else
-            turn_to_half(q);
-        multiply_step(q, 1);
+            turn_on(q, turn);
+        multiply_step(q, text_steps(q) - 1);
     }
 }

@@ -141,7 +141,7 @@ void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 f
                           .division = o->division,
                           .sums = &o->sums,
                           .halves = o->rounds ? &o->halves : NULL,
-                          .partials = &o->partials,
+                          .partials = o->partials.fragments ? &o->partials : NULL,
                           .flags = o->flags,
                           .columns = o->sums.tile_n,
                           .only = o->sums.ctas != 0,

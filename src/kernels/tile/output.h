@@ -23,7 +23,7 @@ struct tile_output {
     ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
     ptx_u64 flags;             /* of the CTAs */
     struct tile_sums sums;     /* but for its width */
-    struct tile_partials partials; /* begun */
+    struct tile_partials partials; /* begun; of no fragments: tiles are whole */
     ptx_u32 along, along_k; /* the warp's place among those of other columns, and along K */
     tile_sums_register *acc;
     /* Sets the first row and column of a tile. */

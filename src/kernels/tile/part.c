@@ -112,7 +112,7 @@ static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
 
 void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first)
 {
-    if (p->sums->ctas) { /* tiles are whole */
+    if (p->sums->ctas || !p->partials) {
         finish_tile(k, p, w->tile);
         return;
     }

@@ -16,7 +16,7 @@ struct tile_part {
     const struct tile_division *division;
     const struct tile_sums *sums;
     const struct tile_halves *halves; /* what is staged instead of sums, or NULL */
-    const struct tile_partials *partials;
+    const struct tile_partials *partials; /* NULL: tiles are whole */
     ptx_u64 flags;    /* of the CTAs */
     uint32_t columns; /* of the output, in a tile */
     bool only;        /* tile of the CTA: nothing is staged before or after it */
