@@ -311,7 +311,6 @@ static void multiply_all(struct hopper *h)
     ptx_kernel *k = q->k;
     ptx_griddepcontrol_wait(k);
     begin_multiplying(h);
-    sparse24_output_begin(q);
     tile_ring_wait(k, &h->read);
     load_weights(h, 0);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
@@ -329,6 +328,7 @@ static void multiply_all(struct hopper *h)
         ptx_wgmma_wait_group(k, 0);
         tile_ring_release(k, &h->ring, h->held, h->releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
+        sparse24_output_begin(q);
         sparse24_output(q, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }

@@ -20,7 +20,32 @@ static uint32_t word_mmas(const struct sparse24_product *q)
     return mma_steps(q) / SPARSE24_WORDS;
 }
 
+/*
+ * mma steps in the text: all, or, of many rows in 16-bit types, those of a word, in a loop. For all of
+ * these ptxas takes twice as long.
+ */
+static uint32_t text_steps(const struct sparse24_product *q)
+{
+    bool many = sparse24_row_groups(q) >= 8 && !sparse24_is_s8(q->spec);
+    return many ? word_mmas(q) : mma_steps(q);
+}
+
 /* ---- operands ---- */
+
+/* Where the operands of the text's first mma step begin: at a slot, or at one of a stage's words. */
+struct bases {
+    ptx_u32 x, weights, metadata;
+};
+
+static struct bases find_bases(struct sparse24_product *q, ptx_u32 slot, ptx_u32 word)
+{
+    ptx_kernel *k = q->k;
+    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_n * TILE_BLOCK_BYTES;
+    struct bases b = {.x = ptx_mad_lo_u32(k, word, U32(x_bytes), slot)};
+    b.weights = ptx_mad_lo_u32(k, word, U32(pieces * SPARSE24_PIECE), slot);
+    b.metadata = ptx_mad_lo_u32(k, word, U32(SPARSE24_TILES * 4), slot);
+    return b;
+}
 
 static uint32_t warp_tiles(const struct sparse24_product *q)
 {
@@ -50,38 +75,39 @@ void sparse24_operands_begin(struct sparse24_product *q)
     tile_new_registers(q->k, o->metadata, warp_tiles(q));
 }
 
-/* Load p of mma step i of the stage at `slot`: row group p. */
-static void load_x(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t p)
+/* Load p of mma step i: row group p. */
+static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t p)
 {
     enum {
         BLOCK_MMAS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES,
         MMA_STEPS = SPARSE24_MMA_BYTES / 32
     };
-    ptx_u32 lane = ptx_add_u32(q->k, slot, q->x_lane);
+    ptx_u32 lane = ptx_add_u32(q->k, b->x, q->x_lane);
     ptx_u32 step = tile_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
     uint32_t row8 = i / BLOCK_MMAS * q->v->tile_n / 8 + p;
     tile_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
 /* W's operand of tile t in mma step i. */
-static void load_weights(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t)
+static void load_weights(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t t)
 {
-    sparse24_weights_load(q, slot, i, t, q->operands.a[t]);
+    sparse24_weights_load(q, b->weights, i, t, q->operands.a[t]);
 }
 
 /* The word of metadata that starts with mma step i, if one does. */
-static void load_metadata(struct sparse24_product *q, ptx_u32 slot, uint32_t i)
+static void load_metadata(struct sparse24_product *q, const struct bases *b, uint32_t i)
 {
     if (i % word_mmas(q) == 0)
-        sparse24_metadata_load(q, slot, i / word_mmas(q), q->operands.metadata);
+        sparse24_metadata_load(q, b->metadata, i / word_mmas(q), q->operands.metadata);
 }
 
 void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot)
 {
-    load_x(q, slot, 0, 0);
-    load_metadata(q, slot, 0);
+    const struct bases b = {slot, slot, slot};
+    load_x(q, &b, 0, 0);
+    load_metadata(q, &b, 0);
     for (uint32_t t = 0; t < warp_tiles(q); t++)
-        load_weights(q, slot, 0, t);
+        load_weights(q, &b, 0, t);
 }
 
 void sparse24_clear(struct sparse24_product *q)
@@ -141,18 +167,17 @@ static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, ui
         mma_16(q, q->acc[t][p], o->a[t], b, metadata, (int)(i % word_mmas(q)));
 }
 
-/* Of mma step i, row group p: what follows is loaded on the way. The stage at `next` comes after.
- */
-static void multiply_group(struct sparse24_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
-                           uint32_t p)
+/* Of mma step i, row group p: what follows is loaded on the way, of the text's next turn at last. */
+static void multiply_group(struct sparse24_product *q, const struct bases *present,
+                           const struct bases *next, uint32_t i, uint32_t p)
 {
     bool last = p + 1 == sparse24_row_groups(q);
-    uint32_t following = (i + 1) % mma_steps(q);
-    ptx_u32 from = following ? slot : next;
+    uint32_t following = (i + 1) % text_steps(q);
+    const struct bases *from = following ? present : next;
     if (last)
         load_x(q, from, following, 0);
     else
-        load_x(q, slot, i, p + 1);
+        load_x(q, present, i, p + 1);
     for (uint32_t t = 0; t < warp_tiles(q); t++) {
         multiply_tile(q, i, p, t);
         if (last)
@@ -162,14 +187,43 @@ static void multiply_group(struct sparse24_product *q, ptx_u32 slot, ptx_u32 nex
         load_metadata(q, from, following);
 }
 
+static void multiply_step(struct sparse24_product *q, const struct bases *present,
+                          const struct bases *next, uint32_t i)
+{
+    for (uint32_t p = 0; p < sparse24_row_groups(q); p++)
+        multiply_group(q, present, next, i, p);
+}
+
+static void multiply_words(struct sparse24_product *q, ptx_u32 slot)
+{
+    ptx_kernel *k = q->k;
+    uint32_t last = text_steps(q) - 1;
+    ptx_u32 word = ptx_mov_u32(k, U32(0));
+    ptx_for(k, word, U32(SPARSE24_WORDS), U32(1)) {
+        ptx_nounroll(k);
+        struct bases present = find_bases(q, slot, word);
+        for (uint32_t i = 0; i < last; i++)
+            multiply_step(q, &present, NULL, i);
+        ptx_if(k, ptx_setp_eq_u32(k, word, U32(SPARSE24_WORDS - 1)))
+            tile_pipeline_next(k, &q->pipeline);
+        struct bases next = find_bases(q, q->pipeline.read, ptx_xor_b32(k, word, U32(1)));
+        multiply_step(q, &present, &next, last);
+    }
+}
+
 void sparse24_multiply(struct sparse24_product *q)
 {
     ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+    uint32_t steps = mma_steps(q);
     tile_pipeline_send(q->k, &q->pipeline);
-    for (uint32_t i = 0; i < mma_steps(q); i++) {
-        if (i + 1 == mma_steps(q))
-            tile_pipeline_next(q->k, &q->pipeline);
-        for (uint32_t p = 0; p < sparse24_row_groups(q); p++)
-            multiply_group(q, slot, q->pipeline.read, i, p);
+    if (text_steps(q) < steps) {
+        multiply_words(q, slot);
+        return;
     }
+    const struct bases present = {slot, slot, slot};
+    for (uint32_t i = 0; i + 1 < steps; i++)
+        multiply_step(q, &present, NULL, i);
+    tile_pipeline_next(q->k, &q->pipeline);
+    const struct bases next = {q->pipeline.read, q->pipeline.read, q->pipeline.read};
+    multiply_step(q, &present, &next, steps - 1);
 }

@@ -2,6 +2,14 @@
 /* The end of a tile: scales of s8, bias, activation, residual, rounding and the stores. */
 #include "emit.h"
 
+enum { FEW = 4 /* columns of a chunk, where registers are few */ };
+
+/* Five warps a scheduler leave each thread 96, of which these have 64 sums. */
+static bool has_few_registers(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
+}
+
 static uint32_t width(const struct sparse24_product *q)
 {
     return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
@@ -58,6 +66,8 @@ void sparse24_output_begin(struct sparse24_product *q)
     s->rank = q->rank;
     uint32_t warps = s->alone ? 1 : sparse24_threads(q->v) / 32;
     s->width = tile_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), 32 * warps);
+    if (has_few_registers(q->v) && s->width > FEW)
+        s->width = FEW;
     s->integer = sparse24_is_s8(q->spec);
     if (stages_halves(q))
         begin_halves(q);

@@ -220,8 +220,8 @@ static const ptxgen_sparse24_variant candidates[] = {
 
 /* … and for any number of rows. */
 static const ptxgen_sparse24_variant many[] = {
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .cluster = 1,
-     .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 16, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 1, .pass_n = 16},
     {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
     {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
 };
