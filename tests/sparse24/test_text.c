@@ -190,6 +190,27 @@ static void clusters_of_wgmma_get_no_second_tile(void **state)
     assert_int_equal(ptxgen_sparse24_use_tile(&plan, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
 }
 
+/* 112 tiles of 128 rows of W keep memory busy; 32 do not, and are divided. */
+static void one_row_of_tiles_is_whole_where_it_keeps_memory_busy(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t m, ctas;
+    } cases[] = {{14336, 112}, {4096, 132}};
+    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8,
+                                          .wn = 1, .wk = 1, .warp_m = 16, .pass_n = 16};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ptxgen_sparse24_spec spec = {.m = cases[i].m, .k = 4096, .type = PTXGEN_SPARSE24_F16,
+                                           .y_type = PTXGEN_F16};
+        ptxgen_sparse24_plan plan = plan_of(&spec, "sm_90a", 0);
+        ptxgen_error err = {0};
+        uint32_t ctas;
+        assert_ok(ptxgen_sparse24_use_tile(&plan, &tile, &err), &err);
+        assert_ok(ptxgen_sparse24_ctas(&plan, 64, &ctas, &err), &err);
+        assert_int_equal(ctas, cases[i].ctas);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +221,7 @@ int main(void)
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(clusters_of_wgmma_get_no_second_tile),
+        cmocka_unit_test(one_row_of_tiles_is_whole_where_it_keeps_memory_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,16 +117,18 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 }
 
 /*
- * How long a step of a tile takes, in picoseconds: the longest of reading its weights from memory
- * (23 bytes a nanosecond and multiprocessor of an H100), reading weights and activations from the L2
- * (by cp.async 45; copies in bulk have brought 90) and multiplying (2200 dense multiply-adds of 16
- * bits a nanosecond); in bulk a little for the L2, beside the others.
+ * How long a step of a tile takes, in picoseconds, where `busy` of `units` read weights: the longest
+ * of reading its own from memory (23 bytes a nanosecond and multiprocessor of an H100), reading
+ * weights and activations from the L2 (by cp.async 45; copies in bulk have brought 90) and
+ * multiplying (2200 dense multiply-adds of 16 bits a nanosecond); in bulk a little for the L2, beside
+ * the others.
  */
-static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
+static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+                          uint64_t busy, uint64_t units)
 {
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
     uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
-    uint64_t memory = weights * 1000 / 23;
+    uint64_t memory = weights * 1000 / 23 * busy / units;
     uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 90 : 45);
     uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
     uint64_t most = memory > l2 ? memory : l2;
@@ -134,20 +136,47 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_v
     return sparse24_is_wgmma(v) ? most + l2 / 16 : most;
 }
 
+/* How long the fullest of `units` CTAs takes for whole tiles … */
+static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+                           uint64_t tiles, uint64_t units)
+{
+    uint64_t step = step_cost(s, v, tiles < units ? tiles : units, units);
+    return (tiles + units - 1) / units * sparse24_steps(s) * step;
+}
+
+/* … and for divided ones, which takes 2.5 µs and more for more rows. */
+static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+                             uint64_t tiles, uint64_t units)
+{
+    return tiles * sparse24_steps(s) * step_cost(s, v, 1, 1) / units + 2500000 +
+           (uint64_t)v->tile_n * 60000;
+}
+
 /*
- * How long the fullest CTA takes for one row of tiles: dividing tiles takes 2.5 µs and more for more
- * rows, in clusters 3 µs.
+ * Whether tiles are whole: of one row of tiles also where fewer multiprocessors than all, with one
+ * each, read their weights as fast as memory gives them. 112 tiles of 128 rows of W, 64 of X and K =
+ * 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1.
  */
+static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+                        uint64_t tiles, uint32_t units)
+{
+    if (v->cluster > 1 || tile_deals_whole(tiles, units))
+        return true;
+    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) &&
+           whole_cost(s, v, tiles, units) <= divided_cost(s, v, tiles, units);
+}
+
+/* How long the fullest CTA takes for one row of tiles: in clusters 3 µs more. */
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                          const ptxgen_sparse24_variant *v)
 {
-    uint64_t tiles = sparse24_tiles_m(s, v), steps = sparse24_steps(s), step = step_cost(s, v);
-    uint64_t ctas = target->multiprocessors / v->cluster;
+    uint64_t tiles = sparse24_tiles_m(s, v);
+    uint32_t units = target->multiprocessors / v->cluster;
     if (v->cluster > 1)
-        return (tiles + ctas - 1) / ctas * (steps / v->cluster * step + 3000000);
-    if (tile_deals_whole(tiles, (uint32_t)ctas))
-        return (tiles + ctas - 1) / ctas * steps * step;
-    return tiles * steps * step / ctas + 2500000 + (uint64_t)v->tile_n * 60000;
+        return (tiles + units - 1) / units *
+               (sparse24_steps(s) / v->cluster * step_cost(s, v, 1, 1) + 3000000);
+    return deals_whole(s, v, tiles, units) ? whole_cost(s, v, tiles, units)
+                                           : divided_cost(s, v, tiles, units);
 }
 
 /* Where copies in bulk are to be had, cp.async takes a thirtieth more. */
@@ -163,7 +192,7 @@ static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target 
                              const ptxgen_sparse24_variant *v)
 {
     (void)target;
-    return step_cost(s, v) / sparse24_tile_strips(v);
+    return step_cost(s, v, 1, 1) / sparse24_tile_strips(v);
 }
 
 /*
@@ -190,15 +219,21 @@ static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse2
 static const ptxgen_sparse24_variant candidates[] = {
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 4, .wn = 1, .wk = 4, .warp_m = 16,
      .cluster = 1, .pass_n = 8},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 8},
     {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
      .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 16},
     {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+     .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
      .cluster = 1, .pass_n = 16},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
      .cluster = 2, .pass_n = 32},
@@ -421,8 +456,7 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                            "this tile's launch", (unsigned long long)n, (unsigned long long)tiles,
                            units);
     struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
-    bool whole = v->cluster > 1 || tile_deals_whole(tiles, units);
-    s.tiles = tile_deal(tiles, stages, units, whole);
+    s.tiles = tile_deal(tiles, stages, units, deals_whole(&plan->spec, v, tiles, units));
     s.grid = s.tiles.grid * v->cluster;
     s.aligned = s.partials;
     if (s.tiles.divides) {
