@@ -203,6 +203,8 @@ void dense_begin_output(struct dense_product *q)
                  .pass_m = v->pass_n},
         .along = q->along_m,
         .along_k = q->along_k,
+        .only = v->split > 1,
+        .most_width = TILE_SUMS_WIDTH,
         .acc = accumulator,
         .locate = locate_output,
         .user = q,

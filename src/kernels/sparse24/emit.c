@@ -195,7 +195,7 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
                                          .user = q};
     wait_for_previous(q);
     tile_pipeline_begin(k, &q->pipeline, q->first, q->end);
-    q->sums.staging =
+    q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
 
     sparse24_first_operands(q, q->pipeline.read);
@@ -209,7 +209,7 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
         sparse24_output_begin(q);
-        sparse24_output(q, &walk, from);
+        tile_output_end(&q->output, &walk, from);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
     if (v->cluster > 1) {

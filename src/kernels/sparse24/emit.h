@@ -3,10 +3,8 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_EMIT_H
 #define PTXGEN_KERNELS_SPARSE24_EMIT_H
 
-#include "../tile/activation.h"
-#include "../tile/chunk.h"
 #include "../tile/operand.h"
-#include "../tile/part.h"
+#include "../tile/output.h"
 #include "../tile/pipeline.h"
 #include "layout.h"
 
@@ -46,10 +44,8 @@ struct sparse24_product {
     ptx_u32 x_lane; /* the lane's offset of X in a stage, for loads */
     struct sparse24_weights w;
     struct tile_pipeline pipeline;
-    struct tile_sums sums;
-    struct tile_halves halves; /* instead, where sums are rounded in their registers */
-    struct tile_partials partials;
-    struct tile_chunk chunk; /* of Y and of what is added to it */
+    ptx_u32 staging; /* shared, for sums */
+    struct tile_output output;
     ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
     struct sparse24_operands operands;
 };
@@ -119,7 +115,5 @@ void sparse24_multiply(struct sparse24_product *q);
 /* ---- output.c ---- */
 
 void sparse24_output_begin(struct sparse24_product *q);
-/* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
-void sparse24_output(struct sparse24_product *q, const struct tile_walk *w, ptx_u32 first);
 
 #endif

@@ -329,7 +329,7 @@ static void multiply_all(struct hopper *h)
         tile_ring_release(k, &h->ring, h->held, h->releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
         sparse24_output_begin(q);
-        sparse24_output(q, &walk, first);
+        tile_output_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
     if (q->v->cluster > 1) { /* the other has read this CTA's sums */
@@ -365,7 +365,7 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     begin(h);
     ptx_param maps = ptx_param_declare(k, "x_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &h->ring);
-    q->sums.staging =
+    q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
     tile_ring_begin(k, &q->at, &h->ring);
     h->boxes = (struct tile_boxes){.rows = v->tile_n,

@@ -45,13 +45,16 @@ static void begin_halves(struct tile_output *o)
 void tile_output_begin(struct tile_output *o)
 {
     struct tile_sums *s = &o->sums;
-    o->rounds = s->interleaved && s->wk == 1 && !s->ctas && o->type != PTXGEN_F32 && !o->has_bias &&
-                !o->has_residual && !o->activation && o->m % TILE_HALVES_WIDTH == 0;
+    o->rounds = s->interleaved && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
+                o->type != PTXGEN_F32 && !o->has_bias && !o->has_residual && !o->activation &&
+                o->m % TILE_HALVES_WIDTH == 0;
     if (o->rounds)
         begin_halves(o);
     else
         tile_sums_begin(o->k, o->at, o->along, o->along_k, s);
-    s->width = tile_chunk_width(s->pass_m * s->tile_n, o->partials.threads);
+    uint32_t threads = s->alone ? 32 : o->at->team ? o->at->team : o->partials.threads;
+    uint32_t width = tile_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), threads);
+    s->width = width < o->most_width ? width : o->most_width;
     o->chunk = (struct tile_chunk){.width = o->rounds ? TILE_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
                                    .f32 = o->type == PTXGEN_F32};
@@ -61,14 +64,8 @@ void tile_output_begin(struct tile_output *o)
 
 /* ---- one chunk ---- */
 
-/* Where a chunk of Y stands. */
-struct place {
-    struct tile_chunk chunk;
-    ptx_u32 row, column;
-};
-
 static ptx_u64 find(const struct tile_output *o, ptx_u64 base, ptx_u64 stride,
-                    const struct place *at)
+                    const struct tile_output_place *at)
 {
     ptx_kernel *k = o->k;
     ptx_u64 row = ptx_cvt_u64_u32(k, at->row);
@@ -76,7 +73,7 @@ static ptx_u64 find(const struct tile_output *o, ptx_u64 base, ptx_u64 stride,
     return ptx_mad_wide_u32(k, at->column, U32(element(o)), line);
 }
 
-static void store_sums(const struct tile_output *o, const struct place *at,
+static void store_sums(const struct tile_output *o, const struct tile_output_place *at,
                        ptx_f32 v[TILE_SUMS_WIDTH])
 {
     ptx_kernel *k = o->k;
@@ -93,7 +90,7 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
 {
     const struct tile_output *o = user;
     ptx_kernel *k = o->k;
-    struct place at = {.chunk = o->chunk, .column = ptx_add_u32(k, o->first_column, in_tile)};
+    struct tile_output_place at = {.chunk = o->chunk, .column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
         ptx_u32 sums[TILE_SUMS_WIDTH];
         ptx_f32 v[TILE_SUMS_WIDTH];
@@ -105,8 +102,10 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
             at.chunk.aligned = ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width),
                                                     o->chunk.aligned);
         }
-        for (uint32_t i = 0; i < o->sums.width && i < TILE_SUMS_WIDTH; i++)
+        for (uint32_t i = 0; i < o->sums.width && i < TILE_SUMS_WIDTH && !o->scale; i++)
             v[i] = ptx_u32_as_f32(sums[i]);
+        if (o->scale)
+            o->scale(o->user, &at, sums, v);
         store_sums(o, &at, v);
     }
 }
@@ -116,7 +115,7 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
 {
     const struct tile_output *o = user;
     ptx_kernel *k = o->k;
-    struct place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
+    struct tile_output_place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
         ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
         tile_halves_load(k, &o->halves, row, in_tile, pairs);
@@ -144,7 +143,7 @@ void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 f
                           .partials = o->partials.fragments ? &o->partials : NULL,
                           .flags = o->flags,
                           .columns = o->sums.tile_n,
-                          .only = o->sums.ctas != 0,
+                          .only = o->only,
                           .acc = o->acc,
                           .acc_from = o->user,
                           .locate = locate,

@@ -10,6 +10,12 @@
 #include "chunk.h"
 #include "part.h"
 
+/* Where a chunk of Y stands. */
+struct tile_output_place {
+    struct tile_chunk chunk;
+    ptx_u32 row, column;
+};
+
 struct tile_output {
     /* Set by the caller. */
     ptx_kernel *k;
@@ -25,7 +31,11 @@ struct tile_output {
     struct tile_sums sums;     /* but for its width */
     struct tile_partials partials; /* begun; of no fragments: tiles are whole */
     ptx_u32 along, along_k; /* the warp's place among those of other columns, and along K */
+    bool only;              /* tile of the CTA */
+    uint32_t most_width;    /* columns of a chunk */
     tile_sums_register *acc;
+    /* Makes f32 of a chunk's s32 sums, in all its columns; NULL: they are f32. */
+    void (*scale)(void *user, const struct tile_output_place *at, const ptx_u32 *sums, ptx_f32 *v);
     /* Sets the first row and column of a tile. */
     void (*locate)(void *user, ptx_u32 tile, struct tile_output *o);
     void *user;
