@@ -98,13 +98,12 @@ static void begin_reading(struct hopper *h)
 }
 
 /* Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group. */
-static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group)
+static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
+                       const ptx_f32 totals[2])
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
-    ptx_f32 totals[2];
-    marlin_emit_totals(q, slot, along_k, group, totals);
     uint32_t each = marlin_note_bytes(q->spec, q->v);
     bool starts = marlin_notes_first_sums(q->spec, q->v);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
@@ -122,6 +121,19 @@ static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_
         }
 }
 
+/* Stores come behind all loads, which would wait for them: groups that follow each other took 100
+ * cycles each. */
+static void note_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
+{
+    enum { MOST = 16 };
+    uint32_t groups = marlin_corrected_groups(h->q.spec, h->q.v);
+    ptx_f32 totals[MOST][2];
+    for (uint32_t i = 0; i < groups && i < MOST; i++)
+        marlin_emit_totals(&h->q, slot, along_k, i, totals[i]);
+    for (uint32_t i = 0; i < groups && i < MOST; i++)
+        note_group(h, slot, along_k, i, totals[i]);
+}
+
 void marlin_emit_bulk_totals(struct hopper *h)
 {
     struct gemm *q = &h->q;
@@ -136,8 +148,7 @@ void marlin_emit_bulk_totals(struct hopper *h)
         ptx_nounroll(k);
         tile_ring_wait(k, &place);
         for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
-            for (uint32_t i = 0; i < marlin_corrected_groups(q->spec, q->v); i++)
-                note_group(h, place.slot, along_k, i);
+            note_stage(h, place.slot, along_k);
         ptx_bar_warp_sync(k, ALL_LANES);
         ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
             tile_ring_note(k, &h->ring, &place);

@@ -373,10 +373,6 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
     const struct totals *t = &q->operands.totals;
-    if (are_noted(q) && has_groups(q)) {
-        load_totals(q, i / group_mmas(q), totals);
-        return;
-    }
     for (uint32_t j = 0; j < row_groups(q); j++) {
         for (uint32_t e = 0; e < 2 && are_noted(q); e++)
             totals[j][e] = t->sums[j][e];
@@ -403,10 +399,31 @@ static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
             mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
 }
 
+/* The load of activations after load p of mma step i; the stage at `next` follows. */
+static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
+{
+    uint32_t one = i + 1, all = mma_steps(q);
+    if (p + 1 < loads_of_mma_step(q))
+        load_activations(q, slot, i, p + 1);
+    else
+        load_activations(q, one < all ? slot : next, one % all, 0);
+}
+
+/*
+ * Whether at the start of mma step i, before the wait for the next stage, all else of this one is read, so
+ * that its slot is free meanwhile: one load of activations, for which there are registers, and notes, but
+ * not where a step has a group of its own.
+ */
+static bool leaves_slot(const struct gemm *q, uint32_t i)
+{
+    bool fits = weights_ahead(q) * loads_of_mma_step(q) == 2;
+    bool parts = are_noted(q) && has_groups(q) && group_mmas(q) == 1;
+    return !fills_itself(q) && fits && !parts && i + weights_ahead(q) == mma_steps(q);
+}
+
 /*
  * Before load p of mma step i is multiplied: the load after it, and load p's share of the next mma
- * step's operand; and what that operand, or the one after it, starts with. The stage at `next`
- * follows.
+ * step's operand; and what that operand, or the one after it, starts with.
  */
 static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
@@ -414,10 +431,8 @@ static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
     uint32_t one = i + 1, ahead = i + weights_ahead(q);
     if (p == 0 && ahead == one)
         load_weights(q, one < all ? slot : next, one % all);
-    if (p + 1 < each)
-        load_activations(q, slot, i, p + 1);
-    else
-        load_activations(q, one < all ? slot : next, one % all, 0);
+    if (p > 0 || !leaves_slot(q, i))
+        load_after(q, slot, next, i, p);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
         dequantise(q, one % all, t);
     if (p + 1 == each && ahead != one)
@@ -427,7 +442,7 @@ static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i,
 /* A group's sums before they are scaled. */
 struct group {
     sums sums;
-    ptx_f32 scale[MAX_TILES][2], correction[MAX_TILES][2];
+    ptx_f32 scale[MAX_TILES][2], correction[MAX_TILES][2], totals[2][2];
 };
 
 /* Takes off the sums of tile t what the codes' offset and zero points give. */
@@ -488,14 +503,15 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
     }
 }
 
-/* … with mma step i. */
+/* … with mma step i; what is noted of a stage's last group has been read. */
 static void end_group(struct gemm *q, uint32_t i, struct group *g)
 {
-    ptx_f32 totals[2][2];
-    if (needs_totals(q))
-        find_totals(q, i, totals);
+    if (needs_totals(q) && !are_noted(q))
+        find_totals(q, i, g->totals);
+    else if (needs_totals(q) && i + 1 < mma_steps(q))
+        load_totals(q, i / group_mmas(q), g->totals);
     for (uint32_t t = 0; t < tiles(q) && needs_totals(q); t++)
-        correct(q, t, g->correction[t], totals, g->sums);
+        correct(q, t, g->correction[t], g->totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < row_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -503,9 +519,29 @@ static void end_group(struct gemm *q, uint32_t i, struct group *g)
                                q->acc[t][j][r]);
 }
 
+/* All of the stage is in registers, with what is noted of it. */
+static void end_reading(struct gemm *q, ptx_u32 barrier, struct group *last)
+{
+    if (are_noted(q) && !has_groups(q))
+        add_noted(q);
+    else if (are_noted(q) && needs_totals(q))
+        load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
+    tile_ring_release(q->k, q->user.ring, barrier, q->user.releases);
+}
+
+static void turn(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *group)
+{
+    if (leaves_slot(q, i)) {
+        load_after(q, slot, slot, i, 0);
+        end_reading(q, q->user.place.barrier, group);
+    }
+    next_stage(q);
+}
+
 void marlin_emit_multiply(struct gemm *q)
 {
-    bool by_group = scales_groups(q);
+    bool by_group = scales_groups(q), leaves = false;
+    uint32_t all = mma_steps(q);
     ptx_u32 slot = ptx_mov_u32(q->k, read_slot(q));
     struct group group;
     if (are_noted(q)) {
@@ -515,22 +551,21 @@ void marlin_emit_multiply(struct gemm *q)
     }
     if (fills_itself(q))
         tile_pipeline_send(q->k, &q->pipeline);
-    for (uint32_t i = 0; i < mma_steps(q); i++) {
+    for (uint32_t i = 0; i < all; i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, i, &group);
-        if (i + weights_ahead(q) == mma_steps(q))
-            next_stage(q);
+        leaves = leaves || leaves_slot(q, i);
+        if (i + weights_ahead(q) == all)
+            turn(q, slot, i, &group);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
             prepare_next(q, slot, read_slot(q), i, p);
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
         }
+        if (i + 1 == all && !leaves && !fills_itself(q))
+            end_reading(q, q->user.held, &group);
         if (by_group && (i + 1) % group_mmas(q) == 0)
             end_group(q, i, &group);
     }
-    if (are_noted(q) && !has_groups(q))
-        add_noted(q);
-    if (!fills_itself(q))
-        tile_ring_release(q->k, q->user.ring, q->user.held, q->user.releases);
 }
 
 void marlin_emit_finish_sums(struct gemm *q)
