@@ -32,36 +32,54 @@ static void find_groups(struct hopper *h, ptx_u32 strip)
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
-    uint32_t others = l->groups > 1 ? l->groups / q->v->wk : 0;
-    ptx_u32 scales = past_others(q, U32(l->scales), others * MARLIN_SCALES_BYTES);
+    uint32_t warps = q->v->wk > l->groups ? q->v->wk / l->groups : 1; /* that share a group */
+    uint32_t each = l->groups > q->v->wk ? l->groups / q->v->wk : 1;
+    ptx_u32 first = ptx_mul_lo_u32(k, tile_divide(k, q->along_k, warps), U32(each));
+    ptx_u32 scales = ptx_mad_lo_u32(k, first, U32(MARLIN_SCALES_BYTES), U32(l->scales));
     w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
     w->scales_bytes = l->scales_bytes;
     w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), w->strips_scales);
     if (!q->spec->zeros)
         return;
-    ptx_u32 zeros = past_others(q, U32(l->zeros), others * MARLIN_ZEROS_BYTES);
+    ptx_u32 zeros = ptx_mad_lo_u32(k, first, U32(MARLIN_ZEROS_BYTES), U32(l->zeros));
     w->strips_zeros = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
     w->zeros_bytes = l->zeros_bytes;
     w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
 }
 
-static void find_weights(struct hopper *h)
+/* … of whole strips, and of the half past them: the tile's parts turn between them. */
+static void find_codes(struct hopper *h, ptx_u32 strip)
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
     uint32_t parts = MARLIN_STRIP / q->v->warp_n;
-    bool halves = marlin_has_odd_halves(q->v);
+    w->step_bytes = MARLIN_STEP_BYTES;
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
+    ptx_u32 first = ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
+    if (marlin_has_odd_halves(q->v)) {
+        w->strips_codes = first;
+        w->codes_bytes = l->codes_bytes;
+        ptx_u32 half = past_others(q, U32(l->half), q->v->steps * MARLIN_STEP_BYTES / 2);
+        w->half_codes = ptx_add_u32(k, half, lane);
+        w->codes_at = ptx_mov_u32(k, first);
+        w->codes_step = ptx_mov_u32(k, U32(MARLIN_STEP_BYTES));
+        return;
+    }
+    ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), first);
+    w->codes_at = ptx_mad_lo_u32(k, q->operands.half, U32(MARLIN_STEP_BYTES / parts), codes);
+}
+
+static void find_weights(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t parts = MARLIN_STRIP / q->v->warp_n;
     ptx_u32 strip = tile_divide(k, q->along_n, parts);
     q->operands.half = ptx_mov_u32(k, ptx_and_b32(k, q->along_n, U32(parts - 1)));
-    w->step_bytes = halves ? MARLIN_STEP_BYTES / 2 : MARLIN_STEP_BYTES;
-    ptx_u32 codes = ptx_mad_lo_u32(k, halves ? q->along_n : strip, U32(l->codes_bytes), U32(l->codes));
-    codes = past_others(q, codes, q->v->steps * w->step_bytes);
-    if (!halves)
-        codes = ptx_mad_lo_u32(k, q->operands.half, U32(MARLIN_STEP_BYTES / parts), codes);
-    w->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), codes);
-    if (l->groups)
+    find_codes(h, strip);
+    if (h->stage.groups)
         find_groups(h, strip);
 }
 

@@ -65,8 +65,9 @@ struct weights {
     ptx_u32 half; /* of the strip, where a warp has half of one: of the copies' tile */
     ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
     uint32_t step_bytes; /* in a stage, from a step of the warp's codes to the next */
-    ptx_u32 strips_scales, strips_zeros; /* of the tile's first strip, where a warp's strip varies */
-    uint32_t scales_bytes, zeros_bytes;  /* … and of each strip */
+    ptx_u32 strips_codes, strips_scales, strips_zeros; /* of the tile's first strip, where a warp's varies */
+    uint32_t codes_bytes, scales_bytes, zeros_bytes;   /* … and of each strip */
+    ptx_u32 half_codes, codes_step; /* … of the half past whole strips; from a step to the next */
 };
 
 /* Where a warp stands in a ring that another fills. */
@@ -154,7 +155,7 @@ void marlin_emit_weights_begin(struct gemm *q);
 /* Whether a warp has the low half of a strip in one tile and the high half in another. */
 bool marlin_half_varies(const struct gemm *q);
 void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half);
-/* … or its strip's scales and zero points in different places of a stage. */
+/* … or its columns' codes, scales and zero points in different places of a stage. */
 void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n);
 /* Turns to the warp's columns of column tile `tile_n`, at stage `stage`. */
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage);

@@ -46,14 +46,22 @@
 
 /* ---- sizes ---- */
 
+/* Groups of a strip in a stage. Those that whole numbers of mma.sync's warps along K have lie side by side. */
+static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
+    bool whole = !marlin_is_wgmma(v) && steps && steps % v->steps == 0 && all % steps == 0;
+    return whole ? all / steps : marlin_stage_groups(s, all);
+}
+
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    bool halves = marlin_has_odd_halves(v);
     struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
-                             .groups = marlin_stage_groups(s, marlin_stage_steps(v))};
+                             .groups = groups_of(s, v)};
     l.codes = tile_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
-    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES / (halves ? 2 : 1);
-    l.scales = l.codes + (halves ? v->wn : l.strips) * l.codes_bytes;
+    l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
+    l.half = l.codes + marlin_tile_n(v) / MARLIN_STRIP * l.codes_bytes;
+    l.scales = l.half + (marlin_has_odd_halves(v) ? l.codes_bytes / 2 : 0);
     l.scales_bytes = l.groups * MARLIN_SCALES_BYTES;
     l.zeros = l.scales + l.strips * l.scales_bytes;
     l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
@@ -144,40 +152,42 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
     ptx_kernel *k = h->q.k;
     const ptxgen_marlin_spec *spec = h->q.spec;
     uint32_t rows = marlin_scale_rows(spec), groups = h->stage.groups;
-    uint32_t pitch = marlin_groups(spec) * bytes;
-    if (rows <= MARLIN_STEP) { /* side by side */
-        ptx_u32 offset = ptx_mul_lo_u32(k, step, U32(marlin_step_groups(spec) * bytes));
+    uint32_t pitch = marlin_groups(spec) * bytes, steps = rows / MARLIN_STEP;
+    if (rows <= MARLIN_STEP || groups * steps == marlin_stage_steps(h->q.v)) { /* side by side */
+        ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, step, steps) : step;
+        ptx_u32 offset = ptx_mul_lo_u32(k, group, U32(marlin_step_groups(spec) * bytes));
         ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
         send_strips(h, s, at, pitch, to, groups * bytes, groups * bytes);
         return;
     }
     for (uint32_t i = 0; i < groups; i++) {
         ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
-        ptx_u32 group = tile_divide(k, here, rows / MARLIN_STEP);
+        ptx_u32 group = tile_divide(k, here, steps);
         ptx_u64 at = ptx_mad_wide_u32(k, group, U32(bytes), from);
         send_strips(h, s, at, pitch, to + i * bytes, bytes, groups * bytes);
     }
 }
 
 /*
- * Half strips from `odd` on, the place of the first one in its strip: the even ones of them are a strip
- * apart, the odd ones likewise. A half has 1 KB of each step.
+ * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the half,
+ * which has 1 KB of each step.
  */
 static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
 {
     ptx_kernel *k = h->q.k;
     enum { HALF = MARLIN_STEP_BYTES / 2 };
-    uint32_t pitch = marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, steps = marlin_stage_steps(h->q.v);
-    ptx_u64 strip = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
-    ptx_u64 even = ptx_mad_wide_u32(k, s->odd, U32(HALF), strip);
-    ptx_u64 other = ptx_mad_wide_u32(k, s->odd, U32(pitch - 2 * HALF), U64(HALF));
-    ptx_u64 odd = ptx_add_u64(k, even, other);
-    for (uint32_t i = 0; i < h->q.v->wn; i++)
-        for (uint32_t step = 0; step < steps; step++)
-            ptx_cp_async_bulk_g2s(k, s->place.slot,
-                                  (int)(h->stage.codes + i * h->stage.codes_bytes + step * HALF),
-                                  i % 2 ? odd : even, (int)(i / 2 * pitch + step * MARLIN_STEP_BYTES),
-                                  U32(HALF), s->place.barrier, 0);
+    uint32_t pitch = marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, whole = h->q.v->wn / 2;
+    ptx_u64 first = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
+    ptx_u64 strip = ptx_mad_wide_u32(k, s->odd, U32(pitch), first);
+    for (uint32_t i = 0; i < whole; i++)
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(h->stage.codes + i * h->stage.codes_bytes), strip,
+                              (int)(i * pitch), U32(h->stage.codes_bytes), s->place.barrier, 0);
+    ptx_u32 past = ptx_sub_u32(k, U32(1), s->odd); /* past the whole ones */
+    ptx_u64 half = ptx_mad_wide_u32(k, past, U32(whole * pitch), first);
+    half = ptx_mad_wide_u32(k, s->odd, U32(HALF), half);
+    for (uint32_t step = 0; step < marlin_stage_steps(h->q.v); step++)
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(h->stage.half + step * HALF), half,
+                              (int)(step * MARLIN_STEP_BYTES), U32(HALF), s->place.barrier, 0);
 }
 
 static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)

@@ -10,8 +10,8 @@
 /* Where things stand in a stage: activations, then codes, scales and zero points strip by strip. */
 struct stage_layout {
     uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
-    uint32_t codes, scales, zeros; /* offsets */
-    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip; codes of half, with odd halves */
+    uint32_t codes, half, scales, zeros; /* offsets; of half a strip past whole ones */
+    uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
     uint32_t copied, bytes;        /* in all; with what pads it */
     uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
 };

@@ -273,7 +273,8 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
     if (needs_totals(q))
         clear_totals(q);
     /* The first operand was made with the columns of the tile before. */
-    if (has_groups(q) ? marlin_half_varies(q) : q->spec->zeros && !needs_totals(q))
+    bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
+    if (zeros || (has_groups(q) && marlin_half_varies(q)) || marlin_has_odd_halves(q->v))
         first_weights(q, read_slot(q));
 }
 

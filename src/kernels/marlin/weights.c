@@ -147,14 +147,29 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
         ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
 }
 
+/* Whole strips have the first place from strip `odd` on, the half that is left the one past them. */
+static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
+{
+    ptx_kernel *k = q->k;
+    struct weights *w = &q->w;
+    enum { STEP = MARLIN_STEP_BYTES, HALF = STEP / 2 };
+    ptx_u32 lone = ptx_selp_u32(k, U32(q->v->wn / 2), U32(0), ptx_setp_eq_u32(k, odd, U32(0)));
+    ptx_pred is_lone = ptx_setp_eq_u32(k, strip, lone);
+    ptx_u32 whole = ptx_mad_lo_u32(k, ptx_sub_u32(k, strip, odd), U32(w->codes_bytes), w->strips_codes);
+    whole = ptx_mad_lo_u32(k, q->operands.half, U32(HALF), whole);
+    ptx_selp_u32_to(k, w->codes_at, w->half_codes, whole, is_lone);
+    ptx_selp_u32_to(k, w->codes_step, U32(HALF), U32(STEP), is_lone);
+}
+
 void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
     if (!marlin_has_odd_halves(q->v))
         return;
-    ptx_u32 first = ptx_and_b32(k, ptx_mul_lo_u32(k, tile_n, U32(q->v->wn)), U32(1));
-    ptx_u32 strip = ptx_shr_u32(k, ptx_add_u32(k, first, q->along_n), U32(1));
+    ptx_u32 odd = ptx_and_b32(k, ptx_mul_lo_u32(k, tile_n, U32(q->v->wn)), U32(1));
+    ptx_u32 strip = ptx_shr_u32(k, ptx_add_u32(k, odd, q->along_n), U32(1));
+    find_codes(q, odd, strip);
     if (w->scales_bytes)
         ptx_mad_lo_u32_to(k, w->scales_at, strip, U32(w->scales_bytes), w->strips_scales);
     if (w->zeros_bytes)
@@ -305,9 +320,13 @@ void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_e
 void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 words[MAX_TILES][4])
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
+    uint32_t past = step * q->w.step_bytes;
+    if (step && marlin_has_odd_halves(q->v)) {
+        at = ptx_mad_lo_u32(q->k, q->w.codes_step, U32(step), at);
+        past = 0;
+    }
     for (uint32_t t = 0; t < tiles(q); t++)
-        ptx_ld_shared_v4_u32_to(q->k, words[t], at,
-                                (int)(step * q->w.step_bytes + t * MARLIN_TILE_BYTES));
+        ptx_ld_shared_v4_u32_to(q->k, words[t], at, (int)(past + t * MARLIN_TILE_BYTES));
 }
 
 /* Half a strip's zero points are the low or the high half of the word. */
