@@ -366,7 +366,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
-    tile_ring_begin(k, &h->q.at, &h->ring);
+    tile_ring_declare_barriers(k, &h->ring);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,
@@ -377,8 +377,11 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     begin_sender(h, &sender);
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
-    ptx_if(k, sends)
+    ptx_if(k, sends) {
+        tile_ring_init(k, &h->ring);
         send_ahead(h, &sender);
+    }
+    ptx_bar_sync(k, 0);
     tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {

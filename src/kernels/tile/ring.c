@@ -18,20 +18,29 @@ void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
     r->slots_end = ptx_add_u32(k, r->slots, U32(bytes));
 }
 
-void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r)
+void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r)
 {
     uint32_t bytes = r->noted ? tile_ring_noted_bytes(r->stages) : tile_ring_barrier_bytes(r->stages);
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
-    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
-        for (uint32_t i = 0; i < r->stages; i++) {
-            ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
-            ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
-                              U32(r->users * (r->ctas ? r->ctas : 1)));
-            if (r->noted)
-                ptx_mbarrier_init(k, r->barriers, (int)(noted(r) + 8 * i), U32(1));
-        }
-        ptx_fence_mbarrier_init_release_cluster(k);
+}
+
+void tile_ring_init(ptx_kernel *k, const struct tile_ring *r)
+{
+    for (uint32_t i = 0; i < r->stages; i++) {
+        ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
+        ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
+                          U32(r->users * (r->ctas ? r->ctas : 1)));
+        if (r->noted)
+            ptx_mbarrier_init(k, r->barriers, (int)(noted(r) + 8 * i), U32(1));
     }
+    ptx_fence_mbarrier_init_release_cluster(k);
+}
+
+void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r)
+{
+    tile_ring_declare_barriers(k, r);
+    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
+        tile_ring_init(k, r);
     if (r->ctas) {
         r->lane = at->lane;
         ptx_barrier_cluster_arrive(k);
