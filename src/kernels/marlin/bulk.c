@@ -2,8 +2,8 @@
 /*
  * mma.sync's products on the ring that wgmma's entries have (hopper.c): a thread sends for stages,
  * warps multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns in
- * a stage; strips stand there one after the other, as in memory, or half strips where a tile has an odd
- * number of them. Where many warps have the same rows of K another warp sums up activations, which all
+ * a stage; strips stand there one after the other, as in memory, and past them half a strip where a tile
+ * has an odd number of halves. Where many warps have the same rows of K another warp sums up activations, which all
  * need to be rid of zero points (weights.c): by itself each would take a quarter more mma's.
  *
  *     sender   │ codes, scales, activations of a stage ─▶ slot

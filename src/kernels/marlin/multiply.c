@@ -412,14 +412,14 @@ static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, u
 
 /*
  * Whether at the start of mma step i, before the wait for the next stage, all else of this one is read, so
- * that its slot is free meanwhile: one load of activations, for which there are registers, and notes, but
- * not where a step has a group of its own.
+ * that its slot is free meanwhile. There are registers for one load of activations; what is noted for the
+ * end of a group comes too late, and made a row of 8192 × 28672 wait for 0.3 µs.
  */
 static bool leaves_slot(const struct gemm *q, uint32_t i)
 {
     bool fits = weights_ahead(q) * loads_of_mma_step(q) == 2;
-    bool parts = are_noted(q) && has_groups(q) && group_mmas(q) == 1;
-    return !fills_itself(q) && fits && !parts && i + weights_ahead(q) == mma_steps(q);
+    bool noted = are_noted(q) && (needs_totals(q) || group_mmas(q) == 1);
+    return !fills_itself(q) && fits && !noted && i + weights_ahead(q) == mma_steps(q);
 }
 
 /*
