@@ -153,9 +153,19 @@ static void rmsnorm_q4k_reads_each_weight_once(void **state)
                 sends_for_each_piece_once(k[i], n[j], m);
 }
 
+/* Buffers are as large as the row; f32 takes registers for fewer super-blocks at once than a warp has. */
+static void rmsnorm_q4k_reads_no_x_past_its_row(void **state)
+{
+    (void)state;
+    static const uint32_t k[] = {4096, 8192, 14336, 16384};
+    for (int i = 0; i < 4; i++)
+        sends_for_each_piece_once(k[i], 64, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rmsnorm_q4k_reads_no_x_past_its_row),
         cmocka_unit_test(rmsnorm_q4k_runs_on_every_emulated_generation),
         cmocka_unit_test(rmsnorm_q4k_reads_each_weight_once),
     };

@@ -538,10 +538,11 @@ static void send_for_one(struct kernel *q, const struct share *s, struct item *i
     send_weights(q, s);
 }
 
-/* As many for each taker, of one token: its items are evenly apart. */
+/* As many for each taker, of one token, in whole batches: its items are evenly apart. */
 static bool is_even(const struct kernel *q, const struct share *s)
 {
-    return q->v->tokens == 1 && q->v->chunks == 1 && super_blocks(q->spec) % s->takers == 0;
+    return q->v->tokens == 1 && q->v->chunks == 1 && super_blocks(q->spec) % s->takers == 0 &&
+           taken_items(q) % batch_items(q) == 0;
 }
 
 static void send_for_batch(struct kernel *q, const struct share *s, int batch, struct item items[])
