@@ -175,6 +175,29 @@ static void an_old_driver_gets_the_base_target(void **state)
     assert_int_equal(ptxgen_device_target(&facts).ptx.suffix, 'a');
 }
 
+/* A driver of PTX 8.0 knows sm_90a, but no stores into another CTA. */
+static void pairs_of_ctas_are_for_ptx_8_1(void **state)
+{
+    (void)state;
+    const ptxgen_marlin_spec spec = f16(4096, 4096, 128);
+    ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
+                                  .wk = 2, .stages = 8, .steps = 1, .ctas = 1, .pass_m = 32, .cluster = 2};
+    ptxgen_target target;
+    ptxgen_marlin_plan plan;
+    ptxgen_error err;
+    assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
+    for (int ptx = 80; ptx <= 81; ptx++) {
+        uint32_t pairs = 0;
+        target.ptx.max_ptx = ptx;
+        assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+        for (uint32_t i = 0; i < plan.variant_count; i++)
+            pairs += plan.variants[i].cluster != 0;
+        assert_int_equal(pairs != 0, ptx == 81);
+        assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err),
+                         ptx == 81 ? PTXGEN_OK : PTXGEN_ERROR_UNSUPPORTED);
+    }
+}
+
 static void clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused(void **state)
 {
     (void)state;
@@ -242,6 +265,7 @@ int main(void)
         cmocka_unit_test(wgmma_is_for_sm_90a_alone_and_a_9_0_device_is_one),
         cmocka_unit_test(an_old_driver_gets_the_base_target),
         cmocka_unit_test(tiles_that_are_no_warpgroups_or_for_other_targets_are_refused),
+        cmocka_unit_test(pairs_of_ctas_are_for_ptx_8_1),
         cmocka_unit_test(clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,15 +22,17 @@ static bool is_gated(const struct gemm *q)
 static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
-    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && !q->v->cluster && q->v->wk == 1 && !is_gated(q) &&
-           !s->activation && !s->residual;
+    bool all = (!q->v->cluster || marlin_exchanges(q->v)) && q->v->wk == 1;
+    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && all && !is_gated(q) && !s->activation &&
+           !s->residual;
 }
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
 {
-    uint32_t rows = 2 * q->v->pass_m; /* as large as the sums' staging */
+    uint32_t rows = 2 * marlin_pass_rows(q->v); /* as large as the sums' staging */
+    uint32_t all = marlin_finished_rows(q->v);
     q->halves = (struct tile_halves){.columns = team_columns(q),
-                                     .pass_m = rows < q->v->tile_m ? rows : q->v->tile_m,
+                                     .pass_m = rows < all ? rows : all,
                                      .bf16 = is_bf16(q),
                                      .staging = staging};
     tile_halves_begin(q->k, &q->team, &q->halves);
@@ -40,14 +42,14 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
     struct tile_sums *s = &q->sums;
-    s->tile_m = q->v->tile_m;
+    s->tile_m = marlin_finished_rows(q->v);
     s->tile_n = team_columns(q);
     s->warp_n = q->v->warp_n;
     s->wk = q->v->wk;
     s->interleaved = marlin_is_wgmma(q->v);
-    s->pass_m = q->v->pass_m;
-    s->ctas = q->v->cluster;
-    s->width = tile_chunk_width(q->v->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
+    s->pass_m = marlin_pass_rows(q->v);
+    s->ctas = marlin_exchanges(q->v) ? 0 : q->v->cluster;
+    s->width = tile_chunk_width(s->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
     s->staging = staging;
     if (stages_halves(q))
         begin_halves(q, staging);
@@ -214,7 +216,7 @@ static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r
         ptx_ld_global_u16_to(k, element, at, 0);
     ptx_f32 bias = is_bf16(q) ? ptx_cvt_f32_bf16(k, ptx_u16_as_bf16(element))
                               : ptx_cvt_f32_f16(k, ptx_u16_as_f16(element));
-    for (uint32_t j = 0; j < row_groups(q); j++)
+    for (uint32_t j = 0; j < marlin_finished_rows(q->v) / 8; j++)
         for (uint32_t i = 0; i < 2; i++)
             ptx_add_f32_to(k, q->acc[t][j][2 * r + i], q->acc[t][j][2 * r + i], bias);
 }
@@ -226,7 +228,9 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     ptx_kernel *k = q->k;
     struct tile_place place = marlin_emit_place(q, tile);
     e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    p->rows = ptx_sub_u32(k, q->m, e->first_row);
+    if (marlin_exchanges(q->v))
+        e->first_row = ptx_mad_lo_u32(k, q->sums.rank, U32(marlin_finished_rows(q->v)), e->first_row);
+    p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_row));
     ptx_u32 columns = q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
     for (uint32_t i = 0; i < 2 * tiles(q) && p->halves && q->spec->bias; i++)
@@ -246,7 +250,7 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .division = &q->division,
                           .sums = &q->sums,
                           .halves = stages_halves(q) ? &q->halves : NULL,
-                          .partials = &q->partials,
+                          .partials = marlin_exchanges(q->v) ? NULL : &q->partials,
                           .flags = flags(q),
                           .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
                           .only = q->v->cluster != 0,

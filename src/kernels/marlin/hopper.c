@@ -38,9 +38,10 @@
  * 64 rows takes 9.0 µs: 1.5 until the first stage is there, 4.4 in the loop, in which a multiprocessor
  * reads 320 KB from the L2, 41 bytes a cycle, and 2.2 for the sums of two CTAs.
  *
- * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, stage their sums
- * and finish half of the chunks of C each: on an H200 1 to 3 µs sooner than with sums handed over
- * through the L2. Warpgroups may divide each stage's K likewise. Clusters of four took longer.
+ * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each other
+ * sums and finish half of its rows each (hopper_exchange.c): on an H200 1 to 3 µs sooner than with sums
+ * handed over through the L2. Warpgroups may divide each stage's K likewise. Of clusters of four an H200
+ * does not run 32 at once: 4096 × 4096 with 64 rows, 256 columns a cluster, took twice as long.
  */
 #include "hopper.h"
 
@@ -91,14 +92,16 @@ static uint32_t teams(const ptxgen_marlin_variant *v)
 
 static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 {
-    return tile_sums_bytes(marlin_tile_n(v) / teams(v), v->pass_m, v->wk);
+    return tile_sums_bytes(marlin_tile_n(v) / teams(v), marlin_pass_rows(v), v->wk);
 }
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t barriers = marlin_notes_totals(s, v) ? tile_ring_noted_bytes(v->stages)
                                                : tile_ring_barrier_bytes(v->stages);
-    return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers;
+    uint32_t exchange = marlin_exchanges(v) ? marlin_exchange_bytes(v) + MARLIN_EXCHANGE_BARRIER : 0;
+    return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
+           exchange;
 }
 
 /* ---- sending ---- */
@@ -367,6 +370,8 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     tile_ring_declare_barriers(k, &h->ring);
+    if (marlin_exchanges(v))
+        marlin_emit_exchange_begin(h);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,

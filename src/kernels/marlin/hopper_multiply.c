@@ -339,8 +339,10 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
         tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
+    if (marlin_exchanges(q->v))
+        marlin_emit_exchange(c->h);
     /* its addresses are found here: no registers are kept for them */
-    uint32_t each = tile_sums_bytes(team_columns(q), q->v->pass_m, q->v->wk);
+    uint32_t each = tile_sums_bytes(team_columns(q), marlin_pass_rows(q->v), q->v->wk);
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(k, q->team_index, U32(each), c->staging));
     marlin_emit_epilogue(q, w, find_part(c, w));
 }
@@ -409,7 +411,7 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
         multiply_part(&c, &walk);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
     }
-    if (q->v->cluster) { /* the others have read this CTA's sums */
+    if (q->v->cluster && !marlin_exchanges(q->v)) { /* the others have read this CTA's sums */
         ptx_barrier_cluster_arrive_relaxed(k);
         ptx_barrier_cluster_wait(k);
     }

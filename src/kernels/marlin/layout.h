@@ -142,6 +142,31 @@ static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
     return v->cluster ? v->cluster : 1;
 }
 
+/*
+ * Whether the two CTAs of a cluster send each other the sums of half the rows, and finish a half each
+ * (hopper_exchange.c). Others of a cluster stage theirs for each other.
+ */
+static inline bool marlin_exchanges(const ptxgen_marlin_variant *v)
+{
+    enum { FEWEST_ROWS = 32 };
+    return marlin_is_wgmma(v) && v->cluster == 2 && v->tile_m >= FEWEST_ROWS;
+}
+/* … with stores that came with PTX 8.1. */
+static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxgen_marlin_variant *v)
+{
+    return !marlin_exchanges(v) || !target->ptx.max_ptx || target->ptx.max_ptx >= 81;
+}
+/* Rows of a tile that a CTA finishes, and so many of them at once. */
+static inline uint32_t marlin_finished_rows(const ptxgen_marlin_variant *v)
+{
+    return marlin_exchanges(v) ? v->tile_m / 2 : v->tile_m;
+}
+static inline uint32_t marlin_pass_rows(const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = marlin_finished_rows(v);
+    return v->pass_m < rows ? v->pass_m : rows;
+}
+
 /* An odd number of half strips is copied where the last tile ends with N, and within offsets. */
 static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {

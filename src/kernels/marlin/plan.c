@@ -227,7 +227,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
     bool wgmma = marlin_has_wgmma(&plan->target);
     if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    if (v->steps < candidates[i].steps && !marlin_has_sender(v))
+    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < candidates[i].steps && !marlin_has_sender(v)))
         return false; /* as another */
     if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
         return false;

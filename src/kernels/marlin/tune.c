@@ -58,6 +58,10 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
                            "%u rows", steps * MARLIN_STEP);
+    if (!marlin_exchange_fits(&plan->target, &v))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "marlin: clusters of two CTAs are for PTX 8.1, and the target's is %d.%d",
+                           plan->target.ptx.max_ptx / 10, plan->target.ptx.max_ptx % 10);
     if (!marlin_halves_fit(&plan->spec, &v))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: tiles of %u columns, half strips copied in bulk, do not end with "
