@@ -58,7 +58,7 @@ typedef struct ptxgen_marlin_spec {
     uint8_t reserved;
 } ptxgen_marlin_spec;
 
-enum { PTXGEN_MARLIN_VARIANTS = 10 };
+enum { PTXGEN_MARLIN_VARIANTS = 12 };
 
 /** How a variant multiplies. */
 enum {

@@ -99,9 +99,8 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 {
     uint32_t barriers = marlin_notes_totals(s, v) ? tile_ring_noted_bytes(v->stages)
                                                : tile_ring_barrier_bytes(v->stages);
-    uint32_t exchange = marlin_exchanges(v) ? marlin_exchange_bytes(v) + MARLIN_EXCHANGE_BARRIER : 0;
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
-           exchange;
+           marlin_exchange_bytes(v);
 }
 
 /* ---- sending ---- */

@@ -36,7 +36,7 @@ struct hopper {
     ptx_param maps;
     struct tile_boxes boxes; /* of A */
     ptx_u32 first, end; /* stages of the CTA */
-    ptx_u32 received, all_received; /* sums of a cluster's other CTA, and what says that they are there */
+    ptx_u32 received;   /* sums of a cluster's other CTA */
     ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */
 };
 
@@ -47,8 +47,7 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
 
 /* ---- hopper_exchange.c ---- */
 
-enum { MARLIN_EXCHANGE_BARRIER = 16 /* bytes */ };
-/* What a CTA is sent of the other's sums. */
+/* What a CTA has for what it is sent of the other's sums; 0 where there are none. */
 uint32_t marlin_exchange_bytes(const ptxgen_marlin_variant *v);
 /* Executed by all threads of the cluster. */
 void marlin_emit_exchange_begin(struct hopper *h);

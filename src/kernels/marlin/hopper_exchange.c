@@ -25,28 +25,37 @@ static int place(const struct gemm *q, uint32_t i)
     return (int)(i * marlin_threads(q->v) * 16);
 }
 
+/* Behind what a CTA is sent stands the mbarrier that says so. */
+static uint32_t sums_bytes(const ptxgen_marlin_variant *v)
+{
+    return marlin_threads(v) * marlin_fragments(v) / 2 * 16;
+}
+
 uint32_t marlin_exchange_bytes(const ptxgen_marlin_variant *v)
 {
-    return marlin_exchanges(v) ? marlin_threads(v) * marlin_fragments(v) / 2 * 16 : 0;
+    enum { BARRIER = 16 };
+    return marlin_exchanges(v) ? sums_bytes(v) + BARRIER : 0;
 }
 
 void marlin_emit_exchange_begin(struct hopper *h)
 {
     ptx_kernel *k = h->q.k;
-    uint32_t bytes = marlin_exchange_bytes(h->q.v);
-    h->received = ptx_shared_address(k, ptx_shared_declare(k, "received", bytes, 16));
-    h->all_received =
-        ptx_shared_address(k, ptx_shared_declare(k, "all_received", MARLIN_EXCHANGE_BARRIER, 16));
+    uint32_t bytes = sums_bytes(h->q.v);
+    ptx_shared received = ptx_shared_declare(k, "received", marlin_exchange_bytes(h->q.v), 16);
+    h->received = ptx_shared_address(k, received);
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0))) {
-        ptx_mbarrier_init(k, h->all_received, 0, U32(1));
+        ptx_mbarrier_init(k, h->received, (int)bytes, U32(1));
         ptx_fence_mbarrier_init_release_cluster(k);
-        ptx_mbarrier_arrive_expect_tx(k, h->all_received, 0, U32(bytes));
+        ptx_mbarrier_arrive_expect_tx(k, h->received, (int)bytes, U32(bytes));
     }
     ptx_barrier_cluster_arrive_relaxed(k);
 }
 
-/* Sends fragment i of one half of the rows, and leaves that of the other where the first half's was. */
-static void send(struct hopper *h, uint32_t i, ptx_u32 to, ptx_u32 barrier, ptx_pred second)
+/*
+ * Sends fragment i of one half of the rows, and leaves that of the other where the first half's was:
+ * CTA 1 keeps the second.
+ */
+static void send(struct hopper *h, uint32_t i, ptx_u32 to, ptx_u32 theirs, ptx_pred second)
 {
     struct gemm *q = &h->q;
     uint32_t half = row_groups(q) / 2;
@@ -56,7 +65,7 @@ static void send(struct hopper *h, uint32_t i, ptx_u32 to, ptx_u32 barrier, ptx_
         sent[r] = ptx_selp_f32(q->k, low[r], high[r], second);
         low[r] = ptx_selp_f32(q->k, high[r], low[r], second);
     }
-    ptx_st_async_shared_cluster_v4_f32(q->k, to, place(q, i), sent, barrier, 0);
+    ptx_st_async_shared_cluster_v4_f32(q->k, to, place(q, i), sent, theirs, (int)sums_bytes(q->v));
 }
 
 static void add(struct hopper *h, uint32_t i, ptx_u32 from)
@@ -71,20 +80,22 @@ static void add(struct hopper *h, uint32_t i, ptx_u32 from)
 
 void marlin_emit_exchange(struct hopper *h)
 {
-    ptx_kernel *k = h->q.k;
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
     ptx_section(k, "sums of half the rows to the other CTA");
     ptx_barrier_cluster_wait(k); /* its mbarrier is there */
-    ptx_u32 other = ptx_xor_b32(k, h->q.sums.rank, U32(1)), at = ptx_mul_lo_u32(k, h->q.at.thread, U32(16));
+    ptx_u32 other = ptx_xor_b32(k, q->sums.rank, U32(1));
     ptx_u32 theirs = ptx_mapa_shared_cluster_u32(k, h->received, other);
-    ptx_u32 barrier = ptx_mapa_shared_cluster_u32(k, h->all_received, other);
-    ptx_pred second = ptx_setp_ne_u32(k, h->q.sums.rank, U32(0));
-    ptx_u32 to = ptx_add_u32(k, theirs, at), from = ptx_add_u32(k, h->received, at);
-    for (uint32_t i = 0; i < sent(&h->q); i++)
-        send(h, i, to, barrier, second);
-    ptx_loop(k, spin) {
-        ptx_pred done = ptx_mbarrier_try_wait_parity(k, h->all_received, 0, U32(0));
-        ptx_loop_break_if(&spin, done, false);
-    }
-    for (uint32_t i = 0; i < sent(&h->q); i++)
-        add(h, i, from);
+    ptx_pred second = ptx_setp_ne_u32(k, q->sums.rank, U32(0));
+    const ptx_u32 starts[2] = {theirs, h->received};
+    ptx_u32 at[2];
+    for (int i = 0; i < 2; i++)
+        at[i] = ptx_mad_lo_u32(k, q->at.thread, U32(16), starts[i]);
+    for (uint32_t i = 0; i < sent(q); i++)
+        send(h, i, at[0], theirs, second);
+    const struct tile_ring_place all = {.barrier = ptx_add_u32(k, h->received, U32(sums_bytes(q->v))),
+                                        .parity = U32(0)};
+    tile_ring_wait(k, &all);
+    for (uint32_t i = 0; i < sent(q); i++)
+        add(h, i, at[1]);
 }

@@ -64,13 +64,13 @@ static const struct limits {
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
   bulk_along_k_limits = {23000, 45000, 45000, 50000, 1250, 3600, 3000, 0},
-  few_limits = {20000, 45000, 53000, 60000, 0, 5000, 2500, 3800},
-  wgmma_limits = {19000, 47000, 58000, 60000, 0, 5000, 2500, 4200};
+  few_limits = {20000, 45000, 53000, 60000, 0, 5000, 2500, 2100},
+  wgmma_limits = {19000, 47000, 58000, 60000, 0, 5000, 2500, 2100};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
  * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K. So
- * were wgmma's sums of two CTAs, for up to 32 rows.
+ * were wgmma's for up to 32 rows, which bytes limit.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
@@ -120,22 +120,27 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
     return most;
 }
 
-/* Of tiles that have a cluster each. */
+/* Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond. */
 static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                              uint64_t tiles)
 {
     const struct limits *l = limits_of(plan, v);
     uint64_t clusters = plan->target.multiprocessors / v->cluster;
     uint64_t steps = marlin_steps(&plan->spec) / v->cluster;
-    uint64_t each = steps * step_cost(l, true, v) + l->cluster * 1000;
+    uint64_t sums = (uint64_t)marlin_tile_n(v) * v->tile_m * 4 / 2 * 1000 / 24;
+    uint64_t each = steps * step_cost(l, true, v) + l->cluster * 1000 + sums;
     return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
 }
 
-/* What a tile of 16 rows that are half there takes more than its bytes; one of 8 rows takes less. */
+/*
+ * What a tile that is copied in bulk, or a cluster's, takes more than its bytes where half of its rows
+ * are not there; one of 8 rows takes less.
+ */
 static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
 {
     enum { HALF_EMPTY = 1000000 };
-    return v->kind == PTXGEN_MARLIN_BULK && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
+    bool slow = v->kind == PTXGEN_MARLIN_BULK || v->cluster;
+    return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
 /* Two CTAs of two warpgroups on a multiprocessor take longer than one of three, by 3 % on an H200. */
@@ -155,7 +160,7 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     uint64_t steps = marlin_steps(&plan->spec), ctas = plan->target.multiprocessors * v->ctas;
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (v->cluster)
-        return cluster_cost(plan, v, tiles);
+        return cluster_cost(plan, v, tiles) + empty_cost(v, m);
     bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
     uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v), empty = empty_cost(v, m);
     if (whole)
@@ -212,6 +217,8 @@ static const ptxgen_marlin_variant candidates[] = {
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 8, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
+     .wk = 1, .pass_m = 32, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
 };
@@ -333,8 +340,8 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
             plan->variant_count++;
             add_all(plan, tile_m, true);
         }
-    if (wgmma && served < most)
-        add_all(plan, MOST_ROWS, false);
+    for (int cluster = 0; cluster < 2 && wgmma && served < most; cluster++)
+        add_all(plan, MOST_ROWS, cluster);
     if (!plan->variant_count)
         return plan_no_tile("marlin", &plan->target, err);
     if (wgmma)
@@ -389,7 +396,8 @@ static const char *wgmma_entry(const ptxgen_marlin_variant *v)
                  {32, 192, 0, "marlin_wgmma_m32_n192"},
                  {64, 128, 0, "marlin_wgmma_m64_n128"},   {64, 128, 2, "marlin_wgmma_m64_n128_c2"},
                  {64, 256, 0, "marlin_wgmma_m64_n256"},   {128, 128, 0, "marlin_wgmma_m128_n128"},
-                 {128, 192, 0, "marlin_wgmma_m128_n192"}, {128, 256, 0, "marlin_wgmma_m128_n256"}};
+                 {128, 128, 2, "marlin_wgmma_m128_n128_c2"}, {128, 192, 0, "marlin_wgmma_m128_n192"},
+                 {128, 256, 0, "marlin_wgmma_m128_n256"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v) &&
             names[i].cluster == v->cluster)
