@@ -81,7 +81,7 @@ typedef struct ptxgen_sparse24_variant {
     uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
     uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
     uint32_t warp_m;       /**< rows of W of a warp, for each along N: 32, or 16 with wgmma */
-    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K among them; else 1 */
+    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K (of wgmma with wk = 1); else 1 */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
     uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */

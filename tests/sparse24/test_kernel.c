@@ -189,7 +189,7 @@ static void warps_in_any_order_do_not_race(void **state)
 }
 
 /*
- * wgmma's tiles, in several turns and in warps of thirteen orders: whole ones, divided ones, such as
+ * wgmma's tiles, in several turns and in warps of fourteen orders: whole ones, divided ones, such as
  * have strips past the last of W, warpgroups that divide K, and clusters that do.
  */
 static void warpgroups_in_any_order_do_not_race(void **state)
@@ -201,8 +201,8 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 1},
         {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 2, .warp_m = 16},
         {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 8, .wk = 2, .warp_m = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wk = 2, .warp_m = 16,
-         .cluster = 2}};
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wk = 1, .warp_m = 16, .cluster = 2},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wk = 1, .cluster = 2}};
     enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
     for (uint32_t seed = 1; seed <= TILES + (uint32_t)test_share(7); seed++) {

@@ -160,6 +160,11 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
         {{.kind = 1, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16}, "wgmma needs sm_90a"},
         {{.kind = 1, .tile_n = 64, .wm = 6, .wn = 1, .wk = 1, .pass_n = 16}, "wm is 6"},
+        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .cluster = 2, .pass_n = 16}, "wk is 2"},
+        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 4, .pass_n = 16},
+         "cluster is 4"},
+        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
+         "pass_n is 64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);
@@ -174,7 +179,7 @@ static void clusters_of_wgmma_get_no_second_tile(void **state)
 {
     (void)state;
     const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4,
-                                          .wn = 1, .wk = 2, .warp_m = 16, .cluster = 2,
+                                          .wn = 1, .wk = 1, .warp_m = 16, .cluster = 2,
                                           .pass_n = 16};
     ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
     ptxgen_error err = {0};

@@ -115,5 +115,7 @@ void sparse24_multiply(struct sparse24_product *q);
 /* ---- output.c ---- */
 
 void sparse24_output_begin(struct sparse24_product *q);
+/* Register r of tile t and row group j. */
+ptx_u32 sparse24_accumulator(const void *product, uint32_t t, uint32_t j, uint32_t r);
 
 #endif

@@ -19,19 +19,24 @@
  * an H200, 16.7 µs of reading, clock stamps said of tiles of 128 × 64, divided among CTAs, in 27.7
  * µs: 1.4 between kernels, 4.8 until the first stage had landed, 18.6 of stages, 6.4 of them
  * waiting, and 3.0 for flags, others' sums and outputs. So X comes right behind the first weights,
- * and tiles have 64 rows of W, one a CTA: 22.9 µs. Up to 32 rows, where a wgmma is short,
- * warpgroups divide K, or two CTAs do. CTAs of a pair that had X sent to both took a microsecond
- * longer.
+ * and tiles are whole: of 64 rows of W, 22.9 µs, in which a multiprocessor reads 52 bytes a cycle
+ * from the L2; of 128 rows and half of K for each of two CTAs, which send each other sums
+ * (tile/exchange.h), 22.0, and overlapped 20.5 instead of 21.8. With both CTAs' sums staged, and a
+ * barrier of the cluster around them, it was 23.7. Up to 32 rows, where a wgmma is short, warpgroups
+ * divide K. CTAs of a pair that had X sent to both took a microsecond longer; to start each CTA at
+ * another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
  */
 #include "emit.h"
 
 #include "../tile/boxes.h"
+#include "../tile/exchange.h"
 #include "../tile/wgmma.h"
 
 struct hopper {
     struct sparse24_product q;
     struct tile_ring ring;
     struct tile_boxes boxes; /* of X */
+    struct tile_exchange exchange;
     struct tile_ring_place read;
     ptx_u32 to_read; /* stages of the CTA after the present one */
     ptx_u32 held;    /* the barrier of the stage before the present one */
@@ -311,6 +316,8 @@ static void multiply_all(struct hopper *h)
     ptx_kernel *k = q->k;
     ptx_griddepcontrol_wait(k);
     begin_multiplying(h);
+    if (!sparse24_has_few_registers(q->v))
+        sparse24_output_begin(q);
     tile_ring_wait(k, &h->read);
     load_weights(h, 0);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
@@ -328,13 +335,12 @@ static void multiply_all(struct hopper *h)
         ptx_wgmma_wait_group(k, 0);
         tile_ring_release(k, &h->ring, h->held, h->releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
-        sparse24_output_begin(q);
+        if (sparse24_exchanges(q->v))
+            tile_exchange_sums(k, &q->at, &h->exchange, sparse24_accumulator, q);
+        if (sparse24_has_few_registers(q->v))
+            sparse24_output_begin(q);
         tile_output_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
-    }
-    if (q->v->cluster > 1) { /* the other has read this CTA's sums */
-        ptx_barrier_cluster_arrive_relaxed(k);
-        ptx_barrier_cluster_wait(k);
     }
 }
 
@@ -373,6 +379,14 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
                                    .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                    .maps = ptx_param_address(k, maps),
                                    .all = q->n};
+    if (sparse24_exchanges(v)) {
+        h->exchange = (struct tile_exchange){.threads = sparse24_threads(v),
+                                             .tiles = warp_tiles(h),
+                                             .row_groups = v->tile_n / 8,
+                                             .integer = sparse24_is_s8(q->spec),
+                                             .rank = q->rank};
+        tile_exchange_begin(k, &q->at, &h->exchange);
+    }
     tile_boxes_begin(k, &h->boxes);
     tile_boxes_clear(k, &h->boxes, &q->at, sparse24_cta_threads(v), &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
@@ -385,6 +399,10 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
         ptx_section(k, "send for stages");
         ptx_if(k, ptx_setp_eq_u32(k, q->at.thread, U32(sparse24_threads(v))))
             send_all(h);
+        if (sparse24_exchanges(v)) {
+            ptx_bar_warp_sync(k, ALL_LANES);
+            ptx_barrier_cluster_wait(k);
+        }
     }
     ptx_kernel_end(k);
 }

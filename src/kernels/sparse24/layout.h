@@ -4,6 +4,7 @@
 #define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 
 #include "../tile/align.h"
+#include "../tile/exchange.h"
 #include "../tile/schedule.h"
 #include "../tile/sums.h"
 #include "shape.h"
@@ -124,10 +125,24 @@ static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
                ? tile_sums_alone_bytes(v->wn * v->warp_m, v->pass_n, v->wm * v->wn)
                : tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
 }
+/* Whether the two CTAs of a cluster send each other sums, and finish half of the rows each. */
+static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_is_wgmma(v) && v->cluster > 1;
+}
+static inline uint32_t sparse24_finished_rows(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_exchanges(v) ? v->tile_n / 2 : v->tile_n;
+}
 /* Accumulators of a thread, by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
 {
     return sparse24_warp_tiles(v) * (sparse24_warp_n(v) / 8);
+}
+/* Five warps a scheduler leave each thread 96, of which these have 64 sums. */
+static inline bool sparse24_has_few_registers(const ptxgen_sparse24_variant *v)
+{
+    return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
 }
 static inline uint32_t sparse24_tiles_m(const ptxgen_sparse24_spec *s,
                                         const ptxgen_sparse24_variant *v)

@@ -4,12 +4,6 @@
 
 enum { FEW = 4 /* columns of a chunk, where registers are few */ };
 
-/* Five warps a scheduler leave each thread 96, of which these have 64 sums. */
-static bool has_few_registers(const ptxgen_sparse24_variant *v)
-{
-    return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
-}
-
 static ptx_f32 column_scale(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 scales, uint32_t i)
 {
     if (!c->ragged)
@@ -39,10 +33,15 @@ static void locate(void *user, ptx_u32 tile, struct tile_output *o)
     struct sparse24_product *q = user;
     struct tile_place place = sparse24_place_of(q, tile);
     o->first_row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_n));
+    if (sparse24_exchanges(q->v)) {
+        uint32_t rows = sparse24_finished_rows(q->v);
+        ptx_u32 own = ptx_mad_lo_u32(q->k, q->rank, U32(rows), o->first_row);
+        o->first_row = ptx_min_u32(q->k, own, q->n);
+    }
     o->first_column = ptx_mul_lo_u32(q->k, place.n, U32(sparse24_tile_m(q->v)));
 }
 
-static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
+ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
 {
     const struct sparse24_product *q = from;
     return q->acc[t][j][r];
@@ -53,7 +52,7 @@ void sparse24_output_begin(struct sparse24_product *q)
     ptx_kernel *k = q->k;
     const ptxgen_sparse24_spec *s = q->spec;
     const ptxgen_sparse24_variant *v = q->v;
-    bool integer = sparse24_is_s8(s);
+    bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
     q->output = (struct tile_output){
         .k = k,
         .at = &q->at,
@@ -70,33 +69,34 @@ void sparse24_output_begin(struct sparse24_product *q)
         .residual = q->address[SPARSE24_RESIDUAL],
         .residual_stride = q->address[SPARSE24_RESIDUAL_STRIDE],
         .flags = q->address[SPARSE24_WORKSPACE],
-        .sums = {.tile_m = v->tile_n,
+        .sums = {.tile_m = sparse24_finished_rows(v),
                  .tile_n = sparse24_tile_m(v),
-                 .warp_m = sparse24_warp_n(v),
+                 .warp_m = sparse24_finished_rows(v) / v->wn,
                  .warp_n = v->wn * v->warp_m,
                  .warp_row = ptx_mul_lo_u32(k, q->along_n, U32(sparse24_warp_n(v))),
                  .wk = v->wk,
                  .interleaved = sparse24_is_wgmma(v),
                  .alone = sparse24_warps_are_alone(v),
                  .integer = integer,
-                 .ctas = v->cluster > 1 ? v->cluster : 0,
+                 .ctas = v->cluster > 1 && !exchanges ? v->cluster : 0,
                  .rank = q->rank,
                  .pass_m = v->pass_n,
                  .staging = q->staging},
         .along = q->along_m,
         .along_k = q->along_k,
-        .only = sparse24_is_wgmma(v) && v->cluster > 1,
-        .most_width = has_few_registers(v) ? FEW : TILE_SUMS_WIDTH,
+        .only = exchanges,
+        .most_width = sparse24_has_few_registers(v) ? FEW : TILE_SUMS_WIDTH,
         .partials = {.threads = sparse24_threads(v),
-                     .fragments = sparse24_fragments(v),
+                     .fragments = exchanges ? 0 : sparse24_fragments(v),
                      .integer = integer},
-        .acc = accumulator,
+        .acc = sparse24_accumulator,
         .scale = integer ? scale_s32 : NULL,
         .locate = locate,
         .user = q,
     };
     ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
                                    U64(sparse24_partials_offset(q->plan)));
-    tile_partials_begin(k, &q->at, partials, &q->output.partials);
+    if (!exchanges)
+        tile_partials_begin(k, &q->at, partials, &q->output.partials);
     tile_output_begin(&q->output);
 }

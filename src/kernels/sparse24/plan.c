@@ -95,6 +95,8 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
     uint32_t barriers = sparse24_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0;
+    if (sparse24_exchanges(v))
+        barriers += tile_exchange_bytes(sparse24_threads(v), sparse24_warp_tiles(v), v->tile_n / 8);
     return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 
@@ -119,7 +121,7 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 /*
  * How long a step of a tile takes, in picoseconds, where `busy` of `units` read weights: the longest
  * of reading its own from memory (23 bytes a nanosecond and multiprocessor of an H100), reading
- * weights and activations from the L2 (by cp.async 45; copies in bulk have brought 90) and
+ * weights and activations from the L2 (by cp.async 45; in bulk 90, but 62 beside such reading) and
  * multiplying (2200 dense multiply-adds of 16 bits a nanosecond); in bulk a little for the L2, beside
  * the others.
  */
@@ -129,11 +131,11 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_v
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
     uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
     uint64_t memory = weights * 1000 / 23 * busy / units;
-    uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 90 : 45);
+    uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 62 : 45);
     uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
     uint64_t most = memory > l2 ? memory : l2;
     most = most > products ? most : products;
-    return sparse24_is_wgmma(v) ? most + l2 / 16 : most;
+    return sparse24_is_wgmma(v) ? most + (weights + x) * 1000 / 90 / 16 : most;
 }
 
 /* How long the fullest of `units` CTAs takes for whole tiles … */
@@ -155,23 +157,29 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 /*
  * Whether tiles are whole: of one row of tiles also where fewer multiprocessors than all, with one
  * each, read their weights as fast as memory gives them. 112 tiles of 128 rows of W, 64 of X and K =
- * 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1.
+ * 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1; overlapped with each other 19.3
+ * and 20.7, but 86 tiles 17.6 and 16.8.
  */
 static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                         uint64_t tiles, uint32_t units)
 {
     if (v->cluster > 1 || tile_deals_whole(tiles, units))
         return true;
-    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) &&
+    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) && tiles * 100 >= units * 80ull &&
            whole_cost(s, v, tiles, units) <= divided_cost(s, v, tiles, units);
 }
 
-/* How long the fullest CTA takes for one row of tiles: in clusters 3 µs more. */
+/*
+ * How long the fullest CTA takes for one row of tiles: in clusters 3 µs more, or one where CTAs send
+ * each other their sums.
+ */
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                          const ptxgen_sparse24_variant *v)
 {
     uint64_t tiles = sparse24_tiles_m(s, v);
     uint32_t units = target->multiprocessors / v->cluster;
+    if (sparse24_exchanges(v))
+        return whole_cost(s, v, tiles, units) / v->cluster + 1000000;
     if (v->cluster > 1)
         return (tiles + units - 1) / units *
                (sparse24_steps(s) / v->cluster * step_cost(s, v, 1, 1) + 3000000);
@@ -235,16 +243,18 @@ static const ptxgen_sparse24_variant candidates[] = {
      .cluster = 1, .pass_n = 16},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
      .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 2, .pass_n = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 2, .pass_n = 16},
     {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 32},
     {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
      .cluster = 1, .pass_n = 32},
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
      .cluster = 1, .pass_n = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
      .cluster = 2, .pass_n = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
+     .cluster = 2, .pass_n = 16},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
     {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
     {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
@@ -345,16 +355,17 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
 static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
 {
     bool wgmma = sparse24_is_wgmma(v);
+    uint32_t most_pass = sparse24_finished_rows(v) / (v->wn == 2 ? 2 : 1);
     const struct plan_number numbers[] = {
         {"kind", v->kind, PTXGEN_SPARSE24_MMA, PTXGEN_SPARSE24_WGMMA, false},
-        {"tile_n", v->tile_n, 8, MOST_ROWS, true},
+        {"tile_n", v->tile_n, sparse24_exchanges(v) ? 16 : 8, MOST_ROWS, true},
         {"wm", v->wm, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
         {"wn", v->wn, 1, wgmma ? 1 : SPARSE24_MOST_WN, true},
-        {"wk", v->wk, 1, 8, true},
+        {"wk", v->wk, 1, sparse24_exchanges(v) ? 1 : 8, true},
         {"warp_m", v->warp_m, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
-        {"cluster", v->cluster, 1, TILE_SUMS_CTAS, true},
+        {"cluster", v->cluster, 1, wgmma ? 2 : TILE_SUMS_CTAS, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
-        {"pass_n", v->pass_n, 8, v->wn == 2 ? v->tile_n / 2 : v->tile_n, true},
+        {"pass_n", v->pass_n, 8, most_pass, true},
     };
     ptxgen_status status =
         plan_check_numbers("sparse24", numbers, sizeof numbers / sizeof *numbers, err);
