@@ -6,7 +6,7 @@ static ptx_f32 gate(ptx_kernel *k, ptx_f32 v, ptx_f32 power)
 {
     ptx_f32 e = ptx_ex2_approx_f32(k, power);
     ptx_f32 denominator = ptx_add_f32(k, e, F32(1));
-    return ptx_div_f32(k, v, denominator);
+    return ptx_div_full_f32(k, v, denominator);
 }
 
 ptx_f32 tile_silu(ptx_kernel *k, ptx_f32 v)
@@ -32,7 +32,7 @@ ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v)
     ptx_f32 magnitude = ptx_abs_f32(k, v);
     ptx_f32 x = ptx_mul_f32(k, magnitude, F32(0.707106781f));
     ptx_f32 denominator = ptx_fma_f32(k, x, F32(0.3275911f), F32(1));
-    ptx_f32 t = ptx_div_f32(k, F32(1), denominator);
+    ptx_f32 t = ptx_rcp_approx_f32(k, denominator);
     ptx_f32 polynomial = ptx_fma_f32(k, t, F32(a[4]), F32(a[3]));
     for (int i = 2; i >= 0; i--)
         polynomial = ptx_fma_f32(k, polynomial, t, F32(a[i]));
