@@ -174,6 +174,18 @@ static void text_assembles_without_spills_for_every_target(void **state)
         }
 }
 
+static void wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_nothing(void **state)
+{
+    (void)state;
+    ptxgen_marlin_plan plan = plan_of(&specs[1], "sm_90a");
+    for (uint32_t m = 1; m <= 192; m++) {
+        uint32_t tile_m = ptxgen_marlin_choose(&plan, m)->tile_m;
+        uint32_t rows = (m + tile_m - 1) / tile_m * tile_m;
+        if (rows >= m + 32)
+            fail_msg("%u rows are computed as %u, in tiles of %u", m, rows, tile_m);
+    }
+}
+
 /* ---- tiles of the caller's choice ---- */
 
 static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
@@ -225,6 +237,7 @@ int main(void)
         cmocka_unit_test(the_text_of_a_tile_is_below_150_kb),
         cmocka_unit_test(entries_wait_for_the_kernel_ahead_from_sm_90_on),
         cmocka_unit_test(one_group_of_wgmma_at_most_is_under_way_after_a_wait),
+        cmocka_unit_test(wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_nothing),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
         cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),

@@ -18,6 +18,11 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 32},
     {.tile_m = 128, .warp_n = 32, .wn = 8, .stages = 6, .steps = 1, .pass_m = 32},
     {.tile_m = 128, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 16},
+    {.tile_m = 48, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 2, .pass_m = 16},
+    {.tile_m = 96, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 16},
+    {.tile_m = 160, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.tile_m = 144, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 24},
+    {.tile_m = 192, .warp_n = 16, .wn = 12, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 256, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 32},
     {.tile_m = 32, .warp_n = 16, .wn = 8, .stages = 3, .steps = 2, .pass_m = 32, .cluster = 2},
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 4, .steps = 1, .pass_m = 32, .cluster = 4},
@@ -254,6 +259,34 @@ static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void *
     }
 }
 
+static void rows_that_no_tile_of_wgmma_has_are_refused(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t tile_m, pass_m, cluster;
+        const char *words;
+    } cases[] = {{24, 8, 0, "24 rows that a CTA finishes, pass_m 8"},
+                 {48, 8, 2, "24 rows that a CTA finishes, pass_m 8"},
+                 {272, 16, 0, "tile_m is 272, not 8 to 256"},
+                 {80, 32, 0, "80 rows that a CTA finishes, pass_m 32"},
+                 {80, 20, 0, "80 rows that a CTA finishes, pass_m 20"},
+                 {96, 32, 2, "48 rows that a CTA finishes, pass_m 32"}};
+    ptxgen_target target;
+    ptxgen_error err;
+    assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_marlin_spec spec = f16(512, 256, 64);
+        const ptxgen_marlin_variant tile = {
+            .kind = PTXGEN_MARLIN_WGMMA, .tile_m = cases[i].tile_m, .warp_n = 16, .wn = 8, .wk = 1,
+            .stages = 3, .steps = 1, .ctas = 1, .pass_m = cases[i].pass_m,
+            .cluster = cases[i].cluster};
+        ptxgen_marlin_plan plan;
+        assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+        assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+        assert_says(&err, cases[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +299,7 @@ int main(void)
         cmocka_unit_test(an_old_driver_gets_the_base_target),
         cmocka_unit_test(tiles_that_are_no_warpgroups_or_for_other_targets_are_refused),
         cmocka_unit_test(pairs_of_ctas_are_for_ptx_8_1),
+        cmocka_unit_test(rows_that_no_tile_of_wgmma_has_are_refused),
         cmocka_unit_test(clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

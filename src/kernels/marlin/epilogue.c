@@ -32,7 +32,7 @@ static void begin_halves(struct gemm *q, ptx_u32 staging)
     uint32_t rows = 2 * marlin_pass_rows(q->v); /* as large as the sums' staging */
     uint32_t all = marlin_finished_rows(q->v);
     q->halves = (struct tile_halves){.columns = team_columns(q),
-                                     .pass_m = rows < all ? rows : all,
+                                     .pass_m = all % rows ? marlin_pass_rows(q->v) : rows,
                                      .bf16 = is_bf16(q),
                                      .staging = staging};
     tile_halves_begin(q->k, &q->team, &q->halves);

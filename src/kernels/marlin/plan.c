@@ -7,8 +7,9 @@
 
 enum {
     MOST_STAGES = 8,
-    MOST_ROWS = 128,
-    MOST_MMA_ROWS = 32, /* of a tile of mma, beside wgmma's */
+    MOST_ROWS = 128,       /* of a tile of mma */
+    MOST_MMA_ROWS = 32,    /* … beside wgmma's */
+    MOST_WGMMA_ROWS = 160, /* … and of those */
 };
 
 /* ---- tiles ---- */
@@ -85,13 +86,14 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 
 /*
  * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many more, at
- * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns.
+ * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns. 160 rows,
+ * which only three have registers for, take as long as their products alone, as 128 do.
  */
 static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
 {
-    static const uint32_t cycles[2][2] = {{31, 33}, {25, 30}};
+    static const uint32_t cycles[2][3] = {{31, 33, 38}, {25, 30}};
     bool four = v->wn * v->wk == 4 * MARLIN_WARPGROUP;
-    return cycles[four][v->tile_m >= MOST_ROWS];
+    return cycles[four][(v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS)];
 }
 
 /* Picoseconds for a tile's products with 64 rows of K. */
@@ -216,11 +218,14 @@ static const ptxgen_marlin_variant candidates[] = {
      .wk = 1, .steps = 2, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 8, .pass_m = 64, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 16,
+     .wk = 1, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 32, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 12, .wk = 1, .pass_m = 16},
 };
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
@@ -276,13 +281,13 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
     return least != UINT64_MAX;
 }
 
-/* All tiles of wgmma for so many rows that clusters have, or else that none has: an entry each. */
-static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool cluster)
+/* All tiles of wgmma for so many rows, or those that clusters have: an entry each. */
+static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
         const ptxgen_marlin_variant *c = &candidates[i];
         ptxgen_marlin_variant v;
-        if (marlin_is_wgmma(c) && c->tile_m == tile_m && (c->cluster != 0) == cluster &&
+        if (marlin_is_wgmma(c) && c->tile_m == tile_m && (c->cluster || !clusters) &&
             make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
     }
@@ -340,8 +345,10 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
             plan->variant_count++;
             add_all(plan, tile_m, true);
         }
-    for (int cluster = 0; cluster < 2 && wgmma && served < most; cluster++)
-        add_all(plan, MOST_ROWS, cluster);
+    for (uint32_t tile_m = 96; tile_m <= MOST_WGMMA_ROWS && wgmma && served < most; tile_m += 32) {
+        add_all(plan, tile_m, false);
+        served = tile_m;
+    }
     if (!plan->variant_count)
         return plan_no_tile("marlin", &plan->target, err);
     if (wgmma)
@@ -386,38 +393,49 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
     return best;
 }
 
-static const char *wgmma_entry(const ptxgen_marlin_variant *v)
+/* By kind; 0: of any number of rows, or columns. */
+static const struct {
+    uint8_t kind, tile_m, cluster;
+    uint16_t tile_n;
+    const char *name;
+} entries[] = {
+    {PTXGEN_MARLIN_WGMMA, 32, 2, 64, "marlin_wgmma_m32_n64_c2"},
+    {PTXGEN_MARLIN_WGMMA, 64, 2, 64, "marlin_wgmma_m64_n64_c2"},
+    {PTXGEN_MARLIN_WGMMA, 32, 0, 128, "marlin_wgmma_m32_n128"},
+    {PTXGEN_MARLIN_WGMMA, 32, 2, 128, "marlin_wgmma_m32_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
+    {PTXGEN_MARLIN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
+    {PTXGEN_MARLIN_WGMMA, 64, 2, 128, "marlin_wgmma_m64_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
+    {PTXGEN_MARLIN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
+    {PTXGEN_MARLIN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
+    {PTXGEN_MARLIN_WGMMA, 128, 2, 128, "marlin_wgmma_m128_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
+    {PTXGEN_MARLIN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
+    {PTXGEN_MARLIN_WGMMA, 0, 0, 0, "marlin_wgmma"},
+    {PTXGEN_MARLIN_BULK, 8, 0, 0, "marlin_bulk_m8"},
+    {PTXGEN_MARLIN_BULK, 16, 0, 0, "marlin_bulk_m16"},
+    {PTXGEN_MARLIN_BULK, 0, 0, 0, "marlin_bulk"},
+    {PTXGEN_MARLIN_MMA, 8, 0, 0, "marlin_m8"},
+    {PTXGEN_MARLIN_MMA, 16, 0, 0, "marlin_m16"},
+    {PTXGEN_MARLIN_MMA, 32, 0, 0, "marlin_m32"},
+    {PTXGEN_MARLIN_MMA, 64, 0, 0, "marlin_m64"},
+    {PTXGEN_MARLIN_MMA, 128, 0, 0, "marlin_m128"},
+};
+
+static bool is_entry_of(size_t i, const ptxgen_marlin_variant *v)
 {
-    static const struct {
-        uint32_t tile_m, tile_n, cluster;
-        const char *name;
-    } names[] = {{32, 64, 2, "marlin_wgmma_m32_n64_c2"},  {64, 64, 2, "marlin_wgmma_m64_n64_c2"},
-                 {32, 128, 0, "marlin_wgmma_m32_n128"},   {32, 128, 2, "marlin_wgmma_m32_n128_c2"},
-                 {32, 192, 0, "marlin_wgmma_m32_n192"},
-                 {64, 128, 0, "marlin_wgmma_m64_n128"},   {64, 128, 2, "marlin_wgmma_m64_n128_c2"},
-                 {64, 256, 0, "marlin_wgmma_m64_n256"},   {128, 128, 0, "marlin_wgmma_m128_n128"},
-                 {128, 128, 2, "marlin_wgmma_m128_n128_c2"}, {128, 192, 0, "marlin_wgmma_m128_n192"},
-                 {128, 256, 0, "marlin_wgmma_m128_n256"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].tile_m == v->tile_m && names[i].tile_n == marlin_tile_n(v) &&
-            names[i].cluster == v->cluster)
-            return names[i].name;
-    return "marlin_wgmma";
+    return entries[i].kind == v->kind && (!entries[i].tile_m || entries[i].tile_m == v->tile_m) &&
+           (!entries[i].tile_n ||
+            (entries[i].tile_n == marlin_tile_n(v) && entries[i].cluster == v->cluster));
 }
 
 const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 {
-    if (marlin_is_wgmma(variant))
-        return wgmma_entry(variant);
-    if (marlin_has_sender(variant))
-        return variant->tile_m == 8    ? "marlin_bulk_m8"
-               : variant->tile_m == 16 ? "marlin_bulk_m16"
-                                       : "marlin_bulk";
-    return variant->tile_m == 8    ? "marlin_m8"
-           : variant->tile_m == 16 ? "marlin_m16"
-           : variant->tile_m == 32 ? "marlin_m32"
-           : variant->tile_m == 64 ? "marlin_m64"
-                                   : "marlin_m128";
+    size_t i = 0;
+    while (i < sizeof entries / sizeof *entries - 1 && !is_entry_of(i, variant))
+        i++;
+    return entries[i].name;
 }
 
 /* ---- a launch's division of work ---- */

@@ -11,19 +11,24 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
 {
     bool wgmma = marlin_is_wgmma(v);
     const struct plan_number numbers[] = {
-        {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, true},
+        {"tile_m", v->tile_m, 8, wgmma ? 256 : 128, !wgmma},
         {"warp_n", v->warp_n, wgmma ? 16 : 32, wgmma ? 32 : 64, true},
         {"wn", v->wn, wgmma ? 4 : 1, wgmma ? 16 : 32, false},
         {"wk", v->wk, 1, wgmma ? 4 : 32, true},
         {"stages", v->stages, 3, 16, false},
         {"steps", v->steps, 1, 4, true},
         {"ctas", v->ctas, 1, MARLIN_MOST_CTAS, false},
-        {"pass_m", v->pass_m, 8, v->tile_m, true},
+        {"pass_m", v->pass_m, 8, v->tile_m, !wgmma},
     };
     ptxgen_status status =
         plan_check_numbers("marlin", numbers, sizeof numbers / sizeof *numbers, err);
     if (status != PTXGEN_OK)
         return status;
+    uint32_t rows = marlin_finished_rows(v);
+    if ((rows > 8 && rows % 16) || v->pass_m % 8 || rows % marlin_pass_rows(v))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: %u rows that a CTA finishes, pass_m %u: those are 8 or a multiple "
+                           "of 16, and this a multiple of 8 that divides them", rows, v->pass_m);
     if (wgmma && v->wn % MARLIN_WARPGROUP)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
@@ -73,8 +78,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
         return ptxgen_fail(err, PTXGEN_ERROR_SHARED_MEMORY,
                            "marlin: the tile takes %u bytes of shared memory, but a CTA has %u",
                            v.shared_bytes, limit);
-    for (uint32_t i = 0; i < PTXGEN_MARLIN_VARIANTS; i++)
-        plan->variants[i] = (ptxgen_marlin_variant){0};
+    memset(plan->variants, 0, sizeof plan->variants);
     plan->variants[0] = v;
     plan->variant_count = 1;
     memset(plan->tuned, 0, sizeof plan->tuned);
