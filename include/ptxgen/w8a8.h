@@ -89,8 +89,9 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
  * less: row blocks are of equal size) by `tokens` tokens; wn × wm × wk warps divide rows, tokens
  * and K. From one stage of the pipeline each warp takes 128 bytes of K.
  *
- * With wgmma a warp more sends for the operands. Up to 128 tokens are its rows, 16 a warp, rows /
- * wn rows of W its columns; of more, rows are 16 · wn, and tokens / wm its columns.
+ * With wgmma two warps more send for the operands, and wk is blocks of 128 bytes in a stage. Of a
+ * tile of 64 or 128 tokens these are its rows, 16 a warp, and rows / wn rows of W its columns; of
+ * others rows of W are its rows, 16 a warp, and tokens / wm its columns.
  */
 typedef struct ptxgen_w8a8_variant {
     uint32_t tokens, rows;

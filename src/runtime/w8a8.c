@@ -200,7 +200,7 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
     rows.address = codes;
     rows.columns = rows.stride = w8a8_code_stride(s);
     rows.rows = a->m;
-    rows.box_rows = w8a8_has_tokens_as_rows(v) && a->m < v->tokens ? a->m : v->tokens;
+    rows.box_rows = w8a8_copies_present_tokens(v) && a->m < v->tokens ? a->m : v->tokens;
     return rows_map(driver, &rows, &maps[1], err);
 }
 

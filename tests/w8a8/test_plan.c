@@ -230,7 +230,7 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
 }
 
 /* Where W fills the multiprocessors; else K is divided, which mma.sync's tiles can do. */
-static void one_tile_of_wgmma_serves_up_to_64_tokens(void **state)
+static void tiles_of_wgmma_serve_up_to_16_and_64_tokens(void **state)
 {
     (void)state;
     static const uint32_t shapes[][2] = {{4096, 4096}, {8192, 8192}, {4096, 14336}, {14336, 4096}};
@@ -239,7 +239,9 @@ static void one_tile_of_wgmma_serves_up_to_64_tokens(void **state)
         ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
         assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
         for (uint32_t m = 3; m <= 64; m++)
-            assert_ptr_equal(ptxgen_w8a8_choose(&p, m), ptxgen_w8a8_choose(&p, 64));
+            assert_ptr_equal(ptxgen_w8a8_choose(&p, m), ptxgen_w8a8_choose(&p, m <= 16 ? 16 : 64));
+        assert_true(ptxgen_w8a8_choose(&p, 16)->wgmma);
+        assert_int_equal(ptxgen_w8a8_choose(&p, 16)->tokens, shapes[i][1] > 4096 ? 16 : 64);
         for (uint32_t m = 64; m <= 128; m++)
             assert_true(ptxgen_w8a8_choose(&p, m)->wgmma);
     }
@@ -264,7 +266,7 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
     assert_int_equal(p->copy_bytes, 16);
-    if (v->tokens <= 128) {
+    if (v->tokens == 64 || v->tokens == 128) {
         uint32_t rows = v->rows / v->wn; /* wgmma's columns */
         assert_int_equal(v->tokens % 64, 0);
         assert_int_equal(v->wm, v->tokens / 16);
@@ -397,7 +399,7 @@ int main(void)
         cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
         cmocka_unit_test(clusters_halve_k_where_it_divides),
         cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),
-        cmocka_unit_test(one_tile_of_wgmma_serves_up_to_64_tokens),
+        cmocka_unit_test(tiles_of_wgmma_serve_up_to_16_and_64_tokens),
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),

@@ -43,6 +43,9 @@ static void tiles_of_wgmma_are_right(void **state)
 {
     (void)state;
     static const char *const cases[][6] = {
+        {"4096", "4096", "300", "16", "tokens=16,rows=64,wgmma=1", "4800"},
+        {"700", "704", "9001", "5", "tokens=16,rows=64,wgmma=1", "45005"},
+        {"272", "272", "9001", "11", "tokens=16,wgmma=1", "99011"},
         {"4096", "4096", "300", "61", "tokens=64,wgmma=1", "18300"},
         {"700", "704", "9001", "20", "tokens=64,rows=64,wgmma=1", "180020"},
         {"272", "272", "4096", "9", "tokens=64,wgmma=1", "36864"},

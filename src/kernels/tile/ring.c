@@ -6,11 +6,6 @@ static uint32_t released(const struct tile_ring *r)
     return r->stages * 8;
 }
 
-static uint32_t noted(const struct tile_ring *r)
-{
-    return r->stages * 16;
-}
-
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
 {
     uint32_t bytes = r->stages * r->stage_bytes;
@@ -31,7 +26,7 @@ void tile_ring_init(ptx_kernel *k, const struct tile_ring *r)
         ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
                           U32(r->users * (r->ctas ? r->ctas : 1)));
         if (r->noted)
-            ptx_mbarrier_init(k, r->barriers, (int)(noted(r) + 8 * i), U32(1));
+            ptx_mbarrier_init(k, r->barriers, (int)(tile_ring_note_offset(r) + 8 * i), U32(1));
     }
     ptx_fence_mbarrier_init_release_cluster(k);
 }
@@ -99,6 +94,13 @@ void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct
     ptx_mbarrier_arrive_expect_tx(k, p->barrier, 0, bytes);
 }
 
+void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                          ptx_u32 bytes)
+{
+    wait_for(k, p->barrier, released(r), p->parity);
+    ptx_mbarrier_arrive_expect_tx(k, p->barrier, (int)tile_ring_note_offset(r), bytes);
+}
+
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
 {
     wait_for(k, p->barrier, 0, p->parity);
@@ -106,12 +108,12 @@ void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p)
 
 void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
 {
-    ptx_mbarrier_arrive(k, p->barrier, (int)noted(r));
+    ptx_mbarrier_arrive(k, p->barrier, (int)tile_ring_note_offset(r));
 }
 
 void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
 {
-    wait_for(k, p->barrier, noted(r), p->parity);
+    wait_for(k, p->barrier, tile_ring_note_offset(r), p->parity);
 }
 
 void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,

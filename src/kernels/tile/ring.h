@@ -62,6 +62,14 @@ void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct
                           ptx_u32 bytes);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
+/* Where the barrier is, from a place's, that says so of a note. */
+static inline uint32_t tile_ring_note_offset(const struct tile_ring *r)
+{
+    return r->stages * 16;
+}
+/* What is noted may be copied, too: another sender waits until the slot is free, and says so. */
+void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
+                          ptx_u32 bytes);
 /* A lane says that what is to be noted of the stage is in shared memory; users wait for that. */
 void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
 void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);

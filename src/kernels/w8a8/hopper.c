@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The product on wgmma (sm_90a). One warp of a CTA sends for stages by tensor copies, warpgroups
- * multiply them, both operands in shared memory. Of up to 128 tokens a warpgroup has 64 as the
- * rows of wgmma's A and some rows of W as the columns of its B; of more tokens half are its
- * columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. (With all 256 of them the assembler had 784
- * instead of 454 million instructions to do, and 1024 tokens took 1 to 4 % less time.) A stage has
+ * multiply them, both operands in shared memory. In tiles of 64 and 128 tokens a warpgroup has 64
+ * as the rows of wgmma's A and some rows of W as the columns of its B; of 16, and of 256, all or
+ * half are its columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. (With all 256 the assembler had
+ * 784 instead of 454 million instructions to do, and 1024 tokens took 1 to 4 % less.) A stage has
  * boxes of 128 bytes of K by the rows of a row block, then as many by the tile's tokens, of a
  * launch of fewer by these alone.
  *
@@ -40,9 +40,24 @@
  * warpgroups along K, CTAs that begin at stages of their own, weights that are fetched into the
  * L2 ahead.
  *
- * What is left, at 8192 × 8192 with 64 tokens: the first stage is there after 2.9 µs; then the
- * memory gives 3.9 TB/s, of 4.6 that it can, and the multiprocessors end between 16.3 and 20.4
- * µs.
+ * Up to 16 tokens where a CTA has 64 rows of W or more, µs plain and overlapping the launch before,
+ * in the tile of 64 and in theirs (an H200, of one run):
+ *
+ *     8192 × 8192      20.0  19.2     19.9  17.2     85 % of what the memory can give: 17.1
+ *     4096 × 14336     17.8  17.2     17.3  15.6
+ *
+ * There a launch before ends, x is seen 0.5 µs later, quantised at 2.0, its codes are seen at 2.4
+ * and there at 2.7: for so long the memory has only weights to bring. With 40 KB of them ahead it
+ * idles for half of that. With the whole ring ahead it does not, but x and codes come behind it,
+ * the first products at 5.6, and it took 18.9. With some 48 KB under way at any time (a thread
+ * sends for weights, at its own pace, and another for codes) products begin at 4.6, the ring being
+ * full. Slots for 16 codes instead of 64 give weights 176 KB of the ring instead of 112. In stages
+ * of 512 bytes of K it took 17.2 to 17.8, and 4096 × 14336 16.1; of 128, 18.5. The tile of 64 gains
+ * nothing by a pace (18.9), and 4096 × 4096, with 32 rows a CTA, nothing by this tile.
+ *
+ * What is left: plain launches, which begin 1 µs after the kernel that quantises. The product alone
+ * takes 17.7 plain and 16.4 overlapped, a copy of as many bytes 18.1 plain: multiprocessors end
+ * between 16 and 19.5, and no better division is known in advance.
  */
 #include "../tile/ring.h"
 #include "../tile/wgmma.h"
@@ -64,25 +79,31 @@ struct hopper {
 
 struct sender {
     ptx_u32 row, token; /* the tile's first */
-    ptx_u32 bytes;      /* of a stage */
+    ptx_u32 bytes;      /* that it has land in a stage */
+    ptx_u32 sent;       /* stages, where it keeps pace */
     struct tile_ring_place place;
 };
 
-/* Bytes that land in a stage: of few tokens no more than there are. */
-static ptx_u32 copied_bytes(struct hopper *h)
+/* Bytes of a stage's codes, of few tokens of no more than there are, and `more`. */
+static ptx_u32 code_bytes(struct hopper *h, uint32_t more)
 {
     const struct product *q = &h->q;
-    uint32_t depth = w8a8_depth(q->v), w = w8a8_stage_rows(q->spec, q->v) * depth;
-    if (w8a8_has_tokens_as_rows(q->v)) {
+    uint32_t depth = w8a8_depth(q->v);
+    if (w8a8_copies_present_tokens(q->v)) {
         ptx_u32 tokens = ptx_min_u32(q->k, q->m, U32(q->v->tokens));
-        return ptx_mad_lo_u32(q->k, tokens, U32(depth), U32(w));
+        return ptx_mad_lo_u32(q->k, tokens, U32(depth), U32(more));
     }
-    return U32(w + q->v->tokens * depth);
+    return U32(more + q->v->tokens * depth);
+}
+
+static uint32_t weight_bytes(const struct hopper *h)
+{
+    return h->q.v->wk * h->w_block;
 }
 
 /* A box for each block of the stage, to `to` on. */
 static void send_boxes(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u64 map,
-                       ptx_u32 row, uint32_t to, uint32_t block)
+                       ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier)
 {
     ptx_kernel *k = h->q.k;
     ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(w8a8_depth(h->q.v)));
@@ -90,18 +111,19 @@ static void send_boxes(struct hopper *h, const struct sender *s, ptx_u32 stage, 
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * W8A8_BLOCK)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(row)};
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, (int)(to + i * block), map, corner,
-                                        s->place.barrier, 0);
+                                        s->place.barrier, (int)barrier);
     }
 }
 
 static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
-    send_boxes(h, s, stage, h->w_map, s->row, 0, h->w_block);
+    send_boxes(h, s, stage, h->w_map, s->row, 0, h->w_block, 0);
 }
 
 static void send_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
-    send_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block);
+    uint32_t barrier = w8a8_sends_apart(h->q.v) ? tile_ring_note_offset(&h->ring) : 0;
+    send_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block, barrier);
 }
 
 /* Turns to the next tile of the walk. */
@@ -124,8 +146,7 @@ static uint32_t stages_ahead(const struct hopper *h)
     enum { AHEAD_BYTES = 40 * 1024 };
     const ptxgen_w8a8_variant *v = h->q.v;
     uint32_t own = w8a8_own_steps(h->q.spec, v);
-    uint32_t bytes = w8a8_stage_rows(h->q.spec, v) * w8a8_depth(v);
-    uint32_t ahead = bytes < AHEAD_BYTES ? AHEAD_BYTES / bytes : 1;
+    uint32_t bytes = weight_bytes(h), ahead = bytes < AHEAD_BYTES ? AHEAD_BYTES / bytes : 1;
     uint32_t most = own < v->stages ? own : v->stages;
     return ahead < most ? ahead : most;
 }
@@ -148,11 +169,10 @@ static void send_ahead(struct hopper *h, const struct sender *first, send_part *
     }
 }
 
-static struct sender new_sender(struct hopper *h)
+static struct sender new_sender(struct hopper *h, ptx_u32 bytes)
 {
-    struct sender s = {.row = ptx_mov_u32(h->q.k, U32(0))};
+    struct sender s = {.row = ptx_mov_u32(h->q.k, U32(0)), .bytes = bytes};
     s.token = ptx_mov_u32(h->q.k, U32(0));
-    s.bytes = copied_bytes(h);
     s.place = tile_ring_first(h->q.k, &h->ring, true);
     return s;
 }
@@ -169,15 +189,37 @@ static void pass_ahead(struct hopper *h, struct sender *s, struct tile_walk *wal
         ptx_mov_u32_to(k, s->place.parity, U32(0));
 }
 
-static void send_tile(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void send_stage(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
+    send_weights(h, s, stage);
+    send_codes(h, s, stage);
+}
+
+static void send_tile(struct hopper *h, struct sender *s, struct tile_walk *walk, send_part *send)
 {
     ptx_kernel *k = h->q.k;
     ptx_for(k, walk->stage, walk->stage_end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_claim_some(k, &h->ring, &s->place, s->bytes);
-        send_weights(h, s, walk->stage);
-        send_codes(h, s, walk->stage);
+        send(h, s, walk->stage);
         tile_ring_advance(k, &h->ring, &s->place, NULL);
+    }
+}
+
+/* What is left of the walk, which has turned to its first tile. */
+static void send_tiles(struct hopper *h, struct sender *s, struct tile_walk *walk, send_part *send)
+{
+    struct product *q = &h->q;
+    ptx_kernel *k = q->k;
+    if (h->one_tile) {
+        send_tile(h, s, walk, send);
+        return;
+    }
+    ptx_loop(k, tiles) {
+        ptx_nounroll(k);
+        send_tile(h, s, walk, send);
+        ptx_loop_break_if(&tiles, ptx_setp_le_u32(k, walk->end, q->first), false);
+        turn_to(h, s, walk);
     }
 }
 
@@ -186,22 +228,71 @@ static void send_all(struct hopper *h)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = new_sender(h);
+    struct sender s = new_sender(h, code_bytes(h, weight_bytes(h)));
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     turn_to(h, &s, &walk);
     send_ahead(h, &s, send_weights, true);
     ptx_griddepcontrol_wait(k);
     send_ahead(h, &s, send_codes, false);
     pass_ahead(h, &s, &walk);
-    if (h->one_tile) {
-        send_tile(h, &s, &walk);
-        return;
+    send_tiles(h, &s, &walk, send_stage);
+}
+
+/* ---- sending apart: weights and codes ---- */
+
+/*
+ * Until the ring is full no more weights are under way than keep the memory busy: a stage is sent
+ * for when one of some before has landed.
+ */
+static void keep_pace(struct hopper *h, const struct sender *s)
+{
+    enum { PACE_BYTES = 48 * 1024 }; /* three stages of 64 rows, no more than the least ring */
+    ptx_kernel *k = h->q.k;
+    uint32_t pace = (PACE_BYTES + weight_bytes(h) - 1) / weight_bytes(h);
+    ptx_u32 landed = ptx_sub_u32(k, s->sent, U32(pace));
+    ptx_if(k, ptx_setp_lt_u32(k, landed, U32(h->q.v->stages - pace))) {
+        struct tile_ring_place place = {.parity = U32(0)};
+        place.barrier = ptx_mad_lo_u32(k, landed, U32(8), h->ring.barriers);
+        tile_ring_wait(k, &place);
     }
-    ptx_loop(k, tiles) {
-        ptx_nounroll(k);
-        send_tile(h, &s, &walk);
-        ptx_loop_break_if(&tiles, ptx_setp_le_u32(k, walk.end, q->first), false);
-        turn_to(h, &s, &walk);
+    ptx_add_u32_to(k, s->sent, s->sent, U32(1));
+}
+
+static void send_stage_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    keep_pace(h, s);
+    tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
+    send_weights(h, s, stage);
+}
+
+static void send_stage_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    tile_ring_claim_note(h->q.k, &h->ring, &s->place, s->bytes);
+    send_codes(h, s, stage);
+}
+
+static void send_apart(struct hopper *h, ptx_u32 bytes, send_part *send)
+{
+    struct product *q = &h->q;
+    struct sender s = new_sender(h, bytes);
+    s.sent = ptx_mov_u32(q->k, U32(0));
+    struct tile_walk walk = tile_walk_begin(q->k, q->first, q->end);
+    turn_to(h, &s, &walk);
+    send_tiles(h, &s, &walk, send);
+}
+
+/* One warp sends for weights, which never wait for the kernel that makes the codes, one for codes. */
+static void send_all_apart(struct hopper *h)
+{
+    ptx_kernel *k = h->q.k;
+    for (uint32_t codes = 0; codes < 2; codes++) {
+        uint32_t sender = w8a8_multipliers(h->q.v) + 32 * codes;
+        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(sender))) {
+            if (codes)
+                ptx_griddepcontrol_wait(k);
+            send_apart(h, codes ? code_bytes(h, 0) : U32(weight_bytes(h)),
+                       codes ? send_stage_codes : send_stage_weights);
+        }
     }
 }
 
@@ -227,11 +318,12 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
     bool tokens = w8a8_has_tokens_as_rows(h->q.v);
     ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
-    uint32_t steps = tokens ? h->q.v->wk * STEPS : STEPS;
+    uint32_t steps = h->q.v->wk * STEPS;
     uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : w8a8_group_tokens(h->q.v);
     ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
     ptx_wgmma_fence(k);
-    uint32_t row_block = tokens ? h->codes_block : 0, column_block = tokens ? h->w_block : 0;
+    uint32_t row_block = tokens ? h->codes_block : h->w_block;
+    uint32_t column_block = tokens ? h->w_block : h->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / STEPS, step = i % STEPS * 32;
         ptx_u64 a = tile_wgmma_advance(k, rows_of, block * row_block + step);
@@ -246,6 +338,8 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     if (h->lag > 1)
         ptx_mov_u32_to(k, c->held[1], c->held[0]);
     tile_ring_turn(k, &h->ring, &c->read, c->held[0], c->to_read);
+    if (h->ring.noted)
+        tile_ring_wait_for_note(k, &h->ring, &c->read);
 }
 
 /* All that is held is given back, for the next tile. */
@@ -347,7 +441,7 @@ static void multiply_all(struct hopper *h)
     q->at.team = w8a8_multipliers(q->v);
     q->at.barrier = U32(1);
     bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
-    if (tokens_as_rows)
+    if (w8a8_copies_present_tokens(q->v))
         clear_missing_codes(h);
     ptx_griddepcontrol_wait(k);
     find_operands(&c);
@@ -363,6 +457,8 @@ static void multiply_all(struct hopper *h)
     else
         w8a8_begin_output(q);
     tile_ring_wait(k, &c.read);
+    if (h->ring.noted)
+        tile_ring_wait_for_note(k, &h->ring, &c.read);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     if (h->one_tile) {
         tile_walk_next(k, &q->division, &walk);
@@ -399,7 +495,8 @@ static void begin(struct hopper *h)
     h->lag = q->v->stages < DEEP_RING ? 1 : MOST_LAG;
     h->ring = (struct tile_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
-                                 .users = w8a8_multipliers(q->v) / 32};
+                                 .users = w8a8_multipliers(q->v) / 32,
+                                 .noted = w8a8_sends_apart(q->v)};
 }
 
 void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, ptx_module *module)
@@ -429,8 +526,11 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 4, false);
         ptx_section(k, "send for stages");
-        ptx_if(k, sends)
-            send_all(h);
+        if (w8a8_sends_apart(v))
+            send_all_apart(h);
+        else
+            ptx_if(k, sends)
+                send_all(h);
     }
     ptx_kernel_end(k);
 }

@@ -138,7 +138,7 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 /* By wgmma: not many tokens are the rows of its A, and rows of W the columns of its B. */
 static inline bool w8a8_has_tokens_as_rows(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && v->tokens <= 128;
+    return v->wgmma && (v->tokens == 64 || v->tokens == 128);
 }
 /* What a warpgroup has as columns of wgmma's B: rows of W, or else tokens. */
 static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
@@ -149,10 +149,25 @@ static inline uint32_t w8a8_group_tokens(const ptxgen_w8a8_variant *v)
 {
     return v->tokens / v->wm;
 }
+/* wk is blocks of K in a stage, which with wgmma all warps multiply. */
+static inline uint32_t w8a8_warps_along_k(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma ? 1 : v->wk;
+}
+/* Boxes of codes are only as high as there are tokens. */
+static inline bool w8a8_copies_present_tokens(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma && v->tokens <= 128;
+}
+/* Whether one warp sends for weights alone, and another for codes. */
+static inline bool w8a8_sends_apart(const ptxgen_w8a8_variant *v)
+{
+    return v->wgmma && v->tokens < 64;
+}
 /* Threads that multiply, and all of a CTA. */
 static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 {
-    return 32 * v->wn * v->wm * (w8a8_has_tokens_as_rows(v) ? 1 : v->wk);
+    return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
 /* Whether warpgroups that multiply need registers of one that sends. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
@@ -161,7 +176,8 @@ static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 }
 static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 {
-    return w8a8_multipliers(v) + (!v->wgmma ? 0 : w8a8_moves_registers(v) ? 128 : 32);
+    uint32_t senders = w8a8_moves_registers(v) ? 128 : w8a8_sends_apart(v) ? 64 : 32;
+    return w8a8_multipliers(v) + (v->wgmma ? senders : 0);
 }
 /* Whether tiles are dealt out whole, of those that make one row. */
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
@@ -233,7 +249,9 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 /* Bytes of shared memory where sums are brought together. */
 static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
 {
-    return w8a8_has_tokens_as_rows(v) ? 0 : tile_sums_bytes(v->rows, w8a8_pass_tokens(v), v->wk);
+    if (w8a8_has_tokens_as_rows(v))
+        return 0;
+    return tile_sums_bytes(v->rows, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
 }
 /* Whether no CTA has more than one tile, whatever M. */
 static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)

@@ -53,7 +53,7 @@ void w8a8_begin_output(struct product *q)
                             .tile_m = w8a8_columns(q->v),
                             .tile_n = q->v->rows,
                             .warp_n = q->v->rows / q->v->wn,
-                            .wk = q->v->wk,
+                            .wk = w8a8_warps_along_k(q->v),
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
     s->width = tile_chunk_width(s->pass_m * s->tile_n, w8a8_multipliers(q->v));

@@ -85,7 +85,8 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
 /* Of the ring, with a stage's barriers. */
 static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_stage_bytes(&p->spec, v) + (v->wgmma ? tile_ring_barrier_bytes(1) : 0);
+    uint32_t barriers = w8a8_sends_apart(v) ? tile_ring_noted_bytes(1) : tile_ring_barrier_bytes(1);
+    return w8a8_stage_bytes(&p->spec, v) + (v->wgmma ? barriers : 0);
 }
 
 /* Gives the ring what shared memory is left; false where that is less than `least` stages. */
@@ -231,7 +232,7 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
            v->rows <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
 }
 
-/* Else warpgroups have 64 rows of W and half of the tokens. */
+/* Else warpgroups have 64 rows of W and all of few tokens, or half of many. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
@@ -241,9 +242,11 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
         return arrange_tokens_as_rows(p, v);
     v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
     v->wn = v->rows / W8A8_TILE_ROWS;
-    v->wm = 2;
-    v->wk = 1;
-    return v->wn <= MOST_WARPS_ALONG_N && !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
+    bool few = v->tokens == LEAST_TOKENS && w8a8_most_rows(&p->spec, v) >= LEAST_ROWS;
+    v->wm = few ? 1 : 2;
+    v->wk = few ? 2 : 1; /* blocks of K in a stage */
+    return (few || v->tokens == MOST_TOKENS) && v->wn <= MOST_WARPS_ALONG_N &&
+           !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*
@@ -259,8 +262,9 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     enum { TURN = 900 };
     bool tokens_as_rows = w8a8_has_tokens_as_rows(v);
     uint64_t rows = w8a8_most_rows(&p->spec, v);
-    uint64_t codes = v->fused ? 0 : tokens_as_rows && m < v->tokens ? m : v->tokens;
-    uint64_t rate = tokens_as_rows && m <= v->tokens ? 100 : v->wgmma ? 80 : 45;
+    bool present = w8a8_copies_present_tokens(v) && m <= v->tokens;
+    uint64_t codes = v->fused ? 0 : present ? m : v->tokens;
+    uint64_t rate = present ? 100 : v->wgmma ? 80 : 45;
     /* of W, all but one from the L2 */
     uint64_t reads = tokens_as_rows ? (m + v->tokens - 1) / v->tokens : 1;
     const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
@@ -277,7 +281,7 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
  * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes
  * take 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of
- * one row of tiles have none where tokens are wgmma's rows.
+ * one row of tiles of up to 128 tokens have none.
  */
 static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
@@ -285,7 +289,7 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, m, busy * v->cluster);
     if (v->wgmma) {
-        bool none = w8a8_has_tokens_as_rows(v) && m <= v->tokens;
+        bool none = w8a8_copies_present_tokens(v) && m <= v->tokens;
         uint64_t past_m = none ? 0 : (v->tokens - m % v->tokens) % v->tokens;
         return (tiles + units - 1) / units * k * each + past_m * k * 14;
     }
@@ -333,8 +337,9 @@ static void consider(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, st
 
 static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct choice *c)
 {
-    static const uint32_t rows[] = {0, 64, 128};
-    for (size_t i = tokens == MOST_TOKENS; i < sizeof rows / sizeof *rows; i++) {
+    static const uint32_t rows[] = {0, 64, 128}; /* 0: even shares, the only ones of few tokens */
+    size_t count = tokens == LEAST_TOKENS ? 1 : sizeof rows / sizeof *rows;
+    for (size_t i = tokens == MOST_TOKENS; i < count; i++) {
         ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1, .wgmma = 1};
         if (rows[i])
             divide_rows(p, rows[i], &v);
@@ -384,13 +389,13 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return false;
 }
 
-/* wgmma's tile of the fewest tokens copies no more than there are, and so serves fewer as well. */
+/* wgmma's tile of 64 tokens copies no more than there are, and so serves fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     ptxgen_w8a8_variant w = {.tokens = LEAST_WGMMA_TOKENS, .cluster = 1, .wgmma = 1};
     divide_rows_evenly(p, 1, most_rows_of(&w), &w);
     return v->tokens < w.tokens && arrange_wgmma(p, &w) &&
-           cost(p, &w, v->tokens) <= cost(p, v, v->tokens);
+           cost(p, &w, v->tokens) < cost(p, v, v->tokens) + !v->wgmma;
 }
 
 static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)

@@ -139,6 +139,14 @@ static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
     }
 }
 
+static void quantise_token(struct quantise_kernel *e, bool dependent, ptx_u32 slots)
+{
+    if (dependent)
+        ptx_griddepcontrol_wait(e->q.k);
+    zero_flags(e);
+    quantise_row(e, slots);
+}
+
 static ptx_u64 address_param(ptx_kernel *k, const char *name, bool used)
 {
     if (used)
@@ -184,25 +192,13 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_modul
     e.token = ptx_sreg_ctaid_x(k);
     ptx_u32 slots = ptx_shared_address(
         k, ptx_shared_declare(k, "ranges of the warps", 32 * w8a8_range_bytes(spec), 8));
-    if (!has_dependent_launch(plan)) {
-        zero_flags(&e);
-        quantise_row(&e, slots);
-        ptx_kernel_end(k);
-        return;
-    }
-    ptx_griddepcontrol_launch_dependents(k);
-    if (!prefetches) {
-        ptx_griddepcontrol_wait(k);
-        zero_flags(&e);
-        quantise_row(&e, slots);
-        ptx_kernel_end(k);
-        return;
-    }
-    ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m)) prefetch_weights(&e);
-    else {
-        ptx_griddepcontrol_wait(k);
-        zero_flags(&e);
-        quantise_row(&e, slots);
-    }
+    bool dependent = has_dependent_launch(plan);
+    if (dependent)
+        ptx_griddepcontrol_launch_dependents(k);
+    if (dependent && prefetches) {
+        ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m)) prefetch_weights(&e);
+        else quantise_token(&e, dependent, slots);
+    } else
+        quantise_token(&e, dependent, slots);
     ptx_kernel_end(k);
 }
