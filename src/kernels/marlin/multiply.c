@@ -251,10 +251,18 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
         load_weights(q, slot, 1);
 }
 
+/* Whether a tile's first operand depends on its columns: else it is made at the end of the tile before. */
+static bool begins_anew(const struct gemm *q)
+{
+    bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
+    return zeros || (has_groups(q) && marlin_half_varies(q)) || marlin_has_odd_halves(q->v);
+}
+
 void marlin_emit_first_operands(struct gemm *q)
 {
     load_activations(q, read_slot(q), 0, 0);
-    first_weights(q, read_slot(q));
+    if (!begins_anew(q))
+        first_weights(q, read_slot(q));
 }
 
 void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
@@ -272,9 +280,7 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
     }
     if (needs_totals(q))
         clear_totals(q);
-    /* The first operand was made with the columns of the tile before. */
-    bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
-    if (zeros || (has_groups(q) && marlin_half_varies(q)) || marlin_has_odd_halves(q->v))
+    if (begins_anew(q))
         first_weights(q, read_slot(q));
 }
 

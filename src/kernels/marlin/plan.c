@@ -64,21 +64,22 @@ static const struct limits {
   narrow_limits = {23000, 41000, 41000, 41000, 1050, 3000, 0, 0},
   long_limits = {23000, 41000, 41000, 45000, 1050, 3800, 0, 0},
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
-  bulk_along_k_limits = {23000, 45000, 45000, 50000, 1250, 3600, 3000, 0},
+  bulk_along_k_limits = {23000, 45000, 60000, 50000, 1250, 3600, 0, 0},
+  bulk_wide_limits = {23000, 45000, 60000, 50000, 1250, 4200, 0, 0},
   few_limits = {20000, 45000, 53000, 60000, 0, 5000, 2500, 2100},
   wgmma_limits = {19000, 47000, 58000, 60000, 0, 5000, 2500, 2100};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K. So
- * were wgmma's for up to 32 rows, which bytes limit.
+ * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K, and
+ * with wide ones. So were wgmma's for up to 32 rows, which bytes limit.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     enum { FEW_ROWS = 32 };
     return marlin_is_wgmma(v)                 ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
            : marlin_has_totals_warp(v)        ? &bulk_limits
-           : marlin_has_sender(v)             ? &bulk_along_k_limits
+           : marlin_has_sender(v) ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
            : v->steps > 1                      ? &long_limits
                                                : &narrow_limits;
@@ -122,15 +123,19 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
     return most;
 }
 
-/* Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond. */
+/*
+ * Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond: beside
+ * others' work where clusters share multiprocessors.
+ */
 static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                              uint64_t tiles)
 {
     const struct limits *l = limits_of(plan, v);
-    uint64_t clusters = plan->target.multiprocessors / v->cluster;
+    uint64_t clusters = plan->target.multiprocessors * v->ctas / v->cluster;
     uint64_t steps = marlin_steps(&plan->spec) / v->cluster;
     uint64_t sums = (uint64_t)marlin_tile_n(v) * v->tile_m * 4 / 2 * 1000 / 24;
-    uint64_t each = steps * step_cost(l, true, v) + l->cluster * 1000 + sums;
+    uint64_t end = (l->cluster * 1000 + sums) / v->ctas;
+    uint64_t each = steps * step_cost(l, true, v) * v->ctas + end;
     return clusters ? (tiles + clusters - 1) / clusters * each : UINT64_MAX;
 }
 
@@ -185,6 +190,8 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 8, .steps = 1, .pass_m = 8},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 2,
+     .wk = 8, .stages = 5, .steps = 1, .pass_m = 8},
     {.tile_m = 16, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 16},
     {.tile_m = 16, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 16},
     {.tile_m = 16, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 16},
@@ -192,8 +199,12 @@ static const ptxgen_marlin_variant candidates[] = {
     {.tile_m = 16, .warp_n = 32, .wn = 7, .wk = 2, .stages = 4, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 5, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 64, .wn = 1,
+     .wk = 4, .stages = 5, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 2,
      .wk = 4, .stages = 4, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 16, .warp_n = 32, .wn = 1,
+     .wk = 8, .stages = 6, .steps = 1, .pass_m = 16},
     {.tile_m = 32, .warp_n = 64, .wn = 4, .wk = 2, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 2, .wk = 4, .pass_m = 32},
     {.tile_m = 32, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 32},
@@ -212,6 +223,8 @@ static const ptxgen_marlin_variant candidates[] = {
      .wk = 1, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 8,
+     .wk = 1, .stages = 5, .steps = 2, .ctas = 2, .pass_m = 32, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 4,
      .wk = 2, .stages = 8, .steps = 2, .pass_m = 32, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
@@ -393,23 +406,24 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
     return best;
 }
 
-/* By kind; 0: of any number of rows, or columns. */
+/* By kind; 0: of any number of rows, or columns. Clusters: 10 times their CTAs, and those side by side. */
 static const struct {
-    uint8_t kind, tile_m, cluster;
+    uint8_t kind, tile_m, clusters;
     uint16_t tile_n;
     const char *name;
 } entries[] = {
-    {PTXGEN_MARLIN_WGMMA, 32, 2, 64, "marlin_wgmma_m32_n64_c2"},
-    {PTXGEN_MARLIN_WGMMA, 64, 2, 64, "marlin_wgmma_m64_n64_c2"},
+    {PTXGEN_MARLIN_WGMMA, 32, 21, 64, "marlin_wgmma_m32_n64_c2"},
+    {PTXGEN_MARLIN_WGMMA, 64, 21, 64, "marlin_wgmma_m64_n64_c2"},
     {PTXGEN_MARLIN_WGMMA, 32, 0, 128, "marlin_wgmma_m32_n128"},
-    {PTXGEN_MARLIN_WGMMA, 32, 2, 128, "marlin_wgmma_m32_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 32, 21, 128, "marlin_wgmma_m32_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 32, 22, 128, "marlin_wgmma_m32_n128_c2x2"},
     {PTXGEN_MARLIN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
     {PTXGEN_MARLIN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
-    {PTXGEN_MARLIN_WGMMA, 64, 2, 128, "marlin_wgmma_m64_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 64, 21, 128, "marlin_wgmma_m64_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
     {PTXGEN_MARLIN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
     {PTXGEN_MARLIN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
-    {PTXGEN_MARLIN_WGMMA, 128, 2, 128, "marlin_wgmma_m128_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 128, 21, 128, "marlin_wgmma_m128_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
     {PTXGEN_MARLIN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
     {PTXGEN_MARLIN_WGMMA, 0, 0, 0, "marlin_wgmma"},
@@ -425,9 +439,10 @@ static const struct {
 
 static bool is_entry_of(size_t i, const ptxgen_marlin_variant *v)
 {
+    uint32_t clusters = v->cluster ? 10 * v->cluster + v->ctas : 0;
     return entries[i].kind == v->kind && (!entries[i].tile_m || entries[i].tile_m == v->tile_m) &&
            (!entries[i].tile_n ||
-            (entries[i].tile_n == marlin_tile_n(v) && entries[i].cluster == v->cluster));
+            (entries[i].tile_n == marlin_tile_n(v) && entries[i].clusters == clusters));
 }
 
 const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)

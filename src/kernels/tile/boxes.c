@@ -13,8 +13,7 @@ void tile_boxes_begin(ptx_kernel *k, struct tile_boxes *b)
 static ptx_u32 spared(ptx_kernel *k, const struct tile_boxes *b, ptx_u32 left)
 {
     ptx_u32 present = ptx_min_u32(k, left, U32(b->rows));
-    ptx_u32 missing = ptx_sub_u32(k, U32(b->rows), present);
-    return ptx_and_b32(k, missing, U32(~(TILE_BOX_ROWS - 1u)));
+    return ptx_sub_u32(k, U32(b->rows), present);
 }
 
 /* Slots are cleared one after the other, a chunk a thread at once. */
