@@ -113,12 +113,12 @@ static void tiles_of_odd_half_strips_are_right_and_do_not_race(void **state)
         {.k = 1024, .n = 448, .group_size = 64, .type = PTXGEN_F16, .zeros = 1, .act_order = 1},
     };
     struct device device = open_device("cpu:sm_90");
-    for (uint64_t i = 0; i < 8; i++) {
+    for (uint64_t i = 0; i < 16; i++) { /* of seven and of one */
         const ptxgen_marlin_variant tile = {.kind = PTXGEN_MARLIN_BULK, .tile_m = i % 2 ? 16 : 8,
-                                            .warp_n = 32, .wn = 7, .wk = i & 2 ? 2 : 1,
+                                            .warp_n = 32, .wn = i & 8 ? 1 : 7, .wk = i & 2 ? 2 : 1,
                                             .stages = 3, .steps = i & 4 ? 2 : 1, .pass_m = 8};
         order_by(&device, i + 1);
-        run_tile(&device, &specs[i % 4], i < 4 ? 5 : 37, &tile);
+        run_tile(&device, &specs[i % 4], i & 4 ? 37 : 5, &tile);
     }
     device_close(&device);
 }

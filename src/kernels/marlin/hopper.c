@@ -56,7 +56,7 @@
 
 /* ---- sizes ---- */
 
-/* Groups of a strip in a stage. Those that whole numbers of mma.sync's warps along K have lie side by side. */
+/* Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side by side. */
 static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
