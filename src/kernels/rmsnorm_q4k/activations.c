@@ -87,8 +87,8 @@ static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
     struct spot s = {.token = U32(0)};
     ptx_u32 in_chunk = number;
     if (q->v->tokens > 1) { /* a power of two */
-        in_chunk = ptx_shr_u32(k, number, U32((unsigned)__builtin_ctz(q->v->tokens)));
-        s.token = ptx_and_b32(k, number, U32(q->v->tokens - 1));
+        in_chunk = shifted(q, number, (unsigned)__builtin_ctz(q->v->tokens));
+        s.token = masked(q, number, q->v->tokens - 1);
     }
     s.in_chunk = in_chunk;
     s.super_block = q->v->chunks > 1 ? ptx_add_u32(k, first, in_chunk) : in_chunk;
@@ -100,13 +100,13 @@ static ptx_u32 lane_column(struct kernel *q, ptx_u32 super_block)
 {
     ptx_kernel *k = q->k;
     ptx_u32 in_super_block = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
-    return ptx_mad_lo_u32(k, super_block, U32(SUPER_BLOCK), in_super_block);
+    return times_plus(q, super_block, SUPER_BLOCK, in_super_block);
 }
 
 /* The token's part of something of `bytes` for each. */
 static ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
 {
-    return q->v->tokens > 1 ? ptx_mad_lo_u32(q->k, token, U32(bytes), base) : base;
+    return q->v->tokens > 1 ? times_plus(q, token, bytes, base) : base;
 }
 
 static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, ptx_u32 token,
@@ -247,7 +247,7 @@ static void widen(struct kernel *q, const ptx_u32 words[LANE_VALUES], ptx_f32 to
             break;
         default:
             to[2 * i] = ptx_u32_as_f32(ptx_shl_b32(k, words[i], U32(16)));
-            to[2 * i + 1] = ptx_u32_as_f32(ptx_and_b32(k, words[i], U32(0xFFFF0000)));
+            to[2 * i + 1] = ptx_u32_as_f32(masked(q, words[i], 0xFFFF0000));
         }
     }
 }
@@ -327,8 +327,8 @@ static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 
     ptx_kernel *k = q->k;
     ptx_u32 cell = at->super_block;
     if (q->v->tokens > 1)
-        cell = ptx_mad_lo_u32(k, at->token, U32(super_blocks(q->spec)), at->super_block);
-    ptx_u32 to = ptx_mad_lo_u32(k, cell, U32(8), q->sh.squares);
+        cell = times_plus(q, at->token, super_blocks(q->spec), at->super_block);
+    ptx_u32 to = times_plus(q, cell, 8, q->sh.squares);
     for (int s = 0; s < square_sums(q); s++) {
         ptx_f32 sum = h[0];
         for (int i = 0; i < LANE_VALUES; i++) {
@@ -336,7 +336,7 @@ static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 
             sum = i ? ptx_fma_f32(k, value, value, sum) : ptx_mul_f32(k, value, value);
         }
         sum = warp_sum(k, sum, 16, 1);
-        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+        ptx_guarded(k, is_zero(q, q->at.lane))
             ptx_st_shared_f32(k, to, 4 * s, sum);
     }
 }
@@ -358,9 +358,9 @@ static ptx_u32 largest_exponent(struct kernel *q, const ptx_f32 v[LANE_VALUES])
     ptx_u32 most = ptx_f32_as_u32(v[0]);
     for (int i = 1; i < LANE_VALUES; i++)
         most = larger_magnitude(q, ptx_u32_as_f32(most), v[i]);
-    ptx_u32 magnitude = ptx_and_b32(k, most, U32(0x7FFFFFFF));
+    ptx_u32 magnitude = masked(q, most, 0x7FFFFFFF);
     most = ptx_redux_sync_max_u32(k, magnitude, ALL_LANES);
-    ptx_u32 field = ptx_shr_u32(k, most, U32(23));
+    ptx_u32 field = shifted(q, most, 23);
     return ptx_max_u32(k, field, U32(30));
 }
 
@@ -385,9 +385,9 @@ static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 s
     ptx_f16 lo = ptx_cvt_f16_f32(k, ptx_mul_f32(k, rest, F32(2048)));
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
     ptx_u32 row = at_token(q, to->base, to->token, 32);
-    ptx_u32 cell = ptx_mad_lo_u32(k, q->at.group, U32(2), row);
+    ptx_u32 cell = times_plus(q, q->at.group, 2, row);
     int offset = (int)record_bmin(q->v->tokens);
-    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.quad, U32(0))) {
+    ptx_guarded(k, is_zero(q, q->at.quad)) {
         ptx_st_shared_f16(k, cell, offset, hi);
         ptx_st_shared_f16(k, cell, offset + 16, lo);
     }
@@ -430,19 +430,19 @@ static void store_planes(struct kernel *q, const struct record *to, const ptx_f3
     ptx_u32 words[2][PLANES];
     for (int half = 0; half < 2; half++)
         split_planes(k, &v[4 * half], words[half]);
-    ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1)), cell;
+    ptx_u32 odd = masked(q, q->at.group, 1), cell;
     if (q->v->tokens == 1) { /* sub-block group = 4·half + 2·(second pair) + (high nibbles) */
-        ptx_u32 half = ptx_shr_u32(k, q->at.group, U32(2));
-        ptx_u32 second = ptx_and_b32(k, q->at.group, U32(2));
-        cell = ptx_mad_lo_u32(k, half, U32(512), to->of_token);
-        cell = ptx_mad_lo_u32(k, odd, U32(256), cell);
-        cell = ptx_mad_lo_u32(k, second, U32(16), cell);
-        cell = ptx_mad_lo_u32(k, q->at.quad, U32(8), cell);
+        ptx_u32 half = shifted(q, q->at.group, 2);
+        ptx_u32 second = masked(q, q->at.group, 2);
+        cell = times_plus(q, half, 512, to->of_token);
+        cell = times_plus(q, odd, 256, cell);
+        cell = times_plus(q, second, 16, cell);
+        cell = times_plus(q, q->at.quad, 8, cell);
     } else {
-        ptx_u32 pair = ptx_shr_u32(k, q->at.group, U32(1));
-        cell = ptx_mad_lo_u32(k, pair, U32(q->v->tokens * 256), to->of_token);
-        cell = ptx_mad_lo_u32(k, q->at.quad, U32(16), cell);
-        cell = ptx_mad_lo_u32(k, odd, U32(8), cell);
+        ptx_u32 pair = shifted(q, q->at.group, 1);
+        cell = times_plus(q, pair, q->v->tokens * 256, to->of_token);
+        cell = times_plus(q, q->at.quad, 16, cell);
+        cell = times_plus(q, odd, 8, cell);
     }
     for (int p = 0; p < PLANES; p++) {
         ptx_u32 both[2] = {words[0][p], words[1][p]};
@@ -467,16 +467,15 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
     store_block_sum(q, to, add_values(k, v));
     store_planes(q, to, v);
     ptx_u32 scale = at_token(q, to->base, to->token, 4);
-    ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
+    ptx_guarded(k, is_zero(q, q->at.lane))
         ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tokens), up);
 }
 
 static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item)
 {
-    ptx_kernel *k = q->k;
     struct spot at = item_spot(q, first, number);
     struct record to = {.token = at.token};
-    to.base = ptx_mad_lo_u32(k, at.in_chunk, U32(record_bytes(q->v->tokens)), q->sh.records);
+    to.base = times_plus(q, at.in_chunk, record_bytes(q->v->tokens), q->sh.records);
     to.of_token = at_token(q, to.base, at.token, 256);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
@@ -514,7 +513,7 @@ static void send_weights(struct kernel *q, const struct share *s)
     if (s->stream && taken_items(q) == 1)
         emit_other_loads(q, s->stream);
     else if (s->stream)
-        ptx_if(k, ptx_setp_eq_u32(k, s->sent, U32(0))) {
+        ptx_if(k, is_zero(q, s->sent)) {
             emit_other_loads(q, s->stream);
             ptx_mov_u32_to(k, s->sent, U32(1));
         }
@@ -596,7 +595,7 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
             prepare_item(q, s->first, s->number, &items[0]);
             ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
             ptx_sub_u32_to(k, left, left, U32(1));
-            ptx_loop_break_if(&item, ptx_setp_eq_u32(k, left, U32(0)), false);
+            ptx_loop_break_if(&item, is_zero(q, left), false);
             for (int i = 1; i < batch; i++)
                 move_item(q, &items[i], &items[i - 1]);
         }
@@ -622,7 +621,7 @@ static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
 {
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
-    ptx_u32 at = ptx_mad_lo_u32(k, q->at.group, U32(8), row);
+    ptx_u32 at = times_plus(q, q->at.group, 8, row);
     ptx_f32 sum = ptx_mov_f32(k, F32(0));
     for (uint32_t first = 0; first < all; first += 8) {
         ptx_f32 part;

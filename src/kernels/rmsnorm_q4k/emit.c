@@ -41,6 +41,26 @@
  */
 #include "emit.h"
 
+ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b)
+{
+    return ptx_mad_lo_u32(q->k, a, U32(factor), b);
+}
+
+ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask)
+{
+    return ptx_and_b32(q->k, a, U32(mask));
+}
+
+ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits)
+{
+    return ptx_shr_u32(q->k, a, U32(bits));
+}
+
+ptx_pred is_zero(struct kernel *q, ptx_u32 a)
+{
+    return ptx_setp_eq_u32(q->k, a, U32(0));
+}
+
 /* ---- parameters and thread indices ---- */
 
 /* Every parameter is declared, so that all entries are launched alike; only those used are read. */
@@ -96,16 +116,16 @@ static void find_threads(struct kernel *q)
     ptx_kernel *k = q->k;
     ptx_u32 tid = ptx_sreg_tid_x(k);
     q->at.cta = ptx_sreg_ctaid_x(k);
-    ptx_u32 warp = ptx_shr_u32(k, tid, U32(5));
+    ptx_u32 warp = shifted(q, tid, 5);
     q->at.warp = ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
-    q->at.lane = ptx_and_b32(k, tid, U32(31));
-    q->at.group = ptx_shr_u32(k, q->at.lane, U32(2));
-    q->at.quad = ptx_and_b32(k, q->at.lane, U32(3));
-    ptx_u32 swapped = ptx_shr_u32(k, q->at.lane, U32(4));
-    ptx_u32 low = ptx_and_b32(k, ptx_shr_u32(k, q->at.lane, U32(3)), U32(1));
-    ptx_u32 middle = ptx_and_b32(k, q->at.group, U32(1));
-    q->at.lower = ptx_setp_ne_u32(k, ptx_and_b32(k, q->at.lane, U32(1)), U32(0));
-    q->at.row = ptx_mad_lo_u32(k, swapped, U32(4), ptx_mad_lo_u32(k, middle, U32(2), low));
+    q->at.lane = masked(q, tid, 31);
+    q->at.group = shifted(q, q->at.lane, 2);
+    q->at.quad = masked(q, q->at.lane, 3);
+    ptx_u32 swapped = shifted(q, q->at.lane, 4);
+    ptx_u32 low = masked(q, shifted(q, q->at.lane, 3), 1);
+    ptx_u32 middle = masked(q, q->at.group, 1);
+    q->at.lower = ptx_setp_ne_u32(k, masked(q, q->at.lane, 1), U32(0));
+    q->at.row = times_plus(q, swapped, 4, times_plus(q, middle, 2, low));
     bool whole_rows = q->v->wk == 1;
     if (whole_rows) {
         q->at.wr = q->at.warp;
@@ -114,7 +134,7 @@ static void find_threads(struct kernel *q)
     }
     /* warp / wk, of at most 16 by 16: a division costs the assembler as much as 20 of these. */
     ptx_u32 scaled = ptx_mul_lo_u32(k, q->at.warp, U32(256 / q->v->wk + 1));
-    q->at.wr = ptx_shr_u32(k, scaled, U32(8));
+    q->at.wr = shifted(q, scaled, 8);
     q->at.wk = ptx_sub_u32(k, q->at.warp, ptx_mul_lo_u32(k, q->at.wr, U32(q->v->wk)));
 }
 
@@ -122,7 +142,7 @@ static void find_threads(struct kernel *q)
 static void find_first_tile(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 tile = ptx_mad_lo_u32(k, q->at.wr, U32(q->v->grid), q->at.cta);
+    ptx_u32 tile = times_plus(q, q->at.wr, q->v->grid, q->at.cta);
     q->first_output = ptx_mul_lo_u32(k, tile, U32(tile_outputs(q->spec)));
 }
 
@@ -171,7 +191,7 @@ static ptx_u32 lane_token(struct kernel *q, int n)
 {
     if (q->v->tokens == 1)
         return U32(0);
-    ptx_u32 pair = ptx_shr_u32(q->k, q->at.quad, U32(1));
+    ptx_u32 pair = shifted(q, q->at.quad, 1);
     return n ? ptx_add_u32(q->k, pair, U32(BOX_TOKENS * (unsigned)n)) : pair;
 }
 
@@ -212,15 +232,15 @@ static ptx_u32 hand_over(struct kernel *q, ptx_u32 round, const struct totals *t
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     uint32_t warp_bytes = TILE_ROWS * v->tokens * 4;
-    ptx_u32 parity = ptx_and_b32(k, round, U32(1));
-    ptx_u32 warp = ptx_mad_lo_u32(k, parity, U32(v->wk * v->wr), q->at.warp);
-    ptx_u32 base = ptx_mad_lo_u32(k, warp, U32(warp_bytes), q->sh.partials);
+    ptx_u32 parity = masked(q, round, 1);
+    ptx_u32 warp = times_plus(q, parity, v->wk * v->wr, q->at.warp);
+    ptx_u32 base = times_plus(q, warp, warp_bytes, q->sh.partials);
     ptx_u32 row = ptx_selp_u32(k, U32(HALF_ROWS), U32(0), q->at.lower);
     row = ptx_add_u32(k, row, q->at.group);
     ptx_u32 cell = row;
     if (v->tokens > 1)
-        cell = ptx_mad_lo_u32(k, row, U32(v->tokens), lane_token(q, 0));
-    ptx_u32 mine = ptx_mad_lo_u32(k, cell, U32(4), base);
+        cell = times_plus(q, row, v->tokens, lane_token(q, 0));
+    ptx_u32 mine = times_plus(q, cell, 4, base);
     if (v->tokens == 1) { /* two lanes have the same sum */
         ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
             ptx_st_shared_f32(k, mine, 0, t->sum[0]);
@@ -374,7 +394,7 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
     ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
     uint32_t bytes = PAIR * record_bytes(q->v->tokens);
     bool sends_first = turns_ahead(q->v) < q->v->stages;
-    ptx_u32 record = ptx_mad_lo_u32(k, q->at.wk, U32(bytes), q->sh.records);
+    ptx_u32 record = times_plus(q, q->at.wk, bytes, q->sh.records);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
         ptx_pred valid = has_tile;

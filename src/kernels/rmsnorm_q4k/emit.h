@@ -55,6 +55,12 @@ struct kernel {
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
+/* What is emitted most, with a constant: a · factor + b, a & mask, a >> bits, a = 0. */
+ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b);
+ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask);
+ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits);
+ptx_pred is_zero(struct kernel *q, ptx_u32 a);
+
 /* The matrix that an output belongs to (SwiGLU's outputs belong to the first). */
 struct place {
     ptx_u64 address; /* that matrix's of the three given */

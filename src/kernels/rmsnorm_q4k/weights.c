@@ -54,10 +54,10 @@ static int boxes(const struct kernel *q)
 static void locate_row(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 row = ptx_shr_u32(k, q->at.lane, U32(1));
-    ptx_u32 odd = ptx_and_b32(k, q->at.lane, U32(1));
+    ptx_u32 row = shifted(q, q->at.lane, 1);
+    ptx_u32 odd = masked(q, q->at.lane, 1);
     struct place at = locate(q, s->output, q->weights, q->y_stride);
-    ptx_u32 in_matrix = is_gated(q->spec) ? ptx_and_b32(k, row, U32(7)) : row;
+    ptx_u32 in_matrix = is_gated(q->spec) ? masked(q, row, 7) : row;
     if (is_gated(q->spec))
         at.address = ptx_selp_u64(k, q->weights[1], q->weights[0], ptx_setp_ge_u32(k, row, U32(8)));
     ptx_u32 wanted = ptx_add_u32(k, at.row, in_matrix);
@@ -93,7 +93,7 @@ static void locate_tile(struct kernel *q, struct stream *s)
 static void init_barriers(struct kernel *q, const struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_if(k, ptx_setp_eq_u32(k, q->at.lane, U32(0))) {
+    ptx_if(k, is_zero(q, q->at.lane)) {
         for (uint32_t i = 0; i < q->v->stages; i++)
             ptx_mbarrier_init(k, s->barriers, (int)(8 * i), U32(1));
         ptx_fence_mbarrier_init_release_cluster(k);
@@ -113,10 +113,10 @@ struct stream start_stream(struct kernel *q)
         s.rows[box] = chooses_map(q) ? ptx_mov_u32(k, U32(0)) : s.output;
     }
     s.fill = start_slot(q, false);
-    s.ring = ptx_mad_lo_u32(k, q->at.warp, U32(q->v->stages * STAGE_BYTES), q->sh.rings);
+    s.ring = times_plus(q, q->at.warp, q->v->stages * STAGE_BYTES, q->sh.rings);
     s.barriers = s.ring;
     if (tensor(q)) {
-        s.barriers = ptx_mad_lo_u32(k, q->at.warp, U32(q->v->stages * 8), q->sh.ring_barriers);
+        s.barriers = times_plus(q, q->at.warp, q->v->stages * 8, q->sh.ring_barriers);
         init_barriers(q, &s);
     }
     locate_tile(q, &s);
@@ -151,7 +151,7 @@ void advance_slot(struct kernel *q, struct slot *slot)
 
 ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
 {
-    return ptx_mad_lo_u32(q->k, slot.index, U32(STAGE_BYTES), s->ring);
+    return times_plus(q, slot.index, STAGE_BYTES, s->ring);
 }
 
 /* One lane sends for both halves; they arrive whole, zeros included. */
@@ -180,10 +180,10 @@ static ptx_pred elected(struct kernel *q, ptx_pred sends)
 static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 row = ptx_shr_u32(k, q->at.lane, U32(1));
-    ptx_u32 odd = ptx_and_b32(k, q->at.lane, U32(1));
+    ptx_u32 row = shifted(q, q->at.lane, 1);
+    ptx_u32 odd = masked(q, q->at.lane, 1);
     ptx_u32 piece = ptx_mul_lo_u32(k, odd, U32(16));
-    ptx_u32 in_stage = ptx_mad_lo_u32(k, row, U32(PAIR_BYTES), piece);
+    ptx_u32 in_stage = times_plus(q, row, PAIR_BYTES, piece);
     ptx_u32 to = ptx_add_u32(k, stage, in_stage);
     bool uneven = super_blocks(q->spec) % PAIR;
     ptx_pred whole = ptx_setp_ne_u32(k, s->pair, U32(uneven ? pairs(q->spec) - 1 : pairs(q->spec)));
@@ -194,7 +194,7 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
         }
         ptx_pred first_half = whole; /* the piece that straddles the middle: the even lane's counts */
         if (32 * i < SUPER_BLOCK_BYTES)
-            first_half = ptx_or_pred(k, whole, ptx_setp_eq_u32(k, odd, U32(0)));
+            first_half = ptx_or_pred(k, whole, is_zero(q, odd));
         ptx_guarded(k, first_half)
             ptx_cp_async_cg(k, to, 32 * i, s->source, 32 * i, 16);
     }
@@ -236,7 +236,7 @@ void emit_load(struct kernel *q, struct stream *s)
         sends = ptx_setp_bool_lt_u32(k, s->pair, U32(pairs(q->spec)), sends);
     if (tensor(q)) {
         ptx_if(k, elected(q, sends)) {
-            ptx_u32 barrier = ptx_mad_lo_u32(k, s->fill.index, U32(8), s->barriers);
+            ptx_u32 barrier = times_plus(q, s->fill.index, 8, s->barriers);
             copy_boxes(q, s, slot_address(q, s, s->fill), barrier, s->pair);
         }
     } else {
@@ -315,7 +315,7 @@ void emit_wait(struct kernel *q, const struct stream *s, struct slot slot)
         ptx_bar_warp_sync(k, ALL_LANES);
         return;
     }
-    ptx_u32 barrier = ptx_mad_lo_u32(k, slot.index, U32(8), s->barriers);
+    ptx_u32 barrier = times_plus(q, slot.index, 8, s->barriers);
     ptx_loop(k, spin) {
         ptx_pred done = ptx_mbarrier_try_wait_parity(k, barrier, 0, slot.parity);
         ptx_loop_break_if(&spin, done, false);
@@ -371,30 +371,30 @@ void find_columns(struct kernel *q)
     bool one = q->v->tokens == 1;
     ptx_u32 group = q->at.group, quad = q->at.quad;
     c->header = ptx_mul_lo_u32(k, q->at.row, U32(PAIR_BYTES));
-    c->nibbles = ptx_mad_lo_u32(k, quad, U32(one ? 16 : 8), c->header);
-    ptx_u32 column = one ? ptx_and_b32(k, group, U32(PLANES - 1)) : group;
-    ptx_u32 cell = ptx_mad_lo_u32(k, column, U32(4), quad);
+    c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
+    ptx_u32 column = one ? masked(q, group, PLANES - 1) : group;
+    ptx_u32 cell = times_plus(q, column, 4, quad);
     c->b = ptx_mul_lo_u32(k, cell, U32(16));
     /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
-    ptx_u32 part = ptx_and_b32(k, group, U32(1)), rest = ptx_and_b32(k, group, U32(one ? 6 : 2));
-    c->has_min = ptx_setp_eq_u32(k, rest, U32(0));
-    ptx_u32 row = one ? part : ptx_mad_lo_u32(k, ptx_shr_u32(k, group, U32(2)), U32(2), part);
-    ptx_u32 min_cell = ptx_mad_lo_u32(k, row, U32(4), quad);
+    ptx_u32 part = masked(q, group, 1), rest = masked(q, group, one ? 6 : 2);
+    c->has_min = is_zero(q, rest);
+    ptx_u32 row = one ? part : times_plus(q, shifted(q, group, 2), 2, part);
+    ptx_u32 min_cell = times_plus(q, row, 4, quad);
     c->b_min = ptx_mul_lo_u32(k, min_cell, U32(4));
-    ptx_u32 upper = ptx_shr_u32(k, quad, U32(1)), odd = ptx_and_b32(k, quad, U32(1));
+    ptx_u32 upper = shifted(q, quad, 1), odd = masked(q, quad, 1);
     c->scale = one ? U32(0) : ptx_mul_lo_u32(k, upper, U32(4));
-    ptx_pred low_planes = ptx_setp_eq_u32(k, odd, U32(0));
+    ptx_pred low_planes = is_zero(q, odd);
     c->weight = ptx_selp_f32(k, F32(0x1p-4f), F32(0x1p12f), low_planes);
     c->low_mins = ptx_setp_lt_u32(k, quad, U32(2));
-    c->min_bytes = ptx_mad_lo_u32(k, odd, U32(0x0202), U32(0x4140));
+    c->min_bytes = times_plus(q, odd, 0x0202, U32(0x4140));
     if (!one)
         return;
-    ptx_u32 upper_group = ptx_shr_u32(k, group, U32(2));
+    ptx_u32 upper_group = shifted(q, group, 2);
     c->has_b = ptx_setp_eq_u32(k, upper_group, upper);
     /* Upper quad lanes read zeros 32 bytes on: beside the banks of the lower ones' fragments. */
-    c->b = ptx_selp_u32(k, c->b, ptx_mad_lo_u32(k, upper, U32(32), q->sh.zeros), c->has_b);
+    c->b = ptx_selp_u32(k, c->b, times_plus(q, upper, 32, q->sh.zeros), c->has_b);
     for (unsigned i = 0; i < 2; i++)
-        c->scale_bytes[i] = ptx_mad_lo_u32(k, upper, U32(2), U32(0x4440 + i));
+        c->scale_bytes[i] = times_plus(q, upper, 2, U32(0x4440 + i));
 }
 
 /* Addresses for one super-block. */
