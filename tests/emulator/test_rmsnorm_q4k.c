@@ -7,6 +7,7 @@
 #include "ptxgen/q4k.h"
 #include "ptxgen/rmsnorm_q4k.h"
 #include "src/kernels/bound.h"
+#include "src/kernels/half.h"
 #include "src/kernels/rmsnorm_q4k/reference.h"
 
 #include <math.h>
@@ -162,10 +163,74 @@ static void rmsnorm_q4k_reads_no_x_past_its_row(void **state)
         sends_for_each_piece_once(k[i], 64, 1);
 }
 
+/* One token of 16-bit x: y for x and gamma that start `off` elements into their buffers. */
+static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t y[N])
+{
+    struct bench bench;
+    ptxgen_error err = {0};
+    ptxgen_device_facts facts;
+    uint32_t seed = k;
+    size_t row_bytes;
+    uint16_t *x = calloc(k + off, 2);
+    float *gamma = calloc(k + off, 4), *row = calloc(k, 4);
+    bench_open(&bench, device);
+    assert_int_equal(ptxgen_q4k_row_bytes(k, &row_bytes, &err), PTXGEN_OK);
+    uint8_t *weights = malloc(row_bytes * N);
+    for (uint32_t i = 0; i < k; i++) {
+        x[off + i] = ptxgen_f32_to_f16(next_value(&seed));
+        gamma[off + i] = 1 + next_value(&seed);
+    }
+    for (uint32_t n = 0; n < N; n++) {
+        for (uint32_t i = 0; i < k; i++)
+            row[i] = next_value(&seed) * 0.05f;
+        ptxgen_q4k_quantise_row(row, k, weights + n * row_bytes, &err);
+    }
+    assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
+    ptxgen_target target = ptxgen_device_target(&facts);
+    ptxgen_rmsnorm_q4k_spec spec = {.k = k, .n = {N}, .epsilon = 1e-6f, .max_tokens = 1,
+                                    .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_rmsnorm_q4k *kernel;
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);
+    if (ptxgen_rmsnorm_q4k_load(&bench.driver, &plan, NULL, &kernel, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    ptxgen_rmsnorm_q4k_args args = {
+        .x = bench_buffer(&bench, x, (k + off) * 2) + off * 2,
+        .gamma = bench_buffer(&bench, gamma, (k + off) * 4) + off * 4,
+        .weights = {bench_buffer(&bench, weights, row_bytes * N)},
+        .y = {bench_blank(&bench, N * 2)},
+        .m = 1};
+    if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    bench_read(&bench, y, args.y[0], N * 2);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    bench_close(&bench);
+    free(weights);
+    free(row);
+    free(gamma);
+    free(x);
+}
+
+/* K = 14336: all of x is staged in shared memory. */
+static void rmsnorm_q4k_takes_one_token_at_any_alignment(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    static const uint32_t k[] = {4096, 8192, 14336};
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 3; i++) {
+            uint16_t aligned[N], moved[N];
+            run_one_token(devices[d], k[i], 0, aligned);
+            run_one_token(devices[d], k[i], 1, moved);
+            assert_memory_equal(aligned, moved, sizeof aligned);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rmsnorm_q4k_reads_no_x_past_its_row),
+        cmocka_unit_test(rmsnorm_q4k_takes_one_token_at_any_alignment),
         cmocka_unit_test(rmsnorm_q4k_runs_on_every_emulated_generation),
         cmocka_unit_test(rmsnorm_q4k_reads_each_weight_once),
     };

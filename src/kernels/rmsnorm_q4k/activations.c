@@ -12,6 +12,8 @@
  */
 #include "emit.h"
 
+#include <float.h>
+
 enum { LANE_VALUES = 8 };
 
 static bool is_narrow(const struct kernel *q)
@@ -53,11 +55,10 @@ static ptx_pred vectors_allowed(struct kernel *q)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
-static void load_vectors(struct kernel *q, ptx_u64 from, int offset, ptx_u32 to[LANE_VALUES])
+static void load_vectors(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
 {
-    ptx_ld_global_v4_u32_to(q->k, &to[0], from, offset);
-    if (!is_narrow(q))
-        ptx_ld_global_v4_u32_to(q->k, &to[4], from, offset + 16);
+    for (int i = 0; i < item_words(q); i += 4)
+        ptx_ld_global_v4_u32_to(q->k, &to[i], from, 4 * i);
 }
 
 static void load_scalars(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
@@ -142,16 +143,13 @@ static struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number
     return from;
 }
 
-/* The item so many columns on. */
-static void load_item(struct kernel *q, const struct source *from, uint32_t columns,
-                      struct item *item)
+static void load_item(struct kernel *q, const struct source *from, struct item *item)
 {
-    int offset = (int)(columns * element_bytes(q));
-    load_vectors(q, from->x, offset, item->x);
+    load_vectors(q, from->x, item->x);
     if (q->spec->residual)
-        load_vectors(q, from->residual, offset, item->residual);
+        load_vectors(q, from->residual, item->residual);
     for (int i = 0; i < LANE_VALUES; i += 4)
-        ptx_ld_global_nc_v4_f32_to(q->k, &item->gamma[i], from->gamma, 4 * ((int)columns + i));
+        ptx_ld_global_nc_v4_f32_to(q->k, &item->gamma[i], from->gamma, 4 * i);
 }
 
 /* The same where vectors are not allowed. */
@@ -375,22 +373,23 @@ struct record {
     ptx_u32 token;
 };
 
-/* The sub-block's sum over its four lanes, times 2⁻²⁰, as hi and lo·2¹¹ for the mins' B fragments. */
+/*
+ * The sub-block's sum over its four lanes, times 2⁻²⁰, as hi and lo·2¹¹ for the mins' B fragments:
+ * the first quad lane stores hi, the second lo.
+ */
 static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 sum)
 {
     ptx_kernel *k = q->k;
     sum = ptx_mul_f32(k, warp_sum(k, sum, 2, 1), F32(0x1p-20f));
-    ptx_f16 hi = ptx_cvt_f16_f32(k, sum);
-    ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, hi));
-    ptx_f16 lo = ptx_cvt_f16_f32(k, ptx_mul_f32(k, rest, F32(2048)));
+    ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, ptx_cvt_f16_f32(k, sum)));
+    ptx_f32 part = ptx_selp_f32(k, ptx_mul_f32(k, rest, F32(2048)), sum, q->at.lower);
+    ptx_f16 half = ptx_cvt_f16_f32(k, part);
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
     ptx_u32 row = at_token(q, to->base, to->token, 32);
-    ptx_u32 cell = times_plus(q, q->at.group, 2, row);
-    int offset = (int)record_bmin(q->v->tokens);
-    ptx_guarded(k, is_zero(q, q->at.quad)) {
-        ptx_st_shared_f16(k, cell, offset, hi);
-        ptx_st_shared_f16(k, cell, offset + 16, lo);
-    }
+    ptx_u32 in_row = times_plus(q, q->at.quad, 16, ptx_mul_lo_u32(k, q->at.group, U32(2)));
+    ptx_u32 cell = ptx_add_u32(k, row, in_row);
+    ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
+        ptx_st_shared_f16(k, cell, (int)record_bmin(q->v->tokens), half);
 }
 
 /* Sums neighbours, their sums, and so on. */
@@ -527,54 +526,26 @@ static struct source share_source(struct kernel *q, const struct share *s, uint3
     return find_source(q, s->first, ptx_min_u32(k, number, s->last));
 }
 
-static void send_for_one(struct kernel *q, const struct share *s, struct item *item)
-{
-    struct source from = share_source(q, s, 0);
-    ptx_if_else(q->k, s->vectors)
-        load_item(q, &from, 0, item);
-    else
-        load_by_element(q, &from, item);
-    send_weights(q, s);
-}
-
-/* As many for each taker, of one token, in whole batches: its items are evenly apart. */
-static bool is_even(const struct kernel *q, const struct share *s)
-{
-    return q->v->tokens == 1 && q->v->chunks == 1 && super_blocks(q->spec) % s->takers == 0 &&
-           taken_items(q) % batch_items(q) == 0;
-}
-
 static void send_for_batch(struct kernel *q, const struct share *s, int batch, struct item items[])
 {
     struct source from = share_source(q, s, 0);
     ptx_if_else(q->k, s->vectors)
         for (int i = 0; i < batch; i++) {
-            bool even = is_even(q, s);
-            struct source its = i && !even ? share_source(q, s, (uint32_t)i) : from;
-            load_item(q, &its, even ? (uint32_t)i * s->takers * SUPER_BLOCK : 0, &items[i]);
+            struct source its = i ? share_source(q, s, (uint32_t)i) : from;
+            load_item(q, &its, &items[i]);
         }
     else
         load_by_element(q, &from, &items[0]);
     send_weights(q, s);
 }
 
-/* Items one after the other. */
-static void take_items(struct kernel *q, const struct share *s)
+/* No warp has more than one. */
+static void take_one(struct kernel *q, const struct share *s)
 {
-    ptx_kernel *k = q->k;
     struct item item = no_item();
-    if (taken_items(q) == 1) {
-        send_for_one(q, s, &item);
-        ptx_if(k, ptx_setp_lt_u32(k, s->number, s->end))
-            prepare_item(q, s->first, s->number, &item);
-        return;
-    }
-    ptx_loop(k, items) {
-        send_for_one(q, s, &item);
-        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+    send_for_batch(q, s, 1, &item);
+    ptx_if(q->k, ptx_setp_lt_u32(q->k, s->number, s->end))
         prepare_item(q, s->first, s->number, &item);
-        ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
-    }
 }
 
 /*
@@ -603,13 +574,92 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
     }
 }
 
+/* ---- one token's x staged in shared memory (see layout.h) ---- */
+
+/* Where a lane's values of an item are staged; gamma's are where its record will be. */
+struct stage {
+    ptx_u32 x, gamma;
+};
+
+static struct stage find_stage(struct kernel *q, ptx_u32 number)
+{
+    ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
+    ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
+    return (struct stage){times_plus(q, number, SUPER_BLOCK * 2, x),
+                          times_plus(q, number, record_bytes(1), gamma)};
+}
+
+static void stage_item(struct kernel *q, const struct share *s)
+{
+    ptx_kernel *k = q->k;
+    struct source from = find_source(q, s->first, s->number);
+    struct stage to = find_stage(q, s->number);
+    ptx_if_else(k, s->vectors) {
+        ptx_cp_async_cg(k, to.x, 0, from.x, 0, 16);
+        for (int i = 0; i < 2; i++)
+            ptx_cp_async_cg(k, to.gamma, 16 * i, from.gamma, 16 * i, 16);
+    } else {
+        ptx_u32 i = ptx_mov_u32(k, U32(0));
+        ptx_loop(k, elements) {
+            ptx_nounroll(k);
+            ptx_u32 to_x = times_plus(q, i, 2, to.x);
+            ptx_u32 to_gamma = times_plus(q, i, 4, to.gamma);
+            ptx_cp_async_ca(k, to_gamma, 0, ptx_mad_wide_u32(k, i, U32(4), from.gamma), 0, 4);
+            ptx_u64 x = ptx_mad_wide_u32(k, i, U32(2), from.x);
+            ptx_st_shared_u16(k, to_x, 0, ptx_ld_global_u16(k, x, 0));
+            ptx_add_u32_to(k, i, i, U32(1));
+            ptx_loop_break_if(&elements, ptx_setp_eq_u32(k, i, U32(LANE_VALUES)), false);
+        }
+    }
+}
+
+static void prepare_staged(struct kernel *q, const struct share *s)
+{
+    ptx_kernel *k = q->k;
+    struct stage at = find_stage(q, s->number);
+    struct item item;
+    ptx_ld_shared_v4_u32(k, item.x, at.x, 0);
+    for (int i = 0; i < 2; i++)
+        ptx_ld_shared_v4_f32(k, &item.gamma[4 * i], at.gamma, 16 * i);
+    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
+    prepare_item(q, s->first, s->number, &item);
+}
+
+/* Each warp has an item. */
+static void each_item(struct kernel *q, struct share *s,
+                      void (*take)(struct kernel *, const struct share *))
+{
+    ptx_kernel *k = q->k;
+    ptx_mov_u32_to(k, s->number, q->at.warp);
+    ptx_loop(k, items) {
+        ptx_nounroll(k);
+        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+        take(q, s);
+        ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
+    }
+}
+
+static void take_staged(struct kernel *q, struct share *s)
+{
+    ptx_kernel *k = q->k;
+    each_item(q, s, stage_item);
+    ptx_cp_async_commit_group(k);
+    bool behind = s->stream && !has_tensor_copies(&q->plan->target);
+    if (s->stream)
+        emit_other_loads(q, s->stream);
+    ptx_cp_async_wait_group(k, behind ? (int)turns_ahead(q->v) - 1 : 0);
+    each_item(q, s, prepare_staged);
+}
+
 void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
     ptx_section(q->k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
     struct share s = find_share(q, first, stream);
-    if (batch_items(q) == 1)
-        take_items(q, &s);
+    if (staged_bytes(q->plan, q->v))
+        take_staged(q, &s);
+    else if (batch_items(q) == 1)
+        take_one(q, &s);
     else
         take_batches(q, &s, batch_items(q));
 }
@@ -622,7 +672,7 @@ static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
     ptx_u32 at = times_plus(q, q->at.group, 8, row);
-    ptx_f32 sum = ptx_mov_f32(k, F32(0));
+    ptx_f32 sum = F32(0);
     for (uint32_t first = 0; first < all; first += 8) {
         ptx_f32 part;
         if (first + 8 <= all)
@@ -632,7 +682,7 @@ static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
             ptx_guarded(k, ptx_setp_lt_u32(k, q->at.group, U32(all - first)))
                 ptx_ld_shared_f32_to(k, part, at, (int)first * 8 + 4 * s);
         }
-        sum = ptx_add_f32(k, sum, part);
+        sum = first ? ptx_add_f32(k, sum, part) : part;
     }
     return warp_sum(k, sum, 16, 4);
 }
@@ -641,16 +691,17 @@ ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
     float per_k = 1.0f / (float)q->spec->k;
+    uint32_t flush = q->spec->epsilon >= FLT_MIN ? PTX_FTZ : 0; /* a lesser form, where all are normal */
     ptx_u32 row = at_token(q, q->sh.squares, token, super_blocks(q->spec) * 8);
     ptx_f32 sum = sum_squares(q, row, 0);
     ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(q->spec->epsilon));
     if (square_sums(q) == 1)
-        return ptx_rsqrt_approx_f32(k, plain);
+        return ptx_rsqrt_approx_f32_m(k, flush, plain);
     /* Where the squares overflowed, epsilon is far below their last bit. */
     ptx_f32 small = ptx_mul_f32(k, sum_squares(q, row, 1), F32(per_k));
     ptx_pred overflowed = ptx_setp_eq_f32(k, sum, F32(__builtin_inff()));
     ptx_f32 radicand = ptx_selp_f32(k, small, plain, overflowed);
-    ptx_f32 inverse = ptx_rsqrt_approx_f32(k, radicand);
+    ptx_f32 inverse = ptx_rsqrt_approx_f32_m(k, flush, radicand);
     ptx_f32 down = ptx_mul_f32(k, inverse, F32(0x1p-64f));
     return ptx_selp_f32(k, down, inverse, overflowed);
 }

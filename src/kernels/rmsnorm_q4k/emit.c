@@ -29,13 +29,28 @@
  *   - the ring's last slot behind the activations: +0.5 µs (for four tokens it is a gain);
  *   - a second item of x not sent for with the first: +1.8 µs, and prefetched into L1: +8.6 µs;
  *   - rows of 1152 to 4608 bytes, pieces of 16 KB, deeper rings: copies alone are no faster;
- *   - clusters of two CTAs that prepare half of x each: +0.6 µs, and within 1 % for 8 tokens.
+ *   - clusters of two CTAs that prepare half of x each: +0.6 µs, and within 1 % for 8 tokens;
+ *   - x before all copies: +1.7 µs where launches overlap, for copies would have come before it.
+ * From K = 14336 on x is more than all first slots, and is late for being behind them: there three
+ * warps of four send for theirs behind x (12.9 to 12.1 µs at N = 4096, 11.3 to 10.4 overlapped).
  *
- * What the driver's assembler takes follows the machine instructions that come of the text, 0.2 to
- * 0.5 million of its own for each, not names or their reuse, rolled loops or dead moves; a
- * division by a number counts as twenty. ptxas ran 281 million for the text of one token before
- * addresses, checks and first copies were thinned out, and 249 after (K = 4096: 268 and 225), of
- * which 38 are its own start.
+ * A plain launch at N = 28672 is 1 µs from what dealing its last tiles by a counter would give (31.1
+ * instead of 32.1 µs for copies alone). It is not built: a tile's copies are sent for half a tile
+ * ahead by four warps, which would have to know it a round ahead, when three of four rounds are
+ * already dealt; and overlapped launches lose by it (30.2 instead of 29.1).
+ *
+ * What the driver's assembler takes follows the machine instructions that come of the text, 0.35 to
+ * 0.5 million of its own for each, not names or their reuse, or dead moves; a division by a number
+ * counts as twenty. 43 million are its own start. ptxas runs 246 million for one token at K = 8192,
+ * 217 at 4096, 230 at 14336 (280 before x was staged there: its registers in turns are moves). It
+ * peels or turns round a loop that breaks in its middle, whose body then stands twice. What makes
+ * the text shorter still, and was measured to cost time at 8192 × 28672 (µs plain, overlapped):
+ *   - nibbles of a super-block in a loop, low and then high: -12 million, +1.1, +1.0;
+ *   - one loop over super-blocks, each with its own wait: -2 million, +0.6, +0.3;
+ *   - the two halves of a lane's values of x in a loop: -8 million, +0.3, +0.35;
+ *   - x staged there too: -20 million, +0.3, +0.35 (+0.3 of 5 at 4096 × 4096): cp.async brings it later
+ *     than loads do, and above 195 KB of shared memory only 28 KB are left to L1, in which loads of
+ *     x and gamma, 48 KB under way, are slow (+1.4 for loads by themselves).
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
  */
@@ -175,10 +190,12 @@ static void declare_shared(struct kernel *q)
     q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
     q->sh.records =
         shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 128);
+    if (staged_bytes(q->plan, v))
+        q->sh.staged = shared_buffer(q->k, "x", staged_bytes(q->plan, v), 16);
     if (zero_bytes(v->tokens))
         q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tokens), 128);
     if (v->wk > 1)
-        q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * TILE_ROWS * v->tokens * 4, 16);
+        q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * partial_bytes(v), 16);
     q->sh.squares = shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
     if (has_tensor_copies(&q->plan->target))
         q->sh.ring_barriers = shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
@@ -223,42 +240,29 @@ static struct totals join_planes(struct kernel *q, const struct sums *sums)
     return t;
 }
 
-/*
- * Partial sums in shared memory: [round parity][wr][wk][row][token]. Two parities let a warp be a
- * round ahead of the one that adds.
- */
-static ptx_u32 hand_over(struct kernel *q, ptx_u32 round, const struct totals *t)
+/* Two places in turns let a warp be a round ahead of the one that adds. */
+static void find_partials(struct kernel *q)
 {
-    ptx_kernel *k = q->k;
-    const ptxgen_rmsnorm_q4k_variant *v = q->v;
-    uint32_t warp_bytes = TILE_ROWS * v->tokens * 4;
-    ptx_u32 parity = masked(q, round, 1);
-    ptx_u32 warp = times_plus(q, parity, v->wk * v->wr, q->at.warp);
-    ptx_u32 base = times_plus(q, warp, warp_bytes, q->sh.partials);
-    ptx_u32 row = ptx_selp_u32(k, U32(HALF_ROWS), U32(0), q->at.lower);
-    row = ptx_add_u32(k, row, q->at.group);
-    ptx_u32 cell = row;
-    if (v->tokens > 1)
-        cell = times_plus(q, row, v->tokens, lane_token(q, 0));
-    ptx_u32 mine = times_plus(q, cell, 4, base);
-    if (v->tokens == 1) { /* two lanes have the same sum */
-        ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
-            ptx_st_shared_f32(k, mine, 0, t->sum[0]);
-        return mine;
-    }
+    uint32_t all = q->v->wk * q->v->wr * partial_bytes(q->v);
+    ptx_u32 own = times_plus(q, q->at.warp, partial_bytes(q->v), q->sh.partials);
+    q->partial = times_plus(q, q->at.lane, 4, own);
+    q->both_partials = times_plus(q, q->partial, 2, U32(all));
+}
+
+static void hand_over(struct kernel *q, const struct totals *t)
+{
     for (int n = 0; n < n_tiles(q); n++)
-        ptx_st_shared_f32(k, mine, 4 * BOX_TOKENS * n, t->sum[n]);
-    return mine;
+        ptx_st_shared_f32(q->k, q->partial, 32 * 4 * n, t->sum[n]);
 }
 
 /* The first warp along K adds the others' sums, which stand behind its own, in order. */
-static void add_partials(struct kernel *q, ptx_u32 mine, struct totals *t)
+static void add_partials(struct kernel *q, struct totals *t)
 {
     ptx_kernel *k = q->k;
-    int warp_bytes = (int)(TILE_ROWS * q->v->tokens * 4);
+    int warp_bytes = (int)partial_bytes(q->v);
     for (int n = 0; n < n_tiles(q); n++)
         for (int w = 1; w < (int)q->v->wk; w++) {
-            ptx_f32 part = ptx_ld_shared_f32(k, mine, w * warp_bytes + 4 * BOX_TOKENS * n);
+            ptx_f32 part = ptx_ld_shared_f32(k, q->partial, w * warp_bytes + 32 * 4 * n);
             ptx_add_f32_to(k, t->sum[n], t->sum[n], part);
         }
 }
@@ -345,23 +349,24 @@ static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
     }
 }
 
-static void finish_round(struct kernel *q, ptx_u32 round, ptx_u32 output, const struct sums *sums)
+static void finish_round(struct kernel *q, ptx_u32 output, const struct sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sum over the warps along K, apply 1/rms, store");
     ptx_pred mine = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
     struct totals totals = join_planes(q, sums);
-    ptx_u32 first = U32(0);
     if (q->v->wk > 1) {
-        first = hand_over(q, round, &totals);
+        hand_over(q, &totals);
         ptx_bar_sync(k, 0);
         mine = ptx_setp_bool_eq_u32(k, q->at.wk, U32(0), mine);
     }
     ptx_if(k, mine) {
         if (q->v->wk > 1)
-            add_partials(q, first, &totals);
+            add_partials(q, &totals);
         store_tile(q, output, &totals);
     }
+    if (q->v->wk > 1 && q->v->rounds > 1)
+        ptx_sub_u32_to(k, q->partial, q->both_partials, q->partial);
 }
 
 /* ---- the main loop ---- */
@@ -392,9 +397,8 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
-    uint32_t bytes = PAIR * record_bytes(q->v->tokens);
     bool sends_first = turns_ahead(q->v) < q->v->stages;
-    ptx_u32 record = times_plus(q, q->at.wk, bytes, q->sh.records);
+    ptx_u32 number = ptx_mul_lo_u32(k, q->at.wk, U32(PAIR));
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
         ptx_pred valid = has_tile;
@@ -405,12 +409,12 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
         ptx_if(k, valid) {
             emit_wait(q, stream, at->slot);
             ptx_u32 stage = slot_address(q, stream, at->slot);
-            emit_multiply(q, stage, at->pair, record, sums);
+            emit_multiply(q, stage, at->pair, number, sums);
             advance_slot(q, &at->slot);
         }
         if (!sends_first)
             send_next(q, stream);
-        ptx_add_u32_to(k, record, record, U32(q->v->wk * bytes));
+        ptx_add_u32_to(k, number, number, U32(q->v->wk * PAIR));
         if (counts_pairs(q))
             ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
     }
@@ -495,6 +499,8 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
 
     struct stream stream = start(&q);
     find_columns(&q);
+    if (v->wk > 1)
+        find_partials(&q);
     struct consumer at;
     at.slot = start_slot(&q, has_tensor_copies(&plan->target));
     at.pair = ptx_mov_u32(k, q.at.wk);
@@ -505,10 +511,10 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     ptx_u32 round = ptx_mov_u32(k, U32(0)), output = ptx_mov_u32(k, q.first_output);
     ptx_loop(k, rounds) {
         multiply_round(&q, &stream, &at, output, &sums);
-        finish_round(&q, round, output, &sums);
+        finish_round(&q, output, &sums);
+        ptx_add_u32_to(k, output, output, U32(tile_step(&q)));
         ptx_add_u32_to(k, round, round, U32(1));
         ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);
-        ptx_add_u32_to(k, output, output, U32(tile_step(&q)));
     }
     ptx_kernel_end(k);
 }

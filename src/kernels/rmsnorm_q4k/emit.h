@@ -25,7 +25,8 @@ struct threads {
 /* What a lane reads of a stage and of a record, and what its columns stand for. */
 struct columns {
     ptx_u32 header, nibbles; /* offsets in a stage: its row, and the quad lane's bytes */
-    ptx_u32 b, b_min, scale; /* offsets in a record; without has_b, b is the zeros' address */
+    ptx_u32 b, b_min, scale; /* offsets in a record; of one token, b is record 0's or the zeros' */
+    ptx_u32 b_step;          /* address, and this is how far apart it is in records */
     ptx_pred has_b, has_min; /* its columns of B, and of the mins' B, are not zero */
     ptx_f32 weight;          /* of the lower of the lane's two planes */
     ptx_u32 scale_bytes[2];  /* one token: selectors of the lane's sub-blocks' scales */
@@ -34,7 +35,7 @@ struct columns {
 };
 
 struct shared {
-    ptx_u32 rings, ring_barriers, records, partials, squares, zeros;
+    ptx_u32 rings, ring_barriers, records, staged, partials, squares, zeros;
 };
 
 struct kernel {
@@ -52,6 +53,8 @@ struct kernel {
     ptx_u32 m;
     ptx_u64 maps[PTXGEN_RMSNORM_Q4K_MATRICES]; /* generic addresses of the tensor maps (sm_90) */
     ptx_u32 first_output;                      /* of the warp's first tile */
+    ptx_u32 partial; /* the lane's sums' place in shared memory, of this round */
+    ptx_u32 both_partials; /* the sum of the two places that it takes in turns */
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
@@ -127,8 +130,8 @@ static inline int n_tiles(const struct kernel *q)
 {
     return q->v->tokens > BOX_TOKENS ? (int)q->v->tokens / BOX_TOKENS : 1;
 }
-/* acc += the pair in the slot at `stage` times the activation records at `record`. */
-void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record,
+/* acc += the pair in the slot at `stage` times the chunk's activation records from `number` on. */
+void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number,
                    struct sums *sums);
 
 /* ---- activations.c ---- */

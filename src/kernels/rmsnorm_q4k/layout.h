@@ -5,6 +5,8 @@
 
 #include <ptxgen/rmsnorm_q4k.h>
 
+#include <stdbool.h>
+
 enum {
     SUPER_BLOCK = 256,       /* weights */
     SUPER_BLOCK_BYTES = 144, /* f16 d, f16 dmin, 12 bytes of scales, 128 of nibbles */
@@ -42,10 +44,10 @@ static inline uint32_t record_bytes(uint32_t tokens)
     return (record_scale(tokens) + tokens * 4 + unit - 1) / unit * unit;
 }
 
-/* One token: what lanes read whose B fragments are zero, as far as others read in two records. */
+/* One token: what lanes read whose B fragments are zero, as far as others read in a record. */
 static inline uint32_t zero_bytes(uint32_t tokens)
 {
-    return tokens == 1 ? (PAIR - 1) * record_bytes(1) + 3 * 256 + 64 : 0;
+    return tokens == 1 ? 3 * 256 + 64 : 0;
 }
 
 static inline uint32_t super_blocks(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -60,6 +62,12 @@ static inline uint32_t pairs(const ptxgen_rmsnorm_q4k_spec *spec)
 static inline uint32_t turns(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
 {
     return (pairs(spec) + wk - 1) / wk;
+}
+
+/* A warp's sums of a tile, as its lanes have them. */
+static inline uint32_t partial_bytes(const ptxgen_rmsnorm_q4k_variant *v)
+{
+    return 32 * 4 * (v->tokens > BOX_TOKENS ? v->tokens / BOX_TOKENS : 1);
 }
 
 static inline bool is_gated(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -98,6 +106,42 @@ static inline uint32_t tiles(const ptxgen_rmsnorm_q4k_spec *spec)
 static inline bool has_tensor_copies(const ptxgen_target *target)
 {
     return target->ptx.sm >= 90;
+}
+
+/* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
+ * twice so that rounds may overlap), sums of squares, zeros. */
+static inline uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
+                                   const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint64_t warps = v->wk * v->wr;
+    uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
+    uint64_t partials = v->wk > 1 ? 2 * warps * partial_bytes(v) : 0;
+    return warps * v->stages * STAGE_BYTES + partials +
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
+}
+
+/* Whether a CTA reads more of one token's x and gamma than first slots of all its warps. */
+static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
+                               const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint32_t value_bytes = (spec->x_type == PTXGEN_F32 ? 4 : 2) * (spec->residual ? 2 : 1) + 4;
+    return v->tokens == 1 && spec->k * value_bytes > v->wk * v->wr * STAGE_BYTES;
+}
+
+/*
+ * Where there is so much of one token's x, of 16 bits, all of it is staged in shared memory if that
+ * has the room. (A smaller x comes sooner by loads, see
+ * emit.c.)
+ */
+static inline uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
+                                    const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint32_t all = super_blocks(&p->spec), bytes = all * SUPER_BLOCK * 2;
+    bool fits = fixed_bytes(p, v) + all * record_bytes(1) + bytes <= p->target.shared_per_cta;
+    return x_is_larger(&p->spec, v) && p->spec.x_type != PTXGEN_F32 && !p->spec.residual &&
+                   all > v->wk * v->wr && fits
+               ? bytes
+               : 0;
 }
 
 #endif

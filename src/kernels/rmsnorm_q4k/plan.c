@@ -56,17 +56,6 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 
 /* ---- shared memory ---- */
 
-/* All but the activation records: rings, their mbarriers, partial sums (every warp's tile, twice so
- * that rounds may overlap), sums of squares. */
-static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
-{
-    uint64_t warps = v->wk * v->wr;
-    uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
-    uint64_t partials = v->wk > 1 ? 2 * warps * TILE_ROWS * v->tokens * 4 : 0;
-    return warps * v->stages * STAGE_BYTES + partials +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
-}
-
 /* How many super-blocks of x fit beside the rest: all, or a multiple of wk pairs; 0: none. */
 static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
@@ -90,7 +79,8 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
     if (!v->chunk)
         return false;
     v->chunks = (all + v->chunk - 1) / v->chunk;
-    v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens));
+    v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens)) +
+                      staged_bytes(p, v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
 }

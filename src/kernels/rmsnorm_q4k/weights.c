@@ -255,7 +255,11 @@ void emit_load(struct kernel *q, struct stream *s)
 
 /* ---- the ring's first copies ---- */
 
-/* They are of the warp's first tile. */
+/*
+ * They are of the warp's first tile. One token's x is waited for by all warps, and arrives behind
+ * copies that are sent for before it: where it is larger than all warps' first slots, only one
+ * warp of four sends for one before x.
+ */
 static bool is_within_tile(const struct kernel *q)
 {
     return tensor(q) && shares_evenly(q) && turns_ahead(q->v) <= turns(q->spec, q->v->wk);
@@ -272,18 +276,27 @@ static void send_slot(struct kernel *q, const struct stream *s, uint32_t slot, p
 static void send_slots(struct kernel *q, const struct stream *s, uint32_t first, uint32_t end)
 {
     ptx_kernel *k = q->k;
-    ptx_pred has_tile = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
-    ptx_if(k, elected(q, has_tile))
-        for (uint32_t i = first; i < end; i++)
-            send_slot(q, s, i, i ? ptx_add_u32(k, s->pair, U32(i * q->v->wk)) : s->pair);
+    for (uint32_t i = first; i < end; i++)
+        send_slot(q, s, i, i ? ptx_add_u32(k, s->pair, U32(i * q->v->wk)) : s->pair);
+}
+
+static ptx_pred is_late(struct kernel *q)
+{
+    return ptx_setp_ne_u32(q->k, masked(q, q->at.warp, 3), U32(0));
 }
 
 void emit_first_load(struct kernel *q, struct stream *s)
 {
-    if (is_within_tile(q))
-        send_slots(q, s, 0, 1);
-    else
+    ptx_kernel *k = q->k;
+    if (!is_within_tile(q)) {
         emit_load(q, s);
+        return;
+    }
+    ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+    if (x_is_larger(q->spec, q->v))
+        sends = ptx_and_pred(k, sends, ptx_not_pred(k, is_late(q)));
+    ptx_if(k, elected(q, sends))
+        send_slots(q, s, 0, 1);
 }
 
 void emit_other_loads(struct kernel *q, struct stream *s)
@@ -298,8 +311,15 @@ void emit_other_loads(struct kernel *q, struct stream *s)
         }
         return;
     }
-    if (ahead > 1)
-        send_slots(q, s, 1, ahead);
+    if (ahead > 1) {
+        ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+        ptx_if(k, elected(q, sends)) {
+            if (x_is_larger(q->spec, q->v))
+                ptx_if(k, is_late(q))
+                    send_slots(q, s, 0, 1);
+            send_slots(q, s, 1, ahead);
+        }
+    }
     if (ahead < q->v->stages)
         ptx_mov_u32_to(k, s->fill.index, U32(ahead));
     ptx_add_u32_to(k, s->pair, s->pair, U32(ahead * q->v->wk));
@@ -369,32 +389,34 @@ void find_columns(struct kernel *q)
     ptx_kernel *k = q->k;
     struct columns *c = &q->columns;
     bool one = q->v->tokens == 1;
-    ptx_u32 group = q->at.group, quad = q->at.quad;
+    ptx_u32 lane = q->at.lane, quad = q->at.quad;
     c->header = ptx_mul_lo_u32(k, q->at.row, U32(PAIR_BYTES));
     c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
-    ptx_u32 column = one ? masked(q, group, PLANES - 1) : group;
-    ptx_u32 cell = times_plus(q, column, 4, quad);
+    /* By column and quad lane, so by lane; of one token's 8 columns the upper 4 are the same again. */
+    ptx_u32 cell = one ? masked(q, lane, 15) : lane;
     c->b = ptx_mul_lo_u32(k, cell, U32(16));
     /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
-    ptx_u32 part = masked(q, group, 1), rest = masked(q, group, one ? 6 : 2);
-    c->has_min = is_zero(q, rest);
-    ptx_u32 row = one ? part : times_plus(q, shifted(q, group, 2), 2, part);
-    ptx_u32 min_cell = times_plus(q, row, 4, quad);
+    c->has_min = is_zero(q, masked(q, lane, one ? 24 : 8));
+    ptx_u32 min_cell = masked(q, lane, 7);
+    if (!one)
+        min_cell = times_plus(q, shifted(q, lane, 4), 8, min_cell);
     c->b_min = ptx_mul_lo_u32(k, min_cell, U32(4));
-    ptx_u32 upper = shifted(q, quad, 1), odd = masked(q, quad, 1);
-    c->scale = one ? U32(0) : ptx_mul_lo_u32(k, upper, U32(4));
-    ptx_pred low_planes = is_zero(q, odd);
-    c->weight = ptx_selp_f32(k, F32(0x1p-4f), F32(0x1p12f), low_planes);
-    c->low_mins = ptx_setp_lt_u32(k, quad, U32(2));
+    ptx_u32 odd = masked(q, lane, 1), upper = masked(q, lane, 2);
+    c->scale = one ? U32(0) : ptx_mul_lo_u32(k, upper, U32(2));
+    c->weight = ptx_selp_f32(k, F32(0x1p12f), F32(0x1p-4f), q->at.lower);
+    c->low_mins = is_zero(q, upper);
     c->min_bytes = times_plus(q, odd, 0x0202, U32(0x4140));
     if (!one)
         return;
-    ptx_u32 upper_group = shifted(q, group, 2);
-    c->has_b = ptx_setp_eq_u32(k, upper_group, upper);
+    /* Columns 0 to 3 (lanes to 15) have the lower quad lanes' K. */
+    ptx_u32 own = masked(q, shifted(q, lane, 3), 2);
+    c->has_b = ptx_setp_eq_u32(k, own, upper);
     /* Upper quad lanes read zeros 32 bytes on: beside the banks of the lower ones' fragments. */
-    c->b = ptx_selp_u32(k, c->b, times_plus(q, upper, 32, q->sh.zeros), c->has_b);
+    ptx_u32 zeros = times_plus(q, upper, 16, q->sh.zeros);
+    c->b = ptx_selp_u32(k, ptx_add_u32(k, c->b, q->sh.records), zeros, c->has_b);
+    c->b_step = ptx_selp_u32(k, U32(record_bytes(1)), U32(0), c->has_b);
     for (unsigned i = 0; i < 2; i++)
-        c->scale_bytes[i] = times_plus(q, upper, 2, U32(0x4440 + i));
+        c->scale_bytes[i] = ptx_add_u32(k, upper, U32(0x4440 + i));
 }
 
 /* Addresses for one super-block. */
@@ -554,35 +576,46 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
     accumulate(q, at, scales, &product, sums);
 }
 
-static ptx_u32 record_fragments(struct kernel *q, ptx_u32 record)
-{
-    ptx_kernel *k = q->k;
-    if (q->v->tokens > 1)
-        return ptx_add_u32(k, record, q->columns.b);
-    ptx_u32 base = ptx_selp_u32(k, record, U32(0), q->columns.has_b);
-    return ptx_add_u32(k, base, q->columns.b);
-}
-
-void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 record, struct sums *sums)
+static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 record)
 {
     ptx_kernel *k = q->k;
     const struct columns *c = &q->columns;
-    struct operands at = {ptx_add_u32(k, stage, c->header), ptx_add_u32(k, stage, c->nibbles),
-                          record_fragments(q, record), ptx_add_u32(k, record, c->b_min),
-                          ptx_add_u32(k, record, c->scale)};
+    return (struct operands){ptx_add_u32(k, weights, c->header), ptx_add_u32(k, weights, c->nibbles),
+                             ptx_add_u32(k, record, c->b), ptx_add_u32(k, record, c->b_min),
+                             ptx_add_u32(k, record, c->scale)};
+}
+
+/*
+ * One token's addresses are made anew from the warp's of the super-block, which stay in uniform
+ * registers; of more tokens moving all five on is faster.
+ */
+void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number, struct sums *sums)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = record_bytes(q->v->tokens);
     ptx_u32 end = ptx_mov_u32(k, U32(PAIR));
     if (super_blocks(q->spec) % PAIR) {
         ptx_pred last = ptx_setp_eq_u32(k, pair, U32(pairs(q->spec) - 1));
         end = ptx_selp_u32(k, U32(1), U32(PAIR), last);
     }
+    ptx_u32 weights = ptx_mov_u32(k, stage), record = ptx_mov_u32(k, number);
+    struct operands at;
+    if (q->v->tokens > 1)
+        at = operands_at(q, stage, times_plus(q, number, bytes, q->sh.records));
     ptx_u32 super_block = ptx_mov_u32(k, U32(0));
     ptx_for(k, super_block, end, U32(1)) {
         ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
-        multiply_super_block(q, &at, sums);
-        ptx_u32 weights[] = {at.header, at.nibbles}, records[] = {at.b, at.b_min, at.scale};
-        for (int i = 0; i < 2; i++)
-            ptx_add_u32_to(k, weights[i], weights[i], U32(SUPER_BLOCK_BYTES));
-        for (int i = 0; i < 3; i++)
-            ptx_add_u32_to(k, records[i], records[i], U32(record_bytes(q->v->tokens)));
+        if (q->v->tokens == 1) {
+            at = operands_at(q, weights, times_plus(q, record, bytes, q->sh.records));
+            at.b = ptx_mad_lo_u32(k, record, q->columns.b_step, q->columns.b);
+            multiply_super_block(q, &at, sums);
+            ptx_add_u32_to(k, weights, weights, U32(SUPER_BLOCK_BYTES));
+            ptx_add_u32_to(k, record, record, U32(1));
+        } else {
+            multiply_super_block(q, &at, sums);
+            ptx_u32 moved[] = {at.header, at.nibbles, at.b, at.b_min, at.scale};
+            for (int i = 0; i < 5; i++)
+                ptx_add_u32_to(k, moved[i], moved[i], U32(i < 2 ? SUPER_BLOCK_BYTES : bytes));
+        }
     }
 }
