@@ -35,8 +35,8 @@
  * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 55 µs of an
  * H200 (cuBLAS 111): 2.4 until the first stage is there, 45 in the loop, 43 cycles a slice, 4 at the ends
  * of parts. What is saved for few rows so is dequantisation: see hopper_multiply.c. 4096 × 4096 with
- * 64 rows takes 9.0 µs: 1.5 until the first stage is there, 4.4 in the loop, in which a multiprocessor
- * reads 320 KB from the L2, 41 bytes a cycle, and 2.2 for the sums of two CTAs.
+ * 64 rows takes 7.7 µs: 1.5 until the first stage is there and 4.4 in the loop, in which a multiprocessor
+ * reads 320 KB from the L2, 41 bytes a cycle.
  *
  * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an H200:
  *
@@ -50,7 +50,9 @@
  * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each other
  * sums and finish half of its rows each (hopper_exchange.c): on an H200 1 to 3 µs sooner than with sums
  * handed over through the L2. Warpgroups may divide each stage's K likewise. Of clusters of four an H200
- * does not run 32 at once: 4096 × 4096 with 64 rows, 256 columns a cluster, took twice as long.
+ * does not run 32 at once: 4096 × 4096 with 64 rows, 128 columns a cluster, took twice as long. Four
+ * warpgroups in place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs
+ * and 17.8.
  */
 #include "hopper.h"
 
@@ -113,6 +115,8 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 }
 
 /* ---- sending ---- */
+
+enum { FEW_ROWS = 32 };
 
 /* What is sent for next. */
 struct sender {
@@ -242,7 +246,8 @@ static void turn(struct hopper *h, struct sender *s)
     tile_walk_next(q->k, &q->division, &s->walk);
     struct tile_place place = marlin_emit_place(q, s->walk.tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
-    h->boxes.maps = ptx_param_address(q->k, h->maps);
+    if (q->v->tile_m > FEW_ROWS) /* few registers are left: found anew each time, none is kept */
+        h->boxes.maps = ptx_param_address(q->k, h->maps);
     tile_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
         ptx_u32 half = ptx_mul_lo_u32(q->k, place.n, U32(q->v->wn));
@@ -260,7 +265,6 @@ static void turn(struct hopper *h, struct sender *s)
  */
 static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 {
-    enum { FEW_ROWS = 32 };
     uint32_t most = h->q.v->tile_m <= FEW_ROWS ? 2 : 1;
     ptx_u32 below = ptx_add_u32(h->q.k, s->walk.stage, U32(most));
     return ptx_min_u32(h->q.k, below, s->walk.stage_end);
