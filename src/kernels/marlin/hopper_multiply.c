@@ -334,6 +334,7 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
         ptx_u32 left = ptx_add_u32(k, c->to_read, U32(1)); /* of the CTA */
         ptx_loop_break_if(&stages, ptx_setp_eq_u32(k, left, after), false);
     }
+    ptx_add_u32_to(k, w->end, after, c->h->first); /* as it was: one of the two is kept */
     if (!marlin_scales_stages(q->spec, q->v)) {
         ptx_wgmma_wait_group(k, 0);
         tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
