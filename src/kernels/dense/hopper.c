@@ -121,30 +121,50 @@ static void multiply_tile(struct hopper *h, uint32_t t, ptx_u64 w, ptx_u64 x)
         ptx_wgmma_k16_f32_f16(q->k, n, acc, w, x, h->accumulate, 1, 1, 0, 0);
 }
 
-/*
- * `stage` of a part that starts at `first`: the stage before is given back when it has been
- * multiplied. The text has one of a stage's steps: each product of 256 rows that it has more takes
- * ptxas a tenth longer. A step is a group of its own, or a wait would take in the last step.
- */
-static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
+/* The first `steps` of a stage's, a group. */
+static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 x)
 {
     enum { TILE_BYTES = 64 * DENSE_BLOCK_BYTES };
+    ptx_kernel *k = h->q.k;
+    for (uint32_t i = 0; i < steps; i++)
+        for (uint32_t t = 0; t < dense_tiles(&h->q); t++)
+            multiply_tile(h, t, tile_wgmma_advance(k, w, t * TILE_BYTES + i * DENSE_STEP_BYTES),
+                          tile_wgmma_advance(k, x, i * DENSE_STEP_BYTES));
+    ptx_wgmma_commit_group(k);
+}
+
+/*
+ * Of tiles of most sums the text has one step: each product of 256 rows that it has more takes ptxas a
+ * tenth longer. A step is a group of its own then, or a wait would take in the last step.
+ */
+static void multiply_one_by_one(struct hopper *h, ptx_u64 w, ptx_u64 x)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_u32 step = ptx_mov_u32(k, U32(0));
+    ptx_for(k, step, U32(DENSE_STEPS), U32(1)) {
+        ptx_nounroll(k);
+        multiply_steps(h, 1, w, x);
+        ptx_mov_u64_to(k, w, tile_wgmma_advance(k, w, DENSE_STEP_BYTES));
+        ptx_mov_u64_to(k, x, tile_wgmma_advance(k, x, DENSE_STEP_BYTES));
+    }
+}
+
+/* `stage` of a part that starts at `first`: the stage before is given back when it has been
+ * multiplied. */
+static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
+{
     struct dense_product *q = &h->q;
     ptx_kernel *k = q->k;
     ptx_u64 x = tile_wgmma_descriptor(k, h->read.slot);
     ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, h->read.slot, h->w_at));
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, h->releases);
     ptx_wgmma_fence(k);
-    ptx_u32 step = ptx_mov_u32(k, U32(0));
-    ptx_for(k, step, U32(DENSE_STEPS), U32(1)) {
-        ptx_nounroll(k);
-        for (uint32_t t = 0; t < dense_tiles(q); t++)
-            multiply_tile(h, t, tile_wgmma_advance(k, w, t * TILE_BYTES), x);
-        ptx_wgmma_commit_group(k);
-        ptx_mov_u64_to(k, w, tile_wgmma_advance(k, w, DENSE_STEP_BYTES));
-        ptx_mov_u64_to(k, x, tile_wgmma_advance(k, x, DENSE_STEP_BYTES));
-    }
-    ptx_wgmma_wait_group(k, DENSE_STEPS);
+    bool most = dense_fragments(q->v) > DENSE_MOST_DIVIDED;
+    if (most)
+        multiply_one_by_one(h, w, x);
+    else
+        multiply_steps(h, DENSE_STEPS, w, x);
+    ptx_wgmma_wait_group(k, most ? DENSE_STEPS : 1);
     tile_ring_release(k, &h->ring, h->held, release);
     tile_ring_turn(k, &h->ring, &h->read, h->held, h->to_read);
 }

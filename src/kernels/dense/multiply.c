@@ -57,8 +57,12 @@ static void turn_on(struct dense_product *q, ptx_u32 turn)
 {
     ptx_kernel *k = q->k;
     struct dense_operands *o = &q->operands;
-    ptx_u32 flips = ptx_xor_b32(k, turn, ptx_add_u32(k, turn, U32(1)));
-    ptx_u32 bytes = ptx_mul_lo_u32(k, flips, U32(text_steps(q) * DENSE_STEP_BYTES));
+    uint32_t steps = text_steps(q);
+    ptx_u32 bytes = U32(steps * DENSE_STEP_BYTES);
+    if (2 * steps < DENSE_STEPS) {
+        ptx_u32 flips = ptx_xor_b32(k, turn, ptx_add_u32(k, turn, U32(1)));
+        bytes = ptx_mul_lo_u32(k, flips, bytes);
+    }
     ptx_xor_b32_to(k, o->x_lane, o->x_lane, bytes);
     ptx_xor_b32_to(k, o->w_lane, o->w_lane, bytes);
 }
