@@ -112,9 +112,9 @@ static void profile_counts_every_byte_of_the_weights(void **state)
 static void profile_names_the_sections_of_the_annotated_text(void **state)
 {
     (void)state;
-    struct outcome o = run("profile", "marlin", "--k", "256", "--n", "128", "--m", "16", "--json");
+    struct outcome o = run("profile", "marlin", "--k", "384", "--n", "128", "--m", "16", "--json");
     struct outcome text =
-        run("emit", "marlin", "--k", "256", "--n", "128", "--annotate", "--target", "sm_90");
+        run("emit", "marlin", "--k", "384", "--n", "128", "--annotate", "--target", "sm_90");
     assert_exit(&o, 0);
     assert_exit(&text, 0);
     cJSON *json = cJSON_Parse(o.out);
@@ -134,11 +134,11 @@ static void profile_names_the_sections_of_the_annotated_text(void **state)
             assert_null(tensor);
         products += tensor ? cJSON_GetNumberValue(tensor) : 0;
     }
-    assert_true(products >= 256 / 16 * 128 / 8);
+    assert_true(products >= 384 / 16 * 128 / 8);
     cJSON_Delete(json);
     outcome_free(&text);
     outcome_free(&o);
-    o = run("profile", "marlin", "--k", "256", "--n", "128");
+    o = run("profile", "marlin", "--k", "384", "--n", "128");
     assert_exit(&o, 0);
     assert_contains(o.out, "  start\n");
     assert_contains(o.out, " bytes moved for ");

@@ -108,9 +108,9 @@ static int teardown(void **state)
     return unsetenv("PTXGEN_CACHE_DIR");
 }
 
-#define TUNE "tune", "marlin", "--device", "cpu", "--k", "256", "--n", "128", "--replays", "1"
+#define TUNE "tune", "marlin", "--device", "cpu", "--k", "384", "--n", "128", "--replays", "1"
 #define BENCH                                                                                      \
-    "bench", "marlin", "--device", "cpu", "--k", "256", "--n", "128", "--replays", "1",            \
+    "bench", "marlin", "--device", "cpu", "--k", "384", "--n", "128", "--replays", "1",            \
         "--launches", "1", "--m", "3"
 
 static const char *file_name(void)
@@ -126,7 +126,7 @@ static void tune_keeps_what_it_prints(void **state)
     struct outcome o = run(TUNE, "--m", "3");
     size_t size;
     assert_exit(&o, 0);
-    assert_contains(o.out, "marlin k=256 n=128 group=128 f16 max_m=0 on PTX emulator, as H100");
+    assert_contains(o.out, "marlin k=384 n=128 group=128 f16 max_m=0 on PTX emulator, as H100");
     assert_contains(o.out, "  kept in ");
     const char *row = strstr(o.out, "\n       3  "), *tile = row ? strstr(row, "tile_m=") : NULL;
     assert_non_null(tile);
@@ -143,7 +143,7 @@ static void keep_an_unusual_choice(void)
     struct device device;
     ptxgen_cache *cache;
     ptxgen_marlin_plan plan;
-    const ptxgen_marlin_spec spec = {.k = 256, .n = 128, .group_size = 128, .type = PTXGEN_F16};
+    const ptxgen_marlin_spec spec = {.k = 384, .n = 128, .group_size = 128, .type = PTXGEN_F16};
     const ptxgen_family *marlin = ptxgen_marlin_family();
     ptxgen_tuned_range range = {.to_m = 8};
     assert_int_equal(device_open("cpu", &device, NULL), PTXGEN_OK);
@@ -178,7 +178,7 @@ static void bench_and_run_take_what_was_kept(void **state)
     assert_bench(NULL, kept, "");
     assert_bench("--no-tuning", own, "");
     struct outcome o =
-        run("run", "marlin", "--device", "cpu", "--k", "256", "--n", "128", "--m", "1:4");
+        run("run", "marlin", "--device", "cpu", "--k", "384", "--n", "128", "--m", "1:4");
     assert_exit(&o, 0);
     outcome_free(&o);
     setenv("PTXGEN_CACHE", "off", 1);

@@ -38,6 +38,7 @@ uint32_t marlin_exchange_bytes(const ptxgen_marlin_variant *v)
     return marlin_exchanges(v) ? sums_bytes(v) + BARRIER : 0;
 }
 
+/* Of the init and the arrival racecheck warns as in tile/exchange.c. */
 void marlin_emit_exchange_begin(struct hopper *h)
 {
     ptx_kernel *k = h->q.k;

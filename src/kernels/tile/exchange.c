@@ -8,6 +8,10 @@ static uint32_t sent_bytes(const struct tile_exchange *x)
     return x->threads * x->tiles * x->row_groups / 2 * 16;
 }
 
+/*
+ * compute-sanitizer's racecheck (CUDA 13.0) warns of the init and the arrival as if two threads wrote
+ * and read: it takes the init, a uniform instruction in SASS, for the last lane's.
+ */
 void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
     uint32_t bytes = tile_exchange_bytes(x->threads, x->tiles, x->row_groups), sent = sent_bytes(x);
