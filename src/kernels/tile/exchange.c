@@ -9,8 +9,8 @@ static uint32_t sent_bytes(const struct tile_exchange *x)
 }
 
 /*
- * compute-sanitizer's racecheck (CUDA 13.0) warns of the init and the arrival as if two threads wrote
- * and read: it takes the init, a uniform instruction in SASS, for the last lane's.
+ * compute-sanitizer's racecheck (CUDA 13.0) warns of the init and the arrival as if two threads
+ * wrote and read: it takes the init, a uniform instruction in SASS, for the last lane's.
  */
 void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
