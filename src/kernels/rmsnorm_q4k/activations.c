@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Activations: h = x (+ residual), the sums of squares, and h·γ as B fragments in shared memory.
+ * Activations: h = x (+ residual), and h·γ as B fragments in shared memory.
  *
  * v = h·γ becomes fixed point, one power of two for a super-block of a token: its largest magnitude
  * lands in [2²⁹, 2³⁰), so v is kept to 2⁻²⁴ of itself, as f32 has it, down to 2⁻⁷ of the
@@ -11,10 +11,6 @@
  * lane needs of a sub-block (see weights.c).
  */
 #include "emit.h"
-
-#include <float.h>
-
-enum { LANE_VALUES = 8 };
 
 static bool is_narrow(const struct kernel *q)
 {
@@ -102,12 +98,6 @@ static ptx_u32 lane_column(struct kernel *q, ptx_u32 super_block)
     ptx_kernel *k = q->k;
     ptx_u32 in_super_block = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
     return times_plus(q, super_block, SUPER_BLOCK, in_super_block);
-}
-
-/* The token's part of something of `bytes` for each. */
-static ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
-{
-    return q->v->tokens > 1 ? times_plus(q, token, bytes, base) : base;
 }
 
 static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, ptx_u32 token,
@@ -307,38 +297,6 @@ static void make_h(struct kernel *q, const struct item *item, const struct spot 
 
 /* ---- one item into shared memory ---- */
 
-/* Squares of f16 cannot overflow f32; of wider types, sums of (h·2⁻⁶⁴)² stand beside those of h². */
-static int square_sums(const struct kernel *q)
-{
-    return q->spec->x_type == PTXGEN_F16 ? 1 : 2;
-}
-
-static ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask)
-{
-    for (unsigned mask = first_mask; mask >= last_mask; mask /= 2)
-        value = ptx_add_f32(k, value, ptx_shfl_sync_bfly_f32(k, value, U32(mask), U32(31), ALL_LANES));
-    return value;
-}
-
-static void emit_squares(struct kernel *q, const struct spot *at, const ptx_f32 h[LANE_VALUES])
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 cell = at->super_block;
-    if (q->v->tokens > 1)
-        cell = times_plus(q, at->token, super_blocks(q->spec), at->super_block);
-    ptx_u32 to = times_plus(q, cell, 8, q->sh.squares);
-    for (int s = 0; s < square_sums(q); s++) {
-        ptx_f32 sum = h[0];
-        for (int i = 0; i < LANE_VALUES; i++) {
-            ptx_f32 value = s ? ptx_mul_f32(k, h[i], F32(0x1p-64f)) : h[i];
-            sum = i ? ptx_fma_f32(k, value, value, sum) : ptx_mul_f32(k, value, value);
-        }
-        sum = warp_sum(k, sum, 16, 1);
-        ptx_guarded(k, is_zero(q, q->at.lane))
-            ptx_st_shared_f32(k, to, 4 * s, sum);
-    }
-}
-
 /* The larger magnitude, NaN if either is; the sign is of no account. */
 static ptx_u32 larger_magnitude(struct kernel *q, ptx_f32 a, ptx_f32 b)
 {
@@ -478,7 +436,7 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     to.of_token = at_token(q, to.base, at.token, 256);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
-    emit_squares(q, &at, h);
+    emit_squares(q, at.token, at.super_block, h);
     store_fragments(q, &to, h, item->gamma);
 }
 
@@ -662,46 +620,4 @@ void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
         take_one(q, &s);
     else
         take_batches(q, &s, batch_items(q));
-}
-
-/* ---- 1 / rms ---- */
-
-/* One token's sum number `s` over all super-blocks: each group of lanes takes every eighth. */
-static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
-{
-    ptx_kernel *k = q->k;
-    uint32_t all = super_blocks(q->spec);
-    ptx_u32 at = times_plus(q, q->at.group, 8, row);
-    ptx_f32 sum = F32(0);
-    for (uint32_t first = 0; first < all; first += 8) {
-        ptx_f32 part;
-        if (first + 8 <= all)
-            part = ptx_ld_shared_f32(k, at, (int)first * 8 + 4 * s);
-        else {
-            part = ptx_mov_f32(k, F32(0));
-            ptx_guarded(k, ptx_setp_lt_u32(k, q->at.group, U32(all - first)))
-                ptx_ld_shared_f32_to(k, part, at, (int)first * 8 + 4 * s);
-        }
-        sum = first ? ptx_add_f32(k, sum, part) : part;
-    }
-    return warp_sum(k, sum, 16, 4);
-}
-
-ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
-{
-    ptx_kernel *k = q->k;
-    float per_k = 1.0f / (float)q->spec->k;
-    uint32_t flush = q->spec->epsilon >= FLT_MIN ? PTX_FTZ : 0; /* a lesser form, where all are normal */
-    ptx_u32 row = at_token(q, q->sh.squares, token, super_blocks(q->spec) * 8);
-    ptx_f32 sum = sum_squares(q, row, 0);
-    ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(q->spec->epsilon));
-    if (square_sums(q) == 1)
-        return ptx_rsqrt_approx_f32_m(k, flush, plain);
-    /* Where the squares overflowed, epsilon is far below their last bit. */
-    ptx_f32 small = ptx_mul_f32(k, sum_squares(q, row, 1), F32(per_k));
-    ptx_pred overflowed = ptx_setp_eq_f32(k, sum, F32(__builtin_inff()));
-    ptx_f32 radicand = ptx_selp_f32(k, small, plain, overflowed);
-    ptx_f32 inverse = ptx_rsqrt_approx_f32_m(k, flush, radicand);
-    ptx_f32 down = ptx_mul_f32(k, inverse, F32(0x1p-64f));
-    return ptx_selp_f32(k, down, inverse, overflowed);
 }

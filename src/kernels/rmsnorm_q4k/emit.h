@@ -63,6 +63,11 @@ ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b);
 ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask);
 ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits);
 ptx_pred is_zero(struct kernel *q, ptx_u32 a);
+/* The token's part of something of `bytes` for each. */
+static inline ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
+{
+    return q->v->tokens > 1 ? times_plus(q, token, bytes, base) : base;
+}
 
 /* The matrix that an output belongs to (SwiGLU's outputs belong to the first). */
 struct place {
@@ -142,6 +147,15 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number
  * slots are sent for once x is on its way: x would wait behind a full ring.
  */
 void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream);
+
+/* ---- squares.c ---- */
+
+enum { LANE_VALUES = 8 }; /* consecutive ones of a super-block that a lane has */
+/* Over the lanes that differ in the bits from `last_mask` to `first_mask`. */
+ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask);
+/* Stores the sum, over the warp, of a super-block's squares. */
+void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
+                  const ptx_f32 h[LANE_VALUES]);
 
 /* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
