@@ -75,8 +75,8 @@ enum {
  * activations where there are four and more along N.
  */
 typedef struct ptxgen_marlin_variant {
-    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128; with wgmma, but
-                           *   for clusters, any multiple of 16 up to 256 */
+    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128; with wgmma any
+                           *   multiple of 16 up to 256, of 32 for clusters */
     uint32_t warp_n;      /**< columns that a warp takes: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
     uint32_t stages;      /**< of the pipeline of copies */

@@ -2,9 +2,10 @@
 /*
  * Rows of an operand as tensor copies bring them: in boxes of 128 bytes by as many rows as a tile
  * has. Rows past the operand's last cost an H200 1 to 2.5 ns each in every copy, so the boxes of
- * the last tile have a tensor map of their own and are only as high as it takes: 4096 × 4096 with 65
- * rows in two tiles of 64 took 17.5 µs where 128 rows took 11.7, and one row in a box of eight, at
- * 4096 × 14336, 12.7 where it takes 11.4 by itself. Beyond them a slot has zeros, or rows of tiles before.
+ * the last tile have a tensor map of their own and are only as high as it takes: 4096 × 4096 with
+ * 65 rows in two tiles of 64 took 17.5 µs where 128 rows took 11.7, and one row in a box of eight,
+ * at 4096 × 14336, 12.7 where it takes 11.4 by itself. Beyond them a slot has zeros, or rows of
+ * tiles before.
  */
 #ifndef PTXGEN_KERNELS_TILE_BOXES_H
 #define PTXGEN_KERNELS_TILE_BOXES_H
@@ -13,7 +14,8 @@
 
 enum { TILE_MAP_BYTES = 128, TILE_MAP_ALIGN = 64 };
 
-/* Of the last tile's boxes, for an operand of so many rows, at least one, in tiles of `tile_rows`. */
+/* Of the last tile's boxes, for an operand of so many rows, at least one, in tiles of `tile_rows`.
+ */
 static inline uint32_t tile_last_box_rows(uint64_t rows, uint32_t tile_rows)
 {
     return (uint32_t)((rows - 1) % tile_rows) + 1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sums of a cluster of two CTAs that divide a tile's K: each sends the other its sums of the half
- * of the rows that the other finishes, from registers into the other's shared memory, and adds what it
- * is sent to its own half.
+ * The sums of a cluster of two CTAs that divide a tile's K: each sends the other its sums of the
+ * half of the rows that the other finishes, from registers into the other's shared memory, and adds
+ * what it is sent to its own half.
  *
  *     CTA 0    rows 0 … h − 1   own + sent ─▶ Y          CTA 1    ── sent ─▶ CTA 0
  *              rows h … 2h − 1  ── sent ─▶ CTA 1                  own + sent ─▶ Y
  *
- * An mbarrier counts the bytes that come, and a thread waits for these alone. A barrier of the cluster,
- * between what both stage and what both read, would wait for all that a thread has in flight in the
- * device. st.async is of PTX 8.1, sm_90.
+ * An mbarrier counts the bytes that come, and a thread waits for these alone. A barrier of the
+ * cluster, between what both stage and what both read, would wait for all that a thread has in
+ * flight in the device. st.async is of PTX 8.1, sm_90.
  */
 #ifndef PTXGEN_KERNELS_TILE_EXCHANGE_H
 #define PTXGEN_KERNELS_TILE_EXCHANGE_H

@@ -90,7 +90,8 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
 {
     const struct tile_output *o = user;
     ptx_kernel *k = o->k;
-    struct tile_output_place at = {.chunk = o->chunk, .column = ptx_add_u32(k, o->first_column, in_tile)};
+    struct tile_output_place at = {.chunk = o->chunk,
+                                   .column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
         ptx_u32 sums[TILE_SUMS_WIDTH];
         ptx_f32 v[TILE_SUMS_WIDTH];

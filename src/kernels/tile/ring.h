@@ -44,7 +44,8 @@ static inline uint32_t tile_ring_noted_bytes(uint32_t stages)
 
 /* Declares the slots. */
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
-/* Declares the barriers, and sets them up: executed by one thread, which may send before others know. */
+/* Declares the barriers, and sets them up: executed by one thread, which may send before others
+ * know. */
 void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r);
 void tile_ring_init(ptx_kernel *k, const struct tile_ring *r);
 /* Both, and others know: executed by all threads of the CTA, or the cluster. */
