@@ -93,7 +93,8 @@ int main(void)
     ptxgen_cu_stream stream;
     ptxgen_cu_graph graph;
     ptxgen_cu_graph_exec exec;
-    must(cuda.ctx_synchronize(), "cuCtxSynchronize"); /* the copies, for which the stream would not wait */
+    must(cuda.ctx_synchronize(),
+         "cuCtxSynchronize"); /* the copies, for which the stream would not wait */
     must(cuda.stream_create(&stream, PTXGEN_CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     must(cuda.stream_begin_capture(stream, PTXGEN_CU_STREAM_CAPTURE_MODE_GLOBAL), "capturing");
     for (int i = 0; i < LAYERS; i++)

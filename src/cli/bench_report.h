@@ -22,7 +22,7 @@ struct bench_report {
     const char *family;
     struct ceiling ceiling;
     struct tensor_ceiling tensor; /**< rate 0: no row needs it */
-    char peer[256]; /**< its name, or why there is none */
+    char peer[256];               /**< its name, or why there is none */
 };
 
 /** Makes report->json; false when out of memory. */

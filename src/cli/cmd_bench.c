@@ -65,8 +65,9 @@ static const struct argp_option options_table[] = {
     {.name = "rounds",
      .key = KEY_ROUNDS,
      .arg = "COUNT",
-     .doc = "Time all M so often, there and back, with pauses, and take medians (1): a sweep in one "
-            "go times its larger M on a clock that falls"},
+     .doc =
+         "Time all M so often, there and back, with pauses, and take medians (1): a sweep in one "
+         "go times its larger M on a clock that falls"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {.name = "cublas",
      .key = KEY_PEER,

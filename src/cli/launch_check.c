@@ -52,7 +52,8 @@ static void check_same(const struct launch_check *c, const unsigned char *bytes,
     for (size_t i = 0; i < c->output_count; i++)
         if (c->outputs[i]->base) {
             if (memcmp(bytes, c->outputs[i]->host, c->outputs[i]->bytes))
-                check_fail(check, "the last of more%s launches gave other bits in %s than the first",
+                check_fail(check,
+                           "the last of more%s launches gave other bits in %s than the first",
                            overlap ? " overlapping" : "", c->outputs[i]->name);
             bytes += c->outputs[i]->bytes;
         }
@@ -78,8 +79,8 @@ static ptxgen_status repeat(const struct launch_check *c, struct device *d, stru
     ptxgen_status status = PTXGEN_OK;
     unsigned char *first = malloc(bytes_of(c) + 1);
     if (!first)
-        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to keep %zu bytes of outputs",
-                           bytes_of(c));
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "no memory to keep %zu bytes of outputs", bytes_of(c));
     keep(c, first);
     if (c->overlap && d->facts.compute_capability >= 90)
         status = repeat_as(c, d, true, first, check, err);
@@ -101,8 +102,8 @@ ptxgen_status launch_check(const struct launch_check *c, struct device *d, struc
     if (status == PTXGEN_OK)
         status = buffer_finding(launch(c, d, 1, &seconds, err), err, check);
     if (status == PTXGEN_OK && check_passed(check))
-        status = buffer_finding(buffers_each(c->inputs, c->input_count, buffer_verify, err), err,
-                                check);
+        status =
+            buffer_finding(buffers_each(c->inputs, c->input_count, buffer_verify, err), err, check);
     if (status == PTXGEN_OK && check_passed(check) && c->has_rows) {
         status = c->compare(c->problem, check, err);
         if (status == PTXGEN_OK && !d->emulated)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** What run checks of a family's launches, whatever the family: all that they may and may not write. */
+/** What run checks of any family's launches: all that they may and may not write. */
 #ifndef PTXGEN_CLI_LAUNCH_CHECK_H
 #define PTXGEN_CLI_LAUNCH_CHECK_H
 
@@ -11,14 +11,14 @@
 
 /** A problem and its kernel. */
 struct launch_check {
-    void *problem; /**< handed to prepare and compare */
+    void *problem;                                 /**< handed to prepare and compare */
     struct buffer *const *inputs, *const *outputs; /**< those that were created count */
     size_t input_count, output_count;
     struct buffer *workspace; /**< its host copy is what the first launch finds; may be NULL */
     bool has_rows;            /**< else a launch writes nothing */
-    bool in_place; /**< an output is an input too: each launch gives another one */
+    bool in_place;            /**< an output is an input too: each launch gives another one */
 
-    /** Fills the outputs' host copies with what a launch finds where that is not poison; or NULL. */
+    /** Fills the outputs' host copies with what a launch finds, where not poison; or NULL. */
     void (*prepare)(void *problem);
     bench_launch *launch; /**< enqueues one launch */
     void *launching;

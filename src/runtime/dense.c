@@ -60,8 +60,8 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 
 static void describe(const void *spec, char *text, size_t size)
 {
-    static const char *const types[] = {"f32", "f16", "bf16"},
-                             *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    static const char *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
     const ptxgen_dense_spec *s = spec;
     snprintf(text, size, "m=%u k=%u %s max_n=%u%s%s%s", s->m, s->k,
              s->type < 3 ? types[s->type] : "?", s->max_n,
@@ -93,8 +93,8 @@ ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver, const ptxgen_dense_
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: driver, plan and kernel must be given");
     ptxgen_loaded *loaded = NULL;
-    ptxgen_status status = loaded_from_plan(driver, ptxgen_dense_family(), plan, &plan->target,
-                                            options, &loaded, err);
+    ptxgen_status status =
+        loaded_from_plan(driver, ptxgen_dense_family(), plan, &plan->target, options, &loaded, err);
     return hand_over(status, loaded, kernel);
 }
 

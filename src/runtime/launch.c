@@ -10,6 +10,8 @@
 static const uint64_t grid_limit[3] = {INT32_MAX, 65535, 65535};
 static const unsigned int block_limit[3] = {1024, 1024, 64};
 
+static const char axis_names[] = "xyz";
+
 enum { MAX_LAUNCH_ATTRIBUTES = 3 };
 
 static bool is_empty(const ptxgen_launch_shape *shape)
@@ -34,8 +36,8 @@ static ptxgen_status check_grid(const ptxgen_kernel *kernel, const ptxgen_launch
         if (shape->grid[axis] > grid_limit[axis])
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                "a grid of %llu CTAs in %c for '%s' passes the limit of %llu",
-                               (unsigned long long)shape->grid[axis], "xyz"[axis], kernel -> name,
-                               (unsigned long long)grid_limit[axis]);
+                               (unsigned long long)shape->grid[axis], axis_names[axis],
+                               kernel->name, (unsigned long long)grid_limit[axis]);
     return PTXGEN_OK;
 }
 
@@ -47,7 +49,7 @@ static ptxgen_status check_block(const ptxgen_kernel *kernel, const ptxgen_launc
         if (block[axis] == 0 || block[axis] > block_limit[axis])
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                "a CTA of %u threads in %c for '%s' is not within 1 to %u",
-                               block[axis], "xyz"[axis], kernel -> name, block_limit[axis]);
+                               block[axis], axis_names[axis], kernel->name, block_limit[axis]);
     unsigned int threads = block[0] * block[1] * block[2];
     if (threads > (unsigned int)kernel->attributes.max_threads_per_block)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -66,8 +68,8 @@ static ptxgen_status check_cluster(const ptxgen_kernel *kernel, const ptxgen_lau
             return ptxgen_fail(
                 err, PTXGEN_ERROR_INVALID_ARGUMENT,
                 "a cluster of %u CTAs in %c does not divide the grid's %llu for '%s'",
-                shape->cluster[axis], "xyz"[axis], (unsigned long long)shape -> grid[axis],
-                kernel -> name);
+                shape->cluster[axis], axis_names[axis], (unsigned long long)shape->grid[axis],
+                kernel->name);
     return PTXGEN_OK;
 }
 

@@ -54,14 +54,15 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 
 static void describe(const void *spec, char *text, size_t size)
 {
-    static const char *const types[] = {"f32", "f16", "bf16"},
-                             *const activations[] = {"", " silu", " gelu", " gelu_tanh"};
+    static const char *const types[] = {"f32", "f16", "bf16"};
+    static const char *const activations[] = {"", " silu", " gelu", " gelu_tanh"};
     const ptxgen_marlin_spec *s = spec;
     snprintf(text, size, "k=%u n=%u group=%d %s max_m=%u%s%s%s%s%s%s", s->k, s->n,
              (int)s->group_size, s->type < 3 ? types[s->type] : "?", s->max_m,
              s->zeros ? " zeros" : "", s->act_order ? " act_order" : "",
-             marlin_gated(s) ? " swiglu" : "", s->activation < 4 ? activations[s->activation] : " ?",
-             s->bias ? " bias" : "", s->residual ? " residual" : "");
+             marlin_gated(s) ? " swiglu" : "",
+             s->activation < 4 ? activations[s->activation] : " ?", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
 }
 
 const ptxgen_family *ptxgen_marlin_family(void)
@@ -267,10 +268,10 @@ static ptxgen_status multiply(const ptxgen_marlin *q, struct work *w, ptxgen_mar
         [MARLIN_A_MAPS] = maps, /* past the parameters of the other entries */
     };
     ptxgen_launch_shape shape = {.grid = {s->grid * marlin_cluster(w->variant), 1, 1},
-                                       .block = {marlin_cta_threads(w->variant), 1, 1},
-                                       .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
-                                       .programmatic = w->gather ? marlin_overlaps(plan_of(q))
-                                                                 : may_overlap(q, a)};
+                                 .block = {marlin_cta_threads(w->variant), 1, 1},
+                                 .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
+                                 .programmatic =
+                                     w->gather ? marlin_overlaps(plan_of(q)) : may_overlap(q, a)};
     if (w->variant->cluster) {
         shape.cluster[0] = w->variant->cluster;
         shape.cluster[1] = shape.cluster[2] = 1;
@@ -292,8 +293,8 @@ ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *q, const ptxgen_marlin_a
     if (status == PTXGEN_OK)
         status = work_out(plan_of(q), &a, &w, err);
     if (status == PTXGEN_OK)
-        status = launch_check_workspace("marlin", a.workspace, a.workspace_bytes,
-                                        w.workspace_bytes, "m", a.m, err);
+        status = launch_check_workspace("marlin", a.workspace, a.workspace_bytes, w.workspace_bytes,
+                                        "m", a.m, err);
     if (status == PTXGEN_OK && w.gather)
         status = gather(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

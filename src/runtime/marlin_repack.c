@@ -134,8 +134,8 @@ static ptxgen_status check_arrays(const ptxgen_marlin_repack_spec *s,
 }
 
 static ptxgen_status launch(const ptxgen_marlin_repack *q, unsigned entry, uint64_t ctas,
-                            uint32_t dynamic_shared, ptxgen_marlin_repack_args *a, ptxgen_cu_stream stream,
-                            ptxgen_error *err)
+                            uint32_t dynamic_shared, ptxgen_marlin_repack_args *a,
+                            ptxgen_cu_stream stream, ptxgen_error *err)
 {
     void *arguments[REPACK_PARAMS] = {
         [REPACK_WEIGHTS] = &a->weights.weights,

@@ -30,7 +30,8 @@ static bool is_inflated(const ptxgen_sparse24 *q)
     return sparse24_tier(&plan_of(q)->spec) == 1;
 }
 
-static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded, ptxgen_sparse24 **kernel)
+static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded,
+                               ptxgen_sparse24 **kernel)
 {
     if (status == PTXGEN_OK)
         *kernel = (ptxgen_sparse24 *)loaded;
@@ -63,8 +64,8 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 
 static void describe(const void *spec, char *text, size_t size)
 {
-    static const char *const types[] = {"f32", "f16", "bf16", "s8"},
-                             *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
+    static const char *const types[] = {"f32", "f16", "bf16", "s8"};
+    static const char *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
     const ptxgen_sparse24_spec *s = spec;
     snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s%s", s->m, s->k,
              s->type < 4 ? types[s->type] : "?", s->y_type < 3 ? types[s->y_type] : "?", s->max_n,
@@ -106,7 +107,8 @@ ptxgen_status ptxgen_sparse24_dispatch(ptxgen_dispatcher *dispatcher,
                                        ptxgen_error *err)
 {
     ptxgen_loaded *loaded = NULL;
-    ptxgen_status status = ptxgen_dispatch(dispatcher, ptxgen_sparse24_family(), spec, &loaded, err);
+    ptxgen_status status =
+        ptxgen_dispatch(dispatcher, ptxgen_sparse24_family(), spec, &loaded, err);
     return hand_over(status, loaded, kernel);
 }
 
@@ -215,8 +217,8 @@ static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxge
 {
     const ptxgen_sparse24_spec *s = &plan_of(q)->spec;
     const struct launch_rows rows = {a->n, s->k, sparse24_element(s)};
-    return launch_align(align_of(q), &rows, a->workspace + w->schedule.aligned, &a->x,
-                        &a->x_stride, stream, err);
+    return launch_align(align_of(q), &rows, a->workspace + w->schedule.aligned, &a->x, &a->x_stride,
+                        stream, err);
 }
 
 /* X's rows as a tensor, in the boxes that a stage takes. */

@@ -16,8 +16,8 @@ static ptxgen_status inflate(const ptxgen_loaded *loaded, uint64_t packed, uint6
     enum { CTA_CHUNKS = SPARSE24_INFLATE_THREADS * SPARSE24_INFLATE_CHUNKS };
     const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
     const ptxgen_kernel *kernel = ptxgen_loaded_entry(loaded, plan->dense.variant_count + 1);
-    void *arguments[SPARSE24_INFLATE_PARAMS] = {[SPARSE24_INFLATE_PACKED] = &packed,
-                                                [SPARSE24_INFLATE_DENSE] = &dense};
+    void *arguments[SPARSE24_INFLATE_PARAMS] = {
+        [SPARSE24_INFLATE_PACKED] = &packed, [SPARSE24_INFLATE_DENSE] = &dense};
     uint64_t ctas = (sparse24_inflate_chunks(&plan->spec) + CTA_CHUNKS - 1) / CTA_CHUNKS;
     const ptxgen_launch_shape shape = {.grid = {ctas, 1, 1},
                                        .block = {SPARSE24_INFLATE_THREADS, 1, 1}};

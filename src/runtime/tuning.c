@@ -49,8 +49,8 @@ size_t tuning_append_range(char text[TUNING_ENTRY_BYTES], size_t used, const cha
         used += (size_t)written;
         if (used >= TUNING_ENTRY_BYTES)
             return 0;
-        written = snprintf(text + used, TUNING_ENTRY_BYTES - used, " %s=%u", names[i],
-                           range->tile[i]);
+        written =
+            snprintf(text + used, TUNING_ENTRY_BYTES - used, " %s=%u", names[i], range->tile[i]);
     }
     used += written < 0 ? TUNING_ENTRY_BYTES : (size_t)written;
     if (used + 1 >= TUNING_ENTRY_BYTES)
@@ -225,7 +225,8 @@ ptxgen_status ptxgen_tuned_plan(const ptxgen_tuning *tuning, const ptxgen_family
     ptxgen_status status = family->make_plan(spec, target, plan, err);
     if (tuned)
         *tuned = false;
-    size_t count = status == PTXGEN_OK ? ptxgen_tuning_find(tuning, family, spec, target, ranges) : 0;
+    size_t count =
+        status == PTXGEN_OK ? ptxgen_tuning_find(tuning, family, spec, target, ranges) : 0;
     if (!count)
         return status;
     if (family->tiling->use(plan, ranges, count, NULL) != PTXGEN_OK)

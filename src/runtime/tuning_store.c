@@ -47,7 +47,8 @@ static ptxgen_status check(const ptxgen_family *family, const void *spec,
                            size_t count, ptxgen_error *err)
 {
     if (!family->tiling)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no tiles to choose", family->name);
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no tiles to choose",
+                           family->name);
     if (!count || count > PTXGEN_TUNED_RANGES)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: %zu ranges of M are not 1 to %d", family->name, count,

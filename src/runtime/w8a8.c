@@ -53,9 +53,8 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 
 static void describe(const void *spec, char *text, size_t size)
 {
-    static const char *const types[] = {"f32", "f16", "bf16", "f64"}, *const scales[] = {"dynamic",
-                                                                                         "tensor",
-                                                                                         "token"};
+    static const char *const types[] = {"f32", "f16", "bf16", "f64"};
+    static const char *const scales[] = {"dynamic", "tensor", "token"};
     const ptxgen_w8a8_spec *s = spec;
     snprintf(text, size, "k=%u n=%u w_stride=%u tokens=%u..%u codes=%d..%d x=%s y=%s scales=%s%s%s",
              s->k, s->n, s->w_stride, s->min_tokens, s->max_tokens, s->q_min, s->q_max,
@@ -157,17 +156,24 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
 {
     uint64_t codes = a->workspace + s->codes, scales = a->workspace + s->scales;
     uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
-    void *arguments[W8A8_Q_PARAMS] = {
-        [W8A8_Q_X] = &a->x,      [W8A8_Q_X_SCALE] = &a->x_scale,   [W8A8_Q_X_ZERO] = &a->x_zero,
-        [W8A8_Q_CODES] = &codes, [W8A8_Q_SCALES] = &scales,        [W8A8_Q_ZEROS] = &zeros,
-        [W8A8_Q_FLAGS] = &flags, [W8A8_Q_W] = &a->w,               [W8A8_Q_X_STRIDE] = &a->x_stride,
-        [W8A8_Q_M] = &a->m,      [W8A8_Q_FLAG_COUNT] = &s->grid,
-        [W8A8_Q_LINES] = &s->prefetch.lines, [W8A8_Q_PART_BITS] = &s->prefetch.part_bits,
-        [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
-        [W8A8_Q_LINE_BITS] = &s->prefetch.line_bits,
-        [W8A8_Q_BLOCKS] = &s->prefetch.blocks,
-        [W8A8_Q_STAGES] = &s->prefetch.stages,
-        [W8A8_Q_STAGE_BYTES] = &s->prefetch.stage_bytes};
+    void *arguments[W8A8_Q_PARAMS] = {[W8A8_Q_X] = &a->x,
+                                      [W8A8_Q_X_SCALE] = &a->x_scale,
+                                      [W8A8_Q_X_ZERO] = &a->x_zero,
+                                      [W8A8_Q_CODES] = &codes,
+                                      [W8A8_Q_SCALES] = &scales,
+                                      [W8A8_Q_ZEROS] = &zeros,
+                                      [W8A8_Q_FLAGS] = &flags,
+                                      [W8A8_Q_W] = &a->w,
+                                      [W8A8_Q_X_STRIDE] = &a->x_stride,
+                                      [W8A8_Q_M] = &a->m,
+                                      [W8A8_Q_FLAG_COUNT] = &s->grid,
+                                      [W8A8_Q_LINES] = &s->prefetch.lines,
+                                      [W8A8_Q_PART_BITS] = &s->prefetch.part_bits,
+                                      [W8A8_Q_PART_BYTES] = &s->prefetch.part_bytes,
+                                      [W8A8_Q_LINE_BITS] = &s->prefetch.line_bits,
+                                      [W8A8_Q_BLOCKS] = &s->prefetch.blocks,
+                                      [W8A8_Q_STAGES] = &s->prefetch.stages,
+                                      [W8A8_Q_STAGE_BYTES] = &s->prefetch.stage_bytes};
     /* The kernel before, where it still runs, needs the memory itself. */
     uint64_t more = a->overlap_previous ? 0 : s->prefetch.ctas;
     ptxgen_launch_shape shape = {
@@ -220,26 +226,26 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
             return status;
     }
     void *arguments[W8A8_WGMMA_PARAMS] = {[W8A8_X] = &a->x,
-                                    [W8A8_W] = &a->w,
-                                    [W8A8_W_SCALE] = &a->w_scale,
-                                    [W8A8_W_SUM] = &a->w_sum,
-                                    [W8A8_BIAS] = &a->bias,
-                                    [W8A8_X_SCALE] = &a->x_scale,
-                                    [W8A8_X_ZERO] = &a->x_zero,
-                                    [W8A8_Y] = &a->y,
-                                    [W8A8_CODES] = &codes,
-                                    [W8A8_TOKEN_SCALES] = &scales,
-                                    [W8A8_TOKEN_ZEROS] = &zeros,
-                                    [W8A8_FLAGS] = &flags,
-                                    [W8A8_PARTIALS] = &partials,
-                                    [W8A8_X_STRIDE] = &a->x_stride,
-                                    [W8A8_Y_STRIDE] = &a->y_stride,
-                                    [W8A8_M] = &a->m,
-                                    [W8A8_SHARE] = &s->tiles.share,
-                                    [W8A8_EXTRA] = &s->tiles.extra,
-                                    [W8A8_GRANULE] = &s->tiles.granule,
-                                    [W8A8_W_MAP] = &maps[0], /* past those of other entries */
-                                    [W8A8_CODES_MAP] = &maps[1]};
+                                          [W8A8_W] = &a->w,
+                                          [W8A8_W_SCALE] = &a->w_scale,
+                                          [W8A8_W_SUM] = &a->w_sum,
+                                          [W8A8_BIAS] = &a->bias,
+                                          [W8A8_X_SCALE] = &a->x_scale,
+                                          [W8A8_X_ZERO] = &a->x_zero,
+                                          [W8A8_Y] = &a->y,
+                                          [W8A8_CODES] = &codes,
+                                          [W8A8_TOKEN_SCALES] = &scales,
+                                          [W8A8_TOKEN_ZEROS] = &zeros,
+                                          [W8A8_FLAGS] = &flags,
+                                          [W8A8_PARTIALS] = &partials,
+                                          [W8A8_X_STRIDE] = &a->x_stride,
+                                          [W8A8_Y_STRIDE] = &a->y_stride,
+                                          [W8A8_M] = &a->m,
+                                          [W8A8_SHARE] = &s->tiles.share,
+                                          [W8A8_EXTRA] = &s->tiles.extra,
+                                          [W8A8_GRANULE] = &s->tiles.granule,
+                                          [W8A8_W_MAP] = &maps[0], /* past those of other entries */
+                                          [W8A8_CODES_MAP] = &maps[1]};
     ptxgen_launch_shape shape = {.grid = {s->grid, 1, 1},
                                  .block = {w8a8_threads(v), 1, 1},
                                  .dynamic_shared_bytes = v->dynamic_shared_bytes,

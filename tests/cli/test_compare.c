@@ -69,8 +69,12 @@ static void marlin_finds_one_output_beyond_its_bound(void **state)
     const struct marlin_layout packed = {.a_gap = 0};
     for (int i = 0; i < 4; i++) {
         const struct marlin_options options = {
-            .spec = {.k = DEPTH, .n = COLUMNS, .group_size = 64, .type = types[i % 2],
-                     .zeros = 1, .act_order = (uint8_t)(i / 2),
+            .spec = {.k = DEPTH,
+                     .n = COLUMNS,
+                     .group_size = 64,
+                     .type = types[i % 2],
+                     .zeros = 1,
+                     .act_order = (uint8_t)(i / 2),
                      .epilogue = i / 2 ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_NONE}};
         struct marlin_problem p;
         struct marlin_weights weights;
@@ -98,9 +102,11 @@ static void w8a8_finds_one_bit(void **state)
     struct device device = open_device();
     const struct w8a8_layout packed = {.x_gap = 0};
     for (uint8_t asymmetric = 0; asymmetric < 2; asymmetric++) {
-        const struct w8a8_options options = {
-            .spec = {.k = DEPTH, .n = COLUMNS, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16,
-                     .asymmetric = asymmetric}};
+        const struct w8a8_options options = {.spec = {.k = DEPTH,
+                                                      .n = COLUMNS,
+                                                      .x_type = PTXGEN_F16,
+                                                      .y_type = PTXGEN_F16,
+                                                      .asymmetric = asymmetric}};
         struct w8a8_problem p;
         struct random r = random_start(1);
         struct check check = {.outputs = 0};
@@ -124,9 +130,11 @@ static void sparse24_finds_one_output_beyond_its_bound_in_either_tier(void **sta
     struct device device = open_device();
     const struct sparse24_layout packed = {.x_gap = 0};
     for (uint8_t tier = 1; tier <= 2; tier++) {
-        const struct sparse24_options options = {
-            .spec = {.m = COLUMNS, .k = DEPTH, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16,
-                     .tier = tier}};
+        const struct sparse24_options options = {.spec = {.m = COLUMNS,
+                                                          .k = DEPTH,
+                                                          .type = PTXGEN_SPARSE24_F16,
+                                                          .y_type = PTXGEN_F16,
+                                                          .tier = tier}};
         struct sparse24_problem p;
         struct random r = random_start(1);
         struct check check = {.outputs = 0};

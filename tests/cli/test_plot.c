@@ -187,8 +187,8 @@ static void plot_draws_our_time_the_peers_and_the_floor(void **state)
     assert_int_equal(strncmp(svg, "<?xml", 5), 0);
     assert_contains(svg, "</svg>");
     assert_contains(svg, "marlin K=64 N=4096 group=128 f16 on NVIDIA X &lt;1>");
-    static const char *const texts[] = {"> 512<", ">ptxgen<", ">cuBLAS<", ">floor: ",
-                                        ">rows of activations<", ">over 5 % slower"};
+    static const char *const texts[] = {
+        "> 512<", ">ptxgen<", ">cuBLAS<", ">floor: ", ">rows of activations<", ">over 5 % slower"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_contains(svg, texts[i]);
     assert_null(strstr(svg, "overlapping")); /* which was not measured */
@@ -282,8 +282,9 @@ static void bench_of_rounds_reports_each_m_once_by_rising_m(void **state)
     (void)state;
     for (const char *rounds = "23"; *rounds; rounds++) {
         const char count[2] = {*rounds};
-        struct outcome o = run("bench", "marlin", "--device", "cpu", "--replays", "1", "--launches",
-                               "1", "--no-peer", "--shape", "128x64", "--m", "1:2", "--rounds", count);
+        struct outcome o =
+            run("bench", "marlin", "--device", "cpu", "--replays", "1", "--launches", "1",
+                "--no-peer", "--shape", "128x64", "--m", "1:2", "--rounds", count);
         assert_exit(&o, 0);
         assert_int_equal(count_of(o.out, "N=64 M="), 2);
         assert_true(strstr(o.out, "N=64 M=1 ") < strstr(o.out, "N=64 M=2 "));

@@ -291,7 +291,8 @@ static void dumping_writes_text_code_and_log_and_an_edited_text_overrides(void *
     ptxgen_loaded *loaded;
     struct toy_spec spec = {.a = 6, .b = 5}, edited = {.a = 9, .b = 5};
     for (int with_log = 0; with_log < 2; with_log++) {
-        ptxgen_dispatch_options options = {.log = with_log ? bench_keep_log : NULL, .log_user = bench};
+        ptxgen_dispatch_options options = {.log = with_log ? bench_keep_log : NULL,
+                                           .log_user = bench};
         bench->log[0] = '\0';
         assert_int_equal(
             ptxgen_dispatcher_create(&bench->device.driver, &options, &dispatcher, NULL), 0);

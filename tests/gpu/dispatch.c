@@ -21,7 +21,15 @@
 #include <string.h>
 #include <time.h>
 
-enum { THREADS = 8, STREAMS = 4, WIDTHS = 2, TIERS = 2, BATCHES = 2, VECTOR = 1 << 20, VECTORS = 4 };
+enum {
+    THREADS = 8,
+    STREAMS = 4,
+    WIDTHS = 2,
+    TIERS = 2,
+    BATCHES = 2,
+    VECTOR = 1 << 20,
+    VECTORS = 4
+};
 
 /* ---- the families ---- */
 
@@ -130,8 +138,7 @@ static ptxgen_sparse24_spec sparse24_spec(const struct shape *shape, unsigned ti
 
 static ptxgen_status use_tier(unsigned tier, ptxgen_dispatcher *dispatcher,
                               const struct shape *shape, const struct inputs *in,
-                              const struct outputs *out, ptxgen_cu_stream stream,
-                              ptxgen_error *err)
+                              const struct outputs *out, ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec spec = sparse24_spec(shape, tier);
     const ptxgen_sparse24_args args = {.n = shape->m,
@@ -168,8 +175,7 @@ static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape
                                const struct inputs *in, const struct outputs *out,
                                ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    const ptxgen_dense_spec spec = {
-        .m = shape->n, .k = shape->k, .max_n = 8, .type = PTXGEN_F16};
+    const ptxgen_dense_spec spec = {.m = shape->n, .k = shape->k, .max_n = 8, .type = PTXGEN_F16};
     const ptxgen_dense_args args = {.n = shape->m,
                                     .x = in->vectors[0],
                                     .w = in->weights,
@@ -185,8 +191,8 @@ static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape
     return status;
 }
 
-static use_family *const families[] = {use_rmsnorm_q4k, use_marlin, use_w8a8, use_sparse24,
-                                       use_inflated, use_dense};
+static use_family *const families[] = {use_rmsnorm_q4k, use_marlin,   use_w8a8,
+                                       use_sparse24,    use_inflated, use_dense};
 enum { FAMILIES = sizeof families / sizeof *families, CASES = FAMILIES * WIDTHS * BATCHES };
 
 /* ---- the bench ---- */

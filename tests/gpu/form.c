@@ -348,7 +348,8 @@ struct source form_memory(const struct ptx_op *op)
 {
     struct source s = {.type = PTX_U64};
     for (unsigned i = 0; i < op->term_count; i++)
-        if (ptx_op_term(op, i)->kind == PTX_TERM_VALUE || ptx_op_term(op, i)->kind == PTX_TERM_VECTOR)
+        if (ptx_op_term(op, i)->kind == PTX_TERM_VALUE ||
+            ptx_op_term(op, i)->kind == PTX_TERM_VECTOR)
             s.type = ptx_op_term(op, i)->type == PTX_B128 || ptx_op_term(op, i)->type == PTX_PRED
                          ? PTX_U64
                          : ptx_op_term(op, i)->type;

@@ -225,6 +225,7 @@ const char *judge_rule(const struct form *f)
     const struct bound *bound = bound_of(op);
     bool open = form_starts(op, "neg_") || form_starts(op, "abs_");
     for (unsigned i = 0; i < op->term_count; i++)
-        open = open || ((ptx_op_term(op, i)->flags & PTX_TERM_WRITTEN) && ptx_op_term(op, i)->type == PTX_F64);
+        open = open || ((ptx_op_term(op, i)->flags & PTX_TERM_WRITTEN) &&
+                        ptx_op_term(op, i)->type == PTX_F64);
     return bound ? bound->rule : open ? "bits; a NaN's payload is open" : "bits";
 }

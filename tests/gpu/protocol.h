@@ -47,8 +47,8 @@ const struct protocol_type *protocol_type(const char *name);
 void protocol_set_type(struct protocol *protocol, const struct protocol_type *type);
 
 /* One more protocol, of a destination, which ends its name. */
-struct protocol *protocol_add_to(struct protocol_list *list, unsigned destination,
-                                 const char *name, const char *type);
+struct protocol *protocol_add_to(struct protocol_list *list, unsigned destination, const char *name,
+                                 const char *type);
 
 void protocol_list_all(struct protocol_list *list);
 void protocol_list_copies(struct protocol_list *list);

@@ -17,7 +17,7 @@ enum { MARLIN_TILE_BYTES = offsetof(ptxgen_marlin_variant, shared_bytes) };
 struct marlin_options {
     ptxgen_marlin_spec spec;
     bool type_given, group_size_given;
-    ptxgen_marlin_variant tile; /* of --tile; tile_m 0: the plan's own */
+    ptxgen_marlin_variant tile;  /* of --tile; tile_m 0: the plan's own */
     const ptxgen_tuning *tuning; /* what the plan goes by; NULL: nothing */
     /* run: the file, and names in it; NULL where not given */
     const char *safetensors, *layer, *up_layer, *format, *input, *expect;
@@ -28,7 +28,7 @@ struct marlin_weights {
     ptxgen_w4_checkpoint checkpoints[2];
     unsigned count;              /* 0: packed, borrowed from a file */
     ptxgen_marlin_packed packed; /* arrays at any address */
-    void *memory[2][5]; /* that the tensors own; NULL where they are a file's */
+    void *memory[2][5];          /* that the tensors own; NULL where they are a file's */
 };
 
 /** The data of one run: operands in guarded buffers, and how they are laid out. */

@@ -44,8 +44,8 @@ struct conversion {
 /* The suffixes that a layer's tensors have in any format. */
 static bool is_layer_suffix(const char *suffix)
 {
-    const char *const packed[] = {packed_names.codes, packed_names.scales, packed_names.zeros, packed_names.order,
-                                  packed_names.shape};
+    const char *const packed[] = {packed_names.codes, packed_names.scales, packed_names.zeros,
+                                  packed_names.order, packed_names.shape};
     for (int i = 0; i < 5; i++)
         if (!strcmp(suffix, packed[i]))
             return true;

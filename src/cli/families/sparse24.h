@@ -11,8 +11,8 @@
 
 struct sparse24_options {
     ptxgen_sparse24_spec spec;
-    bool inflate;                 /* bench inflates only */
-    ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
+    bool inflate;                            /* bench inflates only */
+    ptxgen_sparse24_variant tile;            /* of --tile; tile_n 0: the plan's own */
     const char *safetensors, *layer, *input; /* of run; NULL: random data */
 };
 
@@ -64,8 +64,8 @@ ptxgen_status sparse24_repack(struct sparse24_problem *p, ptxgen_error *err);
 void sparse24_disturb(struct sparse24_problem *p, struct random *r);
 
 /** Uploads, launches, and compares outputs, gaps, guard bands and inputs. */
-ptxgen_status sparse24_check(struct sparse24_problem *p, struct device *device,
-                             struct check *check, ptxgen_error *err);
+ptxgen_status sparse24_check(struct sparse24_problem *p, struct device *device, struct check *check,
+                             ptxgen_error *err);
 /** The part of the check that follows a launch: outputs that are back on the host, and gaps. */
 ptxgen_status sparse24_compare(const struct sparse24_problem *p, struct check *check,
                                ptxgen_error *err);

@@ -81,9 +81,10 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
 {
     ptxgen_status status =
         ptxgen_sparse24_workspace_bytes(b->kernel, &b->args, &b->args.workspace_bytes, err);
-    return status == PTXGEN_OK ? bench_zeroed_memory(&b->memory, "allocating the workspace",
-                                                     b->args.workspace_bytes, &b->args.workspace, err)
-                               : status;
+    return status == PTXGEN_OK
+               ? bench_zeroed_memory(&b->memory, "allocating the workspace",
+                                     b->args.workspace_bytes, &b->args.workspace, err)
+               : status;
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_sparse24_spec *s,
@@ -160,7 +161,7 @@ static ptxgen_status prepare(struct bench_state *b, const struct sparse24_option
 }
 
 ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *device,
-                           struct bench_subject *subject, ptxgen_error *err)
+                             struct bench_subject *subject, ptxgen_error *err)
 {
     struct bench_state *b = calloc(1, sizeof *b);
     if (!b)

@@ -91,7 +91,7 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
 }
 
 ptxgen_status sparse24_check(struct sparse24_problem *p, struct device *device, struct check *check,
-                           ptxgen_error *err)
+                             ptxgen_error *err)
 {
     ptxgen_error local;
     ptxgen_sparse24 *kernel = NULL;

@@ -32,7 +32,7 @@ struct conversion {
         char *prefix;
         struct sparse24_layer layer;
         bool done; /* in the present pass */
-    } *weights;
+    } * weights;
     size_t count, copied;
 };
 
