@@ -7,7 +7,8 @@
  *     C[m,n] = silu(v)·v' + residual[m,n]    with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
  *
  * A, C, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
- * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point.
+ * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point. Scales in
+ * bf16 are below 2²⁵.
  *
  * Weights are packed once, from any checkpoint format of <ptxgen/marlin_formats.h>, into the order
  * in which the kernel's lanes read them (ptxgen_marlin_pack); that order is the same for every

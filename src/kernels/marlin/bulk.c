@@ -49,7 +49,8 @@ static void find_groups(struct hopper *h, ptx_u32 strip)
     ptx_u32 scales = ptx_mad_lo_u32(k, first, U32(MARLIN_SCALES_BYTES), U32(l->scales));
     w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
     w->scales_bytes = l->scales_bytes;
-    w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), w->strips_scales);
+    ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(TILE_CHUNK_BYTES / 2), w->strips_scales);
+    w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), half);
     if (!q->spec->zeros)
         return;
     ptx_u32 zeros = ptx_mad_lo_u32(k, first, U32(MARLIN_ZEROS_BYTES), U32(l->zeros));

@@ -24,11 +24,11 @@ struct scales {
     ptx_u32 zeros;             /* nibbles 2t + h */
 };
 
-/* What dequantisation needs of a group: pairs of equal halves. */
+/* What dequantisation needs of a group: pairs of equal halves, for columns g and g + 8. */
 struct dequantiser {
-    ptx_u32 low[MAX_TILES], high[MAX_TILES]; /* of the zero points of columns g, g + 8 */
-    ptx_u32 scale[MAX_TILES][2];             /* where weights are scaled */
-    ptx_u32 sixteenth, one, minus_zero;      /* constants: of f16, of bf16 twice */
+    ptx_u32 unit[MAX_TILES][2], zero[MAX_TILES][2]; /* what codes are multiplied by, and what is added */
+    ptx_u32 scale[MAX_TILES][2];                    /* where weights are scaled by themselves */
+    ptx_u32 minus_zero;                             /* −0 */
 };
 
 /*
@@ -53,7 +53,7 @@ struct operands {
     ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
     ptx_u32 zero[4];            /* an A of zero points, where a group's sums start from their share */
     ptx_u32 half;               /* of the strip, of the present tile */
-    ptx_u32 x_lane, x_step;     /* the lane's addresses of them: of 64 rows, of an mma step */
+    ptx_u32 x_at, x_lane, x_step; /* the lane's offset of them in a stage, and addresses: of it, of an mma step */
 };
 
 /* A warp's copies of packed weights: where they come from, and where in a stage they go. */

@@ -176,6 +176,8 @@ void marlin_emit_operands_begin(struct gemm *q)
         marlin_emit_totals_begin(q);
     for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_noted(q); r++)
         o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
+    ptx_u32 block = ptx_mul_lo_u32(q->k, q->along_k, U32(q->v->steps));
+    o->x_at = tile_operand_lane(q->k, &q->a, U32(0), block);
     tile_new_registers(q->k, &o->x_lane, 1);
     tile_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
@@ -187,18 +189,15 @@ static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t 
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
     bool pairs = tile_operand_pairs_steps(&q->a);
+    uint32_t step = i / STEP_MMAS;
     if (pairs && i % 2)
         return;
-    if (i % STEP_MMAS == 0 && p == 0) {
-        uint32_t step = i / STEP_MMAS;
-        ptx_u32 first = ptx_mul_lo_u32(k, q->along_k, U32(q->v->steps));
-        ptx_u32 block = step ? ptx_add_u32(k, first, U32(step)) : first;
-        ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->a, slot, block));
-    }
+    if (i == 0 && p == 0)
+        ptx_add_u32_to(k, o->x_lane, slot, o->x_at);
     if (p == 0)
         ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->a, o->x_lane, i % STEP_MMAS));
     uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
-    tile_operand_load_to(k, o->x_step, p * 2, activations(q, load));
+    tile_operand_load_to(k, o->x_step, p * 2 + step * row_groups(q), activations(q, load));
 }
 
 /* What the operand of mma step i starts with, if anything: words of 64 rows, scales of a group. */
@@ -579,7 +578,7 @@ void marlin_emit_finish_sums(struct gemm *q)
 {
     ptx_kernel *k = q->k;
     ptx_f32 totals[2][2];
-    bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = corrects && !is_bf16(q);
+    bool corrects = marlin_corrects_sums(q->spec, q->v), has_units = marlin_code_unit(q, 0) != 1;
     if (has_groups(q) && !has_units)
         return;
     if (!has_groups(q) && corrects)

@@ -9,7 +9,11 @@
  * Dequantisation writes a code into the low mantissa bits of a constant: 0x6400 | q is 1024 + q as
  * f16, and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes, and subtracting 1024 + z, or
  * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
- * Can't Run, 2022). bf16 has 7 bits there, 0x4300 | q = 128 + q, which only the low nibble fits.
+ * Can't Run, 2022). bf16 has 7 bits there, too few for the higher code; but its low byte by itself is a
+ * number, v·2⁻¹³³, subnormal or not, and 2¹⁰³ times that less z·2⁻³⁰ is (q − z)·2⁻³⁰ exactly, what sums are
+ * then in units of. 0x4300 | q, which is 128 + q, took two shifts more for 8 weights. Where weights are scaled
+ * and z is 8, the factor is s·2¹⁰³ and −s·2⁻²⁷ is added, rounding once as before: 9 instructions for 8 weights
+ * instead of 15, f16's 13. So scales of bf16 are to be below 2²⁵.
  *
  * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is
  * a subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as
@@ -170,8 +174,10 @@ void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n)
     ptx_u32 odd = ptx_and_b32(k, ptx_mul_lo_u32(k, tile_n, U32(q->v->wn)), U32(1));
     ptx_u32 strip = ptx_shr_u32(k, ptx_add_u32(k, odd, q->along_n), U32(1));
     find_codes(q, odd, strip);
-    if (w->scales_bytes)
-        ptx_mad_lo_u32_to(k, w->scales_at, strip, U32(w->scales_bytes), w->strips_scales);
+    if (w->scales_bytes) {
+        ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), w->strips_scales);
+        ptx_mad_lo_u32_to(k, w->scales_at, strip, U32(w->scales_bytes), half);
+    }
     if (w->zeros_bytes)
         ptx_mad_lo_u32_to(k, w->zeros_at, strip, U32(w->zeros_bytes), w->strips_zeros);
 }
@@ -344,8 +350,9 @@ void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struc
     ptx_kernel *k = q->k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
     if (is_half_strip(q)) {
-        ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), at);
-        ptx_ld_shared_v2_u32_to(k, s->packed, half, (int)(group * MARLIN_SCALES_BYTES));
+        if (!q->user.ring)
+            at = ptx_mad_lo_u32(k, q->operands.half, U32(CHUNK / 2), at);
+        ptx_ld_shared_v2_u32_to(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
     } else
         ptx_ld_shared_v4_u32_to(k, s->packed, at, (int)(group * MARLIN_SCALES_BYTES));
     if (!q->spec->zeros)
@@ -390,96 +397,106 @@ void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t til
     scale[1] = widen(q, halves[1]);
 }
 
-/* A pair of the half-precision constant `base` + z·`unit`. */
-struct zero_constant {
-    uint32_t base, unit;
+enum { ONE = 0x3C00 /* in f16 */ };
+
+/*
+ * How a code under a mask becomes q − z: in the mantissa of `base`, times `unit`, plus `zero`, which is for
+ * z = 0 and less by `step` for each more; in registers 0 and 2 of an operand, and in 1 and 3. In bf16 it is
+ * (q − z)·2⁻³⁰, and `zero` for z = 8.
+ */
+static const struct constants {
+    uint32_t base, unit[2], zero[2], step[2];
+} constants[2] = {{0x6400, {ONE, 0x2C00 /* 1/16 */}, {0xE400, 0xD400}, {1, 16}},
+                  {0, {0x7300 /* 2^103 */, 0x7100 /* 2^99 */}, {0xB200, 0xB200}, {0}}};
+
+enum {
+    TWICE = 0x00010001,
+    FOLDED_UNITS = 0x71007300,  /* what scales are multiplied by, to be multiplied with codes as well, … */
+    FOLDED_ZEROS = 0xB200B200,  /* … and to be added: −8·2⁻³⁰ */
+    MINUS_UNIT = 0xF300F300,    /* of a zero point as a subnormal */
 };
 
-/* What is subtracted (1024 + z) or added (−(64 + z), −(128 + z)); registers 0 and 2, or 1 and 3. */
-static struct zero_constant zero_constant(const struct gemm *q, bool high)
+/* Whether codes are multiplied by scales at once: what is added is exact for z = 8, a power of two. */
+static bool folds_scales(const struct gemm *q)
 {
-    static const struct zero_constant f16[2] = {{0x6400, 1}, {0xD400, 16}}, bf16 = {0xC300, 1};
-    return is_bf16(q) ? bf16 : f16[high];
+    return is_bf16(q) && !q->spec->zeros && !marlin_scales_sums(q->spec, q->v);
 }
-
-enum { TWICE = 0x00010001 };
 
 void marlin_emit_dequantiser_begin(struct gemm *q)
 {
-    ptx_kernel *k = q->k;
     struct dequantiser *d = &q->operands.dequantiser;
-    if (is_bf16(q)) {
-        d->one = ptx_mov_u32(k, U32(0x3F803F80));
-        d->minus_zero = ptx_mov_u32(k, U32(0x80008000));
-    } else
-        d->sixteenth = ptx_mov_u32(k, U32(0x2C002C00));
-    struct zero_constant low = zero_constant(q, false), high = zero_constant(q, true);
-    for (uint32_t t = 0; t < tiles(q); t++) {
-        bool first = t == 0 || q->spec->zeros;
-        uint32_t z = PTXGEN_W4_SYMMETRIC_ZERO;
-        d->low[t] = first ? ptx_mov_u32(k, U32((low.base + z * low.unit) * TWICE)) : d->low[0];
-        d->high[t] = first ? ptx_mov_u32(k, U32((high.base + z * high.unit) * TWICE)) : d->high[0];
-        for (int i = 0; i < 2 && !marlin_scales_sums(q->spec, q->v); i++)
-            d->scale[t][i] = ptx_mov_u32(k, U32(0));
+    const struct constants *c = &constants[is_bf16(q)];
+    bool folds = folds_scales(q), scales = !marlin_scales_sums(q->spec, q->v) && !folds;
+    d->minus_zero = ptx_mov_u32(q->k, U32(0x80008000));
+    for (uint32_t i = 0; i < 2 * tiles(q); i++) {
+        uint32_t t = i / 2, h = i % 2, zero = c->zero[h] + PTXGEN_W4_SYMMETRIC_ZERO * c->step[h];
+        d->unit[t][h] = !t || folds ? ptx_mov_u32(q->k, U32(c->unit[h] * TWICE)) : d->unit[0][h];
+        d->zero[t][h] = !t || folds || q->spec->zeros ? ptx_mov_u32(q->k, U32(zero * TWICE)) : d->zero[0][h];
+        if (scales)
+            d->scale[t][h] = ptx_mov_u32(q->k, U32(0));
     }
 }
 
-static void set_zero(struct gemm *q, const struct scales *s, uint32_t at, struct zero_constant c,
-                     ptx_u32 to)
+/* to = a·b + c, in pairs of the type. */
+static void fma_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b, ptx_u32 c)
 {
-    ptx_u32 z = ptx_bfe_u32(q->k, s->zeros, U32(4 * at), U32(4));
-    ptx_mad_lo_u32_to(q->k, to, z, U32(c.unit * TWICE), U32(c.base * TWICE));
+    if (is_bf16(q))
+        ptx_fma_bf16x2_to(q->k, ptx_u32_as_bf16x2(to), ptx_u32_as_bf16x2(a), ptx_u32_as_bf16x2(b),
+                          ptx_u32_as_bf16x2(c));
+    else
+        ptx_fma_f16x2_to(q->k, ptx_u32_as_f16x2(to), ptx_u32_as_f16x2(a), ptx_u32_as_f16x2(b),
+                         ptx_u32_as_f16x2(c));
+}
+
+/* to = a·b: bf16 has no multiplication before sm_90; −0 keeps the sign of zero. */
+static void multiply_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
+{
+    fma_pair(q, to, a, b, q->operands.dequantiser.minus_zero);
+}
+
+/* The halves of `packed` times those of a constant, if any, each as a pair: which half of a register is
+ * taken twice costs no instruction. */
+static void spread(struct gemm *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
+{
+    ptx_kernel *k = q->k;
+    ptx_u16 halves[2];
+    if (times) {
+        ptx_u32 factor = ptx_mov_u32(k, U32(times));
+        multiply_pair(q, factor, packed, factor);
+        packed = factor;
+    }
+    ptx_unpack_u32(k, halves, packed);
+    for (int i = 0; i < 2; i++) {
+        const ptx_u16 both[2] = {halves[i], halves[i]};
+        ptx_pack_u32_to(k, to[i], both);
+    }
+}
+
+static void set_zero(struct gemm *q, const struct scales *s, uint32_t t, uint32_t h, ptx_u32 to)
+{
+    ptx_kernel *k = q->k;
+    const struct constants *c = &constants[0];
+    ptx_u32 z = ptx_bfe_u32(k, s->zeros, U32(4 * (2 * t + h)), U32(4));
+    if (is_bf16(q))
+        multiply_pair(q, to, ptx_mul_lo_u32(k, z, U32(TWICE)), ptx_mov_u32(k, U32(MINUS_UNIT)));
+    else
+        ptx_mad_lo_u32_to(k, to, z, U32(c->step[h] * TWICE), U32(c->zero[h] * TWICE));
 }
 
 void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
 {
-    ptx_kernel *k = q->k;
     struct dequantiser *d = &q->operands.dequantiser;
     if (marlin_corrects_sums(q->spec, q->v))
         return;
     for (uint32_t t = 0; t < tiles(q); t++) {
-        if (q->spec->zeros) {
-            set_zero(q, s, 2 * t, zero_constant(q, false), d->low[t]);
-            set_zero(q, s, 2 * t + 1, zero_constant(q, true), d->high[t]);
-        }
-        if (marlin_scales_sums(q->spec, q->v))
-            continue;
-        ptx_prmt_b32_to(k, d->scale[t][0], s->packed[t], U32(0), U32(0x1010));
-        ptx_prmt_b32_to(k, d->scale[t][1], s->packed[t], U32(0), U32(0x3232));
+        for (uint32_t h = 0; h < 2 && q->spec->zeros; h++)
+            set_zero(q, s, t, h, d->zero[t][h]);
+        if (folds_scales(q)) {
+            spread(q, s->packed[t], FOLDED_UNITS, d->unit[t]);
+            spread(q, s->packed[t], FOLDED_ZEROS, d->zero[t]);
+        } else if (!marlin_scales_sums(q->spec, q->v))
+            spread(q, s->packed[t], 0, d->scale[t]);
     }
-}
-
-static void dequantise_f16(struct gemm *q, ptx_u32 word, bool high, ptx_u32 zero, ptx_u32 to)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 mask = U32(high ? 0x00F000F0 : 0x000F000F);
-    ptx_f16x2 x = ptx_u32_as_f16x2(ptx_lop3_b32(k, word, mask, U32(0x64006400), LOP3_AND_OR));
-    ptx_f16x2 z = ptx_u32_as_f16x2(zero);
-    ptx_f16x2 sixteenth = ptx_u32_as_f16x2(q->operands.dequantiser.sixteenth);
-    if (high)
-        ptx_fma_f16x2_to(k, ptx_u32_as_f16x2(to), x, sixteenth, z);
-    else
-        ptx_sub_f16x2_to(k, ptx_u32_as_f16x2(to), x, z);
-}
-
-static void dequantise_bf16(struct gemm *q, ptx_u32 shifted, ptx_u32 zero, ptx_u32 to)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 x = ptx_lop3_b32(k, shifted, U32(0x000F000F), U32(0x43004300), LOP3_AND_OR);
-    ptx_bf16x2 one = ptx_u32_as_bf16x2(q->operands.dequantiser.one);
-    ptx_fma_bf16x2_to(k, ptx_u32_as_bf16x2(to), ptx_u32_as_bf16x2(x), one, ptx_u32_as_bf16x2(zero));
-}
-
-/* bf16 has no multiplication before sm_90, but fma; −0 as its addend keeps the sign of zero. */
-static void scale_pair(struct gemm *q, ptx_u32 x, ptx_u32 scale)
-{
-    ptx_kernel *k = q->k;
-    ptx_bf16x2 minus_zero = ptx_u32_as_bf16x2(q->operands.dequantiser.minus_zero);
-    if (is_bf16(q))
-        ptx_fma_bf16x2_to(k, ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(x), ptx_u32_as_bf16x2(scale),
-                          minus_zero);
-    else
-        ptx_mul_f16x2_to(k, ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(x), ptx_u32_as_f16x2(scale));
 }
 
 /* ---- … or only masking ---- */
@@ -493,6 +510,8 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *s)
 
 float marlin_code_unit(const struct gemm *q, uint32_t half)
 {
+    if (!marlin_corrects_sums(q->spec, q->v))
+        return is_bf16(q) ? 0x1p-30f : 1;
     return is_bf16(q) ? 1 : half ? 0x1p-20f : 0x1p-24f;
 }
 
@@ -539,17 +558,19 @@ void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const p
     }
     ptx_kernel *k = q->k;
     const struct dequantiser *d = &q->operands.dequantiser;
+    bool scales = !marlin_scales_sums(q->spec, q->v) && !folds_scales(q);
     for (uint32_t i = 0; i < 4; i++) {
-        bool high = i % 2;
-        ptx_u32 zero = high ? d->high[tile] : d->low[tile];
-        if (is_bf16(q))
-            dequantise_bf16(q, i ? ptx_shr_u32(k, word, U32(4 * i)) : word, zero, a[i]);
-        else {
-            if (i == 2)
-                word = ptx_shr_u32(k, word, U32(8));
-            dequantise_f16(q, word, high, zero, a[i]);
-        }
-        if (!marlin_scales_sums(q->spec, q->v))
-            scale_pair(q, a[i], d->scale[tile][high]);
+        uint32_t h = i % 2;
+        if (i == 2)
+            word = ptx_shr_u32(k, word, U32(8));
+        ptx_u32 x = ptx_lop3_b32(k, word, U32(h ? 0x00F000F0 : 0x000F000F),
+                                 U32(constants[is_bf16(q)].base * TWICE), LOP3_AND_OR);
+        if (constants[is_bf16(q)].unit[h] == ONE)
+            ptx_add_f16x2_to(k, ptx_u32_as_f16x2(a[i]), ptx_u32_as_f16x2(x),
+                             ptx_u32_as_f16x2(d->zero[tile][h]));
+        else
+            fma_pair(q, a[i], x, d->unit[tile][h], d->zero[tile][h]);
+        if (scales)
+            multiply_pair(q, a[i], a[i], d->scale[tile][h]);
     }
 }
