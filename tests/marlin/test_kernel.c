@@ -287,6 +287,38 @@ static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
     device_close(&device);
 }
 
+/* What codes are multiplied by is a scale and 2¹⁰³, and what sums are in is 2⁻³⁰. */
+static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **state)
+{
+    (void)state;
+    static const double scales[] = {0x1.FEp24, 0x1p-80, 0};
+    static const struct {
+        uint32_t m;
+        uint8_t zeros;
+    } cases[] = {{16, 0}, {24, 1}, {64, 0}, {65, 1}};
+    struct device device = open_device("cpu");
+    for (int i = 0; i < 4; i++)
+        for (int s = 0; s < 3; s++) {
+            const struct marlin_layout packed = {.a_gap = 0};
+            struct marlin_options options = {.spec = f16(256, 64, 32)};
+            struct marlin_weights weights;
+            struct marlin_problem p;
+            struct random r = random_start(5);
+            ptxgen_error err;
+            options.spec.type = PTXGEN_BF16;
+            options.spec.zeros = cases[i].zeros;
+            assert_ok(marlin_random_weights(&options.spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err), &err);
+            const ptxgen_w4_tensor *own = &weights.checkpoints[0].scales;
+            for (size_t at = 0; at < ptxgen_w4_tensor_bytes(own) / 2; at++)
+                ptxgen_element_store(PTXGEN_BF16, own->data, at, scales[s]);
+            assert_ok(marlin_allocate(&p, &options, cases[i].m, &packed, &weights, &device, &err), &err);
+            marlin_release_weights(&weights);
+            marlin_fill(&p, &r);
+            run_and_release(&p, &device);
+        }
+    device_close(&device);
+}
+
 /* ---- offsets of 64 bits ---- */
 
 /* C and A with rows 2³¹ elements apart: views into tensors whose M·N and M·K pass 2³¹. */
@@ -492,6 +524,7 @@ int main(void)
         cmocka_unit_test(zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2),
         cmocka_unit_test(act_order_with_shuffled_groups_is_right_in_every_format_that_has_it),
         cmocka_unit_test(sums_that_would_overflow_f16_cancel_in_f32),
+        cmocka_unit_test(bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound),
         cmocka_unit_test(rows_beyond_2_31_elements_are_reached),
         cmocka_unit_test(one_kernel_serves_every_m_with_the_entry_for_it),
         cmocka_unit_test(a_hundred_graph_replays_of_either_of_two_entries_give_the_same_bits),
