@@ -132,7 +132,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     ptx_kernel *k = q->k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
-        return tile_locate(k, tile, q->tiles_m, tiles_n);
+        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, marlin_has_sender(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* found anew each time: no register is kept */
     ptx_u32 at = q->v->cluster ? tile : tile_deal_places(k, &q->division, tile);
     return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));

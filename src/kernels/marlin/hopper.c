@@ -259,44 +259,47 @@ static void turn(struct hopper *h, struct sender *s)
 
 /*
  * The end of those of the first part's stages whose weights are sent for ahead of activations: these wait
- * behind them. Of one, two and three stages two were best for 32 rows (7.15 µs for 4096 × 4096 on an
- * H200, 7.25 with one and 7.48 with three), one for 64 (18.8, 19.1 and 19.3 µs for 8192 × 8192).
- * Prefetched tensor maps delay the weights more than they hasten the activations.
+ * behind them. With 8 rows activations are few, and some 60 KB of weights are there when the kernel ahead
+ * has ended. µs of an H200, plain and overlapping the launch before, by stages ahead:
+ *
+ *     rows                      1            2            3            4
+ *     8, 8192 × 28672      31.7 30.8    31.9 30.6    31.3 30.1    31.4 29.7    whole ring 31.9 30.2
+ *     16, 8192 × 28672     33.5 32.7    33.2 31.7    33.6 31.4    34.3 31.8
+ *     16, 8192 × 8192      11.6 10.9    11.6 10.6    11.7 10.8    12.2 11.2
+ *     32, 4096 × 4096       6.0  5.2     5.9  5.1     6.2  5.3     6.5  5.6
+ *     64, 8192 × 8192      18.8         19.1         19.3
+ *
+ * Two threads, one for weights at its own pace, through the whole ring, and one for activations, were
+ * slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8 µs after
+ * the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2. Prefetched tensor
+ * maps delay the weights more than they hasten the activations.
  */
 static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 {
-    uint32_t most = h->q.v->tile_m <= FEW_ROWS ? 2 : 1;
+    enum { FEWEST_ROWS = 8, AHEAD_BYTES = 60 * 1024 };
+    const ptxgen_marlin_variant *v = h->q.v;
+    uint32_t most = v->tile_m <= FEW_ROWS ? 2 : 1, fit = AHEAD_BYTES / (h->stage.copied - h->stage.codes);
+    if (v->tile_m == FEWEST_ROWS && fit > most)
+        most = fit < v->stages ? fit : v->stages;
     ptx_u32 below = ptx_add_u32(h->q.k, s->walk.stage, U32(most));
     return ptx_min_u32(h->q.k, below, s->walk.stage_end);
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
- * All else, activations, the workspace and C, waits for its end.
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are, and
+ * all slots are free for them. Activations, the workspace and C wait for its end: then follow what goes
+ * with those weights.
  */
-static void send_ahead(struct hopper *h, struct sender *s)
+static void send_ahead(struct hopper *h, struct sender *s, bool weights)
 {
     ptx_kernel *k = h->q.k;
-    turn(h, s);
     s->place = tile_ring_first(k, &h->ring, true);
-    ptx_u32 end = ahead(h, s), stage = ptx_mov_u32(k, s->walk.stage);
+    ptx_u32 end = ahead(h, s), stage = weights ? ptx_mov_u32(k, s->walk.stage) : s->walk.stage;
     ptx_for(k, stage, end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
-        send_weights(h, s, of_tile(h, stage));
-        tile_ring_advance(k, &h->ring, &s->place, NULL);
-    }
-}
-
-/* The activations that go with them. */
-static void follow_up(struct hopper *h, struct sender *s)
-{
-    ptx_kernel *k = h->q.k;
-    s->place = tile_ring_first(k, &h->ring, true);
-    ptx_u32 end = ahead(h, s);
-    ptx_for(k, s->walk.stage, end, U32(1)) {
-        ptx_nounroll(k);
-        send_activations(h, s, of_tile(h, s->walk.stage));
+        if (weights)
+            ptx_mbarrier_arrive_expect_tx(k, s->place.barrier, 0, h->boxes.bytes);
+        (weights ? send_weights : send_activations)(h, s, of_tile(h, stage));
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
@@ -309,7 +312,7 @@ static void follow_up(struct hopper *h, struct sender *s)
 static void send_all(struct hopper *h, struct sender *s)
 {
     ptx_kernel *k = h->q.k;
-    follow_up(h, s);
+    send_ahead(h, s, false);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_for(k, s->walk.stage, s->walk.stage_end, U32(1)) {
@@ -395,9 +398,12 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if(k, sends) {
-        tile_ring_init(k, &h->ring);
-        send_ahead(h, &sender);
+        tile_ring_init_landed(k, &h->ring);
+        turn(h, &sender);
+        send_ahead(h, &sender, true);
     }
+    ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0)))
+        tile_ring_init_others(k, &h->ring);
     ptx_bar_sync(k, 0);
     tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);

@@ -19,23 +19,34 @@ void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r)
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
 }
 
-void tile_ring_init(ptx_kernel *k, const struct tile_ring *r)
+/* All slots' barriers that stand `offset` behind those that say so when a stage has landed. */
+static void init(ptx_kernel *k, const struct tile_ring *r, uint32_t offset, uint32_t arrivals)
 {
-    for (uint32_t i = 0; i < r->stages; i++) {
-        ptx_mbarrier_init(k, r->barriers, (int)(8 * i), U32(1));
-        ptx_mbarrier_init(k, r->barriers, (int)(released(r) + 8 * i),
-                          U32(r->users * (r->ctas ? r->ctas : 1)));
-        if (r->noted)
-            ptx_mbarrier_init(k, r->barriers, (int)(tile_ring_note_offset(r) + 8 * i), U32(1));
-    }
+    for (uint32_t i = 0; i < r->stages; i++)
+        ptx_mbarrier_init(k, r->barriers, (int)(offset + 8 * i), U32(arrivals));
+}
+
+void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r)
+{
+    init(k, r, 0, 1);
+    ptx_fence_mbarrier_init_release_cluster(k);
+}
+
+void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r)
+{
+    init(k, r, released(r), r->users * (r->ctas ? r->ctas : 1));
+    if (r->noted)
+        init(k, r, tile_ring_note_offset(r), 1);
     ptx_fence_mbarrier_init_release_cluster(k);
 }
 
 void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r)
 {
     tile_ring_declare_barriers(k, r);
-    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
-        tile_ring_init(k, r);
+    ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
+        init(k, r, 0, 1);
+        tile_ring_init_others(k, r);
+    }
     if (r->ctas) {
         r->lane = at->lane;
         ptx_barrier_cluster_arrive(k);

@@ -44,11 +44,12 @@ static inline uint32_t tile_ring_noted_bytes(uint32_t stages)
 
 /* Declares the slots. */
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
-/* Declares the barriers, and sets them up: executed by one thread, which may send before others
- * know. */
+/* Declares the barriers, and sets them up, by two threads: the first may send for as many stages as
+ * there are slots, before others know, when it has set up those that say so when a stage has landed. */
 void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r);
-void tile_ring_init(ptx_kernel *k, const struct tile_ring *r);
-/* Both, and others know: executed by all threads of the CTA, or the cluster. */
+void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r);
+void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r);
+/* All that, and others know: executed by all threads of the CTA, or the cluster. */
 void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r);
 /* The first slot, for a sender or a user. */
 struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender);

@@ -72,6 +72,8 @@ struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles
     ptx_u32 index = tile_divide(k, tile, band * tiles_n);
     ptx_u32 before = ptx_mul_lo_u32(k, index, U32(band * tiles_n));
     ptx_u32 in_band = ptx_sub_u32(k, tile, before);
+    if (band == 1)
+        return (struct tile_place){.m = index, .n = in_band};
     ptx_u32 first = ptx_mul_lo_u32(k, index, U32(band));
     ptx_u32 below = ptx_sub_u32(k, tiles_m, first);
     ptx_u32 height = ptx_min_u32(k, below, U32(band));
