@@ -45,31 +45,6 @@ static bool loads_ahead(const struct product *q)
     return !q->wide && groups(q) <= MOST_AHEAD;
 }
 
-static void load_token(struct direct *d, int i)
-{
-    struct product *q = d->q;
-    ptx_kernel *k = q->k;
-    struct row_token *t = &d->tokens[i];
-    t->exists = ptx_setp_lt_u32(k, t->m, q->m);
-    t->zero = ptx_mov_s32(k, S32(0));
-    ptx_u64 at = ptx_mad_wide_u32(k, t->m, U32(w8a8_work_bytes(q->spec)),
-                                  q->address[W8A8_TOKEN_SCALES]);
-    if (q->wide) {
-        t->scale.d = ptx_mov_f64(k, F64(0));
-        ptx_guarded(k, t->exists)
-            ptx_ld_global_f64_to(k, t->scale.d, at, 0);
-    } else {
-        t->scale.f = ptx_mov_f32(k, F32(0));
-        ptx_guarded(k, t->exists)
-            ptx_ld_global_f32_to(k, t->scale.f, at, 0);
-    }
-    if (!q->spec->asymmetric)
-        return;
-    at = ptx_mad_wide_u32(k, t->m, U32(4), q->address[W8A8_TOKEN_ZEROS]);
-    ptx_guarded(k, t->exists)
-        ptx_ld_global_s32_to(k, t->zero, at, 0);
-}
-
 void w8a8_begin_direct(struct product *q, struct direct *d)
 {
     ptx_kernel *k = q->k;
@@ -103,18 +78,11 @@ static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
     struct product *q = d->q;
     ptx_kernel *k = q->k;
     int offset = (int)(c * w8a8_work_bytes(q->spec));
-    struct work w = {0};
     if (is_exact(q))
         return work_load_global(k, q->wide, from, offset);
-    if (q->wide) {
-        w.d = ptx_mov_f64(k, F64(0));
-        ptx_guarded(k, has_column(d, c))
-            ptx_ld_global_f64_to(k, w.d, from, offset);
-    } else {
-        w.f = ptx_mov_f32(k, F32(0));
-        ptx_guarded(k, has_column(d, c))
-            ptx_ld_global_f32_to(k, w.f, from, offset);
-    }
+    struct work w = work_new(k, q->wide, work_constant(q->wide, 0));
+    ptx_guarded(k, has_column(d, c))
+        work_load_global_to(k, q->wide, w, from, offset);
     return w;
 }
 
@@ -137,7 +105,8 @@ void w8a8_locate_direct(struct direct *d, struct tile_place place)
     for (int i = 0; i < 2; i++) {
         struct row_token *t = &d->tokens[i];
         t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tokens), t->row);
-        load_token(d, i);
+        t->exists = ptx_setp_lt_u32(k, t->m, q->m);
+        w8a8_load_token(q, t);
         ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, d->n));
         d->y[i] = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
     }
@@ -150,32 +119,6 @@ void w8a8_locate_direct(struct direct *d, struct tile_place place)
 }
 
 /* ---- outputs ---- */
-
-/* A pair of columns: their scales, biases and sums of W. */
-struct pair {
-    struct work scale[2], bias[2];
-    ptx_s32 sum[2];
-};
-
-static struct work finish(struct direct *d, const struct row_token *t, const struct pair *p,
-                          uint32_t e, ptx_s32 acc)
-{
-    struct product *q = d->q;
-    ptx_kernel *k = q->k;
-    if (q->spec->asymmetric)
-        acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), p->sum[e], acc);
-    struct work v = work_mul(k, q->wide, work_of_s32(k, q->wide, acc), t->scale);
-    v = work_mul(k, q->wide, v, p->scale[e]);
-    return q->spec->bias ? work_add(k, q->wide, v, p->bias[e]) : v;
-}
-
-static void store_one(struct product *q, ptx_u64 y, uint32_t c, struct work v)
-{
-    if (q->spec->y_type == PTXGEN_F64)
-        ptx_st_global_f64(q->k, y, (int)(8 * c), v.d);
-    else
-        w8a8_store_f32(q, y, c, q->wide ? ptx_cvt_f32_f64(q->k, v.d) : v.f);
-}
 
 static ptx_u32 pack(struct product *q, const ptx_f32 v[2])
 {
@@ -202,34 +145,32 @@ static void store_pair(struct product *q, ptx_u64 y, uint32_t c, const struct wo
         ptx_st_global_u32(k, y, offset, pack(q, both));
 }
 
-static struct pair load_pair(struct direct *d, uint32_t j)
+static void load_pair(struct direct *d, uint32_t j, struct column pair[2])
 {
     struct product *q = d->q;
     uint32_t work = w8a8_work_bytes(q->spec);
-    struct pair p;
     for (uint32_t e = 0; e < 2; e++) {
         uint32_t c = 8 * j + e;
         if (loads_ahead(q))
-            p.scale[e].f = d->scale[j][e];
+            pair[e].scale.f = d->scale[j][e];
         else
-            p.scale[e] = load_work(d, of_column(d, W8A8_W_SCALE, work), c);
+            pair[e].scale = load_work(d, of_column(d, W8A8_W_SCALE, work), c);
         if (q->spec->bias)
-            p.bias[e] = load_work(d, of_column(d, W8A8_BIAS, work), c);
+            pair[e].bias = load_work(d, of_column(d, W8A8_BIAS, work), c);
         if (q->spec->asymmetric)
-            p.sum[e] = load_sum(d, of_column(d, W8A8_W_SUM, 4), c);
+            pair[e].sum = load_sum(d, of_column(d, W8A8_W_SUM, 4), c);
     }
-    return p;
 }
 
 /* At once where the pair is whole and aligned, else one by one. */
-static void finish_pair(struct direct *d, const struct pair *p, uint32_t j, int i)
+static void finish_pair(struct direct *d, const struct column p[2], uint32_t j, int i)
 {
     struct product *q = d->q;
     ptx_kernel *k = q->k;
     const struct row_token *t = &d->tokens[i];
     struct work v[2];
     for (uint32_t e = 0; e < 2; e++)
-        v[e] = finish(d, t, p, e, q->acc[0][j][2 * i + (int)e]);
+        v[e] = w8a8_finish(q, t, &p[e], q->acc[0][j][2 * i + (int)e]);
     ptx_pred whole = ptx_and_pred(k, t->exists, d->aligned);
     if (!is_whole(q))
         whole = ptx_and_pred(k, whole, has_column(d, 8 * j + 1));
@@ -239,15 +180,16 @@ static void finish_pair(struct direct *d, const struct pair *p, uint32_t j, int 
     for (uint32_t e = 0; e < 2; e++) {
         ptx_pred alone = is_whole(q) ? apart : ptx_and_pred(k, apart, has_column(d, 8 * j + e));
         ptx_guarded(k, alone)
-            store_one(q, d->y[i], 8 * j + e, v[e]);
+            w8a8_store_one(q, d->y[i], 8 * j + e, v[e]);
     }
 }
 
 static void finish_group(struct direct *d, uint32_t j)
 {
-    struct pair p = load_pair(d, j);
+    struct column p[2];
+    load_pair(d, j, p);
     for (int i = 0; i < 2; i++)
-        finish_pair(d, &p, j, i);
+        finish_pair(d, p, j, i);
 }
 
 /* ---- blocks of 32 columns of 16 bits ---- */
@@ -300,10 +242,11 @@ static void finish_block(struct direct *d)
     struct product *q = d->q;
     ptx_f32 v[2][BLOCK_GROUPS][2];
     for (uint32_t j = 0; j < BLOCK_GROUPS; j++) {
-        struct pair p = load_pair(d, j);
+        struct column p[2];
+        load_pair(d, j, p);
         for (int i = 0; i < 2; i++)
             for (uint32_t e = 0; e < 2; e++)
-                v[i][j][e] = finish(d, &d->tokens[i], &p, e, q->acc[0][j][2 * i + (int)e]).f;
+                v[i][j][e] = w8a8_finish(q, &d->tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
     }
     ptx_if_else(q->k, d->aligned) {
         for (int i = 0; i < 2; i++)

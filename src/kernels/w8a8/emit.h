@@ -24,90 +24,31 @@ static inline ptx_u32 w8a8_first_stage(ptx_kernel *k, ptx_u32 block, ptx_u32 sta
     return tile_divide(k, ptx_mul_lo_u32(k, block, stages), multiprocessors);
 }
 
-/* ---- values of the work type: one of the two members ---- */
+/* ---- work.c: values of the work type, f64 where `wide` ---- */
 
 struct work {
-    ptx_f32 f;
-    ptx_f64 d;
+    union {
+        ptx_f32 f;
+        ptx_f64 d;
+    };
 };
 
-#define WORK_BINARY(name)                                                                          \
-    static inline struct work work_##name(ptx_kernel *k, bool wide, struct work a, struct work b)  \
-    {                                                                                              \
-        struct work r = {0};                                                                       \
-        if (wide)                                                                                  \
-            r.d = ptx_##name##_f64(k, a.d, b.d);                                                   \
-        else                                                                                       \
-            r.f = ptx_##name##_f32(k, a.f, b.f);                                                   \
-        return r;                                                                                  \
-    }
-WORK_BINARY(add)
-WORK_BINARY(sub)
-WORK_BINARY(mul)
-WORK_BINARY(div)
-WORK_BINARY(min)
-WORK_BINARY(max)
-#undef WORK_BINARY
-
-static inline struct work work_fma(ptx_kernel *k, bool wide, struct work a, struct work b,
-                                   struct work c)
-{
-    struct work r = {0};
-    if (wide)
-        r.d = ptx_fma_f64(k, a.d, b.d, c.d);
-    else
-        r.f = ptx_fma_f32(k, a.f, b.f, c.f);
-    return r;
-}
-#define WORK_UNARY(name)                                                                           \
-    static inline struct work work_##name(ptx_kernel *k, bool wide, struct work a)                 \
-    {                                                                                              \
-        struct work r = {0};                                                                       \
-        if (wide)                                                                                  \
-            r.d = ptx_##name##_f64(k, a.d);                                                        \
-        else                                                                                       \
-            r.f = ptx_##name##_f32(k, a.f);                                                        \
-        return r;                                                                                  \
-    }
-WORK_UNARY(neg)
-WORK_UNARY(rcp)
-#undef WORK_UNARY
-static inline ptx_pred work_less(ptx_kernel *k, bool wide, struct work a, struct work b)
-{
-    return wide ? ptx_setp_lt_f64(k, a.d, b.d) : ptx_setp_lt_f32(k, a.f, b.f);
-}
-static inline struct work work_constant(double value)
-{
-    return (struct work){F32((float)value), F64(value)};
-}
-static inline struct work work_select(ptx_kernel *k, bool wide, struct work a, struct work b,
-                                      ptx_pred p)
-{
-    struct work r = {0};
-    if (wide)
-        r.d = ptx_selp_f64(k, a.d, b.d, p);
-    else
-        r.f = ptx_selp_f32(k, a.f, b.f, p);
-    return r;
-}
-static inline struct work work_of_s32(ptx_kernel *k, bool wide, ptx_s32 x)
-{
-    struct work r = {0};
-    if (wide)
-        r.d = ptx_cvt_f64_s32(k, x);
-    else
-        r.f = ptx_cvt_f32_s32(k, x);
-    return r;
-}
-static inline struct work work_load_global(ptx_kernel *k, bool wide, ptx_u64 address, int offset)
-{
-    struct work r = {0};
-    if (wide)
-        r.d = ptx_ld_global_f64(k, address, offset);
-    else
-        r.f = ptx_ld_global_f32(k, address, offset);
-    return r;
-}
+struct work work_constant(bool wide, double value);
+struct work work_add(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_sub(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_mul(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_min(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_max(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_fma(ptx_kernel *k, bool wide, struct work a, struct work b, struct work c);
+struct work work_neg(ptx_kernel *k, bool wide, struct work a);
+ptx_pred work_less(ptx_kernel *k, bool wide, struct work a, struct work b);
+struct work work_select(ptx_kernel *k, bool wide, struct work a, struct work b, ptx_pred p);
+struct work work_of_s32(ptx_kernel *k, bool wide, ptx_s32 x);
+struct work work_load_global(ptx_kernel *k, bool wide, ptx_u64 address, int offset);
+void work_load_global_to(ptx_kernel *k, bool wide, struct work to, ptx_u64 address, int offset);
+/* A register of its own, and into one. */
+struct work work_new(ptx_kernel *k, bool wide, struct work from);
+void work_copy(ptx_kernel *k, bool wide, struct work to, struct work from);
 
 /* ---- quantise.c: from a row of x to codes ---- */
 
@@ -150,15 +91,16 @@ struct token {
     struct work scale; /* 1 for a token that is not finite */
     ptx_s32 zero;
     ptx_u32 keep;          /* all ones, or 0 for a token that is not finite */
-    struct work low, high; /* bounds of the rounded quotient */
-    struct work adjust, minus_scaled, reciprocal, rest, limit; /* see quantise.c */
+    struct work low, high; /* bounds of the rounded quotient, … */
+    ptx_s32 least, most;   /* … of f64 these */
+    struct work adjust, minus_scaled, reciprocal, rest, limit; /* see division.c */
 };
 
 struct quantiser w8a8_start_quantiser(ptx_kernel *k, const ptxgen_w8a8_spec *spec, ptx_u64 x,
                                       ptx_u32 x_stride, ptx_u64 x_scale, ptx_u64 x_zero);
 ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token);
 /* How many turns one batch covers, so that whole batches cover a share. */
-uint32_t w8a8_batch_turns(uint32_t turns);
+uint32_t w8a8_batch_turns(const struct quantiser *q, uint32_t turns);
 /* Loads the batch whose first chunk is `first` (zeros past the share's end and past K). */
 void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u32 first,
                      uint32_t turns, struct batch *batch);
@@ -175,10 +117,21 @@ struct range w8a8_load_ranges(const struct quantiser *q, ptx_u32 shared_slots, p
 struct token w8a8_find_token(const struct quantiser *q, const struct range *range, ptx_u32 token);
 /* The scale as it is written for others: NaN for a token that is not finite. */
 struct work w8a8_told_scale(const struct quantiser *q, const struct token *token);
-/* The eight codes of chunk number `index`, in two words. */
-void w8a8_encode_chunk(const struct quantiser *q, const struct token *token,
-                       const struct chunk *chunk, ptx_u32 index, ptx_u32 codes[2]);
-/* The entry "w8a8_quantise", with or without weights to fetch. */
+/* Stores the eight codes of a chunk, in two words, by the chunk's number. */
+typedef void w8a8_store_codes(void *user, ptx_u32 index, const ptx_u32 codes[2]);
+void w8a8_encode_batch(const struct quantiser *q, const struct token *token,
+                       const struct batch *batch, uint32_t turns, w8a8_store_codes *store,
+                       void *user);
+/* division.c */
+/* Scales that come of f16's values are neither small nor large. */
+bool w8a8_has_normal_scale(const struct quantiser *q);
+/* x[i] = RN(x[i] / steps), of maxima of a row: not negative. */
+void w8a8_divide_by_steps(const struct quantiser *q, int steps, struct work *x, int count);
+/* The constants of the division, from a scale that is positive and finite. */
+void w8a8_prepare_division(const struct quantiser *q, struct token *t);
+/* RN(x / scale), of an x that is multiplied by `adjust` and not too large. */
+struct work w8a8_divide_by_scale(const struct quantiser *q, const struct token *t, struct work x);
+/* quantise_kernel.c: the entry "w8a8_quantise", with or without weights to fetch. */
 void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_module *module);
 
 /* ---- the product ---- */
@@ -238,6 +191,7 @@ struct product {
     bool rotates;     /* see w8a8_rotates: */
     ptx_u32 rotation; /* the stage that tiles begin with */
     ptx_u32 w_left, codes_left; /* stages that the copies have up to K's end */
+    ptx_u32 to_fill; /* first stages that are not sent for yet, where the loop does that */
     struct weights w;
     struct tile_operand codes;
     struct operands operands;
@@ -277,10 +231,15 @@ void w8a8_emit_resident(struct product *q);
 
 /* multiply.c */
 void w8a8_begin_operands(struct product *q);
-/* The operands of the first step of the pipeline's first stage. */
+/* The operands of the first step of the pipeline's next stage. */
 void w8a8_first_operands(struct product *q);
+/* Their registers hold nothing until the first are loaded, so that others may have these. */
+void w8a8_clear_operands(struct product *q);
+/* Whether the steps of a stage share a text, as what sends for stages does; then each part of a
+ * tile loads its first operands. */
+bool w8a8_has_one_text(const struct product *q);
 /* acc += the stage at the pipeline's read slot; and the first operands of the next. */
-void w8a8_multiply_stage(struct product *q);
+void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
 
 /* output.c */
 void w8a8_begin_output(struct product *q);
@@ -289,7 +248,17 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
 
-/* Element `i` of what starts at y, in f32 where y is no wider. */
+/* Loads the scale of the token, if it exists, and its zero point; else 0. */
+void w8a8_load_token(struct product *q, struct row_token *t);
+/* What belongs to a column of outputs; and an output of it. */
+struct column {
+    struct work scale, bias;
+    ptx_s32 sum;
+};
+struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
+                        ptx_s32 acc);
+/* Element `i` of what starts at y; where y is no wider than f32, of a value in that. */
+void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v);
 void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
 
 /* direct.c: outputs of tokens that are wgmma's rows. */

@@ -9,9 +9,27 @@
 #include "../tile/chunk.h"
 #include "emit.h"
 
+/* Columns of a chunk, which a thread finishes at once. */
 static uint32_t width(const struct product *q)
 {
     return q->sums.width;
+}
+/* Rows of a pass that the CTA finishes: a cluster's share them. */
+static uint32_t own_rows(const struct product *q)
+{
+    return q->sums.pass_m / q->v->cluster;
+}
+
+/* Rows of a pass that all threads finish at once, and how often that is. */
+static uint32_t rows_at_once(const struct product *q)
+{
+    return w8a8_multipliers(q->v) * width(q) / q->sums.tile_n;
+}
+
+static uint32_t turns(const struct product *q)
+{
+    uint32_t rows = rows_at_once(q);
+    return rows < own_rows(q) ? own_rows(q) / rows : 1;
 }
 
 static bool has_vectors(const struct product *q)
@@ -37,12 +55,6 @@ static ptx_pred find_aligned(struct product *q)
         all = ptx_or_b64(k, all, q->address[W8A8_W_SUM]);
     ptx_u64 low = ptx_and_b64(k, all, U64(15));
     return ptx_setp_eq_u64(k, low, U64(0));
-}
-
-/* Rows of a pass that the CTA finishes: a cluster's share them. */
-static uint32_t own_rows(const struct product *q)
-{
-    return q->sums.pass_m / q->v->cluster;
 }
 
 void w8a8_begin_output(struct product *q)
@@ -112,25 +124,22 @@ static ptx_pred has_column(struct product *q, uint32_t i)
     return ptx_setp_gt_s32(q->k, q->part.left, S32((int32_t)i));
 }
 
-static void load_words(struct product *q, enum w8a8_param param, ptx_u32 to[8])
-{
-    ptx_u64 from = of_column(q, param, q->part.n, 4);
-    for (uint32_t i = 0; i < width(q); i++)
-        ptx_guarded(q->k, has_column(q, i))
-            ptx_ld_global_u32_to(q->k, to[i], from, (int)(4 * i));
-}
-
-/* Of the thread's columns, as far as there are such; 0 beyond. */
+/* Of the thread's columns, as far as there are such; 0 beyond. Where chunks are stored at once, of
+ * whole ones alone. */
 static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
     ptx_kernel *k = q->k;
     for (uint32_t i = 0; i < width(q); i++)
         to[i] = ptx_mov_u32(k, U32(0));
     if (has_vectors(q)) {
-        ptx_if_else(k, q->part.whole) load_eight(q, param, to);
-        else load_words(q, param, to);
-    } else
-        load_words(q, param, to);
+        ptx_guarded(k, q->part.whole)
+            load_eight(q, param, to);
+        return;
+    }
+    ptx_u64 from = of_column(q, param, q->part.n, 4);
+    for (uint32_t i = 0; i < width(q); i++)
+        ptx_guarded(k, has_column(q, i))
+            ptx_ld_global_u32_to(k, to[i], from, (int)(4 * i));
 }
 
 /* The tile's token whose sums stand in row `row` of the pass: warps along M share a pass. */
@@ -143,45 +152,33 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
     return ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), token);
 }
 
-/* Rows of a pass that all threads finish at once, and how often that is. */
-static uint32_t rows_at_once(const struct product *q)
-{
-    return w8a8_multipliers(q->v) * width(q) / q->sums.tile_n;
-}
-
-static uint32_t turns(const struct product *q)
-{
-    uint32_t rows = rows_at_once(q);
-    return rows < own_rows(q) ? own_rows(q) / rows : 1;
-}
-
-static void load_shared_token(struct product *q, struct row_token *t)
+void w8a8_load_token(struct product *q, struct row_token *t)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 at = ptx_mad_lo_u32(k, t->m, U32(w8a8_work_bytes(q->spec)), q->token_scales);
-    ptx_u32 zero = ptx_mad_lo_u32(k, t->m, U32(4), q->token_zeros);
-    ptx_guarded(k, t->exists) {
-        if (q->wide)
-            ptx_ld_shared_f64_to(k, t->scale.d, at, 0);
-        else
-            ptx_ld_shared_f32_to(k, t->scale.f, at, 0);
-        if (q->spec->asymmetric)
-            ptx_ld_shared_s32_to(k, t->zero, zero, 0);
+    bool shared = q->v->fused, zeros = q->spec->asymmetric;
+    uint32_t bytes = w8a8_work_bytes(q->spec);
+    ptx_u32 here = U32(0), zero_here = U32(0);
+    ptx_u64 there = U64(0), zero_there = U64(0);
+    if (shared) {
+        here = ptx_mad_lo_u32(k, t->m, U32(bytes), q->token_scales);
+        zero_here = zeros ? ptx_mad_lo_u32(k, t->m, U32(4), q->token_zeros) : here;
+    } else {
+        there = of_column(q, W8A8_TOKEN_SCALES, t->m, bytes);
+        zero_there = zeros ? of_column(q, W8A8_TOKEN_ZEROS, t->m, 4) : there;
     }
-}
-
-static void load_global_token(struct product *q, struct row_token *t)
-{
-    ptx_kernel *k = q->k;
-    ptx_u64 at = of_column(q, W8A8_TOKEN_SCALES, t->m, w8a8_work_bytes(q->spec));
-    ptx_u64 zero = q->spec->asymmetric ? of_column(q, W8A8_TOKEN_ZEROS, t->m, 4) : U64(0);
+    t->zero = ptx_mov_s32(k, S32(0));
+    t->scale = work_new(k, q->wide, work_constant(q->wide, 0));
     ptx_guarded(k, t->exists) {
-        if (q->wide)
-            ptx_ld_global_f64_to(k, t->scale.d, at, 0);
+        if (!shared)
+            work_load_global_to(k, q->wide, t->scale, there, 0);
+        else if (q->wide)
+            ptx_ld_shared_f64_to(k, t->scale.d, here, 0);
         else
-            ptx_ld_global_f32_to(k, t->scale.f, at, 0);
-        if (q->spec->asymmetric)
-            ptx_ld_global_s32_to(k, t->zero, zero, 0);
+            ptx_ld_shared_f32_to(k, t->scale.f, here, 0);
+        if (zeros && shared)
+            ptx_ld_shared_s32_to(k, t->zero, zero_here, 0);
+        else if (zeros)
+            ptx_ld_global_s32_to(k, t->zero, zero_there, 0);
     }
 }
 
@@ -210,15 +207,7 @@ static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *token
         struct row_token *t = &tokens[i];
         ptx_u32 row = q->part.row;
         *t = find_token(q, pass, i ? ptx_add_u32(k, row, U32(i * rows_at_once(q))) : row);
-        t->zero = ptx_mov_s32(k, S32(0));
-        if (q->wide)
-            t->scale.d = ptx_mov_f64(k, F64(0));
-        else
-            t->scale.f = ptx_mov_f32(k, F32(0));
-        if (q->v->fused)
-            load_shared_token(q, t);
-        else
-            load_global_token(q, t);
+        w8a8_load_token(q, t);
     }
 }
 
@@ -251,29 +240,12 @@ void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v)
         ptx_st_global_bf16(k, y, offset, ptx_cvt_bf16_f32(k, v));
 }
 
-static void store_one(struct product *q, ptx_u64 y, uint32_t i, ptx_f64 v)
+void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v)
 {
     if (q->spec->y_type == PTXGEN_F64)
-        ptx_st_global_f64(q->k, y, (int)(8 * i), v);
+        ptx_st_global_f64(q->k, y, (int)(8 * i), v.d);
     else
-        w8a8_store_f32(q, y, i, ptx_cvt_f32_f64(q->k, v));
-}
-
-static void store_each(struct product *q, ptx_u64 y, const ptx_f32 *v)
-{
-    for (uint32_t i = 0; i < width(q); i++)
-        ptx_guarded(q->k, has_column(q, i))
-            w8a8_store_f32(q, y, i, v[i]);
-}
-
-static void store_narrow(struct product *q, ptx_u64 y, const ptx_f32 *v)
-{
-    if (!has_vectors(q)) {
-        store_each(q, y, v);
-        return;
-    }
-    ptx_if_else(q->k, q->part.whole) store_eight(q, y, v);
-    else store_each(q, y, v);
+        w8a8_store_f32(q, y, i, q->wide ? ptx_cvt_f32_f64(q->k, v.d) : v.f);
 }
 
 /* What there is for each column, of the part or loaded here. */
@@ -282,83 +254,131 @@ static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const
 {
     if (loads_ahead(q))
         return ahead;
-    load_columns(q, param, here);
+    if (has_vectors(q)) {
+        tile_new_registers(q->k, here, TILE_SUMS_WIDTH);
+        load_eight(q, param, here);
+    } else
+        load_columns(q, param, here);
     return here;
 }
 
-static void finish_narrow(struct product *q, const struct row_token *t, ptx_u64 y,
-                          const ptx_u32 sums[TILE_SUMS_WIDTH])
-{
-    ptx_kernel *k = q->k;
-    const struct columns *c = &q->part.columns;
-    ptx_u32 here[TILE_SUMS_WIDTH];
-    const ptx_u32 *of_w;
-    ptx_f32 v[TILE_SUMS_WIDTH];
-    if (q->spec->asymmetric) {
-        ptx_s32 minus_zero = ptx_neg_s32(k, t->zero);
-        of_w = columns_of(q, W8A8_W_SUM, c->sum, here);
-        for (uint32_t i = 0; i < width(q); i++)
-            v[i] = ptx_cvt_f32_s32(k, ptx_mad_lo_s32(k, minus_zero, ptx_u32_as_s32(of_w[i]),
-                                                     ptx_u32_as_s32(sums[i])));
-    } else
-        for (uint32_t i = 0; i < width(q); i++)
-            v[i] = ptx_cvt_f32_s32(k, ptx_u32_as_s32(sums[i]));
-    of_w = columns_of(q, W8A8_W_SCALE, c->scale, here);
-    for (uint32_t i = 0; i < width(q); i++) {
-        ptx_f32 scaled = ptx_mul_f32(k, v[i], t->scale.f);
-        v[i] = ptx_mul_f32(k, scaled, ptx_u32_as_f32(of_w[i]));
-    }
-    if (q->spec->bias) {
-        of_w = columns_of(q, W8A8_BIAS, c->bias, here);
-        for (uint32_t i = 0; i < width(q); i++)
-            v[i] = ptx_add_f32(k, v[i], ptx_u32_as_f32(of_w[i]));
-    }
-    store_narrow(q, y, v);
-}
-
-static void finish_wide(struct product *q, const struct row_token *t, ptx_u64 y,
-                        const ptx_u32 sums[TILE_SUMS_WIDTH])
-{
-    ptx_kernel *k = q->k;
-    for (uint32_t i = 0; i < width(q); i++)
-        ptx_if(k, has_column(q, i)) {
-            ptx_u32 n = ptx_add_u32(k, q->part.n, U32(i));
-            ptx_s32 acc = ptx_u32_as_s32(sums[i]);
-            if (q->spec->asymmetric) {
-                ptx_s32 sum = ptx_ld_global_s32(k, of_column(q, W8A8_W_SUM, n, 4), 0);
-                acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), sum, acc);
-            }
-            ptx_f64 v = ptx_mul_f64(k, ptx_cvt_f64_s32(k, acc), t->scale.d);
-            v = ptx_mul_f64(k, v, ptx_ld_global_f64(k, of_column(q, W8A8_W_SCALE, n, 8), 0));
-            if (q->spec->bias)
-                v = ptx_add_f64(k, v, ptx_ld_global_f64(k, of_column(q, W8A8_BIAS, n, 8), 0));
-            store_one(q, y, i, v);
-        }
-}
-
-/* The sums of the cluster's other CTA. */
-static void add_other(struct product *q, const struct row_token *t,
-                      ptx_u32 sums[TILE_SUMS_WIDTH])
+/* The thread's sums, those of the cluster's other CTA with them. */
+static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums[TILE_SUMS_WIDTH])
 {
     ptx_u32 more[TILE_SUMS_WIDTH];
+    tile_sums_load(q->k, &q->sums, t->row, q->part.column, sums);
+    if (q->v->cluster == 1)
+        return;
     tile_sums_load(q->k, &q->others, t->row, q->part.column, more);
     for (uint32_t i = 0; i < width(q); i++)
         sums[i] = ptx_add_u32(q->k, sums[i], more[i]);
 }
 
-static void finish_chunk(struct product *q, const struct row_token *t)
+struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
+                        ptx_s32 acc)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 sums[TILE_SUMS_WIDTH];
-    tile_sums_load(k, &q->sums, t->row, q->part.column, sums);
+    if (q->spec->asymmetric)
+        acc = ptx_mad_lo_s32(k, ptx_neg_s32(k, t->zero), c->sum, acc);
+    struct work v = work_mul(k, q->wide, work_of_s32(k, q->wide, acc), t->scale);
+    v = work_mul(k, q->wide, v, c->scale);
+    return q->spec->bias ? work_add(k, q->wide, v, c->bias) : v;
+}
+
+/* All columns of the thread. */
+static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y)
+{
+    ptx_kernel *k = q->k;
+    const struct columns *ahead = &q->part.columns;
+    ptx_u32 sums[TILE_SUMS_WIDTH], here[3][TILE_SUMS_WIDTH];
+    const ptx_u32 *scale, *bias = here[1], *sum = here[2];
+    ptx_f32 v[TILE_SUMS_WIDTH];
+    load_sums(q, t, sums);
+    if (q->spec->asymmetric)
+        sum = columns_of(q, W8A8_W_SUM, ahead->sum, here[2]);
+    scale = columns_of(q, W8A8_W_SCALE, ahead->scale, here[0]);
+    if (q->spec->bias)
+        bias = columns_of(q, W8A8_BIAS, ahead->bias, here[1]);
+    for (uint32_t i = 0; i < width(q); i++) {
+        struct column c = {.scale.f = ptx_u32_as_f32(scale[i])};
+        if (q->spec->asymmetric)
+            c.sum = ptx_u32_as_s32(sum[i]);
+        if (q->spec->bias)
+            c.bias.f = ptx_u32_as_f32(bias[i]);
+        v[i] = w8a8_finish(q, t, &c, ptx_u32_as_s32(sums[i])).f;
+    }
+    if (has_vectors(q))
+        store_eight(q, y, v);
+    else
+        for (uint32_t i = 0; i < width(q); i++)
+            ptx_guarded(k, has_column(q, i))
+                w8a8_store_f32(q, y, i, v[i]);
+}
+
+/* ---- columns one by one, of f64 and of chunks that are not whole: one text for all ---- */
+
+/* The sum that stands at `place` of those of a CTA. */
+static ptx_s32 load_sum(struct product *q, const struct tile_sums *s, ptx_u32 place)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 at = ptx_add_u32(k, s->staging, place);
+    ptx_s32 sum = S32(0);
+    for (uint32_t w = 0; w < s->wk; w++) {
+        int offset = (int)(w * s->pass_m * tile_sums_pitch(s->tile_n));
+        ptx_s32 one = s->remote ? ptx_ld_shared_cluster_s32(k, at, offset)
+                                : ptx_ld_shared_s32(k, at, offset);
+        sum = w ? ptx_add_s32(k, sum, one) : one;
+    }
+    return sum;
+}
+
+static struct work finish_column(struct product *q, const struct row_token *t, ptx_u32 place,
+                                 ptx_u32 n)
+{
+    ptx_kernel *k = q->k;
+    uint32_t bytes = w8a8_work_bytes(q->spec);
+    ptx_s32 acc = load_sum(q, &q->sums, place);
     if (q->v->cluster > 1)
-        add_other(q, t, sums);
+        acc = ptx_add_s32(k, acc, load_sum(q, &q->others, place));
+    struct column c = {
+        .scale = work_load_global(k, q->wide, of_column(q, W8A8_W_SCALE, n, bytes), 0)};
+    if (q->spec->asymmetric)
+        c.sum = ptx_ld_global_s32(k, of_column(q, W8A8_W_SUM, n, 4), 0);
+    if (q->spec->bias)
+        c.bias = work_load_global(k, q->wide, of_column(q, W8A8_BIAS, n, bytes), 0);
+    return w8a8_finish(q, t, &c, acc);
+}
+
+static void finish_columns(struct product *q, const struct row_token *t, ptx_u64 first_y)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 line = ptx_mul_lo_u32(k, t->row, U32(tile_sums_pitch(q->sums.tile_n)));
+    ptx_u32 place = ptx_mad_lo_u32(k, q->part.column, U32(4), line);
+    ptx_u32 n = ptx_mov_u32(k, q->part.n);
+    ptx_u32 count = ptx_min_u32(k, ptx_s32_as_u32(q->part.left), U32(width(q)));
+    ptx_u32 end = ptx_add_u32(k, n, count);
+    ptx_u64 y = ptx_mov_u64(k, first_y);
+    ptx_for(k, n, end, U32(1)) {
+        ptx_nounroll(k);
+        w8a8_store_one(q, y, 0, finish_column(q, t, place, n));
+        ptx_add_u32_to(k, place, place, U32(4));
+        ptx_add_u64_to(k, y, y, U64(y_bytes(q)));
+    }
+}
+
+static void finish_row(struct product *q, const struct row_token *t)
+{
+    ptx_kernel *k = q->k;
     ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, q->part.n));
     ptx_u64 y = ptx_mad_lo_u64(k, element, U64(y_bytes(q)), q->address[W8A8_Y]);
     if (q->wide)
-        finish_wide(q, t, y, sums);
-    else
-        finish_narrow(q, t, y, sums);
+        finish_columns(q, t, y);
+    else if (!has_vectors(q))
+        finish_chunk(q, t, y);
+    else {
+        ptx_if_else(k, q->part.whole) finish_chunk(q, t, y);
+        else finish_columns(q, t, y);
+    }
 }
 
 /* ---- the whole ---- */
@@ -427,10 +447,7 @@ static void move_up(struct product *q, struct row_token *tokens)
 {
     ptx_kernel *k = q->k;
     for (uint32_t i = 0; i + 1 < turns(q); i++) {
-        if (q->wide)
-            ptx_mov_f64_to(k, tokens[i].scale.d, tokens[i + 1].scale.d);
-        else
-            ptx_mov_f32_to(k, tokens[i].scale.f, tokens[i + 1].scale.f);
+        work_copy(k, q->wide, tokens[i].scale, tokens[i + 1].scale);
         if (q->spec->asymmetric)
             ptx_mov_s32_to(k, tokens[i].zero, tokens[i + 1].zero);
     }
@@ -442,7 +459,7 @@ static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *token
     ptx_kernel *k = q->k;
     if (turns(q) == 1) {
         ptx_if(k, tokens[0].exists)
-            finish_chunk(q, &tokens[0]);
+            finish_row(q, &tokens[0]);
         return;
     }
     ptx_u32 turn = ptx_mov_u32(k, U32(0)), row = ptx_mov_u32(k, q->part.row);
@@ -452,7 +469,7 @@ static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *token
         t.scale = tokens[0].scale;
         t.zero = tokens[0].zero;
         ptx_if(k, t.exists)
-            finish_chunk(q, &t);
+            finish_row(q, &t);
         move_up(q, tokens);
         ptx_add_u32_to(k, row, row, U32(rows_at_once(q)));
     }
@@ -483,7 +500,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
 static void finish_tile(struct product *q)
 {
     struct tile_sums staged = q->sums;
-    struct row_token tokens[MOST_TURNS];
+    struct row_token here[MOST_TURNS], *tokens = loads_ahead(q) ? q->part.ahead : here;
     staged.pass_m /= q->v->wm;
     if (passes(q) > 1) {
         finish_passes(q, &staged);
@@ -495,7 +512,7 @@ static void finish_tile(struct product *q)
         synchronise(q);
     tile_sums_stage(q->k, &staged, 0, accumulator, q);
     synchronise(q);
-    finish_pass(q, U32(0), loads_ahead(q) ? q->part.ahead : tokens);
+    finish_pass(q, U32(0), tokens);
 }
 
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)

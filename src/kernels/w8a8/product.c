@@ -127,7 +127,7 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 /* Weights do not wait for the kernel that makes the codes. */
 static bool sends_weights_early(const struct product *q)
 {
-    return q->v->fused || has_dependent_launch(q->plan);
+    return q->v->fused || (has_dependent_launch(q->plan) && !w8a8_has_one_text(q));
 }
 
 static void wait_for_previous(struct product *q)
@@ -255,6 +255,23 @@ static uint32_t early_stages(const struct product *q)
     return q->v->fused && stages < q->v->stages - 2 ? stages : 0;
 }
 
+/* The loop over stages sends for the first ones, too, with their codes: what sends has one text. */
+static void begin_pipeline(struct product *q)
+{
+    ptx_kernel *k = q->k;
+    struct tile_pipeline *p = &q->pipeline;
+    uint32_t bytes = p->stages * p->stage_bytes;
+    p->begin = w8a8_shared_buffer(q, "stages", bytes, TILE_BLOCK_BYTES);
+    p->end = ptx_add_u32(k, p->begin, U32(bytes));
+    p->fill = ptx_mov_u32(k, p->begin);
+    p->read = ptx_mov_u32(k, p->begin);
+    p->copies = tile_walk_begin(k, q->first, q->end);
+    p->to_send = ptx_sub_u32(k, q->end, q->first);
+    p->to_read = ptx_mov_u32(k, p->to_send);
+    q->to_fill = ptx_mov_u32(k, U32(p->stages - 2));
+    prepare_codes(q);
+}
+
 static void start_pipeline(struct product *q)
 {
     q->sends_codes = !sends_weights_early(q);
@@ -268,7 +285,34 @@ static void start_pipeline(struct product *q)
                                          .user = q};
     if (q->sends_codes)
         wait_for_previous(q);
-    tile_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
+    if (w8a8_has_one_text(q))
+        begin_pipeline(q);
+    else
+        tile_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
+}
+
+/* A part's first turns send for the ring's first stages, where these are not sent for yet. */
+static void fill_and_multiply(struct product *q, struct tile_walk *w)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 turn = ptx_mov_u32(k, U32(0)), stages = ptx_sub_u32(k, w->stage_end, w->stage);
+    ptx_u32 turns = ptx_add_u32(k, stages, q->to_fill);
+    w8a8_clear_operands(q);
+    ptx_for(k, turn, turns, U32(1)) {
+        ptx_nounroll(k);
+        ptx_u32 slot = ptx_mov_u32(k, q->pipeline.read);
+        tile_pipeline_send(k, &q->pipeline);
+        ptx_pred filled = ptx_setp_ge_u32(k, turn, q->to_fill);
+        ptx_guarded(k, filled) /* for the first stage alone: the others have been waited for */
+            ptx_cp_async_wait_group(k, q->v->stages - 2);
+        ptx_if(k, ptx_setp_eq_u32(k, turn, q->to_fill)) {
+            ptx_bar_sync(k, 0);
+            w8a8_first_operands(q);
+        }
+        ptx_if(k, filled)
+            w8a8_multiply_stage(q, slot);
+    }
+    ptx_mov_u32_to(k, q->to_fill, U32(0));
 }
 
 static void multiply_part(struct product *q, struct tile_walk *w)
@@ -276,7 +320,9 @@ static void multiply_part(struct product *q, struct tile_walk *w)
     ptx_section(q->k, "stages: multiply one, send for another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(q->k);
-        w8a8_multiply_stage(q);
+        ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
+        tile_pipeline_send(q->k, &q->pipeline);
+        w8a8_multiply_stage(q, slot);
     }
 }
 
@@ -358,7 +404,8 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
     start_pipeline(q);
     w8a8_begin_output(q);
 
-    w8a8_first_operands(q);
+    if (!w8a8_has_one_text(q))
+        w8a8_first_operands(q);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
@@ -367,7 +414,10 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         w8a8_begin_part(q, walk.tile);
         clear_sums(q);
-        multiply_part(q, &walk);
+        if (w8a8_has_one_text(q))
+            fill_and_multiply(q, &walk);
+        else
+            multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, scale, store");
         w8a8_emit_output(q, &walk, from);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);

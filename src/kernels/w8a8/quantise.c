@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a row of x to codes, in two passes over it: the maxima, then the codes.
+ * From a row of x to codes, in two passes over it: the maxima, then the codes (division.c).
  *
- * A code needs round(x / s) of the correctly rounded quotient. A division of each element by the
- * token's one scale is four operations: with the reciprocal of s in two parts, r + r' = 1/s to the
- * square of the unit roundoff,
- *
- *     t = RN(x·r + RN(x·r'))        within one unit in the last place of x/s
- *     q = RN(t + r·RN(x − t·s))     which is RN(x/s) (Markstein's theorem: t faithful, r = RN(1/s))
- *
- * provided that nothing under- or overflows: so x and s are multiplied by a power of two where s is
- * extreme, and |x| is cut at 4096·s, whose code is the largest anyway. Adding 1.5·2²³
- * (f64: 1.5·2⁵²) then rounds to an integer, ties to even, which is left in the low bits of the sum.
- *
- * In f32, r is an approximation to one unit in the last place and a Newton step, which rounds
- * correctly unless the mantissa of s is all ones; then r's last bit is 1. f16's maxima are divided
- * by their constant in three operations. What the assembler makes of division and reciprocal, for
- * operands of any size, took it a quarter of the kernel's time.
+ * Of f64, and of long rows with zero points, all chunks share one text, and so do a chunk's halves:
+ * they turn round in their registers, and stand as before after all. (Each on its own took the
+ * assembler three times as long.)
  */
 #include "emit.h"
-
-enum { REACH = 4096 };
 
 static uint32_t element_bytes(const struct quantiser *q)
 {
@@ -52,6 +38,14 @@ ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token)
 {
     ptx_u64 stride = ptx_mul_wide_u32(q->k, q->x_stride, U32(element_bytes(q)));
     return ptx_mad_lo_u64(q->k, ptx_cvt_u64_u32(q->k, token), stride, q->x);
+}
+
+/* Whether all chunks of a thread, and both halves of each, share one text. */
+static bool has_one_text(const struct quantiser *q)
+{
+    enum { LONG = 16384 };
+    bool is_long = q->spec->k > LONG && q->spec->asymmetric && q->spec->x_type != PTXGEN_F16;
+    return q->wide || is_long;
 }
 
 /* ---- loading ---- */
@@ -132,9 +126,10 @@ static void load_chunk(const struct quantiser *q, const struct share *share, ptx
     }
 }
 
-uint32_t w8a8_batch_turns(uint32_t turns)
+uint32_t w8a8_batch_turns(const struct quantiser *q, uint32_t turns)
 {
-    uint32_t batches = (turns + BATCH - 1) / BATCH;
+    uint32_t most = q->wide && turns > BATCH ? BATCH / 2 : BATCH;
+    uint32_t batches = (turns + most - 1) / most;
     return (turns + batches - 1) / batches;
 }
 
@@ -142,7 +137,8 @@ void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u
                      uint32_t turns, struct batch *batch)
 {
     for (uint32_t i = 0; i < turns; i++) {
-        batch->index[i] = i ? ptx_add_u32(q->k, first, U32(i * share->step)) : first;
+        batch->index[i] =
+            i || has_one_text(q) ? ptx_add_u32(q->k, first, U32(i * share->step)) : first;
         load_chunk(q, share, batch->index[i], &batch->chunks[i]);
     }
 }
@@ -163,26 +159,39 @@ static void unpack_word(const struct quantiser *q, ptx_u32 word, ptx_f32 to[2])
     }
 }
 
-static void unpack_chunk(const struct quantiser *q, const struct chunk *c, struct work v[CHUNK])
+/* Elements 2·pair and the next, as the chunk lies in its words. */
+static void unpack_pair(const struct quantiser *q, const struct chunk *c, int pair,
+                        struct work v[2])
 {
     ptx_kernel *k = q->k;
-    for (int i = 0; i < CHUNK; i += 2) {
-        ptx_f32 pair[2] = {{{0}}};
-        if (q->spec->x_type == PTXGEN_F64) {
-            v[i].d = ptx_pack_f64(k, &c->words[2 * i]);
-            v[i + 1].d = ptx_pack_f64(k, &c->words[2 * i + 2]);
-            continue;
-        }
-        if (q->spec->x_type == PTXGEN_F32) {
-            pair[0] = ptx_u32_as_f32(c->words[i]);
-            pair[1] = ptx_u32_as_f32(c->words[i + 1]);
-        } else
-            unpack_word(q, c->words[i / 2], pair);
-        for (int j = 0; j < 2; j++)
-            if (q->wide)
-                v[i + j].d = ptx_cvt_f64_f32(k, pair[j]);
-            else
-                v[i + j].f = pair[j];
+    ptx_f32 narrow[2] = {{{0}}};
+    if (q->spec->x_type == PTXGEN_F64) {
+        v[0].d = ptx_pack_f64(k, &c->words[4 * pair]);
+        v[1].d = ptx_pack_f64(k, &c->words[4 * pair + 2]);
+        return;
+    }
+    if (q->spec->x_type == PTXGEN_F32) {
+        narrow[0] = ptx_u32_as_f32(c->words[2 * pair]);
+        narrow[1] = ptx_u32_as_f32(c->words[2 * pair + 1]);
+    } else
+        unpack_word(q, c->words[pair], narrow);
+    for (int j = 0; j < 2; j++)
+        if (q->wide)
+            v[j].d = ptx_cvt_f64_f32(k, narrow[j]);
+        else
+            v[j].f = narrow[j];
+}
+
+enum { PAIRS = CHUNK / 2 };
+
+static void exchange_halves(const struct quantiser *q, const struct chunk *c)
+{
+    ptx_kernel *k = q->k;
+    int half = chunk_words(q) / 2;
+    for (int i = 0; i < half; i++) {
+        ptx_u32 word = ptx_mov_u32(k, c->words[i]);
+        ptx_mov_u32_to(k, c->words[i], c->words[i + half]);
+        ptx_mov_u32_to(k, c->words[i + half], word);
     }
 }
 
@@ -208,65 +217,122 @@ struct range w8a8_new_range(const struct quantiser *q)
 static void widen_narrow(const struct quantiser *q, ptx_f32 v, struct range *r)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 bits = ptx_and_b32(k, ptx_f32_as_u32(v), U32(0x7FFFFFFF));
-    ptx_max_u32_to(k, r->word[0], r->word[0], bits);
-    if (maxima(q) == 1)
-        return;
-    ptx_s32 plain = ptx_u32_as_s32(ptx_f32_as_u32(v));
-    ptx_u32 turned = ptx_xor_b32(k, ptx_f32_as_u32(v), U32(0x80000000));
-    ptx_s32 high = ptx_max_s32(k, ptx_u32_as_s32(r->word[1]), plain);
-    ptx_s32 low = ptx_max_s32(k, ptx_u32_as_s32(r->word[2]), ptx_u32_as_s32(turned));
-    ptx_mov_u32_to(k, r->word[1], ptx_s32_as_u32(high));
-    ptx_mov_u32_to(k, r->word[2], ptx_s32_as_u32(low));
+    ptx_u32 plain = ptx_f32_as_u32(v), turned = plain;
+    ptx_max_u32_to(k, r->word[0], r->word[0], ptx_and_b32(k, plain, U32(0x7FFFFFFF)));
+    for (int i = 1; i < maxima(q); i++) {
+        ptx_s32 most = ptx_u32_as_s32(r->word[i]);
+        if (i == 2)
+            turned = ptx_xor_b32(k, plain, U32(0x80000000));
+        ptx_max_s32_to(k, most, most, ptx_u32_as_s32(turned));
+    }
 }
 
 static void widen_wide(const struct quantiser *q, ptx_f64 v, struct range *r)
 {
     ptx_kernel *k = q->k;
-    ptx_u64 bits = ptx_and_b64(k, ptx_f64_as_u64(v), U64(0x7FFFFFFFFFFFFFFF));
-    ptx_max_u64_to(k, r->wide[0], r->wide[0], bits);
-    if (maxima(q) == 1)
-        return;
-    ptx_s64 plain = ptx_u64_as_s64(ptx_f64_as_u64(v));
-    ptx_u64 turned = ptx_xor_b64(k, ptx_f64_as_u64(v), U64(0x8000000000000000));
-    ptx_s64 high = ptx_max_s64(k, ptx_u64_as_s64(r->wide[1]), plain);
-    ptx_s64 low = ptx_max_s64(k, ptx_u64_as_s64(r->wide[2]), ptx_u64_as_s64(turned));
-    ptx_mov_u64_to(k, r->wide[1], ptx_s64_as_u64(high));
-    ptx_mov_u64_to(k, r->wide[2], ptx_s64_as_u64(low));
+    ptx_u64 plain = ptx_f64_as_u64(v), turned = plain;
+    ptx_max_u64_to(k, r->wide[0], r->wide[0], ptx_and_b64(k, plain, U64(INT64_MAX)));
+    for (int i = 1; i < maxima(q); i++) {
+        ptx_s64 most = ptx_u64_as_s64(r->wide[i]);
+        if (i == 2)
+            turned = ptx_xor_b64(k, plain, U64(0x8000000000000000));
+        ptx_max_s64_to(k, most, most, ptx_u64_as_s64(turned));
+    }
+}
+
+static void widen_by_pair(const struct quantiser *q, const struct chunk *c, int pair,
+                          struct range *range)
+{
+    struct work v[2];
+    unpack_pair(q, c, pair, v);
+    for (int j = 0; j < 2; j++)
+        if (q->wide)
+            widen_wide(q, v[j].d, range);
+        else
+            widen_narrow(q, v[j].f, range);
+}
+
+static void widen_by_halves(const struct quantiser *q, const struct chunk *c, struct range *range)
+{
+    ptx_u32 half = ptx_mov_u32(q->k, U32(0));
+    ptx_for(q->k, half, U32(2), U32(1)) {
+        ptx_nounroll(q->k);
+        for (int pair = 0; pair < PAIRS / 2; pair++)
+            widen_by_pair(q, c, pair, range);
+        exchange_halves(q, c);
+    }
+}
+
+/* The chunk behind the first becomes the first, which becomes the last. */
+static void turn_batch(const struct quantiser *q, const struct batch *batch, uint32_t turns)
+{
+    ptx_kernel *k = q->k;
+    struct chunk first;
+    ptx_u32 index = ptx_mov_u32(k, batch->index[0]);
+    for (int w = 0; w < chunk_words(q); w++)
+        first.words[w] = ptx_mov_u32(k, batch->chunks[0].words[w]);
+    for (uint32_t i = 0; i < turns; i++) {
+        bool last = i + 1 == turns;
+        ptx_mov_u32_to(k, batch->index[i], last ? index : batch->index[i + 1]);
+        for (int w = 0; w < chunk_words(q); w++)
+            ptx_mov_u32_to(k, batch->chunks[i].words[w],
+                           last ? first.words[w] : batch->chunks[i + 1].words[w]);
+    }
+}
+
+static void widen_by_chunks(const struct quantiser *q, const struct batch *batch, uint32_t turns,
+                            struct range *range)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 turn = ptx_mov_u32(k, U32(0));
+    ptx_for(k, turn, U32(turns), U32(1)) {
+        ptx_nounroll(k);
+        widen_by_halves(q, &batch->chunks[0], range);
+        turn_batch(q, batch, turns);
+    }
 }
 
 void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t turns,
                       struct range *range)
 {
-    for (uint32_t i = 0; i < turns; i++) {
-        struct work v[CHUNK];
-        unpack_chunk(q, &batch->chunks[i], v);
-        for (int j = 0; j < CHUNK; j++)
-            if (q->wide)
-                widen_wide(q, v[j].d, range);
-            else
-                widen_narrow(q, v[j].f, range);
-    }
+    if (has_one_text(q) && turns > 1)
+        widen_by_chunks(q, batch, turns, range);
+    else if (has_one_text(q))
+        widen_by_halves(q, &batch->chunks[0], range);
+    else
+        for (uint32_t i = 0; i < turns * PAIRS; i++)
+            widen_by_pair(q, &batch->chunks[i / PAIRS], (int)(i % PAIRS), range);
 }
 
-static ptx_u64 warp_max_u64(ptx_kernel *k, ptx_u64 x)
+static void max_with_lane(ptx_kernel *k, ptx_u64 x, ptx_u32 distance)
 {
-    for (uint32_t distance = 16; distance; distance /= 2) {
-        ptx_u32 halves[2], other[2];
-        ptx_unpack_u64(k, halves, x);
-        for (int i = 0; i < 2; i++)
-            other[i] = ptx_shfl_sync_bfly_u32(k, halves[i], U32(distance), U32(31), ALL_LANES);
-        x = ptx_max_u64(k, x, ptx_pack_u64(k, other));
+    ptx_u32 halves[2], other[2];
+    ptx_unpack_u64(k, halves, x);
+    for (int i = 0; i < 2; i++)
+        other[i] = ptx_shfl_sync_bfly_u32(k, halves[i], distance, U32(31), ALL_LANES);
+    ptx_max_u64_to(k, x, x, ptx_pack_u64(k, other));
+}
+
+/* All distances have one text. */
+static void share_wide(const struct quantiser *q, struct range *r)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 distance = ptx_mov_u32(k, U32(1));
+    ptx_loop(k, distances) {
+        ptx_nounroll(k);
+        for (int i = 0; i < maxima(q); i++)
+            max_with_lane(k, r->wide[i], distance);
+        ptx_shl_b32_to(k, distance, distance, U32(1));
+        ptx_loop_break_if(&distances, ptx_setp_eq_u32(k, distance, U32(32)), false);
     }
-    return x;
 }
 
 void w8a8_share_range(const struct quantiser *q, struct range *r)
 {
-    for (int i = 0; i < maxima(q); i++)
-        if (q->wide)
-            r->wide[i] = warp_max_u64(q->k, r->wide[i]);
-        else
+    if (q->wide)
+        share_wide(q, r);
+    else
+        for (int i = 0; i < maxima(q); i++)
             r->word[i] = ptx_redux_sync_max_u32(q->k, r->word[i], ALL_LANES);
 }
 
@@ -319,46 +385,20 @@ static ptx_pred is_finite(const struct quantiser *q, const struct range *r)
     return ptx_setp_lt_u32(q->k, r->word[0], U32(0x7F800000));
 }
 
-/* Scales that come of f16's values are neither small nor large. */
-static bool has_normal_scale(const struct quantiser *q)
-{
-    return q->spec->x_type == PTXGEN_F16 && !q->spec->scales;
-}
-
-/* Of a maximum by a number of steps. */
-static struct work divide_by_steps(const struct quantiser *q, struct work x, int steps)
-{
-    ptx_kernel *k = q->k;
-    if (!has_normal_scale(q) || q->wide)
-        return work_div(k, q->wide, x, work_constant(steps));
-    struct work reciprocal = work_constant(1.0f / (float)steps);
-    struct work near = work_mul(k, false, x, reciprocal);
-    struct work miss = work_fma(k, false, near, work_constant(-steps), x);
-    return work_fma(k, false, miss, reciprocal, near);
-}
-
 static struct work dynamic_scale(const struct quantiser *q, const struct range *r)
 {
     const ptxgen_w8a8_spec *s = q->spec;
     struct work scale;
     if (s->asymmetric) {
         int steps = s->q_max - s->q_min;
-        struct work high = divide_by_steps(q, maximum(q, r, 1), steps);
-        struct work low = divide_by_steps(q, maximum(q, r, 2), steps);
-        scale = work_add(q->k, q->wide, high, low); /* low is of −x */
-    } else
-        scale = divide_by_steps(q, maximum(q, r, 0), s->q_max);
-    return work_select(q->k, q->wide, work_constant(1), scale, is_zero(q, scale));
-}
-
-/* RN(x / scale), of an x that is multiplied by `adjust` and not too large. */
-static struct work divide_by_scale(const struct quantiser *q, const struct token *t, struct work x)
-{
-    ptx_kernel *k = q->k;
-    struct work rest = work_mul(k, q->wide, x, t->rest);
-    struct work near = work_fma(k, q->wide, x, t->reciprocal, rest);
-    struct work miss = work_fma(k, q->wide, near, t->minus_scaled, x);
-    return work_fma(k, q->wide, miss, t->reciprocal, near);
+        struct work reach[2] = {maximum(q, r, 1), maximum(q, r, 2)}; /* of x and of −x */
+        w8a8_divide_by_steps(q, steps, reach, 2);
+        scale = work_add(q->k, q->wide, reach[0], reach[1]);
+    } else {
+        scale = maximum(q, r, 0);
+        w8a8_divide_by_steps(q, s->q_max, &scale, 1);
+    }
+    return work_select(q->k, q->wide, work_constant(q->wide, 1), scale, is_zero(q, scale));
 }
 
 /* clamp(q_min + round(max(−x) / scale)). */
@@ -366,9 +406,9 @@ static ptx_s32 dynamic_zero(const struct quantiser *q, const struct range *r, co
 {
     ptx_kernel *k = q->k;
     struct work low = maximum(q, r, 2);
-    if (!has_normal_scale(q))
+    if (!w8a8_has_normal_scale(q))
         low = work_mul(k, q->wide, low, t->adjust);
-    struct work quotient = divide_by_scale(q, t, low);
+    struct work quotient = w8a8_divide_by_scale(q, t, low);
     ptx_s32 steps = q->wide ? ptx_cvt_s32_f64_m(k, PTX_RNI, quotient.d)
                             : ptx_cvt_s32_f32_m(k, PTX_RNI, quotient.f);
     int most = q->spec->q_max - q->spec->q_min;
@@ -389,54 +429,6 @@ static void given_scale(const struct quantiser *q, ptx_u32 token, struct token *
     }
 }
 
-/* RN(1 / s) of a moderate s. */
-static struct work invert(const struct quantiser *q, struct work s, struct work minus_s)
-{
-    enum { MANTISSA = 0x7FFFFF };
-    ptx_kernel *k = q->k;
-    struct work r = {0};
-    if (q->wide)
-        return work_rcp(k, true, s);
-    ptx_f32 near = ptx_rcp_approx_f32_m(k, PTX_FTZ, s.f);
-    ptx_f32 miss = ptx_fma_f32(k, minus_s.f, near, F32(1));
-    ptx_u32 bits = ptx_f32_as_u32(ptx_fma_f32(k, miss, near, near));
-    ptx_u32 mantissa = ptx_and_b32(k, ptx_f32_as_u32(s.f), U32(MANTISSA));
-    ptx_u32 last = ptx_selp_u32(k, U32(1), U32(0), ptx_setp_eq_u32(k, mantissa, U32(MANTISSA)));
-    r.f = ptx_u32_as_f32(ptx_or_b32(k, bits, last));
-    return r;
-}
-
-/* The power of two that s and x are multiplied by. */
-static struct work find_adjust(const struct quantiser *q, struct work s)
-{
-    ptx_kernel *k = q->k;
-    bool wide = q->wide;
-    struct work one = work_constant(1);
-    struct work least = work_constant(wide ? 0x1p-500 : 0x1p-60);
-    struct work most = work_constant(wide ? 0x1p500 : 0x1p60);
-    struct work up = work_constant(wide ? 0x1p512 : 0x1p64);
-    struct work down = work_constant(wide ? 0x1p-512 : 0x1p-64);
-    struct work raised = work_select(k, wide, up, one, work_less(k, wide, s, least));
-    return work_select(k, wide, down, raised, work_less(k, wide, most, s));
-}
-
-/* The constants of the division, from a scale that is positive and finite. */
-static void prepare_division(const struct quantiser *q, struct token *t)
-{
-    ptx_kernel *k = q->k;
-    bool wide = q->wide;
-    struct work scaled = t->scale;
-    if (!has_normal_scale(q)) {
-        t->adjust = find_adjust(q, t->scale);
-        scaled = work_mul(k, wide, t->scale, t->adjust);
-        t->limit = work_mul(k, wide, scaled, work_constant(REACH));
-    }
-    t->minus_scaled = work_neg(k, wide, scaled);
-    t->reciprocal = invert(q, scaled, t->minus_scaled);
-    struct work miss = work_fma(k, wide, t->minus_scaled, t->reciprocal, work_constant(1));
-    t->rest = work_mul(k, wide, miss, t->reciprocal);
-}
-
 struct token w8a8_find_token(const struct quantiser *q, const struct range *range, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
@@ -445,51 +437,78 @@ struct token w8a8_find_token(const struct quantiser *q, const struct range *rang
         given_scale(q, token, &t);
     else
         t.scale = dynamic_scale(q, range);
-    t.scale = work_select(k, q->wide, t.scale, work_constant(1), t.finite);
-    prepare_division(q, &t);
+    t.scale = work_select(k, q->wide, t.scale, work_constant(q->wide, 1), t.finite);
+    w8a8_prepare_division(q, &t);
     if (q->spec->asymmetric && !q->spec->scales)
         t.zero = dynamic_zero(q, range, &t);
     t.keep = ptx_selp_u32(k, U32(0xFFFFFFFF), U32(0), t.finite);
-    t.low = work_constant(q->spec->q_min);
-    t.high = work_constant(q->spec->q_max);
-    if (q->spec->asymmetric) {
-        struct work zero = work_of_s32(k, q->wide, t.zero);
-        t.low = work_sub(k, q->wide, t.low, zero);
-        t.high = work_sub(k, q->wide, t.high, zero);
+    t.low = work_constant(q->wide, q->spec->q_min);
+    t.high = work_constant(q->wide, q->spec->q_max);
+    t.least = S32(q->spec->q_min);
+    t.most = S32(q->spec->q_max);
+    if (q->spec->asymmetric && q->wide) {
+        t.least = ptx_sub_s32(k, t.least, t.zero);
+        t.most = ptx_sub_s32(k, t.most, t.zero);
+    } else if (q->spec->asymmetric) {
+        struct work zero = work_of_s32(k, false, t.zero);
+        t.low = work_sub(k, false, t.low, zero);
+        t.high = work_sub(k, false, t.high, zero);
     }
     return t;
 }
 
 struct work w8a8_told_scale(const struct quantiser *q, const struct token *t)
 {
-    return work_select(q->k, q->wide, t->scale, work_constant(__builtin_nan("")), t->finite);
+    return work_select(q->k, q->wide, t->scale, work_constant(q->wide, __builtin_nan("")),
+                       t->finite);
 }
 
 /* ---- codes ---- */
 
-/* A word whose low byte is the code before the zero point. */
-static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, struct work x)
+/* Within ±limit. Of f64 by its bits, which the assembler has fewer instructions for. */
+static struct work cut(const struct quantiser *q, struct work x, struct work limit)
+{
+    ptx_kernel *k = q->k;
+    if (!q->wide) {
+        x.f = ptx_min_f32(k, x.f, limit.f);
+        x.f = ptx_max_f32(k, x.f, ptx_neg_f32(k, limit.f));
+        return x;
+    }
+    ptx_u64 bits = ptx_f64_as_u64(x.d), magnitude = ptx_and_b64(k, bits, U64(INT64_MAX));
+    ptx_u64 sign = ptx_xor_b64(k, bits, magnitude);
+    magnitude = ptx_min_u64(k, magnitude, ptx_f64_as_u64(limit.d));
+    x.d = ptx_u64_as_f64(ptx_or_b64(k, magnitude, sign));
+    return x;
+}
+
+/* Clamped and rounded: clamping comes first in f32, and in f64, to the same end, last. */
+static ptx_u32 code_of(const struct quantiser *q, const struct token *t, struct work quotient)
 {
     ptx_kernel *k = q->k;
     const ptxgen_w8a8_spec *s = q->spec;
     bool wide = q->wide;
-    bool within = has_normal_scale(q) && !s->asymmetric && -s->q_min >= s->q_max;
-    if (!has_normal_scale(q)) {
-        x = work_mul(k, wide, x, t->adjust);
-        x = work_min(k, wide, x, t->limit);
-        x = work_max(k, wide, x, work_neg(k, wide, t->limit));
-    }
-    struct work quotient = divide_by_scale(q, t, x);
-    if (!within) {
-        quotient = work_min(k, wide, quotient, t->high);
-        quotient = work_max(k, wide, quotient, t->low);
-    }
-    struct work sum = work_add(k, wide, quotient, work_constant(wide ? 0x1.8p52 : 0x1.8p23));
-    if (!wide)
-        return ptx_f32_as_u32(sum.f);
+    bool within = w8a8_has_normal_scale(q) && !s->asymmetric && -s->q_min >= s->q_max;
     ptx_u32 halves[2];
-    ptx_unpack_f64(k, halves, sum.d);
-    return halves[0];
+    if (!within && !wide) {
+        quotient = work_min(k, false, quotient, t->high);
+        quotient = work_max(k, false, quotient, t->low);
+    }
+    quotient = work_add(k, wide, quotient, work_constant(wide, wide ? 0x1.8p52 : 0x1.8p23));
+    if (!wide)
+        return ptx_f32_as_u32(quotient.f);
+    ptx_unpack_f64(k, halves, quotient.d);
+    if (within)
+        return halves[0];
+    ptx_s32 code = ptx_min_s32(k, ptx_u32_as_s32(halves[0]), t->most);
+    return ptx_s32_as_u32(ptx_max_s32(k, code, t->least));
+}
+
+/* A word whose low byte is the code before the zero point. */
+static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, struct work x)
+{
+    if (!w8a8_has_normal_scale(q))
+        x = cut(q, work_mul(q->k, q->wide, x, t->adjust), t->limit);
+    return code_of(q, t, w8a8_divide_by_scale(q, t, x));
 }
 
 /* code + zero point; past the end of the row 0, whatever W has there. */
@@ -505,23 +524,81 @@ static ptx_u32 shift_code(const struct quantiser *q, const struct token *t, ptx_
     return ptx_selp_u32(k, shifted, U32(0), inside);
 }
 
-void w8a8_encode_chunk(const struct quantiser *q, const struct token *t, const struct chunk *chunk,
-                       ptx_u32 index, ptx_u32 codes[2])
+/* Codes of a pair, each in a low byte; `first`: of the elements before `i`. */
+static void encode_pair(const struct quantiser *q, const struct token *t, const struct chunk *chunk,
+                        int pair, ptx_u32 first, int i, ptx_u32 code[2])
+{
+    struct work v[2];
+    unpack_pair(q, chunk, pair, v);
+    for (int j = 0; j < 2; j++) {
+        code[j] = unshifted_code(q, t, v[j]);
+        if (q->spec->asymmetric)
+            code[j] = shift_code(q, t, code[j], first, i + j);
+    }
+}
+
+static ptx_u32 pack_codes(ptx_kernel *k, const ptx_u32 code[4])
+{
+    ptx_u32 low = ptx_prmt_b32(k, code[0], code[1], U32(0x0040));
+    ptx_u32 high = ptx_prmt_b32(k, code[2], code[3], U32(0x0040));
+    return ptx_prmt_b32(k, low, high, U32(0x5410));
+}
+
+static void encode_by_halves(const struct quantiser *q, const struct token *t,
+                             const struct chunk *chunk, ptx_u32 element, ptx_u32 codes[2])
 {
     ptx_kernel *k = q->k;
-    struct work v[CHUNK];
-    ptx_u32 code[CHUNK];
-    unpack_chunk(q, chunk, v);
-    ptx_u32 element = ptx_shl_b32(k, index, U32(3));
-    for (int i = 0; i < CHUNK; i++) {
-        code[i] = unshifted_code(q, t, v[i]);
-        if (q->spec->asymmetric)
-            code[i] = shift_code(q, t, code[i], element, i);
+    ptx_u32 end = ptx_add_u32(k, element, U32(CHUNK)), at = ptx_mov_u32(k, element);
+    ptx_u32 code[CHUNK / 2];
+    for (int i = 0; i < 2; i++)
+        codes[i] = ptx_mov_u32(k, U32(0));
+    ptx_for(k, at, end, U32(CHUNK / 2)) {
+        ptx_nounroll(k);
+        for (int pair = 0; pair < PAIRS / 2; pair++)
+            encode_pair(q, t, chunk, pair, at, 2 * pair, code + 2 * pair);
+        ptx_mov_u32_to(k, codes[0], codes[1]);
+        ptx_and_b32_to(k, codes[1], pack_codes(k, code), t->keep);
+        exchange_halves(q, chunk);
     }
-    for (int i = 0; i < 2; i++) {
-        ptx_u32 low = ptx_prmt_b32(k, code[4 * i], code[4 * i + 1], U32(0x0040));
-        ptx_u32 high = ptx_prmt_b32(k, code[4 * i + 2], code[4 * i + 3], U32(0x0040));
-        ptx_u32 word = ptx_prmt_b32(k, low, high, U32(0x5410));
-        codes[i] = ptx_and_b32(k, word, t->keep);
+}
+
+static void encode_chunk(const struct quantiser *q, const struct token *t,
+                         const struct chunk *chunk, ptx_u32 index, ptx_u32 codes[2])
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 code[CHUNK];
+    ptx_u32 element = ptx_shl_b32(k, index, U32(3));
+    if (has_one_text(q)) {
+        encode_by_halves(q, t, chunk, element, codes);
+        return;
+    }
+    for (int pair = 0; pair < PAIRS; pair++)
+        encode_pair(q, t, chunk, pair, element, 2 * pair, code + 2 * pair);
+    for (int i = 0; i < 2; i++)
+        codes[i] = ptx_and_b32(k, pack_codes(k, code + 4 * i), t->keep);
+}
+
+static void encode_into(const struct quantiser *q, const struct token *t, const struct batch *batch,
+                        uint32_t i, w8a8_store_codes *store, void *user)
+{
+    ptx_u32 codes[2];
+    encode_chunk(q, t, &batch->chunks[i], batch->index[i], codes);
+    store(user, batch->index[i], codes);
+}
+
+void w8a8_encode_batch(const struct quantiser *q, const struct token *t, const struct batch *batch,
+                       uint32_t turns, w8a8_store_codes *store, void *user)
+{
+    ptx_kernel *k = q->k;
+    if (!has_one_text(q) || turns == 1) {
+        for (uint32_t i = 0; i < turns; i++)
+            encode_into(q, t, batch, i, store, user);
+        return;
+    }
+    ptx_u32 turn = ptx_mov_u32(k, U32(0));
+    ptx_for(k, turn, U32(turns), U32(1)) {
+        ptx_nounroll(k);
+        encode_into(q, t, batch, 0, store, user);
+        turn_batch(q, batch, turns);
     }
 }

@@ -77,19 +77,29 @@ static void store_token(struct quantise_kernel *e, const struct token *t)
     }
 }
 
+struct code_row {
+    struct quantise_kernel *e;
+    ptx_u64 row;
+    ptx_u32 end;
+};
+
+static void store_chunk(void *user, ptx_u32 index, const ptx_u32 codes[2])
+{
+    struct code_row *to = user;
+    ptx_kernel *k = to->e->q.k;
+    ptx_u64 at = ptx_mad_wide_u32(k, index, U32(CHUNK), to->row);
+    ptx_guarded(k, ptx_setp_lt_u32(k, index, to->end))
+        ptx_st_global_v2_u32(k, at, 0, codes);
+}
+
 static void store_codes(struct quantise_kernel *e, const struct token *t, const struct share *share,
                         const struct batch *batch, uint32_t turns)
 {
     ptx_kernel *k = e->q.k;
-    ptx_u64 row =
-        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, e->token), U64(w8a8_code_stride(e->q.spec)), e->codes);
-    for (uint32_t i = 0; i < turns; i++) {
-        ptx_u32 words[2];
-        w8a8_encode_chunk(&e->q, t, &batch->chunks[i], batch->index[i], words);
-        ptx_u64 at = ptx_mad_wide_u32(k, batch->index[i], U32(CHUNK), row);
-        ptx_guarded(k, ptx_setp_lt_u32(k, batch->index[i], share->end))
-            ptx_st_global_v2_u32(k, at, 0, words);
-    }
+    struct code_row to = {.e = e, .end = share->end};
+    to.row = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, e->token), U64(w8a8_code_stride(e->q.spec)),
+                            e->codes);
+    w8a8_encode_batch(&e->q, t, batch, turns, store_chunk, &to);
 }
 
 static struct token find_cta_token(struct quantise_kernel *e, ptx_u32 slots, struct range *range)
@@ -113,27 +123,29 @@ static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
                           .end = U32(chunks),
                           .step = e->threads,
                           .turns = (chunks + e->threads - 1) / e->threads};
-    uint32_t turns = w8a8_batch_turns(share.turns), stride = turns * e->threads;
+    uint32_t turns = w8a8_batch_turns(&e->q, share.turns), stride = turns * e->threads;
     struct range range = w8a8_new_range(&e->q);
     struct batch batch;
-    if (share.turns <= BATCH) {
+    if (turns == share.turns) {
         w8a8_load_batch(&e->q, &share, share.first, turns, &batch);
         w8a8_widen_range(&e->q, &batch, turns, &range);
     } else {
         ptx_u32 first = ptx_mov_u32(k, e->tid);
         ptx_for(k, first, U32(chunks), U32(stride)) {
+            ptx_nounroll(k);
             w8a8_load_batch(&e->q, &share, first, turns, &batch);
             w8a8_widen_range(&e->q, &batch, turns, &range);
         }
     }
     struct token token = find_cta_token(e, slots, &range);
     store_token(e, &token);
-    if (share.turns <= BATCH) {
+    if (turns == share.turns) {
         store_codes(e, &token, &share, &batch, turns);
         return;
     }
     ptx_u32 first = ptx_mov_u32(k, e->tid);
     ptx_for(k, first, U32(chunks), U32(stride)) {
+        ptx_nounroll(k);
         w8a8_load_batch(&e->q, &share, first, turns, &batch);
         store_codes(e, &token, &share, &batch, turns);
     }

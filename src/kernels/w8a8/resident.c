@@ -48,7 +48,7 @@ static void find_segment(struct product *p, struct tokens *t)
                               .end = ptx_min_u32(k, end, U32(chunks)),
                               .step = 32,
                               .turns = (each + 31) / 32};
-    t->turns = w8a8_batch_turns(t->share.turns);
+    t->turns = w8a8_batch_turns(&t->q, t->share.turns);
 }
 
 static void store_segment_range(struct product *p, struct tokens *t, ptx_u32 token,
@@ -102,17 +102,24 @@ static struct token find_token(struct product *p, struct tokens *t, ptx_u32 toke
     return found;
 }
 
+struct resident_row {
+    ptx_kernel *k;
+    ptx_u32 row, end;
+};
+
+static void store_chunk(void *user, ptx_u32 index, const ptx_u32 codes[2])
+{
+    struct resident_row *to = user;
+    ptx_u32 at = ptx_mad_lo_u32(to->k, index, U32(CHUNK), to->row);
+    ptx_guarded(to->k, ptx_setp_lt_u32(to->k, index, to->end))
+        ptx_st_shared_v2_u32(to->k, at, 0, codes);
+}
+
 static void encode_batch(struct product *p, struct tokens *t, const struct token *found,
                          const struct batch *batch, ptx_u32 to)
 {
-    ptx_kernel *k = p->k;
-    for (uint32_t i = 0; i < t->turns; i++) {
-        ptx_u32 words[2];
-        w8a8_encode_chunk(&t->q, found, &batch->chunks[i], batch->index[i], words);
-        ptx_u32 at = ptx_mad_lo_u32(k, batch->index[i], U32(CHUNK), to);
-        ptx_guarded(k, ptx_setp_lt_u32(k, batch->index[i], t->share.end))
-            ptx_st_shared_v2_u32(k, at, 0, words);
-    }
+    struct resident_row row = {.k = p->k, .row = to, .end = t->share.end};
+    w8a8_encode_batch(&t->q, found, batch, t->turns, store_chunk, &row);
 }
 
 static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
