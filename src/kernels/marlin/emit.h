@@ -210,6 +210,8 @@ void marlin_emit_finish_sums(struct gemm *q);
 
 /* ---- epilogue.c ---- */
 
+/* Register r of tile t, row group j. */
+ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r);
 /* Sums are brought together in shared memory at `staging`. */
 void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */

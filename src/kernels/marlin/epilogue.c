@@ -237,9 +237,9 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
         add_bias(q, e, i / 2, i % 2);
 }
 
-static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
+ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
 {
-    const struct gemm *q = from;
+    const struct gemm *q = gemm;
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
@@ -254,7 +254,7 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .flags = flags(q),
                           .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
                           .only = q->v->cluster != 0,
-                          .acc = accumulator,
+                          .acc = marlin_accumulator,
                           .acc_from = q,
                           .locate = locate,
                           .finish = stages_halves(q) ? finish_halves : finish_chunk,

@@ -48,7 +48,7 @@
  * 80, 112, 144 and 192 rows would take 5 to 8 % less where they fit, and each as long to assemble.
  *
  * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each other
- * sums and finish half of its rows each (hopper_exchange.c): on an H200 1 to 3 µs sooner than with sums
+ * sums and finish half of its rows each (tile/exchange.h): on an H200 1 to 3 µs sooner than with sums
  * handed over through the L2. Warpgroups may divide each stage's K likewise. Of clusters of four an H200
  * does not run 32 at once: 4096 × 4096 with 64 rows, 128 columns a cluster, took twice as long. Four
  * warpgroups in place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs
@@ -106,12 +106,18 @@ static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
     return tile_sums_bytes(marlin_tile_n(v) / teams(v), marlin_pass_rows(v), v->wk);
 }
 
+static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
+{
+    uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
+    return marlin_exchanges(v) ? tile_exchange_bytes(marlin_threads(v), tiles_of_warp, v->tile_m / 8) : 0;
+}
+
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t barriers = marlin_notes_totals(s, v) ? tile_ring_noted_bytes(v->stages)
                                                : tile_ring_barrier_bytes(v->stages);
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
-           marlin_exchange_bytes(v);
+           exchange_bytes(v);
 }
 
 /* ---- sending ---- */
@@ -350,6 +356,16 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
         ptx_setmaxnreg_dec(k, registers[v->ctas][groups].sends);
 }
 
+static void begin_exchange(struct hopper *h)
+{
+    const ptxgen_marlin_variant *v = h->q.v;
+    if (!marlin_exchanges(v))
+        return;
+    h->exchange = (struct tile_exchange){.threads = marlin_threads(v), .tiles = tiles(&h->q),
+                                         .row_groups = row_groups(&h->q), .rank = h->q.sums.rank};
+    tile_exchange_begin(h->q.k, &h->q.at, &h->exchange);
+}
+
 static void begin(struct hopper *h)
 {
     struct gemm *q = &h->q;
@@ -385,8 +401,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     tile_ring_declare_barriers(k, &h->ring);
-    if (marlin_exchanges(v))
-        marlin_emit_exchange_begin(h);
+    begin_exchange(h);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,

@@ -4,6 +4,7 @@
 #define PTXGEN_KERNELS_MARLIN_HOPPER_H
 
 #include "../tile/boxes.h"
+#include "../tile/exchange.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
@@ -36,7 +37,7 @@ struct hopper {
     ptx_param maps;
     struct tile_boxes boxes; /* of A */
     ptx_u32 first, end; /* stages of the CTA */
-    ptx_u32 received;   /* sums of a cluster's other CTA */
+    struct tile_exchange exchange; /* with a cluster's other CTA */
     ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */
 };
 
@@ -44,15 +45,6 @@ struct hopper {
 
 /* Multiplies the stages of the CTA: executed by the warpgroups that do. */
 void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
-
-/* ---- hopper_exchange.c ---- */
-
-/* What a CTA has for what it is sent of the other's sums; 0 where there are none. */
-uint32_t marlin_exchange_bytes(const ptxgen_marlin_variant *v);
-/* Executed by all threads of the cluster. */
-void marlin_emit_exchange_begin(struct hopper *h);
-/* Executed by the warpgroups that multiply: leaves the sums of the rows that the CTA finishes. */
-void marlin_emit_exchange(struct hopper *h);
 
 /* ---- bulk.c ---- */
 

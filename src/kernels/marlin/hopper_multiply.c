@@ -370,7 +370,7 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
     if (marlin_exchanges(q->v))
-        marlin_emit_exchange(c->h);
+        tile_exchange_sums(k, &q->at, &c->h->exchange, marlin_accumulator, q);
     if (!has_few_rows(q)) {
         begin_epilogue(c);
         first = find_part(c, w);

@@ -144,7 +144,7 @@ static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
 
 /*
  * Whether the two CTAs of a cluster send each other the sums of half the rows, and finish a half each
- * (hopper_exchange.c). Others of a cluster stage theirs for each other.
+ * (tile/exchange.h). Others of a cluster stage theirs for each other.
  */
 static inline bool marlin_exchanges(const ptxgen_marlin_variant *v)
 {
