@@ -59,7 +59,7 @@ typedef struct ptxgen_marlin_spec {
     uint8_t reserved;
 } ptxgen_marlin_spec;
 
-enum { PTXGEN_MARLIN_VARIANTS = 16 };
+enum { PTXGEN_MARLIN_VARIANTS = 24 };
 
 /** How a variant multiplies. */
 enum {

@@ -21,6 +21,9 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 48, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 96, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 160, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.tile_m = 96, .warp_n = 16, .wn = 8, .stages = 4, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.tile_m = 192, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.tile_m = 64, .warp_n = 16, .wn = 16, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 144, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 24},
     {.tile_m = 192, .warp_n = 16, .wn = 12, .stages = 3, .steps = 2, .pass_m = 16},
     {.tile_m = 256, .warp_n = 16, .wn = 8, .stages = 3, .steps = 1, .pass_m = 32},
@@ -82,6 +85,23 @@ static void warpgroups_in_any_order_hand_over_and_do_not_race(void **state)
         ptxgen_marlin_spec spec = f16(2048, 192, seed % 2 ? 128 : 64);
         order_by(&device, seed);
         run_tile(&device, &spec, tiles[seed % TILES].tile_m / 2, &tiles[seed % TILES]);
+    }
+    device_close(&device);
+}
+
+/* K of 8192: CTAs whose stages are all within a tile end before the one that ends it, see layout.h. */
+static void tiles_divided_unevenly_are_right_and_do_not_race(void **state)
+{
+    (void)state;
+    static const ptxgen_marlin_variant uneven[] = {
+        {.tile_m = 64, .warp_n = 16, .wn = 8, .stages = 3, .steps = 2, .pass_m = 32},
+        {.tile_m = 48, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16},
+    };
+    struct device device = open_device("cpu:sm_90");
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        ptxgen_marlin_spec spec = f16(8192, 264, 128);
+        order_by(&device, seed);
+        run_tile(&device, &spec, seed < 3 ? 9 : 70, &uneven[seed % 2]);
     }
     device_close(&device);
 }
@@ -292,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tile_does_every_kind_of_spec),
         cmocka_unit_test(warpgroups_in_any_order_hand_over_and_do_not_race),
+        cmocka_unit_test(tiles_divided_unevenly_are_right_and_do_not_race),
         cmocka_unit_test(warpgroups_that_end_several_tiles_do_not_race),
         cmocka_unit_test(tiles_of_odd_half_strips_are_right_and_do_not_race),
         cmocka_unit_test(half_strips_that_do_not_end_with_n_are_refused),

@@ -44,6 +44,7 @@ void marlin_emit_params(struct gemm *q)
         q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
     q->m = ptx_param_u32(k, "m");
     tile_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->division);
+    q->division.early = marlin_early_stages(q->division.stages, q->v);
 }
 
 static void multiply_part(struct gemm *q, struct tile_walk *w)

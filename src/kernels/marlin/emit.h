@@ -101,6 +101,9 @@ struct gemm {
     struct tile_sums sums;
     struct tile_halves halves; /* … or what is staged instead, see stages_halves */
     struct tile_partials partials;
+    struct tile_handover handover; /* of wgmma's divided tiles; else of no threads */
+    struct tile_ring_place *read;  /* where the ring is read, if so */
+    ptx_pred releases;
     struct tile_chunk chunk; /* of C and of what is added to it */
     ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];
     struct operands operands;
@@ -217,6 +220,8 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging);
 /* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
 void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first);
 
+/* Sums of the first CTA. */
+ptx_u64 marlin_emit_partials(struct gemm *q);
 /* Tiles along M. */
 ptx_u32 marlin_emit_tiles_m(struct gemm *q);
 /* The place of a walk's tile in C. */

@@ -38,6 +38,11 @@ static void begin_halves(struct gemm *q, ptx_u32 staging)
     tile_halves_begin(q->k, &q->team, &q->halves);
 }
 
+ptx_u64 marlin_emit_partials(struct gemm *q)
+{
+    return ptx_add_u64(q->k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
+}
+
 void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
@@ -58,10 +63,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
-    q->partials.few_registers = marlin_is_wgmma(q->v) && marlin_threads(q->v) == 4 * TILE_WARPGROUP;
-    ptx_u64 base =
-        ptx_add_u64(k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
-    tile_partials_begin(k, &q->at, base, &q->partials);
+    tile_partials_begin(k, &q->at, marlin_emit_partials(q), &q->partials);
     const bool used[MARLIN_M] = {[MARLIN_C] = true, [MARLIN_C_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
                                  [MARLIN_UP_BIAS] = q->spec->bias && is_gated(q),
@@ -136,15 +138,6 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* found anew each time: no register is kept */
     ptx_u32 at = q->v->cluster ? tile : tile_deal_places(k, &q->division, tile);
     return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
-}
-
-/* Each team of a CTA has its own flags. */
-static ptx_u64 flags(struct gemm *q)
-{
-    uint32_t ctas = q->plan->target.multiprocessors * q->v->ctas;
-    if (q->teams == 1)
-        return q->address[MARLIN_WORKSPACE];
-    return ptx_mad_wide_u32(q->k, q->team_index, U32(ctas * 4), q->address[MARLIN_WORKSPACE]);
 }
 
 struct end {
@@ -251,7 +244,11 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .sums = &q->sums,
                           .halves = stages_halves(q) ? &q->halves : NULL,
                           .partials = marlin_exchanges(q->v) ? NULL : &q->partials,
-                          .flags = flags(q),
+                          .handover = q->handover.threads ? &q->handover : NULL,
+                          .place = q->read,
+                          .releases = q->releases,
+                          .in_cta = &q->at,
+                          .flags = q->address[MARLIN_WORKSPACE],
                           .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
                           .only = q->v->cluster != 0,
                           .acc = marlin_accumulator,

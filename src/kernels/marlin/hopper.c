@@ -32,11 +32,11 @@
  *                  by 4 warpgroups     26   31   39    64
  *
  * With few rows it is neither alone: products take the registers' ports from the other instructions
- * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 55 µs of an
- * H200 (cuBLAS 111): 2.4 until the first stage is there, 45 in the loop, 43 cycles a slice, 4 at the ends
- * of parts. What is saved for few rows so is dequantisation: see hopper_multiply.c. 4096 × 4096 with
- * 64 rows takes 7.7 µs: 1.5 until the first stage is there and 4.4 in the loop, in which a multiprocessor
- * reads 320 KB from the L2, 41 bytes a cycle.
+ * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 51 µs of an
+ * H200 (cuBLAS 111): 2.7 until the first stage is there, 43 in the loop, 41 cycles a slice, 1.7 at the
+ * ends of parts. With activations that are sent for once it would take 47, with codes that are masked but
+ * not dequantised 48, with both 41. 4096 × 4096 with 64 rows takes 7.3 µs, 7.6 with stages of 64 rows:
+ * 1.5 until the first stage is there and 4 in the loop, in which a multiprocessor reads 320 KB from the L2.
  *
  * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an H200:
  *
@@ -44,15 +44,19 @@
  *     before       78     82    142    145    148    226    232      µs, tiles of 64 and 128 rows
  *     now          65     69    100    105    130    186    202      of 96 and 160 rows too
  *
- * A tile of 160 rows has three warpgroups: only 128 rows leave each of four its registers. Tiles of 48,
- * 80, 112, 144 and 192 rows would take 5 to 8 % less where they fit, and each as long to assemble.
+ * A tile of 160 rows has three warpgroups: only 128 rows leave each of four its registers. Tiles of 80,
+ * 112 and 144 rows would take 5 to 8 % less where they fit, as one of 48 does, and each as long to assemble.
+ *
+ * CTAs end tiles for each other beside their products (tile/handover.h): 128 rows take 83.1 µs so, and
+ * took 85.7, 160 rows 100.5 and 102.1.
  *
  * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each other
  * sums and finish half of its rows each (tile/exchange.h): on an H200 1 to 3 µs sooner than with sums
- * handed over through the L2. Warpgroups may divide each stage's K likewise. Of clusters of four an H200
- * does not run 32 at once: 4096 × 4096 with 64 rows, 128 columns a cluster, took twice as long. Four
- * warpgroups in place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs
- * and 17.8.
+ * handed over through the L2. 4096 × 4096 with 257 to 320 rows takes 17.5 µs by pairs' tiles of 160 rows,
+ * 23.8 by those of 160 × 192, 8192 × 8192 with 129 to 160 rows 31 and 38. Warpgroups may divide each
+ * stage's K likewise. Of clusters of four an H200 does not run 32 at once: 4096 × 4096 with 64 rows, 128
+ * columns a cluster, took twice as long. Four warpgroups in place of two, by halves of a stage's K, were
+ * no faster: 8192 × 8192 with 64 rows 18.3 µs and 17.8.
  */
 #include "hopper.h"
 
@@ -334,6 +338,35 @@ static void send_all(struct hopper *h, struct sender *s)
     }
 }
 
+/* ---- handing over ---- */
+
+/* By the warp after the sender's: what the CTA has of a tile that another ends. */
+static void announce(struct hopper *h)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    ptx_pred is_herald = ptx_setp_eq_u32(k, q->at.warp, U32(q->v->wn * q->v->wk + 1));
+    ptx_u32 past = tile_remainder(k, h->end, q->division.stages);
+    ptx_if(k, ptx_setp_bool_ne_u32(k, past, U32(0), is_herald))
+        tile_handover_announce(k, &q->handover, &q->at, q->address[MARLIN_WORKSPACE]);
+}
+
+/* … and what others have of one that it ends, its first. The end is found anew: no register is kept. */
+static void send_sums(struct hopper *h, struct sender *s)
+{
+    struct gemm *q = &h->q;
+    ptx_kernel *k = q->k;
+    uint32_t stages = q->division.stages;
+    ptx_u32 start = ptx_mul_lo_u32(k, tile_divide(k, h->first, stages), U32(stages));
+    const struct tile_threads at = {.cta = ptx_sreg_ctaid_x(k)};
+    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, at.cta, U32(1)));
+    ptx_if(k, ptx_setp_ge_u32(k, end, ptx_add_u32(k, start, U32(stages)))) {
+        ptx_u32 lowest = tile_lowest_cta(k, &q->division, &at, start);
+        tile_handover_send(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
+                           marlin_emit_partials(q), &s->place);
+    }
+}
+
 /* ---- the entry ---- */
 
 /*
@@ -385,6 +418,11 @@ static void begin(struct hopper *h)
     h->ring = (struct tile_ring){
         .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk,
         .noted = marlin_notes_totals(q->spec, q->v)};
+    if (marlin_is_wgmma(q->v) && !q->v->cluster)
+        q->handover = (struct tile_handover){.threads = marlin_threads(q->v),
+                                             .fragments = marlin_fragments(q->v),
+                                             .barrier = teams(q->v) + 1,
+                                             .ring = &h->ring};
 }
 
 void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
@@ -431,8 +469,13 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     } else {
         divide_registers(k, v, false);
         ptx_section(k, "send for stages");
-        ptx_if(k, sends)
+        if (h->q.handover.threads)
+            announce(h);
+        ptx_if(k, sends) {
             send_all(h, &sender);
+            if (h->q.handover.threads)
+                send_sums(h, &sender);
+        }
         if (marlin_notes_totals(&plan->spec, v))
             ptx_if(k, ptx_setp_gt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
                 marlin_emit_bulk_totals(h);

@@ -41,7 +41,7 @@ enum { MARLIN_GATHER_THREADS = 256 };
 
 extern const ptxgen_tiling marlin_tiling; /* for the family's table */
 
-enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor; with wgmma, warpgroups that multiply */
+enum { MARLIN_MOST_CTAS = 4 }; /* of a multiprocessor */
 
 static inline bool marlin_gated(const ptxgen_marlin_spec *s)
 {
@@ -208,6 +208,18 @@ static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
     return v->warp_n / MARLIN_TILE * (v->tile_m / 8);
 }
 
+/*
+ * Stages by which a CTA ends before the one that ends its tile, as long as handing sums over takes, where
+ * K is long enough for that to be a small share: 8192 × 28672 with 128 rows takes 83.1 µs of an H200 so,
+ * and 83.8 with equal shares, but 4096 × 14336 would take 29.7, and not 28.9.
+ */
+static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_variant *v)
+{
+    enum { EARLY_STEPS = 6, LEAST_STEPS = 128 };
+    uint32_t steps = v->steps * v->wk, early = EARLY_STEPS / steps;
+    return marlin_is_wgmma(v) && !v->cluster && stages * steps >= LEAST_STEPS ? early : 0;
+}
+
 /* Tiles along N. */
 static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -215,9 +227,8 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 }
 
 /*
- * Workspace: a flag of 4 bytes for each CTA of any variant (with wgmma: for each warpgroup), padded
- * to 256 bytes; each CTA's partial sums, as its threads hold them, from `partials` on where tiles
- * are divided; the gathered A from `gathered` on.
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums,
+ * as its threads hold them, from `partials` on where tiles are divided; the gathered A from `gathered` on.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {

@@ -9,7 +9,7 @@ enum {
     MOST_STAGES = 8,
     MOST_ROWS = 128,       /* of a tile of mma */
     MOST_MMA_ROWS = 32,    /* … beside wgmma's */
-    MOST_WGMMA_ROWS = 160, /* … and of those */
+    MOST_WGMMA_ROWS = 192, /* … and of those */
 };
 
 /* ---- tiles ---- */
@@ -66,17 +66,17 @@ static const struct limits {
   bulk_limits = {23000, 45000, 45000, 50000, 1250, 8000, 0, 0},
   bulk_along_k_limits = {23000, 45000, 60000, 50000, 1250, 3600, 0, 0},
   bulk_wide_limits = {23000, 45000, 60000, 50000, 1250, 4200, 0, 0},
-  few_limits = {20000, 45000, 53000, 60000, 0, 5000, 2500, 2100},
-  wgmma_limits = {19000, 47000, 58000, 60000, 0, 5000, 2500, 2100};
+  few_limits = {21000, 45000, 53000, 60000, 0, 5000, 2500, 2100},
+  wgmma_limits = {22000, 47000, 58000, 60000, 0, 5000, 2500, 2100};
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
  * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K, and
- * with wide ones. So were wgmma's for up to 32 rows, which bytes limit.
+ * with wide ones. So were wgmma's for up to 48 rows, which bytes limit.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    enum { FEW_ROWS = 32 };
+    enum { FEW_ROWS = 48 };
     return marlin_is_wgmma(v)                 ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
            : marlin_has_totals_warp(v)        ? &bulk_limits
            : marlin_has_sender(v) ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
@@ -87,14 +87,16 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxg
 
 /*
  * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many more, at
- * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns. 160 rows,
- * which only three have registers for, take as long as their products alone, as 128 do.
+ * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns, and where
+ * these scale sums. 160 rows, which only three have registers for, take as long as their products alone,
+ * as 128 do.
  */
 static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
 {
-    static const uint32_t cycles[2][3] = {{31, 33, 38}, {25, 30}};
+    enum { SCALED_SUMS = 64 };
+    static const uint32_t cycles[2][4] = {{31, 31, 33, 38}, {23, 25, 30}};
     bool four = v->wn * v->wk == 4 * MARLIN_WARPGROUP;
-    return cycles[four][(v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS)];
+    return cycles[four][(v->tile_m > SCALED_SUMS) + (v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS)];
 }
 
 /* Picoseconds for a tile's products with 64 rows of K. */
@@ -141,12 +143,15 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin
 
 /*
  * What a tile that is copied in bulk, or a cluster's, takes more than its bytes where half of its rows
- * are not there; one of 8 rows takes less.
+ * are not there; one of 8 rows takes less. Where 48 rows are 32, which have tiles of their own, bytes are
+ * the same but products are more.
  */
 static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
 {
-    enum { HALF_EMPTY = 1000000 };
+    enum { HALF_EMPTY = 1000000, THIRD_EMPTY = 4000000, ROWS = 48 };
     bool slow = v->kind == PTXGEN_MARLIN_BULK || v->cluster;
+    if (v->tile_m == ROWS && m <= ROWS / 3 * 2)
+        return THIRD_EMPTY;
     return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
@@ -180,7 +185,9 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
 }
 
 /* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
-static const ptxgen_marlin_variant candidates[] = {
+static const struct candidate {
+    uint8_t tile_m, warp_n, wn, wk, stages, steps, ctas, pass_m, kind, cluster;
+} candidates[] = {
     {.tile_m = 8, .warp_n = 64, .wn = 2, .wk = 4, .pass_m = 8},
     {.tile_m = 8, .warp_n = 64, .wn = 1, .wk = 8, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 1, .wk = 8, .pass_m = 8},
@@ -217,6 +224,8 @@ static const ptxgen_marlin_variant candidates[] = {
      .wk = 1, .steps = 2, .ctas = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 32, .warp_n = 16, .wn = 12,
      .wk = 1, .stages = 8, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 48, .warp_n = 16, .wn = 16,
+     .wk = 1, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 16,
@@ -230,29 +239,37 @@ static const ptxgen_marlin_variant candidates[] = {
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 8,
      .wk = 1, .steps = 2, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 64, .warp_n = 16, .wn = 4,
-     .wk = 2, .stages = 8, .pass_m = 64, .cluster = 2},
+     .wk = 2, .stages = 4, .steps = 2, .pass_m = 64, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 96, .warp_n = 16, .wn = 8,
+     .wk = 1, .pass_m = 16, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8, .wk = 1, .pass_m = 32},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 8,
      .wk = 1, .pass_m = 32, .cluster = 2},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 128, .warp_n = 16, .wn = 16,
      .wk = 1, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 12, .wk = 1, .pass_m = 16},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 160, .warp_n = 16, .wn = 8,
+     .wk = 1, .pass_m = 16, .cluster = 2},
+    {.kind = PTXGEN_MARLIN_WGMMA, .tile_m = 192, .warp_n = 16, .wn = 8,
+     .wk = 1, .pass_m = 16, .cluster = 2},
 };
 enum { CANDIDATES = sizeof candidates / sizeof *candidates };
 
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
-    *v = candidates[i];
-    v->ctas = v->ctas ? v->ctas : 1;
+    const struct candidate *c = &candidates[i];
+    *v = (ptxgen_marlin_variant){.tile_m = c->tile_m, .warp_n = c->warp_n, .wn = c->wn, .wk = c->wk,
+                                 .stages = c->stages, .steps = c->steps, .ctas = c->ctas ? c->ctas : 1,
+                                 .pass_m = c->pass_m, .kind = c->kind, .cluster = c->cluster};
     uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
     if (!v->steps || marlin_steps(&plan->spec) % (v->steps * sharing))
         v->steps = 1;
     bool wgmma = marlin_has_wgmma(&plan->target);
     if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < candidates[i].steps && !marlin_has_sender(v)))
+    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && !marlin_has_sender(v)))
         return false; /* as another */
     if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
         return false;
@@ -298,9 +315,9 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_
 static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
-        const ptxgen_marlin_variant *c = &candidates[i];
+        const struct candidate *c = &candidates[i];
         ptxgen_marlin_variant v;
-        if (marlin_is_wgmma(c) && c->tile_m == tile_m && (c->cluster || !clusters) &&
+        if (c->kind == PTXGEN_MARLIN_WGMMA && c->tile_m == tile_m && (c->cluster || !clusters) &&
             make_candidate(plan, i, &v))
             plan->variants[plan->variant_count++] = v;
     }
@@ -322,7 +339,7 @@ static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
 {
     enum { MOST_PROBED = 8192, MUCH_PERCENT = 2 };
     uint32_t most = plan->spec.max_m && plan->spec.max_m < MOST_PROBED ? plan->spec.max_m : MOST_PROBED;
-    for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m / 4) {
+    for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m < 512 ? 32 : m / 4) {
         uint64_t with = least_cost(plan, m, UINT32_MAX), without = least_cost(plan, m, variant);
         if (without > with + with / 100 * MUCH_PERCENT)
             return true;
@@ -351,16 +368,16 @@ static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
 {
     uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
     bool wgmma = marlin_has_wgmma(&plan->target);
-    uint32_t widest = wgmma ? MOST_ROWS / 2 : MOST_ROWS, served = 0;
-    for (uint32_t tile_m = 8; tile_m <= widest && served < most; tile_m *= 2)
-        if (choose_tile(plan, tile_m, &plan->variants[plan->variant_count])) {
-            served = tile_m;
+    uint32_t widest = wgmma ? MOST_ROWS / 2 : MOST_ROWS;
+    for (uint32_t tile_m = 8, served = 0; tile_m <= MOST_WGMMA_ROWS && served < most; tile_m += 8) {
+        uint32_t before = plan->variant_count;
+        bool one = tile_m <= widest && !(tile_m & (tile_m - 1));
+        if (one && choose_tile(plan, tile_m, &plan->variants[plan->variant_count]))
             plan->variant_count++;
-            add_all(plan, tile_m, true);
-        }
-    for (uint32_t tile_m = 96; tile_m <= MOST_WGMMA_ROWS && wgmma && served < most; tile_m += 32) {
-        add_all(plan, tile_m, false);
-        served = tile_m;
+        if (wgmma)
+            add_all(plan, tile_m, one);
+        if (plan->variant_count > before)
+            served = tile_m;
     }
     if (!plan->variant_count)
         return plan_no_tile("marlin", &plan->target, err);
@@ -410,7 +427,7 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
 static const struct {
     uint8_t kind, tile_m, clusters;
     uint16_t tile_n;
-    const char *name;
+    char name[27];
 } entries[] = {
     {PTXGEN_MARLIN_WGMMA, 32, 21, 64, "marlin_wgmma_m32_n64_c2"},
     {PTXGEN_MARLIN_WGMMA, 64, 21, 64, "marlin_wgmma_m64_n64_c2"},
@@ -418,14 +435,18 @@ static const struct {
     {PTXGEN_MARLIN_WGMMA, 32, 21, 128, "marlin_wgmma_m32_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 32, 22, 128, "marlin_wgmma_m32_n128_c2x2"},
     {PTXGEN_MARLIN_WGMMA, 32, 0, 192, "marlin_wgmma_m32_n192"},
+    {PTXGEN_MARLIN_WGMMA, 48, 0, 256, "marlin_wgmma_m48_n256"},
     {PTXGEN_MARLIN_WGMMA, 64, 0, 128, "marlin_wgmma_m64_n128"},
     {PTXGEN_MARLIN_WGMMA, 64, 21, 128, "marlin_wgmma_m64_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 64, 0, 256, "marlin_wgmma_m64_n256"},
     {PTXGEN_MARLIN_WGMMA, 96, 0, 256, "marlin_wgmma_m96_n256"},
+    {PTXGEN_MARLIN_WGMMA, 96, 21, 128, "marlin_wgmma_m96_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 128, 0, 128, "marlin_wgmma_m128_n128"},
     {PTXGEN_MARLIN_WGMMA, 128, 21, 128, "marlin_wgmma_m128_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 128, 0, 256, "marlin_wgmma_m128_n256"},
     {PTXGEN_MARLIN_WGMMA, 160, 0, 192, "marlin_wgmma_m160_n192"},
+    {PTXGEN_MARLIN_WGMMA, 160, 21, 128, "marlin_wgmma_m160_n128_c2"},
+    {PTXGEN_MARLIN_WGMMA, 192, 21, 128, "marlin_wgmma_m192_n128_c2"},
     {PTXGEN_MARLIN_WGMMA, 0, 0, 0, "marlin_wgmma"},
     {PTXGEN_MARLIN_BULK, 8, 0, 0, "marlin_bulk_m8"},
     {PTXGEN_MARLIN_BULK, 16, 0, 0, "marlin_bulk_m16"},
@@ -459,6 +480,7 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = marlin_stages_along_k(&plan->spec, v);
+    uint32_t ctas = plan->target.multiprocessors * v->ctas;
     if (m > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: m = %llu rows are more than a launch takes, %d",
@@ -473,7 +495,10 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
     if (v->cluster) /* whatever the multiprocessors, a tile each */
         s.tiles = tile_deal(tiles, stages, (uint32_t)tiles, true);
     else
-        s.tiles = tile_make_schedule(tiles, stages, plan->target.multiprocessors * v->ctas);
+        s.tiles = tile_make_schedule(tiles, stages, ctas);
+    uint32_t early = marlin_early_stages(stages, v);
+    if (s.tiles.divides && early && tiles < ctas && tiles * (stages - early) >= ctas)
+        s.tiles = tile_deal_early(tiles, stages, early, ctas);
     s.gathered = s.partials;
     if (s.tiles.divides) {
         s.gathered += s.tiles.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));

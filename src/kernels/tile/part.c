@@ -106,6 +106,10 @@ static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
 {
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(p->division->stages));
     ptx_u32 lowest = tile_lowest_cta(k, p->division, p->at, start);
+    if (p->handover) {
+        tile_handover_add(k, p->handover, p->in_cta, lowest, p->place, p->releases, fragment, p);
+        return;
+    }
     tile_wait_for(k, p->at, p->flags, lowest, threads(p));
     tile_partials_add(k, p->partials, p->at, lowest, fragment, p);
 }
@@ -122,6 +126,9 @@ void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w
         finish_tile(k, p, w->tile);
     } else {
         tile_partials_store(k, p->partials, fragment, p);
-        tile_hand_over(k, p->at, p->flags);
+        if (p->handover)
+            tile_handover_tell(k, p->handover);
+        else
+            tile_hand_over(k, p->at, p->flags);
     }
 }

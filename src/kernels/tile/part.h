@@ -7,6 +7,7 @@
 #define PTXGEN_KERNELS_TILE_PART_H
 
 #include "halves.h"
+#include "handover.h"
 #include "stream_k.h"
 #include "sums.h"
 
@@ -17,6 +18,10 @@ struct tile_part {
     const struct tile_sums *sums;
     const struct tile_halves *halves; /* what is staged instead of sums, or NULL */
     const struct tile_partials *partials; /* NULL: tiles are whole */
+    const struct tile_handover *handover; /* others hand sums over, or NULL */
+    struct tile_ring_place *place;        /* … to their ring, where the thread stands, … */
+    ptx_pred releases;                    /* … and whether it gives slots back */
+    const struct tile_threads *in_cta;    /* … and which of the CTA's it is */
     ptx_u64 flags;    /* of the CTAs */
     uint32_t columns; /* of the output, in a tile */
     bool only;        /* tile of the CTA: nothing is staged before or after it */

@@ -2,8 +2,8 @@
 #include "schedule.h"
 
 /*
- * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share; else
- * tiles are divided, which takes some time at their ends.
+ * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share;
+ * else tiles are divided, which takes some time at their ends.
  */
 enum { WHOLE_TILES_PERCENT = 94 };
 
@@ -16,6 +16,13 @@ bool tile_deals_whole(uint64_t tiles, uint32_t ctas)
 struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas)
 {
     return tile_deal(tiles, stages, most_ctas, tile_deals_whole(tiles, most_ctas));
+}
+
+struct tile_schedule tile_deal_early(uint64_t tiles, uint32_t stages, uint32_t early, uint32_t ctas)
+{
+    struct tile_schedule s = tile_deal(tiles, stages - early, ctas, false);
+    s.granule = 0;
+    return s;
 }
 
 struct tile_schedule tile_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole)

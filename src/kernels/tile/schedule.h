@@ -20,6 +20,13 @@ struct tile_schedule {
 bool tile_deals_whole(uint64_t tiles, uint32_t ctas);
 /* tiles > 0, tiles · stages below 2³². */
 struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas);
+/*
+ * Divided tiles, fewer than CTAs: a CTA whose stages are all within one tile ends `early` stages
+ * sooner than those that have its last, which wait for its sums. Granules leave these out: a tile
+ * has `stages` − `early` of them, and 0 for `granule` says so.
+ */
+struct tile_schedule tile_deal_early(uint64_t tiles, uint32_t stages, uint32_t early,
+                                     uint32_t ctas);
 /* … in whole tiles, or not, as the caller says. */
 struct tile_schedule tile_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole);
 

@@ -13,7 +13,12 @@ ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 c
 {
     ptx_u32 more = ptx_min_u32(k, cta, d->extra);
     ptx_u32 granules = ptx_mad_lo_u32(k, cta, d->share, more);
-    return ptx_mul_lo_u32(k, granules, d->granule);
+    ptx_u32 even = ptx_mul_lo_u32(k, granules, d->granule);
+    if (!d->early)
+        return even;
+    ptx_u32 tiles = tile_divide(k, granules, d->stages - d->early);
+    ptx_u32 early = ptx_mad_lo_u32(k, tiles, U32(d->early), granules);
+    return ptx_selp_u32(k, early, even, ptx_setp_eq_u32(k, d->granule, U32(0)));
 }
 
 /* The CTA that ends the tile, which this one has stages of: this one, or one soon after it. */
@@ -95,12 +100,27 @@ static ptx_u64 flag_of(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
     return ptx_mad_wide_u32(k, cta, U32(4), flags);
 }
 
+void tile_raise_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
+{
+    ptx_st_release_global_u32_m(k, PTX_GPU, flag_of(k, flags, cta), 0, U32(1));
+}
+
+void tile_take_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
+{
+    ptx_u64 flag = flag_of(k, flags, cta);
+    ptx_loop(k, wait) {
+        ptx_u32 set = ptx_ld_acquire_global_u32_m(k, PTX_GPU, flag, 0);
+        ptx_loop_break_if(&wait, ptx_setp_ne_u32(k, set, U32(0)), false);
+    }
+    ptx_st_global_u32(k, flag, 0, U32(0));
+}
+
 /* The barrier puts the other threads' stores before the first thread's release. */
 void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags)
 {
     tile_sync(k, at);
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
-        ptx_st_release_global_u32_m(k, PTX_GPU, flag_of(k, flags, at->cta), 0, U32(1));
+        tile_raise_flag(k, flags, at->cta);
 }
 
 void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, ptx_u32 lowest,
@@ -109,12 +129,7 @@ void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, 
     ptx_u32 cta = ptx_add_u32(k, lowest, at->thread);
     ptx_for(k, cta, at->cta, U32(threads)) {
         ptx_nounroll(k);
-        ptx_u64 flag = flag_of(k, flags, cta);
-        ptx_loop(k, wait) {
-            ptx_u32 set = ptx_ld_acquire_global_u32_m(k, PTX_GPU, flag, 0);
-            ptx_loop_break_if(&wait, ptx_setp_ne_u32(k, set, U32(0)), false);
-        }
-        ptx_st_global_u32(k, flag, 0, U32(0));
+        tile_take_flag(k, flags, cta);
     }
     tile_sync(k, at);
 }
@@ -164,8 +179,7 @@ enum { MOST_PARTS = 4, MOST_LOADS = 24 };
 /* CTAs whose sums are on their way at once: as many as leave registers for them. */
 static uint32_t parts_at_once(const struct tile_partials *p)
 {
-    uint32_t loads = p->few_registers ? MOST_LOADS / 3 : MOST_LOADS;
-    uint32_t parts = loads / p->fragments;
+    uint32_t parts = MOST_LOADS / p->fragments;
     return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 

@@ -22,6 +22,7 @@
 struct tile_division {
     ptx_u32 share, extra, granule; /* granules, CTAs with one more, stages of a granule */
     uint32_t stages;               /* along K, of a tile */
+    uint32_t early;                /* … that granules leave out where `granule` is 0, see schedule.h */
 };
 /* Reads it from the parameters "share", "extra" and "granule". */
 void tile_division_begin(ptx_kernel *k, uint32_t stages, struct tile_division *d);
@@ -60,6 +61,9 @@ struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint
 
 /* Each CTA has a flag of 4 bytes at `flags`, 0 between launches. To be executed by all threads. */
 void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags);
+/* Executed by one thread: raises a CTA's flag, and waits for it and clears it. */
+void tile_raise_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta);
+void tile_take_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta);
 /* Waits for the CTAs from `lowest` up to this one, and clears their flags. */
 void tile_wait_for(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags, ptx_u32 lowest,
                    uint32_t threads);
@@ -74,7 +78,6 @@ ptx_u32 tile_lowest_cta(ptx_kernel *k, const struct tile_division *d, const stru
 struct tile_partials {
     uint32_t threads, fragments; /* of a CTA, of a thread */
     bool integer;                /* s32, else f32; registers are untyped */
-    bool few_registers;          /* less of others' sums are on their way at once */
     ptx_u64 mine;                /* the thread's first fragment in its CTA's part */
 };
 static inline uint64_t tile_partials_bytes(uint32_t threads, uint32_t fragments)
