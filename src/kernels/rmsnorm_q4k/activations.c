@@ -95,8 +95,7 @@ static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
 /* The first of the lane's columns. */
 static ptx_u32 lane_column(struct kernel *q, ptx_u32 super_block)
 {
-    ptx_kernel *k = q->k;
-    ptx_u32 in_super_block = ptx_mul_lo_u32(k, q->at.lane, U32(LANE_VALUES));
+    ptx_u32 in_super_block = times(q, q->at.lane, LANE_VALUES);
     return times_plus(q, super_block, SUPER_BLOCK, in_super_block);
 }
 
@@ -214,7 +213,7 @@ static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
         return U32(all * q->v->tokens);
     ptx_u32 left = ptx_sub_u32(k, U32(all), first);
     ptx_u32 count = ptx_min_u32(k, left, U32(q->v->chunk));
-    return ptx_mul_lo_u32(k, count, U32(q->v->tokens));
+    return times(q, count, q->v->tokens);
 }
 
 /* ---- h = x + residual ---- */
@@ -344,7 +343,7 @@ static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 s
     ptx_f16 half = ptx_cvt_f16_f32(k, part);
     /* Sub-block j = group is half j % 2 of quad lane j / 2. */
     ptx_u32 row = at_token(q, to->base, to->token, 32);
-    ptx_u32 in_row = times_plus(q, q->at.quad, 16, ptx_mul_lo_u32(k, q->at.group, U32(2)));
+    ptx_u32 in_row = times_plus(q, q->at.quad, 16, times(q, q->at.group, 2));
     ptx_u32 cell = ptx_add_u32(k, row, in_row);
     ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
         ptx_st_shared_f16(k, cell, (int)record_bmin(q->v->tokens), half);
@@ -522,7 +521,7 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
         ptx_loop(k, item) {
             ptx_loop_break_if(&item, ptx_setp_ge_u32(k, s->number, s->end), false);
             prepare_item(q, s->first, s->number, &items[0]);
-            ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
+            move_on(q, s->number, s->takers);
             ptx_sub_u32_to(k, left, left, U32(1));
             ptx_loop_break_if(&item, is_zero(q, left), false);
             for (int i = 1; i < batch; i++)
@@ -534,52 +533,74 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
 
 /* ---- one token's x staged in shared memory (see layout.h) ---- */
 
-/* Where a lane's values of an item are staged; gamma's are where its record will be. */
+/*
+ * Where a lane's values of an item are staged: gamma's are where its record will be, and x's have a
+ * place for each item, or for each warp.
+ */
 struct stage {
     ptx_u32 x, gamma;
 };
 
-static struct stage find_stage(struct kernel *q, ptx_u32 number)
+static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
 {
     ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
     ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
-    return (struct stage){times_plus(q, number, SUPER_BLOCK * 2, x),
+    return (struct stage){times_plus(q, place, SUPER_BLOCK * 2, x),
                           times_plus(q, number, record_bytes(1), gamma)};
+}
+
+/* Of the item so many super-blocks on. */
+static void stage_vectors(struct kernel *q, const struct source *from, const struct stage *to,
+                          int ahead)
+{
+    ptx_kernel *k = q->k;
+    ptx_cp_async_cg(k, to->x, 0, from->x, ahead * SUPER_BLOCK * 2, 16);
+    for (int i = 0; i < 2; i++)
+        ptx_cp_async_cg(k, to->gamma, ahead * (int)record_bytes(1) + 16 * i, from->gamma,
+                        ahead * SUPER_BLOCK * 4 + 16 * i, 16);
+}
+
+/* The same where vectors are not allowed. */
+static void stage_elements(struct kernel *q, const struct source *from, const struct stage *to)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 i = ptx_mov_u32(k, U32(0));
+    ptx_loop(k, elements) {
+        ptx_nounroll(k);
+        ptx_u32 to_x = times_plus(q, i, 2, to->x);
+        ptx_u32 to_gamma = times_plus(q, i, 4, to->gamma);
+        ptx_cp_async_ca(k, to_gamma, 0, ptx_mad_wide_u32(k, i, U32(4), from->gamma), 0, 4);
+        ptx_u64 x = ptx_mad_wide_u32(k, i, U32(2), from->x);
+        ptx_st_shared_u16(k, to_x, 0, ptx_ld_global_u16(k, x, 0));
+        move_on(q, i, 1);
+        ptx_loop_break_if(&elements, ptx_setp_eq_u32(k, i, U32(LANE_VALUES)), false);
+    }
 }
 
 static void stage_item(struct kernel *q, const struct share *s)
 {
-    ptx_kernel *k = q->k;
     struct source from = find_source(q, s->first, s->number);
-    struct stage to = find_stage(q, s->number);
-    ptx_if_else(k, s->vectors) {
-        ptx_cp_async_cg(k, to.x, 0, from.x, 0, 16);
-        for (int i = 0; i < 2; i++)
-            ptx_cp_async_cg(k, to.gamma, 16 * i, from.gamma, 16 * i, 16);
-    } else {
-        ptx_u32 i = ptx_mov_u32(k, U32(0));
-        ptx_loop(k, elements) {
-            ptx_nounroll(k);
-            ptx_u32 to_x = times_plus(q, i, 2, to.x);
-            ptx_u32 to_gamma = times_plus(q, i, 4, to.gamma);
-            ptx_cp_async_ca(k, to_gamma, 0, ptx_mad_wide_u32(k, i, U32(4), from.gamma), 0, 4);
-            ptx_u64 x = ptx_mad_wide_u32(k, i, U32(2), from.x);
-            ptx_st_shared_u16(k, to_x, 0, ptx_ld_global_u16(k, x, 0));
-            ptx_add_u32_to(k, i, i, U32(1));
-            ptx_loop_break_if(&elements, ptx_setp_eq_u32(k, i, U32(LANE_VALUES)), false);
-        }
-    }
+    struct stage to = find_stage(q, s->number, s->number);
+    ptx_if_else(q->k, s->vectors)
+        stage_vectors(q, &from, &to, 0);
+    else
+        stage_elements(q, &from, &to);
+}
+
+static void load_staged(struct kernel *q, const struct stage *at, struct item *item)
+{
+    ptx_kernel *k = q->k;
+    ptx_ld_shared_v4_u32_to(k, item->x, at->x, 0);
+    for (int i = 0; i < 2; i++)
+        ptx_ld_shared_v4_f32_to(k, &item->gamma[4 * i], at->gamma, 16 * i);
+    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
 }
 
 static void prepare_staged(struct kernel *q, const struct share *s)
 {
-    ptx_kernel *k = q->k;
-    struct stage at = find_stage(q, s->number);
-    struct item item;
-    ptx_ld_shared_v4_u32(k, item.x, at.x, 0);
-    for (int i = 0; i < 2; i++)
-        ptx_ld_shared_v4_f32(k, &item.gamma[4 * i], at.gamma, 16 * i);
-    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
+    struct stage at = find_stage(q, s->number, s->number);
+    struct item item = no_item();
+    load_staged(q, &at, &item);
     prepare_item(q, s->first, s->number, &item);
 }
 
@@ -593,7 +614,7 @@ static void each_item(struct kernel *q, struct share *s,
         ptx_nounroll(k);
         ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
         take(q, s);
-        ptx_add_u32_to(k, s->number, s->number, U32(s->takers));
+        move_on(q, s->number, s->takers);
     }
 }
 
@@ -609,12 +630,51 @@ static void take_staged(struct kernel *q, struct share *s)
     each_item(q, s, prepare_staged);
 }
 
+/*
+ * Of two items for each warp the first comes by loads, and the second, sent for with it, by copies:
+ * so both are prepared from the same registers, by one text. Where x does not allow vectors, an item
+ * is staged when it is due.
+ */
+static void take_second_staged(struct kernel *q, struct share *s)
+{
+    ptx_kernel *k = q->k;
+    uint32_t warps = s->takers;
+    struct item item = new_item(q);
+    struct source from = find_source(q, s->first, s->number);
+    struct stage at = find_stage(q, q->at.warp, s->number);
+    ptx_if(k, s->vectors) {
+        load_item(q, &from, &item);
+        stage_vectors(q, &from, &at, (int)warps);
+    }
+    if (s->stream)
+        emit_other_loads(q, s->stream);
+    ptx_pred by_element = ptx_not_pred(k, s->vectors);
+    ptx_loop(k, items) {
+        ptx_pred is_second = ptx_setp_ge_u32(k, s->number, U32(warps));
+        ptx_if(k, ptx_or_pred(k, is_second, by_element)) {
+            ptx_if(k, by_element) {
+                from = find_source(q, s->first, s->number);
+                stage_elements(q, &from, &at);
+            }
+            ptx_cp_async_wait_all(k);
+            load_staged(q, &at, &item);
+        }
+        prepare_item(q, s->first, s->number, &item);
+        move_on(q, s->number, warps);
+        move_on(q, at.gamma, warps * record_bytes(1));
+        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+    }
+}
+
 void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
     ptx_section(q->k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
     struct share s = find_share(q, first, stream);
-    if (staged_bytes(q->plan, q->v))
+    uint32_t staged = staged_bytes(q->plan, q->v);
+    if (staged == staged_second_bytes(q->v))
+        take_second_staged(q, &s);
+    else if (staged)
         take_staged(q, &s);
     else if (batch_items(q) == 1)
         take_one(q, &s);

@@ -41,8 +41,13 @@
  *
  * What the driver's assembler takes follows the machine instructions that come of the text, 0.35 to
  * 0.5 million of its own for each, not names or their reuse, or dead moves; a division by a number
- * counts as twenty. 43 million are its own start. ptxas runs 246 million for one token at K = 8192,
- * 217 at 4096, 230 at 14336 (280 before x was staged there: its registers in turns are moves). It
+ * counts as twenty. 43 million are its own start. ptxas runs 235 million for one token at K = 8192
+ * (246 with both of a warp's super-blocks in registers), 219 at 4096, 213 where that is one round, 226
+ * at 14336. Of 217 at 4096 preparing x has 58 (planes 17, sums, squares and the exponent 7 each),
+ * the body over super-blocks 66, x that does not allow vectors 14, a place that sends a tensor copy 4
+ * to 6, a loop 3, sums of squares and zeros 2 or 3 each. What was predicted to take 1 to 8 and took
+ * nothing: one election for all copies, the mins' hi and lo in two lanes, signs of bytes by plane
+ * instead of by value, x that does not allow vectors by way of shared memory at K = 4096. It
  * peels or turns round a loop that breaks in its middle, whose body then stands twice. What makes
  * the text shorter still, and was measured to cost time at 8192 × 28672 (µs plain, overlapped):
  *   - nibbles of a super-block in a loop, low and then high: -12 million, +1.1, +1.0;
@@ -51,6 +56,7 @@
  *   - x staged there too: -20 million, +0.3, +0.35 (+0.3 of 5 at 4096 × 4096): cp.async brings it later
  *     than loads do, and above 195 KB of shared memory only 28 KB are left to L1, in which loads of
  *     x and gamma, 48 KB under way, are slow (+1.4 for loads by themselves).
+ *     Only a warp's second super-block staged fits into 195 KB and costs no time: that is done.
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
  */
@@ -59,6 +65,16 @@
 ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b)
 {
     return ptx_mad_lo_u32(q->k, a, U32(factor), b);
+}
+
+ptx_u32 times(struct kernel *q, ptx_u32 a, uint32_t factor)
+{
+    return ptx_mul_lo_u32(q->k, a, U32(factor));
+}
+
+void move_on(struct kernel *q, ptx_u32 a, uint32_t step)
+{
+    ptx_add_u32_to(q->k, a, a, U32(step));
 }
 
 ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask)
@@ -148,17 +164,16 @@ static void find_threads(struct kernel *q)
         return;
     }
     /* warp / wk, of at most 16 by 16: a division costs the assembler as much as 20 of these. */
-    ptx_u32 scaled = ptx_mul_lo_u32(k, q->at.warp, U32(256 / q->v->wk + 1));
+    ptx_u32 scaled = times(q, q->at.warp, 256 / q->v->wk + 1);
     q->at.wr = shifted(q, scaled, 8);
-    q->at.wk = ptx_sub_u32(k, q->at.warp, ptx_mul_lo_u32(k, q->at.wr, U32(q->v->wk)));
+    q->at.wk = ptx_sub_u32(k, q->at.warp, times(q, q->at.wr, q->v->wk));
 }
 
 /* Tiles are dealt to the CTAs in turns, and a CTA's to its warps along rows. */
 static void find_first_tile(struct kernel *q)
 {
-    ptx_kernel *k = q->k;
     ptx_u32 tile = times_plus(q, q->at.wr, q->v->grid, q->at.cta);
-    q->first_output = ptx_mul_lo_u32(k, tile, U32(tile_outputs(q->spec)));
+    q->first_output = times(q, tile, tile_outputs(q->spec));
 }
 
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
@@ -190,8 +205,9 @@ static void declare_shared(struct kernel *q)
     q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
     q->sh.records =
         shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 128);
-    if (staged_bytes(q->plan, v))
-        q->sh.staged = shared_buffer(q->k, "x", staged_bytes(q->plan, v), 16);
+    uint32_t staged = staged_bytes(q->plan, v);
+    if (staged)
+        q->sh.staged = shared_buffer(q->k, "x", staged, 16);
     if (zero_bytes(v->tokens))
         q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tokens), 128);
     if (v->wk > 1)
@@ -398,7 +414,7 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
     ptx_kernel *k = q->k;
     ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
     bool sends_first = turns_ahead(q->v) < q->v->stages;
-    ptx_u32 number = ptx_mul_lo_u32(k, q->at.wk, U32(PAIR));
+    ptx_u32 number = times(q, q->at.wk, PAIR);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, count, U32(1)) {
         ptx_pred valid = has_tile;
@@ -414,9 +430,9 @@ static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *strea
         }
         if (!sends_first)
             send_next(q, stream);
-        ptx_add_u32_to(k, number, number, U32(q->v->wk * PAIR));
+        move_on(q, number, q->v->wk * PAIR);
         if (counts_pairs(q))
-            ptx_add_u32_to(k, at->pair, at->pair, U32(q->v->wk));
+            move_on(q, at->pair, q->v->wk);
     }
 }
 
@@ -445,6 +461,13 @@ static void multiply_round(struct kernel *q, struct stream *stream, struct consu
     }
 }
 
+static void take_tile(struct kernel *q, struct stream *stream, struct consumer *at, ptx_u32 output,
+                      struct sums *sums)
+{
+    multiply_round(q, stream, at, output, sums);
+    finish_round(q, output, sums);
+}
+
 static void clear_zeros(struct kernel *q)
 {
     ptx_kernel *k = q->k;
@@ -452,7 +475,7 @@ static void clear_zeros(struct kernel *q)
     if (!bytes)
         return;
     ptx_u32 none = ptx_mov_u32(k, U32(0)), zeros[4] = {none, none, none, none};
-    ptx_u32 at = ptx_mul_lo_u32(k, ptx_sreg_tid_x(k), U32(16));
+    ptx_u32 at = times(q, ptx_sreg_tid_x(k), 16);
     for (uint32_t first = 0; first < bytes; first += at_once)
         ptx_guarded(k, ptx_setp_lt_u32(k, at, U32(bytes - first)))
             ptx_st_shared_v4_u32(k, ptx_add_u32(k, at, q->sh.zeros), (int)first, zeros);
@@ -509,13 +532,15 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));
     ptx_u32 round = ptx_mov_u32(k, U32(0)), output = ptx_mov_u32(k, q.first_output);
-    ptx_loop(k, rounds) {
-        multiply_round(&q, &stream, &at, output, &sums);
-        finish_round(&q, output, &sums);
-        ptx_add_u32_to(k, output, output, U32(tile_step(&q)));
-        ptx_add_u32_to(k, round, round, U32(1));
-        ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);
-    }
+    if (v->rounds == 1)
+        take_tile(&q, &stream, &at, output, &sums);
+    else
+        ptx_loop(k, rounds) {
+            take_tile(&q, &stream, &at, output, &sums);
+            move_on(&q, output, tile_step(&q));
+            move_on(&q, round, 1);
+            ptx_loop_break_if(&rounds, ptx_setp_ge_u32(k, round, U32(v->rounds)), false);
+        }
     ptx_kernel_end(k);
 }
 

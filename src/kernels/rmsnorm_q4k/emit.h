@@ -58,7 +58,9 @@ struct kernel {
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
-/* What is emitted most, with a constant: a · factor + b, a & mask, a >> bits, a = 0. */
+/* What is emitted most, with a constant: a · factor (+ b), a += step, a & mask, a >> bits, a = 0. */
+ptx_u32 times(struct kernel *q, ptx_u32 a, uint32_t factor);
+void move_on(struct kernel *q, ptx_u32 a, uint32_t step);
 ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b);
 ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask);
 ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits);

@@ -108,18 +108,6 @@ static inline bool has_tensor_copies(const ptxgen_target *target)
     return target->ptx.sm >= 90;
 }
 
-/* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
- * twice so that rounds may overlap), sums of squares, zeros. */
-static inline uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
-                                   const ptxgen_rmsnorm_q4k_variant *v)
-{
-    uint64_t warps = v->wk * v->wr;
-    uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
-    uint64_t partials = v->wk > 1 ? 2 * warps * partial_bytes(v) : 0;
-    return warps * v->stages * STAGE_BYTES + partials +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
-}
-
 /* Whether a CTA reads more of one token's x and gamma than first slots of all its warps. */
 static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
                                const ptxgen_rmsnorm_q4k_variant *v)
@@ -129,19 +117,13 @@ static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
 }
 
 /*
- * Where there is so much of one token's x, of 16 bits, all of it is staged in shared memory if that
- * has the room. (A smaller x comes sooner by loads, see
- * emit.c.)
+ * What is staged of one token's x in shared memory, in bytes: nothing; all of it; or a place for
+ * each warp's second super-block (or first, where x does not allow vectors).
  */
-static inline uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
-                                    const ptxgen_rmsnorm_q4k_variant *v)
+uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v);
+static inline uint32_t staged_second_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint32_t all = super_blocks(&p->spec), bytes = all * SUPER_BLOCK * 2;
-    bool fits = fixed_bytes(p, v) + all * record_bytes(1) + bytes <= p->target.shared_per_cta;
-    return x_is_larger(&p->spec, v) && p->spec.x_type != PTXGEN_F32 && !p->spec.residual &&
-                   all > v->wk * v->wr && fits
-               ? bytes
-               : 0;
+    return v->wk * v->wr * SUPER_BLOCK * 2;
 }
 
 #endif

@@ -56,6 +56,42 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 
 /* ---- shared memory ---- */
 
+/* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
+ * twice so that rounds may overlap), sums of squares, zeros. */
+static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
+                                   const ptxgen_rmsnorm_q4k_variant *v)
+{
+    uint64_t warps = v->wk * v->wr;
+    uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
+    uint64_t partials = v->wk > 1 ? 2 * warps * partial_bytes(v) : 0;
+    return warps * v->stages * STAGE_BYTES + partials +
+           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
+}
+
+/* Beside so much shared memory Hopper's L1 cache keeps 60 KB; beside more, 28. */
+enum { SHARED_BESIDE_L1 = 195 * 1024 };
+
+/*
+ * All of one token's x of 16 bits is staged where it is so much that it comes late, if that has the
+ * room. A smaller x comes sooner by loads (see emit.c), but for the second of two super-blocks for
+ * each warp, which is not waited for at first.
+ */
+uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
+{
+    const ptxgen_rmsnorm_q4k_spec *s = &p->spec;
+    uint32_t all = super_blocks(s), warps = v->wk * v->wr, most = p->target.shared_per_cta;
+    uint32_t bytes = all * SUPER_BLOCK * 2;
+    if (v->tokens > 1 || s->x_type == PTXGEN_F32 || s->residual || all <= warps)
+        return 0;
+    if (!x_is_larger(s, v)) {
+        if (all != 2 * warps || !has_tensor_copies(&p->target))
+            return 0;
+        bytes = staged_second_bytes(v);
+        most = most < SHARED_BESIDE_L1 ? most : SHARED_BESIDE_L1;
+    }
+    return fixed_bytes(p, v) + all * record_bytes(1) + bytes <= most ? bytes : 0;
+}
+
 /* How many super-blocks of x fit beside the rest: all, or a multiple of wk pairs; 0: none. */
 static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {

@@ -140,7 +140,7 @@ void advance_slot(struct kernel *q, struct slot *slot)
         ptx_xor_b32_to(k, slot->index, slot->index, U32(1));
         return;
     }
-    ptx_add_u32_to(k, slot->index, slot->index, U32(1));
+    move_on(q, slot->index, 1);
     ptx_pred wraps = ptx_setp_eq_u32(k, slot->index, U32(q->v->stages));
     ptx_selp_u32_to(k, slot->index, U32(0), slot->index, wraps);
     if (slot->has_parity) {
@@ -159,7 +159,7 @@ static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, 
                        ptx_u32 pair)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 column = ptx_mul_lo_u32(k, pair, U32(PAIR_BYTES / 4));
+    ptx_u32 column = times(q, pair, PAIR_BYTES / 4);
     ptx_mbarrier_arrive_expect_tx(k, barrier, 0, U32(STAGE_BYTES));
     for (int box = 0; box < boxes(q); box++) {
         ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[box])};
@@ -182,7 +182,7 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
     ptx_kernel *k = q->k;
     ptx_u32 row = shifted(q, q->at.lane, 1);
     ptx_u32 odd = masked(q, q->at.lane, 1);
-    ptx_u32 piece = ptx_mul_lo_u32(k, odd, U32(16));
+    ptx_u32 piece = times(q, odd, 16);
     ptx_u32 in_stage = times_plus(q, row, PAIR_BYTES, piece);
     ptx_u32 to = ptx_add_u32(k, stage, in_stage);
     bool uneven = super_blocks(q->spec) % PAIR;
@@ -204,7 +204,7 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
 static void next_tile(struct kernel *q, struct stream *s)
 {
     ptx_mov_u32_to(q->k, s->pair, q->at.wk);
-    ptx_add_u32_to(q->k, s->output, s->output, U32(tile_step(q)));
+    move_on(q, s->output, tile_step(q));
     locate_tile(q, s);
 }
 
@@ -212,7 +212,7 @@ static void next_tile(struct kernel *q, struct stream *s)
 static void advance(struct kernel *q, struct stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_add_u32_to(k, s->pair, s->pair, U32(q->v->wk));
+    move_on(q, s->pair, q->v->wk);
     if (!tensor(q))
         ptx_add_u64_to(k, s->source, s->source, U64(q->v->wk * PAIR_BYTES));
     if (q->v->rounds == 1)
@@ -322,7 +322,7 @@ void emit_other_loads(struct kernel *q, struct stream *s)
     }
     if (ahead < q->v->stages)
         ptx_mov_u32_to(k, s->fill.index, U32(ahead));
-    ptx_add_u32_to(k, s->pair, s->pair, U32(ahead * q->v->wk));
+    move_on(q, s->pair, ahead * q->v->wk);
     if (ahead == turns(q->spec, q->v->wk) && q->v->rounds > 1)
         next_tile(q, s);
 }
@@ -390,19 +390,19 @@ void find_columns(struct kernel *q)
     struct columns *c = &q->columns;
     bool one = q->v->tokens == 1;
     ptx_u32 lane = q->at.lane, quad = q->at.quad;
-    c->header = ptx_mul_lo_u32(k, q->at.row, U32(PAIR_BYTES));
+    c->header = times(q, q->at.row, PAIR_BYTES);
     c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
     /* By column and quad lane, so by lane; of one token's 8 columns the upper 4 are the same again. */
     ptx_u32 cell = one ? masked(q, lane, 15) : lane;
-    c->b = ptx_mul_lo_u32(k, cell, U32(16));
+    c->b = times(q, cell, 16);
     /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
     c->has_min = is_zero(q, masked(q, lane, one ? 24 : 8));
     ptx_u32 min_cell = masked(q, lane, 7);
     if (!one)
         min_cell = times_plus(q, shifted(q, lane, 4), 8, min_cell);
-    c->b_min = ptx_mul_lo_u32(k, min_cell, U32(4));
+    c->b_min = times(q, min_cell, 4);
     ptx_u32 odd = masked(q, lane, 1), upper = masked(q, lane, 2);
-    c->scale = one ? U32(0) : ptx_mul_lo_u32(k, upper, U32(2));
+    c->scale = one ? U32(0) : times(q, upper, 2);
     c->weight = ptx_selp_f32(k, F32(0x1p12f), F32(0x1p-4f), q->at.lower);
     c->low_mins = is_zero(q, upper);
     c->min_bytes = times_plus(q, odd, 0x0202, U32(0x4140));
@@ -570,8 +570,8 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
         multiply_pair(q, &step, scale, 2, zero, &product);
         for (int r = 0; r < 2; r++)
             ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
-        ptx_add_u32_to(k, step.nibbles, step.nibbles, U32(64));
-        ptx_add_u32_to(k, step.b, step.b, U32(2 * q->v->tokens * 256));
+        move_on(q, step.nibbles, 64);
+        move_on(q, step.b, 2 * q->v->tokens * 256);
     }
     accumulate(q, at, scales, &product, sums);
 }
@@ -609,13 +609,13 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number
             at = operands_at(q, weights, times_plus(q, record, bytes, q->sh.records));
             at.b = ptx_mad_lo_u32(k, record, q->columns.b_step, q->columns.b);
             multiply_super_block(q, &at, sums);
-            ptx_add_u32_to(k, weights, weights, U32(SUPER_BLOCK_BYTES));
-            ptx_add_u32_to(k, record, record, U32(1));
+            move_on(q, weights, SUPER_BLOCK_BYTES);
+            move_on(q, record, 1);
         } else {
             multiply_super_block(q, &at, sums);
             ptx_u32 moved[] = {at.header, at.nibbles, at.b, at.b_min, at.scale};
             for (int i = 0; i < 5; i++)
-                ptx_add_u32_to(k, moved[i], moved[i], U32(i < 2 ? SUPER_BLOCK_BYTES : bytes));
+                move_on(q, moved[i], i < 2 ? SUPER_BLOCK_BYTES : bytes);
         }
     }
 }
