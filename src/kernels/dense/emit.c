@@ -7,14 +7,20 @@
  *
  *               X: tile_n rows             warps wm × wn = 4 × 2, 64 × 64 each: 256 rows of W
  *              ┌──────┬──────┐             by 128 of X, 48 KB a stage of 64 columns in 16 bits,
- *     W:       │  w0  │  w4  │             for 2048 cycles of products: 24 bytes of the L2
+ *     W:       │  w0  │  w4  │             for 1536 cycles of products: 32 bytes of the L2
  *     tile_m   ├──────┼──────┤             a cycle. A warp's mma step reads 4 KB of shared memory
- *     rows     │  w1  │  w5  │             for 32 products of 16 cycles of the multiprocessor, so
- *              ├──────┼──────┤             that the 8 warps read 64 bytes a cycle of 128.
+ *     rows     │  w1  │  w5  │             for 32 products of 6 cycles of a quarter of the
+ *              ├──────┼──────┤             multiprocessor: the 8 warps 85 bytes a cycle of 128.
  *              │  …   │  …   │
  *
  * At a tile's end warps wait for each other: each alone, as in sparse24, they were a tenth slower
  * (381 against 421 TFLOP/s at 4096³ on an H100).
+ *
+ * On an H200 4096³ takes 340 µs, 403 TFLOP/s, and 700 W hold the clock down. From registers
+ * mma.sync alone does 628, with ldmatrix 578; here the pipe is at work 69 % of the cycles: all warps
+ * come to the copies of a stage together, and wait at its barrier. Copies in bulk, an mbarrier a
+ * slot and warps that send in turn brought a prototype to 85 % and 442 to 464 TFLOP/s, this emitter
+ * to 417 to 458. One mma step in the text instead of two is 4 % slower, 96 ms to assemble for 274.
  */
 #include "emit.h"
 
