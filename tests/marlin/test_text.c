@@ -188,6 +188,18 @@ static void wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_not
 
 /* ---- tiles of the caller's choice ---- */
 
+static void groups_of_32_have_tiles_of_their_own_for_few_rows(void **state)
+{
+    (void)state;
+    for (int small = 0; small < 2; small++) {
+        const ptxgen_marlin_spec spec = {
+            .k = 8192, .n = 8192, .group_size = small ? 32 : 128, .type = PTXGEN_F16};
+        ptxgen_marlin_plan plan = plan_of(&spec, "sm_90a");
+        assert_int_equal(ptxgen_marlin_choose(&plan, 16)->warp_n, small ? 32 : 64);
+        assert_int_equal(ptxgen_marlin_choose(&plan, 32)->steps, small ? 4 : 2);
+    }
+}
+
 static void a_tile_of_the_callers_choice_is_the_only_one(void **state)
 {
     (void)state;
@@ -239,6 +251,7 @@ int main(void)
         cmocka_unit_test(one_group_of_wgmma_at_most_is_under_way_after_a_wait),
         cmocka_unit_test(wide_matrices_with_up_to_192_rows_have_less_than_32_computed_for_nothing),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
+        cmocka_unit_test(groups_of_32_have_tiles_of_their_own_for_few_rows),
         cmocka_unit_test(a_tile_of_the_callers_choice_is_the_only_one),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
     };
