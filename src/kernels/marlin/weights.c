@@ -521,23 +521,6 @@ uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half)
     return zero * TWICE;
 }
 
-static void mask_codes(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 upper = ptx_shr_u32(k, word, U32(8));
-    for (uint32_t i = 0; i < 4; i++)
-        ptx_and_b32_to(k, a[i], i / 2 ? upper : word, U32(i % 2 ? 0x00F000F0 : 0x000F000F));
-}
-
-static void mask_codes_bf16(struct gemm *q, ptx_u32 word, const ptx_u32 a[4])
-{
-    ptx_kernel *k = q->k;
-    for (uint32_t i = 0; i < 4; i++) {
-        ptx_u32 moved = i ? ptx_shr_u32(k, word, U32(4 * i)) : word;
-        ptx_lop3_b32_to(k, a[i], moved, U32(0x000F000F), U32(0x43004300), LOP3_AND_OR);
-    }
-}
-
 ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half)
 {
     ptx_kernel *k = q->k;
@@ -550,26 +533,34 @@ ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t 
     return ptx_mul_f32(k, zero, F32(-unit));
 }
 
+/* Codes i of a word, a pair of them, as they stand in a constant. */
+static void mask_codes(struct gemm *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
+{
+    ptx_kernel *k = q->k;
+    bool corrects = marlin_corrects_sums(q->spec, q->v), low = corrects && is_bf16(q);
+    uint32_t shift = low ? 4 * i : i == 2 ? 8 : 0;
+    uint32_t base = !corrects ? constants[is_bf16(q)].base : low ? 0x4300 : 0;
+    if (shift)
+        *moved = ptx_shr_u32(k, word, U32(shift));
+    ptx_lop3_b32_to(k, to, *moved, U32(i % 2 && !low ? 0x00F000F0 : 0x000F000F), U32(base * TWICE),
+                    LOP3_AND_OR);
+}
+
 void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
-    if (marlin_corrects_sums(q->spec, q->v)) {
-        (is_bf16(q) ? mask_codes_bf16 : mask_codes)(q, word, a);
-        return;
-    }
-    ptx_kernel *k = q->k;
     const struct dequantiser *d = &q->operands.dequantiser;
     bool scales = !marlin_scales_sums(q->spec, q->v) && !folds_scales(q);
+    ptx_u32 moved = word;
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t h = i % 2;
-        if (i == 2)
-            word = ptx_shr_u32(k, word, U32(8));
-        ptx_u32 x = ptx_lop3_b32(k, word, U32(h ? 0x00F000F0 : 0x000F000F),
-                                 U32(constants[is_bf16(q)].base * TWICE), LOP3_AND_OR);
+        mask_codes(q, i, word, &moved, a[i]);
+        if (marlin_corrects_sums(q->spec, q->v))
+            continue;
         if (constants[is_bf16(q)].unit[h] == ONE)
-            ptx_add_f16x2_to(k, ptx_u32_as_f16x2(a[i]), ptx_u32_as_f16x2(x),
+            ptx_add_f16x2_to(q->k, ptx_u32_as_f16x2(a[i]), ptx_u32_as_f16x2(a[i]),
                              ptx_u32_as_f16x2(d->zero[tile][h]));
         else
-            fma_pair(q, a[i], x, d->unit[tile][h], d->zero[tile][h]);
+            fma_pair(q, a[i], a[i], d->unit[tile][h], d->zero[tile][h]);
         if (scales)
             multiply_pair(q, a[i], a[i], d->scale[tile][h]);
     }
