@@ -22,7 +22,8 @@ bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_varia
 {
     enum { FEW_ROWS = 32, MOST_ROWS = 64, MANY_WARPS = 16, LEAST_STEPS = 2 };
     uint32_t rows = marlin_scale_rows(s), most = v->wn * v->wk == MANY_WARPS ? MOST_ROWS : FEW_ROWS;
-    bool few = v->tile_m <= FEW_ROWS || (v->warp_n == MARLIN_TILE && v->tile_m <= most);
+    bool folds = s->type == PTXGEN_BF16 && !s->zeros; /* scaling weights then costs nothing */
+    bool few = v->tile_m <= FEW_ROWS || (v->warp_n == MARLIN_TILE && v->tile_m <= most && !folds);
     return marlin_is_wgmma(v) && few && v->steps >= LEAST_STEPS && rows &&
            rows % (v->steps * MARLIN_STEP) == 0;
 }
