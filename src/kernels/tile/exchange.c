@@ -8,18 +8,13 @@ static uint32_t sent_bytes(const struct tile_exchange *x)
     return x->threads * x->tiles * x->row_groups / 2 * 16;
 }
 
-/*
- * compute-sanitizer's racecheck (CUDA 13.0) warns of the init and the arrival as if two threads
- * wrote and read: it takes the init, a uniform instruction in SASS, for the last lane's.
- */
 void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
-    uint32_t bytes = tile_exchange_bytes(x->threads, x->tiles, x->row_groups), sent = sent_bytes(x);
+    uint32_t bytes = tile_exchange_bytes(x->threads, x->tiles, x->row_groups);
     x->received = ptx_shared_address(k, ptx_shared_declare(k, "received", bytes, 16));
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
-        ptx_mbarrier_init(k, x->received, (int)sent, U32(1));
+        ptx_mbarrier_init(k, x->received, (int)sent_bytes(x), U32(1));
         ptx_fence_mbarrier_init_release_cluster(k);
-        ptx_mbarrier_arrive_expect_tx(k, x->received, (int)sent, U32(sent));
     }
     ptx_barrier_cluster_arrive_relaxed(k);
 }
@@ -55,20 +50,27 @@ static void add(ptx_kernel *k, const struct tile_exchange *x, const ptx_u32 own[
                            ptx_u32_as_f32(more[r]));
 }
 
+/*
+ * The first thread says how many bytes come behind the cluster's barrier, not behind its init of the
+ * mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that for
+ * another lane's.
+ */
 void tile_exchange_sums(ptx_kernel *k, const struct tile_threads *at, const struct tile_exchange *x,
                         tile_sums_register *acc, const void *from)
 {
     enum { SENDS, ADDS, TURNS };
-    uint32_t half = x->row_groups / 2;
+    uint32_t half = x->row_groups / 2, bytes = sent_bytes(x);
     ptx_barrier_cluster_wait(k); /* the other's barrier is there */
+    ptx_guarded(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
+        ptx_mbarrier_arrive_expect_tx(k, x->received, (int)bytes, U32(bytes));
     ptx_u32 here = ptx_mad_lo_u32(k, at->thread, U32(16), x->received);
     ptx_u32 rank = ptx_xor_b32(k, x->rank, U32(1));
     struct other o = {.received = ptx_mapa_shared_cluster_u32(k, x->received, rank),
-                      .barrier = (int)sent_bytes(x)};
+                      .barrier = (int)bytes};
     o.place = ptx_mapa_shared_cluster_u32(k, here, rank);
     o.second = ptx_setp_eq_u32(k, rank, U32(0));
     struct tile_ring_place all = {.parity = U32(0)};
-    all.barrier = ptx_add_u32(k, x->received, U32(sent_bytes(x)));
+    all.barrier = ptx_add_u32(k, x->received, U32(bytes));
     for (int turn = SENDS; turn < TURNS; turn++) {
         if (turn == ADDS)
             tile_ring_wait(k, &all);
