@@ -59,6 +59,8 @@ void sparse24_load_params(struct sparse24_product *q)
 void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
+    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
+    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
     q->unit = tile_divide(k, q->at.cta, q->v->cluster);
     if (q->v->cluster > 1)
         q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
@@ -155,8 +157,6 @@ static void begin(struct sparse24_product *q)
     ptx_kernel *k = q->k;
     sparse24_load_params(q);
     find_warp(q);
-    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
-    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
     q->x = (struct tile_operand){.rows = q->v->tile_n,
                                  .blocks = sparse24_x_blocks(q->spec, q->v),
                                  .threads = sparse24_threads(q->v),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel on wgmma.sp (sm_90a). A thread of a persistent CTA sends for stages,
- * warpgroups multiply them, each its own rows of W with all rows of X of the tile:
+ * The sparse24 kernel on wgmma.sp (sm_90a). Two threads of a persistent CTA send for stages, one for
+ * weights, one for X; warpgroups multiply them, each its own rows of W with all rows of X of the tile:
  *
  *              K: stages of 128 ──▶      Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
  *            ┌───────┬───────┬───        a warp takes 16 rows of each 64 of W, two warps a packed
@@ -18,13 +18,24 @@
  * With few rows all depends on what is beside the reading of weights. Of 64 rows at 8192 × 8192 on
  * an H200, 16.7 µs of reading, clock stamps said of tiles of 128 × 64, divided among CTAs, in 27.7
  * µs: 1.4 between kernels, 4.8 until the first stage had landed, 18.6 of stages, 6.4 of them
- * waiting, and 3.0 for flags, others' sums and outputs. So X comes right behind the first weights,
+ * waiting, and 3.0 for flags, others' sums and outputs. So X is sent for beside the first weights,
  * and tiles are whole: of 64 rows of W, 22.9 µs, in which a multiprocessor reads 52 bytes a cycle
  * from the L2; of 128 rows and half of K for each of two CTAs, which send each other sums
  * (tile/exchange.h), 22.0, and overlapped 20.5 instead of 21.8. With both CTAs' sums staged, and a
  * barrier of the cluster around them, it was 23.7. Up to 32 rows, where a wgmma is short, warpgroups
  * divide K. CTAs of a pair that had X sent to both took a microsecond longer; to start each CTA at
  * another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
+ *
+ * Overlapped launches gain from weights that are on their way before the kernel ahead ends. Where one
+ * thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (M × K) took
+ * 19.4, 18.2, 17.3 and 16.7 µs of 64, 32, 16 rows and one; with a ring full of them and a thread for X
+ * 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16 rows and one
+ * 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle and X is half of
+ * what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a ring full; of 32, 19.8
+ * and 20.0. Plain launches take as long as before. What made all slower: a ring for X, and a deeper one
+ * for weights (64 rows 1 to 4 µs), prefetching weights behind the ring to the L2 (2 µs), tiles of 256
+ * rows of W. Where a CTA ends, no barrier between staging and storing outputs changed nothing: 112
+ * CTAs' last stages end within 2.8 µs, the median 1.7 before the last.
  */
 #include "emit.h"
 
@@ -48,7 +59,6 @@ struct hopper {
 
 enum {
     TILE_STRIPS = TILE_WARPGROUP / 32 / 2, /* of 64 rows of W */
-    AHEAD = 2, /* stages whose weights are sent for before any of X */
 };
 
 static uint32_t warp_tiles(const struct hopper *h)
@@ -83,14 +93,14 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     ptx_kernel *k = q->k;
     tile_walk_next(k, &q->division, walk);
     struct tile_place place = sparse24_place_of(q, walk->tile);
-    ptx_mul_lo_u32_to(k, s->row, place.m, U32(q->v->tile_n));
+    s->row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
     tile_boxes_locate(k, &h->boxes, s->row);
     ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
     ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last the last again, unused */
-    ptx_sub_u32_to(k, s->strips_left, last, strip);
-    ptx_mad_lo_u64_to(k, s->strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)),
-                      q->address[SPARSE24_PACKED]);
+    s->strips_left = ptx_sub_u32(k, last, strip);
+    s->strip = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)),
+                              q->address[SPARSE24_PACKED]);
 }
 
 static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
@@ -101,11 +111,11 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     ptx_u32 at = sparse24_stage_of(&h->q, stage);
     ptx_u32 column = ptx_mul_lo_u32(k, at, U32(v->wk * SPARSE24_STEP));
     for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
-        ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * columns)) : column;
-        const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
+        const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(v->tile_n, i);
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner, s->place.barrier,
                                         0);
+        column = ptx_add_u32(k, column, U32(columns));
     }
 }
 
@@ -128,56 +138,71 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
     }
 }
 
-/*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
- * All else, X, the workspace and Y, waits for its end. Copies land in the order of their sending:
- * with all weights that the ring holds ahead of it, the first stage of X came at 4.8 µs of 27, and
- * asking for those to come to the L2 delayed it too.
- */
-static void send_first(struct hopper *h, struct sender *s, struct tile_walk *walk)
+/* The first two warps of their warpgroup send, one for weights, one for X. */
+enum { SENDERS = 2, BEGUN = 2 /* the barrier that the ring is set up */ };
+
+static ptx_u32 beginners(const struct hopper *h)
 {
-    ptx_kernel *k = h->q.k;
-    ptx_u32 below = ptx_add_u32(k, walk->stage, U32(AHEAD));
-    ptx_u32 end = ptx_min_u32(k, below, walk->stage_end), ahead = ptx_mov_u32(k, walk->stage);
-    s->place = tile_ring_first(k, &h->ring, true);
-    ptx_for(k, ahead, end, U32(1)) {
-        ptx_nounroll(k);
-        tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
-        send_weights(h, s, ahead);
-        tile_ring_advance(k, &h->ring, &s->place, NULL);
-    }
-    ptx_griddepcontrol_wait(k);
-    s->place = tile_ring_first(k, &h->ring, true);
-    ptx_for(k, walk->stage, end, U32(1)) {
-        ptx_nounroll(k);
-        send_x(h, s, walk->stage);
-        tile_ring_advance(k, &h->ring, &s->place, NULL);
-    }
+    return U32(sparse24_threads(h->q.v) + SENDERS * 32);
 }
 
-/* One thread sends for all stages of the CTA, part by part. */
-static void send_all(struct hopper *h)
+/* Stages whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
+static uint32_t stages_ahead(const struct hopper *h)
+{
+    const ptxgen_sparse24_variant *v = h->q.v;
+    bool few = sparse24_exchanges(v) && v->tile_n >= 64;
+    return few ? 256 / sparse24_tile_m(v) : h->ring.stages;
+}
+
+/* A lane sends for all stages of the CTA, part by part. */
+static void send_stages(struct hopper *h, bool weights)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = {.strip = ptx_mov_u64(k, U64(0))};
-    s.row = ptx_mov_u32(k, U32(0));
-    s.strips_left = ptx_mov_u32(k, U32(0));
+    struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
-    turn_to(h, &s, &walk);
-    send_first(h, &s, &walk);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
+        turn_to(h, &s, &walk);
+        ptx_u32 ahead = ptx_add_u32(k, walk.stage, U32(stages_ahead(h)));
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
-            send_x(h, &s, walk.stage);
-            send_weights(h, &s, walk.stage);
+            if (weights) {
+                ptx_if(k, ptx_setp_eq_u32(k, walk.stage, ahead))
+                    ptx_griddepcontrol_wait(k);
+                tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
+                send_weights(h, &s, walk.stage);
+            } else {
+                tile_ring_wait_free(k, &h->ring, &s.place);
+                send_x(h, &s, walk.stage);
+            }
             tile_ring_advance(k, &h->ring, &s.place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
-        turn_to(h, &s, &walk);
     }
+}
+
+/*
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
+ * before other warps know of the ring. All else, X, the workspace and Y, waits for its end.
+ */
+static void send_all(struct hopper *h, bool weights)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_pred first = ptx_setp_eq_u32(k, h->q.at.lane, U32(0));
+    if (weights) {
+        ptx_if(k, first) {
+            tile_ring_init_landed(k, &h->ring);
+            tile_ring_init_others(k, &h->ring);
+        }
+        ptx_bar_warp_sync(k, ALL_LANES);
+        ptx_bar_arrive_n(k, U32(BEGUN), beginners(h));
+    } else {
+        ptx_bar_sync_n(k, U32(BEGUN), beginners(h));
+        ptx_griddepcontrol_wait(k);
+    }
+    ptx_if(k, first)
+        send_stages(h, weights);
 }
 
 /* ---- multiplying ---- */
@@ -352,8 +377,6 @@ static void begin(struct hopper *h)
     ptx_kernel *k = q->k;
     sparse24_load_params(q);
     q->at = tile_find_threads(k);
-    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
-    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
     sparse24_find_share(q);
     h->ring = (struct tile_ring){.stages = q->v->stages,
                                  .stage_bytes = sparse24_stage_bytes(q->spec, q->v),
@@ -373,7 +396,7 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     tile_ring_declare(k, &h->ring);
     q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
-    tile_ring_begin(k, &q->at, &h->ring);
+    tile_ring_declare_barriers(k, &h->ring);
     h->boxes = (struct tile_boxes){.rows = v->tile_n,
                                    .blocks = sparse24_x_blocks(q->spec, v),
                                    .stage_bytes = sparse24_stage_bytes(q->spec, v),
@@ -393,12 +416,14 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     uint32_t groups = sparse24_threads(v) / TILE_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP))) {
         tile_wgmma_divide_registers(k, groups, true);
+        ptx_bar_sync_n(k, U32(BEGUN), beginners(h));
         multiply_all(h);
     } else {
         tile_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
-        ptx_if(k, ptx_setp_eq_u32(k, q->at.thread, U32(sparse24_threads(v))))
-            send_all(h);
+        for (uint32_t i = 0; i < SENDERS; i++)
+            ptx_if(k, ptx_setp_eq_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP + i)))
+                send_all(h, !i);
         if (sparse24_exchanges(v)) {
             ptx_bar_warp_sync(k, ALL_LANES);
             ptx_barrier_cluster_wait(k);

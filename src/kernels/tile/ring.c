@@ -92,6 +92,11 @@ static void wait_for(ptx_kernel *k, ptx_u32 barrier, uint32_t offset, ptx_u32 pa
     }
 }
 
+void tile_ring_wait_free(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
+{
+    wait_for(k, p->barrier, released(r), p->parity);
+}
+
 void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                      uint32_t bytes)
 {
@@ -101,14 +106,14 @@ void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile
 void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes)
 {
-    wait_for(k, p->barrier, released(r), p->parity);
+    tile_ring_wait_free(k, r, p);
     ptx_mbarrier_arrive_expect_tx(k, p->barrier, 0, bytes);
 }
 
 void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes)
 {
-    wait_for(k, p->barrier, released(r), p->parity);
+    tile_ring_wait_free(k, r, p);
     ptx_mbarrier_arrive_expect_tx(k, p->barrier, (int)tile_ring_note_offset(r), bytes);
 }
 

@@ -62,6 +62,8 @@ void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile
 /* … of which there may be fewer in some stages. */
 void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes);
+/* Another sender, of what the first has counted among those bytes, waits for the slot alone. */
+void tile_ring_wait_free(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
 /* A user waits until the stage has landed. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
 /* Where the barrier is, from a place's, that says so of a note. */
