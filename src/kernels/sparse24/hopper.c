@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sparse24 kernel on wgmma.sp (sm_90a). Two threads of a persistent CTA send for stages, one for
- * weights, one for X; warpgroups multiply them, each its own rows of W with all rows of X of the tile:
+ * weights, one for X; warpgroups multiply, each its own rows of W with all rows of X of the tile:
  *
  *              K: stages of 128 ──▶      Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
  *            ┌───────┬───────┬───        a warp takes 16 rows of each 64 of W, two warps a packed
@@ -32,8 +32,8 @@
  * 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16 rows and one
  * 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle and X is half of
  * what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a ring full; of 32, 19.8
- * and 20.0. Plain launches take as long as before. What made all slower: a ring for X, and a deeper one
- * for weights (64 rows 1 to 4 µs), prefetching weights behind the ring to the L2 (2 µs), tiles of 256
+ * and 20.0. Plain launches take as long as before. What made all slower: a ring for X, and a deeper
+ * one for weights (64 rows 1 to 4 µs), prefetching weights behind the ring to the L2 (2 µs), tiles of 256
  * rows of W. Where a CTA ends, no barrier between staging and storing outputs changed nothing: 112
  * CTAs' last stages end within 2.8 µs, the median 1.7 before the last.
  */
@@ -146,7 +146,7 @@ static ptx_u32 beginners(const struct hopper *h)
     return U32(sparse24_threads(h->q.v) + SENDERS * 32);
 }
 
-/* Stages whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
+/* Whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
 static uint32_t stages_ahead(const struct hopper *h)
 {
     const ptxgen_sparse24_variant *v = h->q.v;
