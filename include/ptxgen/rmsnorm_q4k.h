@@ -22,7 +22,7 @@
  *     ptxgen_rmsnorm_q4k_plan plan;
  *     ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err);
  *     ptx_module *m = ptx_module_create(&target.ptx, NULL);
- *     ptxgen_rmsnorm_q4k_emit(&plan, m, &err);              // then ptx_module_text(m, …)
+ *     ptxgen_rmsnorm_q4k_emit(&plan, ~0u, m, &err);         // then ptx_module_text(m, …)
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
  * functions here are pure and may be called from any thread.
@@ -91,9 +91,13 @@ PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
 ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t m);
 /** The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8"; of 2 tokens at most, "…_m2". */
 PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
-/** Emits one entry for each variant. Errors are the module's sticky error, also returned. */
+/**
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all). Errors are the module's
+ * sticky error, also returned.
+ */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan,
-                                                 ptx_module *module, ptxgen_error *err);
+                                                 uint32_t variants, ptx_module *module,
+                                                 ptxgen_error *err);
 
 /* ---- the reference ---- */
 

@@ -37,7 +37,7 @@ static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, vo
 
 static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
 {
-    return ptxgen_rmsnorm_q4k_emit(plan, module, err);
+    return ptxgen_rmsnorm_q4k_emit(plan, ~0u, module, err);
 }
 
 /* From sm_90 on the weights come through tensor maps. */

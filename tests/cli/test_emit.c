@@ -76,6 +76,21 @@ static void emit_writes_the_targets_text(void **state)
     outcome_free(&o);
 }
 
+static void emit_writes_only_the_entry_of_so_many_tokens(void **state)
+{
+    (void)state;
+    const char *const entries[] = {".entry rmsnorm_q4k_m1", ".entry rmsnorm_q4k_m4",
+                                   ".entry rmsnorm_q4k_m8"};
+    const char *const tokens[] = {"1", "3", "8"};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        struct outcome o = run("emit", "rmsnorm_q4k", "--k", "4096", "--n", "96", "--m", tokens[i]);
+        assert_exit(&o, 0);
+        for (size_t j = 0; j < sizeof entries / sizeof *entries; j++)
+            assert_int_equal(strstr(o.out, entries[j]) != NULL, i == j);
+        outcome_free(&o);
+    }
+}
+
 static void emit_is_the_same_in_two_processes(void **state)
 {
     (void)state;
@@ -209,6 +224,7 @@ int main(void)
         cmocka_unit_test(list_prints_every_family),
         cmocka_unit_test(list_instructions_prints_the_builders_reference),
         cmocka_unit_test(emit_writes_the_targets_text),
+        cmocka_unit_test(emit_writes_only_the_entry_of_so_many_tokens),
         cmocka_unit_test(emit_is_the_same_in_two_processes),
         cmocka_unit_test(annotation_adds_comments_and_changes_no_instruction),
         cmocka_unit_test(emit_writes_to_a_file),

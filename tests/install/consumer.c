@@ -39,7 +39,7 @@ static ptxgen_status build_rmsnorm(ptx_module *module, ptxgen_error *err)
     ptxgen_status status = ptxgen_target_parse("sm_80", &target, err);
     if (status == PTXGEN_OK)
         status = ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, err);
-    return status == PTXGEN_OK ? ptxgen_rmsnorm_q4k_emit(&plan, module, err) : status;
+    return status == PTXGEN_OK ? ptxgen_rmsnorm_q4k_emit(&plan, ~0u, module, err) : status;
 }
 
 static ptxgen_status print_device(ptxgen_error *err)

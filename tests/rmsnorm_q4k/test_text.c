@@ -14,7 +14,7 @@ static char *text_of(const ptxgen_rmsnorm_q4k_plan *plan)
 {
     ptxgen_error err = {0};
     ptx_module *module = ptx_module_create(&plan->target.ptx, NULL);
-    return text_of_module(module, ptxgen_rmsnorm_q4k_emit(plan, module, &err), &err);
+    return text_of_module(module, ptxgen_rmsnorm_q4k_emit(plan, ~0u, module, &err), &err);
 }
 
 static bool random_plan(uint64_t *seed, ptxgen_rmsnorm_q4k_plan *plan)
@@ -34,7 +34,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             continue;
         ptxgen_error err;
         ptx_module *module = ptx_module_create(&plan.target.ptx, NULL);
-        assert_ok(ptxgen_rmsnorm_q4k_emit(&plan, module, &err), &err);
+        assert_ok(ptxgen_rmsnorm_q4k_emit(&plan, ~0u, module, &err), &err);
         assert_int_equal(ptx_module_kernels(module), plan.variant_count);
         for (uint32_t j = 0; j < plan.variant_count; j++) {
             const ptxgen_rmsnorm_q4k_variant *v = &plan.variants[j];

@@ -202,7 +202,10 @@ static ptxgen_status emit(const void *options, const ptxgen_target *target, uint
     const struct rmsnorm_q4k_options *o = options;
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_status status = rmsnorm_q4k_make_plan(&o->spec, m, target, &plan, err);
-    return status == PTXGEN_OK ? ptxgen_rmsnorm_q4k_emit(&plan, module, err) : status;
+    if (status != PTXGEN_OK)
+        return status;
+    uint32_t variants = m ? 1u << (ptxgen_rmsnorm_q4k_choose(&plan, m) - plan.variants) : ~0u;
+    return ptxgen_rmsnorm_q4k_emit(&plan, variants, module, err);
 }
 
 void rmsnorm_q4k_work(const ptxgen_rmsnorm_q4k_spec *s, uint32_t m, struct work *work)

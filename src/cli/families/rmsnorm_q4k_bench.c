@@ -106,7 +106,7 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_rmsno
 
 static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
 {
-    return ptxgen_rmsnorm_q4k_emit(plan, module, err);
+    return ptxgen_rmsnorm_q4k_emit(plan, ~0u, module, err);
 }
 
 static void describe(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k *kernel,

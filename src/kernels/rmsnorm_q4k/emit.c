@@ -544,13 +544,14 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     ptx_kernel_end(k);
 }
 
-ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan, ptx_module *module,
-                                      ptxgen_error *err)
+ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t variants,
+                                      ptx_module *module, ptxgen_error *err)
 {
     if (!plan || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: plan and module must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        emit_entry(plan, &plan->variants[i], module);
+        if (variants >> i & 1)
+            emit_entry(plan, &plan->variants[i], module);
     return ptx_module_status(module, err);
 }
