@@ -141,9 +141,28 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
 /* The first two warps of their warpgroup send, one for weights, one for X. */
 enum { SENDERS = 2, BEGUN = 2 /* the barrier that the ring is set up */ };
 
-static ptx_u32 beginners(const struct hopper *h)
+static uint32_t sender_warp(const struct hopper *h, uint32_t sender)
 {
-    return U32(sparse24_threads(h->q.v) + SENDERS * 32);
+    return sparse24_threads(h->q.v) / 32 + sender;
+}
+
+/*
+ * By the warp that sends for weights, which does not wait until others know of it. These wait at one
+ * place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for divergence.
+ */
+static void set_up_ring(struct hopper *h)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_u32 all = U32(sparse24_cta_threads(h->q.v));
+    ptx_if_else(k, ptx_setp_eq_u32(k, h->q.at.warp, U32(sender_warp(h, 0)))) {
+        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.lane, U32(0))) {
+            tile_ring_init_landed(k, &h->ring);
+            tile_ring_init_others(k, &h->ring);
+        }
+        ptx_bar_warp_sync(k, ALL_LANES);
+        ptx_bar_arrive_n(k, U32(BEGUN), all);
+    } else
+        ptx_bar_sync_n(k, U32(BEGUN), all);
 }
 
 /* Whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
@@ -183,25 +202,15 @@ static void send_stages(struct hopper *h, bool weights)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
- * before other warps know of the ring. All else, X, the workspace and Y, waits for its end.
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
+ * All else, X, the workspace and Y, waits for its end.
  */
 static void send_all(struct hopper *h, bool weights)
 {
     ptx_kernel *k = h->q.k;
-    ptx_pred first = ptx_setp_eq_u32(k, h->q.at.lane, U32(0));
-    if (weights) {
-        ptx_if(k, first) {
-            tile_ring_init_landed(k, &h->ring);
-            tile_ring_init_others(k, &h->ring);
-        }
-        ptx_bar_warp_sync(k, ALL_LANES);
-        ptx_bar_arrive_n(k, U32(BEGUN), beginners(h));
-    } else {
-        ptx_bar_sync_n(k, U32(BEGUN), beginners(h));
+    if (!weights)
         ptx_griddepcontrol_wait(k);
-    }
-    ptx_if(k, first)
+    ptx_if(k, ptx_setp_eq_u32(k, h->q.at.lane, U32(0)))
         send_stages(h, weights);
 }
 
@@ -413,16 +422,16 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     tile_boxes_begin(k, &h->boxes);
     tile_boxes_clear(k, &h->boxes, &q->at, sparse24_cta_threads(v), &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
+    set_up_ring(h);
     uint32_t groups = sparse24_threads(v) / TILE_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP))) {
         tile_wgmma_divide_registers(k, groups, true);
-        ptx_bar_sync_n(k, U32(BEGUN), beginners(h));
         multiply_all(h);
     } else {
         tile_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
         for (uint32_t i = 0; i < SENDERS; i++)
-            ptx_if(k, ptx_setp_eq_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP + i)))
+            ptx_if(k, ptx_setp_eq_u32(k, q->at.warp, U32(sender_warp(h, i))))
                 send_all(h, !i);
         if (sparse24_exchanges(v)) {
             ptx_bar_warp_sync(k, ALL_LANES);
