@@ -353,25 +353,41 @@ static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
     }
 }
 
-/* The least cost of m rows, without the variant at `without`. */
-static uint64_t least_cost(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t without)
+/* What each variant costs for numbers of rows. */
+struct probes {
+    uint32_t count;
+    uint64_t cost[64][PTXGEN_MARLIN_VARIANTS];
+};
+
+static void probe(const ptxgen_marlin_plan *plan, struct probes *p)
+{
+    enum { MOST = 8192 };
+    uint32_t most = plan->spec.max_m && plan->spec.max_m < MOST ? plan->spec.max_m : MOST;
+    p->count = 0;
+    for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m < 512 ? 32 : m / 4) {
+        for (uint32_t i = 0; i < plan->variant_count; i++)
+            p->cost[p->count][i] = cost(plan, &plan->variants[i], m);
+        p->count++;
+    }
+}
+
+/* Of the variants in a set, a bit for each. */
+static uint64_t least_cost(const uint64_t cost[PTXGEN_MARLIN_VARIANTS], uint32_t set)
 {
     uint64_t least = UINT64_MAX;
-    for (uint32_t i = 0; i < plan->variant_count; i++) {
-        uint64_t time = i == without ? UINT64_MAX : cost(plan, &plan->variants[i], m);
-        least = time < least ? time : least;
-    }
+    for (uint32_t i = 0; i < PTXGEN_MARLIN_VARIANTS; i++)
+        if (set >> i & 1 && cost[i] < least)
+            least = cost[i];
     return least;
 }
 
 /* Whether some number of rows takes much longer without the variant. */
-static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
+static bool is_needed(const struct probes *p, uint32_t set, uint32_t variant)
 {
-    enum { MOST_PROBED = 8192, MUCH_PERCENT = 2 };
-    uint32_t most = plan->spec.max_m && plan->spec.max_m < MOST_PROBED ? plan->spec.max_m : MOST_PROBED;
-    for (uint32_t m = 1; m <= most; m += m < 8 ? 7 : m < 256 ? 8 : m < 512 ? 32 : m / 4) {
-        uint64_t with = least_cost(plan, m, UINT32_MAX), without = least_cost(plan, m, variant);
-        if (without > with + with / 100 * MUCH_PERCENT)
+    enum { MUCH_PERCENT = 2 };
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint64_t with = least_cost(p->cost[i], set);
+        if (least_cost(p->cost[i], set & ~(1u << variant)) > with + with / 100 * MUCH_PERCENT)
             return true;
     }
     return false;
@@ -384,14 +400,18 @@ static bool is_needed(const ptxgen_marlin_plan *plan, uint32_t variant)
  */
 static void leave_out(ptxgen_marlin_plan *plan)
 {
-    for (uint32_t i = plan->variant_count; i-- > 1;) {
-        if (is_needed(plan, i))
-            continue;
-        plan->variant_count--;
-        memmove(&plan->variants[i], &plan->variants[i + 1],
-                (plan->variant_count - i) * sizeof *plan->variants);
-        memset(&plan->variants[plan->variant_count], 0, sizeof *plan->variants);
-    }
+    struct probes p;
+    probe(plan, &p);
+    uint32_t set = (1u << plan->variant_count) - 1;
+    for (uint32_t i = plan->variant_count; i-- > 1;)
+        if (!is_needed(&p, set, i))
+            set &= ~(1u << i);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (set >> i & 1)
+            plan->variants[kept++] = plan->variants[i];
+    memset(&plan->variants[kept], 0, (plan->variant_count - kept) * sizeof *plan->variants);
+    plan->variant_count = kept;
 }
 
 static ptxgen_status choose_tiles(ptxgen_marlin_plan *plan, ptxgen_error *err)
