@@ -7,8 +7,8 @@
  *     C[m,n] = silu(v)·v' + residual[m,n]    with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
  *
  * A, C, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
- * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point. Scales in
- * bf16 are below 2²⁵.
+ * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point. Scales
+ * in bf16 are below 2²⁵.
  *
  * Weights are packed once, from any checkpoint format of <ptxgen/marlin_formats.h>, into the order
  * in which the kernel's lanes read them (ptxgen_marlin_pack); that order is the same for every
@@ -85,7 +85,7 @@ typedef struct ptxgen_marlin_variant {
     uint32_t ctas;        /**< that share a multiprocessor */
     uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
     uint32_t kind;        /**< PTXGEN_MARLIN_MMA, _WGMMA or _BULK */
-    uint32_t cluster;     /**< 2, 4 or 8 CTAs that divide a tile's K among them; 0: none, or not in bulk */
+    uint32_t cluster;     /**< CTAs that divide a tile's K: 2, 4 or 8; 0: none, or not in bulk */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_marlin_variant;
@@ -139,13 +139,13 @@ PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint
  *
  * In strips of 64 columns (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
  * strip holds its rows in steps of 64, and a step of a strip is four tiles of 16 columns: 512 bytes
- * each, 16 bytes a lane, one word for each 16 rows. Word `w` of a lane holds what mma.m16n8k16 takes
- * from it as the operand A, the tile's columns being A's rows: nibble i and nibble i + 4 are the
- * low and the high half of register i.
+ * each, 16 bytes a lane, one word for each 16 rows. Word `w` of a lane holds what mma.m16n8k16
+ * takes from it as the operand A, the tile's columns being A's rows: nibble i and nibble i + 4 are
+ * the low and the high half of register i.
  */
 typedef struct ptxgen_marlin_packed {
     void *codes;     /**< [strips][steps][4 tiles][32 lanes][16 bytes] */
-    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8] of the spec's type */
+    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8], of its type */
     void *zeros;     /**< [strips][groups][8 rows g] words: nibble 2t + h is z of tile t, column
                           g + 8h; none without the spec's zeros */
     uint32_t *order; /**< [k]: the column of A that goes with each row; none without act_order */

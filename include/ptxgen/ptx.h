@@ -198,7 +198,9 @@ typedef struct ptx_allocator {
     void *ctx;
 } ptx_allocator;
 
-/** NULL only when out of memory; a bad target is the module's sticky error. allocator may be NULL. */
+/**
+ * NULL only when out of memory; a bad target is the module's sticky error. allocator may be NULL.
+ */
 PTXGEN_API ptx_module *ptx_module_create(const ptx_target *target, const ptx_allocator *allocator);
 PTXGEN_API void ptx_module_destroy(ptx_module *module);
 PTXGEN_API const ptx_target *ptx_module_target(const ptx_module *module);
@@ -206,8 +208,8 @@ PTXGEN_API const ptx_target *ptx_module_target(const ptx_module *module);
 /** The sticky error, or PTXGEN_OK. */
 PTXGEN_API ptxgen_status ptx_module_status(const ptx_module *module, ptxgen_error *err);
 /**
- * For who emits to look a text up that was checked when it was first made: from here on, kernels end
- * without the checks of divergence and asynchronous copies, on which no text depends, until
+ * For who emits to look a text up that was checked when it was first made: from here on, kernels
+ * end without the checks of divergence and asynchronous copies, on which no text depends, until
  * ptx_module_check makes up for them. It returns the module's status.
  */
 PTXGEN_API void ptx_module_defer_checks(ptx_module *module);
@@ -250,7 +252,8 @@ PTXGEN_API void ptx_kernel_maxntid(ptx_kernel *kernel, unsigned threads);
 PTXGEN_API void ptx_kernel_minnctapersm(ptx_kernel *kernel, unsigned ctas);
 PTXGEN_API void ptx_kernel_maxnreg(ptx_kernel *kernel, unsigned registers);
 /** Exact cluster shape (.reqnctapercluster); needs sm_90 and PTX 7.8. */
-PTXGEN_API void ptx_kernel_reqnctapercluster(ptx_kernel *kernel, unsigned x, unsigned y, unsigned z);
+PTXGEN_API void ptx_kernel_reqnctapercluster(ptx_kernel *kernel, unsigned x, unsigned y,
+                                             unsigned z);
 
 /** Kernel parameters, in the order of declaration. */
 typedef struct ptx_param { ptx_operand o; } ptx_param;
@@ -338,23 +341,25 @@ PTXGEN_API void ptx_guard_end(ptx_block *block);
 #define PTX_CAT_(a, b) a##b
 #define PTX_CAT(a, b) PTX_CAT_(a, b)
 #define PTX_BLOCK(begin, end)                                                                      \
-    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = (begin); PTX_CAT(ptx_block_, __LINE__).phase == 0; \
-         end(&PTX_CAT(ptx_block_, __LINE__)))
+    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = (begin);                                        \
+         PTX_CAT(ptx_block_, __LINE__).phase == 0; end(&PTX_CAT(ptx_block_, __LINE__)))
 
 /** ptx_if(k, p) { … } runs the body where p holds; ptx_unless where it does not. */
 #define ptx_if(k, p) PTX_BLOCK(ptx_if_begin(k, PTX_HERE, p, false), ptx_if_end)
 #define ptx_unless(k, p) PTX_BLOCK(ptx_if_begin(k, PTX_HERE, p, true), ptx_if_end)
 /** ptx_if_else(k, p) { … } else { … }: both branches. */
 #define ptx_if_else(k, p)                                                                          \
-    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = ptx_if_begin(k, PTX_HERE, p, false);                      \
-         PTX_CAT(ptx_block_, __LINE__).phase < 2; ptx_if_else_next(&PTX_CAT(ptx_block_, __LINE__))) \
+    for (ptx_block PTX_CAT(ptx_block_, __LINE__) = ptx_if_begin(k, PTX_HERE, p, false);            \
+         PTX_CAT(ptx_block_, __LINE__).phase < 2;                                                  \
+         ptx_if_else_next(&PTX_CAT(ptx_block_, __LINE__)))                                         \
         if (PTX_CAT(ptx_block_, __LINE__).phase == 0)
 /**
  * ptx_for(k, i, limit, step) { … }: the register i, which the caller initialised, is compared
  * before each turn (i < limit, unsigned) and advanced by step after it. limit and step may be
  * constants; i + step must not pass 2^32.
  */
-#define ptx_for(k, i, limit, step) PTX_BLOCK(ptx_for_begin(k, PTX_HERE, i, limit, step), ptx_for_end)
+#define ptx_for(k, i, limit, step)                                                                 \
+    PTX_BLOCK(ptx_for_begin(k, PTX_HERE, i, limit, step), ptx_for_end)
 /** ptx_loop(k, b) { … ptx_loop_break_if(&b, p, false); … }: for ever, until a break. */
 #define ptx_loop(k, b) \
     for (ptx_block b = ptx_loop_begin(k, PTX_HERE); b.phase == 0; ptx_loop_end(&b))

@@ -56,8 +56,8 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
 } ptxgen_rmsnorm_q4k_spec;
 
 /**
- * The shape of one entry of the module, for up to `tokens` tokens. Tiles of 16 rows are dealt out to
- * the CTAs, which have wk × wr warps: wr tiles at a time, each by wk warps that share K.
+ * The shape of one entry of the module, for up to `tokens` tokens. Tiles of 16 rows are dealt out
+ * to the CTAs, which have wk × wr warps: wr tiles at a time, each by wk warps that share K.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
     uint32_t tokens;       /**< 1, 4 or 8; 2 where 2 are the most */
@@ -89,7 +89,9 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_s
 /** The variant that serves m tokens, or NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
 ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t m);
-/** The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8"; of 2 tokens at most, "…_m2". */
+/**
+ * The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8"; of 2 tokens at most, "…_m2".
+ */
 PTXGEN_API const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all). Errors are the module's
@@ -177,8 +179,9 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_dispatch(ptxgen_dispatcher *dispatch
                                                      ptxgen_error *err);
 
 /**
- * Emits the plan's text and loads it into the current context, past registry and disk cache. Errors: the builder's and the
- * driver's; PTXGEN_ERROR_TARGET when the plan's target does not run on the context's device.
+ * Emits the plan's text and loads it into the current context, past registry and disk cache.
+ * Errors: the builder's and the driver's; PTXGEN_ERROR_TARGET when the plan's target does not run
+ * on the context's device.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
                                                  const ptxgen_rmsnorm_q4k_plan *plan,

@@ -124,9 +124,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
- * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate". Errors
- * are the module's sticky error, also returned. Metadata is announced as ordered where the target's
- * PTX version allows (8.5).
+ * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate".
+ * Errors are the module's sticky error, also returned. Metadata is announced as ordered where the
+ * target's PTX version allows (8.5).
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
                                               ptx_module *module, ptxgen_error *err);

@@ -59,7 +59,8 @@ const char *emu_cubin_text(const void *image, size_t *length, ptxgen_error *err)
 static void fill_head(struct cubin_head *head, const char *text, size_t length)
 {
     *head = (struct cubin_head){
-        .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+        .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+                            EV_CURRENT},
                 .e_type = ET_EXEC,
                 .e_machine = ELF_MACHINE_CUDA,
                 .e_version = EV_CURRENT,
@@ -75,8 +76,8 @@ static void fill_head(struct cubin_head *head, const char *text, size_t length)
                      [2] = {.sh_name = NAME_OF_TEXT,
                             .sh_type = SHT_PROGBITS,
                             .sh_offset = offsetof(struct cubin_head, length),
-                            .sh_size = sizeof *head - offsetof(struct cubin_head, length) + length +
-                                       1}},
+                            .sh_size =
+                                sizeof *head - offsetof(struct cubin_head, length) + length + 1}},
         .length = length,
         .checksum = checksum(text, length)};
     memcpy(head->elf.e_ident + EI_PAD, OWNER, sizeof OWNER);

@@ -136,8 +136,8 @@ static uint64_t integer_to_f64(uint64_t bits, enum emu_type from, uint8_t mode)
 }
 
 /*
- * What an H100 makes of NaNs here, where the ISA is silent: narrowing f64 keeps the sign and the top of the
- * payload, cvt.rna.tf32 drops 13 bits of it, cvt.f32.bf16 moves bits.
+ * What an H100 makes of NaNs here, where the ISA is silent: narrowing f64 keeps the sign and the
+ * top of the payload, cvt.rna.tf32 drops 13 bits of it, cvt.f32.bf16 moves bits.
  */
 static bool keeps_payload(uint64_t bits, const struct emu_insn *insn, uint64_t *nan)
 {
@@ -150,7 +150,9 @@ static bool keeps_payload(uint64_t bits, const struct emu_insn *insn, uint64_t *
         return true;
     }
     if (from == T_f32 && to == T_tf32 && insn->mode == SMALL_RNA) {
-        /* an infinity where all of it goes; .satfinite steps down from infinity, so from NaNs too */
+        /*
+         * an infinity where all of it goes; .satfinite steps down from infinity, so from NaNs too
+         */
         *nan = (bits & 0xffffe000u) - (insn->op & OP_SATFINITE ? 0x2000u : 0);
         return true;
     }

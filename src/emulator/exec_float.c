@@ -298,7 +298,7 @@ EMU_BINARY(copysign_f64, uint64_t, uint64_t, uint64_t,
     TESTP(testp_infinite_##suffix, T, isinf(x) != 0)                                               \
     TESTP(testp_number_##suffix, T, x == x)                                                        \
     TESTP(testp_notanumber_##suffix, T, x != x)                                                    \
-    TESTP(testp_normal_##suffix, T, isnormal(x) || x == 0) /* "zero is normal" */                                              \
+    TESTP(testp_normal_##suffix, T, isnormal(x) || x == 0) /* "zero is normal" */                  \
     TESTP(testp_subnormal_##suffix, T, fpclassify(x) == FP_SUBNORMAL)
 TESTPS(f32, float)
 TESTPS(f64, double)

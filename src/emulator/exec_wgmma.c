@@ -178,7 +178,8 @@ static void multiply(struct emu_warp *first, const struct emu_insn *insn)
             check_accumulator(first + w, insn, info->d);
         emu_gather_rows(first + w, insn->list, info->d, d + w * d_rows);
         emu_gather_rows(first + w, insn->list + info->d, info->a, a + w * a_rows);
-        if (a_rows && !hold_operand(first + w, insn->list + info->d, info->a, a + w * a_rows, a_rows))
+        if (a_rows &&
+            !hold_operand(first + w, insn->list + info->d, info->a, a + w * a_rows, a_rows))
             emu_host_memory_out(first, insn);
         if (info->op.sparse)
             memcpy(metadata[w].lane, emu_row(first + w, insn->s[WG_METADATA]), 128);

@@ -12,8 +12,8 @@
  *     the fp8 units of Ada and Hopper), or f16 by rounding to nearest even. Past the range: ∞.
  * More products than `step` are taken in ascending K, each result the addend of the next.
  * A NaN term, ∞·0, or infinities of both signs make NaN, 0x7FFFFFFF or 0x7FFF. A sum that is or
- * rounds to zero is +0. Exact mode: the exact sum of everything, rounded once to nearest even; a sum
- * of zero is +0 there too.
+ * rounds to zero is +0. Exact mode: the exact sum of everything, rounded once to nearest even; a
+ * sum of zero is +0 there too.
  *
  * Ampere: F 24, steps of 16 bytes of A (8 f16, 4 tf32). Ada: the same, and F 13 for fp8. Hopper,
  * Blackwell: F 25, steps of 32 bytes; wgmma fp8: F 13. Hopper and sm_100 have no fp8 mma.sync:

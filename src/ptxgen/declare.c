@@ -23,10 +23,11 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
         return 0;
     const char *shown = name ? name : "(null)";
     if (!bytes || bytes > MOST_BYTES || !power_of_two(align) || align > MOST_ALIGN)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "'%s' has %zu bytes at alignment %zu; it needs 1 … 2^30 bytes and a power of "
-                        "two up to 1024",
-                        shown, bytes, align);
+        ptx_kernel_fail(
+            k, PTXGEN_ERROR_OPERAND,
+            "'%s' has %zu bytes at alignment %zu; it needs 1 … 2^30 bytes and a power of "
+            "two up to 1024",
+            shown, bytes, align);
     if (*count == PTX_MAX_DECLARATIONS)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "'%s' is one declaration too many", shown);
     if (ptx_failed(k) || !ptx_reserve(k->module, list, capacity, *count + 1, sizeof **list))
@@ -37,18 +38,22 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
 
 /* ---- parameters ---- */
 
-static ptx_param declare_param(ptx_kernel *k, const char *name, size_t bytes, size_t align, int type)
+static ptx_param declare_param(ptx_kernel *k, const char *name, size_t bytes, size_t align,
+                               int type)
 {
     ptx_param p = {{.kind = PTX_OPERAND_PARAM, .reserved = k->owner}};
     if (!ptx_is_identifier(name))
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "the parameter name '%.64s' is not an identifier of ASCII letters, digits and "
-                        "underscores",
-                        name ? name : "(null)");
+        ptx_kernel_fail(
+            k, PTXGEN_ERROR_STRUCTURE,
+            "the parameter name '%.64s' is not an identifier of ASCII letters, digits and "
+            "underscores",
+            name ? name : "(null)");
     for (uint32_t i = 0; i < k->param_count && !ptx_failed(k); i++)
         if (!strcmp(ptx_note_text(k, k->params[i].note), name))
-            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the parameter '%s' is declared twice", name);
-    p.o.index = declare(k, &k->params, &k->param_count, &k->param_capacity, name, bytes, align, type);
+            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the parameter '%s' is declared twice",
+                            name);
+    p.o.index =
+        declare(k, &k->params, &k->param_count, &k->param_capacity, name, bytes, align, type);
     return p;
 }
 
@@ -105,8 +110,9 @@ ptx_u64 ptx_param_address_at(ptx_kernel *k, ptx_source here, ptx_param param)
 
 ptx_shared ptx_shared_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
 {
-    ptx_shared s = {declare(k, &k->shared, &k->shared_count, &k->shared_capacity, name, bytes, align, -1),
-                    k->owner};
+    ptx_shared s = {
+        declare(k, &k->shared, &k->shared_count, &k->shared_capacity, name, bytes, align, -1),
+        k->owner};
     return s;
 }
 
@@ -119,8 +125,9 @@ ptx_u32 ptx_shared_address_at(ptx_kernel *k, ptx_source here, ptx_shared buffer)
 
 ptx_local ptx_local_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
 {
-    ptx_local l = {declare(k, &k->local, &k->local_count, &k->local_capacity, name, bytes, align, -1),
-                   k->owner};
+    ptx_local l = {
+        declare(k, &k->local, &k->local_count, &k->local_capacity, name, bytes, align, -1),
+        k->owner};
     return l;
 }
 
@@ -158,8 +165,9 @@ static void check_local(ptx_kernel *k)
 {
     enum { LIMIT = 512 * 1024 };
     if (k->local_bytes > LIMIT)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%zu bytes of local memory exceed the %d of a thread",
-                        k->local_bytes, LIMIT);
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
+                        "%zu bytes of local memory exceed the %d of a thread", k->local_bytes,
+                        LIMIT);
 }
 
 /* Kernel parameters took 4,352 bytes until PTX 8.1 raised that to 32,764. */
@@ -167,8 +175,8 @@ static void check_params(ptx_kernel *k)
 {
     enum { LIMIT_BEFORE_81 = 4352, LIMIT = 32764 };
     if (k->param_bytes > LIMIT)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%zu bytes of parameters exceed the %d of a kernel",
-                        k->param_bytes, LIMIT);
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
+                        "%zu bytes of parameters exceed the %d of a kernel", k->param_bytes, LIMIT);
     else if (k->param_bytes > LIMIT_BEFORE_81)
         ptx_require_version(k, 81, "parameter space beyond 4352 bytes");
 }
@@ -194,10 +202,11 @@ ptx_label ptx_label_new(ptx_kernel *k, const char *name)
                         "the label name '%.64s' is not an identifier of ASCII letters, digits and "
                         "underscores",
                         name);
-    if (!ptx_open(k, "a label made") ||
-        !ptx_reserve(k->module, &k->labels, &k->label_capacity, k->label_count + 1, sizeof *k->labels))
+    if (!ptx_open(k, "a label made") || !ptx_reserve(k->module, &k->labels, &k->label_capacity,
+                                                     k->label_count + 1, sizeof *k->labels))
         return l;
-    k->labels[k->label_count] = (struct ptx_label_state){.note = ptx_note_string(k, name ? name : "")};
+    k->labels[k->label_count] =
+        (struct ptx_label_state){.note = ptx_note_string(k, name ? name : "")};
     l.o.index = k->label_count++;
     return l;
 }
@@ -208,8 +217,9 @@ void ptx_label_bind_at(ptx_kernel *k, ptx_source here, ptx_label label)
         return;
     if (label.o.kind != PTX_OPERAND_LABEL || label.o.reserved != k->owner ||
         label.o.index >= k->label_count) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "at %s:%d a label that is not of this kernel was bound",
-                        here.file, here.line);
+        ptx_kernel_fail(k, PTXGEN_ERROR_LABEL,
+                        "at %s:%d a label that is not of this kernel was bound", here.file,
+                        here.line);
         return;
     }
     struct ptx_label_state *s = &k->labels[label.o.index];
@@ -239,7 +249,8 @@ ptx_barrier ptx_barrier_new(ptx_kernel *k, unsigned threads)
         k->barriers_used++;
     if (threads % 32 || threads > 1024)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "a barrier of %u threads; the count must be a multiple of 32 up to 1024", threads);
+                        "a barrier of %u threads; the count must be a multiple of 32 up to 1024",
+                        threads);
     return b;
 }
 
@@ -255,10 +266,11 @@ void ptx_barrier_signal_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 {
     unsigned threads = b.threads ? b.threads : k->ntid[0] * k->ntid[1] * k->ntid[2];
     if (!threads || threads % 32)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "signalling a barrier of the whole CTA needs .reqntid with a multiple of 32 "
-                        "threads; it has %u",
-                        threads);
+        ptx_kernel_fail(
+            k, PTXGEN_ERROR_OPERAND,
+            "signalling a barrier of the whole CTA needs .reqntid with a multiple of 32 "
+            "threads; it has %u",
+            threads);
     ptx_bar_arrive_n(k, ptx_imm_u32(b.number), ptx_imm_u32(threads));
 }
 

@@ -59,8 +59,8 @@ static bool prepare(struct analysis *a, ptx_kernel *k, const struct ptx_cfg *cfg
     a->dirty = ptx_scratch(m, nodes);
     a->mark = ptx_scratch(m, nodes * sizeof *a->mark);
     a->stack = ptx_scratch(m, nodes * sizeof *a->stack);
-    return a->ipdom && a->reg && a->lane_index && a->block && a->lent && a->after_exit && a->dirty &&
-           a->mark && a->stack;
+    return a->ipdom && a->reg && a->lane_index && a->block && a->lent && a->after_exit &&
+           a->dirty && a->mark && a->stack;
 }
 
 /* ---- thread indices: what keeps a warp's lanes in one aligned run of 32 values ---- */

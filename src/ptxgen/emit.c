@@ -130,8 +130,9 @@ void ptx_require_version(ptx_kernel *k, int version, const char *what)
 {
     ptx_module *m = k->module;
     if (m->target.max_ptx && version > m->target.max_ptx)
-        ptx_kernel_fail(k, PTXGEN_ERROR_TARGET, "%s needs PTX %d.%d, but the cap is PTX %d.%d", what,
-                        version / 10, version % 10, m->target.max_ptx / 10, m->target.max_ptx % 10);
+        ptx_kernel_fail(k, PTXGEN_ERROR_TARGET, "%s needs PTX %d.%d, but the cap is PTX %d.%d",
+                        what, version / 10, version % 10, m->target.max_ptx / 10,
+                        m->target.max_ptx % 10);
     if (version > m->ptx_version)
         m->ptx_version = version;
 }
@@ -167,8 +168,8 @@ static void check_target(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
             continue;
         const struct ptx_modifier *m = &group->alternatives[value - 1];
         if (m->sm > target->sm)
-            ptx_fail_at(k, index, PTXGEN_ERROR_TARGET, "%s needs sm_%d; the target is sm_%d%s", m->text,
-                        m->sm, target->sm, suffix);
+            ptx_fail_at(k, index, PTXGEN_ERROR_TARGET, "%s needs sm_%d; the target is sm_%d%s",
+                        m->text, m->sm, target->sm, suffix);
         if (m->ptx > version)
             version = m->ptx;
     }
@@ -188,7 +189,8 @@ static inline bool asks_nothing_new(const ptx_module *m, const struct ptx_op *op
 }
 
 /* Every modifier given must belong to a group that the instruction's text names. */
-static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *op, uint64_t modifiers)
+static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
+                            uint64_t modifiers)
 {
     const struct ptx_string text = ptx_op_text(op);
     uint64_t known = 0;
@@ -238,7 +240,9 @@ static void check_constant(ptx_kernel *k, uint32_t index, const struct ptx_term 
     if (!fits)
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "the constant %lld is outside %d … %d%s",
                     (long long)value, t->lo, t->hi,
-                    t->flags & PTX_TERM_POW2 ? ", powers of two" : t->step > 1 ? " in its steps" : "");
+                    t->flags & PTX_TERM_POW2 ? ", powers of two"
+                    : t->step > 1            ? " in its steps"
+                                             : "");
 }
 
 static void check_offset(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
@@ -268,7 +272,8 @@ static void check_immediate(ptx_kernel *k, uint32_t index, const struct ptx_term
                             const ptx_operand *o)
 {
     if (t->flags & (PTX_TERM_REGISTER | PTX_TERM_WRITTEN))
-        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "a constant stands where PTX takes a register only");
+        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
+                    "a constant stands where PTX takes a register only");
     else if (t->hi)
         check_constant(k, index, t, *o);
     else if ((t->flags & PTX_TERM_UPTO) && o->bits > o[-1].bits)
@@ -276,7 +281,8 @@ static void check_immediate(ptx_kernel *k, uint32_t index, const struct ptx_term
                     (unsigned long long)o->bits, (unsigned long long)o[-1].bits);
 }
 
-static void check_value(ptx_kernel *k, uint32_t index, const struct ptx_term *t, const ptx_operand *o)
+static void check_value(ptx_kernel *k, uint32_t index, const struct ptx_term *t,
+                        const ptx_operand *o)
 {
     if (o->kind == PTX_OPERAND_REGISTER)
         check_register(k, index, *o, t->type);
@@ -378,11 +384,12 @@ static unsigned operands_of(const struct ptx_op *op, unsigned n)
 }
 
 /* What the typed emitters see to by themselves, and a direct call may break. */
-static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned count, ptx_source source)
+static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned count,
+                        ptx_source source)
 {
     if (number >= ptx_op_count) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s:%d: there is no instruction number %u", source.file,
-                        source.line, number);
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s:%d: there is no instruction number %u",
+                        source.file, source.line, number);
         return false;
     }
     const struct ptx_op *op = &ptx_ops[number];
@@ -390,8 +397,8 @@ static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned cou
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
                         ptx_op_name(op).s, source.file, source.line, n);
     else if (count != operands_of(op, n))
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u", ptx_op_name(op).s,
-                        source.file, source.line, operands_of(op, n), count);
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u",
+                        ptx_op_name(op).s, source.file, source.line, operands_of(op, n), count);
     return !ptx_failed(k);
 }
 
@@ -454,9 +461,9 @@ static void check_raw_text(ptx_kernel *k, uint32_t index, const char *text, unsi
             ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
                         "the raw text names %%%ld, but %u operands were given", slot, count);
         if (names_a_register(s))
-            ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
-                        "the raw text names a register itself at '%.8s'; it must take it as an operand",
-                        s);
+            ptx_fail_at(
+                k, index, PTXGEN_ERROR_OPERAND,
+                "the raw text names a register itself at '%.8s'; it must take it as an operand", s);
         s += slot < 0;
     }
 }
@@ -482,10 +489,11 @@ void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
     if (ptx_failed(k))
         return;
     if (!text || written > count || count > MOST_OPERANDS) {
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "raw instruction at %s:%d: it needs a text, at most %d operands, and no more "
-                        "results than operands",
-                        source.file, source.line, MOST_OPERANDS);
+        ptx_kernel_fail(
+            k, PTXGEN_ERROR_OPERAND,
+            "raw instruction at %s:%d: it needs a text, at most %d operands, and no more "
+            "results than operands",
+            source.file, source.line, MOST_OPERANDS);
         return;
     }
     for (unsigned i = 0; i < written; i++)

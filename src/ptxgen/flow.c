@@ -20,7 +20,8 @@ static void close_block(ptx_block *b)
 {
     if (b->phase == CLOSED)
         ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
-                        "the block opened at %s:%d is closed twice", b->source.file, b->source.line);
+                        "the block opened at %s:%d is closed twice", b->source.file,
+                        b->source.line);
     else if (b->kernel->open_blocks)
         b->kernel->open_blocks--;
     b->phase = CLOSED;
@@ -36,22 +37,24 @@ static bool free_of_guards(ptx_kernel *k, ptx_source here)
 {
     if (k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "structured control flow inside ptx_guarded, at %s:%d", here.file, here.line);
+                        "structured control flow inside ptx_guarded, at %s:%d", here.file,
+                        here.line);
     return !ptx_failed(k);
 }
 
 static bool is_predicate(ptx_kernel *k, ptx_source here, ptx_operand o)
 {
-    bool good = o.kind == PTX_OPERAND_REGISTER && o.reserved == k->owner && o.index < k->register_count &&
-                k->registers[o.index].type == PTX_PRED;
+    bool good = o.kind == PTX_OPERAND_REGISTER && o.reserved == k->owner &&
+                o.index < k->register_count && k->registers[o.index].type == PTX_PRED;
     if (!good)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
-                        "the condition at %s:%d is not a predicate register of this kernel", here.file,
-                        here.line);
+                        "the condition at %s:%d is not a predicate register of this kernel",
+                        here.file, here.line);
     return !ptx_failed(k);
 }
 
-static void branch(ptx_kernel *k, ptx_source here, ptx_operand label, ptx_pred condition, bool negate)
+static void branch(ptx_kernel *k, ptx_source here, ptx_operand label, ptx_pred condition,
+                   bool negate)
 {
     if (ptx_failed(k) || !free_of_guards(k, here) || !is_predicate(k, here, condition.o))
         return;
@@ -96,7 +99,8 @@ void ptx_if_else_next(ptx_block *b)
 
 /* ---- loops ---- */
 
-ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32 limit, ptx_u32 step)
+ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32 limit,
+                        ptx_u32 step)
 {
     ptx_block b = open_block(k, here);
     b.head = ptx_label_new(k, "for").o;

@@ -63,7 +63,8 @@ static bool is_wgmma(const struct ptx_instruction *i)
 }
 
 static void hold_block(struct walk *w, uint32_t b,
-                       void (*hold)(void *ctx, uint32_t reg, uint32_t first, uint32_t last), void *ctx)
+                       void (*hold)(void *ctx, uint32_t reg, uint32_t first, uint32_t last),
+                       void *ctx)
 {
     const ptx_kernel *k = w->l->k;
     const struct ptx_basic_block *block = &w->l->cfg->blocks[b];

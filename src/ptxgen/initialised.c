@@ -14,7 +14,9 @@
 
 enum { MAX_PREDICATES = 32 };
 
-/* Two bits for each predicate followed: "unwritten only where it is true", "… where it is false". */
+/*
+ * Two bits for each predicate followed: "unwritten only where it is true", "… where it is false".
+ */
 typedef uint64_t facts;
 static const facts WRITTEN = UINT64_MAX; /* on every path seen so far */
 

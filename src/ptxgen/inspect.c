@@ -114,7 +114,8 @@ static void name_rows(const size_t counts[ROWS], ptx_mix_row *all, size_t differ
     qsort(all, different, sizeof *all, more_frequent);
 }
 
-size_t ptx_module_kernel_mix(const ptx_module *m, unsigned index, ptx_mix_row *rows, size_t capacity)
+size_t ptx_module_kernel_mix(const ptx_module *m, unsigned index, ptx_mix_row *rows,
+                             size_t capacity)
 {
     const ptx_kernel *k = kernel_at(m, index);
     if (!k)

@@ -52,7 +52,14 @@ struct ptx_declaration { /* of a parameter, shared or local buffer */
     int type;            /* of a scalar parameter, −1 for a block of bytes */
 };
 
-enum ptx_class { PTX_CLASS_PRED, PTX_CLASS_16, PTX_CLASS_32, PTX_CLASS_64, PTX_CLASS_128, PTX_CLASSES };
+enum ptx_class {
+    PTX_CLASS_PRED,
+    PTX_CLASS_16,
+    PTX_CLASS_32,
+    PTX_CLASS_64,
+    PTX_CLASS_128,
+    PTX_CLASSES
+};
 
 struct ptx_kernel {
     ptx_module *module;

@@ -33,7 +33,9 @@ static bool follows_opposite(const struct ptx_liveness *l, uint32_t reg, uint32_
            !ptx_written_between(l->uses, mine->guard, before, at);
 }
 
-/* An instruction completes when each register that it writes was written under the opposite guard. */
+/*
+ * An instruction completes when each register that it writes was written under the opposite guard.
+ */
 static void find_completing_writes(struct ptx_liveness *l)
 {
     for (uint32_t at = 0; at < l->k->code_count; at++) {

@@ -17,8 +17,8 @@ static void *resize(ptx_module *m, void *block, size_t old_size, size_t new_size
 bool ptx_grow(ptx_module *m, void *data, size_t *capacity, size_t need, size_t element)
 {
     if (need > PTX_MAX_ELEMENTS) {
-        ptxgen_fail(&m->error, PTXGEN_ERROR_OUT_OF_MEMORY, "a module's list of %zu elements is too long",
-                    need);
+        ptxgen_fail(&m->error, PTXGEN_ERROR_OUT_OF_MEMORY,
+                    "a module's list of %zu elements is too long", need);
         return false;
     }
     enum { FIRST_BYTES = 4096, LARGE_BYTES = 1 << 18 }; /* small lists grow in larger steps */

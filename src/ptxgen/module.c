@@ -165,7 +165,8 @@ ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
                         m->last_kernel->name);
     for (const ptx_kernel *other = m->kernels; other; other = other->next)
         if (!strcmp(other->name, stored))
-            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the module already has a kernel of this name");
+            ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                            "the module already has a kernel of this name");
     if (m->last_kernel)
         m->last_kernel->next = k;
     else
@@ -193,7 +194,8 @@ void ptx_kernel_reqntid(ptx_kernel *k, unsigned x, unsigned y, unsigned z)
         return;
     if (!x || !y || !z || x > 1024 || y > 1024 || z > 64 || x * y * z > 1024)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "a CTA of %u × %u × %u threads is outside 1 … 1024 threads in all", x, y, z);
+                        "a CTA of %u × %u × %u threads is outside 1 … 1024 threads in all", x, y,
+                        z);
     k->ntid[0] = x;
     k->ntid[1] = y;
     k->ntid[2] = z;
@@ -236,8 +238,8 @@ void ptx_kernel_reqnctapercluster(ptx_kernel *k, unsigned x, unsigned y, unsigne
         ptx_kernel_fail(k, PTXGEN_ERROR_TARGET, "clusters need sm_90, the target is sm_%d",
                         k->module->target.sm);
     if (!x || !y || !z || x > 16 || y > 16 || z > 16 || x * y * z > 16)
-        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "a cluster of %u × %u × %u CTAs is outside 1 … 16",
-                        x, y, z);
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "a cluster of %u × %u × %u CTAs is outside 1 … 16", x, y, z);
     ptx_require_version(k, version, ".reqnctapercluster");
     k->cluster[0] = x;
     k->cluster[1] = y;
@@ -263,7 +265,8 @@ static void check_labels(ptx_kernel *k)
 static void end_with_ret(ptx_kernel *k)
 {
     uint32_t i = k->code_count;
-    while (i && (k->code[i - 1].op == PTX_PSEUDO_COMMENT || k->code[i - 1].op == PTX_PSEUDO_SECTION))
+    while (i &&
+           (k->code[i - 1].op == PTX_PSEUDO_COMMENT || k->code[i - 1].op == PTX_PSEUDO_SECTION))
         i--;
     bool falls_through = !i || k->code[i - 1].guarded || !(k->code[i - 1].flags & PTX_FLAG_EXIT);
     if (falls_through)

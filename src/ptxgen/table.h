@@ -60,8 +60,8 @@ enum ptx_op_flag {
 };
 
 /*
- * One instruction. It holds places in shared arrays instead of pointers, and equal runs of terms and
- * needs are there once: pointers would be relocated at load time and make the library a third
+ * One instruction. It holds places in shared arrays instead of pointers, and equal runs of terms
+ * and needs are there once: pointers would be relocated at load time and make the library a third
  * larger. The functions below read them.
  */
 struct ptx_op {

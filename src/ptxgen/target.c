@@ -62,7 +62,8 @@ bool ptx_target_runs_on(const ptx_target *text, int chip_sm)
 ptxgen_status ptx_target_parse(const char *name, ptx_target *target, ptxgen_error *err)
 {
     if (!name || !target)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "target name and result must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "target name and result must be given");
     ptx_target t = {0};
     char rest[2] = "";
     int fields = strncmp(name, "sm_", 3) ? 0 : sscanf(name + 3, "%3d%1[af]", &t.sm, rest);

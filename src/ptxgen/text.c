@@ -26,7 +26,8 @@ struct listing {
 
 /*
  * What writes takes the place to write at and returns the place behind, within room that was made
- * before: NAME for a name, LINE for a line with a few of them, OPERAND for an operand that is no name.
+ * before: NAME for a name, LINE for a line with a few of them, OPERAND for an operand that is no
+ * name.
  */
 enum { NAME = 300, LINE = 4 * NAME, OPERAND = 32 };
 
@@ -125,7 +126,8 @@ static size_t append(char *buffer, size_t used, const char *text, size_t length)
     return used + length;
 }
 
-static size_t append_slot(char *buffer, size_t used, const struct ptx_instruction *i, const char *slot)
+static size_t append_slot(char *buffer, size_t used, const struct ptx_instruction *i,
+                          const char *slot)
 {
     size_t length = strcspn(slot, "!}");
     const struct ptx_modifier_group *g = ptx_find_group(slot, length);
@@ -171,7 +173,8 @@ static char *put_mnemonic(struct listing *t, char *to, const struct ptx_instruct
     if (s->length && s->op == i->op && s->n == i->n && s->modifiers == i->modifiers)
         return put_bytes(to, t->m->text + s->offset, s->length);
     ptx_mnemonic(i, to);
-    *s = (struct spelling){i->modifiers, (size_t)(to - t->m->text), (unsigned)strlen(to), i->op, i->n};
+    size_t at = (size_t)(to - t->m->text);
+    *s = (struct spelling){i->modifiers, at, (unsigned)strlen(to), i->op, i->n};
     return to + s->length;
 }
 
@@ -309,9 +312,9 @@ static char *put_address_of(const struct listing *t, char *to, const struct ptx_
 static const char *in_ascii(const char *s, size_t *length)
 {
     static const char *const signs[][2] = {
-        {"×", "x"},  {"·", "*"},  {"…", "..."}, {"≤", "<="}, {"≥", ">="}, {"≠", "!="}, {"→", "->"},
-        {"←", "<-"}, {"–", "-"},  {"—", "-"},   {"−", "-"},  {"²", "^2"}, {"ᵀ", "^T"}, {"Σ", "sum "},
-        {"γ", "gamma"}, {"ε", "eps"}};
+        {"×", "x"},  {"·", "*"},    {"…", "..."},   {"≤", "<="}, {"≥", ">="}, {"≠", "!="},
+        {"→", "->"}, {"←", "<-"},   {"–", "-"},     {"—", "-"},  {"−", "-"},  {"²", "^2"},
+        {"ᵀ", "^T"}, {"Σ", "sum "}, {"γ", "gamma"}, {"ε", "eps"}};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         *length = strlen(signs[i][0]);
         if (!strncmp(s, signs[i][0], *length))
@@ -441,7 +444,8 @@ static void put_declarations(struct listing *t)
              k->shared_bytes);
     put_buffers(t, "shared", k->shared, k->shared_count);
     if (k->local_bytes)
-        putf(t, "\t.local .align %zu .b8 %s$local[%zu];\n", k->local_align, k->name, k->local_bytes);
+        putf(t, "\t.local .align %zu .b8 %s$local[%zu];\n", k->local_align, k->name,
+             k->local_bytes);
     put_buffers(t, "local", k->local, k->local_count);
 }
 

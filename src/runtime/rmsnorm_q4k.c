@@ -197,8 +197,10 @@ static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s,
 
 /* ---- launching ---- */
 
-/* The weights as rows of 32-bit elements; boxes of 16 rows, or 8 for SwiGLU, by two super-blocks (see
- * weights.c). */
+/*
+ * The weights as rows of 32-bit elements; boxes of 16 rows, or 8 for SwiGLU, by two super-blocks
+ * (see weights.c).
+ */
 static ptxgen_status map_weights(const ptxgen_rmsnorm_q4k *q, const ptxgen_rmsnorm_q4k_args *a,
                                  ptxgen_cu_tensor_map maps[PTXGEN_RMSNORM_Q4K_MATRICES],
                                  ptxgen_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma's operand A, 8 rows of X the columns
- * of its B. Persistent CTAs of wm × wn × wk warps walk through their shares of the tiles
+ * The dense kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma's operand A, 8 rows of X the
+ * columns of its B. Persistent CTAs of wm × wn × wk warps walk through their shares of the tiles
  * (tile/stream_k.h). Stages of both operands, 128·wk bytes of K, are copied by cp.async, on through
  * the ends of tiles, swizzled (tile/operand.h) and read by ldmatrix:
  *
@@ -17,10 +17,11 @@
  * (381 against 421 TFLOP/s at 4096³ on an H100).
  *
  * On an H200 4096³ takes 340 µs, 403 TFLOP/s, and 700 W hold the clock down. From registers
- * mma.sync alone does 628, with ldmatrix 578; here the pipe is at work 69 % of the cycles: all warps
- * come to the copies of a stage together, and wait at its barrier. Copies in bulk, an mbarrier a
- * slot and warps that send in turn brought a prototype to 85 % and 442 to 464 TFLOP/s, this emitter
- * to 417 to 458. One mma step in the text instead of two is 4 % slower, 96 ms to assemble for 274.
+ * mma.sync alone does 628, with ldmatrix 578; here the pipe is at work 69 % of the cycles: all
+ * warps come to the copies of a stage together, and wait at its barrier. Copies in bulk, an
+ * mbarrier a slot and warps that send in turn brought a prototype to 85 % and 442 to 464 TFLOP/s,
+ * this emitter to 417 to 458. One mma step in the text instead of two is 4 % slower, 96 ms to
+ * assemble for 274.
  */
 #include "emit.h"
 
@@ -52,7 +53,9 @@ void dense_load_params(struct dense_product *q)
 
 /* ---- the pipeline's copies ---- */
 
-/* Where a tile of a cluster stands. It comes to its last first; whole ones are dealt out in turn. */
+/*
+ * Where a tile of a cluster stands. It comes to its last first; whole ones are dealt out in turn.
+ */
 static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;

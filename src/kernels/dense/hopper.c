@@ -134,8 +134,8 @@ static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 
 }
 
 /*
- * Of tiles of most sums the text has one step: each product of 256 rows that it has more takes ptxas a
- * tenth longer. A step is a group of its own then, or a wait would take in the last step.
+ * Of tiles of most sums the text has one step: each product of 256 rows that it has more takes
+ * ptxas a tenth longer. A step is a group of its own then, or a wait would take in the last step.
  */
 static void multiply_one_by_one(struct hopper *h, ptx_u64 w, ptx_u64 x)
 {

@@ -19,9 +19,11 @@ enum {
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
 enum dense_param {
+    /* Of 64 bits, … */
     DENSE_X, DENSE_W, DENSE_BIAS, DENSE_RESIDUAL, DENSE_Y, DENSE_WORKSPACE,
-    DENSE_X_STRIDE, DENSE_W_STRIDE, DENSE_RESIDUAL_STRIDE, DENSE_Y_STRIDE, /* 64 bits up to here, … */
-    DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,                      /* … 32 from here */
+    DENSE_X_STRIDE, DENSE_W_STRIDE, DENSE_RESIDUAL_STRIDE, DENSE_Y_STRIDE,
+    /* … and of 32. */
+    DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,
     DENSE_PARAMS
 };
 /* … and with wgmma the tensor maps of X (tile/boxes.h) and W: boxes of 128 bytes of the rows that a
@@ -78,8 +80,8 @@ static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
     return v->warp_m / DENSE_TILE * (v->warp_n / 8);
 }
 /*
- * Whether tiles may be divided among CTAs. Those of more sums are always whole: to add others' to so
- * many registers, which wgmma wants side by side, takes ptxas half as long as all else.
+ * Whether tiles may be divided among CTAs. Those of more sums are always whole: to add others' to
+ * so many registers, which wgmma wants side by side, takes ptxas half as long as all else.
  */
 static inline bool dense_divides(const ptxgen_dense_variant *v)
 {
@@ -128,7 +130,8 @@ struct dense_schedule {
     uint64_t aligned;         /* offset */
     uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
 };
-ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *variant,
-                                  uint64_t n, struct dense_schedule *schedule, ptxgen_error *err);
+ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan,
+                                  const ptxgen_dense_variant *variant, uint64_t n,
+                                  struct dense_schedule *schedule, ptxgen_error *err);
 
 #endif

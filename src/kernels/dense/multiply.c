@@ -52,7 +52,9 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
     ptx_mov_u32_to(k, o->w_lane, tile_operand_lane(k, &q->w, stage_w, q->along_k));
 }
 
-/* … or, within it, of the steps of the text's next turn: a swizzle's chunks differ by exclusive or. */
+/*
+ * … or, within it, of the steps of the text's next turn: a swizzle's chunks differ by exclusive or.
+ */
 static void turn_on(struct dense_product *q, ptx_u32 turn)
 {
     ptx_kernel *k = q->k;
@@ -144,9 +146,9 @@ static void multiply(struct dense_product *q, ptx_f32 acc[4], const struct halve
 }
 
 /*
- * Product `done` of an mma step. An operand A is multiplied with all of X before the next one is, to
- * and fro, so that one operand of each product is that of the product before: it is read from the
- * register file once, which saves power. f32 keeps all of A split instead, and of X 16 rows.
+ * Product `done` of an mma step. An operand A is multiplied with all of X before the next one is,
+ * to and fro, so that one operand of each product is that of the product before: it is read from
+ * the register file once, which saves power. f32 keeps all of A split instead, and of X 16 rows.
  */
 static void find_product(const struct dense_product *q, uint32_t done, uint32_t *t, uint32_t *j)
 {

@@ -59,8 +59,8 @@ static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
 }
 
 /*
- * Multiply-adds of a multiprocessor in a nanosecond, as measured on an H100. With mma.sync a warp of
- * 32 rows reaches 205 by itself (two of them took 82 µs for 64 rows at 8192 x 8192 on an H200).
+ * Multiply-adds of a multiprocessor in a nanosecond, as measured on an H100. With mma.sync a warp
+ * of 32 rows reaches 205 by itself (two of them took 82 µs for 64 rows at 8192 x 8192 on an H200).
  */
 static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
@@ -77,9 +77,9 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
  * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
  * nanosecond and multiprocessor, once for all rows of tiles), reading both operands from the L2 (by
  * cp.async 45; copies in bulk have brought 90), and multiplying; dividing tiles takes 2.5 µs and
- * more for more rows and for pairs, where a cluster divides K only that. CTAs of a pair read X once.
- * In bulk a little is added for the L2, beside the others, and to pairs 2 ns for each row of a box
- * that X does not have.
+ * more for more rows and for pairs, where a cluster divides K only that. CTAs of a pair read X
+ * once. In bulk a little is added for the L2, beside the others, and to pairs 2 ns for each row of
+ * a box that X does not have.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
 {
@@ -285,7 +285,8 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
                                     ptxgen_error *err)
 {
     if (!plan || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and tile must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: plan and tile must be given");
     ptxgen_dense_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.ctas = tile->ctas ? tile->ctas : 1;
@@ -360,10 +361,11 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
                            (unsigned long long)n, INT32_MAX);
     uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(&plan->spec, v);
     if (tiles * stages > UINT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "dense: n = %llu rows with M = %u, K = %u are %llu stages, more than 2^32",
-                           (unsigned long long)n, plan->spec.m, plan->spec.k,
-                           (unsigned long long)(tiles * stages));
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "dense: n = %llu rows with M = %u, K = %u are %llu stages, more than 2^32",
+            (unsigned long long)n, plan->spec.m, plan->spec.k,
+            (unsigned long long)(tiles * stages));
     struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
     uint32_t units = plan->target.multiprocessors * v->ctas / dense_cluster(v);
     s.tiles = tile_deal(tiles, stages, units, !dense_divides(v) || tile_deals_whole(tiles, units));
@@ -380,7 +382,8 @@ ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint3
                                 ptxgen_error *err)
 {
     if (!plan || !ctas)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: plan and ctas must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: plan and ctas must be given");
     const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
     struct dense_schedule schedule = {.aligned = 0};
     ptxgen_status status = PTXGEN_OK;

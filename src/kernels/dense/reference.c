@@ -29,8 +29,8 @@ static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 w
 enum { MMA_DEPTH = 22, SPLIT_DEPTH = 42 };
 
 /*
- * The longest way of a term into a sum: through the mma steps of a warp along K, over the warps along
- * K, over the CTAs that share the tile, one a stage at most.
+ * The longest way of a term into a sum: through the mma steps of a warp along K, over the warps
+ * along K, over the CTAs that share the tile, one a stage at most.
  */
 static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
@@ -174,7 +174,8 @@ ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_dense_spec *s = &plan->spec;
-    bool is_curved = s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
+    bool is_curved =
+        s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
     struct reference r = {
         .spec = s,
         .o = operands,

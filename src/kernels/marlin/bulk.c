@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mma.sync's products on the ring that wgmma's entries have (hopper.c): a thread sends for stages,
- * warps multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns in
- * a stage; strips stand there one after the other, as in memory, and past them half a strip where a
- * tile has an odd number of halves. Where many warps have the same rows of K another warp sums up
- * activations, which all need to be rid of zero points (weights.c): by itself each would take a
- * quarter more mma's.
+ * warps multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns
+ * in a stage; strips stand there one after the other, as in memory, and past them half a strip
+ * where a tile has an odd number of halves. Where many warps have the same rows of K another warp
+ * sums up activations, which all need to be rid of zero points (weights.c): by itself each would
+ * take a quarter more mma's.
  *
  *     sender   │ codes, scales, activations of a stage ─▶ slot
  *     totals   │                     Σ activations of each group ─▶ slot
  *     warps    │                     codes under a mask ─▶ mma … ─▶ − z·Σ, · scale ─▶ sums
  *
- * For K × N = 8192 × 28672, group 128, on an H200 whose copies alone take 30 µs: 8 weights take a lane
- * 10 to 13 instructions, 16 where warps send for themselves and dequantise (multiply.c). 31.6 µs for a
- * row, where that takes 34.7, and 33.2 for 16 rows, where it takes 38.4: a multiprocessor's quarters
- * with four of the fourteen warps then have 1024 cycles of mma in each stage's 1650. A ring of 64-row
- * stages is refilled sooner, one of 128 rows has fewer instructions: the former for one row, the latter
- * for 16. Copies of 448 columns by pairs of CTAs that divide K read half of the activations and took
- * 2 µs longer: CTAs then end 4 µs apart, and their sums meet in 1 µs where one CTA's take 0.4.
+ * For K × N = 8192 × 28672, group 128, on an H200 whose copies alone take 30 µs: 8 weights take a
+ * lane 10 to 13 instructions, 16 where warps send for themselves and dequantise (multiply.c). 31.6
+ * µs for a row, where that takes 34.7, and 33.2 for 16 rows, where it takes 38.4: a
+ * multiprocessor's quarters with four of the fourteen warps then have 1024 cycles of mma in each
+ * stage's 1650. A ring of 64-row stages is refilled sooner, one of 128 rows has fewer instructions:
+ * the former for one row, the latter for 16. Copies of 448 columns by pairs of CTAs that divide K
+ * read half of the activations and took 2 µs longer: CTAs then end 4 µs apart, and their sums meet
+ * in 1 µs where one CTA's take 0.4.
  *
- * Groups of 32 rows take 36.5 µs of an H200 with 16 rows of A, groups of 128 33.5 (9 % more bytes). What one of
- * the quarters of four warps takes for a stage is nearly the sum of 8 cycles for each mma and one for each
- * other instruction, 1024 and 860 of 1880: the two do not overlap. Uneven shares of a stage, 96 to 160 rows a
- * warp so that each quarter has as many, took 8 to 12 % longer: a loop of single steps of 64 rows has more
- * that waits, and the warp that sums up activations, 400 cycles a stage, filled its quarter.
+ * Groups of 32 rows take 36.5 µs of an H200 with 16 rows of A, groups of 128 33.5 (9 % more bytes).
+ * What one of the quarters of four warps takes for a stage is nearly the sum of 8 cycles for each
+ * mma and one for each other instruction, 1024 and 860 of 1880: the two do not overlap. Uneven
+ * shares of a stage, 96 to 160 rows a warp so that each quarter has as many, took 8 to 12 % longer:
+ * a loop of single steps of 64 rows has more that waits, and the warp that sums up activations, 400
+ * cycles a stage, filled its quarter.
  *
- * A strip is a tile where K is not much shorter than N: 8192 × 8192 with 16 rows takes 11.6 µs by four
- * warps along K, 64 columns each, 12.0 by eight of 32, 13.1 where warps send for themselves. Activations
- * are as many bytes as codes there, and a slot that is free before the next stage is waited for is what
- * it gains by. Pairs of CTAs that divide K, in tiles of 128 columns, took 14.2: a loop shorter by 8 %, but
- * a later start and end.
+ * A strip is a tile where K is not much shorter than N: 8192 × 8192 with 16 rows takes 11.6 µs by
+ * four warps along K, 64 columns each, 12.0 by eight of 32, 13.1 where warps send for themselves.
+ * Activations are as many bytes as codes there, and a slot that is free before the next stage is
+ * waited for is what it gains by. Pairs of CTAs that divide K, in tiles of 128 columns, took 14.2:
+ * a loop shorter by 8 %, but a later start and end.
  */
 #include "hopper.h"
 
@@ -71,7 +73,8 @@ static void find_codes(struct hopper *h, ptx_u32 strip)
     uint32_t parts = MARLIN_STRIP / q->v->warp_n;
     w->step_bytes = MARLIN_STEP_BYTES;
     ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
-    ptx_u32 first = ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
+    ptx_u32 first =
+        ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
     if (marlin_has_odd_halves(q->v)) {
         w->strips_codes = first;
         w->codes_bytes = l->codes_bytes;
@@ -129,7 +132,9 @@ static void begin_reading(struct hopper *h)
     u->releases = tile_ring_releasers(k, &h->ring, &q->at);
 }
 
-/* Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group. */
+/*
+ * Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group.
+ */
 static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
                        const ptx_f32 totals[2])
 {

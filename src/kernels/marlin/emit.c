@@ -12,8 +12,8 @@
  *            └─────────┴─────────┴───
  *    A:      [tile_m rows] × 64·steps·wk columns a stage
  *
- * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, on through
- * the ends of tiles.
+ * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, on
+ * through the ends of tiles.
  */
 #include "emit.h"
 
@@ -120,7 +120,8 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
     ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
     marlin_emit_pipeline_begin(q, first, end);
     uint32_t staging = tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
-    marlin_emit_epilogue_begin(q, ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
+    marlin_emit_epilogue_begin(q,
+                               ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
 
     marlin_emit_parts(q, first, end);
     ptx_kernel_end(k);

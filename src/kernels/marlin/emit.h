@@ -26,15 +26,16 @@ struct scales {
 
 /* What dequantisation needs of a group: pairs of equal halves, for columns g and g + 8. */
 struct dequantiser {
-    ptx_u32 unit[MAX_TILES][2], zero[MAX_TILES][2]; /* what codes are multiplied by, and what is added */
+    /* What codes are multiplied by, and what is added. */
+    ptx_u32 unit[MAX_TILES][2], zero[MAX_TILES][2];
     ptx_u32 scale[MAX_TILES][2];                    /* where weights are scaled by themselves */
     ptx_u32 minus_zero;                             /* −0 */
 };
 
 /*
  * Sums of activations, where sums are corrected: of mma with what a load brings as its A. The two
- * registers of a fragment, its first and its second half along K, stand in rows g and g + 8, which are
- * then added: no other row may be beside them, for its NaN would be theirs.
+ * registers of a fragment, its first and its second half along K, stand in rows g and g + 8, which
+ * are then added: no other row may be beside them, for its NaN would be theirs.
  */
 struct totals {
     ptx_f32 sums[2][4]; /* of each fragment of a load; of all that is one row's, the first */
@@ -51,9 +52,10 @@ struct operands {
     struct totals totals;
     ptx_u32 a[2][MAX_TILES][4]; /* of the present mma step and the next */
     ptx_u32 x[2][4];            /* activations, two fragments a load, in turn */
-    ptx_u32 zero[4];            /* an A of zero points, where a group's sums start from their share */
+    ptx_u32 zero[4];            /* an A of zero points: a group's sums start from their share */
     ptx_u32 half;               /* of the strip, of the present tile */
-    ptx_u32 x_at, x_lane, x_step; /* the lane's offset of them in a stage, and addresses: of it, of an mma step */
+    /* The lane's offset of them in a stage, and addresses: of it, of an mma step. */
+    ptx_u32 x_at, x_lane, x_step;
 };
 
 /* A warp's copies of packed weights: where they come from, and where in a stage they go. */
@@ -65,7 +67,8 @@ struct weights {
     ptx_u32 half; /* of the strip, where a warp has half of one: of the copies' tile */
     ptx_u32 codes_at, scales_to, zeros_to, scales_at, zeros_at; /* the lane's offsets in a stage */
     uint32_t step_bytes; /* in a stage, from a step of the warp's codes to the next */
-    ptx_u32 strips_codes, strips_scales, strips_zeros; /* of the tile's first strip, where a warp's varies */
+    /* Of the tile's first strip, where a warp's varies, … */
+    ptx_u32 strips_codes, strips_scales, strips_zeros;
     uint32_t codes_bytes, scales_bytes, zeros_bytes;   /* … and of each strip */
     ptx_u32 half_codes, codes_step; /* … of the half past whole strips; from a step to the next */
 };
@@ -128,7 +131,9 @@ uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_
 uint32_t marlin_stages_along_k(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 /* What one CTA takes. */
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
-/* Number `index` of the tiles that a plan for this spec and target may have; false past the last. */
+/*
+ * Number `index` of the tiles that a plan for this spec and target may have; false past the last.
+ */
 bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marlin_variant *tile);
 /* Whether scales are multiplied into sums, else into weights. */
 bool marlin_scales_sums(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
@@ -174,7 +179,8 @@ void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struc
 /* … and of a column without groups, from global memory; not in a stage. */
 void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s);
 /* The two scales of a tile as f32. */
-void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2]);
+void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile,
+                            ptx_f32 scale[2]);
 void marlin_emit_dequantiser_begin(struct gemm *q);
 /* Sets the dequantiser for these scales. */
 void marlin_emit_dequantiser(struct gemm *q, const struct scales *s);
@@ -185,7 +191,8 @@ float marlin_code_unit(const struct gemm *q, uint32_t half);
 /* … and −(offset + z) of symmetric codes in it, a pair. */
 uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half);
 /* … and what takes (offset + z)·total off them, in their unit: the factor, of zero points `s`. */
-ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half);
+ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile,
+                               uint32_t half);
 
 /* ---- pipeline.c ---- */
 

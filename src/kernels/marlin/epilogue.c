@@ -82,8 +82,8 @@ static ptxgen_activation activation(const struct gemm *q)
     return is_gated(q) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)q->spec->activation;
 }
 
-static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param stride, ptx_u64 row,
-                       ptx_u64 column_bytes)
+static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param stride,
+                       ptx_u64 row, ptx_u64 column_bytes)
 {
     ptx_u64 pitch = ptx_shl_b64(q->k, q->address[stride], U32(1));
     ptx_u64 line = ptx_mad_lo_u64(q->k, row, pitch, q->address[base]);
@@ -114,8 +114,8 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
 /* ---- a tile's end ---- */
 
 /*
- * Tiles along M in a band: with those of 132 multiprocessors as square as bytes go, two for each row
- * of A against a half for a column of weights.
+ * Tiles along M in a band: with those of 132 multiprocessors as square as bytes go, two for each
+ * row of A against a half for a column of weights.
  */
 static uint32_t band(const ptxgen_marlin_variant *v)
 {
@@ -192,7 +192,8 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
         ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
         ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
         ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
-        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes), pairs);
+        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes),
+                               pairs);
     }
 }
 
@@ -222,9 +223,11 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     struct tile_place place = marlin_emit_place(q, tile);
     e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     if (marlin_exchanges(q->v))
-        e->first_row = ptx_mad_lo_u32(k, q->sums.rank, U32(marlin_finished_rows(q->v)), e->first_row);
+        e->first_row =
+            ptx_mad_lo_u32(k, q->sums.rank, U32(marlin_finished_rows(q->v)), e->first_row);
     p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_row));
-    ptx_u32 columns = q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
+    ptx_u32 columns =
+        q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
     for (uint32_t i = 0; i < 2 * tiles(q) && p->halves && q->spec->bias; i++)
         add_bias(q, e, i / 2, i % 2);

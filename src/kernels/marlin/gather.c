@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_gather: activations brought into the order of the weights' rows, or just to 16-byte aligned
- * rows. A CTA a row, eight elements a thread at a time.
+ * marlin_gather: activations brought into the order of the weights' rows, or just to 16-byte
+ * aligned rows. A CTA a row, eight elements a thread at a time.
  */
 #include "emit.h"
 

@@ -3,16 +3,16 @@
  * The marlin kernel on wgmma (sm_90a). A warp of a persistent CTA sends for stages, warpgroups
  * multiply them, each its own strips of 64 columns with all rows of the tile:
  *
- *              K: stages ──▶               Cᵀ = Wᵀ·Aᵀ: dequantised weights are wgmma's operand A, from
- *            ┌───────┬───────┬───          registers: word w of a lane of warp i is what wgmma wants
- *    N:      │ warpgroup 0   │ …           of k16 slice w of tile i of a strip. Activations are its
- *    strips  ├───────┼───────┼───          operand B, a swizzled box of 64 columns of A that a tensor
- *            │ warpgroup 1   │ …           copy brings (see tile/boxes.h).
- *            └───────┴───────┴───          A strip's stage of codes is one bulk copy.
+ *              K: stages ──▶        Cᵀ = Wᵀ·Aᵀ: dequantised weights are wgmma's operand A, from
+ *            ┌───────┬───────┬───   registers: word w of a lane of warp i is what wgmma wants
+ *    N:      │ warpgroup 0   │ …    of k16 slice w of tile i of a strip. Activations are its
+ *    strips  ├───────┼───────┼───   operand B, a swizzled box of 64 columns of A that a tensor
+ *            │ warpgroup 1   │ …    copy brings (see tile/boxes.h).
+ *            └───────┴───────┴───   A strip's stage of codes is one bulk copy.
  *    A:      [tile_m rows] × 64·steps columns a stage
  *
- * Floors, for K × N = 8192 × 28672 on 132 multiprocessors at 1.7 GHz: packed weights and scales from
- * memory, 39 µs; products at 2048 multiply-adds a cycle, 0.52 µs for each row of A;
+ * Floors, for K × N = 8192 × 28672 on 132 multiprocessors at 1.7 GHz: packed weights and scales
+ * from memory, 39 µs; products at 2048 multiply-adds a cycle, 0.52 µs for each row of A;
  * dequantisation, some 12 instructions of a warp for 4 × 32 × 2 weights, 31 µs of the issue slots.
  *
  *     M           1      16     64     256    4096
@@ -32,37 +32,44 @@
  *                  by 4 warpgroups     26   31   39    64
  *
  * With few rows it is neither alone: products take the registers' ports from the other instructions
- * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 51 µs of an
- * H200 (cuBLAS 111): 2.7 until the first stage is there, 43 in the loop, 41 cycles a slice, 1.7 at the
- * ends of parts. With activations that are sent for once it would take 47, with codes that are masked but
- * not dequantised 48, with both 41. 4096 × 4096 with 64 rows takes 7.3 µs, 7.6 with stages of 64 rows:
- * 1.5 until the first stage is there and 4 in the loop, in which a multiprocessor reads 320 KB from the L2.
+ * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 51 µs
+ * of an H200 (cuBLAS 111): 2.7 until the first stage is there, 43 in the loop, 41 cycles a slice,
+ * 1.7 at the ends of parts. With activations that are sent for once it would take 47, with codes
+ * that are masked but not dequantised 48, with both 41. 4096 × 4096 with 64 rows takes 7.3 µs, 7.6
+ * with stages of 64 rows: 1.5 until the first stage is there and 4 in the loop, in which a
+ * multiprocessor reads 320 KB from the L2.
  *
- * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an H200:
+ * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an
+ * H200:
  *
  *     rows         65     96    129    160    192    257    320
  *     before       78     82    142    145    148    226    232      µs, tiles of 64 and 128 rows
  *     now          65     69    100    105    130    186    202      of 96 and 160 rows too
  *
- * A tile of 160 rows has three warpgroups: only 128 rows leave each of four its registers. Tiles of 80,
- * 112 and 144 rows would take 5 to 8 % less where they fit, as one of 48 does, and each as long to assemble.
+ * A tile of 160 rows has three warpgroups: only 128 rows leave each of four its registers. Tiles of
+ * 80, 112 and 144 rows would take 5 to 8 % less where they fit, as one of 48 does, and each as long
+ * to assemble.
  *
- * CTAs end tiles for each other beside their products (tile/handover.h): 128 rows take 83.1 µs so, and
- * took 85.7, 160 rows 100.5 and 102.1.
+ * CTAs end tiles for each other beside their products (tile/handover.h): 128 rows take 83.1 µs so,
+ * and took 85.7, 160 rows 100.5 and 102.1.
  *
- * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each other
- * sums and finish half of its rows each (tile/exchange.h): on an H200 1 to 3 µs sooner than with sums
- * handed over through the L2. 4096 × 4096 with 257 to 320 rows takes 17.5 µs by pairs' tiles of 160 rows,
- * 23.8 by those of 160 × 192, 8192 × 8192 with 129 to 160 rows 31 and 38. Warpgroups may divide each
- * stage's K likewise. Of clusters of four an H200 does not run 32 at once: 4096 × 4096 with 64 rows, 128
- * columns a cluster, took twice as long. Four warpgroups in place of two, by halves of a stage's K, were
- * no faster: 8192 × 8192 with 64 rows 18.3 µs and 17.8.
+ * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each
+ * other sums and finish half of its rows each (tile/exchange.h): on an H200 1 to 3 µs sooner than
+ * with sums handed over through the L2. 4096 × 4096 with 257 to 320 rows takes 17.5 µs by pairs'
+ * tiles of 160 rows, 23.8 by those of 160 × 192, 8192 × 8192 with 129 to 160 rows 31 and 38.
+ * Warpgroups may divide each stage's K likewise. Of clusters of four an H200 does not run 32 at
+ * once: 4096 × 4096 with 64 rows, 128 columns a cluster, took twice as long. Four warpgroups in
+ * place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs and
+ * 17.8.
  */
 #include "hopper.h"
 
 /* ---- sizes ---- */
 
-/* Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side by side. */
+/*
+ * Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side
+ * by side.
+ */
 static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t steps = marlin_scale_rows(s) / MARLIN_STEP, all = marlin_stage_steps(v);
@@ -113,7 +120,9 @@ static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
-    return marlin_exchanges(v) ? tile_exchange_bytes(marlin_threads(v), tiles_of_warp, v->tile_m / 8) : 0;
+    return marlin_exchanges(v)
+               ? tile_exchange_bytes(marlin_threads(v), tiles_of_warp, v->tile_m / 8)
+               : 0;
 }
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
@@ -144,13 +153,14 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(h->q.v->tile_m, i);
-        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner, s->place.barrier, 0);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner,
+                                        s->place.barrier, 0);
     }
 }
 
 /*
- * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one to
- * the next by an addition: products with `pitch` would all be kept in registers.
+ * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one
+ * to the next by an addition: products with `pitch` would all be kept in registers.
  */
 static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
                         uint32_t to, uint32_t bytes, uint32_t each)
@@ -194,8 +204,8 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
 }
 
 /*
- * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the half,
- * which has 1 KB of each step.
+ * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the
+ * half, which has 1 KB of each step.
  */
 static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
 {
@@ -205,8 +215,9 @@ static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
     ptx_u64 first = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
     ptx_u64 strip = ptx_mad_wide_u32(k, s->odd, U32(pitch), first);
     for (uint32_t i = 0; i < whole; i++)
-        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(h->stage.codes + i * h->stage.codes_bytes), strip,
-                              (int)(i * pitch), U32(h->stage.codes_bytes), s->place.barrier, 0);
+        ptx_cp_async_bulk_g2s(k, s->place.slot, (int)(h->stage.codes + i * h->stage.codes_bytes),
+                              strip, (int)(i * pitch), U32(h->stage.codes_bytes), s->place.barrier,
+                              0);
     ptx_u32 past = ptx_sub_u32(k, U32(1), s->odd); /* past the whole ones */
     ptx_u64 half = ptx_mad_wide_u32(k, past, U32(whole * pitch), first);
     half = ptx_mad_wide_u32(k, s->odd, U32(HALF), half);
@@ -268,9 +279,10 @@ static void turn(struct hopper *h, struct sender *s)
 }
 
 /*
- * The end of those of the first part's stages whose weights are sent for ahead of activations: these wait
- * behind them. With 8 rows activations are few, and some 60 KB of weights are there when the kernel ahead
- * has ended. µs of an H200, plain and overlapping the launch before, by stages ahead:
+ * The end of those of the first part's stages whose weights are sent for ahead of activations:
+ * these wait behind them. With 8 rows activations are few, and some 60 KB of weights are there when
+ * the kernel ahead has ended. µs of an H200, plain and overlapping the launch before, by stages
+ * ahead:
  *
  *     rows                      1            2            3            4
  *     8, 8192 × 28672      31.7 30.8    31.9 30.6    31.3 30.1    31.4 29.7    whole ring 31.9 30.2
@@ -279,16 +291,17 @@ static void turn(struct hopper *h, struct sender *s)
  *     32, 4096 × 4096       6.0  5.2     5.9  5.1     6.2  5.3     6.5  5.6
  *     64, 8192 × 8192      18.8         19.1         19.3
  *
- * Two threads, one for weights at its own pace, through the whole ring, and one for activations, were
- * slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8 µs after
- * the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2. Prefetched tensor
- * maps delay the weights more than they hasten the activations.
+ * Two threads, one for weights at its own pace, through the whole ring, and one for activations,
+ * were slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8
+ * µs after the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2.
+ * Prefetched tensor maps delay the weights more than they hasten the activations.
  */
 static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 {
     enum { FEWEST_ROWS = 8, AHEAD_BYTES = 60 * 1024 };
     const ptxgen_marlin_variant *v = h->q.v;
-    uint32_t most = v->tile_m <= FEW_ROWS ? 2 : 1, fit = AHEAD_BYTES / (h->stage.copied - h->stage.codes);
+    uint32_t most = v->tile_m <= FEW_ROWS ? 2 : 1,
+             fit = AHEAD_BYTES / (h->stage.copied - h->stage.codes);
     if (v->tile_m == FEWEST_ROWS && fit > most)
         most = fit < v->stages ? fit : v->stages;
     ptx_u32 below = ptx_add_u32(h->q.k, s->walk.stage, U32(most));
@@ -296,9 +309,9 @@ static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are, and
- * all slots are free for them. Activations, the workspace and C wait for its end: then follow what goes
- * with those weights.
+ * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
+ * and all slots are free for them. Activations, the workspace and C wait for its end: then follow
+ * what goes with those weights.
  */
 static void send_ahead(struct hopper *h, struct sender *s, bool weights)
 {
@@ -351,7 +364,10 @@ static void announce(struct hopper *h)
         tile_handover_announce(k, &q->handover, &q->at, q->address[MARLIN_WORKSPACE]);
 }
 
-/* … and what others have of one that it ends, its first. The end is found anew: no register is kept. */
+/*
+ * … and what others have of one that it ends, its first. The end is found anew: no register is
+ * kept.
+ */
 static void send_sums(struct hopper *h, struct sender *s)
 {
     struct gemm *q = &h->q;
@@ -370,8 +386,8 @@ static void send_sums(struct hopper *h, struct sender *s)
 /* ---- the entry ---- */
 
 /*
- * Registers of a thread: of those that send and of those that multiply, by the CTAs of a multiprocessor
- * and the warpgroups that multiply.
+ * Registers of a thread: of those that send and of those that multiply, by the CTAs of a
+ * multiprocessor and the warpgroups that multiply.
  */
 static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool multiplies)
 {
@@ -381,7 +397,8 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
     } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
                                          [2] = {[2] = {48, 96}}};
     uint32_t groups = warpgroups(v);
-    if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS || !registers[v->ctas][groups].sends)
+    if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS ||
+        !registers[v->ctas][groups].sends)
         return;
     if (multiplies)
         ptx_setmaxnreg_inc(k, registers[v->ctas][groups].multiplies);

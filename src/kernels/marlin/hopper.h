@@ -16,7 +16,8 @@ struct stage_layout {
     uint32_t copied, bytes;        /* in all; with what pads it */
     uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
 };
-struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v);
+struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
+                                        const ptxgen_marlin_variant *v);
 
 /* Steps of a stage: each of the warpgroups along K has `steps` of them. */
 static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A warpgroup's products. Slices of 16 rows of K, in groups of one, two or four: while wgmma multiplies a
- * group, the warps dequantise the next into the other of two sets of registers, which the group before
- * has left.
+ * A warpgroup's products. Slices of 16 rows of K, in groups of one, two or four: while wgmma
+ * multiplies a group, the warps dequantise the next into the other of two sets of registers, which
+ * the group before has left.
  *
  *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 …
  *     warps      dequantise 1 ─│ dequantise 2 ─│ …
  *
- * The next stage's first words are read, and waited for, behind the last group of a stage; the stage
- * is given back behind the first group of the next, when all that read it has ended.
+ * The next stage's first words are read, and waited for, behind the last group of a stage; the
+ * stage is given back behind the first group of the next, when all that read it has ended.
  *
- * Up to 32 rows, and up to 64 by four warpgroups, where a stage has one scale for a column, its sums are
- * scaled and added up instead of its weights, four of 13 instructions for 8 of them: 8192 × 28672 with
- * 32 rows takes 40.6 µs of an H200, not 44.7. With 64 rows there is as much to do, but half-precision
- * instructions take two cycles and those of sums one: 51.3 µs, not 53.4. In groups of four slices it takes
- * 52.9. Two warpgroups, of 14336 × 4096, would take 20.5 µs where they take 19.7. From 33 rows on bf16
- * without zero points scales weights (weights.c).
+ * Up to 32 rows, and up to 64 by four warpgroups, where a stage has one scale for a column, its
+ * sums are scaled and added up instead of its weights, four of 13 instructions for 8 of them: 8192
+ * × 28672 with 32 rows takes 40.6 µs of an H200, not 44.7. With 64 rows there is as much to do, but
+ * half-precision instructions take two cycles and those of sums one: 51.3 µs, not 53.4. In groups
+ * of four slices it takes 52.9. Two warpgroups, of 14336 × 4096, would take 20.5 µs where they take
+ * 19.7. From 33 rows on bf16 without zero points scales weights (weights.c).
  *
- * Most of the assembler's time goes with wgmmas of many accumulators. A tile of 128 rows and 256 columns
- * has four warpgroups of a strip each: two of two strips took half as long again to assemble and 1 % longer
- * to multiply; four with stages of 64 rows, not 128, multiply 4 % longer, loops of half stages 8 %.
+ * Most of the assembler's time goes with wgmmas of many accumulators. A tile of 128 rows and 256
+ * columns has four warpgroups of a strip each: two of two strips took half as long again to
+ * assemble and 1 % longer to multiply; four with stages of 64 rows, not 128, multiply 4 % longer,
+ * loops of half stages 8 %.
  */
 #include "hopper.h"
 
@@ -106,7 +107,9 @@ static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 two)
         ptx_mov_u32_to(q->k, *zeros, two);
 }
 
-/* Where there are zero points, scales are found from them: no register is kept for another offset. */
+/*
+ * Where there are zero points, scales are found from them: no register is kept for another offset.
+ */
 static ptx_u32 find_scales(struct consumer *c)
 {
     ptx_kernel *k = c->q->k;
@@ -130,8 +133,9 @@ static void enter_group(struct consumer *c, uint32_t group)
     if (q->spec->zeros) {
         ptx_u32 zeros_at = ptx_add_u32(k, c->read.slot, c->zeros_at);
         for (uint32_t s = 0; s < group_strips(q); s++)
-            keep_zeros(c, s, ptx_ld_shared_u8(k, zeros_at,
-                                              (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
+            keep_zeros(c, s,
+                       ptx_ld_shared_u8(k, zeros_at,
+                                        (int)(s * l->zeros_bytes + group * MARLIN_ZEROS_BYTES)));
     }
     marlin_emit_dequantiser(q, &q->operands.scales);
 }
@@ -146,13 +150,15 @@ static void load_columns(struct consumer *c, ptx_u32 tile_n)
     for (uint32_t s = 0; s < group_strips(q); s++) {
         ptx_u32 after = ptx_add_u32(k, first, U32(s));
         ptx_u32 strip = ptx_min_u32(k, after, U32(marlin_strips(q->spec) - 1));
-        ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
+        ptx_u64 at =
+            ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
         ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(16), at);
         ptx_u64 tile = ptx_mad_wide_u32(k, q->along_n, U32(4), row);
         ptx_ld_global_nc_u32_to(k, q->operands.scales.packed[s], tile, 0);
         if (!q->spec->zeros)
             continue;
-        ptx_u64 zeros = ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
+        ptx_u64 zeros =
+            ptx_mad_wide_u32(k, strip, U32(MARLIN_ZEROS_BYTES), q->address[MARLIN_ZEROS]);
         ptx_u64 zeros_row = ptx_mad_wide_u32(k, q->at.group, U32(4), zeros);
         ptx_u32 word = ptx_ld_global_nc_u32(k, zeros_row, 0);
         ptx_u32 shift = ptx_mul_lo_u32(k, q->along_n, U32(8));
@@ -180,8 +186,8 @@ static void load_weights(struct consumer *c, uint32_t i)
 }
 
 /*
- * Slices of a group, as an H200 likes them: between products of few rows several warpgroups' tensor work
- * and dequantisation overlap better in larger pieces. Products of 128 rows cover everything.
+ * Slices of a group, as an H200 likes them: between products of few rows several warpgroups' tensor
+ * work and dequantisation overlap better in larger pieces. Products of 128 rows cover everything.
  */
 static uint32_t group_slices(const struct consumer *c)
 {
@@ -305,7 +311,8 @@ static void clear(struct consumer *c)
 
 /*
  * Finds the part's tile, and where its stages of that end, anew; where they start. Four warpgroups'
- * threads have 112 registers, 84 of them for sums and operands: none are kept for what a part's end asks.
+ * threads have 112 registers, 84 of them for sums and operands: none are kept for what a part's end
+ * asks.
  */
 static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
 {
@@ -318,8 +325,10 @@ static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
     return ptx_sub_u32(k, w->end, start);
 }
 
-/* Whether registers are left for what a part's end asks: 8192 × 28672 with 32 rows takes 39.7 µs so,
- * not 41.1. */
+/*
+ * Whether registers are left for what a part's end asks: 8192 × 28672 with 32 rows takes 39.7 µs
+ * so, not 41.1.
+ */
 static bool has_few_rows(const struct gemm *q)
 {
     enum { FEW_ROWS = 32 };
@@ -407,7 +416,8 @@ static void begin(struct consumer *c)
     c->is_lane = ptx_setp_eq_u32(k, q->at.lane, U32(0));
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
     c->start = ptx_setp_ne_u32(k, stages, stages);
-    for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * row_groups(q); i++)
+    for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * row_groups(q);
+         i++)
         for (int r = 0; r < 4; r++)
             c->sums[i / row_groups(q)][i % row_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }

@@ -111,7 +111,9 @@ static inline bool marlin_has_sender(const ptxgen_marlin_variant *v)
 {
     return v->kind != PTXGEN_MARLIN_MMA;
 }
-/* Whether what is copied in bulk is an odd number of half strips, which a tile starts or ends with. */
+/*
+ * Whether what is copied in bulk is an odd number of half strips, which a tile starts or ends with.
+ */
 static inline bool marlin_has_odd_halves(const ptxgen_marlin_variant *v)
 {
     return v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
@@ -143,8 +145,8 @@ static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
 }
 
 /*
- * Whether the two CTAs of a cluster send each other the sums of half the rows, and finish a half each
- * (tile/exchange.h). Others of a cluster stage theirs for each other.
+ * Whether the two CTAs of a cluster send each other the sums of half the rows, and finish a half
+ * each (tile/exchange.h). Others of a cluster stage theirs for each other.
  */
 static inline bool marlin_exchanges(const ptxgen_marlin_variant *v)
 {
@@ -176,9 +178,9 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
 }
 
 /*
- * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and sums
- * are rid of it and of the zero point's share: not where that is more than what it saves, 16 rows in
- * small groups, unless a warp does it for all.
+ * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and
+ * sums are rid of it and of the zero point's share: not where that is more than what it saves, 16
+ * rows in small groups, unless a warp does it for all.
  */
 static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -190,14 +192,18 @@ static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen
 {
     return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
 }
-/* Whether it says what sums of small groups start from, of rows 2q and 2q + 1, columns g and g + 8. */
-static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+/*
+ * Whether it says what sums of small groups start from, of rows 2q and 2q + 1, columns g and g + 8.
+ */
+static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s,
+                                           const ptxgen_marlin_variant *v)
 {
     uint32_t rows = marlin_scale_rows(s);
     return marlin_notes_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
 }
 /* Of a group, in a stage. */
-static inline uint32_t marlin_note_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_note_bytes(const ptxgen_marlin_spec *s,
+                                         const ptxgen_marlin_variant *v)
 {
     return v->tile_m * (marlin_notes_first_sums(s, v) ? 8 : 4);
 }
@@ -209,9 +215,9 @@ static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
 }
 
 /*
- * Stages by which a CTA ends before the one that ends its tile, as long as handing sums over takes, where
- * K is long enough for that to be a small share: 8192 × 28672 with 128 rows takes 83.1 µs of an H200 so,
- * and 83.8 with equal shares, but 4096 × 14336 would take 29.7, and not 28.9.
+ * Stages by which a CTA ends before the one that ends its tile, as long as handing sums over takes,
+ * where K is long enough for that to be a small share: 8192 × 28672 with 128 rows takes 83.1 µs of
+ * an H200 so, and 83.8 with equal shares, but 4096 × 14336 would take 29.7, and not 28.9.
  */
 static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_variant *v)
 {
@@ -227,8 +233,9 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 }
 
 /*
- * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial sums,
- * as its threads hold them, from `partials` on where tiles are divided; the gathered A from `gathered` on.
+ * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial
+ * sums, as its threads hold them, from `partials` on where tiles are divided; the gathered A from
+ * `gathered` on.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {
@@ -237,7 +244,7 @@ static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 struct marlin_schedule {
     struct tile_schedule tiles;
     uint64_t partials, gathered; /* offsets */
-    uint64_t workspace_bytes;    /* without a gathered A: `gathered`, or 0 where nothing is needed */
+    uint64_t workspace_bytes; /* without a gathered A: `gathered`, or 0 where nothing is needed */
 };
 ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *variant,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);

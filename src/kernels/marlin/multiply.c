@@ -85,12 +85,14 @@ static void next_stage(struct gemm *q)
 /* ---- operands ---- */
 
 /*
- * Whether a group's sums start from the zero points' share, an mma more for each of its fragments of
- * activations, which one load brings: for so small groups it is less than what each sum would take.
+ * Whether a group's sums start from the zero points' share, an mma more for each of its fragments
+ * of activations, which one load brings: for so small groups it is less than what each sum would
+ * take.
  */
 static bool starts_from_zeros(const struct gemm *q)
 {
-    return marlin_corrects_sums(q->spec, q->v) && !q->spec->zeros && has_groups(q) && group_mmas(q) <= 2;
+    return marlin_corrects_sums(q->spec, q->v) && !q->spec->zeros && has_groups(q) &&
+           group_mmas(q) <= 2;
 }
 
 /* Whether sums of activations are taken off in the end. */
@@ -235,8 +237,8 @@ static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
 }
 
 /*
- * How many mma steps ahead of the arithmetic words and scales are loaded: with few products in a step
- * the load would be waited for in the same one.
+ * How many mma steps ahead of the arithmetic words and scales are loaded: with few products in a
+ * step the load would be waited for in the same one.
  */
 static uint32_t weights_ahead(const struct gemm *q)
 {
@@ -252,7 +254,10 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
         load_weights(q, slot, 1);
 }
 
-/* Whether a tile's first operand depends on its columns: else it is made at the end of the tile before. */
+/*
+ * Whether a tile's first operand depends on its columns: else it is made at the end of the tile
+ * before.
+ */
 static bool begins_anew(const struct gemm *q)
 {
     bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
@@ -388,8 +393,8 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
             continue;
         ptx_f32 sum = own_total(q, i, j);
         for (uint32_t e = 0; e < 2; e++)
-            totals[j][e] = ptx_u32_as_f32(ptx_shfl_sync_idx_u32(k, ptx_f32_as_u32(sum), t->source[e],
-                                                                U32(31), ALL_LANES));
+            totals[j][e] = ptx_u32_as_f32(
+                ptx_shfl_sync_idx_u32(k, ptx_f32_as_u32(sum), t->source[e], U32(31), ALL_LANES));
     }
 }
 
@@ -418,9 +423,9 @@ static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, u
 }
 
 /*
- * Whether at the start of mma step i, before the wait for the next stage, all else of this one is read, so
- * that its slot is free meanwhile. There are registers for one load of activations; what is noted for the
- * end of a group comes too late, and made a row of 8192 × 28672 wait for 0.3 µs.
+ * Whether at the start of mma step i, before the wait for the next stage, all else of this one is
+ * read, so that its slot is free meanwhile. There are registers for one load of activations; what
+ * is noted for the end of a group comes too late, and made a row of 8192 × 28672 wait for 0.3 µs.
  */
 static bool leaves_slot(const struct gemm *q, uint32_t i)
 {

@@ -13,8 +13,8 @@ static void locate(void *user, const struct tile_walk *w)
 }
 
 /*
- * All copies of a stage together: between reads of shared memory each cp.async would cost three more
- * instructions on an H100.
+ * All copies of a stage together: between reads of shared memory each cp.async would cost three
+ * more instructions on an H100.
  */
 static void send(void *user, ptx_u32 slot)
 {

@@ -52,11 +52,11 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes from
- * memory and from the L2 (more where tiles are whole, and CTAs side by side), weights dequantised,
- * and thousands of mma's multiply-adds where a warp has few columns and rows (see products_cost for
- * many). What divided tiles take beside their work, whole ones, and those of a cluster, in
- * nanoseconds.
+ * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes
+ * from memory and from the L2 (more where tiles are whole, and CTAs side by side), weights
+ * dequantised, and thousands of mma's multiply-adds where a warp has few columns and rows (see
+ * products_cost for many). What divided tiles take beside their work, whole ones, and those of a
+ * cluster, in nanoseconds.
  */
 static const struct limits {
     uint64_t memory, l2, l2_whole, weights, products, divided, whole, cluster;
@@ -71,32 +71,35 @@ static const struct limits {
 
 /*
  * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K, and
- * with wide ones. So were wgmma's for up to 48 rows, which bytes limit.
+ * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K,
+ * and with wide ones. So were wgmma's for up to 48 rows, which bytes limit.
  */
-static const struct limits *limits_of(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
+                                      const ptxgen_marlin_variant *v)
 {
     enum { FEW_ROWS = 48 };
-    return marlin_is_wgmma(v)                 ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
-           : marlin_has_totals_warp(v)        ? &bulk_limits
-           : marlin_has_sender(v) ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
+    return marlin_is_wgmma(v)          ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
+           : marlin_has_totals_warp(v) ? &bulk_limits
+           : marlin_has_sender(v)
+               ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
-           : v->steps > 1                      ? &long_limits
-                                               : &narrow_limits;
+           : v->steps > 1                     ? &long_limits
+                                              : &narrow_limits;
 }
 
 /*
- * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many more, at
- * 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by turns, and where
- * these scale sums. 160 rows, which only three have registers for, take as long as their products alone,
- * as 128 do.
+ * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many
+ * more, at 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by
+ * turns, and where these scale sums. 160 rows, which only three have registers for, take as long as
+ * their products alone, as 128 do.
  */
 static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
 {
     enum { SCALED_SUMS = 64 };
     static const uint32_t cycles[2][4] = {{31, 31, 33, 38}, {23, 25, 30}};
     bool four = v->wn * v->wk == 4 * MARLIN_WARPGROUP;
-    return cycles[four][(v->tile_m > SCALED_SUMS) + (v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS)];
+    uint32_t size = (v->tile_m > SCALED_SUMS) + (v->tile_m >= MOST_ROWS) + (v->tile_m > MOST_ROWS);
+    return cycles[four][size];
 }
 
 /* Picoseconds for a tile's products with 64 rows of K. */
@@ -126,8 +129,8 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
 }
 
 /*
- * Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond: beside
- * others' work where clusters share multiprocessors.
+ * Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond:
+ * beside others' work where clusters share multiprocessors.
  */
 static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                              uint64_t tiles)
@@ -142,9 +145,9 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin
 }
 
 /*
- * What a tile that is copied in bulk, or a cluster's, takes more than its bytes where half of its rows
- * are not there; one of 8 rows takes less. Where 48 rows are 32, which have tiles of their own, bytes are
- * the same but products are more.
+ * What a tile that is copied in bulk, or a cluster's, takes more than its bytes where half of its
+ * rows are not there; one of 8 rows takes less. Where 48 rows are 32, which have tiles of their
+ * own, bytes are the same but products are more.
  */
 static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
 {
@@ -155,7 +158,9 @@ static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
     return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
-/* Two CTAs of two warpgroups on a multiprocessor take longer than one of three, by 3 % on an H200. */
+/*
+ * Two CTAs of two warpgroups on a multiprocessor take longer than one of three, by 3 % on an H200.
+ */
 static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
 {
     enum { PERCENT = 3 };
@@ -174,7 +179,8 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     if (v->cluster)
         return cluster_cost(plan, v, tiles) + empty_cost(v, m);
     bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
-    uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v), empty = empty_cost(v, m);
+    uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v),
+             empty = empty_cost(v, m);
     if (whole)
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
@@ -184,7 +190,9 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000 + empty;
 }
 
-/* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
+/*
+ * By the rows that they take; of those for equally many the cheapest is used, of equals the first.
+ */
 static const struct candidate {
     uint8_t tile_m, warp_n, wn, wk, stages, steps, ctas, pass_m, kind, cluster;
 } candidates[] = {
@@ -264,18 +272,21 @@ static bool has_small_groups(const ptxgen_marlin_spec *s)
 }
 
 /*
- * What is between two stages is then less beside scaling weights: 32 rows and groups of 32 take 43.6 µs of an
- * H200 instead of 44.6 (8192 × 28672), and 14.75 instead of 14.9 (8192 × 8192); but 17.7 instead of 16.8 where
- * K is 3584.
+ * What is between two stages is then less beside scaling weights: 32 rows and groups of 32 take
+ * 43.6 µs of an H200 instead of 44.6 (8192 × 28672), and 14.75 instead of 14.9 (8192 × 8192); but
+ * 17.7 instead of 16.8 where K is 3584.
  */
 static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     enum { ROWS = 32, LEAST_STEPS = 64 };
-    return has_small_groups(s) && marlin_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 && v->wk == 1 &&
-           marlin_steps(s) / marlin_cluster(v) >= LEAST_STEPS;
+    return has_small_groups(s) && marlin_is_wgmma(v) && v->tile_m <= ROWS && v->ctas == 1 &&
+           v->wk == 1 && marlin_steps(s) / marlin_cluster(v) >= LEAST_STEPS;
 }
 
-/* … where more than one warp of a quarter scales sums: 16 rows of 8192 × 8192 12.9 µs instead of 13.3. */
+/*
+ * … where more than one warp of a quarter scales sums: 16 rows of 8192 × 8192 12.9 µs instead of
+ * 13.3.
+ */
 static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return has_small_groups(s) && v->kind == PTXGEN_MARLIN_BULK && v->warp_n == MARLIN_STRIP;
@@ -284,11 +295,19 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
     const struct candidate *c = &candidates[i];
-    *v = (ptxgen_marlin_variant){.tile_m = c->tile_m, .warp_n = c->warp_n, .wn = c->wn, .wk = c->wk,
-                                 .stages = c->stages, .steps = c->steps, .ctas = c->ctas ? c->ctas : 1,
-                                 .pass_m = c->pass_m, .kind = c->kind, .cluster = c->cluster};
+    *v = (ptxgen_marlin_variant){.tile_m = c->tile_m,
+                                 .warp_n = c->warp_n,
+                                 .wn = c->wn,
+                                 .wk = c->wk,
+                                 .stages = c->stages,
+                                 .steps = c->steps,
+                                 .ctas = c->ctas ? c->ctas : 1,
+                                 .pass_m = c->pass_m,
+                                 .kind = c->kind,
+                                 .cluster = c->cluster};
     uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
-    if (wants_long_stages(&plan->spec, v) && marlin_steps(&plan->spec) % (2 * v->steps * sharing) == 0) {
+    if (wants_long_stages(&plan->spec, v) &&
+        marlin_steps(&plan->spec) % (2 * v->steps * sharing) == 0) {
         v->steps *= 2;
         v->stages /= 2;
     }
@@ -325,7 +344,8 @@ static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marl
     return cost(plan, v, v->tile_m);
 }
 
-static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m, ptxgen_marlin_variant *best)
+static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m,
+                        ptxgen_marlin_variant *best)
 {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < CANDIDATES; i++) {
@@ -473,7 +493,10 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
     return best;
 }
 
-/* By kind; 0: of any number of rows, or columns. Clusters: 10 times their CTAs, and those side by side. */
+/*
+ * By kind; 0: of any number of rows, or columns. Clusters: 10 times their CTAs, and those side by
+ * side.
+ */
 static const struct {
     uint8_t kind, tile_m, clusters;
     uint16_t tile_n;
@@ -537,10 +560,11 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
                            (unsigned long long)m, INT32_MAX);
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (tiles * stages > UINT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: m = %llu rows with K = %u, N = %u are %llu stages, more than 2^32",
-                           (unsigned long long)m, plan->spec.k, plan->spec.n,
-                           (unsigned long long)(tiles * stages));
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "marlin: m = %llu rows with K = %u, N = %u are %llu stages, more than 2^32",
+            (unsigned long long)m, plan->spec.k, plan->spec.n,
+            (unsigned long long)(tiles * stages));
     struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
     if (v->cluster) /* whatever the multiprocessors, a tile each */
         s.tiles = tile_deal(tiles, stages, (uint32_t)tiles, true);

@@ -50,7 +50,7 @@ struct approximate {
 /* A column of W. */
 struct column {
     double *weights;           /* [k] */
-    double *carried;           /* [k], what w goes through where sums are corrected: |s|·(2o + q + z) */
+    double *carried;           /* [k], what w goes through where sums are corrected: |s|·(2o+q+z) */
     double *chunk_scales;      /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
     double *scales;            /* [groups] */
     double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
@@ -143,11 +143,13 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
 
 /* S of a sum, of T, of Σ|s|·max|A| and of Σ|A|. */
 static struct approximate estimate(const struct marlin_problem *p, double sum, double abs,
-                                   double largest_products, double sum_a, const struct column *column)
+                                   double largest_products, double sum_a,
+                                   const struct column *column)
 {
     size_t k_count = p->b->k;
     double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
-    double sums = p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
+    double sums =
+        p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
     double lost = types[p->weight_type].least * sum_a + sums * underflow * column->sum_scale;
     double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
                    ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs +
@@ -292,8 +294,9 @@ static void compute(const struct marlin_problem *p, const struct work *w,
         size_t m = first + i, at = m * p->b->n + n;
         double unwanted;
         for (int j = 0; j < (p->up ? 2 : 1); j++)
-            sums[j] = estimate(p, dots[j].sums[i], (p->corrects_sums ? carried : dots)[j].magnitudes[i],
-                               largest[j].sums[i], w->sum_a[m], &columns[j]);
+            sums[j] =
+                estimate(p, dots[j].sums[i], (p->corrects_sums ? carried : dots)[j].magnitudes[i],
+                         largest[j].sums[i], w->sum_a[m], &columns[j]);
         finish(p, sums, m, n, &c[at], bound ? &bound[at] : &unwanted);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_repack_codes for rows in any order of a layout along K. A row's nibble is in one word of each
- * column, so a CTA brings 16 columns to shared memory, whole, and picks from there:
+ * marlin_repack_codes for rows in any order of a layout along K. A row's nibble is in one word of
+ * each column, so a CTA brings 16 columns to shared memory, whole, and picks from there:
  *
  *     16 columns, K/2 bytes each ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──▶ codes
  *
@@ -58,7 +58,8 @@ static void copy_columns(struct columns *q)
         ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
         ptx_u32 to = ptx_mad_lo_u32(k, index, U32(chunk), line);
         ptx_u32 n = ptx_add_u32(k, first, column);
-        ptx_u32 exists = ptx_selp_u32(k, U32(chunk), U32(0), ptx_setp_lt_u32(k, n, U32(q->spec->n)));
+        ptx_u32 exists =
+            ptx_selp_u32(k, U32(chunk), U32(0), ptx_setp_lt_u32(k, n, U32(q->spec->n)));
         ptx_u64 from = ptx_mad_wide_u32(k, n, U32(bytes), source);
         from = ptx_mad_wide_u32(k, index, U32(chunk), from);
         if (chunk == 16)
@@ -70,8 +71,10 @@ static void copy_columns(struct columns *q)
     ptx_bar_sync(k, 0);
 }
 
-/* The lane's word of 16 rows from `first` on: nibble d of it is of row 2q + (d / 4) + 8·(d / 2 % 2),
- * column g + 8·(d % 2). */
+/*
+ * The lane's word of 16 rows from `first` on: nibble d of it is of row 2q + (d / 4) + 8·(d / 2 %
+ * 2), column g + 8·(d % 2).
+ */
 static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
 {
     ptx_kernel *k = q->k;

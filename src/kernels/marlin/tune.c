@@ -26,9 +26,11 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return status;
     uint32_t rows = marlin_finished_rows(v);
     if ((rows > 8 && rows % 16) || v->pass_m % 8 || rows % marlin_pass_rows(v))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: %u rows that a CTA finishes, pass_m %u: those are 8 or a multiple "
-                           "of 16, and this a multiple of 8 that divides them", rows, v->pass_m);
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "marlin: %u rows that a CTA finishes, pass_m %u: those are 8 or a multiple "
+            "of 16, and this a multiple of 8 that divides them",
+            rows, v->pass_m);
     if (wgmma && v->wn % MARLIN_WARPGROUP)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
@@ -52,7 +54,8 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
                                      ptxgen_error *err)
 {
     if (!plan || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: plan and tile must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: plan and tile must be given");
     ptxgen_status status = check_tile(tile, err);
     if (status != PTXGEN_OK)
         return status;
@@ -60,17 +63,22 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
     bool whole = marlin_steps(&plan->spec) % steps == 0;
     if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
-                           "%u rows", steps * MARLIN_STEP);
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
+            "%u rows",
+            steps * MARLIN_STEP);
     if (!marlin_exchange_fits(&plan->target, &v))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: clusters of two CTAs are for PTX 8.1, and the target's is %d.%d",
-                           plan->target.ptx.max_ptx / 10, plan->target.ptx.max_ptx % 10);
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_UNSUPPORTED,
+            "marlin: clusters of two CTAs are for PTX 8.1, and the target's is %d.%d",
+            plan->target.ptx.max_ptx / 10, plan->target.ptx.max_ptx % 10);
     if (!marlin_halves_fit(&plan->spec, &v))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: tiles of %u columns, half strips copied in bulk, do not end with "
-                           "the %u strips of N", marlin_tile_n(&v), marlin_strips(&plan->spec));
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "marlin: tiles of %u columns, half strips copied in bulk, do not end with "
+            "the %u strips of N",
+            marlin_tile_n(&v), marlin_strips(&plan->spec));
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
     v.dynamic_shared_bytes = plan_dynamic_shared(v.shared_bytes);
     uint32_t limit = plan_shared_limit(&plan->target, v.ctas);
@@ -150,8 +158,8 @@ static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_vari
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: two different tiles are both %s",
                            ptxgen_marlin_entry(v));
     if (plan->variant_count == PTXGEN_MARLIN_VARIANTS)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: a plan has no more than %d tiles",
-                           PTXGEN_MARLIN_VARIANTS);
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "marlin: a plan has no more than %d tiles", PTXGEN_MARLIN_VARIANTS);
     add_variant(plan, v);
     return PTXGEN_OK;
 }
@@ -199,7 +207,8 @@ ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uin
                                  ptxgen_error *err)
 {
     if (!plan || !ctas)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: plan and ctas must be given");
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "marlin: plan and ctas must be given");
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
     struct marlin_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;

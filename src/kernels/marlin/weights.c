@@ -9,11 +9,12 @@
  * Dequantisation writes a code into the low mantissa bits of a constant: 0x6400 | q is 1024 + q as
  * f16, and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes, and subtracting 1024 + z, or
  * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
- * Can't Run, 2022). bf16 has 7 bits there, too few for the higher code; but its low byte by itself is a
- * number, v·2⁻¹³³, subnormal or not, and 2¹⁰³ times that less z·2⁻³⁰ is (q − z)·2⁻³⁰ exactly, what sums are
- * then in units of. 0x4300 | q, which is 128 + q, took two shifts more for 8 weights. Where weights are scaled
- * and z is 8, the factor is s·2¹⁰³ and −s·2⁻²⁷ is added, rounding once as before: 9 instructions for 8 weights
- * instead of 15, f16's 13. So scales of bf16 are to be below 2²⁵.
+ * Can't Run, 2022). bf16 has 7 bits there, too few for the higher code; but its low byte by itself
+ * is a number, v·2⁻¹³³, subnormal or not, and 2¹⁰³ times that less z·2⁻³⁰ is (q − z)·2⁻³⁰ exactly,
+ * what sums are then in units of. 0x4300 | q, which is 128 + q, took two shifts more for 8 weights.
+ * Where weights are scaled and z is 8, the factor is s·2¹⁰³ and −s·2⁻²⁷ is added, rounding once as
+ * before: 9 instructions for 8 weights instead of 15, f16's 13. So scales of bf16 are to be below
+ * 2²⁵.
  *
  * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is
  * a subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as
@@ -77,7 +78,8 @@ static uint32_t zeros_start(const ptxgen_marlin_spec *s, const ptxgen_marlin_var
 
 uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t zeros = s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;
+    uint32_t zeros =
+        s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;
     return (zeros_start(s, v) + zeros + TILE_BLOCK_BYTES - 1) / TILE_BLOCK_BYTES * TILE_BLOCK_BYTES;
 }
 
@@ -151,7 +153,9 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
         ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
 }
 
-/* Whole strips have the first place from strip `odd` on, the half that is left the one past them. */
+/*
+ * Whole strips have the first place from strip `odd` on, the half that is left the one past them.
+ */
 static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
 {
     ptx_kernel *k = q->k;
@@ -159,7 +163,8 @@ static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
     enum { STEP = MARLIN_STEP_BYTES, HALF = STEP / 2 };
     ptx_u32 lone = ptx_selp_u32(k, U32(q->v->wn / 2), U32(0), ptx_setp_eq_u32(k, odd, U32(0)));
     ptx_pred is_lone = ptx_setp_eq_u32(k, strip, lone);
-    ptx_u32 whole = ptx_mad_lo_u32(k, ptx_sub_u32(k, strip, odd), U32(w->codes_bytes), w->strips_codes);
+    ptx_u32 whole =
+        ptx_mad_lo_u32(k, ptx_sub_u32(k, strip, odd), U32(w->codes_bytes), w->strips_codes);
     whole = ptx_mad_lo_u32(k, q->operands.half, U32(HALF), whole);
     ptx_selp_u32_to(k, w->codes_at, w->half_codes, whole, is_lone);
     ptx_selp_u32_to(k, w->codes_step, U32(HALF), U32(STEP), is_lone);
@@ -201,7 +206,8 @@ void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
     ptx_mad_lo_u64_to(k, w->codes, strip64, strip_bytes, in_strip);
     if (marlin_stage_groups(s, q->v->steps)) {
         ptx_u64 scales = ptx_add_u64(k, q->address[MARLIN_SCALES], lane);
-        ptx_mad_wide_u32_to(k, w->scales, strip, U32(marlin_groups(s) * MARLIN_SCALES_BYTES), scales);
+        ptx_mad_wide_u32_to(k, w->scales, strip, U32(marlin_groups(s) * MARLIN_SCALES_BYTES),
+                            scales);
     }
     if (marlin_stage_groups(s, q->v->steps) && s->zeros) {
         ptx_u64 zeros = ptx_add_u64(k, q->address[MARLIN_ZEROS], lane);
@@ -265,7 +271,8 @@ void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
         send_codes(q, slot, step, size);
         if (!starts_group(q, step))
             continue;
-        send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES, size);
+        send_groups(q, ptx_add_u32(k, slot, w->scales_to), step, w->scales, MARLIN_SCALES_BYTES,
+                    size);
         if (q->spec->zeros)
             send_groups(q, ptx_add_u32(k, slot, w->zeros_to), step, w->zeros, MARLIN_ZEROS_BYTES,
                         size);
@@ -323,7 +330,8 @@ void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_e
 
 /* ---- shared to registers ---- */
 
-void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 words[MAX_TILES][4])
+void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
+                              ptx_u32 words[MAX_TILES][4])
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
     uint32_t past = step * q->w.step_bytes;
@@ -400,9 +408,9 @@ void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t til
 enum { ONE = 0x3C00 /* in f16 */ };
 
 /*
- * How a code under a mask becomes q − z: in the mantissa of `base`, times `unit`, plus `zero`, which is for
- * z = 0 and less by `step` for each more; in registers 0 and 2 of an operand, and in 1 and 3. In bf16 it is
- * (q − z)·2⁻³⁰, and `zero` for z = 8.
+ * How a code under a mask becomes q − z: in the mantissa of `base`, times `unit`, plus `zero`,
+ * which is for z = 0 and less by `step` for each more; in registers 0 and 2 of an operand, and in 1
+ * and 3. In bf16 it is (q − z)·2⁻³⁰, and `zero` for z = 8.
  */
 static const struct constants {
     uint32_t base, unit[2], zero[2], step[2];
@@ -411,12 +419,15 @@ static const struct constants {
 
 enum {
     TWICE = 0x00010001,
-    FOLDED_UNITS = 0x71007300,  /* what scales are multiplied by, to be multiplied with codes as well, … */
-    FOLDED_ZEROS = 0xB200B200,  /* … and to be added: −8·2⁻³⁰ */
-    MINUS_UNIT = 0xF300F300,    /* of a zero point as a subnormal */
+    /* What scales are multiplied by, to be multiplied with codes too, and to be added: −8·2⁻³⁰. */
+    FOLDED_UNITS = 0x71007300,
+    FOLDED_ZEROS = 0xB200B200,
+    MINUS_UNIT = 0xF300F300, /* of a zero point as a subnormal */
 };
 
-/* Whether codes are multiplied by scales at once: what is added is exact for z = 8, a power of two. */
+/*
+ * Whether codes are multiplied by scales at once: what is added is exact for z = 8, a power of two.
+ */
 static bool folds_scales(const struct gemm *q)
 {
     return is_bf16(q) && !q->spec->zeros && !marlin_scales_sums(q->spec, q->v);
@@ -431,7 +442,8 @@ void marlin_emit_dequantiser_begin(struct gemm *q)
     for (uint32_t i = 0; i < 2 * tiles(q); i++) {
         uint32_t t = i / 2, h = i % 2, zero = c->zero[h] + PTXGEN_W4_SYMMETRIC_ZERO * c->step[h];
         d->unit[t][h] = !t || folds ? ptx_mov_u32(q->k, U32(c->unit[h] * TWICE)) : d->unit[0][h];
-        d->zero[t][h] = !t || folds || q->spec->zeros ? ptx_mov_u32(q->k, U32(zero * TWICE)) : d->zero[0][h];
+        d->zero[t][h] =
+            !t || folds || q->spec->zeros ? ptx_mov_u32(q->k, U32(zero * TWICE)) : d->zero[0][h];
         if (scales)
             d->scale[t][h] = ptx_mov_u32(q->k, U32(0));
     }
@@ -454,8 +466,10 @@ static void multiply_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
     fma_pair(q, to, a, b, q->operands.dequantiser.minus_zero);
 }
 
-/* The halves of `packed` times those of a constant, if any, each as a pair: which half of a register is
- * taken twice costs no instruction. */
+/*
+ * The halves of `packed` times those of a constant, if any, each as a pair: which half of a
+ * register is taken twice costs no instruction.
+ */
 static void spread(struct gemm *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
 {
     ptx_kernel *k = q->k;

@@ -632,8 +632,8 @@ static void take_staged(struct kernel *q, struct share *s)
 
 /*
  * Of two items for each warp the first comes by loads, and the second, sent for with it, by copies:
- * so both are prepared from the same registers, by one text. Where x does not allow vectors, an item
- * is staged when it is due.
+ * so both are prepared from the same registers, by one text. Where x does not allow vectors, an
+ * item is staged when it is due.
  */
 static void take_second_staged(struct kernel *q, struct share *s)
 {

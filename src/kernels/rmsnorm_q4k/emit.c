@@ -19,10 +19,10 @@
  *
  * Where the time of one token goes, on an H200 with K = 8192 and N = 28672 (28.4 µs of weights at
  * its read ceiling), by clock stamps and by kernels that only read: a launch of plain loads
- * takes 31.4 µs and one of these copies 32.1 to 32.5, this kernel 33.3. First copies leave 0.3 µs after a
- * CTA's start, x is prepared after 3.7 µs (its loads wait behind copies), and the ring lasts until
- * then. Multiprocessors in a group of two pairs get more than those in a group of three (CPC) and
- * end 5 µs before them. What was tried against the rest, each in one run with this one:
+ * takes 31.4 µs and one of these copies 32.1 to 32.5, this kernel 33.3. First copies leave 0.3 µs
+ * after a CTA's start, x is prepared after 3.7 µs (its loads wait behind copies), and the ring
+ * lasts until then. Multiprocessors in a group of two pairs get more than those in a group of three
+ * (CPC) and end 5 µs before them. What was tried against the rest, each in one run with this one:
  *   - shares in rows rather than whole tiles, as it was: a tile at their end is read twice, 3 %
  *     more bytes and +0.5 µs;
  *   - the last round's tiles over all warps, wk = 8 for two: +0.8 µs;
@@ -34,28 +34,29 @@
  * From K = 14336 on x is more than all first slots, and is late for being behind them: there three
  * warps of four send for theirs behind x (12.9 to 12.1 µs at N = 4096, 11.3 to 10.4 overlapped).
  *
- * A plain launch at N = 28672 is 1 µs from what dealing its last tiles by a counter would give (31.1
- * instead of 32.1 µs for copies alone). It is not built: a tile's copies are sent for half a tile
- * ahead by four warps, which would have to know it a round ahead, when three of four rounds are
- * already dealt; and overlapped launches lose by it (30.2 instead of 29.1).
+ * A plain launch at N = 28672 is 1 µs from what dealing its last tiles by a counter would give
+ * (31.1 instead of 32.1 µs for copies alone). It is not built: a tile's copies are sent for half a
+ * tile ahead by four warps, which would have to know it a round ahead, when three of four rounds
+ * are already dealt; and overlapped launches lose by it (30.2 instead of 29.1).
  *
  * What the driver's assembler takes follows the machine instructions that come of the text, 0.35 to
  * 0.5 million of its own for each, not names or their reuse, or dead moves; a division by a number
  * counts as twenty. 43 million are its own start. ptxas runs 235 million for one token at K = 8192
- * (246 with both of a warp's super-blocks in registers), 219 at 4096, 213 where that is one round, 226
- * at 14336. Of 217 at 4096 preparing x has 58 (planes 17, sums, squares and the exponent 7 each),
- * the body over super-blocks 66, x that does not allow vectors 14, a place that sends a tensor copy 4
- * to 6, a loop 3, sums of squares and zeros 2 or 3 each. What was predicted to take 1 to 8 and took
- * nothing: one election for all copies, the mins' hi and lo in two lanes, signs of bytes by plane
- * instead of by value, x that does not allow vectors by way of shared memory at K = 4096. It
- * peels or turns round a loop that breaks in its middle, whose body then stands twice. What makes
- * the text shorter still, and was measured to cost time at 8192 × 28672 (µs plain, overlapped):
+ * (246 with both of a warp's super-blocks in registers), 219 at 4096, 213 where that is one round,
+ * 226 at 14336. Of 217 at 4096 preparing x has 58 (planes 17, sums, squares and the exponent 7
+ * each), the body over super-blocks 66, x that does not allow vectors 14, a place that sends a
+ * tensor copy 4 to 6, a loop 3, sums of squares and zeros 2 or 3 each. What was predicted to take 1
+ * to 8 and took nothing: one election for all copies, the mins' hi and lo in two lanes, signs of
+ * bytes by plane instead of by value, x that does not allow vectors by way of shared memory at K =
+ * 4096. It peels or turns round a loop that breaks in its middle, whose body then stands twice.
+ * What makes the text shorter still, and was measured to cost time at 8192 × 28672 (µs plain,
+ * overlapped):
  *   - nibbles of a super-block in a loop, low and then high: -12 million, +1.1, +1.0;
  *   - one loop over super-blocks, each with its own wait: -2 million, +0.6, +0.3;
  *   - the two halves of a lane's values of x in a loop: -8 million, +0.3, +0.35;
- *   - x staged there too: -20 million, +0.3, +0.35 (+0.3 of 5 at 4096 × 4096): cp.async brings it later
- *     than loads do, and above 195 KB of shared memory only 28 KB are left to L1, in which loads of
- *     x and gamma, 48 KB under way, are slow (+1.4 for loads by themselves).
+ *   - x staged there too: -20 million, +0.3, +0.35 (+0.3 of 5 at 4096 × 4096): cp.async brings it
+ *     later than loads do, and above 195 KB of shared memory only 28 KB are left to L1, in which
+ *     loads of x and gamma, 48 KB under way, are slow (+1.4 for loads by themselves).
  *     Only a warp's second super-block staged fits into 195 KB and costs no time: that is done.
  *
  * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
@@ -148,7 +149,8 @@ static void find_threads(struct kernel *q)
     ptx_u32 tid = ptx_sreg_tid_x(k);
     q->at.cta = ptx_sreg_ctaid_x(k);
     ptx_u32 warp = shifted(q, tid, 5);
-    q->at.warp = ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
+    q->at.warp =
+        ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
     q->at.lane = masked(q, tid, 31);
     q->at.group = shifted(q, q->at.lane, 2);
     q->at.quad = masked(q, q->at.lane, 3);
@@ -212,9 +214,11 @@ static void declare_shared(struct kernel *q)
         q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tokens), 128);
     if (v->wk > 1)
         q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * partial_bytes(v), 16);
-    q->sh.squares = shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
+    q->sh.squares =
+        shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
     if (has_tensor_copies(&q->plan->target))
-        q->sh.ring_barriers = shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
+        q->sh.ring_barriers =
+            shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
 }
 
 /* ---- the end of a round ---- */

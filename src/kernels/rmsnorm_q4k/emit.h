@@ -14,7 +14,9 @@ enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_TOKENS / BOX_TOKENS };
 #define F32(x) ptx_imm_f32(x)
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
 
-/* A warp's lanes hold fragments by group (lane / 4: a row, or a column) and quad lane (lane % 4). */
+/*
+ * A warp's lanes hold fragments by group (lane / 4: a row, or a column) and quad lane (lane % 4).
+ */
 struct threads {
     ptx_u32 cta, warp, lane, group, quad;
     ptx_u32 row; /* of a half of the tile: `group`, its lowest two bits swapped (see weights.c) */
@@ -58,7 +60,9 @@ struct kernel {
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
-/* What is emitted most, with a constant: a · factor (+ b), a += step, a & mask, a >> bits, a = 0. */
+/*
+ * What is emitted most, with a constant: a · factor (+ b), a += step, a & mask, a >> bits, a = 0.
+ */
 ptx_u32 times(struct kernel *q, ptx_u32 a, uint32_t factor);
 void move_on(struct kernel *q, ptx_u32 a, uint32_t step);
 ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b);
@@ -127,8 +131,8 @@ void advance_slot(struct kernel *q, struct slot *slot);
 ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot);
 
 /*
- * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile (or the only one): an even
- * quad lane has the two low planes' share, an odd one the two high planes'.
+ * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile (or the only one): an
+ * even quad lane has the two low planes' share, an odd one the two high planes'.
  */
 struct sums {
     ptx_f32 acc[MAX_N_TILES][2];

@@ -204,10 +204,11 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     const uint32_t capacities[] = {1, most == 2 ? 2 : 4, 8};
     for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)
         if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "rmsnorm_q4k: K = %u with %u tokens does not fit into the %u bytes of "
-                               "shared memory of a CTA", spec->k, capacities[i],
-                               target->shared_per_cta);
+            return ptxgen_fail(
+                err, PTXGEN_ERROR_UNSUPPORTED,
+                "rmsnorm_q4k: K = %u with %u tokens does not fit into the %u bytes of "
+                "shared memory of a CTA",
+                spec->k, capacities[i], target->shared_per_cta);
     return PTXGEN_OK;
 }
 

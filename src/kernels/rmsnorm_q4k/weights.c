@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Q4_K weights: from global memory through a ring in shared memory, and from nibbles to A fragments.
+ * Q4_K weights: from global memory through a ring in shared memory, and from nibbles to A
+ * fragments.
  *
- * Each warp has a ring of its own, `stages` pairs of super-blocks of its 16 rows deep, filled by two
- * tensor copies of 8 rows (sm_90) or by 16-byte cp.async, two lanes a row. No other warp touches
- * it, so warp barriers are all the synchronisation there is. Pieces of 288 bytes a row are what an
- * H100 wants: a mere copy loop of 144-byte pieces reads at 2.59 TB/s there (16-byte loads to
- * registers 2.63), of 288-byte pieces at 2.70 by cp.async and 2.81 by bulk copies, of 2304-byte
- * pieces at 2.84. Bulk copies of a row each cost the warp a loop of 16 turns; a tensor copy does not.
+ * Each warp has a ring of its own, `stages` pairs of super-blocks of its 16 rows deep, filled by
+ * two tensor copies of 8 rows (sm_90) or by 16-byte cp.async, two lanes a row. No other warp
+ * touches it, so warp barriers are all the synchronisation there is. Pieces of 288 bytes a row are
+ * what an H100 wants: a mere copy loop of 144-byte pieces reads at 2.59 TB/s there (16-byte loads
+ * to registers 2.63), of 288-byte pieces at 2.70 by cp.async and 2.81 by bulk copies, of 2304-byte
+ * pieces at 2.84. Bulk copies of a row each cost the warp a loop of 16 turns; a tensor copy does
+ * not.
  *
- * mma.m16n8k32 wants of each lane, for rows `group` and `group + 8`, eight bytes of one sub-block. The
- * order of K within a product is free as long as A and B agree, so each lane takes 8 consecutive
- * bytes of every 32: one `and` makes four weights of the low-nibble sub-block from a register,
- * another four of the high one, 16 times as large. q times the activations' planes accumulates in
- * exact integers, and so does sc times that over the super-block (all of it 16 times as large: at
- * most 16·8·63·32·15·128 < 2²⁹, and a multiple of 16, so that f32 loses no more than of 2²⁵); d
- * comes in at its end, in f32. The mins are eight more terms: Σ_j m_j · (sum of x over sub-block
- * j), one mma.m16n8k8 in f16.
+ * mma.m16n8k32 wants of each lane, for rows `group` and `group + 8`, eight bytes of one sub-block.
+ * The order of K within a product is free as long as A and B agree, so each lane takes 8
+ * consecutive bytes of every 32: one `and` makes four weights of the low-nibble sub-block from a
+ * register, another four of the high one, 16 times as large. q times the activations' planes
+ * accumulates in exact integers, and so does sc times that over the super-block (all of it 16 times
+ * as large: at most 16·8·63·32·15·128 < 2²⁹, and a multiple of 16, so that f32 loses no more than
+ * of 2²⁵); d comes in at its end, in f32. The mins are eight more terms: Σ_j m_j · (sum of x over
+ * sub-block j), one mma.m16n8k8 in f16.
  *
  * One token has four planes only. The other four columns serve a second sub-block, which halves
  * the products with sc: quad lanes 0 and 1 take 16 bytes each of one pair of sub-blocks, lanes 2
@@ -31,9 +33,9 @@
  * Neighbouring groups of lanes therefore take rows two apart: a group's row has the group's two
  * lowest bits swapped.
  *
- * f16 products were tried first. q as the subnormal q·2⁻²⁴ costs as little to make, but tensor cores
- * align products by exponents that subnormals do not normalise, and ten bits are lost; q·sc made
- * normal by a mul.f16x2 is exact, and costs three times the instructions of this.
+ * f16 products were tried first. q as the subnormal q·2⁻²⁴ costs as little to make, but tensor
+ * cores align products by exponents that subnormals do not normalise, and ten bits are lost; q·sc
+ * made normal by a mul.f16x2 is exact, and costs three times the instructions of this.
  */
 #include "emit.h"
 
@@ -192,7 +194,7 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
             ptx_cp_async_cg(k, to, 32 * i, s->source, 32 * i, 16);
             continue;
         }
-        ptx_pred first_half = whole; /* the piece that straddles the middle: the even lane's counts */
+        ptx_pred first_half = whole; /* of the piece across the middle the even lane's counts */
         if (32 * i < SUPER_BLOCK_BYTES)
             first_half = ptx_or_pred(k, whole, is_zero(q, odd));
         ptx_guarded(k, first_half)
@@ -392,7 +394,9 @@ void find_columns(struct kernel *q)
     ptx_u32 lane = q->at.lane, quad = q->at.quad;
     c->header = times(q, q->at.row, PAIR_BYTES);
     c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
-    /* By column and quad lane, so by lane; of one token's 8 columns the upper 4 are the same again. */
+    /*
+     * By column and quad lane, so by lane; of one token's 8 columns the upper 4 are the same again.
+     */
     ptx_u32 cell = one ? masked(q, lane, 15) : lane;
     c->b = times(q, cell, 16);
     /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
@@ -455,7 +459,8 @@ static void multiply_pair(struct kernel *q, const struct operands *at, const ptx
     ptx_u32 bytes[2][2], b[MAX_N_TILES][4];
     ptx_s32 none[4] = {zero, zero, zero, zero};
     for (int r = 0; r < 2; r++)
-        ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles, HALF_ROWS * PAIR_BYTES * r + 16 * (int)index);
+        ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles,
+                             HALF_ROWS * PAIR_BYTES * r + 16 * (int)index);
     for (int n = 0; n < n_tiles(q); n++)
         ptx_ld_shared_v4_u32(k, b[n], at->b, (int)(index / 2 * q->v->tokens * 256) + 512 * n);
     for (unsigned high = 0; high < 2; high++) {
@@ -501,8 +506,9 @@ static void multiply_two_pairs(struct kernel *q, const struct operands *at, cons
 }
 
 /* acc += d·2^e·(products) − dmin·2^e·(mins). */
-static void accumulate(struct kernel *q, const struct operands *at, const struct row_scales scales[2],
-                       const struct product *p, struct sums *sums)
+static void accumulate(struct kernel *q, const struct operands *at,
+                       const struct row_scales scales[2], const struct product *p,
+                       struct sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t tokens = q->v->tokens;
@@ -580,9 +586,9 @@ static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 re
 {
     ptx_kernel *k = q->k;
     const struct columns *c = &q->columns;
-    return (struct operands){ptx_add_u32(k, weights, c->header), ptx_add_u32(k, weights, c->nibbles),
-                             ptx_add_u32(k, record, c->b), ptx_add_u32(k, record, c->b_min),
-                             ptx_add_u32(k, record, c->scale)};
+    return (struct operands){ptx_add_u32(k, weights, c->header),
+                             ptx_add_u32(k, weights, c->nibbles), ptx_add_u32(k, record, c->b),
+                             ptx_add_u32(k, record, c->b_min), ptx_add_u32(k, record, c->scale)};
 }
 
 /*

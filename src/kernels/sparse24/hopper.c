@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel on wgmma.sp (sm_90a). Two threads of a persistent CTA send for stages, one for
- * weights, one for X; warpgroups multiply, each its own rows of W with all rows of X of the tile:
+ * The sparse24 kernel on wgmma.sp (sm_90a). Two threads of a persistent CTA send for stages, one
+ * for weights, one for X; warpgroups multiply, each its own rows of W with all rows of X of the
+ * tile:
  *
- *              K: stages of 128 ──▶      Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
- *            ┌───────┬───────┬───        a warp takes 16 rows of each 64 of W, two warps a packed
- *    M:      │ warpgroup 0   │ …         strip of 32. X is operand B, swizzled boxes of 128 bytes of
- *    strips  ├───────┼───────┼───        a row that a tensor copy brings (zeros past its ends). A
- *            │ warpgroup 1   │ …         strip's block of a stage is one bulk copy.
+ *              K: stages of 128 ──▶    Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
+ *            ┌───────┬───────┬───      a warp takes 16 rows of each 64 of W, two warps a packed
+ *    M:      │ warpgroup 0   │ …       strip of 32. X is operand B, swizzled boxes of 128 bytes of
+ *    strips  ├───────┼───────┼───      a row that a tensor copy brings (zeros past its ends). A
+ *            │ warpgroup 1   │ …       strip's block of a stage is one bulk copy.
  *            └───────┴───────┴───
  *    X:      [tile_n rows] × 128 columns a stage
  *
  * wgmma.sp reads its operand B at 128 bytes a cycle, all that shared memory gives. Beside that, for
  * 32 columns of 16-bit types, a tile of 256 × 128 reads 9 KB of weights and takes 17 KB of copies:
- * 450 cycles instead of the products' 256, or 1070 dense TFLOP/s of 132 multiprocessors at 1.75 GHz.
+ * 450 cycles instead of the products' 256, or 1070 dense TFLOP/s of 132 multiprocessors at 1.75
+ * GHz.
  *
  * With few rows all depends on what is beside the reading of weights. Of 64 rows at 8192 × 8192 on
  * an H200, 16.7 µs of reading, clock stamps said of tiles of 128 × 64, divided among CTAs, in 27.7
@@ -22,20 +24,21 @@
  * and tiles are whole: of 64 rows of W, 22.9 µs, in which a multiprocessor reads 52 bytes a cycle
  * from the L2; of 128 rows and half of K for each of two CTAs, which send each other sums
  * (tile/exchange.h), 22.0, and overlapped 20.5 instead of 21.8. With both CTAs' sums staged, and a
- * barrier of the cluster around them, it was 23.7. Up to 32 rows, where a wgmma is short, warpgroups
- * divide K. CTAs of a pair that had X sent to both took a microsecond longer; to start each CTA at
- * another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
+ * barrier of the cluster around them, it was 23.7. Up to 32 rows, where a wgmma is short,
+ * warpgroups divide K. CTAs of a pair that had X sent to both took a microsecond longer; to start
+ * each CTA at another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
  *
- * Overlapped launches gain from weights that are on their way before the kernel ahead ends. Where one
- * thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (M × K) took
- * 19.4, 18.2, 17.3 and 16.7 µs of 64, 32, 16 rows and one; with a ring full of them and a thread for X
- * 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16 rows and one
- * 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle and X is half of
- * what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a ring full; of 32, 19.8
- * and 20.0. Plain launches take as long as before. What made all slower: a ring for X, and a deeper
- * one for weights (64 rows 1 to 4 µs), prefetching weights behind the ring to the L2 (2 µs), tiles of 256
- * rows of W. Where a CTA ends, no barrier between staging and storing outputs changed nothing: 112
- * CTAs' last stages end within 2.8 µs, the median 1.7 before the last.
+ * Overlapped launches gain from weights that are on their way before the kernel ahead ends. Where
+ * one thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (M × K)
+ * took 19.4, 18.2, 17.3 and 16.7 µs of 64, 32, 16 rows and one; with a ring full of them and a
+ * thread for X 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16
+ * rows and one 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle
+ * and X is half of what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a
+ * ring full; of 32, 19.8 and 20.0. Plain launches take as long as before. What made all slower: a
+ * ring for X, and a deeper one for weights (64 rows 1 to 4 µs), prefetching weights behind the ring
+ * to the L2 (2 µs), tiles of 256 rows of W. Where a CTA ends, no barrier between staging and
+ * storing outputs changed nothing: 112 CTAs' last stages end within 2.8 µs, the median 1.7 before
+ * the last.
  */
 #include "emit.h"
 
@@ -113,8 +116,8 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
         int to = (int)tile_operand_stage_bytes(v->tile_n, i);
-        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner, s->place.barrier,
-                                        0);
+        ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner,
+                                        s->place.barrier, 0);
         column = ptx_add_u32(k, column, U32(columns));
     }
 }
@@ -147,8 +150,8 @@ static uint32_t sender_warp(const struct hopper *h, uint32_t sender)
 }
 
 /*
- * By the warp that sends for weights, which does not wait until others know of it. These wait at one
- * place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for divergence.
+ * By the warp that sends for weights, which does not wait until others know of it. These wait at
+ * one place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for divergence.
  */
 static void set_up_ring(struct hopper *h)
 {

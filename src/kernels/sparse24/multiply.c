@@ -21,8 +21,8 @@ static uint32_t word_mmas(const struct sparse24_product *q)
 }
 
 /*
- * mma steps in the text: all, or, of many rows in 16-bit types, those of a word, in a loop. For all of
- * these ptxas takes twice as long.
+ * mma steps in the text: all, or, of many rows in 16-bit types, those of a word, in a loop. For all
+ * of these ptxas takes twice as long.
  */
 static uint32_t text_steps(const struct sparse24_product *q)
 {
@@ -32,7 +32,9 @@ static uint32_t text_steps(const struct sparse24_product *q)
 
 /* ---- operands ---- */
 
-/* Where the operands of the text's first mma step begin: at a slot, or at one of a stage's words. */
+/*
+ * Where the operands of the text's first mma step begin: at a slot, or at one of a stage's words.
+ */
 struct bases {
     ptx_u32 x, weights, metadata;
 };
@@ -167,7 +169,9 @@ static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, ui
         mma_16(q, q->acc[t][p], o->a[t], b, metadata, (int)(i % word_mmas(q)));
 }
 
-/* Of mma step i, row group p: what follows is loaded on the way, of the text's next turn at last. */
+/*
+ * Of mma step i, row group p: what follows is loaded on the way, of the text's next turn at last.
+ */
 static void multiply_group(struct sparse24_product *q, const struct bases *present,
                            const struct bases *next, uint32_t i, uint32_t p)
 {

@@ -14,7 +14,8 @@ static ptx_f32 column_scale(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 s
     return scale;
 }
 
-static void scale_s32(void *user, const struct tile_output_place *at, const ptx_u32 *sums, ptx_f32 *v)
+static void scale_s32(void *user, const struct tile_output_place *at, const ptx_u32 *sums,
+                      ptx_f32 *v)
 {
     const struct sparse24_product *q = user;
     ptx_kernel *k = q->k;

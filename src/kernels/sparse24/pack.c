@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compressed weights into the order of mma.sp's lanes. In bytes the operand A is the same for all
- * types: register r of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on of row g + 8·(r % 2),
- * of the 32 compressed bytes that go with 64 bytes of X.
+ * types: register r of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on of row g + 8·(r %
+ * 2), of the 32 compressed bytes that go with 64 bytes of X.
  */
 #include "inflate.h"
 #include "layout.h"
@@ -55,7 +55,8 @@ static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigne
     size_t row_bytes = p->shape.k / 2 * sparse24_element(p->spec);
     for (unsigned lane = 0; lane < LANES; lane++)
         for (unsigned r = 0; r < 4; r++) {
-            size_t at_row = row + lane / 4 + 8 * (r % 2), at = byte + 16 * (r / 2) + lane % 4 * WORD;
+            size_t at_row = row + lane / 4 + 8 * (r % 2),
+                   at = byte + 16 * (r / 2) + lane % 4 * WORD;
             unsigned char *word = to + (lane * 4 + r) * WORD;
             if (at_row < p->shape.m && at < row_bytes)
                 memcpy(word, p->values + at_row * row_bytes + at, WORD);
@@ -131,7 +132,8 @@ ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec, ptxgen_cons
             PTXGEN_OK ||
         (status = sparse24_check_metadata_span(&p.shape, form, metadata.data, metadata.bytes,
                                                err)) != PTXGEN_OK ||
-        (status = sparse24_check_span("packed", packed.data, packed.bytes, bytes, err)) != PTXGEN_OK)
+        (status = sparse24_check_span("packed", packed.data, packed.bytes, bytes, err)) !=
+            PTXGEN_OK)
         return status;
     unsigned char *to = packed.data;
     if (sparse24_tier(spec) == 1)

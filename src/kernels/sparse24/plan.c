@@ -119,11 +119,11 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 }
 
 /*
- * How long a step of a tile takes, in picoseconds, where `busy` of `units` read weights: the longest
- * of reading its own from memory (23 bytes a nanosecond and multiprocessor of an H100), reading
- * weights and activations from the L2 (by cp.async 45; in bulk 90, but 62 beside such reading) and
- * multiplying (2200 dense multiply-adds of 16 bits a nanosecond); in bulk a little for the L2, beside
- * the others.
+ * How long a step of a tile takes, in picoseconds, where `busy` of `units` read weights: the
+ * longest of reading its own from memory (23 bytes a nanosecond and multiprocessor of an H100),
+ * reading weights and activations from the L2 (by cp.async 45; in bulk 90, but 62 beside such
+ * reading) and multiplying (2200 dense multiply-adds of 16 bits a nanosecond); in bulk a little for
+ * the L2, beside the others.
  */
 static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                           uint64_t busy, uint64_t units)
@@ -156,22 +156,23 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 
 /*
  * Whether tiles are whole: of one row of tiles also where fewer multiprocessors than all, with one
- * each, read their weights as fast as memory gives them. 112 tiles of 128 rows of W, 64 of X and K =
- * 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1; overlapped with each other 19.3
- * and 20.7, but 86 tiles 17.6 and 16.8.
+ * each, read their weights as fast as memory gives them. 112 tiles of 128 rows of W, 64 of X and K
+ * = 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1; overlapped with each other
+ * 19.3 and 20.7, but 86 tiles 17.6 and 16.8.
  */
 static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                         uint64_t tiles, uint32_t units)
 {
     if (v->cluster > 1 || tile_deals_whole(tiles, units))
         return true;
-    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) && tiles * 100 >= units * 80ull &&
+    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) &&
+           tiles * 100 >= units * 80ull &&
            whole_cost(s, v, tiles, units) <= divided_cost(s, v, tiles, units);
 }
 
 /*
- * How long the fullest CTA takes for one row of tiles: in clusters 3 µs more, or one where CTAs send
- * each other their sums.
+ * How long the fullest CTA takes for one row of tiles: in clusters 3 µs more, or one where CTAs
+ * send each other their sums.
  */
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                          const ptxgen_sparse24_variant *v)
@@ -223,7 +224,9 @@ static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse2
     return !sparse24_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
 }
 
-/* By the rows that they take; of those for equally many the cheapest is used, of equals the first. */
+/*
+ * By the rows that they take; of those for equally many the cheapest is used, of equals the first.
+ */
 static const ptxgen_sparse24_variant candidates[] = {
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 4, .wn = 1, .wk = 4, .warp_m = 16,
      .cluster = 1, .pass_n = 8},

@@ -7,9 +7,9 @@
  *     v[n,m] = v · x_scale[n]·w_scale[m]    s8 only
  *     Y[n,m] = activation(v + bias[m]) + residual[n,m], rounded to Y's type
  *
- * The rules for what is not an ordinary number are those of linear.h; besides, a kernel that inflates
- * W multiplies a NaN or an infinity of X by zeros, one that does not leaves them out. Bias and
- * scales must be finite, which is checked.
+ * The rules for what is not an ordinary number are those of linear.h; besides, a kernel that
+ * inflates W multiplies a NaN or an infinity of X by zeros, one that does not leaves them out. Bias
+ * and scales must be finite, which is checked.
  */
 #ifndef PTXGEN_KERNELS_SPARSE24_REFERENCE_H
 #define PTXGEN_KERNELS_SPARSE24_REFERENCE_H

@@ -41,7 +41,8 @@ void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32
         strip = ptx_mad_lo_u32(k, strip, U32(q->v->wn), q->along_n);
     if (strips_have_tail(q))
         strip = ptx_min_u32(k, strip, U32(sparse24_strips(s) - 1));
-    ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_PACKED]);
+    ptx_u64 lane =
+        ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_PACKED]);
     uint64_t strip_bytes = (uint64_t)sparse24_steps(s) * sparse24_block_bytes(s);
     ptx_mad_lo_u64_to(k, q->w.strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes), lane);
     ptx_mad_lo_u32_to(k, q->w.step, stage, U32(q->v->wk), q->along_k);

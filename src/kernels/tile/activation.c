@@ -28,7 +28,8 @@ ptx_f32 tile_gelu_tanh(ptx_kernel *k, ptx_f32 v)
  */
 ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v)
 {
-    static const float a[] = {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f};
+    static const float a[] = {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f,
+                              1.061405429f};
     ptx_f32 magnitude = ptx_abs_f32(k, v);
     ptx_f32 x = ptx_mul_f32(k, magnitude, F32(0.707106781f));
     ptx_f32 denominator = ptx_fma_f32(k, x, F32(0.3275911f), F32(1));

@@ -31,7 +31,8 @@ static void load_words(const struct row *r, bool is_whole, const ptx_u32 words[4
             ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits), U32(bits));
         else
             ptx_if(r->k, ptx_setp_gt_u32(r->k, r->left, U32(i)))
-                ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits), U32(bits));
+                ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits),
+                               U32(bits));
     }
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a matrix brought to multiples of 16 bytes, for copies of 16 bytes: an entry of its own. */
+/*
+ * Rows of a matrix brought to multiples of 16 bytes, for copies of 16 bytes: an entry of its own.
+ */
 #ifndef PTXGEN_KERNELS_TILE_ALIGN_H
 #define PTXGEN_KERNELS_TILE_ALIGN_H
 

@@ -18,8 +18,8 @@ struct tile_chunk {
 /* The narrowest chunk that leaves each thread one of `sums`, if any does. */
 uint32_t tile_chunk_width(uint32_t sums, uint32_t threads);
 /*
- * Whether all arrays of 16-bit elements that are used, and their rows, start at multiples of a chunk:
- * `address` has `strides` addresses, then strides in elements, `count` in all.
+ * Whether all arrays of 16-bit elements that are used, and their rows, start at multiples of a
+ * chunk: `address` has `strides` addresses, then strides in elements, `count` in all.
  */
 ptx_pred tile_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
                                  const bool *used, int strides, int count);

@@ -22,8 +22,9 @@ ptx_u64 tile_param_u64(ptx_kernel *k, const char *name, bool used);
 void tile_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count);
 
 /*
- * A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). Where a team of a CTA's
- * threads works by itself, `thread` and `warp` are numbers within it, and `team` is how many they are.
+ * A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). Where a team of a
+ * CTA's threads works by itself, `thread` and `warp` are numbers within it, and `team` is how many
+ * they are.
  */
 struct tile_threads {
     ptx_u32 cta, thread, warp, lane, group, quad;

@@ -51,9 +51,9 @@ static void add(ptx_kernel *k, const struct tile_exchange *x, const ptx_u32 own[
 }
 
 /*
- * The first thread says how many bytes come behind the cluster's barrier, not behind its init of the
- * mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that for
- * another lane's.
+ * The first thread says how many bytes come behind the cluster's barrier, not behind its init of
+ * the mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that
+ * for another lane's.
  */
 void tile_exchange_sums(ptx_kernel *k, const struct tile_threads *at, const struct tile_exchange *x,
                         tile_sums_register *acc, const void *from)

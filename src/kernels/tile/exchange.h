@@ -9,9 +9,9 @@
  *
  * An mbarrier counts the bytes that come, and a thread waits for these alone. A barrier of the
  * cluster, between what both stage and what both read, would wait for all that a thread has in
- * flight in the device (MEMBAR.GPU), and for two ways between the CTAs: marlin's 4096 × 4096 with 64
- * rows took 8.5 µs of an H200 so, and takes 7.7, with 32 rows 7.05 and 6.15. st.async is of PTX 8.1,
- * sm_90.
+ * flight in the device (MEMBAR.GPU), and for two ways between the CTAs: marlin's 4096 × 4096 with
+ * 64 rows took 8.5 µs of an H200 so, and takes 7.7, with 32 rows 7.05 and 6.15. st.async is of PTX
+ * 8.1, sm_90.
  */
 #ifndef PTXGEN_KERNELS_TILE_EXCHANGE_H
 #define PTXGEN_KERNELS_TILE_EXCHANGE_H

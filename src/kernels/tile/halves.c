@@ -9,8 +9,8 @@ static uint32_t pitch(const struct tile_halves *h)
 }
 
 /*
- * stmatrix.x4: lanes 8i … 8i + 7 give the rows of block i, the blocks being the columns 0–7 and 8–15 of
- * the warp's tile in 8 rows, then in the next 8.
+ * stmatrix.x4: lanes 8i … 8i + 7 give the rows of block i, the blocks being the columns 0–7 and
+ * 8–15 of the warp's tile in 8 rows, then in the next 8.
  */
 void tile_halves_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_halves *h)
 {
@@ -43,7 +43,8 @@ void tile_halves_stage(ptx_kernel *k, const struct tile_halves *h, uint32_t pass
                 uint32_t group = pass * h->pass_m / 8 + j + i / 2, r = i % 2 * 2;
                 blocks[i] = round_pair(k, h, acc(from, t, group, r), acc(from, t, group, r + 1));
             }
-            ptx_stmatrix_x4_b16_m(k, PTX_TRANS, h->lane, (int)(8 * j * pitch(h) + t * STRIP * 2), blocks);
+            ptx_stmatrix_x4_b16_m(k, PTX_TRANS, h->lane, (int)(8 * j * pitch(h) + t * STRIP * 2),
+                                  blocks);
         }
 }
 

@@ -23,8 +23,8 @@ void tile_handover_tell(ptx_kernel *k, const struct tile_handover *h)
 }
 
 /* The barrier puts the others' stores before the release. */
-void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h, const struct tile_threads *at,
-                            ptx_u64 flags)
+void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h,
+                            const struct tile_threads *at, ptx_u64 flags)
 {
     ptx_bar_sync_n(k, U32(h->barrier), U32(h->threads + WARP));
     ptx_guarded(k, ptx_setp_eq_u32(k, at->lane, U32(0)))

@@ -4,7 +4,7 @@
  *
  *     users    │ store sums, tell the herald, go on …     │ wait for sums as for a stage, add
  *     herald   │   waits until they are in the L2, flag   │
- *     sender   │                                          │ waits for the flag, sends behind the stages
+ *     sender   │                                          │ waits for the flag, sends after stages
  *
  * A warp that multiplies would wait for its stores at one end, for flags and loads at the other: of
  * marlin's 8192 × 28672 with 128 rows 7 of an H200's 87 µs went with ends, and now 4.
@@ -25,11 +25,11 @@ struct tile_handover {
 /* Executed by those who have stored their sums (tile_partials_store). */
 void tile_handover_tell(ptx_kernel *k, const struct tile_handover *h);
 /* Executed by the herald, a warp, of a CTA whose last stage does not end a tile. */
-void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h, const struct tile_threads *at,
-                            ptx_u64 flags);
+void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h,
+                            const struct tile_threads *at, ptx_u64 flags);
 /*
- * Executed by the sender behind the last stage, for a tile that the CTA ends: sends for what those from
- * `lowest` up to it have of it, `lowest` being a variable. `sums`: of the first CTA.
+ * Executed by the sender behind the last stage, for a tile that the CTA ends: sends for what those
+ * from `lowest` up to it have of it, `lowest` being a variable. `sums`: of the first CTA.
  */
 void tile_handover_send(ptx_kernel *k, const struct tile_handover *h, ptx_u32 lowest, ptx_u64 flags,
                         ptx_u64 sums, struct tile_ring_place *place);

@@ -30,7 +30,8 @@ static ptx_u32 chunk_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32
 /* ldmatrix: lane l gives the address of row l % 8 of matrix l / 8. */
 static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane)
 {
-    ptx_u32 matrix = ptx_shr_u32(k, lane, U32(3)), row = ptx_and_b32(k, lane, U32(7)), chunk = matrix;
+    ptx_u32 matrix = ptx_shr_u32(k, lane, U32(3)), row = ptx_and_b32(k, lane, U32(7)),
+            chunk = matrix;
     ptx_u32 line = row;
     if (!tile_operand_pairs_steps(o)) {
         ptx_u32 low = ptx_and_b32(k, matrix, U32(1)), high = ptx_shr_u32(k, matrix, U32(1));
@@ -40,7 +41,8 @@ static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_
     return chunk_offset(k, o, line, U32(0), chunk);
 }
 
-void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at, struct tile_operand *o)
+void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at,
+                                struct tile_operand *o)
 {
     o->fragment = fragment_offset(k, o, at->lane);
 }

@@ -22,7 +22,7 @@ struct tile_operand {
     uint32_t rows, blocks, threads;
     uint32_t row_bytes; /* of the matrix, a multiple of 16 */
     bool deep;          /* a load brings fragments of two steps, not of twice as many rows */
-    bool as_a;          /* a load brings mma's A, of 16 rows: both fragments' low columns, then high */
+    bool as_a; /* a load brings mma's A, of 16 rows: both fragments' low columns, then high */
 
     uint32_t pass_rows; /* rows that all threads copy at once */
     ptx_u32 row, column; /* the thread's first row, and its byte within a stage's columns */
@@ -50,7 +50,8 @@ static inline bool tile_operand_has_tail(const struct tile_operand *o)
 void tile_operand_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u64 pitch,
                         struct tile_operand *o);
 /* … by threads that only read what others have copied. */
-void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at, struct tile_operand *o);
+void tile_operand_begin_reading(ptx_kernel *k, const struct tile_threads *at,
+                                struct tile_operand *o);
 /* Turns to the rows from `first_row` of the `rows` of the matrix at `base` on, and to a stage. */
 void tile_operand_locate(ptx_kernel *k, struct tile_operand *o, ptx_u64 base, ptx_u32 first_row,
                          ptx_u32 rows, ptx_u32 stage);
@@ -60,7 +61,8 @@ void tile_operand_send(ptx_kernel *k, struct tile_operand *o, ptx_u32 slot);
 /*
  * Fragments of 8 rows by 32 bytes along K, two registers each: what mma takes as B in a step of
  * m16n8k16 f16 or m16n8k32 s8. A load brings two: of rows 8·row8 and the next eight, or where the
- * operand is deep or has 8 rows only, of `step` and step + 1: what mma.sp takes in one of its steps.
+ * operand is deep or has 8 rows only, of `step` and step + 1: what mma.sp takes in one of its
+ * steps.
  */
 static inline bool tile_operand_pairs_steps(const struct tile_operand *o)
 {

@@ -20,7 +20,9 @@ struct tile_pipeline {
     void (*locate)(void *user, const struct tile_walk *walk);
     /* Sends for the next stage, to the shared address `slot`, and moves on. */
     void (*send)(void *user, ptx_u32 slot);
-    /* NULL, or what is to be done once the first stages are sent for, before they are waited for. */
+    /*
+     * NULL, or what is to be done once the first stages are sent for, before they are waited for.
+     */
     void (*sent)(void *user);
     void *user;
 
@@ -34,7 +36,9 @@ struct tile_pipeline {
 void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, ptx_u32 end);
 /* Where some are early `sent` calls this, to send for the other first stages. */
 void tile_pipeline_fill(ptx_kernel *k, struct tile_pipeline *p);
-/* Once a stage, before its products: sends for another, one group of copies, empty past the last. */
+/*
+ * Once a stage, before its products: sends for another, one group of copies, empty past the last.
+ */
 void tile_pipeline_send(ptx_kernel *k, struct tile_pipeline *p);
 /* Waits for the next stage, and moves the read slot to it if there is one. */
 void tile_pipeline_next(ptx_kernel *k, struct tile_pipeline *p);

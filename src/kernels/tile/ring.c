@@ -15,7 +15,8 @@ void tile_ring_declare(ptx_kernel *k, struct tile_ring *r)
 
 void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r)
 {
-    uint32_t bytes = r->noted ? tile_ring_noted_bytes(r->stages) : tile_ring_barrier_bytes(r->stages);
+    uint32_t bytes =
+        r->noted ? tile_ring_noted_bytes(r->stages) : tile_ring_barrier_bytes(r->stages);
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
 }
 
@@ -127,7 +128,8 @@ void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_
     ptx_mbarrier_arrive(k, p->barrier, (int)tile_ring_note_offset(r));
 }
 
-void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p)
+void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
+                             const struct tile_ring_place *p)
 {
     wait_for(k, p->barrier, tile_ring_note_offset(r), p->parity);
 }

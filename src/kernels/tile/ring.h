@@ -3,8 +3,8 @@
  * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
  * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
  * warps have done with it; a third, if wanted, that something is noted of it. CTAs of a cluster may
- * send to each other's slots, all to the same: then a slot is free when the warps of all of them have
- * done with it.
+ * send to each other's slots, all to the same: then a slot is free when the warps of all of them
+ * have done with it.
  *
  *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
  *     user     for each stage:  tile_ring_wait, reads, tile_ring_release, advance
@@ -44,8 +44,10 @@ static inline uint32_t tile_ring_noted_bytes(uint32_t stages)
 
 /* Declares the slots. */
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
-/* Declares the barriers, and sets them up, by two threads: the first may send for as many stages as
- * there are slots, before others know, when it has set up those that say so when a stage has landed. */
+/*
+ * Declares the barriers, and sets them up, by two threads: the first may send for as many stages as
+ * there are slots, before others know, when it has set up those that say that a stage has landed.
+ */
 void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r);
 void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r);
 void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r);
@@ -76,7 +78,8 @@ void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct
                           ptx_u32 bytes);
 /* A lane says that what is to be noted of the stage is in shared memory; users wait for that. */
 void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
-void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
+void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
+                             const struct tile_ring_place *p);
 /*
  * A user turns to the next stage and waits for it, where any of its are `left` after the present
  * one, whose barrier is then `held`, to be released.

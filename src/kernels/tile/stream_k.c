@@ -36,7 +36,10 @@ static ptx_u32 owner_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 ti
     return owner;
 }
 
-/* All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones follow. */
+/*
+ * All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones
+ * follow.
+ */
 ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile)
 {
     ptx_u32 ctas = ptx_sreg_nctaid_x(k), owner = owner_of(k, d, tile);
@@ -70,8 +73,8 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
     ptx_mov_u32_to(k, w->end, from);
 }
 
-struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n,
-                                      uint32_t band)
+struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m,
+                                      uint32_t tiles_n, uint32_t band)
 {
     struct tile_place p;
     ptx_u32 index = tile_divide(k, tile, band * tiles_n);

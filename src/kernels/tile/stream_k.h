@@ -22,14 +22,15 @@
 struct tile_division {
     ptx_u32 share, extra, granule; /* granules, CTAs with one more, stages of a granule */
     uint32_t stages;               /* along K, of a tile */
-    uint32_t early;                /* … that granules leave out where `granule` is 0, see schedule.h */
+    uint32_t early; /* … that granules leave out where `granule` is 0, see schedule.h */
 };
 /* Reads it from the parameters "share", "extra" and "granule". */
 void tile_division_begin(ptx_kernel *k, uint32_t stages, struct tile_division *d);
 /*
- * A division gives a CTA tiles that follow one another, so at any time CTAs are a share apart: all over
- * the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then the second
- * of each, and so on, a tile counting as of the CTA that ends it. Asked by one that has stages of it.
+ * A division gives a CTA tiles that follow one another, so at any time CTAs are a share apart: all
+ * over the matrix. This deals the tiles' places anew, the first tile of each CTA one place, then
+ * the second of each, and so on, a tile counting as of the CTA that ends it. Asked by one that has
+ * stages of it.
  */
 ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile);
 /* The first stage of a CTA. */
@@ -52,8 +53,8 @@ void tile_walk_next(ptx_kernel *k, const struct tile_division *d, struct tile_wa
 struct tile_place {
     ptx_u32 m, n;
 };
-struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n,
-                                      uint32_t band);
+struct tile_place tile_locate_in_band(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m,
+                                      uint32_t tiles_n, uint32_t band);
 /* … in bands of 16. */
 struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint32_t tiles_n);
 

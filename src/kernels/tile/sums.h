@@ -63,8 +63,8 @@ typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uin
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from);
 /*
- * The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass and
- * column `column`.
+ * The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass
+ * and column `column`.
  */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);

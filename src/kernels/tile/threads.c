@@ -21,7 +21,8 @@ struct tile_threads tile_find_threads(ptx_kernel *k)
     at.thread = ptx_sreg_tid_x(k);
     at.cta = ptx_sreg_ctaid_x(k);
     ptx_u32 warp = ptx_shr_u32(k, at.thread, U32(5));
-    at.warp = ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
+    at.warp =
+        ptx_shfl_sync_idx_u32(k, warp, U32(0), U32(31), ALL_LANES); /* uniform to the assembler */
     at.lane = ptx_and_b32(k, at.thread, U32(31));
     at.group = ptx_shr_u32(k, at.lane, U32(2));
     at.quad = ptx_and_b32(k, at.lane, U32(3));

@@ -3,8 +3,12 @@
 
 enum { UNIT = 16, ROWS_OF_8 = 1024 };
 
-/* Start, leading (which a swizzled K-major operand does not use) and stride offsets, and the swizzle. */
-static const uint64_t fields = UINT64_C(1) << 16 | (uint64_t)(ROWS_OF_8 / UNIT) << 32 | UINT64_C(1) << 62;
+/*
+ * Start, leading (which a swizzled K-major operand does not use) and stride offsets, and the
+ * swizzle.
+ */
+static const uint64_t fields =
+    UINT64_C(1) << 16 | (uint64_t)(ROWS_OF_8 / UNIT) << 32 | UINT64_C(1) << 62;
 
 ptx_u64 tile_wgmma_descriptor(ptx_kernel *k, ptx_u32 address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wgmma's operand B in shared memory, as tensor copies bring it: rows of an operand, in blocks of 128
- * bytes along K under the 128-byte swizzle,
+ * wgmma's operand B in shared memory, as tensor copies bring it: rows of an operand, in blocks of
+ * 128 bytes along K under the 128-byte swizzle,
  *
  *     [block][row][128 bytes], the 16-byte chunk c of row r standing at c ^ (r & 7)
  *

@@ -288,7 +288,8 @@ void w8a8_find_share(struct product *q);
 void w8a8_new_sums(struct product *q);
 ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align);
 /* hopper.c: the entry of a variant with wgmma. */
-void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, ptx_module *module);
+void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
+                     ptx_module *module);
 /* An entry for the variant. */
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module);

@@ -281,7 +281,9 @@ static void send_apart(struct hopper *h, ptx_u32 bytes, send_part *send)
     send_tiles(h, &s, &walk, send);
 }
 
-/* One warp sends for weights, which never wait for the kernel that makes the codes, one for codes. */
+/*
+ * One warp sends for weights, which never wait for the kernel that makes the codes, one for codes.
+ */
 static void send_all_apart(struct hopper *h)
 {
     ptx_kernel *k = h->q.k;

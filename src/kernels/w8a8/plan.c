@@ -143,7 +143,8 @@ static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *t
 
 /*
  * The warps of a tile. Few along N read each code from shared memory fewer times; warps along K let
- * narrow tiles use all warps; both make stages longer, so the first that keeps the memory busy wins.
+ * narrow tiles use all warps; both make stages longer, so the first that keeps the memory busy
+ * wins.
  */
 static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
 {

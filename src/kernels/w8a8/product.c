@@ -95,7 +95,8 @@ static void declare_shared(struct product *q)
     uint32_t work = w8a8_work_bytes(q->spec), ranges = W8A8_WARPS * w8a8_range_bytes(q->spec);
     uint32_t sums = w8a8_sums_bytes(v);
     if (v->fused) {
-        q->resident = w8a8_shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
+        q->resident =
+            w8a8_shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
         q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
     }
     q->sums.staging = w8a8_shared_buffer(q, "sums", sums, 16);

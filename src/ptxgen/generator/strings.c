@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Byte-pair coding (P. Gage, "A new algorithm for data compression", 1994): the pair of neighbours
- * that is most frequent becomes one of the byte values that the strings do not use, again and again.
- * The names and texts of two thousand instructions come down to a third.
+ * that is most frequent becomes one of the byte values that the strings do not use, again and
+ * again. The names and texts of two thousand instructions come down to a third.
  */
 #include "strings.h"
 

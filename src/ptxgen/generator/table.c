@@ -124,8 +124,8 @@ static void place_row(const struct instruction *in)
     if (terms.count > UINT8_MAX || needs.count > UINT8_MAX || runs.count > UINT16_MAX)
         stop("more terms or needs than their numbers have bits for");
     snprintf(rest[0], LINE, "%zu %zu %zu, %u, %zu, %zu, %d, %d, %d, %d", place_string(in->name),
-             place_string(in->text), first, in->flags, first_need, n, in->term_count, in->need_count,
-             operand_count(in), in->align);
+             place_string(in->text), first, in->flags, first_need, n, in->term_count,
+             in->need_count, operand_count(in), in->align);
     append_lines(&rows, rest, 1);
 }
 
