@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Problems of every family under compute-sanitizer's four tools, on a GPU:
+#
+#     tests/gpu/sanitize.sh build/src/cli/ptxgen [REPORTS]
+#
+# A line for each. What a tool says of a problem that it finds fault with is kept whole in the folder
+# REPORTS (sanitizer-reports). Exits with 0 when all are clean, 1 when some are not, 2 for usage.
+set -u
+
+if [ $# -lt 1 ] || [ ! -x "$1" ]; then
+    echo "usage: $0 PTXGEN [REPORTS]" >&2
+    exit 2
+fi
+if ! command -v compute-sanitizer >/dev/null; then
+    echo "$0: compute-sanitizer is not on the path" >&2
+    exit 2
+fi
+export PTXGEN=$1 REPORTS=${2:-sanitizer-reports}
+mkdir -p "$REPORTS"
+
+# Tails, and below them whole tiles whose rings of stages are gone through several times.
+problems() {
+    cat <<'X'
+marlin --m 1 --k 512 --n 264 --group-size 128
+marlin --m 17 --k 272 --n 72 --group-size 16 --type bf16 --zeros --act-order
+marlin --m 65 --k 1024 --n 512 --group-size 128 --bias
+marlin --m 130 --k 1024 --n 768 --group-size 32 --zeros
+marlin --m 300 --k 1024 --n 512 --group-size 64 --swiglu
+w8a8 --m 1 --k 528 --n 100
+w8a8 --m 33 --k 1024 --n 256
+w8a8 --m 130 --k 1024 --n 384
+sparse24 --n 1 --k 512 --m 264
+sparse24 --n 33 --k 1024 --m 256
+sparse24 --n 130 --k 1024 --m 512
+sparse24 --n 200 --k 1024 --m 512 --dtype s8
+dense --n 33 --k 1024 --m 256
+dense --n 300 --k 1024 --m 512
+rmsnorm_q4k --m 1 --k 2048 --n 300
+rmsnorm_q4k --m 8 --k 1024 --n 100
+marlin --m 16 --k 8192 --n 1024 --group-size 128
+marlin --m 64 --k 8192 --n 1024 --group-size 128
+marlin --m 160 --k 8192 --n 1280 --group-size 128
+w8a8 --m 16 --k 8192 --n 1024
+w8a8 --m 128 --k 4096 --n 1024
+sparse24 --n 64 --k 4096 --m 1024
+dense --n 64 --k 4096 --m 1024
+rmsnorm_q4k --m 1 --k 4096 --n 8192
+X
+}
+
+check() {
+    local tool=$1 report verdict=clean
+    shift
+    report=$REPORTS/$tool$(printf ' %s' "$@" | tr -cs 'a-z0-9\n' _).txt
+    if compute-sanitizer --tool "$tool" --error-exitcode 9 "$PTXGEN" run "$@" --device gpu \
+        >"$report" 2>&1; then
+        rm "$report"
+    else
+        verdict=$(grep 'SUMMARY' "$report" | tail -1 | sed 's/^=* *//')
+        verdict=${verdict:-failed}
+    fi
+    echo "$tool | $* | $verdict"
+    [ "$verdict" = clean ]
+}
+export -f check
+
+for tool in memcheck racecheck synccheck initcheck; do
+    problems | sed "s/^/$tool /"
+done | xargs -P 4 -L 1 bash -c 'check "$@"' check || exit 1
