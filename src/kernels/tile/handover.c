@@ -72,10 +72,8 @@ void tile_handover_add(ptx_kernel *k, const struct tile_handover *h, const struc
                 ptx_f32 sum = ptx_u32_as_f32(get(from, i, r));
                 ptx_add_f32_to(k, sum, sum, ptx_u32_as_f32(more[r]));
             }
-            if (i % each == each - 1) {
-                ptx_bar_warp_sync(k, ALL_LANES); /* one lane says so for all that have read */
+            if (i % each == each - 1)
                 tile_ring_release(k, h->ring, place->barrier, releases);
-            }
         }
     }
 }

@@ -158,6 +158,7 @@ ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
  */
 void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred releases)
 {
+    ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
     if (!r->ctas) {
         ptx_guarded(k, releases)
             ptx_mbarrier_arrive(k, barrier, (int)released(r));
