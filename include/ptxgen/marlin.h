@@ -145,7 +145,8 @@ PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint
  */
 typedef struct ptxgen_marlin_packed {
     void *codes;     /**< [strips][steps][4 tiles][32 lanes][16 bytes] */
-    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8], of its type */
+    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8], of the spec's
+                          type */
     void *zeros;     /**< [strips][groups][8 rows g] words: nibble 2t + h is z of tile t, column
                           g + 8h; none without the spec's zeros */
     uint32_t *order; /**< [k]: the column of A that goes with each row; none without act_order */

@@ -59,7 +59,7 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 /* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
  * twice so that rounds may overlap), sums of squares, zeros. */
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
-                                   const ptxgen_rmsnorm_q4k_variant *v)
+                            const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wr;
     uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
