@@ -22,7 +22,8 @@ typedef ptxgen_status bench_launch(void *state, uint32_t copy, ptxgen_error *err
 
 /**
  * Captures `launches` calls of `launch`, copy after copy, into a graph; replays it three times
- * unmeasured, then `replays` times between two events each.
+ * unmeasured, then `replays` times between two events each. Then the device rests for as long as
+ * that took.
  */
 ptxgen_status bench_time(struct device *device, bench_launch *launch, void *state, uint32_t copies,
                          unsigned launches, unsigned replays, struct timing *timing,

@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     KEY_DEVICE = OPTION_COMMAND_KEYS,
@@ -66,8 +65,8 @@ static const struct argp_option options_table[] = {
      .key = KEY_ROUNDS,
      .arg = "COUNT",
      .doc =
-         "Time all M so often, there and back, with pauses, and take medians (1): a sweep in one "
-         "go times its larger M on a clock that falls"},
+         "Time all M so often, there and back, and take medians (1): a sweep in one go times its "
+         "larger M on a clock that falls"},
     {.name = "json", .key = KEY_JSON, .doc = "Print JSON"},
     {.name = "cublas",
      .key = KEY_PEER,
@@ -235,27 +234,17 @@ struct sweep {
     struct bench_report *report;
 };
 
-static void rest(double seconds)
-{
-    struct timespec time = {.tv_sec = (time_t)seconds};
-    time.tv_nsec = (long)(1e9 * (seconds - (double)time.tv_sec));
-    nanosleep(&time, NULL);
-}
-
-/* One M of a round; the last round's goes into the report. Between rounds the device cools down. */
+/* One M of a round; the last round's goes into the report. */
 static ptxgen_status bench_m(const struct sweep *s, uint32_t m, struct bench_row *row,
                              struct bench_rounds *rounds, ptxgen_error *err)
 {
     ptxgen_status status = prepare(s->family, s->family_options, m, s->device, &row->subject, err);
     if (status == PTXGEN_OK && row->subject.tensor_f16 && s->report->tensor.rate <= 0)
         status = measure_tensor(s->report, s->device, s->o->replays, err);
-    double started = now_seconds();
     if (status == PTXGEN_OK)
         status = time_row(row, s->o, s->device, s->peers, err);
     if (status != PTXGEN_OK)
         return status;
-    if (s->o->rounds > 1)
-        rest(now_seconds() - started);
     bench_rounds_add(rounds, row);
     if (rounds->count == s->o->rounds) {
         bench_rounds_medians(rounds, row);
