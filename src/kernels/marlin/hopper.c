@@ -434,7 +434,7 @@ static void begin(struct hopper *h)
     h->stage = marlin_stage_layout(q->spec, q->v);
     h->ring = (struct tile_ring){
         .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk,
-        .noted = marlin_notes_totals(q->spec, q->v)};
+        .by_lane = true, .noted = marlin_notes_totals(q->spec, q->v)};
     if (marlin_is_wgmma(q->v) && !q->v->cluster)
         q->handover = (struct tile_handover){.threads = marlin_threads(q->v),
                                              .fragments = marlin_fragments(q->v),

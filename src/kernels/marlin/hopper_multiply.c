@@ -33,7 +33,7 @@ struct consumer {
     struct tile_ring_place read;
     ptx_u32 to_read;  /* stages of the CTA after the present one */
     ptx_u32 held;     /* the barrier of the stage before the present one */
-    ptx_pred is_lane; /* that gives slots back */
+    ptx_pred releases; /* slots: all lanes */
     ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
     ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of a stage, where they are scaled */
     ptx_u32 a[2][SLICES][MAX_TILES][4]; /* operands of a group and of the next */
@@ -269,12 +269,12 @@ static void end_stage(struct consumer *c)
     tile_ring_turn(c->q->k, &c->h->ring, &c->read, c->held, c->to_read);
     load_weights(c, 0);
     ptx_wgmma_wait_group(c->q->k, 0);
-    tile_ring_release(c->q->k, &c->h->ring, c->held, c->is_lane);
+    tile_ring_release(c->q->k, &c->h->ring, c->held, c->releases);
     add_stage(c, scale);
     dequantise(c, 0);
 }
 
-/* `release`: the lane that gives the stage before back, and not in a part's first. */
+/* `release`: the lanes that give the stage before back, and not in a part's first. */
 static void multiply_stage(struct consumer *c, ptx_pred release)
 {
     ptx_kernel *k = c->q->k;
@@ -349,7 +349,7 @@ static void multiply_what_is_left(struct consumer *c, struct tile_walk *w)
     ptx_u32 after = ptx_sub_u32(k, w->end, c->h->first), more = ptx_mov_u32(k, U32(0));
     ptx_loop(k, stages) {
         ptx_nounroll(k);
-        multiply_stage(c, ptx_setp_bool_ne_u32(k, more, U32(0), c->is_lane));
+        multiply_stage(c, ptx_setp_bool_ne_u32(k, more, U32(0), c->releases));
         ptx_mov_u32_to(k, more, U32(1));
         ptx_u32 left = ptx_add_u32(k, c->to_read, U32(1));
         ptx_loop_break_if(&stages, ptx_setp_eq_u32(k, left, after), false);
@@ -372,19 +372,19 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
     if (has_few_rows(q))
         ptx_for(k, w->stage, w->stage_end, U32(1)) {
             ptx_nounroll(k);
-            multiply_stage(c, ptx_setp_bool_ne_u32(k, w->stage, first, c->is_lane));
+            multiply_stage(c, ptx_setp_bool_ne_u32(k, w->stage, first, c->releases));
         }
     else
         multiply_what_is_left(c, w);
     if (!marlin_scales_stages(q->spec, q->v)) {
         ptx_wgmma_wait_group(k, 0);
-        tile_ring_release(k, &c->h->ring, c->held, c->is_lane);
+        tile_ring_release(k, &c->h->ring, c->held, c->releases);
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
     if (marlin_exchanges(q->v))
         tile_exchange_sums(k, &q->at, &c->h->exchange, marlin_accumulator, q);
     q->read = &c->read;
-    q->releases = c->is_lane;
+    q->releases = c->releases;
     if (!has_few_rows(q)) {
         begin_epilogue(c);
         first = find_part(c, w);
@@ -413,7 +413,7 @@ static void begin(struct consumer *c)
     c->to_read = ptx_sub_u32(k, stages, U32(1));
     c->read = tile_ring_first(k, &c->h->ring, false);
     c->held = ptx_mov_u32(k, c->read.barrier);
-    c->is_lane = ptx_setp_eq_u32(k, q->at.lane, U32(0));
+    c->releases = tile_ring_releasers(k, &c->h->ring, &q->at);
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
     c->start = ptx_setp_ne_u32(k, stages, stages);
     for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * row_groups(q);

@@ -539,7 +539,8 @@ static void end_reading(struct gemm *q, ptx_u32 barrier, struct group *last)
         add_noted(q);
     else if (are_noted(q) && needs_totals(q))
         load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
-    tile_ring_release(q->k, q->user.ring, barrier, q->user.releases);
+    tile_ring_release(q->k, q->user.ring, barrier,
+                      tile_ring_refilled(q->k, q->user.ring, q->user.left, q->user.releases));
 }
 
 static void turn(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *group)

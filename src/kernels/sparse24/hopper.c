@@ -392,7 +392,8 @@ static void begin(struct hopper *h)
     sparse24_find_share(q);
     h->ring = (struct tile_ring){.stages = q->v->stages,
                                  .stage_bytes = sparse24_stage_bytes(q->spec, q->v),
-                                 .users = sparse24_threads(q->v) / 32};
+                                 .users = sparse24_threads(q->v) / 32,
+                                 .by_lane = true};
 }
 
 void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,

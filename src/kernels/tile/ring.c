@@ -33,9 +33,15 @@ void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r)
     ptx_fence_mbarrier_init_release_cluster(k);
 }
 
+/* Lanes of a warp that release a slot. */
+static uint32_t releasers(const struct tile_ring *r)
+{
+    return r->by_lane ? 32 : r->ctas ? r->ctas : 1;
+}
+
 void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r)
 {
-    init(k, r, released(r), r->users * (r->ctas ? r->ctas : 1));
+    init(k, r, released(r), r->users * releasers(r));
     if (r->noted)
         init(k, r, tile_ring_note_offset(r), 1);
     ptx_fence_mbarrier_init_release_cluster(k);
@@ -147,8 +153,13 @@ void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_p
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at)
 {
-    return r->ctas ? ptx_setp_lt_u32(k, at->lane, U32(r->ctas))
-                   : ptx_setp_eq_u32(k, at->lane, U32(0));
+    return ptx_setp_lt_u32(k, at->lane, U32(releasers(r)));
+}
+
+ptx_pred tile_ring_refilled(ptx_kernel *k, const struct tile_ring *r, ptx_u32 left,
+                            ptx_pred releases)
+{
+    return ptx_setp_bool_ge_u32(k, left, U32(r->stages - 1), releases);
 }
 
 /*
@@ -158,7 +169,8 @@ ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
  */
 void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred releases)
 {
-    ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
+    if (!r->by_lane)
+        ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have done with the slot */
     if (!r->ctas) {
         ptx_guarded(k, releases)
             ptx_mbarrier_arrive(k, barrier, (int)released(r));

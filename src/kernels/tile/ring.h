@@ -20,6 +20,7 @@ struct tile_ring {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
     uint32_t users;               /* warps that release a slot, of a CTA */
+    bool by_lane; /* lanes load from slots, so that each says when it has done; not with `ctas` */
     bool noted;    /* a third warp works something out of each stage, which users wait for */
     uint32_t ctas; /* of a cluster that send to each other's slots, at most 32; 0: this one only */
 
@@ -86,9 +87,19 @@ void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
  */
 void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
                     ptx_u32 held, ptx_u32 left);
-/* The lanes that release slots: one, or one for each CTA of the cluster. */
+/*
+ * The lanes that release slots: all, or one, or one for each CTA of the cluster. One lane's word for
+ * what others have loaded is in order behind bar.warp.sync, but compute-sanitizer's racecheck does
+ * not follow that; 32 words cost nothing that was measured.
+ */
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at);
+/*
+ * Those of `releases`, where the slot is filled again, or may be: `left` stages of the CTA come after
+ * its, or after the next.
+ */
+ptx_pred tile_ring_refilled(ptx_kernel *k, const struct tile_ring *r, ptx_u32 left,
+                            ptx_pred releases);
 /* They say, where `releases` holds, that the warp has done with the slot of that barrier. */
 void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier,
                        ptx_pred releases);
