@@ -31,6 +31,8 @@ static const ptxgen_marlin_variant tiles[] = {
     {.tile_m = 64, .warp_n = 32, .wn = 4, .stages = 4, .steps = 1, .pass_m = 32, .cluster = 4},
     {.tile_m = 16, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16},
     {.tile_m = 32, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
+    {.tile_m = 64, .warp_n = 16, .wn = 8, .wk = 2, .stages = 3, .steps = 1, .pass_m = 64, .cluster = 2},
+    {.tile_m = 96, .warp_n = 16, .wn = 4, .wk = 2, .stages = 3, .steps = 1, .pass_m = 16, .cluster = 2},
     {.tile_m = 32, .warp_n = 16, .wn = 12, .stages = 3, .steps = 2, .pass_m = 16},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 4, .stages = 3, .steps = 2,
      .pass_m = 8},

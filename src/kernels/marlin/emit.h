@@ -101,6 +101,7 @@ struct gemm {
     struct weights w;
     struct tile_pipeline pipeline;
     struct ring_user user; /* … or what stands for it */
+    const struct tile_exchange *exchange; /* of a cluster's two CTAs; else NULL */
     struct tile_sums sums;
     struct tile_halves halves; /* … or what is staged instead, see stages_halves */
     struct tile_partials partials;

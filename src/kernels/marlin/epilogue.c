@@ -3,6 +3,7 @@
  * The end of a tile: sums over the warps along K and over the CTAs that share the tile, then bias,
  * activation, residual, rounding and the stores, a chunk of a row a thread.
  */
+#include "../tile/exchange.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
@@ -22,9 +23,9 @@ static bool is_gated(const struct gemm *q)
 static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
-    bool all = (!q->v->cluster || marlin_exchanges(q->v)) && q->v->wk == 1;
-    return marlin_is_wgmma(q->v) && q->v->tile_m >= 16 && all && !is_gated(q) && !s->activation &&
-           !s->residual;
+    bool all = (!q->v->cluster || marlin_exchanges(q->v)) && marlin_staged_wk(q->v) == 1;
+    return marlin_is_wgmma(q->v) && marlin_finished_rows(q->v) >= 16 && all && !is_gated(q) &&
+           !s->activation && !s->residual;
 }
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
@@ -50,16 +51,17 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     s->tile_m = marlin_finished_rows(q->v);
     s->tile_n = team_columns(q);
     s->warp_n = q->v->warp_n;
-    s->wk = q->v->wk;
+    s->wk = marlin_staged_wk(q->v);
     s->interleaved = marlin_is_wgmma(q->v);
     s->pass_m = marlin_pass_rows(q->v);
     s->ctas = marlin_exchanges(q->v) ? 0 : q->v->cluster;
-    s->width = tile_chunk_width(s->pass_m * team_columns(q), marlin_threads(q->v) / q->teams);
+    uint32_t stagers = marlin_threads(q->v) / q->teams / marlin_exchange_teams(q->v);
+    s->width = tile_chunk_width(s->pass_m * team_columns(q), stagers);
     s->staging = staging;
     if (stages_halves(q))
         begin_halves(q, staging);
     else
-        tile_sums_begin(k, &q->team, q->along_n, q->along_k, s);
+        tile_sums_begin(k, &q->team, q->along_n, s->wk > 1 ? q->along_k : U32(0), s);
     uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
@@ -136,8 +138,17 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     if (!marlin_is_wgmma(q->v))
         return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, marlin_has_sender(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* found anew each time: no register is kept */
-    ptx_u32 at = q->v->cluster ? tile : tile_deal_places(k, &q->division, tile);
-    return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
+    if (!q->v->cluster) {
+        ptx_u32 at = tile_deal_places(k, &q->division, tile);
+        return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
+    }
+    struct tile_place p = {.m = ptx_mov_u32(k, U32(0)), .n = ptx_mov_u32(k, tile)};
+    ptx_if(k, ptx_setp_ne_u32(k, tiles_m, U32(1))) { /* without a division where one row is all */
+        struct tile_place other = tile_locate_in_band(k, tile, tiles_m, tiles_n, band(q->v));
+        ptx_mov_u32_to(k, p.m, other.m);
+        ptx_mov_u32_to(k, p.n, other.n);
+    }
+    return p;
 }
 
 struct end {
@@ -222,13 +233,20 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     ptx_kernel *k = q->k;
     struct tile_place place = marlin_emit_place(q, tile);
     e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    if (marlin_exchanges(q->v))
-        e->first_row =
-            ptx_mad_lo_u32(k, q->sums.rank, U32(marlin_finished_rows(q->v)), e->first_row);
+    if (q->exchange) {
+        ptx_u32 share = marlin_exchange_teams(q->v) > 1
+                            ? ptx_mad_lo_u32(k, q->along_k, U32(q->v->cluster), q->sums.rank)
+                            : q->sums.rank;
+        e->first_row = ptx_mad_lo_u32(k, share, U32(marlin_finished_rows(q->v)), e->first_row);
+    }
     p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_row));
     ptx_u32 columns =
         q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
+    if (q->exchange) { /* all that has been found while the other CTA's sums were on their way */
+        tile_exchange_receive(k, q->exchange, marlin_accumulator, q);
+        marlin_emit_finish_sums(q);
+    }
     for (uint32_t i = 0; i < 2 * tiles(q) && p->halves && q->spec->bias; i++)
         add_bias(q, e, i / 2, i % 2);
 }
@@ -259,6 +277,7 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .locate = locate,
                           .finish = stages_halves(q) ? finish_halves : finish_chunk,
                           .user = &e};
-    marlin_emit_finish_sums(q);
+    if (!q->exchange)
+        marlin_emit_finish_sums(q);
     tile_part_end(q->k, &p, w, first);
 }

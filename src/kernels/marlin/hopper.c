@@ -35,9 +35,14 @@
  * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 51 µs
  * of an H200 (cuBLAS 111): 2.7 until the first stage is there, 43 in the loop, 41 cycles a slice,
  * 1.7 at the ends of parts. With activations that are sent for once it would take 47, with codes
- * that are masked but not dequantised 48, with both 41. 4096 × 4096 with 64 rows takes 7.3 µs, 7.6
- * with stages of 64 rows: 1.5 until the first stage is there and 4 in the loop, in which a
- * multiprocessor reads 320 KB from the L2.
+ * that are masked but not dequantised 48, with both 41.
+ *
+ * 4096 × 4096 takes 5.6 µs with 32 rows and 6.6 with 64; 4.5 and 5.6 without products and
+ * dequantisation, of which 0.5 and 0.7 go with the end. It takes as long without activations being
+ * copied, with a stage in one tensor copy or scales in one copy, with the map prefetched, and with
+ * activations sent for before others know of the ring. It took 5.8 and 7.2: 0.2 went with what a
+ * sender did before its first copies, a cluster's barrier and a division, 0.2 of 64 rows with what
+ * a part's end asks for being found at the end, 0.4 with the pair's sums (tile/exchange.h).
  *
  * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an
  * H200:
@@ -106,22 +111,24 @@ static uint32_t warpgroups(const ptxgen_marlin_variant *v)
     return v->wn * v->wk / MARLIN_WARPGROUP;
 }
 
-/* Warpgroups that have the same columns bring their sums together; without wgmma all warps do. */
+/* Warpgroups that stage sums together, for the same columns; without wgmma all warps do. */
 static uint32_t teams(const ptxgen_marlin_variant *v)
 {
-    return marlin_is_wgmma(v) ? v->wn / MARLIN_WARPGROUP : 1;
+    return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
 }
 
 static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 {
-    return tile_sums_bytes(marlin_tile_n(v) / teams(v), marlin_pass_rows(v), v->wk);
+    uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
+    return tile_sums_bytes(columns, marlin_pass_rows(v), marlin_staged_wk(v));
 }
 
 static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
     return marlin_exchanges(v)
-               ? tile_exchange_bytes(marlin_threads(v), tiles_of_warp, v->tile_m / 8)
+               ? tile_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v), tiles_of_warp,
+                                     v->tile_m / 8)
                : 0;
 }
 
@@ -411,9 +418,14 @@ static void begin_exchange(struct hopper *h)
     const ptxgen_marlin_variant *v = h->q.v;
     if (!marlin_exchanges(v))
         return;
-    h->exchange = (struct tile_exchange){.threads = marlin_threads(v), .tiles = tiles(&h->q),
-                                         .row_groups = row_groups(&h->q), .rank = h->q.sums.rank};
+    h->exchange = (struct tile_exchange){.threads = marlin_threads(v),
+                                         .teams = marlin_exchange_teams(v),
+                                         .barrier = teams(v) + 1,
+                                         .tiles = tiles(&h->q),
+                                         .row_groups = row_groups(&h->q),
+                                         .rank = h->q.sums.rank};
     tile_exchange_begin(h->q.k, &h->q.at, &h->exchange);
+    h->q.exchange = &h->exchange;
 }
 
 static void begin(struct hopper *h)
@@ -456,7 +468,6 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     tile_ring_declare_barriers(k, &h->ring);
-    begin_exchange(h);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,
@@ -472,6 +483,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
         turn(h, &sender);
         send_ahead(h, &sender, true);
     }
+    begin_exchange(h); /* behind the first copies, which a cluster's barrier delays */
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0)))
         tile_ring_init_others(k, &h->ring);
     ptx_bar_sync(k, 0);

@@ -15,7 +15,9 @@
  * × 28672 with 32 rows takes 40.6 µs of an H200, not 44.7. With 64 rows there is as much to do, but
  * half-precision instructions take two cycles and those of sums one: 51.3 µs, not 53.4. In groups
  * of four slices it takes 52.9. Two warpgroups, of 14336 × 4096, would take 20.5 µs where they take
- * 19.7. From 33 rows on bf16 without zero points scales weights (weights.c).
+ * 19.7; of 4096 × 4096 they take as long. The next stage's first group dequantised before the last
+ * products have ended, not behind them, saved nothing. From 33 rows on bf16 without zero points
+ * scales weights (weights.c).
  *
  * Most of the assembler's time goes with wgmmas of many accumulators. A tile of 128 rows and 256
  * columns has four warpgroups of a strip each: two of two strips took half as long again to
@@ -326,20 +328,24 @@ static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
 }
 
 /*
- * Whether registers are left for what a part's end asks: 8192 × 28672 with 32 rows takes 39.7 µs
- * so, not 41.1.
+ * Whether registers are left for what a part's end asks, with few rows or two warpgroups: 8192 ×
+ * 28672 with 32 rows takes 39.7 µs so, not 41.1, 4096 × 4096 with 64 rows 7.2, not 7.4.
  */
-static bool has_few_rows(const struct gemm *q)
+static bool has_registers(const struct gemm *q)
 {
-    enum { FEW_ROWS = 32 };
-    return q->v->tile_m <= FEW_ROWS;
+    enum { FEW_ROWS = 32, TWO_GROUPS = 2 * MARLIN_WARPGROUP };
+    return q->v->tile_m <= FEW_ROWS || (q->v->wn * q->v->wk <= TWO_GROUPS && q->v->ctas == 1);
 }
 
 static void begin_epilogue(struct consumer *c)
 {
     struct gemm *q = c->q;
-    uint32_t each = tile_sums_bytes(team_columns(q), marlin_pass_rows(q->v), q->v->wk);
-    marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(q->k, q->team_index, U32(each), c->staging));
+    uint32_t each =
+        tile_sums_bytes(team_columns(q), marlin_pass_rows(q->v), marlin_staged_wk(q->v));
+    ptx_u32 team = marlin_exchange_teams(q->v) > 1
+                       ? tile_divide(q->k, q->at.warp, MARLIN_WARPGROUP)
+                       : q->team_index;
+    marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(q->k, team, U32(each), c->staging));
 }
 
 /* The part ends where as many stages of the CTA are left as stand before it. */
@@ -362,14 +368,14 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
     struct gemm *q = c->q;
     ptx_kernel *k = q->k;
     ptx_section(k, "the next part of a tile");
-    ptx_u32 first = has_few_rows(q) ? ptx_mov_u32(k, w->stage) : w->stage;
+    ptx_u32 first = has_registers(q) ? ptx_mov_u32(k, w->stage) : w->stage;
     if (!c->h->stage.groups)
         load_columns(c, marlin_emit_place(q, w->tile).n);
     clear(c);
     load_weights(c, 0);
     dequantise(c, 0);
     ptx_section(k, "stages: multiply one slice, dequantise another");
-    if (has_few_rows(q))
+    if (has_registers(q))
         ptx_for(k, w->stage, w->stage_end, U32(1)) {
             ptx_nounroll(k);
             multiply_stage(c, ptx_setp_bool_ne_u32(k, w->stage, first, c->releases));
@@ -381,11 +387,14 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
         tile_ring_release(k, &c->h->ring, c->held, c->releases);
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
-    if (marlin_exchanges(q->v))
-        tile_exchange_sums(k, &q->at, &c->h->exchange, marlin_accumulator, q);
+    if (q->exchange) {
+        if (!has_registers(q))
+            tile_exchange_open(k, &q->at, &c->h->exchange);
+        tile_exchange_send(k, q->exchange, marlin_accumulator, q);
+    }
     q->read = &c->read;
     q->releases = c->releases;
-    if (!has_few_rows(q)) {
+    if (!has_registers(q)) {
         begin_epilogue(c);
         first = find_part(c, w);
     }
@@ -433,12 +442,15 @@ static void make_team(struct gemm *q)
     q->team = q->at;
     q->team.warp = q->along_n;
     q->team.thread = ptx_and_b32(k, q->at.thread, U32(TILE_WARPGROUP - 1));
-    q->team.team = TILE_WARPGROUP * q->v->wk;
-    if (q->v->wk > 1) {
-        q->along_k = tile_divide(k, q->team_index, q->teams);
-        q->team_index = tile_remainder(k, q->team_index, q->teams);
-        q->team.thread = ptx_mad_lo_u32(k, q->along_k, U32(TILE_WARPGROUP), q->team.thread);
-    }
+    q->team.team = TILE_WARPGROUP * marlin_staged_wk(q->v);
+    q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
+    if (q->v->wk == 1)
+        return;
+    q->along_k = tile_divide(k, q->team_index, q->teams);
+    q->team_index = tile_remainder(k, q->team_index, q->teams);
+    if (marlin_exchange_teams(q->v) > 1)
+        return;
+    q->team.thread = ptx_mad_lo_u32(k, q->along_k, U32(TILE_WARPGROUP), q->team.thread);
     q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
 }
 
@@ -448,9 +460,12 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
     ptx_kernel *k = q->k;
     struct consumer c = {.h = h, .q = q, .staging = staging};
     make_team(q);
-    if (has_few_rows(q))
+    h->exchange.team = q->along_k;
+    if (has_registers(q))
         begin_epilogue(&c);
     begin(&c);
+    if (q->exchange && has_registers(q))
+        tile_exchange_open(k, &q->at, &h->exchange);
     tile_ring_wait(k, &c.read);
     struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
     ptx_loop(k, parts) {

@@ -158,10 +158,23 @@ static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxge
 {
     return !marlin_exchanges(v) || !target->ptx.max_ptx || target->ptx.max_ptx >= 81;
 }
-/* Rows of a tile that a CTA finishes, and so many of them at once. */
+/*
+ * Warpgroups along K of each that divide the rows between them first: two, where what is left of
+ * the rows to each is 8 or a multiple of 16.
+ */
+static inline uint32_t marlin_exchange_teams(const ptxgen_marlin_variant *v)
+{
+    return marlin_exchanges(v) && v->wk == 2 && (v->tile_m == 32 || v->tile_m % 64 == 0) ? 2 : 1;
+}
+/* Warps along K that stage sums together. */
+static inline uint32_t marlin_staged_wk(const ptxgen_marlin_variant *v)
+{
+    return v->wk / marlin_exchange_teams(v);
+}
+/* Rows of a tile that those finish, and so many of them at once. */
 static inline uint32_t marlin_finished_rows(const ptxgen_marlin_variant *v)
 {
-    return marlin_exchanges(v) ? v->tile_m / 2 : v->tile_m;
+    return marlin_exchanges(v) ? v->tile_m / 2 / marlin_exchange_teams(v) : v->tile_m;
 }
 static inline uint32_t marlin_pass_rows(const ptxgen_marlin_variant *v)
 {

@@ -372,8 +372,11 @@ static void multiply_all(struct hopper *h)
         ptx_wgmma_wait_group(k, 0);
         tile_ring_release(k, &h->ring, h->held, h->releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
-        if (sparse24_exchanges(q->v))
-            tile_exchange_sums(k, &q->at, &h->exchange, sparse24_accumulator, q);
+        if (sparse24_exchanges(q->v)) {
+            tile_exchange_open(k, &q->at, &h->exchange);
+            tile_exchange_send(k, &h->exchange, sparse24_accumulator, q);
+            tile_exchange_receive(k, &h->exchange, sparse24_accumulator, q);
+        }
         if (sparse24_has_few_registers(q->v))
             sparse24_output_begin(q);
         tile_output_end(&q->output, &walk, first);
@@ -417,6 +420,7 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
                                    .all = q->n};
     if (sparse24_exchanges(v)) {
         h->exchange = (struct tile_exchange){.threads = sparse24_threads(v),
+                                             .teams = 1,
                                              .tiles = warp_tiles(h),
                                              .row_groups = v->tile_n / 8,
                                              .integer = sparse24_is_s8(q->spec),

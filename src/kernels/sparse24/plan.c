@@ -96,7 +96,8 @@ static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 {
     uint32_t barriers = sparse24_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0;
     if (sparse24_exchanges(v))
-        barriers += tile_exchange_bytes(sparse24_threads(v), sparse24_warp_tiles(v), v->tile_n / 8);
+        barriers +=
+            tile_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_n / 8);
     return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
-#include "ring.h"
+/* Row groups of a thread that are exchanged between CTAs: all, or a team's. */
+static uint32_t team_groups(const struct tile_exchange *x)
+{
+    return x->row_groups / x->teams;
+}
 
 static uint32_t sent_bytes(const struct tile_exchange *x)
 {
-    return x->threads * x->tiles * x->row_groups / 2 * 16;
+    return x->threads * x->tiles * team_groups(x) / 2 * 16;
 }
 
 void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
-    uint32_t bytes = tile_exchange_bytes(x->threads, x->tiles, x->row_groups);
+    uint32_t bytes = tile_exchange_bytes(x->threads, x->teams, x->tiles, x->row_groups);
     x->received = ptx_shared_address(k, ptx_shared_declare(k, "received", bytes, 16));
+    x->of_teams = x->received;
+    if (x->teams > 1)
+        x->received = ptx_add_u32(k, x->received, U32(2 * sent_bytes(x)));
     ptx_if(k, ptx_setp_eq_u32(k, at->thread, U32(0))) {
         ptx_mbarrier_init(k, x->received, (int)sent_bytes(x), U32(1));
         ptx_fence_mbarrier_init_release_cluster(k);
@@ -19,22 +26,50 @@ void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct ti
     ptx_barrier_cluster_arrive_relaxed(k);
 }
 
-struct other {
-    ptx_u32 received, place; /* … and the thread's place there */
-    int barrier;
-    ptx_pred second; /* whether this CTA finishes the second half */
-};
-
-/* Sends four sums of one half of the rows, and leaves the other's where the first half's were. */
-static void send(ptx_kernel *k, const struct other *o, ptx_u32 low[4], const ptx_u32 high[4],
-                 int offset)
+/*
+ * The first thread says how many bytes come behind the cluster's barrier, not behind its init of
+ * the mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that
+ * for another lane's.
+ */
+void tile_exchange_open(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
-    ptx_u32 sent[4];
-    for (int r = 0; r < 4; r++) {
-        sent[r] = ptx_selp_u32(k, low[r], high[r], o->second);
-        ptx_selp_u32_to(k, low[r], high[r], low[r], o->second);
+    uint32_t bytes = sent_bytes(x);
+    ptx_barrier_cluster_wait(k); /* the other's barrier is there */
+    ptx_guarded(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
+        ptx_mbarrier_arrive_expect_tx(k, x->received, (int)bytes, U32(bytes));
+    if (x->teams > 1) {
+        ptx_u32 there = ptx_xor_b32(k, at->thread, U32(x->threads / 2));
+        x->own_team = ptx_mad_lo_u32(k, at->thread, U32(16), x->of_teams);
+        x->other_team = ptx_mad_lo_u32(k, there, U32(16), x->of_teams);
     }
-    ptx_st_async_shared_cluster_v4_u32(k, o->place, offset, sent, o->received, o->barrier);
+    x->here = ptx_mad_lo_u32(k, at->thread, U32(16), x->received);
+    ptx_u32 other = ptx_xor_b32(k, x->rank, U32(1));
+    x->of_other = ptx_mapa_shared_cluster_u32(k, x->received, other);
+    x->there = ptx_mapa_shared_cluster_u32(k, x->here, other);
+    x->second = ptx_setp_eq_u32(k, other, U32(0));
+    x->all.parity = U32(0);
+    x->all.barrier = ptx_add_u32(k, x->received, U32(bytes));
+}
+
+/* A fragment's sums, of one half of the rows or the other. */
+struct halves {
+    ptx_u32 low[4], high[4];
+    int offset; /* of the fragment among what is sent */
+};
+static struct halves halves_of(const struct tile_exchange *x, uint32_t half, uint32_t i,
+                               tile_sums_register *acc, const void *from)
+{
+    struct halves h = {.offset = (int)(i * x->threads * 16)};
+    for (uint32_t r = 0; r < 4; r++) {
+        h.low[r] = acc(from, i / half, i % half, r);
+        h.high[r] = acc(from, i / half, i % half + half, r);
+    }
+    return h;
+}
+
+static uint32_t fragments(const struct tile_exchange *x)
+{
+    return x->tiles * team_groups(x) / 2;
 }
 
 static void add(ptx_kernel *k, const struct tile_exchange *x, const ptx_u32 own[4], int offset,
@@ -50,41 +85,50 @@ static void add(ptx_kernel *k, const struct tile_exchange *x, const ptx_u32 own[
                            ptx_u32_as_f32(more[r]));
 }
 
-/*
- * The first thread says how many bytes come behind the cluster's barrier, not behind its init of
- * the mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that
- * for another lane's.
- */
-void tile_exchange_sums(ptx_kernel *k, const struct tile_threads *at, const struct tile_exchange *x,
-                        tile_sums_register *acc, const void *from)
+/* Each team leaves the other half of the rows: its sums stand where the first half's were. */
+static void divide_rows(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
+                        const void *from)
 {
-    enum { SENDS, ADDS, TURNS };
-    uint32_t half = x->row_groups / 2, bytes = sent_bytes(x);
-    ptx_barrier_cluster_wait(k); /* the other's barrier is there */
-    ptx_guarded(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
-        ptx_mbarrier_arrive_expect_tx(k, x->received, (int)bytes, U32(bytes));
-    ptx_u32 here = ptx_mad_lo_u32(k, at->thread, U32(16), x->received);
-    ptx_u32 rank = ptx_xor_b32(k, x->rank, U32(1));
-    struct other o = {.received = ptx_mapa_shared_cluster_u32(k, x->received, rank),
-                      .barrier = (int)bytes};
-    o.place = ptx_mapa_shared_cluster_u32(k, here, rank);
-    o.second = ptx_setp_eq_u32(k, rank, U32(0));
-    struct tile_ring_place all = {.parity = U32(0)};
-    all.barrier = ptx_add_u32(k, x->received, U32(bytes));
-    for (int turn = SENDS; turn < TURNS; turn++) {
-        if (turn == ADDS)
-            tile_ring_wait(k, &all);
-        for (uint32_t i = 0; i < x->tiles * half; i++) {
-            ptx_u32 low[4], high[4];
-            for (uint32_t r = 0; r < 4; r++) {
-                low[r] = acc(from, i / half, i % half, r);
-                high[r] = acc(from, i / half, i % half + half, r);
-            }
-            int offset = (int)(i * x->threads * 16);
-            if (turn == SENDS)
-                send(k, &o, low, high, offset);
-            else
-                add(k, x, low, offset, here);
+    uint32_t half = x->row_groups / 2, each = x->tiles * half, pitch = x->threads * 16;
+    ptx_if_else(k, ptx_setp_ne_u32(k, x->team, U32(0))) {
+        for (uint32_t i = 0; i < each; i++) {
+            struct halves h = halves_of(x, half, i, acc, from);
+            ptx_st_shared_v4_u32(k, x->other_team, (int)(i * pitch), h.low);
+            for (int r = 0; r < 4; r++)
+                ptx_mov_u32_to(k, h.low[r], h.high[r]);
         }
+    } else
+        for (uint32_t i = 0; i < each; i++)
+            ptx_st_shared_v4_u32(k, x->other_team, (int)(i * pitch),
+                                 halves_of(x, half, i, acc, from).high);
+    ptx_bar_sync_n(k, U32(x->barrier), U32(x->threads));
+    for (uint32_t i = 0; i < each; i++)
+        add(k, x, halves_of(x, half, i, acc, from).low, (int)(i * pitch), x->own_team);
+}
+
+void tile_exchange_send(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
+                        const void *from)
+{
+    if (x->teams > 1)
+        divide_rows(k, x, acc, from);
+    for (uint32_t i = 0; i < fragments(x); i++) {
+        struct halves h = halves_of(x, team_groups(x) / 2, i, acc, from);
+        ptx_u32 sent[4];
+        for (int r = 0; r < 4; r++) {
+            sent[r] = ptx_selp_u32(k, h.low[r], h.high[r], x->second);
+            ptx_selp_u32_to(k, h.low[r], h.high[r], h.low[r], x->second);
+        }
+        ptx_st_async_shared_cluster_v4_u32(k, x->there, h.offset, sent, x->of_other,
+                                           (int)sent_bytes(x));
+    }
+}
+
+void tile_exchange_receive(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
+                           const void *from)
+{
+    tile_ring_wait(k, &x->all);
+    for (uint32_t i = 0; i < fragments(x); i++) {
+        struct halves h = halves_of(x, team_groups(x) / 2, i, acc, from);
+        add(k, x, h.low, h.offset, x->here);
     }
 }
