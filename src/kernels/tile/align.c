@@ -3,6 +3,8 @@
 
 #include "operand.h"
 
+enum { AROUND_BYTES = TILE_CHUNK_BYTES + 4 };
+
 /* What an entry copies: elements of a row, of which the last 16 bytes may have fewer. */
 struct row {
     ptx_kernel *k;
@@ -21,19 +23,28 @@ static ptx_u32 load_element(const struct row *r, uint32_t i)
     return ptx_cvt_u32_u16(r->k, ptx_ld_global_nc_u16(r->k, r->at, offset));
 }
 
-/* Into words that are zero. */
-static void load_words(const struct row *r, bool is_whole, const ptx_u32 words[4])
+/* Into words that are zero, as far as the row goes. */
+static void load_elements(const struct row *r, const ptx_u32 words[4])
 {
     uint32_t each = 4 / r->element, bits = 8 * r->element;
     for (uint32_t i = 0; i < 4 * each; i++) {
         ptx_u32 word = words[i / each];
-        if (is_whole)
+        ptx_if(r->k, ptx_setp_gt_u32(r->k, r->left, U32(i)))
             ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits), U32(bits));
-        else
-            ptx_if(r->k, ptx_setp_gt_u32(r->k, r->left, U32(i)))
-                ptx_bfi_b32_to(r->k, word, load_element(r, i), word, U32(i % each * bits),
-                               U32(bits));
     }
+}
+
+/* Of words around the 16 bytes, all of which are in the row. */
+static void load_shifted(const struct row *r, const ptx_u32 words[4])
+{
+    ptx_kernel *k = r->k;
+    ptx_u32 off = ptx_and_b32(k, ptx_cvt_u32_u64(k, r->at), U32(3));
+    ptx_u64 from = ptx_sub_u64(k, r->at, ptx_cvt_u64_u32(k, off));
+    ptx_u32 bytes = ptx_mad_lo_u32(k, off, U32(0x1111), U32(0x3210)), around[AROUND_BYTES / 4];
+    for (int i = 0; i < AROUND_BYTES / 4; i++)
+        around[i] = ptx_ld_global_nc_u32(k, from, 4 * i);
+    for (int i = 0; i < 4; i++)
+        ptx_mov_u32_to(k, words[i], ptx_prmt_b32(k, around[i], around[i + 1], bytes));
 }
 
 void tile_emit_align(ptx_module *module, const char *name, uint32_t columns, uint32_t element)
@@ -55,13 +66,10 @@ void tile_emit_align(ptx_module *module, const char *name, uint32_t columns, uin
         ptx_u32 words[4];
         for (uint32_t w = 0; w < 4; w++)
             words[w] = ptx_mov_u32(k, U32(0));
-        if (columns * element == out_bytes)
-            load_words(&r, true, words);
-        else
-            ptx_if_else(k, ptx_setp_ge_u32(k, r.left, U32(TILE_CHUNK_BYTES / element)))
-                load_words(&r, true, words);
-            else
-                load_words(&r, false, words);
+        ptx_pred behind = ptx_setp_ne_u32(k, first, U32(0));
+        ptx_if_else(k, ptx_setp_bool_ge_u32(k, r.left, U32(AROUND_BYTES / element), behind))
+            load_shifted(&r, words);
+        else load_elements(&r, words);
         ptx_st_global_v4_u32(k, ptx_add_u64(k, to, offset), 0, words);
     }
     ptx_kernel_end(k);
