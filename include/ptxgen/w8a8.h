@@ -8,8 +8,9 @@
  *
  * W is s8 [N,K], row-major, with one scale a row (−128 is an ordinary weight); x is [M,K] and y
  * [M,N], each f32, f64, f16 or bf16. M belongs to the launch: 0 launches nothing, there is no
- * largest. K and N are any; rows of W that do not start at a multiple of 4 bytes are read byte by
- * byte, so pack them with a padded stride (ptxgen_w8a8_pack).
+ * largest. K and N are any; rows of W that are no multiples of 16 bytes are brought to such by
+ * every launch (up to 32 tokens: if they are no multiples of 4), so pack them with a padded stride
+ * (ptxgen_w8a8_pack).
  *
  * The rules, which kernel and reference share bit for bit:
  *   - All is computed in the *work type*: f64 when x or y is f64, else f32. Scales and biases are
@@ -31,8 +32,10 @@
  * A few tokens (one, or up to 8 whose rows of x take 16 KB together) take one launch: each CTA
  * quantises them for itself while its first weights arrive. More take two: a kernel that
  * quantises once into the workspace, while (from sm_90 on) the first weights are fetched, then
- * the product. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller, its
- * size is a query, it needs no preparation; launches that may run at the same time need one each.
+ * the product. Before both a third brings rows of W to multiples of 16 bytes, where that is needed,
+ * in the workspace. A plan says which (ptxgen_w8a8_explain). The workspace belongs to the caller,
+ * its size is a query, it needs no preparation; launches that may run at the same time need one
+ * each.
  *
  *     ptxgen_w8a8_spec spec = {.k = 8192, .n = 8192, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_w8a8_plan plan;
@@ -110,7 +113,7 @@ enum { PTXGEN_W8A8_VARIANTS = 6 };
 typedef struct ptxgen_w8a8_plan {
     ptxgen_w8a8_spec spec; /**< with its defaults filled in */
     ptxgen_target target;
-    uint32_t copy_bytes; /**< of W at once: 16, 8 or 4 by cp.async, 1 by plain loads */
+    uint32_t copy_bytes; /**< 16, 8, 4 or 1, that rows of W are a multiple of */
     uint32_t variant_count;
     ptxgen_w8a8_variant variants[PTXGEN_W8A8_VARIANTS]; /**< by rising token count */
 } ptxgen_w8a8_plan;
@@ -144,9 +147,9 @@ PTXGEN_API void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *plan, uint32_t m, ch
 PTXGEN_API ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m,
                                                uint64_t *bytes, ptxgen_error *err);
 /**
- * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), "w8a8_quantise" before
- * them where one of these needs it. A spec with min_tokens and max_tokens has fewer variants, and
- * the assembler less to do.
+ * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), "w8a8_quantise" and
+ * "w8a8_align" before them where one of these needs them. A spec with min_tokens and max_tokens has
+ * fewer variants, and the assembler less to do.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants,
                                           ptx_module *module, ptxgen_error *err);
@@ -245,7 +248,8 @@ typedef struct ptxgen_w8a8_args {
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only W until that kernel's results are
-     * visible, so that kernel must not be the one that writes W.
+     * visible, so that kernel must not be the one that writes W. A launch that brings W to
+     * multiples of 16 bytes begins when that kernel has ended.
      */
     uint32_t overlap_previous;
 } ptxgen_w8a8_args;
@@ -274,9 +278,9 @@ PTXGEN_API const ptxgen_w8a8_plan *ptxgen_w8a8_loaded_plan(const ptxgen_w8a8 *ke
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *kernel,
                                                                   uint32_t m);
 /**
- * Enqueues the layer on `stream`: one kernel or two, no allocation, no synchronisation, capturable.
- * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row or an m that the spec excludes; and those of
+ * Enqueues the layer on `stream`: up to three kernels, no allocation, no synchronisation,
+ * capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a
+ * null or misaligned address, a stride below its row or an m that the spec excludes; and those of
  * ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,

@@ -3,6 +3,7 @@
 #include <ptxgen/w8a8.h>
 
 #include "src/kernels/w8a8/layout.h"
+#include "src/runtime/align.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 #include "src/runtime/rows.h"
@@ -105,12 +106,21 @@ void ptxgen_w8a8_destroy(ptxgen_w8a8 *q)
     ptxgen_release((ptxgen_loaded *)q);
 }
 
-/* w8a8_quantise, where there is one, is the first entry; the variants follow. */
+/* Entries are w8a8_quantise and w8a8_align, where there are these, then the variants. */
+static unsigned entries_before(const ptxgen_w8a8 *q)
+{
+    return loaded_of(q)->entry_count - ptxgen_w8a8_loaded_plan(q)->variant_count;
+}
+
+static const ptxgen_kernel *align_of(const ptxgen_w8a8 *q)
+{
+    return loaded_of(q)->entries[entries_before(q) - 1];
+}
+
 static const ptxgen_kernel *product_of(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v)
 {
     const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
-    unsigned before = loaded_of(q)->entry_count - plan->variant_count;
-    return loaded_of(q)->entries[before + (unsigned)(v - plan->variants)];
+    return loaded_of(q)->entries[entries_before(q) + (unsigned)(v - plan->variants)];
 }
 
 const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uint32_t m)
@@ -150,6 +160,21 @@ static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *
 
 /* ---- launching ---- */
 
+/*
+ * Rows of W go to the workspace, where the product then reads them. All that follows waits for this
+ * kernel's end, and this one for the end of what is before.
+ */
+static ptxgen_status align(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a, uint64_t out,
+                           ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    uint32_t element = w8a8_align_element(plan);
+    const struct launch_rows rows = {plan->spec.n, w8a8_align_columns(plan), element};
+    uint64_t stride = w8a8_w_stride(&plan->spec) / element;
+    a->overlap_previous = 0;
+    return launch_align(align_of(q), &rows, out, &a->w, &stride, stream, err);
+}
+
 static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
                                      struct w8a8_schedule *s, ptxgen_cu_stream stream,
                                      ptxgen_error *err)
@@ -188,14 +213,15 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
                                   const ptxgen_w8a8_args *a, uint64_t codes,
                                   ptxgen_cu_tensor_map maps[2], ptxgen_error *err)
 {
-    const ptxgen_w8a8_spec *s = &ptxgen_w8a8_loaded_plan(q)->spec;
+    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_spec *s = &plan->spec;
     const ptxgen_driver *driver = loaded_of(q)->driver;
     struct operand_rows rows = {.family = "w8a8",
                                 .name = "w",
                                 .address = a->w,
                                 .columns = s->k,
                                 .rows = s->n,
-                                .stride = s->w_stride,
+                                .stride = w8a8_read_stride(plan, v),
                                 .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
                                 .element = 1,
                                 .box_rows = w8a8_stage_rows(s, v)};
@@ -274,6 +300,8 @@ ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *q, const ptxgen_w8a8_args *a
     ptxgen_status status = w8a8_schedule(plan, v, a.m, &schedule, err);
     if (status == PTXGEN_OK)
         status = check_args(plan, &a, schedule.workspace_bytes, err);
+    if (status == PTXGEN_OK && w8a8_aligns(plan, v))
+        status = align(q, &a, a.workspace + schedule.weights, stream, err);
     if (status == PTXGEN_OK && !v->fused)
         status = launch_quantise(q, &a, &schedule, stream, err);
     if (status == PTXGEN_OK)

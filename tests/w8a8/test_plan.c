@@ -156,6 +156,33 @@ static void w_is_copied_in_the_widest_units_its_stride_allows(void **state)
     }
 }
 
+/* Rows of W that are no multiples of 16 bytes are brought to such, by tiles of few tokens those
+ * alone that are no multiples of 4: the workspace has room for them. */
+static void rows_of_w_are_aligned_in_the_workspace(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t k, stride, m;
+        bool aligns;
+    } cases[] = {{4096, 0, 1000, false}, {4089, 0, 1, true},     {4089, 0, 1000, true},
+                 {4090, 0, 20, true},    {4092, 0, 1, false},    {4092, 0, 8, false},
+                 {4092, 0, 1000, true},  {4088, 0, 1000, true},  {4081, 4096, 1000, false},
+                 {4081, 4084, 8, false}, {4081, 4084, 100, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int t = 0; t < TARGETS; t++) {
+            ptxgen_w8a8_spec s = spec_of(cases[i].k, 1000);
+            s.w_stride = cases[i].stride;
+            ptxgen_w8a8_plan p = plan_of(&s, target_names[t]);
+            char text[200];
+            uint64_t bytes;
+            ptxgen_w8a8_explain(&p, cases[i].m, text, sizeof text);
+            assert_int_equal(strstr(text, "three launches") != NULL, cases[i].aligns);
+            assert_int_equal(ptxgen_w8a8_workspace(&p, cases[i].m, &bytes, NULL), PTXGEN_OK);
+            if (cases[i].aligns)
+                assert_true(bytes >= 4096 * (1000 + (uint64_t)cases[i].m));
+        }
+}
+
 /* Tiles of up to 64 tokens know of one row of tiles only. */
 static void a_tile_of_few_tokens_never_serves_more(void **state)
 {
@@ -224,9 +251,13 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     p = plan_of(&s, "sm_90");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
-    s.k = 4098;
+    tile.tokens = 16; /* whose rows, of multiples of 4 bytes, are copied as they are */
+    s.k = 4092;
     p = plan_of(&s, "sm_90a");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    s.k = 4098;
+    p = plan_of(&s, "sm_90a");
+    assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
 }
 
 /* Where W fills the multiprocessors; else K is divided, which mma.sync's tiles can do. */
@@ -265,7 +296,7 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 {
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
-    assert_int_equal(p->copy_bytes, 16);
+    assert_true(p->copy_bytes == 16 || p->copy_bytes == 1 || v->tokens > 32);
     if (v->tokens == 64 || v->tokens == 128) {
         uint32_t rows = v->rows / v->wn; /* wgmma's columns */
         assert_int_equal(v->tokens % 64, 0);
@@ -396,6 +427,7 @@ int main(void)
         cmocka_unit_test(small_m_takes_one_launch_and_large_m_two),
         cmocka_unit_test(long_rows_of_x_let_fewer_tokens_share_one_launch),
         cmocka_unit_test(w_is_copied_in_the_widest_units_its_stride_allows),
+        cmocka_unit_test(rows_of_w_are_aligned_in_the_workspace),
         cmocka_unit_test(a_tile_of_few_tokens_never_serves_more),
         cmocka_unit_test(clusters_halve_k_where_it_divides),
         cmocka_unit_test(wgmma_needs_rows_at_multiples_of_16_bytes),

@@ -28,6 +28,7 @@ struct w8a8_problem {
 struct w8a8_layout {
     uint32_t x_gap, y_gap;                     /**< elements past a row */
     uint32_t x_offset, y_offset, scale_offset; /**< elements */
+    uint32_t w_offset;                         /**< of the plan's copy_bytes */
 };
 
 /**

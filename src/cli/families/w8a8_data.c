@@ -14,10 +14,11 @@ static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_la
     size_t x = ptxgen_element_size((ptxgen_element)s->x_type);
     size_t y = ptxgen_element_size((ptxgen_element)s->y_type);
     size_t work = ptxgen_element_size(ptxgen_w8a8_work_type(s)), scales = l->scale_offset * work;
+    size_t w = (size_t)l->w_offset * p->plan.copy_bytes;
     size_t given = s->scales == PTXGEN_W8A8_TOKEN ? p->m : 1;
     const struct buffer_plan plans[] = {
         {&p->x, "x", true, rows_bytes(p->m, p->x_stride, s->k, x), l->x_offset * x},
-        {&p->w, "w", true, (size_t)s->n * s->w_stride, 0},
+        {&p->w, "w", true, (size_t)s->n * s->w_stride, w},
         {&p->w_scale, "w_scale", true, s->n * work, scales},
         {&p->w_sum, "w_sum", s->asymmetric, s->n * sizeof(int32_t), l->scale_offset * 4},
         {&p->bias, "bias", s->bias, s->n * work, scales},

@@ -86,6 +86,7 @@ static struct w8a8_layout random_layout(struct random *r)
     l.x_offset = random_below(r, 8);
     l.y_offset = random_below(r, 8);
     l.scale_offset = random_below(r, 4);
+    l.w_offset = random_below(r, 8);
     return l;
 }
 

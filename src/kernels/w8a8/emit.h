@@ -235,9 +235,6 @@ void w8a8_begin_operands(struct product *q);
 void w8a8_first_operands(struct product *q);
 /* Their registers hold nothing until the first are loaded, so that others may have these. */
 void w8a8_clear_operands(struct product *q);
-/* Whether the steps of a stage share a text, as what sends for stages does; then each part of a
- * tile loads its first operands. */
-bool w8a8_has_one_text(const struct product *q);
 /* acc += the stage at the pipeline's read slot; and the first operands of the next. */
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
 

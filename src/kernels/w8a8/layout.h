@@ -3,6 +3,8 @@
 #ifndef PTXGEN_W8A8_LAYOUT_H
 #define PTXGEN_W8A8_LAYOUT_H
 
+#include "../tile/align.h"
+#include "../tile/operand.h"
 #include "../tile/schedule.h"
 #include "../tile/sums.h"
 
@@ -129,6 +131,40 @@ static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a
 static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
 {
     return v->tokens <= 64;
+}
+/*
+ * Rows of W that are no multiples of 16 bytes are copied directly by tiles of few tokens, if they
+ * are multiples of 4. Else a kernel first brings them to such in the workspace, in elements of so
+ * many bytes.
+ */
+static inline bool w8a8_copies_directly(const ptxgen_w8a8_plan *plan)
+{
+    return plan->copy_bytes >= 4;
+}
+static inline bool w8a8_aligns(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    enum { FEW_TOKENS = 32 };
+    return plan->copy_bytes < TILE_CHUNK_BYTES &&
+           !(w8a8_copies_directly(plan) && v->tokens <= FEW_TOKENS);
+}
+static inline uint32_t w8a8_align_element(const ptxgen_w8a8_plan *plan)
+{
+    return w8a8_copies_directly(plan) ? 4 : 1;
+}
+static inline uint32_t w8a8_align_columns(const ptxgen_w8a8_plan *plan)
+{
+    uint32_t element = w8a8_align_element(plan);
+    return (plan->spec.k + element - 1) / element;
+}
+/* Bytes that a tile copies at once of the rows of W that it reads, and from one to the next. */
+static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_aligns(plan, v) ? TILE_CHUNK_BYTES : plan->copy_bytes;
+}
+static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
+{
+    return w8a8_aligns(plan, v) ? (uint32_t)tile_aligned_bytes(plan->spec.k, 1)
+                                : w8a8_w_stride(&plan->spec);
 }
 /* Stages of one CTA: a cluster halves them. */
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
@@ -274,18 +310,19 @@ enum { W8A8_LINE_BYTES = 128 };
 /* Whether launches of the variant may. */
 static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !v->wgmma && !v->fused;
+    return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
+           !v->wgmma && !v->fused;
 }
 
 /*
  * How a launch divides its work: see tile/stream_k.h. Where the workspace's parts begin: flags
  * (u32, one a CTA, zeroed by w8a8_quantise), partial sums where tiles are divided, codes of the
- * tokens, their scales and zero points.
+ * tokens, their scales and zero points, aligned rows of W.
  */
 struct w8a8_schedule {
     struct tile_schedule tiles; /* among clusters, where there are such */
     uint32_t grid;
-    uint64_t flags, partials, codes, scales, zeros;
+    uint64_t flags, partials, codes, scales, zeros, weights;
     uint64_t workspace_bytes;
     struct w8a8_prefetch prefetch;
 };

@@ -4,15 +4,12 @@
  * columns of its B. A warp takes the block of 128 bytes of K that is its own, in four steps of 32.
  *
  * Operands are loaded one step ahead of the arithmetic, over the end of a stage too: the wait for
- * the next stage comes before this one's last step. In large tiles of rows of W that are not
- * aligned, whose copies are long, two steps after two share one text, and operands are loaded anew
- * when a part of a tile begins: the assembler has 811 instead of 1054 million instructions to do
- * (K = 1001). That takes 5 % longer where bytes are copied one by one (an H200), nothing where four
- * are; aligned tiles took 3 to 5 % longer, and have a text for each step.
+ * the next stage comes before this one's last step. Each step has a text. (Two steps of large tiles
+ * in one took the assembler 595 instead of 760 million instructions, and 5 % longer on an H200.)
  */
 #include "emit.h"
 
-enum { STEP_BYTES = 32, STEPS = W8A8_BLOCK / STEP_BYTES };
+enum { STEPS = W8A8_BLOCK / 32 };
 
 /* Loads of codes in a step: of 8 tokens one for two steps. */
 static uint32_t loads_of_step(const struct product *q)
@@ -99,13 +96,6 @@ static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t 
     tile_operand_load_to(k, o->codes_step, 2 * p, o->codes[(step * loads_of_step(q) + p) % 2]);
 }
 
-bool w8a8_has_one_text(const struct product *q)
-{
-    enum { MOST_PRODUCTS = 64 };
-    return q->plan->copy_bytes < TILE_CHUNK_BYTES && !q->v->fused &&
-           STEPS * row_tiles(q) * token_tiles(q) > MOST_PRODUCTS;
-}
-
 void w8a8_clear_operands(struct product *q)
 {
     struct operands *o = &q->operands;
@@ -164,7 +154,7 @@ static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t
         load_rows(q, place, after, t);
 }
 
-static void multiply_all_steps(struct product *q, ptx_u32 slot)
+void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
 {
     for (uint32_t step = 0; step < STEPS; step++) {
         if (step + 1 == STEPS)
@@ -174,58 +164,4 @@ static void multiply_all_steps(struct product *q, ptx_u32 slot)
             multiply_load(q, step, p);
         }
     }
-}
-
-/* ---- one text for each two steps ---- */
-
-/* Turns to what is loaded for the step after `step`, of this stage. */
-static void pass_step(struct product *q, ptx_u32 change)
-{
-    ptx_xor_b32_to(q->k, q->operands.w_lane, q->operands.w_lane, change);
-    ptx_xor_b32_to(q->k, q->operands.codes_lane, q->operands.codes_lane, change);
-}
-
-/* … after the two at byte `step`, of this stage or the next. */
-static void pass_pair(struct product *q, ptx_u32 step)
-{
-    ptx_kernel *k = q->k;
-    ptx_if_else(k, ptx_setp_eq_u32(k, step, U32(W8A8_BLOCK - 2 * STEP_BYTES))) {
-        tile_pipeline_next(k, &q->pipeline);
-        find_w_lane(q, q->pipeline.read);
-        find_codes_lane(q, q->pipeline.read);
-    } else
-        pass_step(q, U32(STEP_BYTES ^ 2 * STEP_BYTES));
-}
-
-static void multiply_by_pairs(struct product *q)
-{
-    ptx_kernel *k = q->k;
-    struct operands *o = &q->operands;
-    uint32_t each = loads_of_step(q), count = row_tiles(q);
-    ptx_u32 step = ptx_mov_u32(k, U32(0));
-    ptx_for(k, step, U32(W8A8_BLOCK), U32(2 * STEP_BYTES)) {
-        ptx_nounroll(k);
-        for (uint32_t p = 0; p < 2 * each; p++) {
-            uint32_t in_step = p % each, second = p / each;
-            if (in_step == 0 && second)
-                pass_pair(q, step);
-            else if (in_step == 0)
-                pass_step(q, U32(STEP_BYTES));
-            if (in_step + 1 == each)
-                ptx_mov_u32_to(k, o->codes_step, o->codes_lane);
-            tile_operand_load_to(k, o->codes_step, in_step + 1 == each ? 0 : 2 * (in_step + 1),
-                                 o->codes[(p + 1) % 2]);
-            for (uint32_t t = in_step * count / each; t < (in_step + 1) * count / each; t++)
-                tile_operand_load_to(k, o->w_lane, 2 * t, o->w[!second][t]);
-            multiply_load(q, second, in_step);
-        }
-    }
-}
-
-void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
-{
-    if (w8a8_has_one_text(q))
-        multiply_by_pairs(q);
-    else
-        multiply_all_steps(q, slot);
 }

@@ -421,7 +421,11 @@ static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
     return accumulator(q, i / token_tiles(q), i % token_tiles(q), r);
 }
 
-/* The CTAs below have handed over their shares of the tile; this one adds them to its own. */
+/*
+ * The CTAs below have handed over their shares of the tile; this one adds them to its own. (By
+ * chunks, as passes stage them, large tiles of mma.sync took the assembler 760 instead of 860
+ * million instructions, but 512 tokens at 4096 × 4096 took 41 instead of 33 µs of an H200.)
+ */
 static void add_others(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;

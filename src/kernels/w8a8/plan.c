@@ -213,8 +213,7 @@ static uint32_t most_rows_of(const ptxgen_w8a8_variant *v)
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    enum { COPY_BYTES = 16 };
-    return w8a8_has_wgmma(&p->target) && p->copy_bytes == COPY_BYTES && !v->fused &&
+    return w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == TILE_CHUNK_BYTES && !v->fused &&
            v->cluster == 1;
 }
 
@@ -278,13 +277,20 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     return most;
 }
 
+/* Rows of W that are brought to 16 bytes first: read and written. */
+static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
+{
+    uint64_t bytes = 2 * (uint64_t)p->spec.n * p->spec.k;
+    return w8a8_aligns(p, v) ? bytes * 1000 / (32 * (uint64_t)p->target.multiprocessors) : 0;
+}
+
 /*
  * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
  * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes
  * take 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of
  * one row of tiles of up to 128 tokens have none.
  */
-static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
+static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
@@ -301,6 +307,11 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
     return (tiles * k + sms - 1) / sms * byte_cost(p, v, m, sms) + shares + 3000000;
+}
+
+static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
+{
+    return align_cost(p, v) + product_cost(p, v, m);
 }
 
 /* The two CTAs of a cluster have as many stages, or there are none. */
@@ -380,7 +391,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
-    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens; tokens /= 2) {
+    for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1, .cluster = 1};
         divide_rows_evenly(p, 1, MAX_ROWS_OF_TILE, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
@@ -459,7 +470,8 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     if (!p || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: plan and tile must be given");
     ptxgen_w8a8_variant v = *tile;
-    bool known = v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS;
+    bool known =
+        v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
     for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
         known = known || (!v.fused && v.tokens == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
@@ -538,6 +550,12 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
             "one launch: each CTA quantises the %u tokens (at most %u) for itself while its first "
             "weights arrive",
             m, v->tokens);
+    else if (w8a8_aligns(p, v))
+        snprintf(
+            text, size,
+            "three launches: rows of W, %u bytes apart, are brought to multiples of 16; one kernel "
+            "quantises the %u tokens; then tiles of %u rows by %u tokens",
+            p->spec.w_stride, m, v->rows, v->tokens);
     else
         snprintf(
             text, size,
@@ -611,6 +629,9 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
         s.scales = take(&s.workspace_bytes, (uint64_t)m * w8a8_work_bytes(&p->spec));
         s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * (uint64_t)m : 0);
+        s.weights = s.workspace_bytes;
+        if (w8a8_aligns(p, v))
+            take(&s.workspace_bytes, (uint64_t)p->spec.n * w8a8_read_stride(p, v));
     }
     *schedule = s;
     return PTXGEN_OK;
