@@ -7,6 +7,7 @@
 #include <ptxgen/sparse24.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const target_names[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"};
 enum { TARGETS = sizeof target_names / sizeof *target_names };
@@ -116,6 +117,21 @@ static void text_assembles_without_spills_for_every_target(void **state)
 
 /* ---- what is refused ---- */
 
+static void weights_of_bulk_copies_leave_the_l2_first(void **state)
+{
+    static const char copy[] = "cp.async.bulk.shared::cluster.global";
+    (void)state;
+    ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
+    char *text = text_of(&plan, ~0u);
+    assert_non_null(strstr(text, "createpolicy.fractional.L2::evict_first.b64"));
+    assert_non_null(strstr(text, copy));
+    for (const char *at = text; (at = strstr(at, copy)); at++) {
+        const char *hint = strstr(at, ".L2::cache_hint");
+        assert_true(hint && hint < strchr(at, '\n'));
+    }
+    free(text);
+}
+
 static void specs_that_cannot_be_done_are_refused_by_name(void **state)
 {
     (void)state;
@@ -223,6 +239,7 @@ int main(void)
         cmocka_unit_test(equal_plans_give_equal_text_below_100_kb_a_tile),
         cmocka_unit_test(metadata_is_announced_as_ordered_where_the_ptx_version_allows),
         cmocka_unit_test(text_assembles_without_spills_for_every_target),
+        cmocka_unit_test(weights_of_bulk_copies_leave_the_l2_first),
         cmocka_unit_test(specs_that_cannot_be_done_are_refused_by_name),
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(clusters_of_wgmma_get_no_second_tile),

@@ -82,6 +82,7 @@ struct sender {
     ptx_u32 row;         /* the CTA's first row of X */
     ptx_u32 strips_left; /* after the first, of W */
     struct tile_ring_place place;
+    ptx_u64 policy; /* of the L2, for weights */
 };
 
 static uint64_t strip_bytes(const struct sparse24_product *q)
@@ -137,7 +138,8 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
             at = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), first);
         } else if (i)
             at = ptx_add_u64(k, at, U64(strip_bytes(q)));
-        ptx_cp_async_bulk_g2s(k, s->place.slot, to, at, 0, U32(bytes), s->place.barrier, 0);
+        ptx_cp_async_bulk_g2s_hint(k, s->place.slot, to, at, 0, U32(bytes), s->place.barrier, 0,
+                                   s->policy);
     }
 }
 
@@ -176,12 +178,23 @@ static uint32_t stages_ahead(const struct hopper *h)
     return few ? 256 / sparse24_tile_m(v) : h->ring.stages;
 }
 
+/* Weights that no other tile takes leave the L2 first, not what is read of X again and again. */
+static ptx_u64 weights_policy(const struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 first = ptx_createpolicy_fractional_L2_evict_first_b64(k);
+    ptx_u64 normal = ptx_createpolicy_fractional_L2_evict_normal_b64(k);
+    return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_n, U32(1)));
+}
+
 /* A lane sends for all stages of the CTA, part by part. */
 static void send_stages(struct hopper *h, bool weights)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
     struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
+    if (weights)
+        s.policy = weights_policy(q);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
