@@ -117,19 +117,33 @@ static void text_assembles_without_spills_for_every_target(void **state)
 
 /* ---- what is refused ---- */
 
+static unsigned count_of(const char *text, const char *what)
+{
+    unsigned count = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        count++;
+    return count;
+}
+
+/* As many prefetches to the L2 as copies of a stage: one of each strip. */
 static void weights_of_bulk_copies_leave_the_l2_first(void **state)
 {
-    static const char copy[] = "cp.async.bulk.shared::cluster.global";
     (void)state;
     ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
-    char *text = text_of(&plan, ~0u);
-    assert_non_null(strstr(text, "createpolicy.fractional.L2::evict_first.b64"));
-    assert_non_null(strstr(text, copy));
-    for (const char *at = text; (at = strstr(at, copy)); at++) {
-        const char *hint = strstr(at, ".L2::cache_hint");
-        assert_true(hint && hint < strchr(at, '\n'));
+    unsigned checked = 0;
+    for (uint32_t i = 0; i < plan.variant_count; i++) {
+        if (plan.variants[i].kind != PTXGEN_SPARSE24_WGMMA)
+            continue;
+        char *text = text_of(&plan, 1u << i);
+        unsigned copies = count_of(text, "cp.async.bulk.shared::cluster.global");
+        assert_true(copies > 0);
+        assert_int_equal(count_of(text, "L2::evict_first"), 1);
+        assert_int_equal(count_of(text, "L2::cache_hint"), copies);
+        assert_int_equal(count_of(text, "cp.async.bulk.prefetch.L2"), copies);
+        free(text);
+        checked++;
     }
-    free(text);
+    assert_true(checked > 0);
 }
 
 static void specs_that_cannot_be_done_are_refused_by_name(void **state)

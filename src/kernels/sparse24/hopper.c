@@ -34,9 +34,28 @@
  * thread for X 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16
  * rows and one 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle
  * and X is half of what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a
- * ring full; of 32, 19.8 and 20.0. Plain launches take as long as before. What made all slower: a
- * ring for X, and a deeper one for weights (64 rows 1 to 4 µs), prefetching weights behind the ring
- * to the L2 (2 µs), tiles of 256 rows of W. Where a CTA ends, no barrier between staging and
+ * ring full; of 32, 19.8 and 20.0. Plain launches take as long as before.
+ *
+ * Clock stamps said of these that griddepcontrol.wait ended 1.2 µs after the kernel ahead, and that
+ * the first X landed 2 to 2.5 µs later: what streams through the L2 had put it out, and it came
+ * from memory behind weights on their way. So weights leave the L2 first, and while X is waited for
+ * it takes 36 KB more of them a CTA than the ring, before and with both, in µs, overlapped:
+ *
+ *     rows             1      16     32     64      plain, 64
+ *     8192 × 8192     17.6   18.5   19.9   20.8     22.4
+ *                     17.0   17.2   18.4   19.6     21.1
+ *     14336 × 4096    15.7   16.8   17.5   18.5     20.5
+ *                     15.1   15.6   16.3   16.9     19.0
+ *     4096 × 14336    (mma)         18.2   19.6     21.2
+ *                                   17.4   18.5     20.2
+ *
+ * of 64 rows 0.2 to 0.9 by the first alone; the second alone, with 54 KB, took 0.7 longer, and with
+ * the first 54 KB take 0.2 and 108 KB 0.8 longer than 36. To keep X by evict_last besides changed
+ * nothing. What made all slower, with that or before: a ring for X and a deeper one for weights (64
+ * rows 1 to 4 µs), X by cp.async of two warps (up to 3), X sent to both CTAs of a pair (0.8), two
+ * CTAs a multiprocessor with three stages each (3), tiles of 256 rows of W (1.5). Nothing came of
+ * six stages in place of five where received sums took a slot of the ring, of the first X paced, of
+ * waiting for the other CTA at the start. Where a CTA ends, no barrier between staging and
  * storing outputs changed nothing: 112 CTAs' last stages end within 2.8 µs, the median 1.7 before
  * the last.
  */
@@ -62,6 +81,7 @@ struct hopper {
 
 enum {
     TILE_STRIPS = TILE_WARPGROUP / 32 / 2, /* of 64 rows of W */
+    MOST_STRIPS = 16,                      /* of a tile: 16 warps, of 32 rows each */
 };
 
 static uint32_t warp_tiles(const struct hopper *h)
@@ -88,6 +108,14 @@ struct sender {
 static uint64_t strip_bytes(const struct sparse24_product *q)
 {
     return (uint64_t)sparse24_steps(q->spec) * sparse24_block_bytes(q->spec);
+}
+
+/* Whose weights come to the L2 behind those that are sent for before the kernel ahead ends. */
+static uint32_t stages_prefetched(const struct sparse24_product *q)
+{
+    enum { BYTES = 36864 /* of a CTA */ };
+    uint32_t stages = BYTES / (sparse24_tile_strips(q->v) * strip_stage_bytes(q));
+    return stages ? stages : 1;
 }
 
 /* Turns to the next part of the walk. */
@@ -123,24 +151,46 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     }
 }
 
-static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+/* Where the weights of a stage are: of each strip that the tile takes. */
+static void find_weights(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u64 *at)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    uint32_t strips = sparse24_tile_strips(q->v), bytes = strip_stage_bytes(q);
+    uint32_t strips = sparse24_tile_strips(q->v);
     bool tail = sparse24_strips(q->spec) % strips;
-    ptx_u64 first = ptx_mad_wide_u32(k, sparse24_stage_of(q, stage), U32(bytes), s->strip);
-    ptx_u64 at = first;
-    for (uint32_t i = 0; i < strips; i++) {
-        int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * bytes);
-        if (i && tail) {
+    at[0] = ptx_mad_wide_u32(k, sparse24_stage_of(q, stage), U32(strip_stage_bytes(q)), s->strip);
+    for (uint32_t i = 1; i < strips; i++)
+        if (tail) {
             ptx_u32 exists = ptx_min_u32(k, s->strips_left, U32(i));
-            at = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), first);
-        } else if (i)
-            at = ptx_add_u64(k, at, U64(strip_bytes(q)));
-        ptx_cp_async_bulk_g2s_hint(k, s->place.slot, to, at, 0, U32(bytes), s->place.barrier, 0,
-                                   s->policy);
+            at[i] = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), at[0]);
+        } else
+            at[i] = ptx_add_u64(k, at[i - 1], U64(strip_bytes(q)));
+}
+
+static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_u64 at[MOST_STRIPS];
+    uint32_t bytes = strip_stage_bytes(q);
+    find_weights(h, s, stage, at);
+    for (uint32_t i = 0; i < sparse24_tile_strips(q->v); i++) {
+        int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * bytes);
+        ptx_cp_async_bulk_g2s_hint(q->k, s->place.slot, to, at[i], 0, U32(bytes), s->place.barrier,
+                                   0, s->policy);
     }
+}
+
+/* To the L2, those of so many stages more as there are. */
+static void prefetch_weights(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u32 end)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    ptx_u64 at[MOST_STRIPS];
+    find_weights(h, s, stage, at);
+    ptx_u32 stages = ptx_min_u32(k, ptx_sub_u32(k, end, stage), U32(stages_prefetched(q)));
+    ptx_u32 bytes = ptx_mul_lo_u32(k, stages, U32(strip_stage_bytes(q)));
+    for (uint32_t i = 0; i < sparse24_tile_strips(q->v); i++)
+        ptx_cp_async_bulk_prefetch_L2(k, at[i], 0, bytes);
 }
 
 /* The first two warps of their warpgroup send, one for weights, one for X. */
@@ -195,16 +245,19 @@ static void send_stages(struct hopper *h, bool weights)
     struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
     if (weights)
         s.policy = weights_policy(q);
+    ptx_u32 ahead = weights ? ptx_mov_u32(k, U32(stages_ahead(h))) : U32(0);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         turn_to(h, &s, &walk);
-        ptx_u32 ahead = ptx_add_u32(k, walk.stage, U32(stages_ahead(h)));
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
             if (weights) {
-                ptx_if(k, ptx_setp_eq_u32(k, walk.stage, ahead))
+                ptx_if(k, ptx_setp_eq_u32(k, ahead, U32(0))) {
+                    prefetch_weights(h, &s, walk.stage, walk.stage_end);
                     ptx_griddepcontrol_wait(k);
+                }
+                ptx_sub_u32_to(k, ahead, ahead, U32(1));
                 tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
                 send_weights(h, &s, walk.stage);
             } else {
