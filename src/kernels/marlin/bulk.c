@@ -15,10 +15,11 @@
  * lane 10 to 13 instructions, 16 where warps send for themselves and dequantise (multiply.c). 31.6
  * µs for a row, where that takes 34.7, and 33.2 for 16 rows, where it takes 38.4: a
  * multiprocessor's quarters with four of the fourteen warps then have 1024 cycles of mma in each
- * stage's 1650. A ring of 64-row stages is refilled sooner, one of 128 rows has fewer instructions:
- * the former for one row, the latter for 16. Copies of 448 columns by pairs of CTAs that divide K
- * read half of the activations and took 2 µs longer: CTAs then end 4 µs apart, and their sums meet
- * in 1 µs where one CTA's take 0.4.
+ * stage's 1650. A warp has 128 rows in a stage, which are fewer instructions than 64, and four
+ * stages for one row: 30.8 µs, with groups of 32 33.8, where eight stages of 64 rows took 31.1 and
+ * 34.3 (overlapping the launch before 29.0 and 29.5, 31.9 and 32.9). Copies of 448 columns by pairs
+ * of CTAs that divide K read half of the activations and took 2 µs longer: CTAs then end 4 µs
+ * apart, and their sums meet in 1 µs where one CTA's take 0.4.
  *
  * Groups of 32 rows take 36.5 µs of an H200 with 16 rows of A, groups of 128 33.5 (9 % more bytes).
  * What one of the quarters of four warps takes for a stage is nearly the sum of 8 cycles for each

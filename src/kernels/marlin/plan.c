@@ -204,6 +204,8 @@ static const struct candidate {
     {.tile_m = 8, .warp_n = 32, .wn = 2, .wk = 4, .stages = 6, .steps = 2, .pass_m = 8},
     {.tile_m = 8, .warp_n = 32, .wn = 7, .wk = 2, .stages = 5, .steps = 2, .pass_m = 8},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
+     .wk = 2, .stages = 4, .steps = 2, .pass_m = 8},
+    {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 7,
      .wk = 2, .stages = 8, .steps = 1, .pass_m = 8},
     {.kind = PTXGEN_MARLIN_BULK, .tile_m = 8, .warp_n = 32, .wn = 2,
      .wk = 8, .stages = 5, .steps = 1, .pass_m = 8},
@@ -318,8 +320,9 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
         return false;
     if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && !marlin_has_sender(v)))
-        return false; /* as another */
+    bool follows = !marlin_has_sender(v) || v->tile_m == 8; /* of fewer steps, its own candidate */
+    if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && follows))
+        return false;
     if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
         return false;
     return complete(&plan->spec, &plan->target, v);
