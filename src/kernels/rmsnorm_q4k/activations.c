@@ -10,7 +10,7 @@
  * A warp takes one super-block: each lane 8 consecutive values, which are just the 8 that one quad
  * lane needs of a sub-block (see weights.c).
  */
-#include "emit.h"
+#include "activations.h"
 
 static bool is_narrow(const struct kernel *q)
 {
@@ -23,12 +23,6 @@ static uint32_t element_bytes(const struct kernel *q)
 }
 
 /* ---- loading: 8 consecutive values a lane ---- */
-
-/* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
-struct item {
-    ptx_u32 x[LANE_VALUES], residual[LANE_VALUES];
-    ptx_f32 gamma[LANE_VALUES];
-};
 
 static int item_words(const struct kernel *q)
 {
@@ -111,12 +105,7 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
     return ptx_add_u64(k, base, bytes);
 }
 
-/* Where an item's values of this lane are. */
-struct source {
-    ptx_u64 x, residual, gamma;
-};
-
-static struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
+struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
 {
     ptx_kernel *k = q->k;
     struct spot s = item_spot(q, first, number);
@@ -132,7 +121,7 @@ static struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number
     return from;
 }
 
-static void load_item(struct kernel *q, const struct source *from, struct item *item)
+void load_item(struct kernel *q, const struct source *from, struct item *item)
 {
     load_vectors(q, from->x, item->x);
     if (q->spec->residual)
@@ -151,7 +140,7 @@ static void load_by_element(struct kernel *q, const struct source *from, struct 
         ptx_ld_global_nc_f32_to(q->k, item->gamma[i], from->gamma, 4 * i);
 }
 
-static struct item new_item(struct kernel *q)
+struct item new_item(struct kernel *q)
 {
     struct item item;
     for (int i = 0; i < item_words(q); i++) {
@@ -164,8 +153,7 @@ static struct item new_item(struct kernel *q)
     return item;
 }
 
-/* Registers to come: the first load into it takes them. */
-static struct item no_item(void)
+struct item no_item(void)
 {
     struct item item;
     for (int i = 0; i < LANE_VALUES; i++) {
@@ -427,7 +415,7 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
         ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tokens), up);
 }
 
-static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item)
+void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item)
 {
     struct spot at = item_spot(q, first, number);
     struct record to = {.token = at.token};
@@ -438,16 +426,6 @@ static void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const 
     emit_squares(q, at.token, at.super_block, h);
     store_fragments(q, &to, h, item->gamma);
 }
-
-/* The warp's items of a chunk: every `takers`-th from `number` on, one for each warp. */
-struct share {
-    ptx_u32 first; /* super-block of the chunk */
-    ptx_u32 number, end, last;
-    uint32_t takers;
-    ptx_pred vectors;
-    struct stream *stream; /* or NULL: see emit.h */
-    ptx_u32 sent;          /* 1: its slots have been sent for */
-};
 
 static struct share find_share(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
@@ -531,150 +509,12 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
     }
 }
 
-/* ---- one token's x staged in shared memory (see layout.h) ---- */
-
-/*
- * Where a lane's values of an item are staged: gamma's are where its record will be, and x's have a
- * place for each item, or for each warp.
- */
-struct stage {
-    ptx_u32 x, gamma;
-};
-
-static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
-{
-    ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
-    ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
-    return (struct stage){times_plus(q, place, SUPER_BLOCK * 2, x),
-                          times_plus(q, number, record_bytes(1), gamma)};
-}
-
-/* Of the item so many super-blocks on. */
-static void stage_vectors(struct kernel *q, const struct source *from, const struct stage *to,
-                          int ahead)
-{
-    ptx_kernel *k = q->k;
-    ptx_cp_async_cg(k, to->x, 0, from->x, ahead * SUPER_BLOCK * 2, 16);
-    for (int i = 0; i < 2; i++)
-        ptx_cp_async_cg(k, to->gamma, ahead * (int)record_bytes(1) + 16 * i, from->gamma,
-                        ahead * SUPER_BLOCK * 4 + 16 * i, 16);
-}
-
-/* The same where vectors are not allowed. */
-static void stage_elements(struct kernel *q, const struct source *from, const struct stage *to)
-{
-    ptx_kernel *k = q->k;
-    ptx_u32 i = ptx_mov_u32(k, U32(0));
-    ptx_loop(k, elements) {
-        ptx_nounroll(k);
-        ptx_u32 to_x = times_plus(q, i, 2, to->x);
-        ptx_u32 to_gamma = times_plus(q, i, 4, to->gamma);
-        ptx_cp_async_ca(k, to_gamma, 0, ptx_mad_wide_u32(k, i, U32(4), from->gamma), 0, 4);
-        ptx_u64 x = ptx_mad_wide_u32(k, i, U32(2), from->x);
-        ptx_st_shared_u16(k, to_x, 0, ptx_ld_global_u16(k, x, 0));
-        move_on(q, i, 1);
-        ptx_loop_break_if(&elements, ptx_setp_eq_u32(k, i, U32(LANE_VALUES)), false);
-    }
-}
-
-static void stage_item(struct kernel *q, const struct share *s)
-{
-    struct source from = find_source(q, s->first, s->number);
-    struct stage to = find_stage(q, s->number, s->number);
-    ptx_if_else(q->k, s->vectors)
-        stage_vectors(q, &from, &to, 0);
-    else
-        stage_elements(q, &from, &to);
-}
-
-static void load_staged(struct kernel *q, const struct stage *at, struct item *item)
-{
-    ptx_kernel *k = q->k;
-    ptx_ld_shared_v4_u32_to(k, item->x, at->x, 0);
-    for (int i = 0; i < 2; i++)
-        ptx_ld_shared_v4_f32_to(k, &item->gamma[4 * i], at->gamma, 16 * i);
-    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
-}
-
-static void prepare_staged(struct kernel *q, const struct share *s)
-{
-    struct stage at = find_stage(q, s->number, s->number);
-    struct item item = no_item();
-    load_staged(q, &at, &item);
-    prepare_item(q, s->first, s->number, &item);
-}
-
-/* Each warp has an item. */
-static void each_item(struct kernel *q, struct share *s,
-                      void (*take)(struct kernel *, const struct share *))
-{
-    ptx_kernel *k = q->k;
-    ptx_mov_u32_to(k, s->number, q->at.warp);
-    ptx_loop(k, items) {
-        ptx_nounroll(k);
-        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
-        take(q, s);
-        move_on(q, s->number, s->takers);
-    }
-}
-
-static void take_staged(struct kernel *q, struct share *s)
-{
-    ptx_kernel *k = q->k;
-    each_item(q, s, stage_item);
-    ptx_cp_async_commit_group(k);
-    bool behind = s->stream && !has_tensor_copies(&q->plan->target);
-    if (s->stream)
-        emit_other_loads(q, s->stream);
-    ptx_cp_async_wait_group(k, behind ? (int)turns_ahead(q->v) - 1 : 0);
-    each_item(q, s, prepare_staged);
-}
-
-/*
- * Of two items for each warp the first comes by loads, and the second, sent for with it, by copies:
- * so both are prepared from the same registers, by one text. Where x does not allow vectors, an
- * item is staged when it is due.
- */
-static void take_second_staged(struct kernel *q, struct share *s)
-{
-    ptx_kernel *k = q->k;
-    uint32_t warps = s->takers;
-    struct item item = new_item(q);
-    struct source from = find_source(q, s->first, s->number);
-    struct stage at = find_stage(q, q->at.warp, s->number);
-    ptx_if(k, s->vectors) {
-        load_item(q, &from, &item);
-        stage_vectors(q, &from, &at, (int)warps);
-    }
-    if (s->stream)
-        emit_other_loads(q, s->stream);
-    ptx_pred by_element = ptx_not_pred(k, s->vectors);
-    ptx_loop(k, items) {
-        ptx_pred is_second = ptx_setp_ge_u32(k, s->number, U32(warps));
-        ptx_if(k, ptx_or_pred(k, is_second, by_element)) {
-            ptx_if(k, by_element) {
-                from = find_source(q, s->first, s->number);
-                stage_elements(q, &from, &at);
-            }
-            ptx_cp_async_wait_all(k);
-            load_staged(q, &at, &item);
-        }
-        prepare_item(q, s->first, s->number, &item);
-        move_on(q, s->number, warps);
-        move_on(q, at.gamma, warps * record_bytes(1));
-        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
-    }
-}
-
 void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
     ptx_section(q->k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
     struct share s = find_share(q, first, stream);
-    uint32_t staged = staged_bytes(q->plan, q->v);
-    if (staged == staged_second_bytes(q->v))
-        take_second_staged(q, &s);
-    else if (staged)
+    if (staged_bytes(q->plan, q->v))
         take_staged(q, &s);
     else if (batch_items(q) == 1)
         take_one(q, &s);

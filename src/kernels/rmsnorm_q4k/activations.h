@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files about activations hand to each other. */
+#ifndef PTXGEN_RMSNORM_Q4K_ACTIVATIONS_H
+#define PTXGEN_RMSNORM_Q4K_ACTIVATIONS_H
+
+#include "emit.h"
+
+/* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
+struct item {
+    ptx_u32 x[LANE_VALUES], residual[LANE_VALUES];
+    ptx_f32 gamma[LANE_VALUES];
+};
+
+/* Where an item's values of this lane are. */
+struct source {
+    ptx_u64 x, residual, gamma;
+};
+
+/* The warp's items of a chunk: every `takers`-th from `number` on, one for each warp. */
+struct share {
+    ptx_u32 first; /* super-block of the chunk */
+    ptx_u32 number, end, last;
+    uint32_t takers;
+    ptx_pred vectors;
+    struct stream *stream; /* or NULL: see emit.h */
+    ptx_u32 sent;          /* 1: its slots have been sent for */
+};
+
+/* ---- activations.c ---- */
+
+struct item new_item(struct kernel *q);
+/* Registers to come: the first load into it takes them. */
+struct item no_item(void);
+/* Items are numbered from super-block `first` on. */
+struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number);
+/* By vectors. */
+void load_item(struct kernel *q, const struct source *from, struct item *item);
+void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item);
+
+/* ---- staging.c ---- */
+
+/* Takes the warp's items by way of shared memory, as the plan says. */
+void take_staged(struct kernel *q, struct share *s);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One token's x by way of shared memory (see layout.h). */
+#include "activations.h"
+
+/*
+ * Where a lane's values of an item are staged: gamma's are where its record will be, and x's have a
+ * place for each item, or for each warp.
+ */
+struct stage {
+    ptx_u32 x, gamma;
+};
+
+static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
+{
+    ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
+    ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
+    return (struct stage){times_plus(q, place, SUPER_BLOCK * 2, x),
+                          times_plus(q, number, record_bytes(1), gamma)};
+}
+
+/* Of the item so many super-blocks on. */
+static void stage_vectors(struct kernel *q, const struct source *from, const struct stage *to,
+                          int ahead)
+{
+    ptx_kernel *k = q->k;
+    ptx_cp_async_cg(k, to->x, 0, from->x, ahead * SUPER_BLOCK * 2, 16);
+    for (int i = 0; i < 2; i++)
+        ptx_cp_async_cg(k, to->gamma, ahead * (int)record_bytes(1) + 16 * i, from->gamma,
+                        ahead * SUPER_BLOCK * 4 + 16 * i, 16);
+}
+
+/* The same where vectors are not allowed. */
+static void stage_elements(struct kernel *q, const struct source *from, const struct stage *to)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 i = ptx_mov_u32(k, U32(0));
+    ptx_loop(k, elements) {
+        ptx_nounroll(k);
+        ptx_u32 to_x = times_plus(q, i, 2, to->x);
+        ptx_u32 to_gamma = times_plus(q, i, 4, to->gamma);
+        ptx_cp_async_ca(k, to_gamma, 0, ptx_mad_wide_u32(k, i, U32(4), from->gamma), 0, 4);
+        ptx_u64 x = ptx_mad_wide_u32(k, i, U32(2), from->x);
+        ptx_st_shared_u16(k, to_x, 0, ptx_ld_global_u16(k, x, 0));
+        move_on(q, i, 1);
+        ptx_loop_break_if(&elements, ptx_setp_eq_u32(k, i, U32(LANE_VALUES)), false);
+    }
+}
+
+static void stage_item(struct kernel *q, const struct share *s)
+{
+    struct source from = find_source(q, s->first, s->number);
+    struct stage to = find_stage(q, s->number, s->number);
+    ptx_if_else(q->k, s->vectors)
+        stage_vectors(q, &from, &to, 0);
+    else
+        stage_elements(q, &from, &to);
+}
+
+static void load_staged(struct kernel *q, const struct stage *at, struct item *item)
+{
+    ptx_kernel *k = q->k;
+    ptx_ld_shared_v4_u32_to(k, item->x, at->x, 0);
+    for (int i = 0; i < 2; i++)
+        ptx_ld_shared_v4_f32_to(k, &item->gamma[4 * i], at->gamma, 16 * i);
+    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
+}
+
+static void prepare_staged(struct kernel *q, const struct share *s)
+{
+    struct stage at = find_stage(q, s->number, s->number);
+    struct item item = no_item();
+    load_staged(q, &at, &item);
+    prepare_item(q, s->first, s->number, &item);
+}
+
+/* Each warp has an item. */
+static void each_item(struct kernel *q, struct share *s,
+                      void (*take)(struct kernel *, const struct share *))
+{
+    ptx_kernel *k = q->k;
+    ptx_mov_u32_to(k, s->number, q->at.warp);
+    ptx_loop(k, items) {
+        ptx_nounroll(k);
+        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+        take(q, s);
+        move_on(q, s->number, s->takers);
+    }
+}
+
+static void take_all_staged(struct kernel *q, struct share *s)
+{
+    ptx_kernel *k = q->k;
+    each_item(q, s, stage_item);
+    ptx_cp_async_commit_group(k);
+    bool behind = s->stream && !has_tensor_copies(&q->plan->target);
+    if (s->stream)
+        emit_other_loads(q, s->stream);
+    ptx_cp_async_wait_group(k, behind ? (int)turns_ahead(q->v) - 1 : 0);
+    each_item(q, s, prepare_staged);
+}
+
+/*
+ * Of two items for each warp the first comes by loads, and the second, sent for with it, by copies:
+ * so both are prepared from the same registers, by one text. Where x does not allow vectors, an
+ * item is staged when it is due.
+ */
+static void take_second_staged(struct kernel *q, struct share *s)
+{
+    ptx_kernel *k = q->k;
+    uint32_t warps = s->takers;
+    struct item item = new_item(q);
+    struct source from = find_source(q, s->first, s->number);
+    struct stage at = find_stage(q, q->at.warp, s->number);
+    ptx_if(k, s->vectors) {
+        load_item(q, &from, &item);
+        stage_vectors(q, &from, &at, (int)warps);
+    }
+    if (s->stream)
+        emit_other_loads(q, s->stream);
+    ptx_pred by_element = ptx_not_pred(k, s->vectors);
+    ptx_loop(k, items) {
+        ptx_pred is_second = ptx_setp_ge_u32(k, s->number, U32(warps));
+        ptx_if(k, ptx_or_pred(k, is_second, by_element)) {
+            ptx_if(k, by_element) {
+                from = find_source(q, s->first, s->number);
+                stage_elements(q, &from, &at);
+            }
+            ptx_cp_async_wait_all(k);
+            load_staged(q, &at, &item);
+        }
+        prepare_item(q, s->first, s->number, &item);
+        move_on(q, s->number, warps);
+        move_on(q, at.gamma, warps * record_bytes(1));
+        ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
+    }
+}
+
+void take_staged(struct kernel *q, struct share *s)
+{
+    if (staged_bytes(q->plan, q->v) == staged_second_bytes(q->v))
+        take_second_staged(q, s);
+    else
+        take_all_staged(q, s);
+}
