@@ -53,12 +53,14 @@ enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiproces
 enum {
     PTXGEN_DENSE_MMA,   /**< mma.sync, operands copied by cp.async: every target, every type */
     PTXGEN_DENSE_WGMMA, /**< wgmma, operands copied in bulk: sm_90a, 16-bit types */
+    PTXGEN_DENSE_BULK,  /**< mma.sync, operands copied in bulk: sm_90, 16-bit types */
 };
 
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
  * stage a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X. With
- * wgmma four warps along M are a warpgroup, and four more warps send for what the others multiply.
+ * wgmma four warps along M are a warpgroup, and four more warps send for what the others multiply;
+ * of _BULK's own one at a time does.
  */
 typedef struct ptxgen_dense_variant {
     uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64, with wgmma to 256 */
@@ -66,8 +68,8 @@ typedef struct ptxgen_dense_variant {
     uint32_t ctas;         /**< of a multiprocessor, at once: 1 to PTXGEN_DENSE_MOST_CTAS */
     uint32_t stages;       /**< of the pipeline of copies */
     uint32_t pass_n;       /**< rows of a warp's sums that are brought together at once */
-    uint32_t kind;         /**< PTXGEN_DENSE_MMA or _WGMMA */
-    uint32_t cluster; /**< with wgmma 2: two CTAs, a cluster, have the same rows of X; else 1 */
+    uint32_t kind;         /**< PTXGEN_DENSE_MMA, _WGMMA or _BULK */
+    uint32_t cluster; /**< in bulk 2: two CTAs, a cluster, have the same rows of X; else 1 */
     uint32_t split;   /**< with wgmma 2: two CTAs, a cluster, divide K among them; else 1 */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
@@ -101,7 +103,7 @@ PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_pl
 /** CTAs that a launch of n rows has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n,
                                            uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_wgmma_n32" */
+/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_bulk_n256" */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "dense_align",

@@ -47,7 +47,7 @@ ptxgen_status dense_check_driver(const ptxgen_driver *driver, const ptxgen_dense
                                  ptxgen_error *err)
 {
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (dense_is_wgmma(&plan->variants[i]))
+        if (dense_is_bulk(&plan->variants[i]))
             return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
                                          err);
     return PTXGEN_OK;
@@ -166,7 +166,7 @@ static bool is_aligned(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v
                        uint64_t stride)
 {
     uint32_t element = dense_element(s);
-    if (dense_is_wgmma(v) && stride >= MOST_MAP_BYTES / element)
+    if (dense_is_bulk(v) && stride >= MOST_MAP_BYTES / element)
         return false;
     return address % CHUNK == 0 && stride * element % CHUNK == 0 && s->k * element % CHUNK == 0;
 }
@@ -268,7 +268,7 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
     struct tile_schedule *s = &w->schedule.tiles;
     const ptxgen_dense_variant *v = w->variant;
     ptxgen_cu_tensor_map x_maps[2] = {{{0}}}, w_map = {{0}};
-    if (dense_is_wgmma(v)) {
+    if (dense_is_bulk(v)) {
         ptxgen_status status = map_operands(q, v, a, x_maps, &w_map, err);
         if (status != PTXGEN_OK)
             return status;

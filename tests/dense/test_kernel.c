@@ -201,6 +201,30 @@ static void warpgroups_in_any_order_do_not_race(void **state)
     device_close(&device);
 }
 
+/*
+ * The tile of many rows that plain sm_90 has, in pairs and by itself, whole and at M's, N's and K's
+ * ends, in warps of ten orders: sums are rounded in their registers, or first are added to.
+ */
+static void warps_that_send_in_turn_do_not_race(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu:sm_90");
+    for (uint32_t seed = 1; seed <= 2 + (uint32_t)test_share(8); seed++) {
+        order_by(&device, seed);
+        ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 328, 584);
+        spec.bias = spec.residual = seed % 4 < 2;
+        ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2,
+                                     .wn = 4, .wk = 1, .pass_n = 16, .cluster = 1 + seed / 2 % 2};
+        struct dense_problem p = make(&device, &spec, 300, NULL);
+        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
+        ptxgen_error err;
+        assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
 /* A weight that is not finite makes its own column of Y infinite, not NaN, and no other. */
 static void weights_that_are_not_finite_stay_in_their_column(void **state)
 {
@@ -229,6 +253,7 @@ int main(void)
         cmocka_unit_test(few_multiprocessors_take_several_tiles_each),
         cmocka_unit_test(warps_in_any_order_do_not_race),
         cmocka_unit_test(warpgroups_in_any_order_do_not_race),
+        cmocka_unit_test(warps_that_send_in_turn_do_not_race),
         cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,10 +50,11 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             assert_int_equal(ptx_module_kernels(module), plan.variant_count + 1);
             for (uint32_t i = 0; i < plan.variant_count; i++) {
                 const ptxgen_dense_variant *v = &plan.variants[i];
+                uint32_t senders = v->kind == PTXGEN_DENSE_WGMMA ? 4 : 0;
                 assert_declares(
                     module, i,
                     (struct declared){.name = ptxgen_dense_entry(v),
-                                      .threads = 32 * (v->wm * v->wn * v->wk + (v->kind ? 4 : 0)),
+                                      .threads = 32 * (v->wm * v->wn * v->wk + senders),
                                       .shared_bytes = v->shared_bytes,
                                       .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
@@ -161,6 +162,10 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
          "wgmma needs sm_90a"},
         {{.kind = 1, .warp_m = 16, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
          "wm is 2"},
+        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1, .pass_n = 16},
+         "copies in bulk need sm_90"},
+        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 2, .pass_n = 16},
+         "wk is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_dense_plan plan = plan_of(&specs[0], "sm_86");

@@ -42,8 +42,7 @@ static const struct argp_option spec_options[] = {
      .arg = "NAME=VALUE,...",
      .doc = "Use this tile instead of the plan's, for tuning, as warp_m=64, warp_n=64, wm=4, wn=2, "
             "wk=1, ctas=1, stages=0, pass_n=32, kind=0, cluster=1, split=1; stages=0: all that "
-            "fit, kind=1: "
-            "wgmma"},
+            "fit, kind=1: wgmma, 2: mma.sync from copies in bulk"},
     {0},
 };
 

@@ -18,9 +18,8 @@
  *
  * On an H200 4096³ takes 340 µs, 403 TFLOP/s, and 700 W hold the clock down. From registers
  * mma.sync alone does 628, with ldmatrix 578; here the pipe is at work 69 % of the cycles: all
- * warps come to the copies of a stage together, and wait at its barrier. Copies in bulk, an
- * mbarrier a slot and warps that send in turn brought a prototype to 85 % and 442 to 464 TFLOP/s,
- * this emitter to 417 to 458. One mma step in the text instead of two is 4 % slower, 96 ms to
+ * warps come to the copies of a stage together, and wait at its barrier, which copies in bulk spare
+ * them on sm_90 (in_turn.c). One mma step in the text instead of two is 4 % slower, 96 ms to
  * assemble for 274.
  */
 #include "emit.h"
@@ -104,15 +103,37 @@ static ptx_u32 rest_of(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
     return divisor == 1 ? U32(0) : ptx_rem_u32(k, x, U32(divisor));
 }
 
-static void find_warp(struct dense_product *q)
+void dense_find_warp(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_dense_variant *v = q->v;
-    q->at = tile_find_threads(k);
     ptx_u32 above_m = tile_divide(k, q->at.warp, v->wm);
     q->along_m = rest_of(k, q->at.warp, v->wm);
     q->along_n = rest_of(k, above_m, v->wn);
     q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, above_m, v->wn);
+}
+
+static void find_fragments(struct dense_product *q, struct tile_operand *o, ptx_u32 along,
+                           uint32_t warp_rows)
+{
+    if (o->rows != warp_rows)
+        o->fragment = ptx_mad_lo_u32(q->k, along, U32(warp_rows * TILE_BLOCK_BYTES), o->fragment);
+}
+
+static void begin_reading(struct dense_product *q, struct tile_operand *o, uint32_t rows,
+                          ptx_u32 along, uint32_t warp_rows)
+{
+    o->rows = rows;
+    o->blocks = q->v->wk;
+    tile_operand_begin_reading(q->k, &q->at, o);
+    find_fragments(q, o, along, warp_rows);
+}
+
+void dense_begin_reading(struct dense_product *q)
+{
+    q->w.as_a = true;
+    begin_reading(q, &q->x, dense_tile_n(q->v), q->along_n, q->v->warp_n);
+    begin_reading(q, &q->w, dense_tile_m(q->v), q->along_m, q->v->warp_m);
 }
 
 /* A warp's fragments are those from its first row on. */
@@ -126,8 +147,7 @@ static void begin_operand(struct dense_product *q, struct tile_operand *o, uint3
     o->row_bytes = dense_row_bytes(q->spec);
     uint32_t shift = dense_element(q->spec) / 2;
     tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
-    if (rows != warp_rows)
-        o->fragment = ptx_mad_lo_u32(k, along, U32(warp_rows * TILE_BLOCK_BYTES), o->fragment);
+    find_fragments(q, o, along, warp_rows);
 }
 
 static void begin(struct dense_product *q)
@@ -135,7 +155,8 @@ static void begin(struct dense_product *q)
     ptx_kernel *k = q->k;
     uint32_t tile_n = dense_tile_n(q->v);
     dense_load_params(q);
-    find_warp(q);
+    q->at = tile_find_threads(k);
+    dense_find_warp(q);
     q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
     q->w.as_a = true;
     begin_operand(q, &q->x, tile_n, DENSE_X_STRIDE, q->along_n, q->v->warp_n);
@@ -207,19 +228,22 @@ void dense_begin_output(struct dense_product *q)
                  .warp_n = v->warp_m,
                  .wk = v->wk,
                  .interleaved = dense_is_wgmma(v),
+                 .alone = dense_is_alone(v),
                  .ctas = v->split > 1 ? v->split : 0,
                  .rank = q->rank,
                  .pass_m = v->pass_n},
         .along = q->along_m,
         .along_k = q->along_k,
         .only = v->split > 1,
+        .has_stmatrix = dense_is_bulk(v),
         .most_width = TILE_SUMS_WIDTH,
         .acc = accumulator,
         .locate = locate_output,
         .user = q,
     };
-    uint32_t staging = tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
-    o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
+    uint32_t staging = dense_staging_bytes(v);
+    uint32_t align = dense_is_alone(v) ? 128 : 16;
+    o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, align));
     if (v->wn > 1)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
     if (dense_divides(v))
@@ -227,10 +251,18 @@ void dense_begin_output(struct dense_product *q)
     tile_output_begin(o);
 }
 
+static ptx_u32 next_in_pipeline(void *user)
+{
+    struct dense_product *q = user;
+    tile_pipeline_next(q->k, &q->pipeline);
+    return q->pipeline.read;
+}
+
 static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
                        ptx_module *module)
 {
     struct dense_product *q = &(struct dense_product){.spec = &plan->spec, .plan = plan, .v = v};
+    const struct dense_turns turns = {.next = next_in_pipeline, .user = q};
     ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_dense_entry(v));
     ptx_kernel_reqntid(k, dense_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
@@ -256,7 +288,8 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
         ptx_section(k, "stages: multiply one, send for another");
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            dense_multiply(q);
+            tile_pipeline_send(k, &q->pipeline);
+            dense_multiply(q, &turns);
         }
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
         tile_output_end(&q->output, &walk, from);
@@ -273,10 +306,13 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
                            "dense: plan and module must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         const ptxgen_dense_variant *v = &plan->variants[i];
-        if (variants >> i & 1 && dense_is_wgmma(v))
-            dense_emit_wgmma_entry(plan, v, module);
-        else if (variants >> i & 1)
-            emit_entry(plan, v, module);
+        if (!(variants >> i & 1))
+            continue;
+        switch (v->kind) {
+        case PTXGEN_DENSE_WGMMA: dense_emit_wgmma_entry(plan, v, module); break;
+        case PTXGEN_DENSE_BULK: dense_emit_in_turn_entry(plan, v, module); break;
+        default: emit_entry(plan, v, module);
+        }
     }
     tile_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
     return ptx_module_status(module, err);

@@ -56,10 +56,20 @@ void dense_begin_output(struct dense_product *q);
 /* The first row of X and of W of a tile. */
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
 
+/* The warp's place among those of the CTA. */
+void dense_find_warp(struct dense_product *q);
+/* Operands that others have copied: the warp's fragments are those from its first row on. */
+void dense_begin_reading(struct dense_product *q);
+
 /* ---- hopper.c ---- */
 
 void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
                             ptx_module *module);
+
+/* ---- in_turn.c ---- */
+
+void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
+                              ptx_module *module);
 
 /* ---- multiply.c ---- */
 
@@ -67,7 +77,13 @@ void dense_operands_begin(struct dense_product *q);
 /* Those of the first mma step of the stage at `slot`. */
 void dense_first_operands(struct dense_product *q, ptx_u32 slot);
 void dense_clear(struct dense_product *q);
-/* acc += the stage at the pipeline's read slot, and the first operands of the next. */
-void dense_multiply(struct dense_product *q);
+/* What goes with the turns of a stage's mma steps through the text. */
+struct dense_turns {
+    void (*begin)(void *user, ptx_u32 turn); /* or NULL */
+    ptx_u32 (*next)(void *user);             /* waits for the next stage, and says where it is */
+    void *user;
+};
+/* acc += the present stage, and the first operands of the next. */
+void dense_multiply(struct dense_product *q, const struct dense_turns *turns);
 
 #endif

@@ -4,8 +4,10 @@
 #define PTXGEN_KERNELS_DENSE_LAYOUT_H
 
 #include "../tile/align.h"
+#include "../tile/ring.h"
 #include "../tile/schedule.h"
 #include "../tile/stream_k.h"
+#include "../tile/sums.h"
 
 #include <ptxgen/dense.h>
 
@@ -36,10 +38,20 @@ static inline bool dense_is_wgmma(const ptxgen_dense_variant *v)
 {
     return v->kind == PTXGEN_DENSE_WGMMA;
 }
+static inline bool dense_is_bulk(const ptxgen_dense_variant *v)
+{
+    return v->kind != PTXGEN_DENSE_MMA;
+}
 static inline bool dense_has_wgmma(const ptxgen_dense_plan *plan)
 {
     return plan->target.ptx.sm == 90 && plan->target.ptx.suffix == 'a' &&
            plan->spec.type != PTXGEN_F32;
+}
+/* … and what comes without wgmma. */
+static inline bool dense_has_bulk(const ptxgen_dense_plan *plan)
+{
+    const ptx_target *t = &plan->target.ptx;
+    return t->sm == 90 && (!t->max_ptx || t->max_ptx >= 80) && plan->spec.type != PTXGEN_F32;
 }
 
 static inline uint32_t dense_element(const ptxgen_dense_spec *s)
@@ -64,6 +76,22 @@ static inline uint32_t dense_threads(const ptxgen_dense_variant *v)
 {
     return 32 * v->wm * v->wn * v->wk;
 }
+static inline bool dense_is_alone(const ptxgen_dense_variant *v)
+{
+    return v->kind == PTXGEN_DENSE_BULK;
+}
+static inline uint32_t dense_staging_bytes(const ptxgen_dense_variant *v)
+{
+    if (dense_is_alone(v))
+        return tile_sums_alone_bytes(v->warp_m, v->pass_n, v->wm * v->wn);
+    return tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+}
+/* … padded to where sums may start that warps stage alone. */
+static inline uint32_t dense_barrier_bytes(const ptxgen_dense_variant *v)
+{
+    uint32_t bytes = dense_is_bulk(v) ? tile_ring_barrier_bytes(v->stages) : 0;
+    return dense_is_alone(v) ? (bytes + 127) / 128 * 128 : bytes;
+}
 /* Of a CTA: those that multiply, and a warpgroup that sends. */
 static inline uint32_t dense_cta_threads(const ptxgen_dense_variant *v)
 {
@@ -85,7 +113,8 @@ static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
  */
 static inline bool dense_divides(const ptxgen_dense_variant *v)
 {
-    return v->split == 1 && (!dense_is_wgmma(v) || dense_fragments(v) <= DENSE_MOST_DIVIDED);
+    bool few = dense_is_wgmma(v) && dense_fragments(v) <= DENSE_MOST_DIVIDED;
+    return v->split == 1 && (few || !dense_is_bulk(v));
 }
 /* Of a CTA, or of a pair that has the same rows of X. */
 static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)

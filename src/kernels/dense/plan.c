@@ -3,7 +3,6 @@
 
 #include "../plan.h"
 #include "../tile/ring.h"
-#include "../tile/sums.h"
 
 #include <string.h>
 
@@ -11,7 +10,7 @@ enum {
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
-    MOST_WGMMA_ROWS = 256,
+    MOST_BULK_ROWS = 256,
     PAST_ROW = 2000,
 };
 
@@ -43,8 +42,8 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
     v->shared_bytes = v->stages * dense_stage_bytes(v) +
-                      tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk) +
-                      (dense_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0);
+                      dense_staging_bytes(v) +
+                      dense_barrier_bytes(v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return v->shared_bytes <= plan_shared_limit(target, v->ctas);
 }
@@ -66,6 +65,8 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
 {
     if (dense_is_wgmma(v))
         return 2650;
+    if (dense_is_bulk(v))
+        return 1900;
     if (s->type == PTXGEN_F32)
         return dense_tile_n(v) == MOST_ROWS ? 205 : 165;
     uint64_t warps = (uint64_t)v->wm * v->wn * v->wk * v->ctas * v->warp_m * 205 / 32;
@@ -89,7 +90,7 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
     uint64_t rows = (n + dense_tile_n(v) - 1) / dense_tile_n(v);
     uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / multiply_adds(s, v);
     uint64_t memory = w * 1000 / 23 / rows;
-    uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_wgmma(v) ? 90 : 45);
+    uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_bulk(v) ? 90 : 45);
     uint64_t step = memory > l2 ? memory : l2;
     step = step > products ? step : products;
     if (dense_is_wgmma(v))
@@ -146,11 +147,20 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .pass_n = 32, .cluster = 2},
 };
 
+/* With mma.sync from copies in bulk, for many rows: alone where multiprocessors are no pairs. */
+static const ptxgen_dense_variant bulk_candidates[] = {
+    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1,
+     .pass_n = 16, .cluster = 2},
+    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1,
+     .pass_n = 16},
+};
+
 /* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
-    return !dense_is_wgmma(v) ||
-           (dense_has_wgmma(plan) && plan->target.multiprocessors % dense_cluster(v) == 0 &&
+    bool has = dense_is_wgmma(v) ? dense_has_wgmma(plan) : dense_has_bulk(plan);
+    return !dense_is_bulk(v) ||
+           (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&
             dense_stages_along_k(&plan->spec, v) % v->split == 0);
 }
 
@@ -216,10 +226,18 @@ static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_n)
                        0};
     for (uint32_t rows = 32; rows <= 1024 && rows / 2 < most_n; rows *= 2) {
         c.least = rows < MOST_ROWS ? rows : MOST_ROWS;
-        c.most = rows < MOST_ROWS ? rows : MOST_WGMMA_ROWS;
+        c.most = rows < MOST_ROWS ? rows : MOST_BULK_ROWS;
         c.n = rows == 1024 ? INT32_MAX : rows;
         choose_tile(plan, &c);
     }
+}
+
+static void choose_bulk(ptxgen_dense_plan *plan, uint32_t most_n)
+{
+    struct choice c = {bulk_candidates, sizeof bulk_candidates / sizeof *bulk_candidates,
+                       MOST_BULK_ROWS, MOST_BULK_ROWS, INT32_MAX};
+    if (most_n > MOST_ROWS)
+        choose_tile(plan, &c);
 }
 
 static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
@@ -229,6 +247,8 @@ static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
     choose_mma(plan, most, wgmma ? 16 : MOST_ROWS);
     if (wgmma)
         choose_wgmma(plan, most);
+    else if (dense_has_bulk(plan))
+        choose_bulk(plan, most);
     if (!plan->variant_count)
         return plan_no_tile("dense", &plan->target, err);
     return PTXGEN_OK;
@@ -255,20 +275,20 @@ ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec, const ptxgen
 
 static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err)
 {
-    bool wgmma = dense_is_wgmma(v);
+    bool wgmma = dense_is_wgmma(v), bulk = dense_is_bulk(v);
     const struct plan_number numbers[] = {
-        {"kind", v->kind, PTXGEN_DENSE_MMA, PTXGEN_DENSE_WGMMA, false},
-        {"warp_m", v->warp_m, 16, 64, true},
-        {"warp_n", v->warp_n, 16, wgmma ? MOST_WGMMA_ROWS : 64, true},
+        {"kind", v->kind, PTXGEN_DENSE_MMA, PTXGEN_DENSE_BULK, false},
+        {"warp_m", v->warp_m, bulk && !wgmma ? 64 : 16, 64, true},
+        {"warp_n", v->warp_n, 16, wgmma ? MOST_BULK_ROWS : 64, true},
         {"wm", v->wm, wgmma ? DENSE_WARPGROUP : 1, 16, true},
         {"wn", v->wn, 1, wgmma ? 1 : 16, true},
-        {"wk", v->wk, 1, wgmma ? 1 : 8, true},
-        {"ctas", v->ctas, 1, wgmma ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
-        {"cluster", v->cluster, 1, wgmma ? 2 : 1, true},
+        {"wk", v->wk, 1, bulk ? 1 : 8, true},
+        {"ctas", v->ctas, 1, bulk ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
+        {"cluster", v->cluster, 1, bulk ? 2 : 1, true},
         {"split", v->split, 1, wgmma && v->cluster == 1 ? 2 : 1, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_n", v->pass_n, 8, v->warp_n, true},
-        {"rows of X", dense_tile_n(v), 16, wgmma ? MOST_WGMMA_ROWS : MOST_ROWS, true},
+        {"rows of X", dense_tile_n(v), 16, bulk ? MOST_BULK_ROWS : MOST_ROWS, true},
     };
     ptxgen_status status =
         plan_check_numbers("dense", numbers, sizeof numbers / sizeof *numbers, err);
@@ -295,11 +315,12 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
-    if (dense_is_wgmma(&v) && !is_usable(plan, &v))
+    if (dense_is_bulk(&v) && !is_usable(plan, &v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "dense: wgmma needs sm_90a, f16 or bf16, clusters that divide the %u multiprocessors, "
-            "and a split that divides the %u stages along K",
+            "dense: %s, f16 or bf16, clusters that divide the %u multiprocessors, and a split that "
+            "divides the %u stages along K",
+            dense_is_wgmma(&v) ? "wgmma needs sm_90a" : "copies in bulk need sm_90, PTX 8.0",
             plan->target.multiprocessors, dense_stages_along_k(&plan->spec, &v));
     bool fit = tile->stages ? fits(&plan->target, &v) : fill_stages(&plan->target, &v);
     if (!fit)
@@ -336,19 +357,27 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
 
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
 {
-    static const char *const mma[] = {"dense_n16", "dense_n32", "dense_n64", "dense_n128"};
-    static const char *const wgmma[][3] = {
+    enum { WIDTHS = 5 };
+    static const char *const mma[WIDTHS] = {"dense_n16", "dense_n32", "dense_n64", "dense_n128"};
+    static const char *const wgmma[WIDTHS][3] = {
         {"dense_wgmma_n16", "dense_wgmma_pair_n16", "dense_wgmma_split_n16"},
         {"dense_wgmma_n32", "dense_wgmma_pair_n32", "dense_wgmma_split_n32"},
         {"dense_wgmma_n64", "dense_wgmma_pair_n64", "dense_wgmma_split_n64"},
         {"dense_wgmma_n128", "dense_wgmma_pair_n128", "dense_wgmma_split_n128"},
         {"dense_wgmma_n256", "dense_wgmma_pair_n256", "dense_wgmma_split_n256"}};
-    uint32_t i = 0;
+    static const char *const bulk[WIDTHS][2] = {{"dense_bulk_n16", "dense_bulk_pair_n16"},
+                                                {"dense_bulk_n32", "dense_bulk_pair_n32"},
+                                                {"dense_bulk_n64", "dense_bulk_pair_n64"},
+                                                {"dense_bulk_n128", "dense_bulk_pair_n128"},
+                                                {"dense_bulk_n256", "dense_bulk_pair_n256"}};
+    uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
     while (16u << i < dense_tile_n(variant))
         i++;
-    if (!dense_is_wgmma(variant))
-        return mma[i];
-    return wgmma[i][variant->cluster > 1 ? 1 : variant->split > 1 ? 2 : 0];
+    switch (variant->kind) {
+    case PTXGEN_DENSE_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
+    case PTXGEN_DENSE_BULK: return bulk[i][pair];
+    default: return mma[i];
+    }
 }
 
 ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,

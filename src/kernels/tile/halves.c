@@ -18,7 +18,7 @@ void tile_halves_begin(ptx_kernel *k, const struct tile_threads *at, struct tile
     ptx_u32 right = ptx_bfe_u32(k, at->lane, U32(3), U32(1));
     ptx_u32 down = ptx_shr_u32(k, at->lane, U32(4));
     ptx_u32 row = ptx_mad_lo_u32(k, down, U32(8), in_block);
-    ptx_u32 chunk = ptx_mad_lo_u32(k, at->warp, U32(2), right);
+    ptx_u32 chunk = h->alone ? right : ptx_mad_lo_u32(k, at->warp, U32(2), right);
     ptx_u32 there = ptx_xor_b32(k, chunk, in_block);
     ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch(h)), h->staging);
     h->lane = ptx_mad_lo_u32(k, there, U32(CHUNK), line);
@@ -36,16 +36,20 @@ void tile_halves_stage(ptx_kernel *k, const struct tile_halves *h, uint32_t pass
                        tile_sums_register *acc, const void *from)
 {
     uint32_t tiles = h->tiles ? h->tiles : h->columns / STRIP;
-    for (uint32_t t = 0; t < tiles; t++)
+    for (uint32_t t = 0; t < tiles; t++) {
+        ptx_u32 lane = h->lane;
+        if (h->alone && t)
+            lane = ptx_xor_b32(k, lane, U32(t * 2 * CHUNK));
+        uint32_t strip = h->alone ? 0 : t * STRIP * 2;
         for (uint32_t j = 0; j < h->pass_m / 8; j += 2) {
             ptx_u32 blocks[4];
             for (uint32_t i = 0; i < 4; i++) {
                 uint32_t group = pass * h->pass_m / 8 + j + i / 2, r = i % 2 * 2;
                 blocks[i] = round_pair(k, h, acc(from, t, group, r), acc(from, t, group, r + 1));
             }
-            ptx_stmatrix_x4_b16_m(k, PTX_TRANS, h->lane, (int)(8 * j * pitch(h) + t * STRIP * 2),
-                                  blocks);
+            ptx_stmatrix_x4_b16_m(k, PTX_TRANS, lane, (int)(8 * j * pitch(h) + strip), blocks);
         }
+    }
 }
 
 void tile_halves_load(ptx_kernel *k, const struct tile_halves *h, ptx_u32 row, ptx_u32 column,

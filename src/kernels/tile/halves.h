@@ -20,7 +20,8 @@ struct tile_halves {
     uint32_t tiles;   /* of 16 columns of a warp, 64 apart; 0: all that `columns` has */
     uint32_t pass_m;  /* rows that are staged at once: a multiple of 16 that divides the tile's */
     bool bf16;        /* else f16 */
-    ptx_u32 staging;  /* shared, pass_m rows, a multiple of 16 */
+    bool alone;       /* a warp stages all of its columns, which follow one another, by itself */
+    ptx_u32 staging;  /* shared, pass_m rows, a multiple of 16; a warp's own of 128 */
 
     ptx_u32 lane; /* where the lane's row of a block goes */
 };

@@ -31,26 +31,30 @@ static ptx_pred find_aligned(const struct tile_output *o)
 static void begin_halves(struct tile_output *o)
 {
     const struct tile_sums *s = &o->sums;
-    uint32_t rows = 2 * s->pass_m;
+    uint32_t all = tile_sums_warp_rows(s), rows = 2 * s->pass_m < all ? 2 * s->pass_m : all;
     struct tile_threads at = *o->at;
     at.warp = o->along;
-    o->halves = (struct tile_halves){.columns = s->tile_n,
+    ptx_u32 staging = s->staging;
+    if (s->alone)
+        staging = ptx_mad_lo_u32(o->k, o->at->warp, U32(rows * s->warp_n * 2), staging);
+    o->halves = (struct tile_halves){.columns = s->alone ? s->warp_n : s->tile_n,
                                      .tiles = s->warp_n / 16,
-                                     .pass_m = rows < s->tile_m ? rows : s->tile_m,
+                                     .pass_m = rows,
                                      .bf16 = o->type == PTXGEN_BF16,
-                                     .staging = s->staging};
+                                     .alone = s->alone,
+                                     .staging = staging};
     tile_halves_begin(o->k, &at, &o->halves);
 }
 
 void tile_output_begin(struct tile_output *o)
 {
     struct tile_sums *s = &o->sums;
-    o->rounds = s->interleaved && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
+    o->rounds = (s->interleaved || (s->alone && o->has_stmatrix)) && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
                 o->type != PTXGEN_F32 && !o->has_bias && !o->has_residual && !o->activation &&
                 o->m % TILE_HALVES_WIDTH == 0;
     if (o->rounds)
         begin_halves(o);
-    else
+    if (!o->rounds || s->alone)
         tile_sums_begin(o->k, o->at, o->along, o->along_k, s);
     uint32_t threads = s->alone ? 32 : o->at->team ? o->at->team : o->partials.threads;
     uint32_t width = tile_chunk_width(s->pass_m * (s->alone ? s->warp_n : s->tile_n), threads);
@@ -119,7 +123,8 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
     struct tile_output_place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
     ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
         ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
-        tile_halves_load(k, &o->halves, row, in_tile, pairs);
+        ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
+        tile_halves_load(k, &o->halves, row, own, pairs);
         ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
         at.row = ptx_add_u32(k, in_pass, p->pass_row);
         tile_chunk_store_words(k, &o->chunk, find(o, o->y, o->y_stride, &at), pairs);

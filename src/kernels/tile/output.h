@@ -32,6 +32,7 @@ struct tile_output {
     struct tile_partials partials; /* begun; of no fragments: tiles are whole */
     ptx_u32 along, along_k; /* the warp's place among those of other columns, and along K */
     bool only;              /* tile of the CTA */
+    bool has_stmatrix;      /* for warps that are alone */
     uint32_t most_width;    /* columns of a chunk */
     tile_sums_register *acc;
     /* Makes f32 of a chunk's s32 sums, in all its columns; NULL: they are f32. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mma.sync from copies in bulk (sm_90), for many rows in 16-bit types: 8 warps of 64 × 64, two of W
+ * by four of X, each walking through the stages by itself, of which one at a time, in turn, sends
+ * for a stage. A warp stores its own sums, while others multiply. Tiles are whole.
+ *
+ *                 4096³   8192³   TFLOP/s on an H200, turn and turn about, at 700 W and 1.7 GHz
+ *     cp.async     402     408    a barrier of all warps a stage (emit.c)
+ *     alone        433     435    48 KB from the L2 a stage
+ *     in pairs     440     454    32 KB
+ *
+ * The pipe is at work 74 % of the cycles at most; the rest are a stage's and a step's ends, where
+ * warps wait for branches, and most for the clock. What was slower, alone at 4096³: to send at a
+ * stage's begin, where the slot's last readers are waited for (392 for 423), or at its end, where a
+ * stage comes late (408); to send when a slot's last reader says so, by that warp (420 for 433);
+ * three slots (402 for 420); one mma step in the text, whose operands take the registers of those
+ * before (406 for 444); warps that share a scheduler half a step apart (no difference). A ninth
+ * warp that sends would leave each 168 registers, for 128 sums and 64 of operands.
+ */
+#include "bulk.h"
+
+struct in_turn {
+    struct dense_bulk b;
+    struct dense_sender s;
+    ptx_u32 to_send; /* stages */
+};
+
+/* Where `sends` holds the thread sends for the next stage; all go on to the one after it. */
+static void send_next(struct in_turn *t, ptx_pred sends)
+{
+    ptx_kernel *k = t->b.q.k;
+    struct dense_sender *s = &t->s;
+    ptx_if(k, ptx_setp_ne_u32(k, t->to_send, U32(0))) {
+        ptx_if(k, ptx_setp_eq_u32(k, s->walk.stage, s->walk.stage_end))
+            dense_sender_turn(&t->b, s);
+        ptx_if(k, sends) {
+            tile_ring_claim_some(k, &t->b.ring, &s->place, t->b.boxes.bytes);
+            dense_sender_send(&t->b, s);
+        }
+        tile_ring_advance(k, &t->b.ring, &s->place, NULL);
+        ptx_add_u32_to(k, s->walk.stage, s->walk.stage, U32(1));
+        ptx_sub_u32_to(k, t->to_send, t->to_send, U32(1));
+    }
+}
+
+/* One slot stays free: that of the stage before the present one, which some may still read. */
+static void send_first(struct in_turn *t)
+{
+    struct dense_product *q = &t->b.q;
+    ptx_kernel *k = q->k;
+    dense_sender_begin(&t->b, &t->s);
+    t->to_send = ptx_sub_u32(k, t->b.end, t->b.first);
+    ptx_pred sends = ptx_setp_eq_u32(k, q->at.thread, U32(0));
+    ptx_u32 sent = ptx_mov_u32(k, U32(1));
+    ptx_for(k, sent, U32(t->b.ring.stages), U32(1)) {
+        ptx_nounroll(k);
+        send_next(t, sends);
+    }
+}
+
+/* In a stage's second half, when others have most likely done with the stage before. */
+static void send_in_turn(void *user, ptx_u32 turn)
+{
+    struct in_turn *t = user;
+    const struct tile_threads *at = &t->b.q.at;
+    ptx_kernel *k = t->b.q.k;
+    ptx_if(k, ptx_setp_eq_u32(k, turn, U32(1))) {
+        ptx_u32 warp = ptx_and_b32(k, t->to_send, U32(t->b.ring.users - 1));
+        ptx_pred lane = ptx_setp_eq_u32(k, at->lane, U32(0));
+        send_next(t, ptx_setp_bool_eq_u32(k, warp, at->warp, lane));
+    }
+}
+
+static ptx_u32 turn_to_next(void *user)
+{
+    struct dense_bulk *b = &((struct in_turn *)user)->b;
+    tile_ring_turn(b->q.k, &b->ring, &b->read, b->held, b->to_read);
+    return b->read.slot;
+}
+
+static void begin(struct in_turn *t)
+{
+    struct dense_product *q = &t->b.q;
+    send_first(t);
+    q->at.team = dense_threads(q->v);
+    dense_find_warp(q);
+    dense_begin_reading(q);
+    dense_operands_begin(q);
+    dense_bulk_begin_reading(&t->b);
+    dense_begin_output(q);
+    tile_ring_wait(q->k, &t->b.read);
+    dense_first_operands(q, t->b.read.slot);
+}
+
+void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
+                              ptx_module *module)
+{
+    struct in_turn *t = &(struct in_turn){.b.q = {.spec = &plan->spec, .plan = plan, .v = v}};
+    struct dense_bulk *b = &t->b;
+    struct dense_product *q = &b->q;
+    const struct dense_turns turns = {.begin = send_in_turn, .next = turn_to_next, .user = t};
+    dense_bulk_begin(b, module);
+    ptx_kernel *k = q->k;
+    begin(t);
+    struct tile_walk walk = tile_walk_begin(k, b->first, b->end);
+    ptx_loop(k, parts) {
+        ptx_nounroll(k);
+        ptx_section(k, "the next tile");
+        tile_walk_next(k, &q->division, &walk);
+        dense_clear(q);
+        ptx_section(k, "stages: multiply one, send for another");
+        ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
+            ptx_nounroll(k);
+            dense_multiply(q, &turns);
+            tile_ring_release(k, &b->ring, b->held, b->releases);
+        }
+        ptx_section(k, "the end of the tile: store");
+        tile_output_end(&q->output, &walk, U32(0));
+        ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, b->first), false);
+    }
+    dense_bulk_end(b);
+}
