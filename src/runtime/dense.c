@@ -42,7 +42,7 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_dense_emit(plan, ~0u, module, err);
 }
 
-/* wgmma's operands come through tensor maps. */
+/* Operands that are copied in bulk come through tensor maps. */
 ptxgen_status dense_check_driver(const ptxgen_driver *driver, const ptxgen_dense_plan *plan,
                                  ptxgen_error *err)
 {

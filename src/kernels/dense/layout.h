@@ -28,7 +28,7 @@ enum dense_param {
     DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,
     DENSE_PARAMS
 };
-/* … and with wgmma the tensor maps of X (tile/boxes.h) and W: boxes of 128 bytes of the rows that a
+/* … and in bulk the tensor maps of X (tile/boxes.h) and W: boxes of 128 bytes of the rows that a
  * CTA sends for. */
 enum { DENSE_X_MAPS = DENSE_PARAMS, DENSE_W_MAP, DENSE_MOST_PARAMS };
 
