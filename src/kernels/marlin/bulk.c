@@ -196,9 +196,7 @@ void marlin_emit_bulk_totals(struct hopper *h)
         tile_ring_wait(k, &place);
         for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
             note_stage(h, place.slot, along_k);
-        ptx_bar_warp_sync(k, ALL_LANES);
-        ptx_guarded(k, ptx_setp_eq_u32(k, q->at.lane, U32(0)))
-            tile_ring_note(k, &h->ring, &place);
+        tile_ring_note(k, &h->ring, &place);
         tile_ring_advance(k, &h->ring, &place, NULL);
     }
 }

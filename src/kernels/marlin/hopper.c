@@ -67,6 +67,7 @@
  * place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs and
  * 17.8.
  */
+#include "../policy.h"
 #include "hopper.h"
 
 /* ---- sizes ---- */
@@ -175,11 +176,10 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
 static void copy_weights(struct hopper *h, const struct sender *s, uint32_t to, ptx_u64 from,
                          uint32_t offset, uint32_t bytes)
 {
-    const uint64_t evict_first = 0x12F0000000000000; /* as createpolicy makes it for all bytes */
     ptx_kernel *k = h->q.k;
     if (!marlin_is_wgmma(h->q.v) && h->q.v->wn > 1)
         ptx_cp_async_bulk_g2s_hint(k, s->place.slot, (int)to, from, (int)offset, U32(bytes),
-                                   s->place.barrier, 0, U64(evict_first));
+                                   s->place.barrier, 0, EVICT_FIRST);
     else
         ptx_cp_async_bulk_g2s(k, s->place.slot, (int)to, from, (int)offset, U32(bytes),
                               s->place.barrier, 0);

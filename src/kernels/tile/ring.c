@@ -43,7 +43,7 @@ void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r)
 {
     init(k, r, released(r), r->users * releasers(r));
     if (r->noted)
-        init(k, r, tile_ring_note_offset(r), 1);
+        init(k, r, tile_ring_note_offset(r), r->by_lane ? 32 : 1);
     ptx_fence_mbarrier_init_release_cluster(k);
 }
 

@@ -20,7 +20,7 @@ struct tile_ring {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
     uint32_t users;               /* warps that release a slot, of a CTA */
-    bool by_lane; /* lanes load from slots, so that each says when it has done; not with `ctas` */
+    bool by_lane; /* lanes load from slots, or note: each says when it has; not with `ctas` */
     bool noted;    /* a third warp works something out of each stage, which users wait for */
     uint32_t ctas; /* of a cluster that send to each other's slots, at most 32; 0: this one only */
 
@@ -77,7 +77,10 @@ static inline uint32_t tile_ring_note_offset(const struct tile_ring *r)
 /* What is noted may be copied, too: another sender waits until the slot is free, and says so. */
 void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes);
-/* A lane says that what is to be noted of the stage is in shared memory; users wait for that. */
+/*
+ * A lane, or by_lane all of a warp, says that what is to be noted of the stage is in shared memory;
+ * users wait for that.
+ */
 void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
 void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_ring_place *p);
