@@ -60,7 +60,7 @@ static const struct argp_option options_table[] = {
     {.name = "launches",
      .key = KEY_LAUNCHES,
      .arg = "COUNT",
-     .doc = "Launches in a graph, at least (200)"},
+     .doc = "Launches in a graph, at least (as many as take 30 ms, at most 200)"},
     {.name = "rounds",
      .key = KEY_ROUNDS,
      .arg = "COUNT",
@@ -156,16 +156,16 @@ static void close_peers(const struct peers *peers)
 }
 
 static void time_peer(struct bench_row *row, const struct bench_options *o,
-                      const struct peers *peers)
+                      const struct peers *peers, unsigned launches)
 {
     const struct bench_subject *s = &row->subject;
     ptxgen_status status = PTXGEN_OK;
     ptxgen_error err;
     if (peers->int8)
-        status = int8_peer_time(peers->int8, s->m, s->k, s->n, o->launches, o->replays, &row->peer,
+        status = int8_peer_time(peers->int8, s->m, s->k, s->n, launches, o->replays, &row->peer,
                                 &err);
     else if (peers->general)
-        status = peer_time(peers->general, s->type, s->m, s->k, s->n, o->launches, o->replays,
+        status = peer_time(peers->general, s->type, s->m, s->k, s->n, launches, o->replays,
                            &row->peer, &err);
     if (status == PTXGEN_OK)
         return;
@@ -179,13 +179,31 @@ static unsigned whole_rounds(unsigned launches, uint32_t copies)
     return (launches + copies - 1) / copies * copies;
 }
 
+/* Those asked for, or as many as take `enough` seconds: more would heat the device. */
+static ptxgen_status count_launches(const struct bench_subject *s, const struct bench_options *o,
+                                    struct device *device, unsigned *launches, ptxgen_error *err)
+{
+    enum { FEWEST = 4, MOST = 200 };
+    const double enough = 0.03;
+    double seconds = 0;
+    ptxgen_status status = PTXGEN_OK;
+    if (!o->launches)
+        status = time_launches(device, s->launch, s->state, 2, &seconds, err);
+    double count = seconds * MOST > enough ? enough / seconds : MOST;
+    *launches = o->launches ? o->launches : count > FEWEST ? (unsigned)count : FEWEST;
+    return status;
+}
+
 static ptxgen_status time_row(struct bench_row *row, const struct bench_options *o,
                               struct device *device, const struct peers *peers, ptxgen_error *err)
 {
     struct bench_subject *s = &row->subject;
-    unsigned launches = whole_rounds(o->launches, s->copies);
-    ptxgen_status status =
-        bench_time(device, s->launch, s->state, s->copies, launches, o->replays, &row->plain, err);
+    unsigned asked = 0, launches = 0;
+    ptxgen_status status = count_launches(s, o, device, &asked, err);
+    launches = whole_rounds(asked, s->copies);
+    if (status == PTXGEN_OK)
+        status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
+                            &row->plain, err);
     if (status == PTXGEN_OK && s->overlap) {
         *s->overlap = 1;
         status = bench_time(device, s->launch, s->state, s->copies, launches, o->replays,
@@ -193,7 +211,7 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
         *s->overlap = 0;
     }
     if (status == PTXGEN_OK)
-        time_peer(row, o, peers);
+        time_peer(row, o, peers, asked);
     return status;
 }
 
@@ -324,7 +342,7 @@ static int bench(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct bench_options o = {
-        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .launches = 200, .rounds = 1};
+        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .rounds = 1};
     const struct family_arguments arguments = {.command = &argp, .input = &o};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);

@@ -323,6 +323,28 @@ static void bench_prints_json_with_a_row_for_each_shape_and_m(void **state)
     outcome_free(&o);
 }
 
+static int launches_of_a_bench(const char *name, const char *count)
+{
+    struct outcome o = run("bench", "rmsnorm_q4k", "--device", "cpu", "--shape", "4096x64",
+                           "--replays", "1", "--json", name, count);
+    assert_exit(&o, 0);
+    cJSON *json = cJSON_Parse(o.out);
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "rows"), 0);
+    int launches = cJSON_GetObjectItem(cJSON_GetObjectItem(row, "time"), "launches")->valueint;
+    cJSON_Delete(json);
+    outcome_free(&o);
+    return launches;
+}
+
+/* Of the emulator's one takes milliseconds, and 30 are enough. */
+static void bench_times_fewer_launches_that_take_long(void **state)
+{
+    (void)state;
+    int few = launches_of_a_bench("--m", "1");
+    assert_in_range(few, 4, 100);
+    assert_int_equal(launches_of_a_bench("--launches", "102"), 102);
+}
+
 static void bench_prints_lines(void **state)
 {
     (void)state;
@@ -354,6 +376,7 @@ int main(void)
         cmocka_unit_test(equal_seeds_give_equal_problems),
         cmocka_unit_test(bench_prints_json_with_a_row_for_each_shape_and_m),
         cmocka_unit_test(bench_prints_lines),
+        cmocka_unit_test(bench_times_fewer_launches_that_take_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
