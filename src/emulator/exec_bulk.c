@@ -45,6 +45,16 @@ static uint32_t copy_size(struct emu_warp *warp, const struct emu_insn *insn, in
     return (uint32_t)size;
 }
 
+static uint64_t other_address(struct emu_warp *warp, const struct emu_insn *insn, int lane)
+{
+    const struct bulk *bulk = insn->extra;
+    uint64_t address = lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, lane);
+    if (address % BULK_ALIGNMENT)
+        emu_fault(warp, insn, lane, PTXGEN_CHECK_ALIGNMENT,
+                  "the addresses of a bulk copy are multiples of 16");
+    return address;
+}
+
 /* ---- tensor boxes ---- */
 
 struct box_walk {
@@ -279,10 +289,7 @@ static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32
             issue.transaction = emu_tensor_box_bytes(&issue.map);
         } else {
             issue.bytes = issue.transaction = copy_size(warp, insn, issue.lane);
-            if (lane_address(warp, insn->s[BULK_OTHER], bulk->other_offset, issue.lane) %
-                BULK_ALIGNMENT)
-                emu_fault(warp, insn, issue.lane, PTXGEN_CHECK_ALIGNMENT,
-                          "the addresses of a bulk copy are multiples of 16");
+            other_address(warp, insn, issue.lane);
         }
         if (!bulk->to_shared) {
             issue_out(&issue, shared);
@@ -294,6 +301,16 @@ static void bulk_copy(struct emu_warp *warp, const struct emu_insn *insn, uint32
             issue_in(&issue, shared, mbarrier);
         else
             multicast(&issue, shared, mbarrier);
+    }
+}
+
+/* To the L2: nothing of it is seen, but what is not there is not to be asked for. */
+static void bulk_prefetch(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        emu_locate(warp, insn, lane, SPACE_GLOBAL, other_address(warp, insn, lane),
+                   copy_size(warp, insn, lane), 1, 0);
     }
 }
 
@@ -399,11 +416,25 @@ static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
     decode_operands(decoder, insn, bulk, many, policy);
 }
 
+/* Boxes of tensors end where these do, so that nothing of a tensor's can be wrong. */
+static void decode_prefetch(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    struct bulk *bulk = emu_alloc(&decoder->program->arena, 1, sizeof *bulk);
+    bulk->tensor = emu_mod(decoder, "tensor");
+    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    insn->extra = bulk;
+    insn->exec = bulk->tensor ? emu_exec_nothing : bulk_prefetch;
+    if (bulk->tensor)
+        return;
+    emu_address(decoder, emu_operand_at(decoder, 0), &insn->s[BULK_OTHER], &bulk->other_offset);
+    insn->s[BULK_SIZE] = emu_read_nth(decoder, 1, T_b32);
+    emu_need_operands(decoder, 2, 3);
+}
+
 void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     if (emu_mod(decoder, "prefetch")) {
-        decoder->used |= (1u << decoder->statement->modifier_count) - 1;
-        insn->exec = emu_exec_nothing;
+        decode_prefetch(decoder, insn);
         return;
     }
     bool commit = emu_mod(decoder, "commit_group");
