@@ -33,9 +33,9 @@
  * CTAs to both (8192 × 8192 12 % longer, one row of 8192 × 28672 5 %); none sent for at all gains 1
  * %. CTAs end 4 µs apart, 2 on each side of the mean, by how much each has on its way: a word that
  * senders add to and read, to wait where they are ahead, brought them to 1.5 to 3, but all as late
- * as the last had been. Weights that were in the L2 already would take 29.2 µs with 16 rows, 25.4 with
- * one. Two CTAs on a multiprocessor, so that the next launch's begin early, ended with two of the
- * same launch on some: 40 µs for a row, 70 for 16.
+ * as the last had been. Weights that were in the L2 already would take 29.2 µs with 16 rows, 25.4
+ * with one. Two CTAs on a multiprocessor, so that the next launch's begin early, ended with two of
+ * the same launch on some: 40 µs for a row, 70 for 16.
  *
  * A strip is a tile where K is not much shorter than N: 8192 × 8192 with 16 rows takes 11.6 µs by
  * four warps along K, 64 columns each, 12.0 by eight of 32, 13.1 where warps send for themselves.

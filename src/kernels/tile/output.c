@@ -49,7 +49,8 @@ static void begin_halves(struct tile_output *o)
 void tile_output_begin(struct tile_output *o)
 {
     struct tile_sums *s = &o->sums;
-    o->rounds = (s->interleaved || (s->alone && o->has_stmatrix)) && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
+    bool halves = s->interleaved || (s->alone && o->has_stmatrix);
+    o->rounds = halves && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
                 o->type != PTXGEN_F32 && !o->has_bias && !o->has_residual && !o->activation &&
                 o->m % TILE_HALVES_WIDTH == 0;
     if (o->rounds)

@@ -91,15 +91,15 @@ void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
 void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
                     ptx_u32 held, ptx_u32 left);
 /*
- * The lanes that release slots: all, or one, or one for each CTA of the cluster. One lane's word for
- * what others have loaded is in order behind bar.warp.sync, but compute-sanitizer's racecheck does
- * not follow that; 32 words cost nothing that was measured.
+ * The lanes that release slots: all, or one, or one for each CTA of the cluster. One lane's word
+ * for what others have loaded is in order behind bar.warp.sync, but compute-sanitizer's racecheck
+ * does not follow that; 32 words cost nothing that was measured.
  */
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at);
 /*
- * Those of `releases`, where the slot is filled again, or may be: `left` stages of the CTA come after
- * its, or after the next.
+ * Those of `releases`, where the slot is filled again, or may be: `left` stages of the CTA come
+ * after its, or after the next.
  */
 ptx_pred tile_ring_refilled(ptx_kernel *k, const struct tile_ring *r, ptx_u32 left,
                             ptx_pred releases);
