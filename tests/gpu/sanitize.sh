@@ -42,8 +42,8 @@ rmsnorm_q4k --m 8 --k 1024 --n 100
 marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,wgmma=2
 marlin --m 16 --k 8192 --n 1024 --group-size 128
 marlin --m 16 --k 4096 --n 7168 --group-size 128 --tile tile_m=16,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=16,wgmma=2
-marlin --m 64 --k 8192 --n 1024 --group-size 128
-marlin --m 160 --k 8192 --n 1280 --group-size 128
+marlin --m 64 --k 4096 --n 768 --group-size 128
+marlin --m 192 --k 4096 --n 768 --group-size 128
 w8a8 --m 16 --k 8192 --n 1024
 w8a8 --m 128 --k 4096 --n 1024
 sparse24 --n 64 --k 4096 --m 1024
