@@ -5,8 +5,8 @@
     tests/bench/tables.py FOLDER-OR-FILE ...
 
 A row for each shape, a column for each M: microseconds, in brackets how many times as fast as the
-peer, after a comma those of launches that overlap the one before, and of the read ceiling in per cent.
-Below each table the longest JIT.
+peer, after a comma those of launches that overlap the one before, and of the read ceiling in per
+cent. Below each table the longest JIT.
 """
 import json
 import pathlib
@@ -38,7 +38,6 @@ def table(name, report):
     ceiling = report["read_ceiling"]["bytes_per_second"]
     shapes, counts = {}, []
     for row in report["rows"]:
-        # of an M that was timed twice the second counts
         shapes.setdefault((row["k"], row["n"]), {})[row["m"]] = cell(row, ceiling)
         if row["m"] not in counts:
             counts.append(row["m"])
