@@ -5,8 +5,9 @@
 #
 #     tests/gpu/sanitize.sh build/src/cli/ptxgen [REPORTS]
 #
-# A line for each. What a tool says of a problem that it finds fault with is kept whole in the folder
-# REPORTS (sanitizer-reports). Exits with 0 when all are clean, 1 when some are not, 2 for usage.
+# A line for each, which is given $LIMIT seconds (120). What a tool says of a problem that it finds
+# fault with, or does not end, is kept whole in the folder REPORTS (sanitizer-reports). Exits with 0
+# when all are clean, 1 when some are not, 2 for usage.
 set -u
 
 if [ $# -lt 1 ] || [ ! -x "$1" ]; then
@@ -17,7 +18,7 @@ if ! command -v compute-sanitizer >/dev/null; then
     echo "$0: compute-sanitizer is not on the path" >&2
     exit 2
 fi
-export PTXGEN=$1 REPORTS=${2:-sanitizer-reports}
+export PTXGEN=$1 REPORTS=${2:-sanitizer-reports} LIMIT=${LIMIT:-120}
 mkdir -p "$REPORTS"
 
 # Tails, and below them whole tiles whose rings of stages are gone through several times.
@@ -54,12 +55,16 @@ X
 }
 
 check() {
-    local tool=$1 report verdict=clean
+    local tool=$1 report status verdict=clean
     shift
     report=$REPORTS/$tool$(printf ' %s' "$@" | tr -cs 'a-z0-9\n' _).txt
-    if compute-sanitizer --tool "$tool" --error-exitcode 9 "$PTXGEN" run "$@" --device gpu \
-        >"$report" 2>&1; then
+    timeout "$LIMIT" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+        "$PTXGEN" run "$@" --device gpu >"$report" 2>&1
+    status=$?
+    if [ $status -eq 0 ]; then
         rm "$report"
+    elif [ $status -eq 124 ]; then
+        verdict="not ended in $LIMIT s"
     else
         verdict=$(grep 'SUMMARY' "$report" | tail -1 | sed 's/^=* *//')
         verdict=${verdict:-failed}
