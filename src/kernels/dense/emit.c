@@ -262,7 +262,7 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
                        ptx_module *module)
 {
     struct dense_product *q = &(struct dense_product){.spec = &plan->spec, .plan = plan, .v = v};
-    const struct dense_turns turns = {.next = next_in_pipeline, .user = q};
+    const struct dense_between between = {.next = next_in_pipeline, .user = q};
     ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_dense_entry(v));
     ptx_kernel_reqntid(k, dense_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
@@ -289,7 +289,7 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
             tile_pipeline_send(k, &q->pipeline);
-            dense_multiply(q, &turns);
+            dense_multiply(q, &between);
         }
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
         tile_output_end(&q->output, &walk, from);

@@ -77,13 +77,13 @@ void dense_operands_begin(struct dense_product *q);
 /* Those of the first mma step of the stage at `slot`. */
 void dense_first_operands(struct dense_product *q, ptx_u32 slot);
 void dense_clear(struct dense_product *q);
-/* What goes with the turns of a stage's mma steps through the text. */
-struct dense_turns {
-    void (*begin)(void *user, ptx_u32 turn); /* or NULL */
-    ptx_u32 (*next)(void *user);             /* waits for the next stage, and says where it is */
+/* What goes between a stage's mma steps. */
+struct dense_between {
+    void (*middle)(void *user);  /* half of them done, from copies in bulk */
+    ptx_u32 (*next)(void *user); /* before the last: waits for the next stage, says where it is */
     void *user;
 };
 /* acc += the present stage, and the first operands of the next. */
-void dense_multiply(struct dense_product *q, const struct dense_turns *turns);
+void dense_multiply(struct dense_product *q, const struct dense_between *between);
 
 #endif

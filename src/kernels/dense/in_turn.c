@@ -8,6 +8,7 @@
  *     cp.async     402     408    a barrier of all warps a stage (emit.c)
  *     alone        433     435    48 KB from the L2 a stage
  *     in pairs     440     454    32 KB
+ *     four steps   454     458    of a stage in the text, not two (445 and 449 beside it)
  *
  * The pipe is at work 74 % of the cycles at most; the rest are a stage's and a step's ends, where
  * warps wait for branches, and most for the clock. What was slower, alone at 4096³: to send at a
@@ -59,16 +60,14 @@ static void send_first(struct in_turn *t)
 }
 
 /* In a stage's second half, when others have most likely done with the stage before. */
-static void send_in_turn(void *user, ptx_u32 turn)
+static void send_in_turn(void *user)
 {
     struct in_turn *t = user;
     const struct tile_threads *at = &t->b.q.at;
     ptx_kernel *k = t->b.q.k;
-    ptx_if(k, ptx_setp_eq_u32(k, turn, U32(1))) {
-        ptx_u32 warp = ptx_and_b32(k, t->to_send, U32(t->b.ring.users - 1));
-        ptx_pred lane = ptx_setp_eq_u32(k, at->lane, U32(0));
-        send_next(t, ptx_setp_bool_eq_u32(k, warp, at->warp, lane));
-    }
+    ptx_u32 warp = ptx_and_b32(k, t->to_send, U32(t->b.ring.users - 1));
+    ptx_pred lane = ptx_setp_eq_u32(k, at->lane, U32(0));
+    send_next(t, ptx_setp_bool_eq_u32(k, warp, at->warp, lane));
 }
 
 static ptx_u32 turn_to_next(void *user)
@@ -98,7 +97,7 @@ void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_
     struct in_turn *t = &(struct in_turn){.b.q = {.spec = &plan->spec, .plan = plan, .v = v}};
     struct dense_bulk *b = &t->b;
     struct dense_product *q = &b->q;
-    const struct dense_turns turns = {.begin = send_in_turn, .next = turn_to_next, .user = t};
+    const struct dense_between between = {.middle = send_in_turn, .next = turn_to_next, .user = t};
     dense_bulk_begin(b, module);
     ptx_kernel *k = q->k;
     begin(t);
@@ -111,7 +110,7 @@ void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_
         ptx_section(k, "stages: multiply one, send for another");
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            dense_multiply(q, &turns);
+            dense_multiply(q, &between);
             tile_ring_release(k, &b->ring, b->held, b->releases);
         }
         ptx_section(k, "the end of the tile: store");

@@ -3,8 +3,9 @@
  * A stage's products. An mma step takes 32 bytes of K of each row; both operands come by ldmatrix,
  * a load of W for 16 rows, one of X for two groups of 8. Loads are spread over the products of
  * the mma step before, over the end of a stage too: the wait for the next stage comes an mma step
- * before this one's end. The text has two of a stage's four steps, of f32 one: for all ptxas takes
- * twice as long.
+ * before this one's end. Where threads copy, the text has two of a stage's four steps, of f32 one:
+ * for all ptxas takes twice as long. From copies in bulk it has all four, a quarter more for ptxas
+ * (646 million instructions): 4096³ takes 302 µs of an H200 so, 309 with two.
  *
  * f32 is split into two tf32 each, x = h + l, and h·l', l·h' and h·h' are summed; what is left
  * out is below 2⁻²¹ of |x·w|, see reference.c.
@@ -12,12 +13,18 @@
 #include "emit.h"
 
 /*
- * Steps in the text, each with operands of its own. Of f32 operands are split as soon as a step
- * begins, and leave their registers to the next one's.
+ * Operands of a step and of the next, in turn. Of f32 they are split as soon as a step begins, and
+ * leave their registers to the next one's.
  */
-static uint32_t text_steps(const struct dense_product *q)
+static uint32_t operand_sets(const struct dense_product *q)
 {
     return q->spec->type == PTXGEN_F32 ? 1 : 2;
+}
+
+/* Steps in the text. */
+static uint32_t text_steps(const struct dense_product *q)
+{
+    return dense_is_bulk(q->v) ? DENSE_STEPS : operand_sets(q);
 }
 
 /* ---- operands ---- */
@@ -25,7 +32,7 @@ static uint32_t text_steps(const struct dense_product *q)
 void dense_operands_begin(struct dense_product *q)
 {
     struct dense_operands *o = &q->operands;
-    for (uint32_t i = 0; i < text_steps(q); i++) {
+    for (uint32_t i = 0; i < operand_sets(q); i++) {
         for (uint32_t t = 0; t < dense_tiles(q); t++)
             tile_new_registers(q->k, o->w[i][t], 4);
         for (uint32_t p = 0; p < dense_row_groups(q) / 2; p++)
@@ -78,15 +85,16 @@ static uint32_t loads(const struct dense_product *q)
 static void load(struct dense_product *q, uint32_t i, uint32_t l)
 {
     struct dense_operands *o = &q->operands;
+    uint32_t set = i % operand_sets(q);
     if (l == 0) {
         ptx_mov_u32_to(q->k, o->x_step, tile_operand_step(q->k, &q->x, o->x_lane, i));
         ptx_mov_u32_to(q->k, o->w_step, tile_operand_step(q->k, &q->w, o->w_lane, i));
     }
     uint32_t tiles = dense_tiles(q);
     if (l < tiles)
-        tile_operand_load_to(q->k, o->w_step, 2 * l, o->w[i][l]);
+        tile_operand_load_to(q->k, o->w_step, 2 * l, o->w[set][l]);
     else
-        tile_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[i][l - tiles]);
+        tile_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[set][l - tiles]);
 }
 
 void dense_first_operands(struct dense_product *q, ptx_u32 slot)
@@ -177,13 +185,14 @@ static uint32_t products(const struct dense_product *q)
 static void multiply_some(struct dense_product *q, struct step *s, uint32_t from, uint32_t to)
 {
     struct dense_operands *o = &q->operands;
+    uint32_t set = s->i % operand_sets(q);
     for (uint32_t done = from; done < to; done++) {
         uint32_t t, j;
         find_product(q, done, &t, &j);
         if (t == s->split_w)
-            split(q, o->w[s->i][s->split_w++], &s->w[t]);
+            split(q, o->w[set][s->split_w++], &s->w[t]);
         if (j / 2 == s->split_x)
-            split(q, o->x[s->i][s->split_x++], &s->x[j / 2]);
+            split(q, o->x[set][s->split_x++], &s->x[j / 2]);
         while (s->loaded < loads(q) && s->loaded * products(q) <= done * loads(q))
             load(q, (s->i + 1) % text_steps(q), s->loaded++);
         multiply(q, q->acc[t][j], &s->w[t], &s->x[j / 2], j % 2);
@@ -213,24 +222,35 @@ static void multiply_step_in_halves(struct dense_product *q, uint32_t i)
     }
 }
 
-void dense_multiply(struct dense_product *q, const struct dense_turns *turns)
+static void multiply_by_turns(struct dense_product *q, const struct dense_between *between)
 {
     ptx_kernel *k = q->k;
     uint32_t count = DENSE_STEPS / text_steps(q);
     ptx_u32 turn = ptx_mov_u32(k, U32(0));
     ptx_for(k, turn, U32(count), U32(1)) {
         ptx_nounroll(k);
-        if (turns->begin)
-            turns->begin(turns->user, turn);
         for (uint32_t i = 0; i + 1 < text_steps(q); i++)
-            if (dense_is_bulk(q->v))
-                multiply_step_in_halves(q, i);
-            else
-                multiply_step(q, i);
+            multiply_step(q, i);
         ptx_if_else(k, ptx_setp_eq_u32(k, turn, U32(count - 1)))
-            turn_to_stage(q, turns->next(turns->user));
+            turn_to_stage(q, between->next(between->user));
         else
             turn_on(q, turn);
         multiply_step(q, text_steps(q) - 1);
     }
+}
+
+static void multiply_at_once(struct dense_product *q, const struct dense_between *between)
+{
+    for (uint32_t i = 0; i + 1 < DENSE_STEPS; i++) {
+        if (i == DENSE_STEPS / 2)
+            between->middle(between->user);
+        multiply_step_in_halves(q, i);
+    }
+    turn_to_stage(q, between->next(between->user));
+    multiply_step(q, DENSE_STEPS - 1);
+}
+
+void dense_multiply(struct dense_product *q, const struct dense_between *between)
+{
+    (text_steps(q) == DENSE_STEPS ? multiply_at_once : multiply_by_turns)(q, between);
 }

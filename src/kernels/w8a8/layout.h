@@ -88,6 +88,12 @@ static inline bool w8a8_is_wide(const ptxgen_w8a8_spec *spec)
 {
     return ptxgen_w8a8_work_type(spec) == PTXGEN_F64;
 }
+/* Rows with zero points whose quantiser the assembler would take too long for, as of shorter ones. */
+static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
+{
+    enum { LONG = 16384 };
+    return spec->asymmetric && spec->k > LONG;
+}
 static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
     return w8a8_is_wide(spec) ? 8 : 4;

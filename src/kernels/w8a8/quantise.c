@@ -43,9 +43,7 @@ ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token)
 /* Whether all chunks of a thread, and both halves of each, share one text. */
 static bool has_one_text(const struct quantiser *q)
 {
-    enum { LONG = 16384 };
-    bool is_long = q->spec->k > LONG && q->spec->asymmetric && q->spec->x_type != PTXGEN_F16;
-    return q->wide || is_long;
+    return q->wide || (w8a8_is_long_asymmetric(q->spec) && q->spec->x_type != PTXGEN_F16);
 }
 
 /* ---- loading ---- */
