@@ -55,8 +55,10 @@ static void random_specs_emit_the_same_text_twice_within_the_registers(void **st
     }
 }
 
-/* What is usual, for every target; everything at once (wide types, zero points, bias, bytes) for
- * the first and for one with dependent launches. */
+/*
+ * What is usual, for every target; everything at once (wide types, zero points, bias, bytes), and
+ * long wide rows, for the first and for one with dependent launches.
+ */
 static void ptxas_takes_it_for_every_target_without_spills(void **state)
 {
     (void)state;
@@ -69,13 +71,21 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
          .y_type = PTXGEN_F64,
          .asymmetric = 1,
          .bias = 1,
-         .min_tokens = 200}};
-    for (size_t i = 0; i < 2 * TARGETS; i++) {
-        if ((i > TARGETS && i != TARGETS + 3) || !test_in_share((int)i))
+         .min_tokens = 200},
+        {.k = 28672,
+         .n = 8192,
+         .x_type = PTXGEN_F64,
+         .y_type = PTXGEN_F64,
+         .asymmetric = 1,
+         .bias = 1}};
+    enum { SPECS = sizeof specs / sizeof *specs, DEPENDENT = 3 };
+    for (size_t i = 0; i < SPECS * TARGETS; i++) {
+        size_t spec = i / TARGETS, t = i % TARGETS;
+        if ((spec && t && t != DEPENDENT) || !test_in_share((int)i))
             continue;
-        const char *target = target_names[i % TARGETS];
+        const char *target = target_names[t];
         unsigned pressure;
-        char *text = text_of(&specs[i / TARGETS], target, &pressure);
+        char *text = text_of(&specs[spec], target, &pressure);
         assert_true(assert_assembles_without_spills(text, target).count >= 2);
         free(text);
     }
