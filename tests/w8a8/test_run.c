@@ -66,6 +66,22 @@ static void tiles_of_wgmma_are_right(void **state)
     }
 }
 
+/* A thread has several chunks of a row, one at a time; the last are in part, or not at all there. */
+static void long_rows_are_right(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"f64", "9001"}, {"f64", "28672"}, {"f32", "16401"}, {"bf16", "16392"}, {"f16", "20000"}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *const *c = cases[i / 2];
+        struct outcome o = run("run", "w8a8", "--m", "33", "--n", "16", "--k", c[1], "--dtype", c[0],
+                               "--asymmetric", "--device", i % 2 ? "cpu:sm_80" : "cpu:sm_90");
+        assert_exit(&o, 0);
+        assert_contains(o.out, "528 outputs: largest error 0,");
+        outcome_free(&o);
+    }
+}
+
 static void no_tokens_exit_with_0(void **state)
 {
     (void)state;
@@ -106,6 +122,7 @@ int main(void)
         cmocka_unit_test(golden_file_is_right_in_every_bit_for_every_type),
         cmocka_unit_test(every_tile_is_right_at_its_edges),
         cmocka_unit_test(tiles_of_wgmma_are_right),
+        cmocka_unit_test(long_rows_are_right),
         cmocka_unit_test(no_tokens_exit_with_0),
         cmocka_unit_test(random_specs_are_right_in_every_bit),
         cmocka_unit_test(a_layer_that_is_none_is_refused_by_name),
