@@ -10,13 +10,14 @@
  *     in pairs     440     454    32 KB
  *     four steps   454     458    of a stage in the text, not two (445 and 449 beside it)
  *
- * With two steps the pipe is at work 74 % of the cycles at most; the rest are a stage's and a step's
- * ends, where warps wait for branches, and most for the clock. What was slower, alone at 4096³: to
- * send at a stage's begin, where the slot's last readers are waited for (392 for 423), or at its
- * end, where a stage comes late (408); to send when a slot's last reader says so, by that warp (420
- * for 433); three slots (402 for 420); one mma step in the text, whose operands take the registers
- * of those before (406 for 444); warps that share a scheduler half a step apart (no difference). A
- * ninth warp that sends would leave each 168 registers, for 128 sums and 64 of operands.
+ * With two steps the pipe is at work 74 % of the cycles at most; the rest are a stage's and a
+ * step's ends, where warps wait for branches, and most for the clock. What was slower, alone at
+ * 4096³: to send at a stage's begin, where the slot's last readers are waited for (392 for 423), or
+ * at its end, where a stage comes late (408); to send when a slot's last reader says so, by that
+ * warp (420 for 433); three slots (402 for 420); one mma step in the text, whose operands take the
+ * registers of those before (406 for 444); warps that share a scheduler half a step apart (no
+ * difference). A ninth warp that sends would leave each 168 registers, for 128 sums and 64 of
+ * operands.
  */
 #include "bulk.h"
 

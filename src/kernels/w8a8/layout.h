@@ -88,7 +88,7 @@ static inline bool w8a8_is_wide(const ptxgen_w8a8_spec *spec)
 {
     return ptxgen_w8a8_work_type(spec) == PTXGEN_F64;
 }
-/* Rows with zero points whose quantiser the assembler would take too long for, as of shorter ones. */
+/* Rows with zero points that shorter rows' quantiser would take the assembler too long for. */
 static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
 {
     enum { LONG = 16384 };
