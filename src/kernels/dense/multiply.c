@@ -206,10 +206,14 @@ static void multiply_step(struct dense_product *q, uint32_t i)
 }
 
 /*
- * ptxas (13.0) takes twice as long for a loop of 64 products as for one of 63 (852 million
- * instructions for 544). So half of a step is in a loop of its own, of one turn: n is never 0, but
- * only the launch says so. That costs 1 % or nothing.
+ * ptxas (13.0) takes longer for a loop of many products than for two of half as many: 852 million
+ * instructions for 544 from copies in bulk, on sm_80 1054 for 720, which a host's driver had done
+ * in 198 ms and in 116. So half of a step is in a loop of its own, of one turn: n is never 0, but
+ * only the launch says so. It costs up to 1.6 % of 4096³, where a scheduler has one warp 5 %, and
+ * fewer rows nothing; those of few products are left as they are.
  */
+enum { LEAST_IN_HALVES = 8 };
+
 static void multiply_step_in_halves(struct dense_product *q, uint32_t i)
 {
     ptx_kernel *k = q->k;
@@ -222,6 +226,11 @@ static void multiply_step_in_halves(struct dense_product *q, uint32_t i)
     }
 }
 
+static void multiply_but_last(struct dense_product *q, uint32_t i)
+{
+    (products(q) < LEAST_IN_HALVES ? multiply_step : multiply_step_in_halves)(q, i);
+}
+
 static void multiply_by_turns(struct dense_product *q, const struct dense_between *between)
 {
     ptx_kernel *k = q->k;
@@ -230,7 +239,7 @@ static void multiply_by_turns(struct dense_product *q, const struct dense_betwee
     ptx_for(k, turn, U32(count), U32(1)) {
         ptx_nounroll(k);
         for (uint32_t i = 0; i + 1 < text_steps(q); i++)
-            multiply_step(q, i);
+            multiply_but_last(q, i);
         ptx_if_else(k, ptx_setp_eq_u32(k, turn, U32(count - 1)))
             turn_to_stage(q, between->next(between->user));
         else
