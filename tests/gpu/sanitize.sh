@@ -53,6 +53,8 @@ w8a8 --m 128 --k 4096 --n 1024
 sparse24 --n 64 --k 4096 --m 1024
 dense --n 64 --k 4096 --m 1024
 dense --n 300 --k 1024 --m 512 --tile warp_m=64,warp_n=64,wm=2,wn=4,pass_n=16,stages=3,kind=2,cluster=2
+dense --n 300 --k 1024 --m 512 --tile warp_m=64,warp_n=64,wm=4,wn=2,pass_n=32
+dense --n 64 --k 1024 --m 256 --tile warp_m=32,warp_n=64,wm=2,wn=1,wk=4,pass_n=16
 rmsnorm_q4k --m 1 --k 4096 --n 8192
 X
 }
