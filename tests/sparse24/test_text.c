@@ -125,7 +125,7 @@ static unsigned count_of(const char *text, const char *what)
     return count;
 }
 
-/* As many prefetches to the L2 as copies of a stage: one of each strip. */
+/* Copies of a stage's strips, one of each or one in a loop; prefetches to the L2 are in a loop. */
 static void weights_of_bulk_copies_leave_the_l2_first(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void weights_of_bulk_copies_leave_the_l2_first(void **state)
         assert_true(copies > 0);
         assert_int_equal(count_of(text, "L2::evict_first"), 1);
         assert_int_equal(count_of(text, "L2::cache_hint"), copies);
-        assert_int_equal(count_of(text, "cp.async.bulk.prefetch.L2"), copies);
+        assert_int_equal(count_of(text, "cp.async.bulk.prefetch.L2"), 1);
         free(text);
         checked++;
     }

@@ -81,10 +81,7 @@ struct hopper {
     ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
 };
 
-enum {
-    TILE_STRIPS = TILE_WARPGROUP / 32 / 2, /* of 64 rows of W */
-    MOST_STRIPS = 16,                      /* of a tile: 16 warps, of 32 rows each */
-};
+enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 rows of W */ };
 
 static uint32_t warp_tiles(const struct hopper *h)
 {
@@ -153,46 +150,85 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     }
 }
 
-/* Where the weights of a stage are: of each strip that the tile takes. */
-static void find_weights(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u64 *at)
+/* Weights that no other tile takes leave the L2 first, not what is read of X again and again. */
+static ptx_u64 weights_policy(const struct sparse24_product *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 first = ptx_createpolicy_fractional_L2_evict_first_b64(k);
+    ptx_u64 normal = ptx_createpolicy_fractional_L2_evict_normal_b64(k);
+    return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_n, U32(1)));
+}
+
+/* Of the tile's first strip in a stage; the others follow, past W's last that again, unused. */
+static ptx_u64 first_strip(struct hopper *h, const struct sender *s, ptx_u32 stage)
+{
+    ptx_u32 bytes = U32(strip_stage_bytes(&h->q));
+    return ptx_mad_wide_u32(h->q.k, sparse24_stage_of(&h->q, stage), bytes, s->strip);
+}
+
+static void turn_to_next_strip(struct hopper *h, const struct sender *s, ptx_u32 i, ptx_u64 strip)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_u64 next = ptx_add_u64(k, strip, U64(strip_bytes(&h->q)));
+    ptx_selp_u64_to(k, strip, next, strip, ptx_setp_lt_u32(k, i, s->strips_left));
+}
+
+static void send_strip(struct hopper *h, const struct sender *s, ptx_u32 slot, int to, ptx_u64 from)
+{
+    ptx_cp_async_bulk_g2s_hint(h->q.k, slot, to, from, 0, U32(strip_stage_bytes(&h->q)),
+                               s->place.barrier, 0, s->policy);
+}
+
+/* The text has one copy. */
+static void send_strips_in_a_loop(struct hopper *h, struct sender *s, ptx_u32 stage)
+{
+    struct sparse24_product *q = &h->q;
+    ptx_kernel *k = q->k;
+    s->policy = weights_policy(q);
+    ptx_u64 strip = ptx_mov_u64(k, first_strip(h, s, stage));
+    ptx_u32 slot = ptx_mov_u32(k, s->place.slot), i = ptx_mov_u32(k, U32(0));
+    ptx_for(k, i, U32(sparse24_tile_strips(q->v)), U32(1)) {
+        ptx_nounroll(k);
+        send_strip(h, s, slot, (int)sparse24_stage_x_bytes(q->spec, q->v), strip);
+        turn_to_next_strip(h, s, i, strip);
+        ptx_add_u32_to(k, slot, slot, U32(strip_stage_bytes(q)));
+    }
+}
+
+/* The text has a copy for each. */
+static void send_strips_in_turn(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t strips = sparse24_tile_strips(q->v);
     bool tail = sparse24_strips(q->spec) % strips;
-    at[0] = ptx_mad_wide_u32(k, sparse24_stage_of(q, stage), U32(strip_stage_bytes(q)), s->strip);
-    for (uint32_t i = 1; i < strips; i++)
-        if (tail) {
+    ptx_u64 first = first_strip(h, s, stage), strip = first;
+    for (uint32_t i = 0; i < strips; i++) {
+        if (i && tail) {
             ptx_u32 exists = ptx_min_u32(k, s->strips_left, U32(i));
-            at[i] = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), at[0]);
-        } else
-            at[i] = ptx_add_u64(k, at[i - 1], U64(strip_bytes(q)));
-}
-
-static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
-{
-    struct sparse24_product *q = &h->q;
-    ptx_u64 at[MOST_STRIPS];
-    uint32_t bytes = strip_stage_bytes(q);
-    find_weights(h, s, stage, at);
-    for (uint32_t i = 0; i < sparse24_tile_strips(q->v); i++) {
-        int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * bytes);
-        ptx_cp_async_bulk_g2s_hint(q->k, s->place.slot, to, at[i], 0, U32(bytes), s->place.barrier,
-                                   0, s->policy);
+            strip = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, exists), U64(strip_bytes(q)), first);
+        } else if (i)
+            strip = ptx_add_u64(k, strip, U64(strip_bytes(q)));
+        int to = (int)(sparse24_stage_x_bytes(q->spec, q->v) + i * strip_stage_bytes(q));
+        send_strip(h, s, s->place.slot, to, strip);
     }
 }
 
 /* To the L2, those of so many stages more as there are. */
-static void prefetch_weights(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u32 end)
+static void prefetch_weights(struct hopper *h, const struct sender *s, const struct tile_walk *w)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    ptx_u64 at[MOST_STRIPS];
-    find_weights(h, s, stage, at);
-    ptx_u32 stages = ptx_min_u32(k, ptx_sub_u32(k, end, stage), U32(stages_prefetched(q)));
+    ptx_u32 left = ptx_sub_u32(k, w->stage_end, w->stage);
+    ptx_u32 stages = ptx_min_u32(k, left, U32(stages_prefetched(q)));
     ptx_u32 bytes = ptx_mul_lo_u32(k, stages, U32(strip_stage_bytes(q)));
-    for (uint32_t i = 0; i < sparse24_tile_strips(q->v); i++)
-        ptx_cp_async_bulk_prefetch_L2(k, at[i], 0, bytes);
+    ptx_u64 strip = ptx_mov_u64(k, first_strip(h, s, w->stage));
+    ptx_u32 i = ptx_mov_u32(k, U32(0));
+    ptx_for(k, i, U32(sparse24_tile_strips(q->v)), U32(1)) {
+        ptx_nounroll(k);
+        ptx_cp_async_bulk_prefetch_L2(k, strip, 0, bytes);
+        turn_to_next_strip(h, s, i, strip);
+    }
 }
 
 /* The first two warps of their warpgroup send, one for weights, one for X. */
@@ -230,39 +266,58 @@ static uint32_t stages_ahead(const struct hopper *h)
     return few ? 256 / sparse24_tile_m(v) : h->ring.stages;
 }
 
-/* Weights that no other tile takes leave the L2 first, not what is read of X again and again. */
-static ptx_u64 weights_policy(const struct sparse24_product *q)
+/*
+ * Whether strips are sent for in a loop: eight copies in the text take more than the 32 registers
+ * that a lane has. A stage of s8 is half as long, and a loop too slow (374 µs for 345 of 4096 rows
+ * at 8192 × 8192), but its copies fit.
+ */
+static bool loops_over_strips(const struct sparse24_product *q)
 {
-    ptx_kernel *k = q->k;
-    ptx_u64 first = ptx_createpolicy_fractional_L2_evict_first_b64(k);
-    ptx_u64 normal = ptx_createpolicy_fractional_L2_evict_normal_b64(k);
-    return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_n, U32(1)));
+    return sparse24_has_few_registers(q->v) && !sparse24_is_s8(q->spec);
 }
 
-/* A lane sends for all stages of the CTA, part by part. */
-static void send_stages(struct hopper *h, bool weights)
+/*
+ * A stage's weights. Behind those of the first stages, and of some more for the L2, the lane waits
+ * for the kernel ahead.
+ */
+static void send_weights(struct hopper *h, struct sender *s, const struct tile_walk *w,
+                         ptx_u32 ahead)
+{
+    ptx_kernel *k = h->q.k;
+    ptx_if(k, ptx_setp_eq_u32(k, ahead, U32(0))) {
+        prefetch_weights(h, s, w);
+        ptx_griddepcontrol_wait(k);
+    }
+    ptx_sub_u32_to(k, ahead, ahead, U32(1));
+    tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
+    if (loops_over_strips(&h->q))
+        send_strips_in_a_loop(h, s, w->stage);
+    else
+        send_strips_in_turn(h, s, w->stage);
+}
+
+/*
+ * Two lanes go through all stages of the CTA, part by part: one sends for weights, one for X. They
+ * have one text, which spares the assembler a twentieth of its work, and costs up to 1 % with few
+ * rows.
+ */
+static void send_stages(struct hopper *h, ptx_pred weights)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
     struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
-    if (weights)
+    if (!loops_over_strips(q))
         s.policy = weights_policy(q);
-    ptx_u32 ahead = weights ? ptx_mov_u32(k, U32(stages_ahead(h))) : U32(0);
+    ptx_u32 ahead = ptx_mov_u32(k, U32(stages_ahead(h)));
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         turn_to(h, &s, &walk);
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            if (weights) {
-                ptx_if(k, ptx_setp_eq_u32(k, ahead, U32(0))) {
-                    prefetch_weights(h, &s, walk.stage, walk.stage_end);
-                    ptx_griddepcontrol_wait(k);
-                }
-                ptx_sub_u32_to(k, ahead, ahead, U32(1));
-                tile_ring_claim_some(k, &h->ring, &s.place, h->boxes.bytes);
-                send_weights(h, &s, walk.stage);
-            } else {
+            ptx_if_else(k, weights)
+                send_weights(h, &s, &walk, ahead);
+            else {
                 tile_ring_wait_free(k, &h->ring, &s.place);
                 send_x(h, &s, walk.stage);
             }
@@ -276,10 +331,12 @@ static void send_stages(struct hopper *h, bool weights)
  * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
  * All else, X, the workspace and Y, waits for its end.
  */
-static void send_all(struct hopper *h, bool weights)
+static void send_all(struct hopper *h)
 {
     ptx_kernel *k = h->q.k;
-    if (!weights)
+    ptx_u32 first = U32(sender_warp(h, 0));
+    ptx_pred weights = ptx_setp_eq_u32(k, h->q.at.warp, first);
+    ptx_if(k, ptx_setp_ne_u32(k, h->q.at.warp, first))
         ptx_griddepcontrol_wait(k);
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.lane, U32(0)))
         send_stages(h, weights);
@@ -506,9 +563,8 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     } else {
         tile_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
-        for (uint32_t i = 0; i < SENDERS; i++)
-            ptx_if(k, ptx_setp_eq_u32(k, q->at.warp, U32(sender_warp(h, i))))
-                send_all(h, !i);
+        ptx_if(k, ptx_setp_lt_u32(k, q->at.warp, U32(sender_warp(h, SENDERS))))
+            send_all(h);
         if (sparse24_exchanges(v)) {
             ptx_bar_warp_sync(k, ALL_LANES);
             ptx_barrier_cluster_wait(k);
