@@ -298,8 +298,8 @@ static void send_weights(struct hopper *h, struct sender *s, const struct tile_w
 
 /*
  * Two lanes go through all stages of the CTA, part by part: one sends for weights, one for X. They
- * have one text, which spares the assembler a twentieth of its work, and costs up to 1 % with few
- * rows.
+ * have one text, which spares the assembler a twentieth of its work, and costs 1 % with few rows,
+ * 1.6 with 128 at 4096 × 14336.
  */
 static void send_stages(struct hopper *h, ptx_pred weights)
 {
