@@ -129,7 +129,14 @@ EMU_UNARY(neg_s16, uint16_t, uint16_t, 0u - x)
 EMU_UNARY(neg_s32, uint32_t, uint32_t, 0u - x)
 EMU_UNARY(neg_s64, uint64_t, uint64_t, 0u - x)
 
-/* ---- extended precision: CC.CF is a bit a lane ---- */
+/*
+ * ---- extended precision: CC.CF is a bit a lane ----
+ *
+ * CC.CF is the carry out of the adder for every instruction. A subtraction is x + ~y + 1, so after
+ * sub.cc and subc.cc CC.CF is 1 where nothing was borrowed, and subc adds CC.CF to x + ~y. The ISA
+ * speaks of a borrow flag, which is the same where sub.cc meets only subc; ptxas keeps the carry,
+ * and compilers let sub.cc meet addc.
+ */
 
 struct carried {
     uint64_t value;
@@ -142,14 +149,6 @@ static struct carried add_carry(uint64_t x, uint64_t y, bool in, bool wide)
     return (struct carried){(uint64_t)sum, (uint64_t)(sum >> (wide ? 64 : 32)) & 1};
 }
 
-static struct carried sub_borrow(uint64_t x, uint64_t y, bool in, bool wide)
-{
-    uint64_t difference = x - y - in;
-    bool borrow = wide ? x < y || (x == y && in) : (difference >> 32 & 1);
-    return (struct carried){difference, borrow};
-}
-
-/* insn->imm packs what is done: see the macro below. */
 enum { CARRY_IN = 1, CARRY_OUT = 2, CARRY_SUB = 4, CARRY_MUL_LO = 8, CARRY_MUL_HI = 16 };
 
 static void carry_op(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask, int what)
@@ -159,7 +158,7 @@ static void carry_op(struct emu_warp *warp, const struct emu_insn *insn, uint32_
         if (!(mask >> l & 1))
             continue;
         uint64_t x = emu_lane_value(warp, insn->s[0], l), y = emu_lane_value(warp, insn->s[1], l);
-        bool in = (what & CARRY_IN) && (warp->carry >> l & 1);
+        bool in = what & CARRY_IN ? warp->carry >> l & 1 : (what & CARRY_SUB) != 0;
         if (what & (CARRY_MUL_LO | CARRY_MUL_HI)) {
             s128 a = is_signed ? (s128)(wide ? (int64_t)x : (int32_t)x) : (s128)(u128)x;
             s128 b = is_signed ? (s128)(wide ? (int64_t)y : (int32_t)y) : (s128)(u128)y;
@@ -168,8 +167,9 @@ static void carry_op(struct emu_warp *warp, const struct emu_insn *insn, uint32_
             x = wide ? x : (uint32_t)x;
             y = emu_lane_value(warp, insn->s[2], l);
         }
-        struct carried result =
-            what & CARRY_SUB ? sub_borrow(x, y, in, wide) : add_carry(x, y, in, wide);
+        if (what & CARRY_SUB)
+            y = wide ? ~y : (uint32_t)~y;
+        struct carried result = add_carry(x, y, in, wide);
         emu_set_lane(warp, insn->d, l, result.value);
         if (what & CARRY_OUT)
             warp->carry = (warp->carry & ~(1u << l)) | (uint32_t)result.carry << l;

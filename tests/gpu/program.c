@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OPERANDS = 32 };
+
 /* ---- the plan ---- */
 
 static bool is_result(const struct ptx_term *t)
@@ -26,11 +28,12 @@ static void plan_result(struct plan *plan, uint8_t type)
     plan->results[plan->result_count++] = type;
 }
 
-static void plan_term(struct plan *plan, const struct ptx_op *op, unsigned term)
+/* The term's results, or else its sources. */
+static void plan_term(struct plan *plan, const struct ptx_op *op, unsigned term, bool results)
 {
     const struct ptx_term *t = ptx_op_term(op, term);
     unsigned words = t->type == PTX_B128 ? 2 : 1, count = ptx_term_operands(t, 0) * words;
-    if (t->kind > PTX_TERM_VECTOR || form_is_mask(op, term))
+    if (t->kind > PTX_TERM_VECTOR || form_is_mask(op, term) || is_result(t) != results)
         return;
     for (unsigned j = 0; j < count; j++) {
         struct source s = form_source(op, term, j);
@@ -43,19 +46,29 @@ static void plan_term(struct plan *plan, const struct ptx_op *op, unsigned term)
     }
 }
 
+/* How often the instruction is executed: once for each way to set the condition code. */
+static unsigned runs_of(const struct plan *plan)
+{
+    return plan->carries_in ? 2 : 1;
+}
+
 void plan_make(const struct form *f, struct plan *plan)
 {
     const struct ptx_op *op = &ptx_ops[f->op];
     *plan = (struct plan){.space = form_space(op), .memory = form_memory(op)};
     for (unsigned t = 0; t < op->term_count; t++)
-        plan_term(plan, op, t);
+        plan_term(plan, op, t, false);
     plan->carries_in =
         form_starts(op, "addc_") || form_starts(op, "subc_") || form_starts(op, "madc_");
     plan->carries_out = strstr(ptx_op_name(op).s, "_cc_") != NULL;
     if (plan->carries_in)
         plan_source(plan, (struct source){.type = PTX_PRED});
-    if (plan->carries_out)
-        plan_result(plan, PTX_U32);
+    for (unsigned run = 0; run < runs_of(plan); run++) {
+        for (unsigned t = 0; t < op->term_count; t++)
+            plan_term(plan, op, t, true);
+        for (unsigned i = 0; plan->carries_out && i < 2; i++)
+            plan_result(plan, PTX_U32);
+    }
 }
 
 /* ---- the kernel ---- */
@@ -215,39 +228,43 @@ static unsigned operands_of(struct program *p, const struct form *f, ptx_operand
     return used;
 }
 
-/* Sets the condition code: to 1 where the carry's source is 1. */
-static void carry_in(struct program *p, bool borrows, ptx_u32 carry)
+/* Leaves the carry's source in the condition code: as the carry of 1 + −1, or as carry ≥ 1. */
+static void carry_in(struct program *p, bool subtracts, ptx_u32 carry)
 {
-    if (borrows)
-        ptx_sub_cc_u32(p->k, ptx_imm_u32(0), carry);
+    if (subtracts)
+        ptx_sub_cc_u32(p->k, carry, ptx_imm_u32(1));
     else
         ptx_add_cc_u32(p->k, carry, ptx_imm_u32(UINT32_MAX));
 }
 
 static void store_results(struct program *p, const struct form *f, const ptx_operand *o,
-                          ptx_u32 carry)
+                          unsigned *word)
 {
     const struct ptx_op *op = &ptx_ops[f->op];
-    unsigned word = 0;
     for (unsigned i = 0; i < op->term_count; i++) {
         unsigned count = ptx_term_operands(ptx_op_term(op, i), 0);
         for (unsigned j = 0; j < count && is_result(ptx_op_term(op, i)); j++)
-            store_result(p, &word, o[j]);
+            store_result(p, word, o[j]);
         o += count;
     }
-    if (p->plan.carries_out)
-        store_result(p, &word, carry.o);
+}
+
+/* What addc and subc make of the condition code; neither changes it. */
+static void store_carries(struct program *p, ptx_u32 added, ptx_u32 subtracted, unsigned *word)
+{
+    store_result(p, word, added.o);
+    store_result(p, word, subtracted.o);
 }
 
 void program_emit(ptx_module *m, const struct form *f, const char *name)
 {
     struct program p = {0};
     const struct ptx_op *op = &ptx_ops[f->op];
-    ptx_operand operands[32];
-    ptx_u32 in = {{0}}, out = {{0}};
-    bool borrows = form_starts(op, "sub"), copies;
+    ptx_operand operands[MOST_OPERANDS];
+    ptx_u32 in = {{0}}, added = {{0}}, subtracted = {{0}};
+    unsigned word = 0;
     plan_make(f, &p.plan);
-    copies = p.plan.space == 's' || p.plan.space == 'l';
+    bool copies = p.plan.space == 's' || p.plan.space == 'l';
     begin(&p, m, name);
     if (copies)
         copy_line(&p, false);
@@ -256,17 +273,24 @@ void program_emit(ptx_module *m, const struct form *f, const char *name)
         in = ptx_ld_global_u32(p.k, p.sources[p.plan.source_count - 1], 0);
     if (p.plan.space == 's')
         ptx_bar_sync(p.k, 0);
-    if (p.plan.carries_in)
-        carry_in(&p, borrows, in);
-    ptx_emit(p.k, f->op, f->modifiers, 0, operands, count, PTX_HERE);
-    if (p.plan.carries_out)
-        out = borrows ? ptx_subc_u32(p.k, ptx_imm_u32(0), ptx_imm_u32(0))
-                      : ptx_addc_u32(p.k, ptx_imm_u32(0), ptx_imm_u32(0));
-    if (op->flags & PTX_FLAG_CPASYNC)
-        ptx_cp_async_wait_all(p.k);
-    if (p.plan.space == 's')
-        ptx_bar_sync(p.k, 0);
-    store_results(&p, f, operands, out);
+    for (unsigned run = 0; run < runs_of(&p.plan); run++) {
+        ptx_operand of_run[MOST_OPERANDS];
+        memcpy(of_run, operands, count * sizeof *operands);
+        if (p.plan.carries_in)
+            carry_in(&p, run == 1, in);
+        ptx_emit(p.k, f->op, f->modifiers, 0, of_run, count, PTX_HERE);
+        if (p.plan.carries_out) {
+            added = ptx_addc_u32(p.k, ptx_imm_u32(0), ptx_imm_u32(0));
+            subtracted = ptx_subc_u32(p.k, ptx_imm_u32(0), ptx_imm_u32(0));
+        }
+        if (op->flags & PTX_FLAG_CPASYNC)
+            ptx_cp_async_wait_all(p.k);
+        if (p.plan.space == 's')
+            ptx_bar_sync(p.k, 0);
+        store_results(&p, f, of_run, &word);
+        if (p.plan.carries_out)
+            store_carries(&p, added, subtracted, &word);
+    }
     if (copies)
         copy_line(&p, true);
     ptx_ret(p.k);
