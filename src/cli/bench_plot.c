@@ -2,9 +2,11 @@
 #include "bench_plot.h"
 
 #include "bench_series.h"
+#include "output_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,13 +23,21 @@ static ptxgen_status run_gnuplot(const char *option, int in, int out, ptxgen_err
 {
     char *const arguments[] = {"gnuplot", (char *)option, NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t ignored;
     pid_t process;
     int exit_status = 0;
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGXFSZ);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigdefault(&attributes, &ignored);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    int failure = posix_spawnp(&process, arguments[0], &actions, NULL, arguments, environ);
+    int failure = posix_spawnp(&process, arguments[0], &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     if (failure)
         return ptxgen_fail(err, PTXGEN_ERROR_FILE,
                            "gnuplot, which draws plots, cannot be started: %s (Debian has it as "
@@ -166,30 +176,41 @@ static void write_script(FILE *out, const struct bench_series *s)
 
 /* ---- drawing ---- */
 
-static ptxgen_status draw(const struct bench_series *s, const char *path, ptxgen_error *err)
+static ptxgen_status draw_to(const struct bench_series *s, const struct output_file *out,
+                             ptxgen_error *err)
 {
     FILE *script = tmpfile();
-    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    ptxgen_status status = PTXGEN_OK;
-    if (script) {
+    if (script)
         write_script(script, s);
+    ptxgen_status status;
+    if (!script || fflush(script) != 0 || ferror(script))
+        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "the script for gnuplot cannot be written: %s",
+                             strerror(errno));
+    else {
         rewind(script);
+        /* -d: nobody's settings */
+        status = run_gnuplot("-d", fileno(script), output_file_descriptor(out), err);
     }
-    if (out < 0)
-        status =
-            ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
-    else if (!script || ferror(script))
-        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "the script for gnuplot cannot be written");
-    else
-        status = run_gnuplot("-d", fileno(script), out, err); /* -d: nobody's settings */
-    if (out >= 0)
-        close(out);
     if (script)
         fclose(script);
     return status;
 }
 
-ptxgen_status bench_plot(const cJSON *bench, const char *path, ptxgen_error *err)
+static ptxgen_status draw(const struct bench_series *s, const char *path, bool force,
+                          ptxgen_error *err)
+{
+    struct output_file *out;
+    ptxgen_status status = output_file_open(path, force, &out, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = draw_to(s, out, err);
+    if (status == PTXGEN_OK)
+        return output_file_finish(out, err);
+    output_file_abandon(out);
+    return status;
+}
+
+ptxgen_status bench_plot(const cJSON *bench, const char *path, bool force, ptxgen_error *err)
 {
     struct bench_series s, other;
     size_t row = 0;
@@ -197,7 +218,7 @@ ptxgen_status bench_plot(const cJSON *bench, const char *path, ptxgen_error *err
     if (status != PTXGEN_OK)
         return status;
     if (bench_series_read(bench, &row, &other, NULL) == PTXGEN_ERROR_NOT_FOUND) {
-        status = draw(&s, path, err);
+        status = draw(&s, path, force, err);
     } else {
         bench_series_free(&other);
         status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,

@@ -6,15 +6,16 @@
 #include <ptxgen/status.h>
 
 #include <cJSON.h>
+#include <stdbool.h>
 
 /** PTXGEN_ERROR_FILE when there is no gnuplot to draw with. */
 ptxgen_status bench_plot_check(ptxgen_error *err);
 
 /**
  * Draws the JSON of bench, which has one shape, as SVG: our time, overlapped where it was measured,
- * the peer's, and the floor. Errors: PTXGEN_ERROR_MALFORMED, PTXGEN_ERROR_UNSUPPORTED for several
+ * the peer's, and the floor. The path is an output file's (output_file.h). Errors: PTXGEN_ERROR_MALFORMED, PTXGEN_ERROR_UNSUPPORTED for several
  * shapes, PTXGEN_ERROR_FILE, PTXGEN_ERROR_SYSTEM.
  */
-ptxgen_status bench_plot(const cJSON *bench, const char *path, ptxgen_error *err);
+ptxgen_status bench_plot(const cJSON *bench, const char *path, bool force, ptxgen_error *err);
 
 #endif

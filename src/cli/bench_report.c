@@ -165,7 +165,7 @@ void report_row(struct bench_report *report, const struct bench_row *row)
 void report_print_end(const struct bench_report *report)
 {
     if (!report->prints_json) {
-        bench_print_cliffs(report->json);
+        bench_print_cliffs(stdout, report->json);
         return;
     }
     char *text = cJSON_Print(report->json);

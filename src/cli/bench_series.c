@@ -160,26 +160,27 @@ int bench_next_cliff(const struct bench_series *s, size_t *point, struct bench_c
     return cliff->by > 0;
 }
 
-static void print_cliffs(const struct bench_series *s)
+static void print_cliffs(FILE *out, const struct bench_series *s)
 {
     struct bench_cliff c;
     size_t at = 0;
     int count = 0;
     for (; bench_next_cliff(s, &at, &c); count++) {
-        printf("cliff: M=%.0f", c.from_m);
+        fprintf(out, "cliff: M=%.0f", c.from_m);
         if (c.to_m > c.from_m)
-            printf(" to %.0f", c.to_m);
-        printf("; M=%.0f takes %.1f %% longer than M=%.0f\n", c.worst_m, 100 * c.by, c.than_m);
+            fprintf(out, " to %.0f", c.to_m);
+        fprintf(out, "; M=%.0f takes %.1f %% longer than M=%.0f\n", c.worst_m, 100 * c.by,
+                c.than_m);
     }
     if (!count && s->count > 1)
-        printf("no cliffs: no M takes more than 5 %% longer than a larger one\n");
+        fprintf(out, "no cliffs: no M takes more than 5 %% longer than a larger one\n");
 }
 
-void bench_print_cliffs(const cJSON *bench)
+void bench_print_cliffs(FILE *out, const cJSON *bench)
 {
     struct bench_series s;
     for (size_t row = 0; bench_series_read(bench, &row, &s, NULL) == PTXGEN_OK;) {
-        print_cliffs(&s);
+        print_cliffs(out, &s);
         bench_series_free(&s);
     }
 }

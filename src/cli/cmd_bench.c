@@ -8,6 +8,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "output_file.h"
 #include "progress.h"
 #include "tuning_table.h"
 
@@ -25,6 +26,7 @@ enum {
     KEY_NO_PEER,
     KEY_NO_TUNING,
     KEY_PLOT,
+    KEY_FORCE,
     MAX_SHAPES = 64,
     MAX_MS = 1024
 };
@@ -36,7 +38,7 @@ struct bench_options {
     uint32_t ms[MAX_MS];
     unsigned m_count;
     unsigned replays, launches, rounds;
-    bool json, no_peer, no_tuning;
+    bool json, no_peer, no_tuning, force;
     const char *peer_path, *plot_path;
 };
 
@@ -77,6 +79,7 @@ static const struct argp_option options_table[] = {
      .key = KEY_PLOT,
      .arg = "FILE.svg",
      .doc = "Draw time against M, of one shape, with gnuplot"},
+    {.name = OUTPUT_FORCE_NAME, .key = KEY_FORCE, .doc = OUTPUT_FORCE_DOC},
     {.name = "no-tuning",
      .key = KEY_NO_TUNING,
      .doc = "Time what the plan chooses, whatever ptxgen tune has found on this device"},
@@ -106,7 +109,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (o->plot_path && o->shape_count > 1)
             argp_error(state, "--plot draws one shape, and --shape has %u", o->shape_count);
+        if (o->plot_path && output_file_is_stdout(o->plot_path))
+            argp_error(state, "--plot %s: the times go to the standard output", o->plot_path);
         return 0;
+    case KEY_FORCE: o->force = true; return 0;
     case KEY_NO_TUNING: o->no_tuning = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -162,8 +168,8 @@ static void time_peer(struct bench_row *row, const struct bench_options *o,
     ptxgen_status status = PTXGEN_OK;
     ptxgen_error err;
     if (peers->int8)
-        status = int8_peer_time(peers->int8, s->m, s->k, s->n, launches, o->replays, &row->peer,
-                                &err);
+        status =
+            int8_peer_time(peers->int8, s->m, s->k, s->n, launches, o->replays, &row->peer, &err);
     else if (peers->general)
         status = peer_time(peers->general, s->type, s->m, s->k, s->n, launches, o->replays,
                            &row->peer, &err);
@@ -318,7 +324,11 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
                                   ptxgen_error *err)
 {
     struct bench_report report = {.family = family->name, .peer = "not asked for"};
-    ptxgen_status status = o->plot_path ? bench_plot_check(err) : PTXGEN_OK;
+    ptxgen_status status = PTXGEN_OK;
+    if (o->plot_path)
+        status = output_file_check(o->plot_path, o->force, err);
+    if (status == PTXGEN_OK && o->plot_path)
+        status = bench_plot_check(err);
     if (status == PTXGEN_OK)
         status = bench_ceiling(device, o->replays, &report.ceiling, err);
     if (status != PTXGEN_OK)
@@ -332,7 +342,7 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
     if (report.json)
         report_print_end(&report);
     if (status == PTXGEN_OK && o->plot_path)
-        status = bench_plot(report.json, o->plot_path, err);
+        status = bench_plot(report.json, o->plot_path, o->force, err);
     report_end(&report);
     close_peers(&peers);
     return status;
@@ -341,8 +351,7 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
 static int bench(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
-    struct bench_options o = {
-        .device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .rounds = 1};
+    struct bench_options o = {.device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .rounds = 1};
     const struct family_arguments arguments = {.command = &argp, .input = &o};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);

@@ -5,13 +5,22 @@
 #include "families/marlin_convert.h"
 #include "families/sparse24_convert.h"
 #include "options.h"
+#include "output_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_TO = OPTION_COMMAND_KEYS, KEY_LAYER, KEY_FORMAT, KEY_GROUP_SIZE, KEY_TYPE, KEY_THREADS };
+enum {
+    KEY_TO = OPTION_COMMAND_KEYS,
+    KEY_LAYER,
+    KEY_FORMAT,
+    KEY_GROUP_SIZE,
+    KEY_TYPE,
+    KEY_THREADS,
+    KEY_FORCE
+};
 
 static const char *const type_names[] = {"f16", "bf16", NULL};
 static const ptxgen_element types[] = {PTXGEN_F16, PTXGEN_BF16};
@@ -39,6 +48,7 @@ static const struct argp_option options_table[] = {
      .arg = "TYPE",
      .doc = "Of packed scales: f16 or bf16 (bf16 where they are that already, else f16)"},
     {.name = "threads", .key = KEY_THREADS, .arg = "COUNT", .doc = "One a processor by default"},
+    {.name = OUTPUT_FORCE_NAME, .key = KEY_FORCE, .doc = OUTPUT_FORCE_DOC},
     {0},
 };
 
@@ -73,6 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_THREADS:
         r->threads = (unsigned)parse_number(state, "--threads", arg, 1, 1024);
         return 0;
+    case KEY_FORCE: r->force = true; return 0;
     case ARGP_KEY_ARG: take_file(state, &r->input, &r->output, arg); return 0;
     case ARGP_KEY_END:
         if (!r->output || !r->to_given)
@@ -92,15 +103,14 @@ static int convert_files(int argc, char **argv)
                "are copied.\vFor 2:4 sparse weights: ptxgen convert sparse24 --help.",
     };
     struct convert_request request = {.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
-    struct convert_outcome outcome = {.layers = 0};
+    struct convert_outcome outcome = {.converted = 0};
     ptxgen_error err = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     ptxgen_status status = convert(&request, &outcome, &err);
     free(request.layers);
     if (status != PTXGEN_OK)
         return report_failure(&err);
-    printf("%s: %zu layers as %s, %zu other tensors copied\n", request.output, outcome.layers,
-           convert_formats[request.to], outcome.copied);
+    convert_outcome_print(&outcome, request.output, "layer", convert_formats[request.to]);
     return EXIT_OK;
 }
 

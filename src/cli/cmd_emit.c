@@ -3,18 +3,17 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "output_file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS };
+enum { KEY_ANNOTATE = OPTION_COMMAND_KEYS, KEY_FORCE };
 
 struct emit_options {
     unsigned flags;
     uint32_t m;       /* 0: entries for all */
-    const char *path; /* NULL: standard output */
+    const char *path; /* "-": standard output */
+    bool force;
     ptxgen_target target;
 };
 
@@ -25,6 +24,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_ANNOTATE: options->flags |= PTX_TEXT_ANNOTATE; return 0;
     case OPTION_ROWS: parse_rows(state, arg, 1, &options->m, 1); return 0;
     case 'o': options->path = arg; return 0;
+    case KEY_FORCE: options->force = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -36,22 +36,22 @@ static const struct argp_option options_table[] = {
      .arg = "M",
      .doc = "Write only the entry that serves so many tokens"},
     {.name = "output", .key = 'o', .arg = "FILE", .doc = "Write here instead of standard output"},
+    {.name = OUTPUT_FORCE_NAME, .key = KEY_FORCE, .doc = OUTPUT_FORCE_DOC},
     {0},
 };
 
-static ptxgen_status write_text(const char *path, const char *text, size_t length,
+static ptxgen_status write_text(const struct emit_options *options, const char *text, size_t length,
                                 ptxgen_error *err)
 {
-    FILE *out = path ? fopen(path, "wb") : stdout;
-    if (!out)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path,
-                           strerror(errno));
-    bool failed = fwrite(text, 1, length, out) != length;
-    failed |= path ? fclose(out) : fflush(out);
-    if (failed)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s",
-                           path ? path : "standard output", strerror(errno));
-    return PTXGEN_OK;
+    struct output_file *out;
+    ptxgen_status status = output_file_open(options->path, options->force, &out, err);
+    if (status != PTXGEN_OK)
+        return status;
+    status = output_file_write(out, text, length, err);
+    if (status == PTXGEN_OK)
+        return output_file_finish(out, err);
+    output_file_abandon(out);
+    return status;
 }
 
 static ptxgen_status emit_text(const struct family *family, const void *family_options,
@@ -64,14 +64,14 @@ static ptxgen_status emit_text(const struct family *family, const void *family_o
     if (status == PTXGEN_OK)
         status = ptx_module_text(module, options->flags, &text, &length, err);
     if (status == PTXGEN_OK)
-        status = write_text(options->path, text, length, err);
+        status = write_text(options, text, length, err);
     return status;
 }
 
 static int emit(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
-    struct emit_options options = {.target = default_target()};
+    struct emit_options options = {.path = "-", .target = default_target()};
     const struct family_arguments arguments = {.command = &argp,
                                                .input = &options,
                                                .shared = &target_argp,

@@ -5,17 +5,28 @@
 #include "command.h"
 #include "exit_code.h"
 #include "mapped_file.h"
+#include "options.h"
+#include "output_file.h"
 
-#include <argp.h>
+#include <stdio.h>
+
+enum { KEY_FORCE = OPTION_COMMAND_KEYS };
 
 struct plot_options {
     const char *json, *svg;
+    bool force;
+};
+
+static const struct argp_option options_table[] = {
+    {.name = OUTPUT_FORCE_NAME, .key = KEY_FORCE, .doc = OUTPUT_FORCE_DOC},
+    {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct plot_options *o = state->input;
     switch (key) {
+    case KEY_FORCE: o->force = true; return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 1)
             return ARGP_ERR_UNKNOWN;
@@ -39,9 +50,9 @@ static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
     mapped_file_close(&file);
     if (!bench)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is not JSON", o->json);
-    status = bench_plot(bench, o->svg, err);
+    status = bench_plot(bench, o->svg, o->force, err);
     if (status == PTXGEN_OK)
-        bench_print_cliffs(bench);
+        bench_print_cliffs(output_file_is_stdout(o->svg) ? stderr : stdout, bench);
     cJSON_Delete(bench);
     return status;
 }
@@ -49,6 +60,7 @@ static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
 static int plot(int argc, char **argv)
 {
     static const struct argp argp = {
+        .options = options_table,
         .parser = parse,
         .args_doc = "BENCH.json FILE.svg",
         .doc = "Draws time against M from what `ptxgen bench FAMILY --json` printed for one shape, "

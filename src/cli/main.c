@@ -2,6 +2,7 @@
 /* The ptxgen command: finds the subcommand and hands over. */
 #include "command.h"
 #include "exit_code.h"
+#include "output_file.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
         .doc = "Writes, inspects, runs and times GPU kernels for quantised inference.\v ",
         .help_filter = help_filter,
     };
+    standard_output_start();
     argp_err_exit_status = EXIT_USAGE;
     argp_program_version = "ptxgen " PTXGEN_VERSION;
     struct arguments arguments = {0};
@@ -82,10 +84,5 @@ int main(int argc, char **argv)
     char name[64];
     snprintf(name, sizeof name, "ptxgen %s", arguments.command->name);
     arguments.argv[0] = name;
-    int code = arguments.command->run(arguments.argc, arguments.argv);
-    if (fflush(stdout) || ferror(stdout)) {
-        perror("ptxgen: standard output");
-        return EXIT_FILE;
-    }
-    return code;
+    return arguments.command->run(arguments.argc, arguments.argv);
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "safetensors_writer.h"
 
+#include "output_file.h"
+
 #include <cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct safetensors_writer {
-    char *path, *temporary;
-    FILE *file;
+    struct output_file *file;
     cJSON *header, *metadata;
     size_t *bytes; /* of each declared tensor */
     size_t declared, appended;
@@ -21,12 +19,9 @@ struct safetensors_writer {
 
 static void release(struct safetensors_writer *w)
 {
-    if (w->file)
-        fclose(w->file);
+    output_file_abandon(w->file);
     cJSON_Delete(w->header);
     free(w->bytes);
-    free(w->temporary);
-    free(w->path);
     free(w);
 }
 
@@ -35,50 +30,27 @@ static ptxgen_status no_memory(ptxgen_error *err)
     return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to write a safetensors file");
 }
 
-/* A new file in the folder of `path`, with the permissions that any new file gets. */
-static FILE *create_temporary(char *name)
-{
-    int fd = mkstemp(name);
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fd < 0 || fchmod(fd, 0666 & ~mask) != 0)
-        return NULL;
-    return fdopen(fd, "wb");
-}
-
-ptxgen_status safetensors_writer_open(const char *path, struct safetensors_writer **writer,
-                                      ptxgen_error *err)
+ptxgen_status safetensors_writer_open(const char *path, bool force,
+                                      struct safetensors_writer **writer, ptxgen_error *err)
 {
     struct safetensors_writer *w = calloc(1, sizeof *w);
-    size_t size = strlen(path) + sizeof ".XXXXXX";
     if (!w)
         return no_memory(err);
-    w->path = strdup(path);
-    w->temporary = malloc(size);
     w->header = cJSON_CreateObject();
     w->metadata = w->header ? cJSON_AddObjectToObject(w->header, "__metadata__") : NULL;
-    if (!w->path || !w->temporary || !w->metadata) {
+    ptxgen_status status =
+        w->metadata ? output_file_open(path, force, &w->file, err) : no_memory(err);
+    if (status == PTXGEN_OK)
+        *writer = w;
+    else
         release(w);
-        return no_memory(err);
-    }
-    snprintf(w->temporary, size, "%s.XXXXXX", path);
-    w->file = create_temporary(w->temporary);
-    if (!w->file) {
-        ptxgen_status status =
-            ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(errno));
-        release(w);
-        return status;
-    }
-    *writer = w;
-    return PTXGEN_OK;
+    return status;
 }
 
 void safetensors_writer_abandon(struct safetensors_writer *w)
 {
-    if (!w)
-        return;
-    unlink(w->temporary);
-    release(w);
+    if (w)
+        release(w);
 }
 
 ptxgen_status safetensors_writer_metadata(struct safetensors_writer *w, const char *key,
@@ -116,15 +88,6 @@ ptxgen_status safetensors_writer_declare(struct safetensors_writer *w, const str
     return PTXGEN_OK;
 }
 
-static ptxgen_status write_bytes(struct safetensors_writer *w, const void *data, size_t bytes,
-                                 ptxgen_error *err)
-{
-    if (fwrite(data, 1, bytes, w->file) == bytes)
-        return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", w->path,
-                       strerror(errno));
-}
-
 /* Eight bytes of length, then JSON, padded so that the data starts at a multiple of 8. */
 static ptxgen_status write_header(struct safetensors_writer *w, ptxgen_error *err)
 {
@@ -136,11 +99,11 @@ static ptxgen_status write_header(struct safetensors_writer *w, ptxgen_error *er
     unsigned char little[8];
     for (int i = 0; i < 8; i++)
         little[i] = (unsigned char)((uint64_t)padded >> 8 * i);
-    ptxgen_status status = write_bytes(w, little, sizeof little, err);
+    ptxgen_status status = output_file_write(w->file, little, sizeof little, err);
     if (status == PTXGEN_OK)
-        status = write_bytes(w, text, length, err);
+        status = output_file_write(w->file, text, length, err);
     if (status == PTXGEN_OK)
-        status = write_bytes(w, padding, padded - length, err);
+        status = output_file_write(w->file, padding, padded - length, err);
     cJSON_free(text);
     w->header_written = true;
     return status;
@@ -159,32 +122,25 @@ ptxgen_status safetensors_writer_append(struct safetensors_writer *w, const void
                            "tensor %zu of %zu does not have the %zu bytes that were declared",
                            w->appended, w->declared, bytes);
     w->appended++;
-    return write_bytes(w, data, bytes, err);
+    return output_file_write(w->file, data, bytes, err);
 }
 
-static ptxgen_status publish(struct safetensors_writer *w, ptxgen_error *err)
+static ptxgen_status complete(struct safetensors_writer *w, ptxgen_error *err)
 {
     ptxgen_status status = w->header_written ? PTXGEN_OK : write_header(w, err);
     if (status == PTXGEN_OK && w->appended != w->declared)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%zu of %zu tensors have no data",
                              w->declared - w->appended, w->declared);
-    if (status != PTXGEN_OK)
-        return status;
-    bool failed = fflush(w->file) != 0;
-    failed |= fclose(w->file) != 0;
-    w->file = NULL;
-    if (failed || rename(w->temporary, w->path) != 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", w->path,
-                           strerror(errno));
-    return PTXGEN_OK;
+    return status;
 }
 
 ptxgen_status safetensors_writer_finish(struct safetensors_writer *w, ptxgen_error *err)
 {
-    ptxgen_status status = publish(w, err);
-    if (status == PTXGEN_OK)
-        release(w);
-    else
-        safetensors_writer_abandon(w);
+    ptxgen_status status = complete(w, err);
+    if (status == PTXGEN_OK) {
+        status = output_file_finish(w->file, err);
+        w->file = NULL;
+    }
+    release(w);
     return status;
 }

@@ -3,13 +3,14 @@
  * Writes a safetensors file: tensors are declared first, all of them, then given in that order.
  *
  *     struct safetensors_writer *w;
- *     safetensors_writer_open("out.safetensors", &w, err);
+ *     safetensors_writer_open("out.safetensors", false, &w, err);
  *     safetensors_writer_metadata(w, "format", "pt", err);
  *     safetensors_writer_declare(w, &tensor, err);      // name, dtype and shape count
  *     safetensors_writer_append(w, data, bytes, err);
  *     safetensors_writer_finish(w, err);                // the file appears under its name
  *
- * Until it is finished the file has another name, and a failure leaves nothing behind.
+ * The file is an output file (output_file.h): it appears when it is finished, and a failure leaves
+ * nothing behind.
  */
 #ifndef PTXGEN_CLI_SAFETENSORS_WRITER_H
 #define PTXGEN_CLI_SAFETENSORS_WRITER_H
@@ -18,8 +19,9 @@
 
 struct safetensors_writer;
 
-ptxgen_status safetensors_writer_open(const char *path, struct safetensors_writer **writer,
-                                      ptxgen_error *err);
+/** With `force` a file that is there is replaced. */
+ptxgen_status safetensors_writer_open(const char *path, bool force,
+                                      struct safetensors_writer **writer, ptxgen_error *err);
 ptxgen_status safetensors_writer_metadata(struct safetensors_writer *writer, const char *key,
                                           const char *value, ptxgen_error *err);
 /** Only name, dtype, ndim, shape and bytes are read. */

@@ -202,7 +202,7 @@ static void convert_to(const char *from, const char *to, const char *format)
 {
     struct outcome o = run("convert", from, to, "--to", format, "--layer", "gptq");
     assert_exit(&o, 0);
-    assert_contains(o.out, "1 layers as");
+    assert_contains(o.out, "1 layer as");
     outcome_free(&o);
 }
 

@@ -405,7 +405,7 @@ static ptxgen_status write_all(struct conversion *c, struct convert_outcome *out
         } else if (l->declared) {
             status = write_layer(c, l, err);
             l->declared = false;
-            progress_update(&progress, ++outcome->layers);
+            progress_update(&progress, ++outcome->converted);
         }
     }
     progress_end(&progress);
@@ -415,7 +415,8 @@ static ptxgen_status write_all(struct conversion *c, struct convert_outcome *out
 static ptxgen_status write_file(struct conversion *c, struct convert_outcome *outcome,
                                 ptxgen_error *err)
 {
-    ptxgen_status status = safetensors_writer_open(c->request->output, &c->writer, err);
+    ptxgen_status status =
+        safetensors_writer_open(c->request->output, c->request->force, &c->writer, err);
     if (status != PTXGEN_OK)
         return status;
     status = write_metadata(c, err);

@@ -3,6 +3,7 @@
 #ifndef PTXGEN_CLI_MARLIN_CONVERT_H
 #define PTXGEN_CLI_MARLIN_CONVERT_H
 
+#include "../convert_outcome.h"
 #include "marlin_layer.h"
 
 #include <ptxgen/types.h>
@@ -21,10 +22,7 @@ struct convert_request {
     ptxgen_element type; /**< of packed scales */
     bool type_given;
     unsigned threads;
-};
-
-struct convert_outcome {
-    size_t layers, copied;
+    bool force; /**< replaces an output that is there */
 };
 
 ptxgen_status convert(const struct convert_request *request, struct convert_outcome *outcome,

@@ -5,8 +5,10 @@
  */
 #include "sparse24_convert.h"
 
+#include "../convert_outcome.h"
 #include "../exit_code.h"
 #include "../options.h"
+#include "../output_file.h"
 #include "../safetensors_writer.h"
 #include "sparse24_layer.h"
 
@@ -14,14 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_FROM = OPTION_COMMAND_KEYS, KEY_TO, KEY_LAYER, KEY_PRUNE, MOST_LAYERS = 4096 };
+enum {
+    KEY_FROM = OPTION_COMMAND_KEYS,
+    KEY_TO,
+    KEY_LAYER,
+    KEY_PRUNE,
+    KEY_FORCE,
+    MOST_LAYERS = 4096
+};
 
 struct request {
     const char *input, *output;
     int from, to; /* forms; -1: not given */
     const char *layers[MOST_LAYERS];
     size_t layer_count; /* 0: all that are compressed */
-    bool prune;
+    bool prune, force;
 };
 
 struct conversion {
@@ -33,7 +42,8 @@ struct conversion {
         struct sparse24_layer layer;
         bool done; /* in the present pass */
     } * weights;
-    size_t count, copied;
+    size_t count;
+    struct convert_outcome outcome;
 };
 
 /* ---- options ---- */
@@ -55,6 +65,7 @@ static const struct argp_option options_table[] = {
     {.name = "prune",
      .key = KEY_PRUNE,
      .doc = "Keep the two largest of four in a dense weight; otherwise it must be 2:4 sparse"},
+    {.name = OUTPUT_FORCE_NAME, .key = KEY_FORCE, .doc = OUTPUT_FORCE_DOC},
     {0},
 };
 
@@ -70,6 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         r->layers[r->layer_count++] = arg;
         return 0;
     case KEY_PRUNE: r->prune = true; return 0;
+    case KEY_FORCE: r->force = true; return 0;
     case ARGP_KEY_ARG: take_file(state, &r->input, &r->output, arg); return 0;
     case ARGP_KEY_END:
         if (!r->output || r->to < 0)
@@ -212,7 +224,7 @@ static ptxgen_status pass(struct conversion *c, bool write, ptxgen_error *err)
 {
     const struct tensor_list *tensors = tensor_store_tensors(c->store);
     ptxgen_status status = PTXGEN_OK;
-    c->copied = 0;
+    c->outcome.copied = 0;
     for (size_t i = 0; i < c->count; i++)
         c->weights[i].done = false;
     for (size_t i = 0; status == PTXGEN_OK && i < tensors->count; i++) {
@@ -228,7 +240,7 @@ static ptxgen_status pass(struct conversion *c, bool write, ptxgen_error *err)
                 status = write ? write_weight(c, w, &t, err) : declare_weight(c, &t, err);
             continue;
         }
-        c->copied++;
+        c->outcome.copied++;
         status = write ? safetensors_writer_append(c->writer, tensor->data, tensor->bytes, err)
                        : safetensors_writer_declare(c->writer, tensor, err);
     }
@@ -241,7 +253,7 @@ static ptxgen_status convert(struct conversion *c, ptxgen_error *err)
     if (status == PTXGEN_OK)
         status = find_weights(c, err);
     if (status == PTXGEN_OK)
-        status = safetensors_writer_open(c->request->output, &c->writer, err);
+        status = safetensors_writer_open(c->request->output, c->request->force, &c->writer, err);
     if (status == PTXGEN_OK)
         status = pass(c, false, err);
     if (status == PTXGEN_OK)
@@ -274,13 +286,12 @@ int sparse24_convert(int argc, char **argv)
     request.from = request.to = -1;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     ptxgen_status status = convert(&c, &err);
-    size_t count = c.count;
+    c.outcome.converted = c.count;
     for (size_t i = 0; i < c.count; i++)
         free(c.weights[i].prefix);
     free(c.weights);
     if (status != PTXGEN_OK)
         return report_failure(&err);
-    printf("%s: %zu weights as %s, %zu other tensors copied\n", request.output, count,
-           sparse24_form_names[request.to], c.copied);
+    convert_outcome_print(&c.outcome, request.output, "weight", sparse24_form_names[request.to]);
     return EXIT_OK;
 }
