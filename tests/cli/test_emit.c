@@ -117,7 +117,7 @@ static void emit_writes_to_a_file(void **state)
     char path[] = "/tmp/ptxgen-test-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    struct outcome o = run("emit", "rmsnorm_q4k", "--k", "256", "--n", "8", "-o", path);
+    struct outcome o = run("emit", "rmsnorm_q4k", "--k", "256", "--n", "8", "--force", "-o", path);
     assert_exit(&o, 0);
     assert_int_equal(o.out_length, 0);
     char start[64] = "";
@@ -186,7 +186,8 @@ static void emitted_text_assembles(void **state)
         for (size_t j = 0; j < sizeof targets / sizeof *targets; j++) {
             char ptx[] = "/tmp/ptxgen-test-XXXXXX";
             close(mkstemp(ptx));
-            const char *arguments[16] = {"emit", "rmsnorm_q4k", "--target", targets[j], "-o", ptx};
+            const char *arguments[16] = {"emit",    "rmsnorm_q4k", "--target", targets[j],
+                                         "--force", "-o",          ptx};
             for (int a = 0; a < 6; a++)
                 arguments[6 + a] = options[i][a];
             struct outcome o = run_command(arguments);

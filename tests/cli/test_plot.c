@@ -208,7 +208,7 @@ static void one_point_and_wide_ranges_can_be_drawn(void **state)
     add_row(json, 64, 1, 10);
     add_row(json, 64, 4096, 10000);
     write_json(json);
-    o = run("plot", json_path, svg_path);
+    o = run("plot", json_path, svg_path, "--force");
     assert_exit(&o, 0);
     assert_contains(o.out, "no cliffs");
     outcome_free(&o);
@@ -260,7 +260,7 @@ static void bench_draws_too_and_says_early_that_it_cannot(void **state)
     assert_refuses(4, "cannot be written", BENCH, "/nowhere/x.svg", "--shape", "128x64");
     char *path = strdup(getenv("PATH"));
     setenv("PATH", folder, 1);
-    o = run(BENCH, svg_path, "--shape", "128x64");
+    o = run(BENCH, svg_path, "--shape", "128x64", "--force");
     setenv("PATH", path, 1);
     free(path);
     assert_exit(&o, 4);
