@@ -77,7 +77,10 @@ typedef struct ptxgen_family {
     ptxgen_status (*emit)(const void *plan, ptx_module *module, ptxgen_error *err);
     /** What launches will need beyond the REQUIRED driver calls; NULL: nothing. */
     ptxgen_status (*check_driver)(const ptxgen_driver *driver, const void *plan, ptxgen_error *err);
-    /** The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal. */
+    /**
+     * The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal.
+     * It is called in the C locale: the line is part of what the disk cache finds code by.
+     */
     void (*describe)(const void *spec, char *text, size_t size);
     const ptxgen_tiling *tiling; /**< NULL: there is nothing to tune */
     /**

@@ -38,7 +38,7 @@ uint64_t parse_number(struct argp_state *state, const char *option, const char *
 double parse_positive(struct argp_state *state, const char *option, const char *text)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = strtod(text, &end); /* the command never leaves the C locale */
     if (end == text || *end || !(value > 0) || !isfinite(value))
         argp_error(state, "%s %s: expected a positive number", option, text);
     return value;

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_NUMBER = 63 };
+/* A double written out in full has up to 1,077 characters. */
+enum { LONGEST_NUMBER = 1100 };
 
 void emu_lexer_start(struct emu_lexer *lexer, const char *text, size_t length)
 {
@@ -90,6 +91,8 @@ static void scan_radix(struct emu_lexer *lexer, struct emu_token *token, int rad
         int digit = hex_value(*lexer->at);
         if (digit < 0 || digit >= radix)
             break;
+        if (token->bits > (UINT64_MAX - (unsigned)digit) / (unsigned)radix)
+            token->kind = TOK_BAD;
         token->bits = token->bits * (unsigned)radix + (unsigned)digit;
     }
     if (lexer->at == first)
@@ -111,34 +114,43 @@ static void scan_pattern(struct emu_lexer *lexer, struct emu_token *token, int d
     }
 }
 
-static bool looks_decimal_float(const struct emu_lexer *lexer)
+/* Length of the digits `ahead`. */
+static size_t digits_at(const struct emu_lexer *lexer, size_t ahead)
 {
-    size_t i = 0;
-    while (is_digit(peek(lexer, i)))
-        i++;
-    char c = peek(lexer, i);
-    return (c == '.' && is_digit(peek(lexer, i + 1))) ||
-           ((c == 'e' || c == 'E') && (is_digit(peek(lexer, i + 1)) ||
-                                       ((peek(lexer, i + 1) == '-' || peek(lexer, i + 1) == '+') &&
-                                        is_digit(peek(lexer, i + 2)))));
+    size_t count = 0;
+    while (is_digit(peek(lexer, ahead + count)))
+        count++;
+    return count;
 }
 
-static void scan_decimal_float(struct emu_lexer *lexer, struct emu_token *token)
+/* Length of the decimal fraction here, such as 2.5, 1e-3 or 6.02E+23; 0 when it is a whole number.
+ */
+static size_t decimal_float_length(const struct emu_lexer *lexer)
+{
+    size_t whole = digits_at(lexer, 0), length = whole;
+    if (peek(lexer, length) == '.' && digits_at(lexer, length + 1))
+        length += 1 + digits_at(lexer, length + 1);
+    if ((peek(lexer, length) | 32) == 'e') {
+        char sign = peek(lexer, length + 1);
+        size_t first = length + (sign == '-' || sign == '+' ? 2 : 1),
+               digits = digits_at(lexer, first);
+        length = digits ? first + digits : length;
+    }
+    return length == whole ? 0 : length;
+}
+
+/* The parser has put the thread into the C locale, where strtod reads a decimal point. */
+static void scan_decimal_float(struct emu_lexer *lexer, struct emu_token *token, size_t length)
 {
     char text[LONGEST_NUMBER + 1];
-    size_t n = 0;
-    while (n < LONGEST_NUMBER) {
-        char c = peek(lexer, 0);
-        bool sign = (c == '-' || c == '+') && n > 0 && (text[n - 1] | 32) == 'e';
-        if (!is_digit(c) && c != '.' && (c | 32) != 'e' && !sign)
-            break;
-        text[n++] = c;
-        lexer->at++;
+    token->kind = length > LONGEST_NUMBER ? TOK_BAD : TOK_F64;
+    if (token->kind == TOK_F64) {
+        memcpy(text, lexer->at, length);
+        text[length] = '\0';
+        double value = strtod(text, NULL);
+        memcpy(&token->bits, &value, sizeof value);
     }
-    text[n] = '\0';
-    double value = strtod(text, NULL);
-    token->kind = TOK_F64;
-    memcpy(&token->bits, &value, sizeof value);
+    lexer->at += length;
 }
 
 static void scan_number(struct emu_lexer *lexer, struct emu_token *token)
@@ -146,8 +158,9 @@ static void scan_number(struct emu_lexer *lexer, struct emu_token *token)
     char second = peek(lexer, 1) | 32;
     token->kind = TOK_INT;
     if (*lexer->at != '0' || is_digit(second) || second == ('.' | 32) || second == 'e') {
-        if (looks_decimal_float(lexer))
-            scan_decimal_float(lexer, token);
+        size_t length = decimal_float_length(lexer);
+        if (length)
+            scan_decimal_float(lexer, token, length);
         else
             scan_radix(lexer, token, *lexer->at == '0' ? 8 : 10);
         return;

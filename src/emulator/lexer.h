@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts PTX text into tokens (ISA "Syntax"). The text need not end in NUL. */
+/*
+ * Cuts PTX text into tokens (ISA "Syntax"). The text need not end in NUL. The thread is in the C
+ * locale (src/ptxgen/c_locale.h) as long as tokens are taken.
+ */
 #ifndef PTXGEN_EMULATOR_LEXER_H
 #define PTXGEN_EMULATOR_LEXER_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Module level of the grammar: directives, functions, and the symbol table. */
 #include "src/emulator/parser.h"
+#include "src/ptxgen/c_locale.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +24,12 @@ void emu_advance(struct emu_parser *parser)
 {
     parser->token = parser->next;
     parser->next = emu_lexer_next(&parser->lexer);
+    int length = parser->token.text.length < 80 ? (int)parser->token.text.length : 80;
     if (parser->token.kind == TOK_BAD)
         emu_syntax(parser, &parser->token,
-                   "'%.*s' begins nothing that PTX knows (or a comment, string or number is cut)",
-                   (int)parser->token.text.length, parser->token.text.text);
+                   "'%.*s' begins nothing that PTX knows (or a comment or string is cut, or a "
+                   "number cut or too large)",
+                   length, parser->token.text.text);
 }
 
 bool emu_at(const struct emu_parser *parser, char punctuation)
@@ -403,8 +406,8 @@ static void parse_module(struct emu_parser *parser)
         emu_syntax(parser, &parser->token, "the module has no .target");
 }
 
-ptxgen_status emu_module_parse(const char *text, size_t length, struct emu_module **module,
-                               ptxgen_error *err)
+static ptxgen_status parse(const char *text, size_t length, struct emu_module **module,
+                           ptxgen_error *err)
 {
     struct emu_module *made = calloc(1, sizeof *made);
     if (!made)
@@ -436,6 +439,17 @@ ptxgen_status emu_module_parse(const char *text, size_t length, struct emu_modul
     }
     *module = made;
     return PTXGEN_OK;
+}
+
+ptxgen_status emu_module_parse(const char *text, size_t length, struct emu_module **module,
+                               ptxgen_error *err)
+{
+    struct c_locale locale;
+    if (!c_locale_begin(&locale))
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the C locale");
+    ptxgen_status status = parse(text, length, module, err);
+    c_locale_end(&locale);
+    return status;
 }
 
 void emu_module_free(struct emu_module *module)

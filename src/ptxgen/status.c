@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ptxgen/status.h>
 
+#include "src/ptxgen/c_locale.h"
+
 #include <stdio.h>
 
 const char *ptxgen_status_name(ptxgen_status status)
@@ -39,12 +41,17 @@ const char *ptxgen_status_name(ptxgen_status status)
     return "PTXGEN_ERROR_UNKNOWN";
 }
 
+/* Without memory for the C locale the sentence is written in the thread's own. */
 ptxgen_status ptxgen_vfail(ptxgen_error *err, ptxgen_status status, const char *format,
                            va_list args)
 {
     if (err) {
+        struct c_locale locale;
+        bool in_c = c_locale_begin(&locale);
         err->status = status;
         vsnprintf(err->message, sizeof err->message, format, args);
+        if (in_c)
+            c_locale_end(&locale);
     }
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE /* dladdr */
 #include "src/runtime/manifest.h"
+#include "src/ptxgen/c_locale.h"
 #include "src/runtime/context.h"
 #include "src/runtime/cuda_version.h"
 
@@ -38,13 +39,21 @@ static void name_driver(const ptxgen_driver *driver, char name[64])
     free(path);
 }
 
-static void describe_spec(const ptxgen_family *family, const void *spec, char text[512])
+/* The description is part of the key, so it is the same in every locale: false without the C one.
+ */
+static bool describe_spec(const ptxgen_family *family, const void *spec, char text[512])
 {
+    struct c_locale locale;
     text[0] = '\0';
-    if (family->describe)
+    if (family->describe) {
+        if (!c_locale_begin(&locale))
+            return false;
         family->describe(spec, text, 512);
+        c_locale_end(&locale);
+    }
     text[511] = '\0';
     make_printable(text);
+    return true;
 }
 
 static bool append_hex(char *text, size_t size, size_t *used, const unsigned char *bytes,
@@ -65,7 +74,8 @@ size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptx
 {
     char line[512];
     const char suffix[2] = {target->ptx.suffix};
-    describe_spec(family, spec, line);
+    if (!describe_spec(family, spec, line))
+        return 0;
     int written =
         snprintf(text, size, "family: %s, plan version %u\nspec: %s\nbytes: ", family->name,
                  family->plan_version, line);

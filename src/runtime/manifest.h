@@ -43,7 +43,7 @@ struct ptx_digest {
 
 /*
  * Writes the lines "family:", "spec:", "bytes:" and "target:", which begin a head. Returns their
- * length, 0 when they do not fit.
+ * length, 0 when they do not fit or memory runs out.
  */
 size_t manifest_subject(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                         char *text, size_t size);
@@ -57,7 +57,7 @@ size_t checksum_append(char *text, size_t used, const char *label);
 /* True when it is there and right; `text` is NUL-terminated. Its length is taken off *length. */
 bool checksum_remove(const char *text, size_t *length, const char *label);
 
-/* False when it does not fit, as with a spec of kilobytes: such code is not kept. */
+/* False when it cannot be written, as with a spec of kilobytes: such code is not kept. */
 bool origin_make(const ptxgen_family *family, const void *spec, const ptxgen_target *target,
                  const struct assembler *assembler, struct origin *origin);
 void manifest_head_make(const struct origin *origin, const struct ptx_digest *ptx,

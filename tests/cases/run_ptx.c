@@ -5,12 +5,14 @@
  *
  *     run_ptx FILE KERNEL DEVICE THREADS OUT-WORDS [IN-WORD …]
  *
- * Refused text and faults are printed, with exit status 1. RUN_PTX_LOCALE is a locale to run in.
+ * Refused text and faults are printed, with exit status 1. With RUN_PTX_COMMA in the environment
+ * numbers have a decimal comma.
  */
 #include <ptxgen/driver.h>
 #include <ptxgen/emulator.h>
 
-#include <locale.h>
+#include "../comma_locale.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,7 +40,8 @@ static char *text_of(const char *path)
 int main(int argc, char **argv)
 {
     static uint32_t words[MOST_WORDS];
-    const char *locale = getenv("RUN_PTX_LOCALE");
+    char folder[COMMA_LOCALE_FOLDER];
+    bool comma = getenv("RUN_PTX_COMMA") != NULL;
     ptxgen_driver driver;
     ptxgen_error err = {0};
     ptxgen_cu_context context;
@@ -46,8 +49,8 @@ int main(int argc, char **argv)
     if (argc < 6 || argc - 6 > MOST_WORDS || out_words < 1 || out_words > MOST_WORDS)
         return fprintf(stderr, "usage: run_ptx FILE KERNEL DEVICE THREADS OUT-WORDS [IN-WORD …]\n"),
                2;
-    if (locale && !setlocale(LC_ALL, locale))
-        return ended("locale", 0, locale);
+    if (comma && !(comma_locale_make(folder) && comma_locale_enter()))
+        return ended("locale", 0, folder);
     char *text = text_of(argv[1]);
     if (!text)
         return ended("file", 0, argv[1]);
@@ -91,5 +94,5 @@ int main(int argc, char **argv)
     driver.module_unload(module);
     driver.ctx_destroy(context);
     free(text);
-    return 0;
+    return comma && !comma_locale_remove(folder);
 }

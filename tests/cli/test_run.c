@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "src/cli/tensor_store.h"
+#include "tests/comma_locale.h"
 #include "tests/share.h"
 
 #include <cJSON.h>
@@ -336,6 +337,36 @@ static int launches_of_a_bench(const char *name, const char *count)
     return launches;
 }
 
+/* ---- locales ---- */
+
+static void numbers_have_a_decimal_point_in_every_locale(void **state)
+{
+    (void)state;
+    static const char *const commands[][10] = {
+        {"run", "rmsnorm_q4k", "--k", "512", "--n", "64", "--epsilon", "1.5e-5"},
+        {"run", "rmsnorm_q4k", "--k", "512", "--n", "64", "--epsilon", "-1.5"},
+        {"profile", "rmsnorm_q4k", "--k", "256", "--n", "16", "--device", "cpu:sm_80"},
+        {"inspect", "w8a8", "--k", "512", "--n", "64", "--target", "sm_80", "--m", "1"},
+    };
+    char folder[COMMA_LOCALE_FOLDER];
+    assert_true(comma_locale_make(folder));
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        unsetenv("LC_ALL");
+        struct outcome plain = run_command(commands[i]);
+        setenv("LC_ALL", "comma", 1);
+        struct outcome comma = run_command(commands[i]);
+        assert_int_equal(comma.code, plain.code);
+        assert_string_equal(comma.out, plain.out);
+        assert_string_equal(comma.err, plain.err);
+        assert_non_null(strchr(*plain.out ? plain.out : plain.err, '.'));
+        outcome_free(&plain);
+        outcome_free(&comma);
+    }
+    assert_true(comma_locale_enter()); /* which is what those commands could have entered */
+    unsetenv("LC_ALL");
+    assert_true(comma_locale_remove(folder));
+}
+
 /* Of the emulator's one takes milliseconds, and 30 are enough. */
 static void bench_times_fewer_launches_that_take_long(void **state)
 {
@@ -376,6 +407,7 @@ int main(void)
         cmocka_unit_test(equal_seeds_give_equal_problems),
         cmocka_unit_test(bench_prints_json_with_a_row_for_each_shape_and_m),
         cmocka_unit_test(bench_prints_lines),
+        cmocka_unit_test(numbers_have_a_decimal_point_in_every_locale),
         cmocka_unit_test(bench_times_fewer_launches_that_take_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,9 @@ static void refused_text_is_named_by_line_and_column(void **state)
         {".version 7.0\n.target sm_80\n.entry k() {\n bra NOWHERE;\n}", "'NOWHERE' is no label"},
         {".version 7.0\n.target sm_80\n.entry k() {\n /* never closed\n",
          "line 4, column 2: '/*' begins nothing"},
+        {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b64 %d<2>;\nmov.u64 %d1, "
+         "18446744073709551616;\n}",
+         "line 5, column 14: '18446744073709551616' begins nothing"},
         {".version 7.0\n.target sm_80\n.entry k() {\n.shared .b8 x[50000];\n.reg .b32 %r<2>;\n "
          "mov.u32 %r1, x;\n}",
          "50000 bytes of static shared memory"},
