@@ -67,9 +67,11 @@ static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 
     enum { TILE_BYTES = 64 * DENSE_BLOCK_BYTES };
     ptx_kernel *k = h->b.q.k;
     for (uint32_t i = 0; i < steps; i++)
-        for (uint32_t t = 0; t < dense_tiles(&h->b.q); t++)
-            multiply_tile(h, t, tile_wgmma_advance(k, w, t * TILE_BYTES + i * DENSE_STEP_BYTES),
-                          tile_wgmma_advance(k, x, i * DENSE_STEP_BYTES));
+        for (uint32_t t = 0; t < dense_tiles(&h->b.q); t++) {
+            ptx_u64 step_x = tile_wgmma_advance(k, x, i * DENSE_STEP_BYTES);
+            ptx_u64 step_w = tile_wgmma_advance(k, w, t * TILE_BYTES + i * DENSE_STEP_BYTES);
+            multiply_tile(h, t, step_w, step_x);
+        }
     ptx_wgmma_commit_group(k);
 }
 

@@ -142,7 +142,9 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
         ptx_u32 at = tile_deal_places(k, &q->division, tile);
         return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
     }
-    struct tile_place p = {.m = ptx_mov_u32(k, U32(0)), .n = ptx_mov_u32(k, tile)};
+    struct tile_place p;
+    p.m = ptx_mov_u32(k, U32(0));
+    p.n = ptx_mov_u32(k, tile);
     ptx_if(k, ptx_setp_ne_u32(k, tiles_m, U32(1))) { /* without a division where one row is all */
         struct tile_place other = tile_locate_in_band(k, tile, tiles_m, tiles_n, band(q->v));
         ptx_mov_u32_to(k, p.m, other.m);

@@ -311,9 +311,10 @@ static struct reading read_gptq(struct repack *q, ptx_u32 tile, ptx_u32 part)
     ptx_kernel *k = q->k;
     ptx_u32 strip = ptx_mad_lo_u32(k, part, U32(MARLIN_STRIP), q->at.group);
     ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), strip);
-    return (struct reading){.base = ptx_mad_lo_u32(k, column, U32(WORD_BYTES), q->staged),
-                            .nibble = ptx_shl_b32(k, q->at.quad, U32(3)),
-                            .part_bytes = 2 * MARLIN_STRIP * WORD_BYTES};
+    struct reading r = {.part_bytes = 2 * MARLIN_STRIP * WORD_BYTES};
+    r.base = ptx_mad_lo_u32(k, column, U32(WORD_BYTES), q->staged);
+    r.nibble = ptx_shl_b32(k, q->at.quad, U32(3));
+    return r;
 }
 
 static struct reading read_awq(struct repack *q, ptx_u32 tile, ptx_u32 part)
@@ -324,9 +325,10 @@ static struct reading read_awq(struct repack *q, ptx_u32 tile, ptx_u32 part)
     ptx_u32 odd = ptx_and_b32(k, q->at.group, U32(1));
     ptx_u32 even = ptx_and_b32(k, q->at.group, U32(6));
     ptx_u32 low = ptx_shl_b32(k, even, U32(1));
-    return (struct reading){.base = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE / 2), strip),
-                            .nibble = ptx_mad_lo_u32(k, odd, U32(16), low),
-                            .part_bytes = 2 * MARLIN_STRIP / 2};
+    struct reading r = {.part_bytes = 2 * MARLIN_STRIP / 2};
+    r.base = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE / 2), strip);
+    r.nibble = ptx_mad_lo_u32(k, odd, U32(16), low);
+    return r;
 }
 
 static struct reading read_by_column(struct repack *q, ptx_u32 tile, ptx_u32 part)
@@ -334,9 +336,10 @@ static struct reading read_by_column(struct repack *q, ptx_u32 tile, ptx_u32 par
     ptx_kernel *k = q->k;
     ptx_u32 column = ptx_mad_lo_u32(k, tile, U32(MARLIN_TILE), q->at.group);
     ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
-    return (struct reading){.base = ptx_mad_lo_u32(k, part, U32(MARLIN_STEP / 2), line),
-                            .nibble = ptx_shl_b32(k, q->at.quad, U32(3)),
-                            .part_bytes = 2 * MARLIN_STEP / 2};
+    struct reading r = {.part_bytes = 2 * MARLIN_STEP / 2};
+    r.base = ptx_mad_lo_u32(k, part, U32(MARLIN_STEP / 2), line);
+    r.nibble = ptx_shl_b32(k, q->at.quad, U32(3));
+    return r;
 }
 
 /*

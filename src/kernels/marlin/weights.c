@@ -491,9 +491,11 @@ static void set_zero(struct gemm *q, const struct scales *s, uint32_t t, uint32_
     ptx_kernel *k = q->k;
     const struct constants *c = &constants[0];
     ptx_u32 z = ptx_bfe_u32(k, s->zeros, U32(4 * (2 * t + h)), U32(4));
-    if (is_bf16(q))
-        multiply_pair(q, to, ptx_mul_lo_u32(k, z, U32(TWICE)), ptx_mov_u32(k, U32(MINUS_UNIT)));
-    else
+    if (is_bf16(q)) {
+        ptx_u32 unit = ptx_mov_u32(k, U32(MINUS_UNIT));
+        ptx_u32 twice = ptx_mul_lo_u32(k, z, U32(TWICE));
+        multiply_pair(q, to, twice, unit);
+    } else
         ptx_mad_lo_u32_to(k, to, z, U32(c->step[h] * TWICE), U32(c->zero[h] * TWICE));
 }
 

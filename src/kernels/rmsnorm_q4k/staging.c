@@ -14,8 +14,10 @@ static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
 {
     ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
     ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
-    return (struct stage){times_plus(q, place, SUPER_BLOCK * 2, x),
-                          times_plus(q, number, record_bytes(1), gamma)};
+    struct stage s;
+    s.x = times_plus(q, place, SUPER_BLOCK * 2, x);
+    s.gamma = times_plus(q, number, record_bytes(1), gamma);
+    return s;
 }
 
 /* Of the item so many super-blocks on. */

@@ -587,9 +587,13 @@ static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 re
 {
     ptx_kernel *k = q->k;
     const struct columns *c = &q->columns;
-    return (struct operands){ptx_add_u32(k, weights, c->header),
-                             ptx_add_u32(k, weights, c->nibbles), ptx_add_u32(k, record, c->b),
-                             ptx_add_u32(k, record, c->b_min), ptx_add_u32(k, record, c->scale)};
+    struct operands o;
+    o.header = ptx_add_u32(k, weights, c->header);
+    o.nibbles = ptx_add_u32(k, weights, c->nibbles);
+    o.b = ptx_add_u32(k, record, c->b);
+    o.b_min = ptx_add_u32(k, record, c->b_min);
+    o.scale = ptx_add_u32(k, record, c->scale);
+    return o;
 }
 
 /*

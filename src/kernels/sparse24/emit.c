@@ -128,7 +128,9 @@ static void wait_for_previous(struct sparse24_product *q)
     ptx_griddepcontrol_launch_dependents(k);
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     tile_walk_next(k, &q->division, &walk);
-    sparse24_weights_locate(q, sparse24_place_of(q, walk.tile).n, sparse24_stage_of(q, walk.stage));
+    ptx_u32 stage = sparse24_stage_of(q, walk.stage);
+    struct tile_place place = sparse24_place_of(q, walk.tile);
+    sparse24_weights_locate(q, place.n, stage);
     sparse24_weights_prefetch(q, walk.stage, walk.stage_end);
     ptx_griddepcontrol_wait(k);
 }

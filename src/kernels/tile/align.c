@@ -61,8 +61,9 @@ void tile_emit_align(ptx_module *module, const char *name, uint32_t columns, uin
     ptx_for(k, first, U32(out_bytes), U32(TILE_CHUNK_BYTES * TILE_ALIGN_THREADS)) {
         ptx_nounroll(k);
         ptx_u64 offset = ptx_cvt_u64_u32(k, first);
-        const struct row r = {k, element, ptx_add_u64(k, from, offset),
-                              ptx_sub_u32(k, U32(columns), tile_divide(k, first, element))};
+        struct row r = {.k = k, .element = element};
+        r.at = ptx_add_u64(k, from, offset);
+        r.left = ptx_sub_u32(k, U32(columns), tile_divide(k, first, element));
         ptx_u32 words[4];
         for (uint32_t w = 0; w < 4; w++)
             words[w] = ptx_mov_u32(k, U32(0));

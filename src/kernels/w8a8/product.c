@@ -199,7 +199,9 @@ static void send_codes(struct product *q, ptx_u32 slot)
 static void locate(void *user, const struct tile_walk *w)
 {
     struct product *q = user;
-    w8a8_locate_weights(q, w8a8_place_of(q, w->tile).n, stage_of(q, w));
+    ptx_u32 stage = stage_of(q, w);
+    struct tile_place place = w8a8_place_of(q, w->tile);
+    w8a8_locate_weights(q, place.n, stage);
     begin_turn(q, q->w_left);
     if (q->sends_codes)
         locate_codes(q, w);

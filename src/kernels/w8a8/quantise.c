@@ -69,7 +69,9 @@ static void load_scalars(const struct quantiser *q, ptx_u64 from, ptx_u32 elemen
             break;
         ptx_pred here = exists(q, element, i);
         if (bytes == 2) {
-            ptx_u16 half[2] = {ptx_mov_u16(k, ptx_imm_u16(0)), ptx_mov_u16(k, ptx_imm_u16(0))};
+            ptx_u16 half[2];
+            for (int h = 0; h < 2; h++)
+                half[h] = ptx_mov_u16(k, ptx_imm_u16(0));
             ptx_guarded(k, here)
                 ptx_ld_global_u16_to(k, half[i % 2], from, 2 * i);
             ptx_u32 word;

@@ -44,10 +44,9 @@ static void find_segment(struct product *p, struct tokens *t)
     uint32_t each = (chunks + W8A8_WARPS - 1) / W8A8_WARPS;
     ptx_u32 first = ptx_mul_lo_u32(k, p->at.warp, U32(each));
     ptx_u32 end = ptx_add_u32(k, first, U32(each));
-    t->share = (struct share){.first = ptx_add_u32(k, first, p->at.lane),
-                              .end = ptx_min_u32(k, end, U32(chunks)),
-                              .step = 32,
-                              .turns = (each + 31) / 32};
+    t->share = (struct share){.step = 32, .turns = (each + 31) / 32};
+    t->share.first = ptx_add_u32(k, first, p->at.lane);
+    t->share.end = ptx_min_u32(k, end, U32(chunks));
     t->turns = w8a8_batch_turns(&t->q, t->share.turns);
 }
 
