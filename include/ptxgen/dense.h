@@ -138,8 +138,10 @@ PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
  * use are ignored. Zero it before filling it in.
  *
  * All may start at any multiple of their element's size; multiples of 16 bytes, with strides that
- * are too, are faster, above all for W, which is else copied by every launch. Y may be the residual
- * itself.
+ * are too, are faster, above all for W, which is else copied by every launch.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
+ * Y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_dense_args {
     uint64_t n;        /**< rows: 0 launches nothing */
@@ -185,8 +187,8 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
  * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W
  * whose rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
  * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
- * the argument for a null or misaligned address, a stride below its row, n above the plan's most
- * or a workspace that is too small; and those of ptxgen_launch.
+ * the argument for a null or misaligned address, a stride below its row, arrays that overlap, n
+ * above the plan's most or a workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,
                                              const ptxgen_dense_args *args,

@@ -31,6 +31,15 @@
  * Threads. Any number of threads may launch one kernel or read its attributes at the same time.
  * Creating from and destroying one object is for one thread at a time.
  *
+ * Arrays. One rule for the launches of all families, which take arrays as device addresses with
+ * shapes and row strides. What is only read may overlap. What is written, outputs and workspaces,
+ * overlaps no other array of the launch; but where a family says so, an output may be the residual
+ * itself: at the same address, with the same row stride. Column slices of one buffer do not overlap
+ * when their row strides are equal in bytes; rows of different strides count as overlapping when
+ * their ranges, from the first byte to the last, meet. One row alone has no stride. No array leaves
+ * the 64-bit address space. A launch that breaks the rule is refused before anything runs:
+ * PTXGEN_ERROR_INVALID_ARGUMENT, with a sentence that names the arrays.
+ *
  * Errors. A status and a sentence. Asynchronous faults of a kernel show up, as CUDA has it, in
  * a later call: PTXGEN_ERROR_DRIVER with CUDA_ERROR_ILLEGAL_ADDRESS and its like.
  */

@@ -210,7 +210,10 @@ PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
  * use are ignored. Zero it before filling it in.
  *
  * a, c, bias and residual may start at any multiple of 2 bytes; multiples of 16 bytes, with strides
- * that are multiples of 8, are faster. C may be the residual itself.
+ * that are multiples of 8, are faster.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
+ * C may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_marlin_args {
     uint64_t m; /**< rows: 0 launches nothing */
@@ -264,8 +267,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kern
  * Enqueues the product on `stream`: one kernel, after a gathering one where the spec has act_order
  * or A is misaligned. No allocation, no synchronisation, capturable; with wgmma it also encodes a
  * tensor map, on the host. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the
- * argument for a null or misaligned address, a stride below its row, m above the plan's largest or
- * a workspace that is too small; the driver's, of the map; and those of ptxgen_launch.
+ * argument for a null or misaligned address, a stride below its row, arrays that overlap, m above
+ * the plan's largest or a workspace that is too small; the driver's, of the map; and those of
+ * ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *kernel,
                                               const ptxgen_marlin_args *args,

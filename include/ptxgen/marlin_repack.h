@@ -80,7 +80,11 @@ typedef struct ptxgen_marlin_repack_tensors {
     uint64_t zeros; /**< at a multiple of 4 bytes; 0: all are 8. Read with the spec's zeros only */
 } ptxgen_marlin_repack_tensors;
 
-/** Device addresses. Zero it before filling it in. */
+/**
+ * Device addresses. Zero it before filling it in.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
+ */
 typedef struct ptxgen_marlin_repack_args {
     ptxgen_marlin_repack_tensors weights; /**< with SwiGLU: of gate */
     ptxgen_marlin_repack_tensors up;      /**< with SwiGLU */
@@ -112,7 +116,7 @@ PTXGEN_API void ptxgen_marlin_repack_destroy(ptxgen_marlin_repack *kernel);
 /**
  * Enqueues the packing on `stream`: two kernels, no allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address; and those of ptxgen_launch.
+ * misaligned address and for arrays that overlap; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_repack_launch(const ptxgen_marlin_repack *kernel,
                                                      const ptxgen_marlin_repack_args *args,

@@ -146,11 +146,13 @@ PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)
  *
  * Activations may start at any multiple of their element size (16-byte aligned rows are read
  * faster); the weights at a multiple of 16 bytes; gamma and bias at 4.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
  */
 typedef struct ptxgen_rmsnorm_q4k_args {
     uint64_t x;            /**< [m, k], row stride x_stride ≥ k */
     uint64_t residual;     /**< [m, k], x's type */
-    uint64_t residual_out; /**< [m, k], x's type; overlaps neither x nor residual */
+    uint64_t residual_out; /**< [m, k], x's type */
     uint64_t gamma;        /**< f32 [k] */
     uint64_t weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
     uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< f32 [n] */
@@ -197,8 +199,8 @@ ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *kernel, uint32_t m);
  * Enqueues the product on `stream`: one kernel, no allocation, no synchronisation, capturable. From
  * sm_90 on the weights' tensor maps are encoded first, on the host.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row, m above the plan's largest, or a residual_out that
- * overlaps x or residual (other CTAs may still be reading them); and those of ptxgen_launch.
+ * misaligned address, a stride below its row, arrays that overlap or m above the plan's largest;
+ * and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *kernel,
                                                    const ptxgen_rmsnorm_q4k_args *args,

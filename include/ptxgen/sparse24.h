@@ -185,7 +185,10 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *p
  * use are ignored. Zero it before filling it in.
  *
  * x, y, bias and residual may start at any multiple of their element's size; multiples of 16
- * bytes, with strides that are too, are faster. Y may be the residual itself.
+ * bytes, with strides that are too, are faster.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
+ * Y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
     uint64_t n;      /**< rows: 0 launches nothing */
@@ -238,8 +241,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *
  * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[M,K] at `dense`, for
  * ptxgen_dense_launch or others. Both start at multiples of 16 bytes. What is not kept is +0, the
  * rest is copied bit for bit. Whatever the metadata holds, each group's elements stay in it.
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2 and a null or misaligned address;
- * those of ptxgen_launch.
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2, a null or misaligned address and
+ * arrays that overlap; those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, uint64_t packed,
                                                  uint64_t dense, ptxgen_cu_stream stream,
@@ -249,8 +253,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, 
  * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates W, too. No
  * allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row, n above the plan's most or a workspace that is too
- * small; and those of ptxgen_launch.
+ * misaligned address, a stride below its row, arrays that overlap, n above the plan's most or a
+ * workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,
                                                 const ptxgen_sparse24_args *args,

@@ -232,6 +232,8 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
  * copy_bytes, and the workspace, which needs 256. Bytes of W between its rows may hold anything,
  * and are read; so W is n · stride bytes. x is read fastest where rows start at multiples of 16
  * bytes.
+ *
+ * What is written overlaps no other array of the launch (kernel.h, "Arrays").
  */
 typedef struct ptxgen_w8a8_args {
     uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */
@@ -241,7 +243,7 @@ typedef struct ptxgen_w8a8_args {
     uint64_t bias;               /**< [n] of the work type */
     uint64_t x_scale;            /**< TENSOR: [1], TOKEN: [m], of the work type */
     uint64_t x_zero;             /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
-    uint64_t y;                  /**< [m, n], row stride y_stride ≥ n; overlaps nothing else */
+    uint64_t y;                  /**< [m, n], row stride y_stride ≥ n */
     uint64_t workspace;          /**< ptxgen_w8a8_workspace(plan, m) bytes */
     uint32_t x_stride, y_stride; /**< 0 means k and n */
     uint32_t m;                  /**< tokens: 0 launches nothing */
@@ -280,8 +282,8 @@ PTXGEN_API const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w
 /**
  * Enqueues the layer on `stream`: up to three kernels, no allocation, no synchronisation,
  * capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a
- * null or misaligned address, a stride below its row or an m that the spec excludes; and those of
- * ptxgen_launch.
+ * null or misaligned address, a stride below its row, arrays that overlap or an m that the spec
+ * excludes; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,
                                             ptxgen_cu_stream stream, ptxgen_error *err);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An array among a launch's arguments, and what is checked of it before anything runs. */
+/*
+ * The arrays among a launch's arguments, and what is checked of them before anything runs: that
+ * each is there, aligned and within the address space, and that what is written overlaps nothing
+ * else. kernel.h states the rule for users.
+ */
 #ifndef PTXGEN_RUNTIME_ARRAY_H
 #define PTXGEN_RUNTIME_ARRAY_H
 
@@ -9,26 +13,52 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum launch_use {
+    LAUNCH_INPUT,    /* only read: inputs may overlap each other */
+    LAUNCH_IN_PLACE, /* an input that an output may be: each element is read by who overwrites it */
+    LAUNCH_OUTPUT    /* written, as outputs and workspaces are */
+};
+
 struct launch_array {
     const char *name;
     bool used;
+    enum launch_use use;
     uint64_t address;
     unsigned align;
-    uint64_t *stride; /* NULL for one that has no rows; 0 is made `columns` */
-    uint64_t columns;
+    uint64_t
+        *stride; /* of rows, in elements of `align` bytes; 0 is made `columns`; NULL: no rows */
+    uint64_t columns; /* of a row; of an array without rows, its bytes */
+    uint64_t rows;    /* at least 1 where there are rows */
+
+    /* Worked out by launch_check_arrays, in bytes. */
+    uint64_t row_bytes, pitch, extent;
 };
 
-/* Refuses the first used array, with the family's name, that is null, misaligned or whose rows
- * overlap. */
-ptxgen_status launch_check_arrays(const char *family, const struct launch_array *arrays,
-                                  size_t count, ptxgen_error *err);
+/* Initialisers of an array that is a run of bytes, and of one that has rows. */
+#define LAUNCH_BYTES(name_, used_, use_, address_, align_, bytes_)                                 \
+    {                                                                                              \
+        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .align = (align_), \
+        .columns = (bytes_)                                                                        \
+    }
+#define LAUNCH_ROWS(name_, used_, use_, address_, align_, stride_, columns_, rows_)                \
+    {                                                                                              \
+        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .align = (align_), \
+        .stride = (stride_), .columns = (columns_), .rows = (rows_)                                \
+    }
 
 /*
- * Refuses a workspace that is null, misaligned or of fewer than the bytes that a launch of `count`
- * rows needs, if any are; `rows` is the family's letter for them.
+ * Refuses, with the family's name, the first used array that is null, misaligned, whose rows
+ * overlap or whose end leaves the address space; then the first used output that overlaps another
+ * used array. Takes a time that depends on `count` only.
  */
-ptxgen_status launch_check_workspace(const char *family, uint64_t address, uint64_t bytes,
-                                     uint64_t needed, const char *rows, uint64_t count,
-                                     ptxgen_error *err);
+ptxgen_status launch_check_arrays(const char *family, struct launch_array *arrays, size_t count,
+                                  ptxgen_error *err);
+
+/*
+ * Refuses a workspace of fewer than the bytes that a launch of `count` rows needs; `rows` is the
+ * family's letter for them.
+ */
+ptxgen_status launch_check_workspace(const char *family, uint64_t bytes, uint64_t needed,
+                                     const char *rows, uint64_t count, ptxgen_error *err);
 
 #endif

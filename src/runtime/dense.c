@@ -139,17 +139,20 @@ const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *q, u
 enum { CHUNK = 16 };
 static const uint64_t MOST_MAP_BYTES = UINT64_C(1) << 40; /* between rows, of a tensor map */
 
-/* Checks the addresses, and gives strides of 0 their meaning. */
+/* Checks all arrays, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_dense_spec *s, ptxgen_dense_args *a,
-                                  ptxgen_error *err)
+                                  uint64_t workspace, ptxgen_error *err)
 {
-    uint32_t element = dense_element(s);
-    const struct launch_array arrays[] = {
-        {"x", true, a->x, element, &a->x_stride, s->k},
-        {"w", true, a->w, element, &a->w_stride, s->k},
-        {"bias", s->bias, a->bias, element, NULL, 0},
-        {"residual", s->residual, a->residual, element, &a->residual_stride, s->m},
-        {"y", true, a->y, element, &a->y_stride, s->m},
+    uint32_t size = dense_element(s);
+    uint64_t bias = (uint64_t)s->m * size;
+    struct launch_array arrays[] = {
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, size, &a->x_stride, s->k, a->n),
+        LAUNCH_ROWS("w", true, LAUNCH_INPUT, a->w, size, &a->w_stride, s->k, s->m),
+        LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, size, bias),
+        LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, size,
+                    &a->residual_stride, s->m, a->n),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, size, &a->y_stride, s->m, a->n),
+        LAUNCH_BYTES("workspace", workspace > 0, LAUNCH_OUTPUT, a->workspace, CHUNK, workspace),
     };
     return launch_check_arrays("dense", arrays, sizeof arrays / sizeof *arrays, err);
 }
@@ -196,13 +199,20 @@ static ptxgen_status work_out(const ptxgen_dense_plan *plan, const ptxgen_dense_
     return PTXGEN_OK;
 }
 
+/* The strides that decide whether rows must be aligned have their meaning then. */
+static ptxgen_dense_args with_strides(const ptxgen_dense_spec *s, const ptxgen_dense_args *args)
+{
+    ptxgen_dense_args a = *args;
+    a.x_stride = a.x_stride ? a.x_stride : s->k;
+    a.w_stride = a.w_stride ? a.w_stride : s->k;
+    return a;
+}
+
 ptxgen_status dense_workspace_bytes(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
                                     uint64_t *bytes, ptxgen_error *err)
 {
     struct work w = {.workspace_bytes = 0};
-    ptxgen_dense_args a = *args;
-    a.x_stride = a.x_stride ? a.x_stride : plan->spec.k;
-    a.w_stride = a.w_stride ? a.w_stride : plan->spec.k;
+    const ptxgen_dense_args a = with_strides(&plan->spec, args);
     ptxgen_status status = a.n ? work_out(plan, &a, &w, err) : PTXGEN_OK;
     if (status == PTXGEN_OK)
         *bytes = w.workspace_bytes;
@@ -304,15 +314,15 @@ static ptxgen_status multiply(const struct dense_entries *q, struct work *w, ptx
 ptxgen_status dense_launch(const struct dense_entries *q, const ptxgen_dense_args *args,
                            ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    ptxgen_dense_args a = *args;
     const ptxgen_dense_spec *s = &q->plan->spec;
+    ptxgen_dense_args a = with_strides(s, args);
     struct work w;
-    ptxgen_status status = check_arrays(s, &a, err);
+    ptxgen_status status = work_out(q->plan, &a, &w, err);
     if (status == PTXGEN_OK)
-        status = work_out(q->plan, &a, &w, err);
+        status =
+            launch_check_workspace("dense", a.workspace_bytes, w.workspace_bytes, "n", a.n, err);
     if (status == PTXGEN_OK)
-        status = launch_check_workspace("dense", a.workspace, a.workspace_bytes, w.workspace_bytes,
-                                        "n", a.n, err);
+        status = check_arrays(s, &a, w.workspace_bytes, err);
     if (status == PTXGEN_OK && w.align_x)
         status = align(q, a.workspace + w.align_x, a.n, &a.x, &a.x_stride, stream, err);
     if (status == PTXGEN_OK && w.align_w)

@@ -132,20 +132,28 @@ enum { ELEMENT = 2, CHUNK = 16 };
 /* Elements between rows that a tensor map takes: below 2^40 bytes. */
 #define MOST_MAP_STRIDE (UINT64_C(1) << 39)
 
-/* Checks the addresses, and gives strides of 0 their meaning. */
+/* Checks all arrays, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_marlin_spec *s, ptxgen_marlin_args *a,
-                                  ptxgen_error *err)
+                                  uint64_t workspace, ptxgen_error *err)
 {
-    const struct launch_array arrays[] = {
-        {"a", true, a->a, ELEMENT, &a->a_stride, s->k},
-        {"codes", true, a->codes, CHUNK, NULL, 0},
-        {"scales", true, a->scales, CHUNK, NULL, 0},
-        {"zeros", s->zeros, a->zeros, CHUNK, NULL, 0},
-        {"order", s->act_order, a->order, CHUNK, NULL, 0},
-        {"bias", s->bias, a->bias, ELEMENT, NULL, 0},
-        {"up_bias", s->bias && marlin_gated(s), a->up_bias, ELEMENT, NULL, 0},
-        {"residual", s->residual, a->residual, ELEMENT, &a->residual_stride, s->n},
-        {"c", true, a->c, ELEMENT, &a->c_stride, s->n},
+    bool has_up_bias = s->bias && marlin_gated(s);
+    uint64_t bias = (uint64_t)s->n * ELEMENT;
+    ptxgen_marlin_packed packed;
+    ptxgen_status status = ptxgen_marlin_packed_layout(s, &packed, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct launch_array arrays[] = {
+        LAUNCH_ROWS("a", true, LAUNCH_INPUT, a->a, ELEMENT, &a->a_stride, s->k, a->m),
+        LAUNCH_BYTES("codes", true, LAUNCH_INPUT, a->codes, CHUNK, packed.codes_bytes),
+        LAUNCH_BYTES("scales", true, LAUNCH_INPUT, a->scales, CHUNK, packed.scales_bytes),
+        LAUNCH_BYTES("zeros", s->zeros, LAUNCH_INPUT, a->zeros, CHUNK, packed.zeros_bytes),
+        LAUNCH_BYTES("order", s->act_order, LAUNCH_INPUT, a->order, CHUNK, packed.order_bytes),
+        LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, ELEMENT, bias),
+        LAUNCH_BYTES("up_bias", has_up_bias, LAUNCH_INPUT, a->up_bias, ELEMENT, bias),
+        LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, ELEMENT,
+                    &a->residual_stride, s->n, a->m),
+        LAUNCH_ROWS("c", true, LAUNCH_OUTPUT, a->c, ELEMENT, &a->c_stride, s->n, a->m),
+        LAUNCH_BYTES("workspace", workspace > 0, LAUNCH_OUTPUT, a->workspace, CHUNK, workspace),
     };
     return launch_check_arrays("marlin", arrays, sizeof arrays / sizeof *arrays, err);
 }
@@ -289,12 +297,12 @@ ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *q, const ptxgen_marlin_a
         return PTXGEN_OK;
     ptxgen_marlin_args a = *args;
     struct work w;
-    ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
+    ptxgen_status status = work_out(plan_of(q), &a, &w, err);
     if (status == PTXGEN_OK)
-        status = work_out(plan_of(q), &a, &w, err);
+        status =
+            launch_check_workspace("marlin", a.workspace_bytes, w.workspace_bytes, "m", a.m, err);
     if (status == PTXGEN_OK)
-        status = launch_check_workspace("marlin", a.workspace, a.workspace_bytes, w.workspace_bytes,
-                                        "m", a.m, err);
+        status = check_arrays(&plan_of(q)->spec, &a, w.workspace_bytes, err);
     if (status == PTXGEN_OK && w.gather)
         status = gather(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

@@ -2,6 +2,7 @@
 /* Loading and launching the marlin_repack family. */
 #include "src/kernels/marlin/repack_layout.h"
 #include "src/kernels/plan.h"
+#include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
 #include <stdio.h>
@@ -94,43 +95,57 @@ void ptxgen_marlin_repack_destroy(ptxgen_marlin_repack *q)
 
 /* ---- launching ---- */
 
-struct array {
-    const char *name;
-    uint64_t address;
-    unsigned align;
-    bool used;
+/* The tensors' shapes, and what is written. */
+struct sizes {
+    ptxgen_w4_checkpoint from;
+    ptxgen_marlin_packed to;
 };
+
+static ptxgen_status find_sizes(const ptxgen_marlin_repack_spec *s, struct sizes *sizes,
+                                ptxgen_error *err)
+{
+    const ptxgen_marlin_spec product = marlin_repack_product(s);
+    bool has_groups = s->group_size != PTXGEN_W4_PER_CHANNEL;
+    const ptxgen_w4_info info = {.k = s->k,
+                                 .n = s->n,
+                                 .group_size = has_groups ? s->group_size : (ptrdiff_t)s->k,
+                                 .groups = has_groups ? s->k / (uint32_t)s->group_size : 1,
+                                 .scale_type = (ptxgen_element)s->scale_type,
+                                 .act_order = s->act_order,
+                                 .symmetric = !s->zeros};
+    ptxgen_status status = ptxgen_w4_layout(&info, (ptxgen_w4_format)s->format, &sizes->from, err);
+    return status == PTXGEN_OK ? ptxgen_marlin_packed_layout(&product, &sizes->to, err) : status;
+}
 
 static ptxgen_status check_arrays(const ptxgen_marlin_repack_spec *s,
                                   const ptxgen_marlin_repack_args *a, ptxgen_error *err)
 {
+    enum { CHUNK = 16, WORD = 4 };
     const bool gated = s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
+    const ptxgen_marlin_repack_tensors *w = &a->weights, *up = &a->up;
     const unsigned scale = (unsigned)ptxgen_element_size((ptxgen_element)s->scale_type);
-    const struct array arrays[] = {
-        {"weights", a->weights.weights, 16, true},
-        {"weights' scales", a->weights.scales, scale, true},
-        {"weights' zeros", a->weights.zeros, 4, s->zeros && a->weights.zeros},
-        {"up", a->up.weights, 16, gated},
-        {"up's scales", a->up.scales, scale, gated},
-        {"up's zeros", a->up.zeros, 4, gated && s->zeros && a->up.zeros},
-        {"order", a->order, 16, s->act_order},
-        {"codes", a->codes, 16, true},
-        {"scales", a->scales, 16, true},
-        {"zeros", a->zeros, 16, s->zeros},
+    struct sizes sizes;
+    ptxgen_status status = find_sizes(s, &sizes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const uint64_t weights = ptxgen_w4_tensor_bytes(&sizes.from.weights);
+    const uint64_t scales = ptxgen_w4_tensor_bytes(&sizes.from.scales);
+    const uint64_t zeros = ptxgen_w4_tensor_bytes(&sizes.from.zeros);
+    const bool has_zeros = s->zeros && w->zeros, has_up_zeros = gated && s->zeros && up->zeros;
+    const ptxgen_marlin_packed *to = &sizes.to;
+    struct launch_array arrays[] = {
+        LAUNCH_BYTES("weights", true, LAUNCH_INPUT, w->weights, CHUNK, weights),
+        LAUNCH_BYTES("weights' scales", true, LAUNCH_INPUT, w->scales, scale, scales),
+        LAUNCH_BYTES("weights' zeros", has_zeros, LAUNCH_INPUT, w->zeros, WORD, zeros),
+        LAUNCH_BYTES("up", gated, LAUNCH_INPUT, up->weights, CHUNK, weights),
+        LAUNCH_BYTES("up's scales", gated, LAUNCH_INPUT, up->scales, scale, scales),
+        LAUNCH_BYTES("up's zeros", has_up_zeros, LAUNCH_INPUT, up->zeros, WORD, zeros),
+        LAUNCH_BYTES("order", s->act_order, LAUNCH_INPUT, a->order, CHUNK, to->order_bytes),
+        LAUNCH_BYTES("codes", true, LAUNCH_OUTPUT, a->codes, CHUNK, to->codes_bytes),
+        LAUNCH_BYTES("scales", true, LAUNCH_OUTPUT, a->scales, CHUNK, to->scales_bytes),
+        LAUNCH_BYTES("zeros", s->zeros, LAUNCH_OUTPUT, a->zeros, CHUNK, to->zeros_bytes),
     };
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        if (!arrays[i].used)
-            continue;
-        if (!arrays[i].address)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin_repack: %s is null",
-                               arrays[i].name);
-        if (arrays[i].address % arrays[i].align)
-            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "marlin_repack: %s at 0x%llx is not a multiple of %u bytes",
-                               arrays[i].name, (unsigned long long)arrays[i].address,
-                               arrays[i].align);
-    }
-    return PTXGEN_OK;
+    return launch_check_arrays("marlin_repack", arrays, sizeof arrays / sizeof *arrays, err);
 }
 
 static ptxgen_status launch(const ptxgen_marlin_repack *q, unsigned entry, uint64_t ctas,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading and launching the rmsnorm_q4k family. */
+#include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include "src/runtime/array.h"
@@ -122,77 +123,45 @@ const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsno
 
 /* ---- checking arguments ---- */
 
-/* Checks the addresses, and gives strides of 0 their meaning. */
-static ptxgen_status check_inputs(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
+/* Checks all arrays, and gives strides of 0 their meaning. */
+static ptxgen_status check_arrays(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
                                   ptxgen_error *err)
 {
-    unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
-    uint64_t x = a->x_stride, residual = a->residual_stride, out = a->residual_out_stride;
-    const struct launch_array arrays[] = {
-        {"x", true, a->x, element, &x, s->k},
-        {"gamma", true, a->gamma, 4, NULL, 0},
-        {"residual", s->residual, a->residual, element, &residual, s->k},
-        {"residual_out", s->residual_out, a->residual_out, element, &out, s->k},
+    enum { SHARED = 4, MATRICES = PTXGEN_RMSNORM_Q4K_MATRICES, EACH = 3, F32 = 4 };
+    static const char *const names[MATRICES][EACH] = {{"weights[0]", "y[0]", "bias[0]"},
+                                                      {"weights[1]", "y[1]", "bias[1]"},
+                                                      {"weights[2]", "y[2]", "bias[2]"}};
+    unsigned x = s->x_type == PTXGEN_F32 ? 4 : 2, y = s->y_type == PTXGEN_F32 ? 4 : 2;
+    uint64_t x_stride = a->x_stride, residual_stride = a->residual_stride;
+    uint64_t out_stride = a->residual_out_stride, y_stride[MATRICES];
+    struct launch_array arrays[SHARED + MATRICES * EACH] = {
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, x, &x_stride, s->k, a->m),
+        LAUNCH_BYTES("gamma", true, LAUNCH_INPUT, a->gamma, F32, (uint64_t)s->k * F32),
+        LAUNCH_ROWS("residual", s->residual, LAUNCH_INPUT, a->residual, x, &residual_stride, s->k,
+                    a->m),
+        LAUNCH_ROWS("residual_out", s->residual_out, LAUNCH_OUTPUT, a->residual_out, x, &out_stride,
+                    s->k, a->m),
     };
-    ptxgen_status status =
-        launch_check_arrays("rmsnorm_q4k", arrays, sizeof arrays / sizeof *arrays, err);
-    a->x_stride = (uint32_t)x;
-    a->residual_stride = (uint32_t)residual;
-    a->residual_out_stride = (uint32_t)out;
+    struct launch_array *next = &arrays[SHARED];
+    for (int i = 0; i < MATRICES && s->n[i]; i++) {
+        bool has_output = i == 0 || s->epilogue != PTXGEN_EPILOGUE_SWIGLU;
+        uint64_t n = s->n[i],
+                 row_bytes = (uint64_t)s->k / PTXGEN_Q4K_BLOCK_WEIGHTS * PTXGEN_Q4K_BLOCK_BYTES;
+        y_stride[i] = a->y_stride[i];
+        *next++ = (struct launch_array)LAUNCH_BYTES(names[i][0], true, LAUNCH_INPUT, a->weights[i],
+                                                    16, n * row_bytes);
+        *next++ = (struct launch_array)LAUNCH_ROWS(names[i][1], has_output, LAUNCH_OUTPUT, a->y[i],
+                                                   y, &y_stride[i], n, a->m);
+        *next++ = (struct launch_array)LAUNCH_BYTES(names[i][2], s->bias, LAUNCH_INPUT, a->bias[i],
+                                                    F32, n * F32);
+    }
+    ptxgen_status status = launch_check_arrays("rmsnorm_q4k", arrays, (size_t)(next - arrays), err);
+    a->x_stride = (uint32_t)x_stride;
+    a->residual_stride = (uint32_t)residual_stride;
+    a->residual_out_stride = (uint32_t)out_stride;
+    for (int i = 0; i < MATRICES && s->n[i]; i++)
+        a->y_stride[i] = (uint32_t)y_stride[i];
     return status;
-}
-
-/* ... of matrix i. */
-static ptxgen_status check_matrix(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
-                                  int i, ptxgen_error *err)
-{
-    static const char *const names[PTXGEN_RMSNORM_Q4K_MATRICES][3] = {
-        {"weights[0]", "y[0]", "bias[0]"},
-        {"weights[1]", "y[1]", "bias[1]"},
-        {"weights[2]", "y[2]", "bias[2]"}};
-    bool has_output = i == 0 || s->epilogue != PTXGEN_EPILOGUE_SWIGLU;
-    unsigned element = s->y_type == PTXGEN_F32 ? 4 : 2;
-    uint64_t y = a->y_stride[i];
-    const struct launch_array arrays[] = {
-        {names[i][0], true, a->weights[i], 16, NULL, 0},
-        {names[i][1], has_output, a->y[i], element, &y, s->n[i]},
-        {names[i][2], s->bias, a->bias[i], 4, NULL, 0},
-    };
-    ptxgen_status status =
-        launch_check_arrays("rmsnorm_q4k", arrays, sizeof arrays / sizeof *arrays, err);
-    a->y_stride[i] = (uint32_t)y;
-    return status;
-}
-
-static ptxgen_status check_matrices(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_rmsnorm_q4k_args *a,
-                                    ptxgen_error *err)
-{
-    ptxgen_status status = PTXGEN_OK;
-    for (int i = 0; status == PTXGEN_OK && i < PTXGEN_RMSNORM_Q4K_MATRICES && s->n[i]; i++)
-        status = check_matrix(s, a, i, err);
-    return status;
-}
-
-static bool overlap(uint64_t a, uint32_t a_stride, uint64_t b, uint32_t b_stride, uint32_t m,
-                    uint32_t k, unsigned element)
-{
-    uint64_t a_end = a + ((uint64_t)(m - 1) * a_stride + k) * element;
-    uint64_t b_end = b + ((uint64_t)(m - 1) * b_stride + k) * element;
-    return a < b_end && b < a_end;
-}
-
-static ptxgen_status check_overlap(const ptxgen_rmsnorm_q4k_spec *s,
-                                   const ptxgen_rmsnorm_q4k_args *a, ptxgen_error *err)
-{
-    unsigned element = s->x_type == PTXGEN_F32 ? 4 : 2;
-    if (s->residual_out &&
-        (overlap(a->residual_out, a->residual_out_stride, a->x, a->x_stride, a->m, s->k, element) ||
-         overlap(a->residual_out, a->residual_out_stride, a->residual, a->residual_stride, a->m,
-                 s->k, element)))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: residual_out overlaps x or residual, which other CTAs may "
-                           "still be reading when it is written");
-    return PTXGEN_OK;
 }
 
 /* ---- launching ---- */
@@ -281,10 +250,6 @@ ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *q,
                            "rmsnorm_q4k: m = %u is above the %u tokens that the plan serves",
                            args->m, plan_of(q)->spec.max_tokens ? plan_of(q)->spec.max_tokens : 8u);
     ptxgen_rmsnorm_q4k_args a = *args;
-    ptxgen_status status = check_inputs(&plan_of(q)->spec, &a, err);
-    if (status == PTXGEN_OK)
-        status = check_matrices(&plan_of(q)->spec, &a, err);
-    if (status == PTXGEN_OK)
-        status = check_overlap(&plan_of(q)->spec, &a, err);
+    ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
     return status == PTXGEN_OK ? enqueue(q, entry, &a, stream, err) : status;
 }

@@ -141,27 +141,34 @@ const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24
 enum { CHUNK = 16 };
 static const uint64_t MOST_MAP_BYTES = UINT64_C(1) << 40; /* between rows, of a tensor map */
 
-/* Checks the addresses, and gives strides of 0 their meaning. */
+/* Checks all arrays, and gives strides of 0 their meaning. */
 static ptxgen_status check_arrays(const ptxgen_sparse24_spec *s, ptxgen_sparse24_args *a,
-                                  ptxgen_error *err)
+                                  uint64_t workspace, ptxgen_error *err)
 {
+    enum { SCALE = sizeof(float) };
     bool scaled = sparse24_is_s8(s);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
-    const struct launch_array arrays[] = {
-        {"x", true, a->x, sparse24_element(s), &a->x_stride, s->k},
-        {"packed", true, a->packed, CHUNK, NULL, 0},
-        {"x_scale", scaled, a->x_scale, sizeof(float), NULL, 0},
-        {"w_scale", scaled, a->w_scale, sizeof(float), NULL, 0},
-        {"bias", s->bias, a->bias, y, NULL, 0},
-        {"residual", s->residual, a->residual, y, &a->residual_stride, s->m},
-        {"y", true, a->y, y, &a->y_stride, s->m},
+    size_t packed;
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct launch_array arrays[] = {
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->n),
+        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, a->packed, CHUNK, packed),
+        LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->n),
+        LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->m),
+        LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->m * y),
+        LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, y, &a->residual_stride,
+                    s->m, a->n),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->m, a->n),
+        LAUNCH_BYTES("workspace", workspace > 0, LAUNCH_OUTPUT, a->workspace, CHUNK, workspace),
     };
     return launch_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
 }
 
 /* ---- what a launch takes ---- */
 
-/* A launch of a checked `args`, worked out. */
+/* A launch worked out; of tier 1, only what it needs of the workspace. */
 struct work {
     const ptxgen_sparse24_variant *variant;
     struct sparse24_schedule schedule;
@@ -172,7 +179,9 @@ struct work {
 static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
                               struct work *w, ptxgen_error *err)
 {
-    w->variant = ptxgen_sparse24_choose(plan, a->n);
+    *w = (struct work){.variant = ptxgen_sparse24_choose(plan, a->n)};
+    if (sparse24_tier(&plan->spec) == 1)
+        return sparse24_inflated_workspace_bytes(plan, a, &w->workspace_bytes, err);
     if (!w->variant)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: n = %llu is above the %u rows that the plan serves",
@@ -190,6 +199,15 @@ static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_spa
     return PTXGEN_OK;
 }
 
+/* The stride that decides whether rows must be aligned has its meaning then. */
+static ptxgen_sparse24_args with_stride(const ptxgen_sparse24_plan *plan,
+                                        const ptxgen_sparse24_args *args)
+{
+    ptxgen_sparse24_args a = *args;
+    a.x_stride = a.x_stride ? a.x_stride : plan->spec.k;
+    return a;
+}
+
 ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *q,
                                               const ptxgen_sparse24_args *args, uint64_t *bytes,
                                               ptxgen_error *err)
@@ -197,14 +215,11 @@ ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *q,
     if (!q || !args || !bytes)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: kernel, args and bytes must be given");
-    struct work w = {.workspace_bytes = 0};
-    ptxgen_sparse24_args a = *args;
-    if (!a.x_stride)
-        a.x_stride = plan_of(q)->spec.k;
-    if (is_inflated(q))
-        return sparse24_inflated_workspace_bytes(plan_of(q), &a, bytes, err);
+    struct work w;
+    const ptxgen_sparse24_args a = with_stride(plan_of(q), args);
+    *bytes = 0;
     ptxgen_status status = a.n ? work_out(plan_of(q), &a, &w, err) : PTXGEN_OK;
-    if (status == PTXGEN_OK)
+    if (status == PTXGEN_OK && a.n)
         *bytes = w.workspace_bytes;
     return status;
 }
@@ -293,16 +308,16 @@ ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *q, const ptxgen_spar
                            "sparse24: kernel and args must be given");
     if (!args->n)
         return PTXGEN_OK;
-    ptxgen_sparse24_args a = *args;
+    ptxgen_sparse24_args a = with_stride(plan_of(q), args);
     struct work w;
-    ptxgen_status status = check_arrays(&plan_of(q)->spec, &a, err);
+    ptxgen_status status = work_out(plan_of(q), &a, &w, err);
+    if (status == PTXGEN_OK)
+        status =
+            launch_check_workspace("sparse24", a.workspace_bytes, w.workspace_bytes, "n", a.n, err);
+    if (status == PTXGEN_OK)
+        status = check_arrays(&plan_of(q)->spec, &a, w.workspace_bytes, err);
     if (status == PTXGEN_OK && is_inflated(q))
         return sparse24_inflated_launch(loaded_of(q), &a, stream, err);
-    if (status == PTXGEN_OK)
-        status = work_out(plan_of(q), &a, &w, err);
-    if (status == PTXGEN_OK)
-        status = launch_check_workspace("sparse24", a.workspace, a.workspace_bytes,
-                                        w.workspace_bytes, "n", a.n, err);
     if (status == PTXGEN_OK && w.align)
         status = align(q, &w, &a, stream, err);
     return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;

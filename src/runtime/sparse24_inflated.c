@@ -31,12 +31,19 @@ ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q, uint64_t packed,
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: kernel must be given");
     const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
     const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
-    const struct launch_array arrays[] = {{"packed", true, packed, CHUNK, NULL, 0},
-                                          {"dense", true, dense, CHUNK, NULL, 0}};
+    size_t packed_bytes;
     if (sparse24_tier(&plan->spec) != 1)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: only kernels of tier 1 inflate");
-    ptxgen_status status = launch_check_arrays("sparse24", arrays, 2, err);
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(&plan->spec, &packed_bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct launch_array arrays[] = {
+        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, packed, CHUNK, packed_bytes),
+        LAUNCH_BYTES("dense", true, LAUNCH_OUTPUT, dense, CHUNK,
+                     sparse24_dense_weight_bytes(&plan->spec)),
+    };
+    status = launch_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
     return status == PTXGEN_OK ? inflate(loaded, packed, dense, stream, err) : status;
 }
 
@@ -92,13 +99,8 @@ ptxgen_status sparse24_inflated_launch(const ptxgen_loaded *loaded,
     const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
     const struct dense_entries entries = {&plan->dense, loaded};
     ptxgen_dense_args dense = dense_args(args);
-    uint64_t needed, offset = 0;
-    ptxgen_status status = sparse24_inflated_workspace_bytes(plan, args, &needed, err);
-    if (status == PTXGEN_OK)
-        status = launch_check_workspace("sparse24", args->workspace, args->workspace_bytes, needed,
-                                        "n", args->n, err);
-    if (status == PTXGEN_OK)
-        status = find_w(plan, &dense, &offset, err);
+    uint64_t offset = 0;
+    ptxgen_status status = find_w(plan, &dense, &offset, err);
     dense.w = args->workspace + offset;
     dense.workspace_bytes = offset;
     if (status == PTXGEN_OK)

@@ -131,26 +131,31 @@ const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uin
 
 /* ---- checking arguments ---- */
 
-/* Checks the addresses, and gives strides of 0 their meaning. */
+/* Checks all arrays, and gives strides of 0 their meaning. */
 static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *a,
                                 uint64_t workspace_bytes, ptxgen_error *err)
 {
+    enum { SUM = 4 /* bytes of a row's sum and of a zero point */ };
     const ptxgen_w8a8_spec *s = &plan->spec;
     bool given = s->scales != PTXGEN_W8A8_DYNAMIC;
     unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
     uint64_t x_stride = a->x_stride, y_stride = a->y_stride;
-    const struct launch_array arrays[] = {
-        {"x", true, a->x, x, &x_stride, s->k},
-        {"w", true, a->w, plan->copy_bytes, NULL, 0},
-        {"w_scale", true, a->w_scale, work, NULL, 0},
-        {"w_sum", s->asymmetric, a->w_sum, 4, NULL, 0},
-        {"bias", s->bias, a->bias, work, NULL, 0},
-        {"x_scale", given, a->x_scale, work, NULL, 0},
-        {"x_zero", given && s->asymmetric, a->x_zero, 4, NULL, 0},
-        {"y", true, a->y, y, &y_stride, s->n},
-        {"workspace", workspace_bytes > 0, a->workspace, 256, NULL, 0},
+    uint64_t w_bytes = (uint64_t)s->n * w8a8_w_stride(s), n = s->n;
+    uint64_t given_scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m;
+    bool has_zeros = given && s->asymmetric;
+    struct launch_array arrays[] = {
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, x, &x_stride, s->k, a->m),
+        LAUNCH_BYTES("w", true, LAUNCH_INPUT, a->w, plan->copy_bytes, w_bytes),
+        LAUNCH_BYTES("w_scale", true, LAUNCH_INPUT, a->w_scale, work, n * work),
+        LAUNCH_BYTES("w_sum", s->asymmetric, LAUNCH_INPUT, a->w_sum, SUM, n * SUM),
+        LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, work, n * work),
+        LAUNCH_BYTES("x_scale", given, LAUNCH_INPUT, a->x_scale, work, given_scales * work),
+        LAUNCH_BYTES("x_zero", has_zeros, LAUNCH_INPUT, a->x_zero, SUM, given_scales * SUM),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &y_stride, s->n, a->m),
+        LAUNCH_BYTES("workspace", workspace_bytes > 0, LAUNCH_OUTPUT, a->workspace, 256,
+                     workspace_bytes),
     };
     ptxgen_status status = launch_check_arrays("w8a8", arrays, sizeof arrays / sizeof *arrays, err);
     a->x_stride = (uint32_t)x_stride;

@@ -1,0 +1,1 @@
+cc_program "$CASE/overlap.c" overlap && ./overlap

@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which arrays of a launch may overlap: the rule by itself, against every byte of small arrays, and
+ * each family's table of arrays, every output against every other operand from both sides.
+ * Addresses are made up, and launches that are let through end in a stub.
+ */
+#include "tests/launches.h"
+
+#include "src/runtime/array.h"
+
+#include <ptxgen/dense.h>
+#include <ptxgen/marlin.h>
+#include <ptxgen/marlin_repack.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
+
+/* ---- the rule ---- */
+
+/* Marks the array's bytes; true when one of them was marked. */
+static bool mark(const struct launch_array *a, uint64_t pitch, unsigned char *memory)
+{
+    bool met = false;
+    for (uint64_t row = 0; row < a->rows; row++)
+        for (uint64_t i = 0; i < a->columns; i++) {
+            unsigned char *byte = &memory[a->address + row * pitch + i];
+            met = met || *byte;
+            *byte = 1;
+        }
+    return met;
+}
+
+static bool is_refused(uint64_t at[2], uint64_t stride[2], const uint64_t columns[2],
+                       const uint64_t rows[2])
+{
+    ptxgen_error err;
+    struct launch_array arrays[] = {
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, at[0], 1, &stride[0], columns[0], rows[0]),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, at[1], 1, &stride[1], columns[1], rows[1])};
+    return launch_check_arrays("f", arrays, 2, &err) != PTXGEN_OK;
+}
+
+static bool bytes_meet(const uint64_t at[2], const uint64_t stride[2], const uint64_t columns[2],
+                       const uint64_t rows[2])
+{
+    unsigned char memory[256] = {0};
+    for (int i = 0; i < 2; i++) {
+        const struct launch_array a = {.address = at[i], .columns = columns[i], .rows = rows[i]};
+        if (mark(&a, stride[i], memory) && i)
+            return true;
+    }
+    return false;
+}
+
+static void rows_of_one_stride_are_refused_exactly_when_a_byte_is_shared(void **state)
+{
+    enum { HOME = 60, MOST = 5, MOST_ROWS = 3 };
+    (void)state;
+    for (uint64_t stride = 1; stride <= MOST; stride++)
+        for (uint64_t code = 0; code < MOST * MOST * MOST_ROWS * MOST_ROWS * 2 * HOME; code++) {
+            uint64_t rest = code, columns[2], rows[2], at[2] = {HOME, 0};
+            columns[0] = 1 + rest % MOST, rest /= MOST;
+            columns[1] = 1 + rest % MOST, rest /= MOST;
+            rows[0] = 1 + rest % MOST_ROWS, rest /= MOST_ROWS;
+            rows[1] = 1 + rest % MOST_ROWS, rest /= MOST_ROWS;
+            at[1] = 1 + rest;
+            if ((columns[0] > stride && rows[0] > 1) || (columns[1] > stride && rows[1] > 1))
+                continue;
+            uint64_t strides[2] = {rows[0] > 1 ? stride : columns[0],
+                                   rows[1] > 1 ? stride : columns[1]};
+            bool expected = bytes_meet(at, strides, columns, rows);
+            if (is_refused(at, strides, columns, rows) != expected)
+                fail_msg("stride %d: x [%d,%d] at %d and y [%d,%d] at %d: expected %s", (int)stride,
+                         (int)rows[0], (int)columns[0], (int)at[0], (int)rows[1], (int)columns[1],
+                         (int)at[1], expected ? "a refusal" : "none");
+        }
+}
+
+static void rows_of_two_strides_are_refused_where_their_ranges_meet(void **state)
+{
+    uint64_t at[2] = {10, 12}, stride[2] = {8, 4};
+    const uint64_t columns[2] = {2, 2}, rows[2] = {2, 2};
+    (void)state;
+    assert_true(is_refused(at, stride, columns, rows)); /* though 10-11, 18-19; 12-13, 16-17 */
+    at[1] = 20;
+    assert_false(is_refused(at, stride, columns, rows));
+    at[1] = 4;
+    assert_false(is_refused(at, stride, columns, rows));
+}
+
+static void arrays_that_leave_the_address_space_are_refused(void **state)
+{
+    static const struct {
+        uint64_t address, stride, rows;
+        bool refused;
+    } cases[] = {
+        {0x1000, UINT64_C(1) << 62, 2, true},  /* the stride in bytes is 2^64 */
+        {0x1000, UINT64_C(1) << 61, 2, false}, /* half of the space from row to row */
+        {0x1000, UINT64_C(1) << 61, 3, true},  /* three of them wrap */
+        {0x1000, UINT64_MAX, 2, true},
+        {0x1000, UINT64_MAX, 1, false}, /* one row has no stride */
+        {UINT64_MAX - 7, 4, 1, true},   /* 16 bytes from 8 bytes before the end */
+        {0x1000, 4, UINT64_MAX, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t stride = cases[i].stride;
+        ptxgen_error err = {0};
+        struct launch_array array =
+            LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, cases[i].address, 4, &stride, 4, cases[i].rows);
+        ptxgen_status status = launch_check_arrays("f", &array, 1, &err);
+        if (!cases[i].refused)
+            assert_ok(status, &err);
+        else
+            assert_refused(status, &err, "leaves the 64-bit address space");
+    }
+}
+
+/* ---- the families ---- */
+
+enum {
+    ROWS = 2,
+    K = 256,
+    N = 64,
+    MOST_OPERANDS = 14,
+    HOME = 0x1000000 /* from one operand to the next */
+};
+
+struct operand {
+    const char *name;
+    size_t offset; /* of the address in the arguments */
+    uint64_t bytes;
+    unsigned align;
+    enum launch_use use;
+};
+
+struct subject {
+    const char *family;
+    void *kernel, *args;
+    ptxgen_status (*launch)(const void *kernel, const void *args, ptxgen_error *err);
+    struct operand operands[MOST_OPERANDS];
+};
+
+static ptxgen_cu_result launch_nothing(ptxgen_cu_function function, unsigned int grid_x,
+                                       unsigned int grid_y, unsigned int grid_z,
+                                       unsigned int block_x, unsigned int block_y,
+                                       unsigned int block_z, unsigned int shared,
+                                       ptxgen_cu_stream stream, void **parameters, void **extra)
+{
+    (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y;
+    (void)block_z, (void)shared, (void)stream, (void)parameters, (void)extra;
+    return PTXGEN_CUDA_SUCCESS;
+}
+
+static ptxgen_cu_result launch_nothing_ex(const ptxgen_cu_launch_config *config,
+                                          ptxgen_cu_function function, void **parameters,
+                                          void **extra)
+{
+    (void)config, (void)function, (void)parameters, (void)extra;
+    return PTXGEN_CUDA_SUCCESS;
+}
+
+static struct emulated emulated;
+
+static int setup(void **state)
+{
+    (void)state;
+    open_emulated(&emulated);
+    emulated.driver.launch_kernel = launch_nothing;
+    emulated.driver.launch_kernel_ex = launch_nothing_ex;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    close_emulated(&emulated);
+    return 0;
+}
+
+static uint64_t *address_of(const struct subject *s, const struct operand *o)
+{
+    return (uint64_t *)(void *)((char *)s->args + o->offset);
+}
+
+static void accepted(const struct subject *s, const char *what)
+{
+    ptxgen_error err = {0};
+    if (s->launch(s->kernel, s->args, &err) != PTXGEN_OK)
+        fail_msg("%s: %s: %s", s->family, what, err.message);
+}
+
+static void refused(const struct subject *s, const struct operand *a, const struct operand *b)
+{
+    char one[80], other[80];
+    ptxgen_error err = {0};
+    ptxgen_status status = s->launch(s->kernel, s->args, &err);
+    snprintf(one, sizeof one, "%s: %s, which is written, from", s->family, a->name);
+    snprintf(other, sizeof other, "overlaps %s, from", b->name);
+    if (status != PTXGEN_ERROR_INVALID_ARGUMENT || !strstr(err.message, one) ||
+        !strstr(err.message, other))
+        fail_msg("%s over %s: status %d, '%s'", a->name, b->name, status, err.message);
+}
+
+static uint64_t up(uint64_t address, unsigned align)
+{
+    return (address + align - 1) / align * align;
+}
+
+/* The output against the other from both sides: next to it, one step over, and just there. */
+static void expect_pair(const struct subject *s, const struct operand *output,
+                        const struct operand *other)
+{
+    bool is_later = other->use == LAUNCH_OUTPUT && other > output;
+    const struct operand *named = is_later ? other : output, *second = is_later ? output : other;
+    uint64_t *address = address_of(s, output), home = *address, there = *address_of(s, other);
+    char what[80];
+    snprintf(what, sizeof what, "%s beside %s", output->name, other->name);
+    *address = up(there + other->bytes, output->align);
+    accepted(s, what);
+    *address = (there + other->bytes - 1) / output->align * output->align;
+    refused(s, named, second);
+    *address = (there - output->bytes) / output->align * output->align;
+    accepted(s, what);
+    *address = up(there - output->bytes + 1, output->align);
+    refused(s, named, second);
+    *address = there;
+    if (other->use == LAUNCH_IN_PLACE && strcmp(output->name, "workspace") != 0)
+        accepted(s, what);
+    else
+        refused(s, named, second);
+    *address = home;
+}
+
+static void expect_rule(struct subject *s)
+{
+    uint64_t home = HOME;
+    for (struct operand *o = s->operands; o->name; o++, home += HOME)
+        *address_of(s, o) = home;
+    accepted(s, "all apart");
+    for (const struct operand *o = s->operands; o->name; o++)
+        for (const struct operand *p = s->operands; p->name && o->use == LAUNCH_OUTPUT; p++)
+            if (o != p)
+                expect_pair(s, o, p);
+    for (const struct operand *o = s->operands; o->name; o++) {
+        uint64_t *address = address_of(s, o), kept = *address;
+        ptxgen_error err = {0};
+        *address = UINT64_MAX / o->align * o->align - (o->align > 1 ? o->align : 0);
+        if (o->bytes > o->align * 2)
+            assert_refused(s->launch(s->kernel, s->args, &err), &err,
+                           "leaves the 64-bit address space");
+        *address = kept;
+    }
+}
+
+/* x in the first columns of one buffer, y in the next: in both orders, then one element over. */
+static void expect_slices(const struct subject *s, uint64_t *x, uint64_t *y, uint64_t x_bytes,
+                          uint64_t y_bytes, unsigned element)
+{
+    uint64_t x_home = *x, y_home = *y, buffer = 64 * (uint64_t)HOME;
+    ptxgen_error err = {0};
+    *x = buffer, *y = buffer + x_bytes;
+    accepted(s, "columns behind those of x");
+    *y -= element;
+    assert_refused(s->launch(s->kernel, s->args, &err), &err, "overlaps");
+    *y = buffer, *x = buffer + y_bytes;
+    accepted(s, "columns before those of x");
+    *x -= element;
+    assert_refused(s->launch(s->kernel, s->args, &err), &err, "overlaps");
+    *x = x_home, *y = y_home;
+}
+
+/* ---- dense ---- */
+
+static ptxgen_status launch_dense(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_dense_launch(kernel, args, NULL, err);
+}
+
+#define AT(type, member) offsetof(ptxgen_##type##_args, member)
+
+static void dense_writes_over_nothing_but_the_residual_itself(void **state)
+{
+    enum { X_STRIDE = K + 4 /* to be aligned, in a workspace */ };
+    const ptxgen_dense_spec spec = {.m = N, .k = K, .type = PTXGEN_F16, .bias = 1, .residual = 1};
+    const ptxgen_target target = target_of("sm_90");
+    ptxgen_dense_args args = {.n = ROWS, .x = 16, .w = 16, .x_stride = X_STRIDE};
+    ptxgen_dense_plan plan;
+    ptxgen_dense *kernel;
+    ptxgen_error err;
+    (void)state;
+    assert_ok(ptxgen_dense_make_plan(&spec, &target, &plan, &err), &err);
+    assert_ok(ptxgen_dense_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_dense_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    assert_true(args.workspace_bytes >= ROWS * K * 2);
+    struct subject s = {
+        .family = "dense",
+        .kernel = kernel,
+        .args = &args,
+        .launch = launch_dense,
+        .operands = {{"x", AT(dense, x), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
+                     {"w", AT(dense, w), 2 * K * N, 16, LAUNCH_INPUT},
+                     {"bias", AT(dense, bias), 2 * N, 2, LAUNCH_INPUT},
+                     {"residual", AT(dense, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
+                     {"y", AT(dense, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+                     {"workspace", AT(dense, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+    expect_rule(&s);
+    const ptxgen_dense_args kept = args;
+    args.x_stride = args.y_stride = K + N;
+    expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
+    args.residual_stride = 2 * N;
+    args.residual = args.y;
+    assert_refused(ptxgen_dense_launch(kernel, &args, NULL, &err), &err,
+                   "is not the same array: equal address and row stride");
+    args = kept;
+    args.y_stride = UINT64_C(1) << 63;
+    assert_refused(ptxgen_dense_launch(kernel, &args, NULL, &err), &err,
+                   "dense: y, 2 rows with a row stride of 9223372036854775808 elements");
+    ptxgen_dense_destroy(kernel);
+}
+
+/* ---- marlin ---- */
+
+static ptxgen_status launch_marlin(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_marlin_launch(kernel, args, NULL, err);
+}
+
+static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
+{
+    enum { GROUPS = K / 64, A_STRIDE = K + 4 };
+    const ptxgen_marlin_spec spec = {.k = K,
+                                     .n = N,
+                                     .group_size = 64,
+                                     .type = PTXGEN_F16,
+                                     .zeros = 1,
+                                     .act_order = 1,
+                                     .bias = 1,
+                                     .residual = 1};
+    const ptxgen_target target = target_of("sm_90");
+    ptxgen_marlin_args args = {.m = ROWS, .a = 16, .a_stride = A_STRIDE};
+    ptxgen_marlin_plan plan;
+    ptxgen_marlin *kernel;
+    ptxgen_error err;
+    (void)state;
+    assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+    assert_ok(ptxgen_marlin_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    struct subject s = {
+        .family = "marlin",
+        .kernel = kernel,
+        .args = &args,
+        .launch = launch_marlin,
+        .operands = {
+            {"a", AT(marlin, a), 2 * (A_STRIDE + K), 2, LAUNCH_INPUT},
+            {"codes", AT(marlin, codes), K * N / 2, 16, LAUNCH_INPUT},
+            {"scales", AT(marlin, scales), 2 * N * GROUPS, 16, LAUNCH_INPUT},
+            {"zeros", AT(marlin, zeros), N / 2 * GROUPS, 16, LAUNCH_INPUT},
+            {"order", AT(marlin, order), 4 * K, 16, LAUNCH_INPUT},
+            {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
+            {"residual", AT(marlin, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
+            {"c", AT(marlin, c), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+            {"workspace", AT(marlin, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+    expect_rule(&s);
+    args.a_stride = args.c_stride = K + N;
+    expect_slices(&s, &args.a, &args.c, 2 * K, 2 * N, 2);
+    args.a_stride = UINT64_C(1) << 63;
+    assert_refused(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err, "marlin: a, 2 rows");
+    ptxgen_marlin_destroy(kernel);
+}
+
+static void marlin_with_swiglu_writes_over_neither_bias(void **state)
+{
+    const ptxgen_marlin_spec spec = {.k = K,
+                                     .n = N,
+                                     .group_size = -1,
+                                     .type = PTXGEN_BF16,
+                                     .epilogue = PTXGEN_EPILOGUE_SWIGLU,
+                                     .bias = 1};
+    const ptxgen_target target = target_of("sm_80");
+    ptxgen_marlin_args args = {.m = ROWS, .a = 16, .a_stride = K};
+    ptxgen_marlin_plan plan;
+    ptxgen_marlin *kernel;
+    ptxgen_error err;
+    (void)state;
+    assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
+    assert_ok(ptxgen_marlin_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = 1 << 12;
+    struct subject s = {.family = "marlin",
+                        .kernel = kernel,
+                        .args = &args,
+                        .launch = launch_marlin,
+                        .operands = {{"a", AT(marlin, a), 2 * K * ROWS, 16, LAUNCH_INPUT},
+                                     {"codes", AT(marlin, codes), K * N, 16, LAUNCH_INPUT},
+                                     {"scales", AT(marlin, scales), 4 * N, 16, LAUNCH_INPUT},
+                                     {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
+                                     {"up_bias", AT(marlin, up_bias), 2 * N, 2, LAUNCH_INPUT},
+                                     {"c", AT(marlin, c), 2 * N * ROWS, 2, LAUNCH_OUTPUT}}};
+    expect_rule(&s);
+    ptxgen_marlin_destroy(kernel);
+}
+
+/* ---- sparse24 ---- */
+
+static ptxgen_status launch_sparse24(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_sparse24_launch(kernel, args, NULL, err);
+}
+
+static ptxgen_sparse24 *load_sparse24(const ptxgen_sparse24_spec *spec)
+{
+    const ptxgen_target target = target_of("sm_90");
+    ptxgen_sparse24_plan plan;
+    ptxgen_sparse24 *kernel;
+    ptxgen_error err;
+    assert_ok(ptxgen_sparse24_make_plan(spec, &target, &plan, &err), &err);
+    assert_ok(ptxgen_sparse24_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+    return kernel;
+}
+
+static void sparse24_writes_over_nothing_but_the_residual_itself(void **state)
+{
+    const ptxgen_sparse24_spec specs[] = {{.m = N,
+                                           .k = K,
+                                           .type = PTXGEN_SPARSE24_F16,
+                                           .y_type = PTXGEN_F16,
+                                           .bias = 1,
+                                           .residual = 1},
+                                          {.m = N,
+                                           .k = K,
+                                           .type = PTXGEN_SPARSE24_F16,
+                                           .y_type = PTXGEN_F16,
+                                           .bias = 1,
+                                           .residual = 1,
+                                           .tier = 1},
+                                          {.m = N,
+                                           .k = K,
+                                           .type = PTXGEN_SPARSE24_S8,
+                                           .y_type = PTXGEN_F16,
+                                           .bias = 1,
+                                           .residual = 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        bool is_s8 = specs[i].type == PTXGEN_SPARSE24_S8;
+        unsigned x = is_s8 ? 1 : 2, stride = K + 4;
+        ptxgen_sparse24_args args = {.n = ROWS, .x = 16, .x_stride = stride};
+        ptxgen_sparse24 *kernel = load_sparse24(&specs[i]);
+        size_t packed;
+        ptxgen_error err;
+        assert_ok(ptxgen_sparse24_packed_bytes(&specs[i], &packed, &err), &err);
+        assert_ok(ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err),
+                  &err);
+        struct subject s = {
+            .family = "sparse24",
+            .kernel = kernel,
+            .args = &args,
+            .launch = launch_sparse24,
+            .operands = {
+                {"x", AT(sparse24, x), x * (stride + K), x, LAUNCH_INPUT},
+                {"packed", AT(sparse24, packed), packed, 16, LAUNCH_INPUT},
+                {"bias", AT(sparse24, bias), 2 * N, 2, LAUNCH_INPUT},
+                {"residual", AT(sparse24, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
+                {"y", AT(sparse24, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+                {"workspace", AT(sparse24, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+        if (is_s8) {
+            s.operands[6] =
+                (struct operand){"x_scale", AT(sparse24, x_scale), 4 * ROWS, 4, LAUNCH_INPUT};
+            s.operands[7] =
+                (struct operand){"w_scale", AT(sparse24, w_scale), 4 * N, 4, LAUNCH_INPUT};
+        }
+        expect_rule(&s);
+        if (!is_s8) {
+            args.x_stride = args.y_stride = K + N;
+            expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
+        }
+        args.y_stride = UINT64_C(1) << 63;
+        assert_refused(ptxgen_sparse24_launch(kernel, &args, NULL, &err), &err,
+                       "sparse24: y, 2 rows");
+        ptxgen_sparse24_destroy(kernel);
+    }
+}
+
+struct inflate_args {
+    uint64_t packed, dense;
+};
+
+static ptxgen_status launch_inflate(const void *kernel, const void *args, ptxgen_error *err)
+{
+    const struct inflate_args *a = args;
+    return ptxgen_sparse24_inflate(kernel, a->packed, a->dense, NULL, err);
+}
+
+static void sparse24_inflates_to_somewhere_else(void **state)
+{
+    const ptxgen_sparse24_spec spec = {
+        .m = N, .k = K, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32, .tier = 1};
+    struct inflate_args args;
+    size_t packed;
+    ptxgen_error err;
+    (void)state;
+    assert_ok(ptxgen_sparse24_packed_bytes(&spec, &packed, &err), &err);
+    struct subject s = {
+        .family = "sparse24",
+        .kernel = load_sparse24(&spec),
+        .args = &args,
+        .launch = launch_inflate,
+        .operands = {
+            {"packed", offsetof(struct inflate_args, packed), packed, 16, LAUNCH_INPUT},
+            {"dense", offsetof(struct inflate_args, dense), 4 * K * N, 16, LAUNCH_OUTPUT}}};
+    expect_rule(&s);
+    ptxgen_sparse24_destroy(s.kernel);
+}
+
+/* ---- w8a8 ---- */
+
+static ptxgen_status launch_w8a8(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_w8a8_launch(kernel, args, NULL, err);
+}
+
+static void w8a8_writes_over_nothing(void **state)
+{
+    enum { TOKENS = 12 };
+    const ptxgen_target target = target_of("sm_90");
+    ptxgen_error err;
+    (void)state;
+    for (int scales = PTXGEN_W8A8_TENSOR; scales <= PTXGEN_W8A8_TOKEN; scales++) {
+        unsigned given = scales == PTXGEN_W8A8_TOKEN ? TOKENS : 1;
+        const ptxgen_w8a8_spec spec = {.k = K,
+                                       .n = N,
+                                       .w_stride = K + 16,
+                                       .x_type = PTXGEN_F16,
+                                       .y_type = PTXGEN_F16,
+                                       .scales = (uint8_t)scales,
+                                       .asymmetric = 1,
+                                       .bias = 1};
+        ptxgen_w8a8_args args = {.m = TOKENS};
+        ptxgen_w8a8_plan plan;
+        ptxgen_w8a8 *kernel;
+        uint64_t workspace;
+        assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
+        assert_ok(ptxgen_w8a8_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+        assert_ok(ptxgen_w8a8_workspace(&plan, TOKENS, &workspace, &err), &err);
+        assert_true(workspace > 0);
+        struct subject s = {
+            .family = "w8a8",
+            .kernel = kernel,
+            .args = &args,
+            .launch = launch_w8a8,
+            .operands = {{"x", AT(w8a8, x), 2 * K * TOKENS, 2, LAUNCH_INPUT},
+                         {"w", AT(w8a8, w), (K + 16) * N, 16, LAUNCH_INPUT},
+                         {"w_scale", AT(w8a8, w_scale), 4 * N, 4, LAUNCH_INPUT},
+                         {"w_sum", AT(w8a8, w_sum), 4 * N, 4, LAUNCH_INPUT},
+                         {"bias", AT(w8a8, bias), 4 * N, 4, LAUNCH_INPUT},
+                         {"x_scale", AT(w8a8, x_scale), 4 * given, 4, LAUNCH_INPUT},
+                         {"x_zero", AT(w8a8, x_zero), 4 * given, 4, LAUNCH_INPUT},
+                         {"y", AT(w8a8, y), 2 * N * TOKENS, 2, LAUNCH_OUTPUT},
+                         {"workspace", AT(w8a8, workspace), workspace, 256, LAUNCH_OUTPUT}}};
+        expect_rule(&s);
+        args.x_stride = args.y_stride = K + N;
+        expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
+        ptxgen_w8a8_destroy(kernel);
+    }
+}
+
+/* ---- rmsnorm_q4k ---- */
+
+static ptxgen_status launch_rmsnorm_q4k(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_rmsnorm_q4k_launch(kernel, args, NULL, err);
+}
+
+static void rmsnorm_q4k_writes_over_nothing(void **state)
+{
+    enum { OTHER = 8, Q4K = K / 256 * 144 };
+    const ptxgen_rmsnorm_q4k_spec spec = {.k = K,
+                                          .n = {N, OTHER},
+                                          .epsilon = 1e-5f,
+                                          .x_type = PTXGEN_F16,
+                                          .y_type = PTXGEN_F16,
+                                          .bias = 1,
+                                          .residual = 1,
+                                          .residual_out = 1};
+    const ptxgen_target target = target_of("sm_90");
+    ptxgen_rmsnorm_q4k_args args = {.m = ROWS};
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_error err;
+    (void)state;
+    assert_ok(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), &err);
+    assert_ok(ptxgen_rmsnorm_q4k_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+    struct subject s = {
+        .family = "rmsnorm_q4k",
+        .kernel = kernel,
+        .args = &args,
+        .launch = launch_rmsnorm_q4k,
+        .operands = {
+            {"x", AT(rmsnorm_q4k, x), 2 * K * ROWS, 2, LAUNCH_INPUT},
+            {"gamma", AT(rmsnorm_q4k, gamma), 4 * K, 4, LAUNCH_INPUT},
+            {"residual", AT(rmsnorm_q4k, residual), 2 * K * ROWS, 2, LAUNCH_INPUT},
+            {"residual_out", AT(rmsnorm_q4k, residual_out), 2 * K * ROWS, 2, LAUNCH_OUTPUT},
+            {"weights[0]", AT(rmsnorm_q4k, weights[0]), Q4K * N, 16, LAUNCH_INPUT},
+            {"y[0]", AT(rmsnorm_q4k, y[0]), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+            {"bias[0]", AT(rmsnorm_q4k, bias[0]), 4 * N, 4, LAUNCH_INPUT},
+            {"weights[1]", AT(rmsnorm_q4k, weights[1]), Q4K * OTHER, 16, LAUNCH_INPUT},
+            {"y[1]", AT(rmsnorm_q4k, y[1]), 2 * OTHER * ROWS, 2, LAUNCH_OUTPUT},
+            {"bias[1]", AT(rmsnorm_q4k, bias[1]), 4 * OTHER, 4, LAUNCH_INPUT}}};
+    expect_rule(&s);
+    args.x_stride = args.y_stride[0] = K + N;
+    expect_slices(&s, &args.x, &args.y[0], 2 * K, 2 * N, 2);
+    args.y_stride[1] = K + N; /* Q and K of one buffer */
+    expect_slices(&s, &args.y[0], &args.y[1], 2 * N, 2 * OTHER, 2);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+}
+
+/* ---- marlin_repack ---- */
+
+static ptxgen_status launch_repack(const void *kernel, const void *args, ptxgen_error *err)
+{
+    return ptxgen_marlin_repack_launch(kernel, args, NULL, err);
+}
+
+static void marlin_repack_writes_over_nothing(void **state)
+{
+    enum { GROUPS = K / 64 };
+    const ptxgen_target target = target_of("sm_80");
+    (void)state;
+    for (int gated = 0; gated < 2; gated++) {
+        const ptxgen_marlin_repack_spec spec = {.k = K,
+                                                .n = N,
+                                                .group_size = 64,
+                                                .type = PTXGEN_F16,
+                                                .zeros = 1,
+                                                .act_order = 1,
+                                                .epilogue = gated ? PTXGEN_EPILOGUE_SWIGLU
+                                                                  : PTXGEN_EPILOGUE_NONE,
+                                                .format = PTXGEN_W4_GPTQ_V1,
+                                                .scale_type = PTXGEN_F32};
+        unsigned each = gated ? 2 : 1;
+        ptxgen_marlin_repack_args args = {.order = 16};
+        ptxgen_marlin_repack_plan plan;
+        ptxgen_marlin_repack *kernel;
+        ptxgen_error err;
+        assert_ok(ptxgen_marlin_repack_make_plan(&spec, &target, &plan, &err), &err);
+        assert_ok(ptxgen_marlin_repack_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
+        struct subject s = {
+            .family = "marlin_repack",
+            .kernel = kernel,
+            .args = &args,
+            .launch = launch_repack,
+            .operands = {
+                {"weights", AT(marlin_repack, weights.weights), K * N / 2, 16, LAUNCH_INPUT},
+                {"weights' scales", AT(marlin_repack, weights.scales), 4 * N * GROUPS, 4,
+                 LAUNCH_INPUT},
+                {"weights' zeros", AT(marlin_repack, weights.zeros), N / 2 * GROUPS, 4,
+                 LAUNCH_INPUT},
+                {"order", AT(marlin_repack, order), 4 * K, 16, LAUNCH_INPUT},
+                {"codes", AT(marlin_repack, codes), each * K * N / 2, 16, LAUNCH_OUTPUT},
+                {"scales", AT(marlin_repack, scales), each * 2 * N * GROUPS, 16, LAUNCH_OUTPUT},
+                {"zeros", AT(marlin_repack, zeros), each * N / 2 * GROUPS, 16, LAUNCH_OUTPUT}}};
+        if (gated) {
+            s.operands[7] =
+                (struct operand){"up", AT(marlin_repack, up.weights), K * N / 2, 16, LAUNCH_INPUT};
+            s.operands[8] = (struct operand){"up's scales", AT(marlin_repack, up.scales),
+                                             4 * N * GROUPS, 4, LAUNCH_INPUT};
+            s.operands[9] = (struct operand){"up's zeros", AT(marlin_repack, up.zeros),
+                                             N / 2 * GROUPS, 4, LAUNCH_INPUT};
+        }
+        expect_rule(&s);
+        ptxgen_marlin_repack_destroy(kernel);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_one_stride_are_refused_exactly_when_a_byte_is_shared),
+        cmocka_unit_test(rows_of_two_strides_are_refused_where_their_ranges_meet),
+        cmocka_unit_test(arrays_that_leave_the_address_space_are_refused),
+        cmocka_unit_test(dense_writes_over_nothing_but_the_residual_itself),
+        cmocka_unit_test(marlin_writes_over_nothing_but_the_residual_itself),
+        cmocka_unit_test(marlin_with_swiglu_writes_over_neither_bias),
+        cmocka_unit_test(sparse24_writes_over_nothing_but_the_residual_itself),
+        cmocka_unit_test(sparse24_inflates_to_somewhere_else),
+        cmocka_unit_test(w8a8_writes_over_nothing),
+        cmocka_unit_test(rmsnorm_q4k_writes_over_nothing),
+        cmocka_unit_test(marlin_repack_writes_over_nothing),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
