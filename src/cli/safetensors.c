@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "safetensors.h"
 
+#include "json_text.h"
 #include "printable.h"
 
-#include <cJSON.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,34 +31,6 @@ static struct printable quoted(const char *name)
     return printable(name, strlen(name));
 }
 
-/*
- * What cJSON lets through inside strings: a raw control character, which JSON forbids, and an
- * escaped NUL, which would cut a name short.
- */
-static ptxgen_status check_strings(const char *text, size_t length, ptxgen_error *err)
-{
-    bool in_string = false;
-    for (size_t i = 0; i < length; i++) {
-        if (!in_string) {
-            in_string = text[i] == '"';
-            continue;
-        }
-        if ((unsigned char)text[i] < 0x20)
-            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                               "safetensors header: a string holds the raw control character "
-                               "0x%02X at byte %zu",
-                               (unsigned)text[i], i);
-        if (length - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0)
-            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                               "safetensors header: a string holds a NUL (\\u0000) at byte %zu", i);
-        if (text[i] == '\\')
-            i++;
-        else if (text[i] == '"')
-            in_string = false;
-    }
-    return PTXGEN_OK;
-}
-
 static ptxgen_status find_header(const unsigned char *bytes, size_t size, size_t *length,
                                  ptxgen_error *err)
 {
@@ -82,29 +54,6 @@ static ptxgen_status find_header(const unsigned char *bytes, size_t size, size_t
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "safetensors header: it must begin with '{'");
     *length = (size_t)claimed;
-    return PTXGEN_OK;
-}
-
-static ptxgen_status parse_header(const char *text, size_t length, cJSON **header,
-                                  ptxgen_error *err)
-{
-    if (!utf8_is_valid(text, length))
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "safetensors header: it is not UTF-8");
-    ptxgen_status status = check_strings(text, length, err);
-    if (status != PTXGEN_OK)
-        return status;
-
-    const char *end = text;
-    *header = cJSON_ParseWithLengthOpts(text, length, &end, false);
-    if (!*header)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                           "safetensors header: the JSON is malformed near byte %td", end - text);
-    for (; end < text + length; end++)
-        if (!strchr(" \t\r\n", *end) || *end == '\0')
-            return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                               "safetensors header: byte %td follows the JSON object but is not "
-                               "white space",
-                               end - text);
     return PTXGEN_OK;
 }
 
@@ -358,7 +307,8 @@ ptxgen_status safetensors_parse(const void *bytes, size_t size, struct safetenso
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to read a safetensors file");
 
     const unsigned char *header = (const unsigned char *)bytes + LENGTH_BYTES;
-    status = parse_header((const char *)header, header_bytes, &parsed->header, err);
+    status = json_text_parse("safetensors header", (const char *)header, header_bytes,
+                             &parsed->header, err);
     if (status == PTXGEN_OK)
         status =
             read_tensors(parsed, header + header_bytes, size - LENGTH_BYTES - header_bytes, err);

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tensor_store.h"
 
-#include "mapped_file.h"
 #include "printable.h"
+#include "tensor_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct tensor_store {
     char *path;
-    struct mapped_file map;
-    struct gguf_file *gguf;
-    struct safetensors_file *safetensors;
+    struct tensor_parts parts;
 };
-
-static ptxgen_status parse(struct tensor_store *store, ptxgen_error *err)
-{
-    const unsigned char *bytes = store->map.data;
-    size_t size = store->map.size;
-    if (size >= 4 && memcmp(bytes, "GGUF", 4) == 0)
-        return gguf_parse(bytes, size, &store->gguf, err);
-    if (size > 8 && bytes[8] == '{')
-        return safetensors_parse(bytes, size, &store->safetensors, err);
-    return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
-                       "neither GGUF (begins with \"GGUF\") nor safetensors (byte 8 is '{'): its "
-                       "%zu bytes begin with %s",
-                       size, printable((const char *)bytes, size < 9 ? size : 9).text);
-}
 
 ptxgen_status tensor_store_open(const char *path, struct tensor_store **store, ptxgen_error *err)
 {
@@ -38,14 +22,7 @@ ptxgen_status tensor_store_open(const char *path, struct tensor_store **store, p
         free(opened);
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to open %s", path);
     }
-
-    ptxgen_status status = mapped_file_open(path, &opened->map, err);
-    if (status == PTXGEN_OK) {
-        ptxgen_error why;
-        status = parse(opened, &why);
-        if (status != PTXGEN_OK)
-            ptxgen_fail(err, status, "%s: %s", path, why.message);
-    }
+    ptxgen_status status = tensor_parts_open(path, &opened->parts, err);
     if (status == PTXGEN_OK)
         *store = opened;
     else
@@ -57,34 +34,38 @@ void tensor_store_close(struct tensor_store *store)
 {
     if (!store)
         return;
-    gguf_free(store->gguf);
-    safetensors_free(store->safetensors);
-    mapped_file_close(&store->map);
+    tensor_parts_close(&store->parts);
     free(store->path);
     free(store);
 }
 
 const struct tensor_list *tensor_store_tensors(const struct tensor_store *store)
 {
-    return store->gguf ? gguf_tensors(store->gguf) : safetensors_tensors(store->safetensors);
+    const struct tensor_part *only = &store->parts.items[0];
+    if (store->parts.count > 1)
+        return &store->parts.merged;
+    return only->gguf ? gguf_tensors(only->gguf) : safetensors_tensors(only->safetensors);
 }
 
 ptxgen_status tensor_store_require(const struct tensor_store *store, const char *name,
                                    const struct named_tensor **tensor, ptxgen_error *err)
 {
+    const char *index = store->parts.missing_index;
     *tensor = tensor_list_find(tensor_store_tensors(store), name);
     if (*tensor)
         return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s has no tensor %s", store->path,
-                       printable(name, strlen(name)).text);
+    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s has no tensor %s%s%s%s", store->path,
+                       printable(name, strlen(name)).text,
+                       index ? "; it is one part of several, which are read through " : "",
+                       index ? index : "", index ? ", and that is not there" : "");
 }
 
 const struct gguf_file *tensor_store_gguf(const struct tensor_store *store)
 {
-    return store->gguf;
+    return store->parts.items[0].gguf;
 }
 
 const struct safetensors_file *tensor_store_safetensors(const struct tensor_store *store)
 {
-    return store->safetensors;
+    return store->parts.items[0].safetensors;
 }

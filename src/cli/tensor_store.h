@@ -2,6 +2,11 @@
 /**
  * A file of tensors, GGUF or safetensors: the format is told by the first bytes.
  *
+ * A checkpoint in several files is one store. Any part of a GGUF file in parts stands for all of
+ * them (split.count), and so do the index of a sharded safetensors checkpoint, a shard beside its
+ * index (model.safetensors.index.json), and the folder. Each part is checked as a file of its own;
+ * a missing one, a tensor that is in two, and an index that does not fit are refused by name.
+ *
  * Tensors, their names and their data stay valid until tensor_store_close.
  *
  *     struct tensor_store *store;
@@ -30,7 +35,10 @@ const struct tensor_list *tensor_store_tensors(const struct tensor_store *store)
 ptxgen_status tensor_store_require(const struct tensor_store *store, const char *name,
                                    const struct named_tensor **tensor, ptxgen_error *err);
 
-/** The format's own view, for metadata; NULL when the file is of the other format. */
+/**
+ * The format's own view, for metadata; NULL when the file is of the other format. Of several files
+ * it is the first one's, which in GGUF has the keys of all.
+ */
 const struct gguf_file *tensor_store_gguf(const struct tensor_store *store);
 const struct safetensors_file *tensor_store_safetensors(const struct tensor_store *store);
 

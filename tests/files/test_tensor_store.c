@@ -4,6 +4,7 @@
 
 #include "src/cli/printable.h"
 #include "src/cli/tensor_store.h"
+#include "tests/dispatch/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,9 +154,11 @@ static void store_refuses_paths_that_are_not_files(void **state)
 {
     (void)state;
     expect_refusal("/nonexistent/model.gguf", PTXGEN_ERROR_FILE, "No such file");
-    expect_refusal("/tmp", PTXGEN_ERROR_FILE, "not a regular file");
 
-    char path[64];
+    char path[64], folder[FOLDER_PATH];
+    folder_make(folder);
+    expect_refusal(folder, PTXGEN_ERROR_NOT_FOUND, "is a folder without");
+    folder_remove(folder);
     write_temporary(path, "", 0);
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);

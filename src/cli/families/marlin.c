@@ -126,7 +126,8 @@ static const struct argp_option data_options[] = {
     {.name = "safetensors",
      .key = KEY_SAFETENSORS,
      .arg = "FILE",
-     .doc = "Take weights from this safetensors file"},
+     .doc =
+         "Take weights from this safetensors file; of a sharded one, its index, folder or a shard"},
     {.name = "layer",
      .key = KEY_LAYER,
      .arg = "PREFIX",

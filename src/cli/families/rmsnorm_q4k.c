@@ -98,7 +98,10 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option data_options[] = {
-    {.name = "gguf", .key = KEY_GGUF, .arg = "FILE", .doc = "Take weights from this GGUF file"},
+    {.name = "gguf",
+     .key = KEY_GGUF,
+     .arg = "FILE",
+     .doc = "Take weights from this GGUF file; of one in parts, any part or the folder"},
     {.name = "tensor", .key = KEY_TENSOR, .arg = "NAME[,NAME...]", .doc = "The Q4_K matrices"},
     {.name = "norm", .key = KEY_NORM, .arg = "NAME", .doc = "The norm's weight, gamma"},
     {.name = "bias-tensor",

@@ -115,7 +115,8 @@ static const struct argp_option data_options[] = {
     {.name = "safetensors",
      .key = KEY_SAFETENSORS,
      .arg = "FILE",
-     .doc = "Take the weight from this file, compressed in any form, or dense and 2:4 sparse"},
+     .doc = "Take the weight from this file (of a sharded one, its index, folder or a shard), "
+            "compressed in any form, or dense and 2:4 sparse"},
     {.name = "layer",
      .key = KEY_LAYER,
      .arg = "PREFIX",

@@ -124,7 +124,8 @@ static const struct argp_option data_options[] = {
     {.name = "safetensors",
      .key = KEY_SAFETENSORS,
      .arg = "FILE",
-     .doc = "Take the layer from this file, as compressed-tensors' int-quantized has it"},
+     .doc = "Take the layer from this file, as compressed-tensors' int-quantized has it; of a "
+            "sharded one, its index, folder or a shard"},
     {.name = "layer",
      .key = KEY_LAYER,
      .arg = "NAME",
