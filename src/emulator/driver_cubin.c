@@ -24,6 +24,7 @@ struct cubin_head {
     char names[sizeof NAMES];
     uint64_t length, checksum;
 };
+enum { SECTION_HEAD = sizeof(struct cubin_head) - offsetof(struct cubin_head, length) };
 
 static uint64_t checksum(const char *text, size_t length)
 {
@@ -37,51 +38,69 @@ static uint64_t checksum(const char *text, size_t length)
 bool emu_is_cubin(const void *image)
 {
     const unsigned char *ident = image;
-    return strncmp(image, ELFMAG, SELFMAG) == 0 &&
-           memcmp(ident + EI_PAD, OWNER, sizeof OWNER) == 0;
+    return strncmp(image, ELFMAG, SELFMAG) == 0 && memcmp(ident + EI_PAD, OWNER, sizeof OWNER) == 0;
+}
+
+/* All of the head but the checksum: equal for equal lengths of text. */
+static struct cubin_head head_for(uint64_t length)
+{
+    struct cubin_head head = {.elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+                                                  ELFDATA2LSB, EV_CURRENT},
+                                      .e_type = ET_EXEC,
+                                      .e_machine = ELF_MACHINE_CUDA,
+                                      .e_version = EV_CURRENT,
+                                      .e_shoff = offsetof(struct cubin_head, sections),
+                                      .e_ehsize = sizeof(Elf64_Ehdr),
+                                      .e_shentsize = sizeof(Elf64_Shdr),
+                                      .e_shnum = SECTIONS,
+                                      .e_shstrndx = 1},
+                              .sections = {[1] = {.sh_name = NAME_OF_NAMES,
+                                                  .sh_type = SHT_STRTAB,
+                                                  .sh_offset = offsetof(struct cubin_head, names),
+                                                  .sh_size = sizeof NAMES},
+                                           [2] = {.sh_name = NAME_OF_TEXT,
+                                                  .sh_type = SHT_PROGBITS,
+                                                  .sh_offset = offsetof(struct cubin_head, length),
+                                                  .sh_size = SECTION_HEAD + length + 1}},
+                              .length = length};
+    memcpy(head.elf.e_ident + EI_PAD, OWNER, sizeof OWNER);
+    memcpy(head.names, NAMES, sizeof NAMES);
+    return head;
+}
+
+/*
+ * The image has no size, so each part is read only when the one before it is what emu_cubin_make
+ * writes: then the sections lie in the image if its maker, or cubin_check, has seen to that.
+ */
+static bool read_head(const char *image, struct cubin_head *head)
+{
+    const size_t sections = offsetof(struct cubin_head, sections),
+                 names = offsetof(struct cubin_head, names);
+    struct cubin_head due = head_for(0);
+    memcpy(head, image, sections);
+    if (memcmp(head, &due, sections) != 0)
+        return false;
+    memcpy(head->sections, image + sections, names - sections);
+    if (head->sections[2].sh_size <= SECTION_HEAD)
+        return false;
+    due = head_for(head->sections[2].sh_size - SECTION_HEAD - 1);
+    if (memcmp(head->sections, due.sections, sizeof due.sections) != 0)
+        return false;
+    memcpy(head->names, image + names, sizeof *head - names);
+    return memcmp(head->names, due.names, sizeof due.names) == 0 && head->length == due.length;
 }
 
 const char *emu_cubin_text(const void *image, size_t *length, ptxgen_error *err)
 {
     struct cubin_head head;
-    memcpy(&head, image, sizeof head);
     const char *text = (const char *)image + sizeof head;
-    *length = (size_t)head.length;
-    bool sizes_agree = head.sections[2].sh_size - 1 ==
-                       head.length + sizeof head - offsetof(struct cubin_head, length);
-    if (!sizes_agree || checksum(text, *length) != head.checksum) {
-        ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "the emulator's cubin has a wrong checksum");
+    if (!read_head(image, &head) || checksum(text, (size_t)head.length) != head.checksum) {
+        ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
+                    "the emulator's cubin is damaged, or has a wrong checksum");
         return NULL;
     }
+    *length = (size_t)head.length;
     return text;
-}
-
-static void fill_head(struct cubin_head *head, const char *text, size_t length)
-{
-    *head = (struct cubin_head){
-        .elf = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-                            EV_CURRENT},
-                .e_type = ET_EXEC,
-                .e_machine = ELF_MACHINE_CUDA,
-                .e_version = EV_CURRENT,
-                .e_shoff = offsetof(struct cubin_head, sections),
-                .e_ehsize = sizeof(Elf64_Ehdr),
-                .e_shentsize = sizeof(Elf64_Shdr),
-                .e_shnum = SECTIONS,
-                .e_shstrndx = 1},
-        .sections = {[1] = {.sh_name = NAME_OF_NAMES,
-                            .sh_type = SHT_STRTAB,
-                            .sh_offset = offsetof(struct cubin_head, names),
-                            .sh_size = sizeof NAMES},
-                     [2] = {.sh_name = NAME_OF_TEXT,
-                            .sh_type = SHT_PROGBITS,
-                            .sh_offset = offsetof(struct cubin_head, length),
-                            .sh_size =
-                                sizeof *head - offsetof(struct cubin_head, length) + length + 1}},
-        .length = length,
-        .checksum = checksum(text, length)};
-    memcpy(head->elf.e_ident + EI_PAD, OWNER, sizeof OWNER);
-    memcpy(head->names, NAMES, sizeof NAMES);
 }
 
 void *emu_cubin_make(const char *text, size_t length, size_t *size)
@@ -89,8 +108,8 @@ void *emu_cubin_make(const char *text, size_t length, size_t *size)
     char *image = malloc(sizeof(struct cubin_head) + length + 1);
     if (!image)
         return NULL;
-    struct cubin_head head;
-    fill_head(&head, text, length);
+    struct cubin_head head = head_for(length);
+    head.checksum = checksum(text, length);
     memcpy(image, &head, sizeof head);
     memcpy(image + sizeof head, text, length);
     image[sizeof head + length] = '\0';

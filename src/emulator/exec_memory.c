@@ -294,13 +294,41 @@ static void create_policy(struct emu_warp *warp, const struct emu_insn *insn, ui
             emu_set_lane(warp, insn->d, l, (uint64_t)insn->imm);
 }
 
+/* ISA "createpolicy": of a fraction of the accesses, of a range of addresses, from a property. */
 static void decode_policy(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    static const char *const kinds[] = {"fractional", "range", "cvt", NULL};
     static const char *const priorities[] = {"L2::evict_unchanged", "L2::evict_first",
                                              "L2::evict_last", "L2::evict_normal", NULL};
-    insn->imm = 0x10f0000000000000 + ((int64_t)emu_mod_of(decoder, priorities) << 57);
-    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
-    emu_need_operands(decoder, 1, 4);
+    static const char *const secondary[] = {"L2::evict_unchanged", "L2::evict_first", NULL};
+    enum { FRACTIONAL, RANGE, CVT };
+    int kind = emu_mod_of(decoder, kinds), priority = 0;
+    int64_t offset;
+    if (kind < 0)
+        emu_refuse(decoder, "one of .fractional, .range and .cvt is due");
+    if (kind == RANGE)
+        emu_mod(decoder, "global");
+    if (kind == CVT && !emu_mod(decoder, "L2"))
+        emu_refuse(decoder, ".cvt needs .L2");
+    if (kind != CVT) {
+        priority = emu_mod_of(decoder, priorities);
+        if (priority < 0)
+            emu_refuse(decoder, "an eviction priority is due, such as .L2::evict_first");
+        emu_mod_of(decoder, secondary);
+    }
+    emu_need_type(decoder, "b64");
+    static const uint8_t least[] = {1, 4, 2}, most[] = {2, 4, 2};
+    emu_need_operands(decoder, least[kind], most[kind]);
+    if (kind == FRACTIONAL && emu_operand_count(decoder) == 2)
+        emu_read_nth(decoder, 1, T_f32);
+    if (kind == CVT)
+        emu_read_nth(decoder, 1, T_b64);
+    if (kind == RANGE) {
+        emu_address(decoder, emu_operand_at(decoder, 1), &insn->s[0], &offset);
+        emu_read_nth(decoder, 2, T_b32);
+        emu_read_nth(decoder, 3, T_b32);
+    }
+    insn->imm = 0x10f0000000000000 + ((int64_t)priority << 57);
     insn->exec = create_policy;
     insn->d = emu_write_nth(decoder, 0, T_b64);
 }

@@ -123,8 +123,7 @@ static size_t digits_at(const struct emu_lexer *lexer, size_t ahead)
     return count;
 }
 
-/* Length of the decimal fraction here, such as 2.5, 1e-3 or 6.02E+23; 0 when it is a whole number.
- */
+/* Length of the decimal fraction here (2.5, 1e-3, 6.02E+23); 0 when it is a whole number. */
 static size_t decimal_float_length(const struct emu_lexer *lexer)
 {
     size_t whole = digits_at(lexer, 0), length = whole;

@@ -29,13 +29,21 @@ static bool tables_lie_within(const Elf64_Ehdr *header, size_t size)
            lies_within(header->e_phoff, (uint64_t)header->e_phnum * header->e_phentsize, size);
 }
 
+/* Variables that are zero have no bytes in the file; code and the sections' names must have them.
+ */
+static bool may_have_no_bytes(const Elf64_Shdr *section, bool holds_names)
+{
+    return section->sh_type == SHT_NULL ||
+           (section->sh_type == SHT_NOBITS && !(section->sh_flags & SHF_EXECINSTR) && !holds_names);
+}
+
 static bool sections_lie_within(const unsigned char *bytes, const Elf64_Ehdr *header, size_t size)
 {
     for (size_t i = 0; i < header->e_shnum; i++) {
         Elf64_Shdr section;
         memcpy(&section, bytes + header->e_shoff + i * header->e_shentsize, sizeof section);
-        bool has_bytes = section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL;
-        if (has_bytes && !lies_within(section.sh_offset, section.sh_size, size))
+        if (!may_have_no_bytes(&section, i == header->e_shstrndx) &&
+            !lies_within(section.sh_offset, section.sh_size, size))
             return false;
     }
     return true;

@@ -2,6 +2,9 @@
 /* The driver table: devices, modules and their refusals, launches, streams, graphs, cubins. */
 #include "bench.h"
 
+#include "ptxgen/kernel.h"
+
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +69,12 @@ static void refused_text_is_named_by_line_and_column(void **state)
         {".version 7.0\n.target sm_80\n.entry k() {\n.reg .b64 %d<2>;\nmov.u64 %d1, "
          "18446744073709551616;\n}",
          "line 5, column 14: '18446744073709551616' begins nothing"},
+        {".version 7.4\n.target sm_80\n.entry k() {\n.reg .b64 %d<2>;\n"
+         "createpolicy.fractional.b64 %d1;\n}",
+         "line 5, column 1: createpolicy: an eviction priority is due"},
+        {".version 7.4\n.target sm_80\n.entry k() {\n.reg .b64 %d<2>;\n"
+         "createpolicy.fractional.L2::evict_last.L2::evict_last.b64 %d1;\n}",
+         "createpolicy: modifier .L2::evict_last is unknown or does not belong here"},
         {".version 7.0\n.target sm_80\n.entry k() {\n.shared .b8 x[50000];\n.reg .b32 %r<2>;\n "
          "mov.u32 %r1, x;\n}",
          "50000 bytes of static shared memory"},
@@ -230,6 +239,51 @@ static void a_linked_cubin_loads_and_a_spoilt_one_is_refused(void **state)
     bench_run(&bench, "k", 3, 64, NULL);
     copy[size - 5] ^= 1;
     assert_int_equal(bench_try_load(&bench, copy), PTXGEN_CUDA_ERROR_INVALID_IMAGE);
+    copy[size - 5] ^= 1;
+    for (size_t i = 0; i < size - sizeof text; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            copy[i] ^= (char)(1 << bit);
+            assert_int_not_equal(bench_try_load(&bench, copy), 0);
+            copy[i] ^= (char)(1 << bit);
+        }
+    free(copy);
+    bench_close(&bench);
+}
+
+/* The text's length is a terabyte, and its section has no bytes in the file. */
+static void a_cubin_whose_text_is_not_in_it_is_refused(void **state)
+{
+    (void)state;
+    static const uint64_t more = (uint64_t)1 << 40;
+    static const char text[] = ".version 7.0\n.target sm_80\n.visible .entry k() { ret; }";
+    struct bench bench;
+    ptxgen_cu_link_state link;
+    void *cubin;
+    size_t size;
+    ptxgen_module *module;
+    ptxgen_error err;
+    bench_open(&bench, "cpu");
+    const ptxgen_driver *d = &bench.driver;
+    assert_int_equal(d->link_create(0, NULL, NULL, &link), 0);
+    assert_int_equal(d->link_add_data(link, PTXGEN_CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
+                                      sizeof text, "k", 0, NULL, NULL),
+                     0);
+    assert_int_equal(d->link_complete(link, &cubin, &size), 0);
+    char *copy = malloc(size);
+    memcpy(copy, cubin, size);
+    assert_int_equal(d->link_destroy(link), 0);
+    Elf64_Ehdr elf;
+    Elf64_Shdr section;
+    memcpy(&elf, copy, sizeof elf);
+    char *at = copy + elf.e_shoff + 2 * sizeof section;
+    memcpy(&section, at, sizeof section);
+    uint64_t length = sizeof text - 1 + more;
+    memcpy(copy + section.sh_offset, &length, sizeof length);
+    section.sh_size += more;
+    section.sh_type = SHT_NOBITS;
+    memcpy(at, &section, sizeof section);
+    assert_int_equal(bench_try_load(&bench, copy), PTXGEN_CUDA_ERROR_INVALID_IMAGE);
+    assert_int_not_equal(ptxgen_module_load_cubin(d, copy, size, NULL, &module, &err), PTXGEN_OK);
     free(copy);
     bench_close(&bench);
 }
@@ -371,6 +425,7 @@ int main(void)
         cmocka_unit_test(occupancy_follows_the_chips_limits),
         cmocka_unit_test(a_captured_graph_replays_its_work),
         cmocka_unit_test(a_linked_cubin_loads_and_a_spoilt_one_is_refused),
+        cmocka_unit_test(a_cubin_whose_text_is_not_in_it_is_refused),
         cmocka_unit_test(module_variables_are_placed_and_initialised),
         cmocka_unit_test(the_profile_counts_sectors_and_conflicts),
         cmocka_unit_test(atomics_give_the_same_bits_with_any_number_of_workers),

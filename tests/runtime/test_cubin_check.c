@@ -67,6 +67,19 @@ static void offsets_that_wrap_around_are_refused(void **state)
     assert_int_equal(check_copy(&cubin, sizeof cubin), PTXGEN_ERROR_MALFORMED);
 }
 
+/* Variables that are zero have no bytes; code and the names of sections cannot be without. */
+static void code_and_names_without_bytes_are_refused(void **state)
+{
+    (void)state;
+    struct tiny_cubin cubin = tiny_cubin_make();
+    cubin.sections[2].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+    assert_int_equal(check_copy(&cubin, sizeof cubin), PTXGEN_ERROR_MALFORMED);
+    cubin.sections[2].sh_flags = SHF_ALLOC | SHF_WRITE;
+    assert_int_equal(check_copy(&cubin, sizeof cubin), PTXGEN_OK);
+    cubin.header.e_shstrndx = 2;
+    assert_int_equal(check_copy(&cubin, sizeof cubin), PTXGEN_ERROR_MALFORMED);
+}
+
 static void entries_smaller_than_the_format_are_refused(void **state)
 {
     (void)state;
@@ -121,6 +134,7 @@ int main(void)
         cmocka_unit_test(text_is_no_cubin),
         cmocka_unit_test(an_elf_file_for_another_machine_is_no_cubin),
         cmocka_unit_test(offsets_that_wrap_around_are_refused),
+        cmocka_unit_test(code_and_names_without_bytes_are_refused),
         cmocka_unit_test(entries_smaller_than_the_format_are_refused),
         cmocka_unit_test(no_damaged_header_is_followed_outside),
 #ifdef REAL_CUBIN
