@@ -27,6 +27,7 @@
 #ifndef PTXGEN_DENSE_H
 #define PTXGEN_DENSE_H
 
+#include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
@@ -130,6 +131,11 @@ typedef struct ptxgen_dense_operands {
 PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                                 const ptxgen_dense_operands *operands, double *y,
                                                 double *bound, ptxgen_error *err);
+/** The same, and the spread of each output, [n, m]: accuracy.h says what for. */
+PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
+                                                       const ptxgen_dense_operands *operands,
+                                                       double *y, double *bound,
+                                                       ptxgen_spread *spread, ptxgen_error *err);
 
 /* ---- running it (src/runtime) ---- */
 

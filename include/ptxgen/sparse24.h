@@ -177,6 +177,11 @@ typedef struct ptxgen_sparse24_operands {
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,
                                                    double *y, double *bound, ptxgen_error *err);
+/** The same, and the spread of each output, [n, m]: accuracy.h says what for. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
+                                                          const ptxgen_sparse24_operands *operands,
+                                                          double *y, double *bound,
+                                                          ptxgen_spread *spread, ptxgen_error *err);
 
 /* ---- running it (src/runtime) ---- */
 

@@ -59,12 +59,13 @@ ptxgen_status compare_blocks(const struct blocks *b, struct check *check, struct
 }
 
 void check_block(struct check *check, const char *name, const struct block *b, ptxgen_element type,
-                 const void *outputs, uint64_t stride, const double *reference, const double *bound)
+                 const void *outputs, uint64_t stride, const struct block_reference *reference)
 {
     for (size_t i = 0; i < b->rows * b->columns; i++) {
         size_t row = b->row + i / b->columns, column = b->column + i % b->columns;
-        check_output(check, name, row, column,
-                     ptxgen_element_load(type, outputs, row * stride + column), reference[i],
-                     bound[i]);
+        const struct expected_output expected = {reference->value[i], reference->bound[i],
+                                                 &reference->spread[i]};
+        check_output(check, name, row, column, type,
+                     ptxgen_element_load(type, outputs, row * stride + column), &expected);
     }
 }

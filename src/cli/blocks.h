@@ -35,9 +35,15 @@ struct blocks {
 ptxgen_status compare_blocks(const struct blocks *blocks, struct check *check,
                              struct check *expected, ptxgen_error *err);
 
-/** Checks a block's outputs, in rows that are `stride` elements apart, against its own numbers. */
+/** What a reference says of a block's outputs, row by row. */
+struct block_reference {
+    double value[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
+    ptxgen_spread spread[BLOCK_SIDE * BLOCK_SIDE];
+};
+
+/** Checks a block's outputs, in rows that are `stride` elements apart, against its reference. */
 void check_block(struct check *check, const char *name, const struct block *block,
-                 ptxgen_element type, const void *outputs, uint64_t stride, const double *reference,
-                 const double *bound);
+                 ptxgen_element type, const void *outputs, uint64_t stride,
+                 const struct block_reference *reference);
 
 #endif

@@ -60,8 +60,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void print_check(const char *family, const struct device *device, const struct check *c)
 {
     printf("%s %s on %s\n", family, c->problem, device->facts.name);
-    printf("  %" PRIu64 " outputs: largest error %.3g, %.3g of its bound\n", c->outputs, c->error,
-           c->worst);
+    printf("  %" PRIu64
+           " outputs: largest error %.3g, %.3g of its bound; spread %.3g of its limit\n",
+           c->outputs, c->error, c->worst, ptxgen_tally_ratio(&c->tally));
     if (c->unbounded)
         printf("  %" PRIu64 " outputs overflow f32 on the way: not compared\n", c->unbounded);
     if (c->note[0])
@@ -93,13 +94,26 @@ static enum exit_code run_problems(const struct family *family, const void *fami
     return code;
 }
 
+/* The largest of a figure so far, and the problem that had it. */
+struct extreme {
+    double value;
+    char problem[sizeof((struct check *)NULL)->problem];
+};
+
+static void note_extreme(struct extreme *e, double value, const struct check *check)
+{
+    if (!(value > e->value))
+        return;
+    e->value = value;
+    snprintf(e->problem, sizeof e->problem, "%s", check->problem);
+}
+
 static enum exit_code run_random(const struct family *family, const struct run_options *o,
                                  struct device *device)
 {
     struct check total = {0};
     uint32_t failed = 0;
-    char worst_problem[sizeof total.problem] = "";
-    double worst = -1;
+    struct extreme error = {.value = -1}, spread = {.value = -1};
     struct progress progress = progress_start("random problems", o->random_specs);
     for (uint32_t i = 0; i < o->random_specs; i++) {
         struct check check = {0};
@@ -109,10 +123,8 @@ static enum exit_code run_random(const struct family *family, const struct run_o
                     o->seed + i, check.problem);
             return report_failure(&err);
         }
-        if (check.worst > worst) {
-            worst = check.worst;
-            snprintf(worst_problem, sizeof worst_problem, "%s", check.problem);
-        }
+        note_extreme(&error, check.worst, &check);
+        note_extreme(&spread, ptxgen_tally_ratio(&check.tally), &check);
         if (!check_passed(&check)) {
             failed++;
             printf("WRONG with --random-specs 1 --seed %" PRIu64 ": %s\n  %s\n", o->seed + i,
@@ -127,7 +139,9 @@ static enum exit_code run_random(const struct family *family, const struct run_o
     printf("  %" PRIu64 " outputs (%" PRIu64
            " without a bound): largest error over its bound %.3g\n",
            total.outputs, total.unbounded, total.worst);
-    printf("  at %s\n", worst_problem);
+    printf("  at %s\n", error.problem);
+    printf("  widest spread %.3g of its limit\n", spread.value);
+    printf("  at %s\n", spread.problem);
     return failed ? EXIT_WRONG_NUMBERS : EXIT_OK;
 }
 

@@ -106,6 +106,8 @@ ptxgen_status launch_check(const struct launch_check *c, struct device *d, struc
             buffer_finding(buffers_each(c->inputs, c->input_count, buffer_verify, err), err, check);
     if (status == PTXGEN_OK && check_passed(check) && c->has_rows) {
         status = c->compare(c->problem, check, err);
+        if (status == PTXGEN_OK)
+            check_tally(check);
         if (status == PTXGEN_OK && !d->emulated)
             status = buffer_finding(repeat(c, d, check, err), err, check);
     }

@@ -28,9 +28,12 @@ static inline void add_product(const double *x, pair w, pair *sum, pair *magnitu
 }
 
 /* Written out, for compilers keep eight variables in registers, but not an array. */
-void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots)
+static inline void add_products(const double *rows, const double *w, size_t k, struct dots *dots)
 {
-    pair s0 = {0}, s1 = s0, s2 = s0, s3 = s0, m0 = s0, m1 = s0, m2 = s0, m3 = s0;
+    pair s[DOTS_ROWS / 2], m[DOTS_ROWS / 2];
+    memcpy(s, dots->sums, sizeof s);
+    memcpy(m, dots->magnitudes, sizeof m);
+    pair s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3], m0 = m[0], m1 = m[1], m2 = m[2], m3 = m[3];
     for (size_t i = 0; i < k; i++) {
         const double *x = rows + i * DOTS_ROWS;
         const pair both = {w[i], w[i]};
@@ -42,4 +45,31 @@ void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots)
     const pair sums[] = {s0, s1, s2, s3}, magnitudes[] = {m0, m1, m2, m3};
     memcpy(dots->sums, sums, sizeof sums);
     memcpy(dots->magnitudes, magnitudes, sizeof magnitudes);
+}
+
+void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots)
+{
+    *dots = (struct dots){.sums = {0}};
+    add_products(rows, w, k, dots);
+}
+
+void dots_walk(const double *rows, const double *w, size_t k, const struct dots_ways *ways,
+               struct dots *dots, struct walk walks[DOTS_ROWS])
+{
+    struct walk all[DOTS_MOST_WAYS][DOTS_ROWS] = {{{.sum = 0}}};
+    *dots = (struct dots){.sums = {0}};
+    for (size_t i = 0; i * WALK_TERMS < k; i++) {
+        size_t first = i * WALK_TERMS;
+        struct walk *way = all[i / ways->steps % ways->warps];
+        const struct dots before = *dots;
+        add_products(rows + first * DOTS_ROWS, w + first,
+                     k - first < WALK_TERMS ? k - first : WALK_TERMS, dots);
+        for (size_t r = 0; r < DOTS_ROWS; r++)
+            walk_step(&way[r], dots->sums[r] - before.sums[r],
+                      dots->magnitudes[r] - before.magnitudes[r]);
+    }
+    memcpy(walks, all[0], sizeof all[0]);
+    for (size_t i = 1; i < ways->warps; i++)
+        for (size_t r = 0; r < DOTS_ROWS; r++)
+            walk_join(&walks[r], &all[i][r]);
 }

@@ -8,6 +8,8 @@
 #ifndef PTXGEN_KERNELS_DOTS_H
 #define PTXGEN_KERNELS_DOTS_H
 
+#include "walk.h"
+
 #include <ptxgen/types.h>
 
 #include <stdbool.h>
@@ -29,5 +31,13 @@ struct dots {
     double sums[DOTS_ROWS], magnitudes[DOTS_ROWS];
 };
 void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots);
+/** How warps divide K: `steps` steps each at a time, in turn; at most 16 of them. */
+struct dots_ways {
+    size_t warps, steps;
+};
+enum { DOTS_MOST_WAYS = 16 };
+/** The same, and what the ways of each sum add up to. */
+void dots_walk(const double *rows, const double *w, size_t k, const struct dots_ways *ways,
+               struct dots *dots, struct walk walks[DOTS_ROWS]);
 
 #endif

@@ -17,14 +17,21 @@
 #ifndef PTXGEN_KERNELS_LINEAR_H
 #define PTXGEN_KERNELS_LINEAR_H
 
+#include "walk.h"
+
+#include <ptxgen/accuracy.h>
 #include <ptxgen/types.h>
 
 #include <stdbool.h>
 
-/** A value on its way through a kernel, and how far the kernel's may be from it; NaN: anything. */
+/**
+ * A value on its way through a kernel, and how far the kernel's may be from it; NaN: anything. The
+ * kernel's is on average between value − below and value + above, with this variance.
+ */
 struct linear_estimate {
     double value, error;
     double magnitude; /**< of what was added up, for the reference's own error */
+    double below, above, variance;
 };
 
 /** How a kernel sums products of k terms. */
@@ -38,9 +45,15 @@ struct linear_sum {
     double depth;
     /** What a product may be off beyond one rounding, relative: operands in narrower pieces. */
     double product_error;
+
+    /** For the spread: in WALK_TERMS terms, how often tensor cores cut sums, and how many products.
+     */
+    double cut_sums, cut_products;
+    double product_variance; /**< of what a product is off, relative to its square */
 };
-/** Σ x·w, of which Σ|x·w| is `magnitude`. */
-struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude);
+/** Σ x·w, of which Σ|x·w| is `magnitude`, and which came this way. */
+struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude,
+                                     const struct walk *walk);
 
 struct linear_output {
     ptxgen_activation activation;
@@ -49,11 +62,16 @@ struct linear_output {
     ptxgen_element type; /**< of Y */
     double terms;        /**< of a sum, for the reference's own error */
 };
+/** What is known of an output: see ptxgen/accuracy.h. */
+struct linear_result {
+    double y, bound;
+    ptxgen_spread spread;
+};
 /**
- * y and bound of an output; bias and residual may be NULL. `promised` is false for a row that makes
- * no promise but that NaN stays NaN.
+ * An output's result; bias and residual may be NULL. `promised` is false for a row that makes no
+ * promise but that NaN stays NaN.
  */
-void linear_finish(const struct linear_output *how, struct linear_estimate sum, const float *bias,
-                   const double *residual, bool promised, double *y, double *bound);
+struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate sum,
+                                   const float *bias, const double *residual, bool promised);
 
 #endif

@@ -70,7 +70,8 @@ static void buffer_notices_a_changed_input(void **state)
 static struct check compare(double output, double reference, double bound)
 {
     struct check check = {0};
-    check_output(&check, "y", 1, 2, output, reference, bound);
+    const struct expected_output expected = {.value = reference, .bound = bound};
+    check_output(&check, "y", 1, 2, PTXGEN_F32, output, &expected);
     return check;
 }
 
@@ -121,6 +122,65 @@ static void the_first_wrong_output_is_named(void **state)
     assert_int_equal(total.outputs, 2);
     assert_non_null(strstr(total.where, "y[1, 2] is 3"));
     assert_false(check_passed(&total));
+}
+
+/* `count` outputs that are off by so many deviations, to either side in turn. */
+static struct check compare_spread(ptxgen_element type, int count, double deviations)
+{
+    const ptxgen_spread spread = {.below = 0x1p-10, .above = 0x1p-9, .deviation = 0x1p-14};
+    const struct expected_output expected = {.value = 1, .bound = 1, .spread = &spread};
+    struct check check = {0};
+    for (int i = 0; i < count; i++) {
+        double off = deviations * spread.deviation;
+        double output = i % 2 ? 1 + spread.above + off : 1 - spread.below - off;
+        check_output(&check, "y", 0, (size_t)i, type, output, &expected);
+    }
+    check_tally(&check);
+    return check;
+}
+
+static bool spread_passes(ptxgen_element type, int count, double deviations)
+{
+    struct check check = compare_spread(type, count, deviations);
+    return check_passed(&check);
+}
+
+static void many_outputs_may_be_off_by_two_deviations_and_one_by_six(void **state)
+{
+    (void)state;
+    assert_true(spread_passes(PTXGEN_F32, 1, 5.9));
+    assert_false(spread_passes(PTXGEN_F32, 1, 6.1));
+    assert_true(spread_passes(PTXGEN_F32, 1000, 2));
+    assert_false(spread_passes(PTXGEN_F32, 1000, 2.02));
+    struct check check = compare_spread(PTXGEN_F32, 1000, 3);
+    assert_true(check.worst < 0.01);
+    assert_non_null(strstr(check.where, "all outputs together are 1.49 times"));
+}
+
+static void half_a_unit_of_a_16_bit_output_is_no_distance(void **state)
+{
+    (void)state;
+    assert_true(spread_passes(PTXGEN_BF16, 1000, 0x1p-9 / 0x1p-14));
+    assert_false(spread_passes(PTXGEN_BF16, 1000, 0x1p-7 / 0x1p-14));
+    assert_true(spread_passes(PTXGEN_F16, 1000, 0x1p-12 / 0x1p-14));
+    assert_false(spread_passes(PTXGEN_F16, 1000, 0x1p-10 / 0x1p-14));
+}
+
+static void outputs_without_a_spread_are_not_tallied_and_exact_ones_must_be_equal(void **state)
+{
+    (void)state;
+    const ptxgen_spread none = {.deviation = NAN}, exact = {.deviation = 0};
+    ptxgen_tally tally = {.outputs = 0};
+    ptxgen_tally_add(&tally, PTXGEN_F32, 2, 1, 1, &none);
+    ptxgen_tally_add(&tally, PTXGEN_F32, 2, 1, INFINITY, &exact);
+    ptxgen_tally_add(&tally, PTXGEN_F32, 2, 1, NAN, &exact);
+    ptxgen_tally_add(&tally, PTXGEN_F32, NAN, NAN, 0, &exact);
+    ptxgen_tally_add(&tally, PTXGEN_F32, INFINITY, INFINITY, 0, &exact);
+    ptxgen_tally_add(&tally, PTXGEN_F32, 1, 1, 0, &exact);
+    assert_int_equal(tally.outputs, 0);
+    assert_true(ptxgen_tally_ratio(&tally) == 0);
+    ptxgen_tally_add(&tally, PTXGEN_F32, 1 + 0x1p-23, 1, 1, &exact);
+    assert_true(isinf(ptxgen_tally_ratio(&tally)));
 }
 
 /* ---- occupancy ---- */
@@ -206,6 +266,9 @@ int main(void)
         cmocka_unit_test(nan_and_infinity_agree_with_themselves_only),
         cmocka_unit_test(a_nan_bound_promises_nothing_and_is_counted),
         cmocka_unit_test(the_first_wrong_output_is_named),
+        cmocka_unit_test(many_outputs_may_be_off_by_two_deviations_and_one_by_six),
+        cmocka_unit_test(half_a_unit_of_a_16_bit_output_is_no_distance),
+        cmocka_unit_test(outputs_without_a_spread_are_not_tallied_and_exact_ones_must_be_equal),
         cmocka_unit_test(occupancy_is_the_least_of_four_limits),
         cmocka_unit_test(every_status_has_an_exit_code),
         cmocka_unit_test(sections_are_found_by_their_comment_lines),

@@ -105,7 +105,7 @@ static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activat
 static void run(struct test_case *c)
 {
     ptxgen_error err;
-    assert_ok(sparse24_reference(&c->p, c->y, c->bound, &err), &err);
+    assert_ok(sparse24_reference(&c->p, c->y, c->bound, NULL, &err), &err);
 }
 
 /* ---- values ---- */
@@ -161,7 +161,7 @@ static double activated(int activation, double value, double *bound)
                                  .ldx = 8,
                                  .activation = activation,
                                  .dot_depth = 1000};
-    assert_int_equal(sparse24_reference(&p, &y, bound, NULL), PTXGEN_OK);
+    assert_int_equal(sparse24_reference(&p, &y, bound, NULL, NULL), PTXGEN_OK);
     return y;
 }
 
@@ -412,7 +412,7 @@ static void the_bound_grants_what_the_activation_may_err(void **state)
 static void refused(struct test_case *c, ptxgen_status expected, const char *words)
 {
     ptxgen_error err = {0};
-    assert_int_equal(sparse24_reference(&c->p, c->y, c->bound, &err), expected);
+    assert_int_equal(sparse24_reference(&c->p, c->y, c->bound, NULL, &err), expected);
     assert_says(&err, words);
     free(c);
 }

@@ -21,7 +21,7 @@ static ptxgen_status compare_one(const void *problem, const struct block *b,
     const struct dense_problem *p = problem;
     ptxgen_dense_plan plan = p->plan; /* has only the variant that was launched */
     plan.spec.m = b->columns;
-    double y[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
+    struct block_reference r;
     size_t e = element_of(p);
     const ptxgen_dense_operands operands = {
         .n = b->rows,
@@ -33,10 +33,11 @@ static ptxgen_status compare_one(const void *problem, const struct block *b,
         .w_stride = p->w_stride,
         .residual_stride = p->residual_stride,
     };
-    ptxgen_status status = ptxgen_dense_reference(&plan, &operands, y, bound, err);
+    ptxgen_status status =
+        ptxgen_dense_reference_spread(&plan, &operands, r.value, r.bound, r.spread, err);
     if (status == PTXGEN_OK)
         check_block(&part->reference, "y", b, (ptxgen_element)plan.spec.type, p->y.host,
-                    p->y_stride, y, bound);
+                    p->y_stride, &r);
     return status;
 }
 

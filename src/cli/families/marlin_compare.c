@@ -39,7 +39,7 @@ static bool slice_matrix(const ptxgen_w4_matrix *m, const struct block *b, ptxge
 }
 
 static ptxgen_status reference(const struct marlin_problem *p, const struct block *b,
-                               const ptxgen_w4_matrix matrices[2], double *values, double *bound,
+                               const ptxgen_w4_matrix matrices[2], struct block_reference *r,
                                ptxgen_error *err)
 {
     ptxgen_marlin_plan plan = p->plan; /* has only the variant that was launched */
@@ -55,19 +55,22 @@ static ptxgen_status reference(const struct marlin_problem *p, const struct bloc
         .a_stride = p->a_stride,
         .residual_stride = p->residual_stride,
     };
-    return ptxgen_marlin_reference(&plan, &operands, values, bound, err);
+    for (size_t i = 0; i < b->rows * b->columns; i++)
+        r->spread[i].deviation = NAN;
+    return ptxgen_marlin_reference(&plan, &operands, r->value, r->bound, err);
 }
 
 static void check_expected(const struct marlin_problem *p, const struct block *b,
-                           const double *bound, struct check *check)
+                           const struct block_reference *r, struct check *check)
 {
     ptxgen_element type = (ptxgen_element)p->plan.spec.type;
     for (size_t i = 0; i < b->rows * b->columns; i++) {
         size_t row = b->row + i / b->columns, column = b->column + i % b->columns;
         double output = ptxgen_element_load(type, p->c.host, row * p->c_stride + column);
         double expected = p->expected[row * p->plan.spec.n + column];
-        check_output(check, "expected", row, column, output, expected,
-                     bound[i] + 0x1p-24 * fabs(expected));
+        const struct expected_output wanted = {expected, r->bound[i] + 0x1p-24 * fabs(expected),
+                                               &r->spread[i]};
+        check_output(check, "expected", row, column, type, output, &wanted);
     }
 }
 
@@ -75,19 +78,19 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
                              ptxgen_error *err)
 {
     const struct marlin_problem *p = problem;
-    double values[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
+    struct block_reference r;
     ptxgen_w4_matrix matrices[2] = {{.codes = NULL}, {.codes = NULL}};
     bool have = true;
     for (unsigned i = 0; have && i < marlin_matrices(&p->plan.spec); i++)
         have = slice_matrix(&p->matrices[i], b, &matrices[i]);
     ptxgen_status status =
-        have ? reference(p, b, matrices, values, bound, err)
+        have ? reference(p, b, matrices, &r, err)
              : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for columns of the weights");
     if (status == PTXGEN_OK)
         check_block(&part->reference, "c", b, (ptxgen_element)p->plan.spec.type, p->c.host,
-                    p->c_stride, values, bound);
+                    p->c_stride, &r);
     if (status == PTXGEN_OK && p->expected)
-        check_expected(p, b, bound, &part->expected);
+        check_expected(p, b, &r, &part->expected);
     for (int i = 0; i < 2; i++)
         free_matrix(&matrices[i]);
     return status;

@@ -48,8 +48,10 @@ static void compare_slice_outputs(const struct rmsnorm_q4k_problem *p, const str
     for (uint32_t m = 0; m < p->m; m++)
         for (uint32_t i = 0; i < s->rows; i++)
             check_output(check, p->y[s->matrix].name, m, s->first + i,
-                         output_at(p, s->matrix, m, s->first + i), y[(size_t)m * s->rows + i],
-                         bound[(size_t)m * s->rows + i]);
+                         (ptxgen_element)p->plan.spec.y_type,
+                         output_at(p, s->matrix, m, s->first + i),
+                         &(struct expected_output){.value = y[(size_t)m * s->rows + i],
+                                                   .bound = bound[(size_t)m * s->rows + i]});
 }
 
 /*
@@ -81,8 +83,9 @@ static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
             size_t at = (size_t)m * s->rows + i;
             double expected = p->expected[(size_t)m * p->plan.spec.n[0] + s->first + i];
             double allowed = bound[at] + fabs(y[at] - unrounded[at]) + 0x1p-24 * fabs(expected);
-            check_output(check, "expected", m, s->first + i,
-                         output_at(p, s->matrix, m, s->first + i), expected, allowed);
+            check_output(check, "expected", m, s->first + i, (ptxgen_element)p->plan.spec.y_type,
+                         output_at(p, s->matrix, m, s->first + i),
+                         &(struct expected_output){.value = expected, .bound = allowed});
         }
     return status;
 }
@@ -154,7 +157,8 @@ static ptxgen_status compare_sums(const struct rmsnorm_q4k_problem *p, struct ch
             double ours = ptxgen_element_load(type, p->residual_out.host,
                                               (size_t)m * p->residual_out_stride + i);
             double reference = ptxgen_element_load(type, sum, (size_t)m * s->k + i);
-            check_output(check, "residual_out", m, i, ours, reference, 0);
+            check_output(check, "residual_out", m, i, type, ours,
+                         &(struct expected_output){.value = reference});
         }
     free(sum);
     return status;

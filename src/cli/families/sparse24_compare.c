@@ -20,7 +20,7 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
     ptxgen_sparse24_plan plan = p->plan; /* has only the variant that was launched */
     plan.spec.m = b->columns;
     size_t e = ptxgen_element_size((ptxgen_element)plan.spec.y_type);
-    double y[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
+    struct block_reference r;
     const ptxgen_sparse24_operands operands = {
         .n = b->rows,
         .x = buffer_at(&p->x, b->row * p->x_stride * sparse24_x_element(&plan.spec)),
@@ -34,10 +34,11 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
         .x_stride = p->x_stride,
         .residual_stride = p->residual_stride,
     };
-    ptxgen_status status = ptxgen_sparse24_reference(&plan, &operands, y, bound, err);
+    ptxgen_status status =
+        ptxgen_sparse24_reference_spread(&plan, &operands, r.value, r.bound, r.spread, err);
     if (status == PTXGEN_OK)
         check_block(&part->reference, "y", b, (ptxgen_element)plan.spec.y_type, p->y.host,
-                    p->y_stride, y, bound);
+                    p->y_stride, &r);
     return status;
 }
 

@@ -45,8 +45,9 @@ static ptxgen_status compare_block(const struct comparing *c, uint32_t m, uint32
         ptxgen_w8a8_reference(s, &c->operands, codes, token, first, rows, y, NULL, err);
     for (uint32_t i = 0; status == PTXGEN_OK && i < rows; i++) {
         size_t at = (size_t)m * c->p->y_stride + first + i;
-        check_output(check, "y", m, first + i, ptxgen_element_load(type, c->p->y.host, at),
-                     ptxgen_element_load(type, y, i), 0);
+        const struct expected_output expected = {.value = ptxgen_element_load(type, y, i)};
+        check_output(check, "y", m, first + i, type, ptxgen_element_load(type, c->p->y.host, at),
+                     &expected);
     }
     return status;
 }

@@ -7,6 +7,9 @@
  * summed; so of x·w are missing l'·l', below 2⁻²²|x·w|, and twice a product with what l' has left
  * out, below 2⁻²³: product_error = 2⁻²¹ and a little for products of small errors. Below
  * 2⁻¹²⁶ tf32 has units of 2⁻¹³⁶, of which each operand may lose one.
+ *
+ * Spread: l is anywhere within 2⁻¹¹|x| and l − l' within 2⁻²³|x|, so l·l' has a mean square of
+ * 2⁻⁴⁴/9 and what l' leaves out one of 2⁻⁴⁶/3, twice: product_variance.
  */
 #include "layout.h"
 
@@ -20,6 +23,7 @@
 
 static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
 static const double split_error = 0x1p-21 * (1 + 0x1p-9), split_unit = 0x1p-136;
+static const double split_variance = 0x1p-44 / 9 + 2 * 0x1p-46 / 3;
 static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 would be infinite */
 
 /*
@@ -27,6 +31,16 @@ static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 w
  * f32 has three of m16n8k8, each perhaps two of 4 terms.
  */
 enum { MMA_DEPTH = 22, SPLIT_DEPTH = 42 };
+
+/*
+ * How often a tensor core cuts a sum of WALK_TERMS terms: m16n8k16 once, before sm_90 twice; f32's
+ * three products of m16n8k8 each once, before sm_90 twice.
+ */
+static double cuts_of(const ptxgen_dense_plan *plan)
+{
+    double each = plan->target.ptx.sm >= 90 ? 1 : 2;
+    return plan->spec.type == PTXGEN_F32 ? 3 * 2 * each : each;
+}
 
 /*
  * The longest way of a term into a sum: through the mma steps of a warp along K, over the warps
@@ -104,12 +118,13 @@ struct reference {
     const ptxgen_dense_operands *o;
     struct linear_sum sum;
     struct linear_output output;
-    double *x, *w;    /* of dots.h; a row of W */
-    struct row *rows; /* of X */
+    struct dots_ways ways; /* of 128 bytes of K each, in turn */
+    double *x, *w;         /* of dots.h; a row of W */
+    struct row *rows;      /* of X */
 };
 
-static void finish(const struct reference *r, struct linear_estimate sum, const struct row *w,
-                   uint64_t n, uint32_t m, double *y, double *bound)
+static struct linear_result finish(const struct reference *r, struct linear_estimate sum,
+                                   const struct row *w, uint64_t n, uint32_t m)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
@@ -118,30 +133,45 @@ static void finish(const struct reference *r, struct linear_estimate sum, const 
     float bias = s->bias ? (float)ptxgen_element_load(type, o->bias, m) : 0;
     double residual = s->residual ? ptxgen_element_load(type, o->residual, n * stride + m) : 0;
     bool promised = r->rows[n].is_finite && (w->is_finite || s->type != PTXGEN_F32);
-    if (s->type == PTXGEN_F32)
-        sum.error += split_unit * (r->rows[n].sum + w->sum);
-    linear_finish(&r->output, sum, s->bias ? &bias : NULL, s->residual ? &residual : NULL, promised,
-                  y, bound);
+    if (s->type == PTXGEN_F32) {
+        double lost = split_unit * (r->rows[n].sum + w->sum);
+        sum.error += lost;
+        sum.below += lost;
+        sum.above += lost;
+    }
+    return linear_finish(&r->output, sum, s->bias ? &bias : NULL, s->residual ? &residual : NULL,
+                         promised);
 }
 
+/* What a reference fills; the spread may be NULL. */
+struct results {
+    double *y, *bound;
+    ptxgen_spread *spread;
+};
+
 /* Row m of W with all rows of X. */
-static void compute(const struct reference *r, uint32_t m, double *y, double *bound)
+static void compute(const struct reference *r, uint32_t m, const struct results *to)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
     const struct row w = load_row(s, o->w, m * (o->w_stride ? o->w_stride : s->k), r->w, 1);
     for (uint64_t first = 0; first < o->n; first += DOTS_ROWS) {
         struct dots dots;
-        dots_sum(r->x + first * s->k, r->w, s->k, &dots);
+        struct walk walks[DOTS_ROWS];
+        dots_walk(r->x + first * s->k, r->w, s->k, &r->ways, &dots, walks);
         for (uint64_t n = first; n < o->n && n < first + DOTS_ROWS; n++) {
-            struct linear_estimate sum =
-                linear_add_up(&r->sum, dots.sums[n - first], dots.magnitudes[n - first]);
-            finish(r, sum, &w, n, m, &y[n * s->m + m], &bound[n * s->m + m]);
+            struct linear_estimate sum = linear_add_up(
+                &r->sum, dots.sums[n - first], dots.magnitudes[n - first], &walks[n - first]);
+            const struct linear_result result = finish(r, sum, &w, n, m);
+            to->y[n * s->m + m] = result.y;
+            to->bound[n * s->m + m] = result.bound;
+            if (to->spread)
+                to->spread[n * s->m + m] = result.spread;
         }
     }
 }
 
-static ptxgen_status run(struct reference *r, double *y, double *bound, ptxgen_error *err)
+static ptxgen_status run(struct reference *r, const struct results *to, ptxgen_error *err)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
@@ -153,7 +183,7 @@ static ptxgen_status run(struct reference *r, double *y, double *bound, ptxgen_e
         r->rows[n] = load_row(s, o->x, n * (o->x_stride ? o->x_stride : s->k),
                               dots_row(r->x, n, s->k), DOTS_ROWS);
     for (uint32_t m = 0; have && m < s->m; m++)
-        compute(r, m, y, bound);
+        compute(r, m, to);
     free(r->x);
     free(r->w);
     free(r->rows);
@@ -167,6 +197,13 @@ ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                      const ptxgen_dense_operands *operands, double *y,
                                      double *bound, ptxgen_error *err)
 {
+    return ptxgen_dense_reference_spread(plan, operands, y, bound, NULL, err);
+}
+
+ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
+                                            const ptxgen_dense_operands *operands, double *y,
+                                            double *bound, ptxgen_spread *spread, ptxgen_error *err)
+{
     if (!plan || !operands || (operands->n && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: plan, operands, y and bound must be given");
@@ -176,16 +213,21 @@ ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
     const ptxgen_dense_spec *s = &plan->spec;
     bool is_curved =
         s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, operands->n ? operands->n : 1);
     struct reference r = {
         .spec = s,
         .o = operands,
+        .ways = {v->wk, DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS},
         .sum = {.terms = s->k,
-                .depth = depth_of(s, ptxgen_dense_choose(plan, operands->n ? operands->n : 1)),
-                .product_error = s->type == PTXGEN_F32 ? split_error : 0},
+                .depth = depth_of(s, v),
+                .product_error = s->type == PTXGEN_F32 ? split_error : 0,
+                .cut_sums = cuts_of(plan),
+                .cut_products = s->type == PTXGEN_F32 ? 3 * WALK_TERMS : WALK_TERMS,
+                .product_variance = s->type == PTXGEN_F32 ? split_variance : 0},
         .output = {.activation = (ptxgen_activation)s->activation,
                    .activation_error = is_curved ? activation_error : 0,
                    .type = (ptxgen_element)s->type,
                    .terms = s->k},
     };
-    return run(&r, y, bound, err);
+    return run(&r, &(struct results){y, bound, spread}, err);
 }

@@ -6,8 +6,9 @@
  *
  *     E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|)
  *
- * The reference's own error counts Σ|x·w|·|s_x·s_w| as what was added up. Nothing of this is needed
- * where s8 is finished step by step.
+ * The reference's own error counts Σ|x·w|·|s_x·s_w| as what was added up. The spread has the
+ * roundings' variance, a third of u²·v² each. Nothing of this is needed where s8 is finished step
+ * by step: it is exact.
  */
 #include "reference.h"
 
@@ -18,6 +19,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double unit_f32 = 0x1p-24, underflow = 0x1p-149;
 
@@ -63,8 +65,8 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
                            (int)p->activation);
     if (p->stepwise &&
-        (p->w.type != PTXGEN_SPARSE24_S8 || (p->activation != PTXGEN_ACTIVATION_NONE &&
-                                             p->activation != PTXGEN_ACTIVATION_RELU)))
+        (p->w.type != PTXGEN_SPARSE24_S8 ||
+         (p->activation != PTXGEN_ACTIVATION_NONE && p->activation != PTXGEN_ACTIVATION_RELU)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "stepwise outputs are of s8 weights, with no activation or ReLU");
     if (!(p->product_error >= 0) || !(p->activation_error >= 0))
@@ -114,13 +116,21 @@ static void load_block(const struct sparse24_problem *p, size_t first, size_t ro
             block[k * BLOCK_ROWS + n] = element(p->w.type, p->x, (first + n) * p->ldx + k);
 }
 
-/* Row m's Σ x·w and Σ|x·w| against the block's rows. */
+/* Σ x·w, Σ|x·w|, and the way there. */
+struct sum {
+    double value, magnitude;
+    struct walk walk;
+};
+
+/* Row m's sums with the block's rows of X; a step of the way is 16 terms, as of an mma. */
 static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, const double *block,
-                    double sum[BLOCK_ROWS], double abs_sum[BLOCK_ROWS])
+                    struct sum sums[BLOCK_ROWS])
 {
-    for (size_t n = 0; n < rows; n++)
-        sum[n] = abs_sum[n] = 0;
-    for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
+    enum { STEP_GROUPS = WALK_TERMS / SPARSE24_KEPT };
+    double sum[BLOCK_ROWS] = {0}, abs_sum[BLOCK_ROWS] = {0};
+    size_t groups = p->w.k / SPARSE24_GROUP;
+    memset(sums, 0, rows * sizeof *sums);
+    for (size_t group = 0; group < groups; group++) {
         struct stored stored[SPARSE24_KEPT];
         load_stored(p, m, group, stored);
         for (size_t i = 0; i < SPARSE24_KEPT; i++) {
@@ -131,23 +141,12 @@ static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, con
                 abs_sum[n] += fabs(product);
             }
         }
-    }
-}
-
-/* All sums, into both arrays; `block` has K times BLOCK_ROWS. */
-static void sum_all(const struct sparse24_problem *p, double *block, double *sums, double *abs_sums)
-{
-    for (size_t first = 0; first < p->n; first += BLOCK_ROWS) {
-        size_t rows = p->n - first < BLOCK_ROWS ? p->n - first : BLOCK_ROWS;
-        load_block(p, first, rows, block);
-        for (size_t m = 0; m < p->w.m; m++) {
-            double sum[BLOCK_ROWS], abs_sum[BLOCK_ROWS];
-            sum_row(p, m, rows, block, sum, abs_sum);
+        if (group % STEP_GROUPS == STEP_GROUPS - 1 || group + 1 == groups)
             for (size_t n = 0; n < rows; n++) {
-                sums[(first + n) * p->w.m + m] = sum[n];
-                abs_sums[(first + n) * p->w.m + m] = abs_sum[n];
+                walk_step(&sums[n].walk, sum[n] - sums[n].value, abs_sum[n] - sums[n].magnitude);
+                sums[n].value = sum[n];
+                sums[n].magnitude = abs_sum[n];
             }
-        }
     }
 }
 
@@ -161,9 +160,15 @@ static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_
     double value = sum * x_scale * w_scale, a = fabs(sum), sx = fabs(x_scale), sw = fabs(w_scale);
     double g = ptxgen_bound_factor(roundings, unit_f32);
     double largest = fmax(fmax(a * sx, a * sw), fmax(sx * sw, fabs(value)));
-    double error = g * fabs(value) + (1 + a + sx + sw) * underflow;
-    return (struct linear_estimate){value, largest * (1 + g) <= FLT_MAX ? error : NAN,
-                                    abs_sum * sx * sw};
+    double lost = (1 + a + sx + sw) * underflow;
+    return (struct linear_estimate){
+        .value = value,
+        .error = largest * (1 + g) <= FLT_MAX ? g * fabs(value) + lost : NAN,
+        .magnitude = abs_sum * sx * sw,
+        .below = lost,
+        .above = lost,
+        .variance = roundings * unit_f32 * unit_f32 / 3 * value * value,
+    };
 }
 
 /* s8: every rounding of the kernel, in its order; `volatile` keeps a compiler from fusing two. */
@@ -181,24 +186,26 @@ static double finish_stepwise(const struct sparse24_problem *p, size_t n, size_t
     return ptxgen_element_round(p->y_type, v);
 }
 
-static void finish(const struct sparse24_problem *p, size_t n, size_t m, bool row_is_finite,
-                   double *y, double *bound)
+static struct linear_result finish(const struct sparse24_problem *p, size_t n, size_t m,
+                                   bool row_is_finite, const struct sum *total)
 {
     double terms = (double)(p->w.k / 2), residual = 0;
-    const struct linear_sum how = {terms, p->dot_depth, p->product_error};
+    const struct linear_sum how = {.terms = terms,
+                                   .depth = p->dot_depth,
+                                   .product_error = p->product_error,
+                                   .cut_sums = p->cut_sums,
+                                   .cut_products = WALK_TERMS};
     const struct linear_output output = {p->activation, p->activation_error, p->y_type, terms};
-    if (p->stepwise) {
-        *y = finish_stepwise(p, n, m, *y);
-        *bound = 0;
-        return;
-    }
-    struct linear_estimate sum = p->w.type == PTXGEN_SPARSE24_S8
-                                     ? scaled_sum(p, n, m, *y, *bound)
-                                     : linear_add_up(&how, *y, *bound);
+    if (p->stepwise)
+        return (struct linear_result){.y = finish_stepwise(p, n, m, total->value)};
+    struct linear_estimate sum =
+        p->w.type == PTXGEN_SPARSE24_S8
+            ? scaled_sum(p, n, m, total->value, total->magnitude)
+            : linear_add_up(&how, total->value, total->magnitude, &total->walk);
     if (p->residual)
         residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
-    linear_finish(&output, sum, p->bias ? &p->bias[m] : NULL, p->residual ? &residual : NULL,
-                  row_is_finite, y, bound);
+    return linear_finish(&output, sum, p->bias ? &p->bias[m] : NULL, p->residual ? &residual : NULL,
+                         row_is_finite);
 }
 
 static bool is_finite_row(const struct sparse24_problem *p, size_t n)
@@ -209,8 +216,29 @@ static bool is_finite_row(const struct sparse24_problem *p, size_t n)
     return true;
 }
 
+/* All outputs of `rows` rows of X from `first` on, of which the block holds doubles. */
+static void compute(const struct sparse24_problem *p, size_t first, size_t rows,
+                    const double *block, double *y, double *bound, ptxgen_spread *spread)
+{
+    bool is_finite[BLOCK_ROWS];
+    struct sum sums[BLOCK_ROWS];
+    for (size_t n = 0; n < rows; n++)
+        is_finite[n] = is_finite_row(p, first + n);
+    for (size_t m = 0; m < p->w.m; m++) {
+        sum_row(p, m, rows, block, sums);
+        for (size_t n = 0; n < rows; n++) {
+            size_t at = (first + n) * p->w.m + m;
+            const struct linear_result r = finish(p, first + n, m, is_finite[n], &sums[n]);
+            y[at] = r.y;
+            bound[at] = r.bound;
+            if (spread)
+                spread[at] = r.spread;
+        }
+    }
+}
+
 ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, double *bound,
-                                 ptxgen_error *err)
+                                 ptxgen_spread *spread, ptxgen_error *err)
 {
     ptxgen_status status = check(p, err);
     if (status != PTXGEN_OK)
@@ -218,13 +246,12 @@ ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, do
     double *block = p->n ? calloc(p->w.k, BLOCK_ROWS * sizeof *block) : NULL;
     if (p->n && p->w.k && !block)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for rows of %zu", p->w.k);
-    sum_all(p, block, y, bound);
-    free(block);
-    for (size_t n = 0; n < p->n; n++) {
-        bool row_is_finite = is_finite_row(p, n);
-        for (size_t m = 0; m < p->w.m; m++)
-            finish(p, n, m, row_is_finite, &y[n * p->w.m + m], &bound[n * p->w.m + m]);
+    for (size_t first = 0; first < p->n; first += BLOCK_ROWS) {
+        size_t rows = p->n - first < BLOCK_ROWS ? p->n - first : BLOCK_ROWS;
+        load_block(p, first, rows, block);
+        compute(p, first, rows, block, y, bound, spread);
     }
+    free(block);
     return PTXGEN_OK;
 }
 

@@ -40,9 +40,10 @@ struct sparse24_problem {
     const void *residual; /**< [n, m] of y_type, rows `ldr` elements apart, or NULL */
     size_t ldr;
 
-    /** How the kernel sums, for the bound alone: see struct linear_sum and linear_output. */
+    /** How the kernel sums, for bound and spread: see struct linear_sum and linear_output. */
     unsigned dot_depth;
     double product_error, activation_error;
+    double cut_sums; /**< of 16 terms, for the spread */
     /**
      * s8 with no activation or ReLU: y is what f32 arithmetic gives step by step, each rounded to
      * nearest: the sum made f32, times x_scale, times w_scale, + bias, + residual, rounded to
@@ -53,10 +54,11 @@ struct sparse24_problem {
 
 /**
  * Fills y[n·m] and bound[n·m]: the farthest that a correct kernel's output can be from y. NaN
- * there promises nothing; compare with ptxgen_bound_agrees. See linear.c for the derivation.
+ * there promises nothing; compare with ptxgen_bound_agrees. Unless it is NULL, spread[n·m] is as
+ * ptxgen/accuracy.h says. See linear.c for the derivation of both.
  */
 ptxgen_status sparse24_reference(const struct sparse24_problem *problem, double *y, double *bound,
-                                 ptxgen_error *err);
+                                 ptxgen_spread *spread, ptxgen_error *err);
 
 /** s8's sums [n·m] before scales, which every kernel must give exactly. */
 ptxgen_status sparse24_reference_s32(const struct sparse24_problem *problem, int32_t *sums,

@@ -68,6 +68,7 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
         .y_type = (ptxgen_element)s->y_type,
         .residual = s->residual ? o->residual : NULL,
         .ldr = o->residual_stride ? o->residual_stride : s->m,
+        .cut_sums = plan->target.ptx.sm >= 90 ? 1 : 2,
         .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->n ? o->n : 1)),
         .stepwise = scaled && !smooth,
         .activation_error = smooth ? activation_error : 0,
@@ -77,7 +78,7 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
 /* Tier 1: the dense product with the decompressed weight. */
 static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
                                      const ptxgen_sparse24_operands *o, double *y, double *bound,
-                                     ptxgen_error *err)
+                                     ptxgen_spread *spread, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &plan->spec;
     const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->m, s->k};
@@ -100,7 +101,7 @@ static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
     ptxgen_dense_plan part = plan->dense; /* a caller may ask for some rows of W: see `spec` */
     part.spec.m = s->m;
     if (status == PTXGEN_OK)
-        status = ptxgen_dense_reference(&part, &dense, y, bound, err);
+        status = ptxgen_dense_reference_spread(&part, &dense, y, bound, spread, err);
     free(w);
     return status;
 }
@@ -109,6 +110,14 @@ ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                         const ptxgen_sparse24_operands *operands, double *y,
                                         double *bound, ptxgen_error *err)
 {
+    return ptxgen_sparse24_reference_spread(plan, operands, y, bound, NULL, err);
+}
+
+ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
+                                               const ptxgen_sparse24_operands *operands, double *y,
+                                               double *bound, ptxgen_spread *spread,
+                                               ptxgen_error *err)
+{
     if (!plan || !operands || (operands->n && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: plan, operands, y and bound must be given");
@@ -116,7 +125,7 @@ ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
     if (status != PTXGEN_OK)
         return status;
     if (sparse24_tier(&plan->spec) == 1)
-        return dense_reference(plan, operands, y, bound, err);
+        return dense_reference(plan, operands, y, bound, spread, err);
     struct sparse24_problem p = problem_of(plan, operands);
     float *bias = NULL;
     if (plan->spec.bias) {
@@ -128,7 +137,7 @@ ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
             bias[i] = (float)ptxgen_element_load(p.y_type, operands->bias, i);
         p.bias = bias;
     }
-    status = sparse24_reference(&p, y, bound, err);
+    status = sparse24_reference(&p, y, bound, spread, err);
     free(bias);
     return status;
 }
