@@ -7,8 +7,32 @@
  *     C[m,n] = silu(v)·v' + residual[m,n]    with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
  *
  * A, C, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
- * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point. Scales
- * in bf16 are below 2²⁵.
+ * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point.
+ *
+ * Where s is multiplied depends on how a variant multiplies, and so on M:
+ *
+ *     variant                                    groups                one scale for a column
+ *     mma.sync, in bulk or not, up to 16 rows    into sums, in f32     into sums, in f32
+ *     mma.sync from 32 rows on                   into weights          into sums, in f32
+ *     wgmma                                      into weights; but up  into sums, in f32
+ *                                                to 32 rows, or 64, into sums where a stage
+ *                                                has one scale for a column
+ *
+ * A scaled weight is s·(q − z) rounded to the type, off by 2⁻¹¹ of itself at most in f16 and by
+ * 2⁻⁸ in bf16; scales in sums are exact. So the same row of A may give other bits beside more rows.
+ * ptxgen_marlin_rounds_weights says it of a variant, ptxgen_marlin_explain of an M.
+ *
+ * Scales may be negative, 0 and subnormal. So that every variant gives the same numbers but for
+ * such rounding, packing refuses those past these ends, whatever the codes and the variants are:
+ *
+ *     f16     |s|·max(z, 15 − z) ≤ 65504: no code makes a weight that f16 cannot hold (without
+ *             zero points |s| ≤ 8188)
+ *     bf16    |s| < 2²⁵
+ *     both    s is finite, and not 0 in the type where it is not 0 in the checkpoint
+ *
+ * A variant for bf16 that does not multiply codes as they are (tiles from 16 rows on) works in
+ * units of 2⁻³⁰: a scaled weight below 2⁻⁹⁶ loses bits, and may be off by 2⁻¹⁰³; sums in f32 are
+ * off by 2⁻¹²⁰ for each of their products at most.
  *
  * Weights are packed once, from any checkpoint format of <ptxgen/marlin_formats.h>, into the order
  * in which the kernel's lanes read them (ptxgen_marlin_pack); that order is the same for every
@@ -124,6 +148,15 @@ PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint
 /** The entry's name in the module: "marlin_m8" …, "marlin_bulk_m8" …, "marlin_wgmma_m128_n256" … */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
 /**
+ * Whether this variant of the plan multiplies s·(q − z) rounded to the spec's type; else scales are
+ * multiplied into sums.
+ */
+PTXGEN_API bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
+                                             const ptxgen_marlin_variant *variant);
+/** A line for people: the tile that m rows have, and where it multiplies scales. */
+PTXGEN_API void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text,
+                                      size_t size);
+/**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "marlin_gather",
  * which brings activations into the order or alignment that they read. Errors are the module's
  * sticky error, also returned.
@@ -161,8 +194,8 @@ PTXGEN_API ptxgen_status ptxgen_marlin_packed_layout(const ptxgen_marlin_spec *s
  * Packs a checkpoint of K × N, with SwiGLU `weights` being gate and `up` the other (NULL
  * otherwise). Scales are converted to the spec's type. Refuses a checkpoint whose K, N or group
  * size is not the spec's; zero points other than 8 or rows in another order than the spec allows;
- * scales that are not finite in the spec's type; gate and up with different orders of rows.
- * `options` may be NULL.
+ * with PTXGEN_ERROR_UNSUPPORTED scales past the ends that stand above, by group and column; gate
+ * and up with different orders of rows. `options` may be NULL.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             const ptxgen_w4_checkpoint *weights,
@@ -170,6 +203,16 @@ PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             const ptxgen_marlin_packed *packed,
                                             const ptxgen_w4_repack_options *options,
                                             ptxgen_error *err);
+
+/**
+ * Checks packed weights that come from elsewhere, a file say: that every array is there with its
+ * size, `order` is a permutation, and ptxgen_marlin_pack could have written the scales. Codes and
+ * zero points are right whatever they are. Errors: PTXGEN_ERROR_INVALID_ARGUMENT naming the array;
+ * PTXGEN_ERROR_UNSUPPORTED for a scale, by group and column.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *spec,
+                                                    const ptxgen_marlin_packed *packed,
+                                                    ptxgen_error *err);
 
 /**
  * The way back: fills the arrays of `weights`, and with SwiGLU of `up` (NULL otherwise), which the
@@ -195,9 +238,11 @@ typedef struct ptxgen_marlin_operands {
 } ptxgen_marlin_operands;
 
 /**
- * C in double precision, [m, n], and unless `bound` is NULL how far this plan's kernel may be from
- * it after rounding: src/kernels/marlin/reference.h has the derivation. A NaN or an infinity in a
- * row of A stays in that row of C; for an infinity C may be NaN there. Slow and allocating.
+ * C in double precision, [m, n], of exact weights, and unless `bound` is NULL how far this plan's
+ * kernel may be from it after rounding, by the variant that serves m rows: where that rounds
+ * weights, what this moves the sum by is part of the bound. A NaN or an infinity in a row of A
+ * stays in that row of C; for an infinity C may be NaN there. Scales are rounded, and refused, as
+ * ptxgen_marlin_pack does. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
                                                  const ptxgen_marlin_operands *operands, double *c,

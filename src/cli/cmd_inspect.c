@@ -111,7 +111,7 @@ static ptxgen_status print_prediction(const struct family *family, const void *f
                                       const struct inspect_options *o, uint32_t m,
                                       ptxgen_error *err)
 {
-    struct work work;
+    struct work work = {.entry = NULL};
     ptxgen_status status = family->describe(family_options, &o->target, m, &work, err);
     if (status != PTXGEN_OK)
         return status;
@@ -119,6 +119,8 @@ static ptxgen_status print_prediction(const struct family *family, const void *f
     double bandwidth = o->bandwidth > 0 ? o->bandwidth : chip ? chip->bandwidth : 0;
     printf("M=%u: %s, %u CTAs; %" PRIu64 " bytes, %.4g flops, %.3g flops a byte\n", m, work.entry,
            work.grid, work.bytes, work.flops, work.flops / (double)work.bytes);
+    if (*work.explanation)
+        printf("  %s\n", work.explanation);
     if (bandwidth > 0)
         printf("  floor: %.2f us at %.0f GB/s%s%s\n", 1e6 * (double)work.bytes / bandwidth,
                bandwidth / 1e9, o->bandwidth > 0 ? "" : ", the data sheet of ",

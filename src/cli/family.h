@@ -26,6 +26,7 @@ struct work {
     uint64_t bytes;    /**< read and written once each */
     double flops;
     uint32_t grid; /**< CTAs */
+    char explanation[256]; /**< how it does it, for people; may be empty */
 };
 
 /** One run that the user asked for. */

@@ -218,6 +218,22 @@ static void inspect_reports_mix_registers_occupancy_and_floor(void **state)
     outcome_free(&o);
 }
 
+static void inspect_says_where_a_launch_rounds_weights_or_quantises(void **state)
+{
+    (void)state;
+    struct outcome o = run("inspect", "marlin", "--k", "4096", "--n", "4096", "--group-size", "64",
+                           "--type", "bf16", "--target", "sm_80", "--m", "1,64");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "tiles of 8 rows");
+    assert_contains(o.out, "scales are multiplied into sums, in f32");
+    assert_contains(o.out, "weights are scaled and rounded to bf16");
+    outcome_free(&o);
+    o = run("inspect", "w8a8", "--k", "512", "--n", "512", "--target", "sm_80", "--m", "64");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "two launches: 64 tokens");
+    outcome_free(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +251,7 @@ int main(void)
         cmocka_unit_test(options_are_refused_by_name),
         cmocka_unit_test(emitted_text_assembles),
         cmocka_unit_test(inspect_reports_mix_registers_occupancy_and_floor),
+        cmocka_unit_test(inspect_says_where_a_launch_rounds_weights_or_quantises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "tests/status.h"
 
 #include "packing.h"
+#include "specs.h"
 
 #include <math.h>
 
@@ -249,6 +250,128 @@ static void packing_refuses_scales_that_the_type_cannot_hold(void **state)
     }
 }
 
+/* The first and the last value that is admitted, and the next beyond; the zero point matters. */
+static const struct scale_edge {
+    uint8_t type, zeros, zero;
+    ptxgen_element from;
+    double value;
+    const char *refused; /* NULL: admitted */
+} scale_edges[] = {
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, 8188, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, -8188, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, 8192,
+     "scale 8192 of weights, group 3, column 17, with the zero point 8 makes weights up to 65536"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, -8192, "scale -8192 of weights"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 8189.9, NULL}, /* rounds to 8188 */
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 8190.1, "makes weights up to 65536"},
+    {PTXGEN_F16, 1, 0, PTXGEN_F16, 4364, NULL},
+    {PTXGEN_F16, 1, 0, PTXGEN_F16, 4368, "with the zero point 0 makes weights up to 65520"},
+    {PTXGEN_F16, 1, 15, PTXGEN_F16, -4368, "with the zero point 15 makes weights up to 65520"},
+    {PTXGEN_F16, 1, 11, PTXGEN_F16, 5952, NULL},
+    {PTXGEN_F16, 1, 11, PTXGEN_F16, 5956, "with the zero point 11 makes weights up to 65516"},
+    {PTXGEN_F16, 1, 7, PTXGEN_F16, 8188, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, 0x1p-24, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, 0, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, -0.0, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1.000002p-25, NULL},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1p-25, "group 3, column 17, is not 0, but rounds to 0 as f16"},
+    {PTXGEN_F16, 0, 8, PTXGEN_BF16, -0x1p-133, "is not 0, but rounds to 0 as f16"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, -INFINITY, "scale -inf of weights, group 3, column 17, is not"},
+    {PTXGEN_F16, 0, 8, PTXGEN_BF16, NAN, "is not finite as f16"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 65520, "scale 65520 of weights, group 3, column 17, is not f"},
+    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1.FEp24, NULL},
+    {PTXGEN_BF16, 1, 0, PTXGEN_BF16, -0x1.FEp24, NULL},
+    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1p25, "is not between -2^25 and 2^25"},
+    {PTXGEN_BF16, 1, 3, PTXGEN_BF16, -0x1p25, "group 3, column 17, is not between -2^25 and 2^25"},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FEFFp24, NULL},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FFp24, "is not between -2^25 and 2^25"},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F16, 65504, NULL},
+    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1p-133, NULL},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1p-134, "is not 0, but rounds to 0 as bf16"},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.8p-134, NULL},
+    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, INFINITY, "is not finite as bf16"},
+    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 3.4e38, "is not finite as bf16"},
+    {PTXGEN_BF16, 1, 8, PTXGEN_F16, NAN, "is not finite as bf16"},
+};
+
+/* A matrix with this scale and zero point, as a checkpoint, packed; and how its reference fares. */
+static void expect_scale_edge(const struct scale_edge *e, ptxgen_w4_format format)
+{
+    enum { AT = 3 * 64 + 17 };
+    ptxgen_marlin_spec spec = plain;
+    spec.type = e->type;
+    spec.zeros = e->zeros;
+    struct random r = {8};
+    struct weights w = make_weights(&r, &spec, format, e->from);
+    ptxgen_w4_matrix *m = &w.matrices[0];
+    ptxgen_element_store(e->from, m->scales, AT, e->value);
+    if (m->zeros)
+        m->zeros[AT] = e->zero;
+    checkpoint_free(&w.checkpoints[0]);
+    w.checkpoints[0] = checkpoint_of(m, format);
+    ptxgen_marlin_packed packed = packed_allocate(&spec);
+    const ptxgen_marlin_plan plan = plan_of(&spec, "sm_80");
+    const ptxgen_marlin_operands operands = {.weights = m};
+    ptxgen_error err;
+    ptxgen_status status = ptxgen_marlin_reference(&plan, &operands, NULL, NULL, &err);
+    if (e->refused) {
+        assert_int_equal(status, PTXGEN_ERROR_UNSUPPORTED);
+        assert_says(&err, e->refused);
+        expect_refusal(&spec, &w, &packed, PTXGEN_ERROR_UNSUPPORTED, e->refused);
+    } else {
+        assert_ok(status, &err);
+        assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], NULL, &packed, NULL, &err), &err);
+        assert_ok(ptxgen_marlin_check_packed(&spec, &packed, &err), &err);
+    }
+    packed_free(&packed);
+    free_weights(&w);
+}
+
+static void packing_and_the_reference_refuse_scales_at_the_same_edges(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof scale_edges / sizeof *scale_edges; i++)
+        for (int f = 0; f < 4; f++)
+            expect_scale_edge(&scale_edges[i], (ptxgen_w4_format)f);
+}
+
+static void packed_weights_from_elsewhere_are_checked_by_their_scales(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t type, epilogue;
+        uint16_t bits; /* of the 9th scale of a strip's packed group 5: column 1 or gate's 1 */
+        const char *words;
+    } cases[] = {
+        {PTXGEN_F16, 0, 0x7000, "scale 8192 of weights, group 1, column 1, with the zero point 8"},
+        {PTXGEN_F16, 1, 0x7C00, "scale inf of gate, group 1, column 1, is not finite as f16"},
+        {PTXGEN_BF16, 0, 0xCC00,
+         "scale -3.35544e+07 of weights, group 1, column 1, is not between"},
+        {PTXGEN_BF16, 1, 0x7FC0, "scale nan of gate, group 1, column 1, is not finite as bf16"},
+    };
+    struct random r = {12};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        /* groups of 48 rows are three packed ones each: the last of group 1 */
+        ptxgen_marlin_spec spec = {.k = 144,
+                                   .n = 64,
+                                   .group_size = 48,
+                                   .type = cases[i].type,
+                                   .epilogue = cases[i].epilogue};
+        struct weights w = make_weights(&r, &spec, PTXGEN_W4_GPTQ_V2, (ptxgen_element)spec.type);
+        ptxgen_marlin_packed packed = packed_allocate(&spec);
+        ptxgen_error err;
+        assert_ok(ptxgen_marlin_pack(&spec, &w.checkpoints[0], up_of(&w), &packed, NULL, &err),
+                  &err);
+        assert_ok(ptxgen_marlin_check_packed(&spec, &packed, &err), &err);
+        memcpy((unsigned char *)packed.scales + 5 * 128 + 8 * 2, &cases[i].bits, 2);
+        assert_int_equal(ptxgen_marlin_check_packed(&spec, &packed, &err),
+                         PTXGEN_ERROR_UNSUPPORTED);
+        assert_says(&err, cases[i].words);
+        packed_free(&packed);
+        free_weights(&w);
+    }
+}
+
 static void packing_refuses_gate_and_up_in_different_orders(void **state)
 {
     (void)state;
@@ -353,6 +476,8 @@ int main(void)
         cmocka_unit_test(packing_refuses_another_shape_than_the_specs),
         cmocka_unit_test(packing_refuses_zero_points_and_orders_that_the_spec_lacks),
         cmocka_unit_test(packing_refuses_scales_that_the_type_cannot_hold),
+        cmocka_unit_test(packing_and_the_reference_refuse_scales_at_the_same_edges),
+        cmocka_unit_test(packed_weights_from_elsewhere_are_checked_by_their_scales),
         cmocka_unit_test(packing_refuses_gate_and_up_in_different_orders),
         cmocka_unit_test(packing_refuses_missing_and_missized_arrays),
         cmocka_unit_test(layout_refuses_unsound_specs),

@@ -267,6 +267,7 @@ static ptxgen_status describe(const void *options, const ptxgen_target *target, 
         return status;
     marlin_work(&o->spec, m, work);
     work->entry = ptxgen_marlin_entry(ptxgen_marlin_choose(&plan, m));
+    ptxgen_marlin_explain(&plan, m, work->explanation, sizeof work->explanation);
     return ptxgen_marlin_ctas(&plan, m, &work->grid, err);
 }
 

@@ -302,7 +302,7 @@ static ptxgen_status convert_by_matrix(const struct layer *l, struct output *o, 
         .g_idx = malloc(info->k * sizeof(int32_t))};
     ptxgen_status status = PTXGEN_OK;
     if (!m.codes || !m.scales || !m.zeros || !m.g_idx)
-        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to convert %s", l->prefix);
+        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the weights");
     if (status == PTXGEN_OK)
         status = l->packed ? ptxgen_marlin_unpack(&l->spec, &l->from_packed, &m, NULL, err)
                            : ptxgen_w4_unpack(&l->from, &m, err);
@@ -342,8 +342,9 @@ static ptxgen_status write_layer(struct conversion *c, struct layer *l, ptxgen_e
     ptxgen_status status = lay_out(c, l, &o, err);
     if (status == PTXGEN_OK)
         status = allocate_output(&o, err);
-    if (status == PTXGEN_OK)
-        status = fill_output(c, l, &o, err);
+    ptxgen_error inner;
+    if (status == PTXGEN_OK && (status = fill_output(c, l, &o, &inner)) != PTXGEN_OK)
+        ptxgen_fail(err, status, "%s: %s", l->prefix, inner.message);
     for (unsigned i = 0; status == PTXGEN_OK && i < o.count; i++)
         status = safetensors_writer_append(c->writer, *o.tensors[i].data, o.tensors[i].bytes, err);
     for (unsigned i = 0; i < o.count; i++)

@@ -150,7 +150,7 @@ static ptxgen_status pack_weights(struct marlin_problem *p, ptxgen_marlin_packed
     packed->order = (uint32_t *)(void *)p->order.host;
     if (!w->count) {
         copy_packed(packed, &w->packed);
-        return PTXGEN_OK;
+        return ptxgen_marlin_check_packed(&p->plan.spec, packed, err);
     }
     return ptxgen_marlin_pack(&p->plan.spec, &w->checkpoints[0],
                               w->count == 2 ? &w->checkpoints[1] : NULL, packed, &options, err);

@@ -224,6 +224,7 @@ static ptxgen_status describe(const void *options, const ptxgen_target *target, 
         return status;
     w8a8_work(&o->spec, m, work);
     work->entry = ptxgen_w8a8_entry(ptxgen_w8a8_choose(&plan, m));
+    ptxgen_w8a8_explain(&plan, m, work->explanation, sizeof work->explanation);
     return ptxgen_w8a8_ctas(&plan, m, &work->grid, err);
 }
 

@@ -13,10 +13,10 @@
 #include "packed.h"
 #include "parts.h"
 #include "rows.h"
+#include "scales.h"
 #include "spec.h"
 #include "turn.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -90,20 +90,21 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
     const struct w4_rows *from = &source->rows;
     ptxgen_element type = (ptxgen_element)job->spec->type,
                    from_type = w4_scale_type(&from->from->scales);
+    const void *scales = from->from->scales.data;
     size_t index = from->format->scale(&from->dims, group, column);
     if (type == from_type)
-        memcpy(scale, (const unsigned char *)from->from->scales.data + index * sizeof *scale,
-               sizeof *scale);
+        memcpy(scale, (const unsigned char *)scales + index * sizeof *scale, sizeof *scale);
     else
-        ptxgen_element_store(type, scale, 0,
-                             ptxgen_element_load(from_type, from->from->scales.data, index));
-    uint16_t exponent = type == PTXGEN_F16 ? 0x7C00 : 0x7F80;
-    if ((*scale & exponent) != exponent)
+        ptxgen_element_store(type, scale, 0, ptxgen_element_load(from_type, scales, index));
+    if (marlin_scale_is_ordinary(type, *scale))
         return PTXGEN_OK;
-    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                       "marlin: the scale %g of %s, group %zu, column %zu, is not finite as %s",
-                       ptxgen_element_load(from_type, from->from->scales.data, index), source->name,
-                       group, column, type == PTXGEN_F16 ? "f16" : "bf16");
+    const struct marlin_scale s = {.matrix = source->name,
+                                   .group = group,
+                                   .column = column,
+                                   .zero = w4_zero(from->from, &from->dims, group, column),
+                                   .given = ptxgen_element_load(from_type, scales, index),
+                                   .stored = ptxgen_element_load(type, scale, 0)};
+    return marlin_check_scale(type, &s, err);
 }
 
 /* Of packed group `packed`, which is part of group `group` of the checkpoint. */

@@ -3,6 +3,7 @@
 #include "packed.h"
 
 #include "layout.h"
+#include "scales.h"
 #include "spec.h"
 
 #include <stdlib.h>
@@ -94,24 +95,37 @@ static size_t packed_group(const ptxgen_marlin_spec *spec, size_t group)
     return rows ? group * (marlin_group_rows(spec) / rows) : 0;
 }
 
+/* What a packed group has in a column. */
+struct packed_scale {
+    uint16_t bits;
+    uint8_t zero;
+};
+
+static struct packed_scale scale_at(const struct packed_view *v, bool up, size_t packed, size_t n)
+{
+    struct packed_column c = find_column(v->spec, n, up);
+    size_t at = c.strip * v->groups + packed;
+    const unsigned char *scales =
+        (const unsigned char *)v->packed->scales + at * MARLIN_SCALES_BYTES;
+    struct packed_scale s = {.zero = PTXGEN_W4_SYMMETRIC_ZERO};
+    memcpy(&s.bits, scales + (c.g * 8 + c.tile * 2 + c.half) * sizeof s.bits, sizeof s.bits);
+    if (v->spec->zeros) {
+        const unsigned char *word =
+            (const unsigned char *)v->packed->zeros + at * MARLIN_ZEROS_BYTES + c.g * 4;
+        s.zero = word[c.tile] >> c.half * 4 & 15;
+    }
+    return s;
+}
+
 static void unpack_groups(const struct packed_view *v, bool up, ptxgen_w4_matrix *m)
 {
     for (size_t group = 0; group < m->k / marlin_group_rows(v->spec); group++)
         for (size_t n = 0; n < m->n; n++) {
-            struct packed_column c = find_column(v->spec, n, up);
-            size_t at = c.strip * v->groups + packed_group(v->spec, group), to = group * m->n + n;
-            const unsigned char *scale = (const unsigned char *)v->packed->scales +
-                                         at * MARLIN_SCALES_BYTES +
-                                         (c.g * 8 + c.tile * 2 + c.half) * 2;
-            memcpy((unsigned char *)m->scales + to * 2, scale, 2);
-            if (!m->zeros)
-                continue;
-            m->zeros[to] = PTXGEN_W4_SYMMETRIC_ZERO;
-            if (v->spec->zeros) {
-                const unsigned char *word =
-                    (const unsigned char *)v->packed->zeros + at * MARLIN_ZEROS_BYTES + c.g * 4;
-                m->zeros[to] = word[c.tile] >> c.half * 4 & 15;
-            }
+            struct packed_scale s = scale_at(v, up, packed_group(v->spec, group), n);
+            size_t to = group * m->n + n;
+            memcpy((unsigned char *)m->scales + to * sizeof s.bits, &s.bits, sizeof s.bits);
+            if (m->zeros)
+                m->zeros[to] = s.zero;
         }
 }
 
@@ -167,6 +181,45 @@ static ptxgen_status check_order(const ptxgen_marlin_spec *spec, const uint32_t 
     }
     free(seen);
     return status;
+}
+
+static ptxgen_status check_scales(const struct packed_view *v, bool up, ptxgen_error *err)
+{
+    const ptxgen_marlin_spec *spec = v->spec;
+    ptxgen_element type = (ptxgen_element)spec->type;
+    ptxgen_status status = PTXGEN_OK;
+    size_t rows = marlin_scale_rows(spec) ? marlin_scale_rows(spec) : spec->k;
+    for (size_t packed = 0; packed < spec->k / rows; packed++)
+        for (size_t n = 0; status == PTXGEN_OK && n < spec->n; n++) {
+            struct packed_scale found = scale_at(v, up, packed, n);
+            if (marlin_scale_is_ordinary(type, found.bits))
+                continue;
+            double value = ptxgen_element_load(type, &found.bits, 0);
+            const struct marlin_scale s = {
+                .matrix = up                   ? "up"
+                          : marlin_gated(spec) ? "gate"
+                                               : "weights",
+                .group = packed * rows / marlin_group_rows(spec),
+                .column = n,
+                .zero = found.zero,
+                .given = value,
+                .stored = value,
+            };
+            status = marlin_check_scale(type, &s, err);
+        }
+    return status;
+}
+
+ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *spec,
+                                         const ptxgen_marlin_packed *packed, ptxgen_error *err)
+{
+    ptxgen_status status;
+    if ((status = marlin_check_packed(spec, packed, err)) != PTXGEN_OK ||
+        (status = check_order(spec, packed->order, err)) != PTXGEN_OK)
+        return status;
+    struct packed_view view = {spec, packed, marlin_steps(spec), marlin_groups(spec)};
+    status = check_scales(&view, false, err);
+    return status == PTXGEN_OK && marlin_gated(spec) ? check_scales(&view, true, err) : status;
 }
 
 ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,

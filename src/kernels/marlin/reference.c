@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound, with u = 2⁻²⁴ and g(n) = nu/(1−nu) (Higham, Accuracy and Stability of Numerical
- * Algorithms, ch. 3). A kernel rounds w = s·(q − z) to its type, ŵ = w(1+δ) + η, |δ| ≤ u_w and
- * |η| ≤ half of the type's least subnormal; q − z is exact. Beyond `depth` additions a term meets
- * at most two products, A·w and that of a partial sum with its scale. With T = Σ|A·w|:
+ * Algorithms, ch. 3). A kernel that scales weights rounds w = s·(q − z) to ŵ, which is known: its
+ * share of the error is |Σ A·(ŵ − w)|. Beyond `depth` additions a term meets at most two products,
+ * A·ŵ and that of a partial sum with its scale. With T = Σ|A·w| + Σ|A·(ŵ − w)|:
  *
- *     |Ŝ − S| ≤ ((1+u_w)(1+g(depth + 2)) − 1)·T + (1+g)·(η·Σ|A| + 2⁻¹⁵⁰·Σ(1 + |s|))      =: E
+ *     |Ŝ − S| ≤ |Σ A·(ŵ − w)| + g(depth + 2)·T + (1+g)·2⁻¹⁵⁰/unit·Σ(1 + |s|)      =: E
  *
  * the last term being products that underflow in f32, before a scale or after it. Where sums of
  * A·(o + q) are corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from
@@ -30,17 +30,8 @@
 
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53, underflow = 0x1p-150;
 static const double steepest = 1.13;
-static const double largest_code = 15; /* of |q − z| */
+static const double largest_code = 15;         /* of |q − z| */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
-
-/* Of rounding to a type: relative error, half of the least subnormal, and largest value. */
-static const struct {
-    double unit, least, largest;
-} types[] = {
-    [PTXGEN_F32] = {0x1p-24, 0x1p-150, FLT_MAX},
-    [PTXGEN_F16] = {0x1p-11, 0x1p-25, 65504},
-    [PTXGEN_BF16] = {0x1p-8, 0x1p-134, 0x1.FEp127},
-};
 
 /* A value and how far a kernel's may be from it; NaN promises nothing. */
 struct approximate {
@@ -49,11 +40,12 @@ struct approximate {
 
 /* A column of W. */
 struct column {
-    double *weights;           /* [k] */
-    double *carried;           /* [k], what w goes through where sums are corrected: |s|·(2o+q+z) */
-    double *chunk_scales;      /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
-    double *scales;            /* [groups] */
-    double sum_scale, largest; /* Σ(1 + |s|) over k, max|w| */
+    double *weights;      /* [k] */
+    double *lost;         /* [k], ŵ − w where weights are rounded */
+    double *carried;      /* [k], what w goes through where sums are corrected: |s|·(2o + q + z) */
+    double *chunk_scales; /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
+    double *scales;       /* [groups] */
+    double sum_scale;     /* Σ(1 + |s|) over k */
 };
 
 /* Columns that are decoded at once, so that rows of A meet them while they are in a cache. */
@@ -79,10 +71,30 @@ static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *inf
     return status;
 }
 
-static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info, size_t n,
-                          double offset, struct column *column)
+static bool rounds_weights(const struct marlin_problem *p)
 {
-    double sum_scale = 0, largest = 0;
+    return p->weight_type != PTXGEN_F32;
+}
+
+static double unit_of(const struct marlin_problem *p)
+{
+    return p->unit > 0 ? p->unit : 1;
+}
+
+/* What the kernel multiplies for s·(q − z) where it rounds weights. */
+static double rounded_weight(const struct marlin_problem *p, double scale, int code, int zero)
+{
+    double s = scale * unit_of(p);
+    double weight =
+        p->folds ? code * s + ptxgen_element_round(p->weight_type, -zero * s) : (code - zero) * s;
+    return ptxgen_element_round(p->weight_type, weight) / unit_of(p);
+}
+
+/* Of `b`, which is the problem's or its `up`. */
+static void decode_column(const struct marlin_problem *p, const ptxgen_w4_matrix *b,
+                          const ptxgen_w4_info *info, size_t n, struct column *column)
+{
+    double sum_scale = 0;
     for (size_t g = 0; g < info->groups; g++)
         column->scales[g] = ptxgen_element_load(b->scale_type, b->scales, g * b->n + n);
     size_t group = 0, left = (size_t)info->group_size;
@@ -93,31 +105,34 @@ static void decode_column(const ptxgen_w4_matrix *b, const ptxgen_w4_info *info,
         }
         size_t g = b->g_idx ? (size_t)b->g_idx[k] : group;
         int zero = b->zeros ? b->zeros[g * b->n + n] : PTXGEN_W4_SYMMETRIC_ZERO;
-        double scale = column->scales[g], weight = scale * (b->codes[k * b->n + n] - zero);
+        int code = b->codes[k * b->n + n];
+        double scale = column->scales[g], weight = scale * (code - zero);
         column->weights[k] = weight;
-        column->carried[k] = fabs(scale) * (2 * offset + b->codes[k * b->n + n] + zero);
+        column->lost[k] = rounds_weights(p) ? rounded_weight(p, scale, code, zero) - weight : 0;
+        column->carried[k] = fabs(scale) * (2 * p->offset + code + zero);
         sum_scale += 1 + fabs(scale);
-        largest = fabs(weight) > largest ? fabs(weight) : largest;
     }
     size_t rows = (size_t)info->group_size;
     for (size_t c = 0; c < b->k / CHUNK; c++)
         column->chunk_scales[c] = fabs(column->scales[c * CHUNK / rows]);
     column->sum_scale = sum_scale;
-    column->largest = largest;
 }
 
 static bool allocate_column(const ptxgen_w4_info *info, struct column *column)
 {
     column->weights = malloc(info->k * sizeof(double));
+    column->lost = malloc(info->k * sizeof(double));
     column->carried = malloc(info->k * sizeof(double));
     column->chunk_scales = malloc((info->k / CHUNK + 1) * sizeof(double));
     column->scales = malloc(info->groups * sizeof(double));
-    return column->weights && column->carried && column->chunk_scales && column->scales;
+    return column->weights && column->lost && column->carried && column->chunk_scales &&
+           column->scales;
 }
 
 static void free_column(struct column *column)
 {
     free(column->weights);
+    free(column->lost);
     free(column->carried);
     free(column->chunk_scales);
     free(column->scales);
@@ -129,10 +144,11 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
     ptxgen_status status = check_matrix(b, &info, err);
     if (status != PTXGEN_OK)
         return status;
+    const struct marlin_problem exact = {.b = b};
     struct column column;
     bool have = allocate_column(&info, &column);
     for (size_t n = 0; have && n < b->n; n++) {
-        decode_column(b, &info, n, 0, &column);
+        decode_column(&exact, b, &info, n, &column);
         for (size_t k = 0; k < b->k; k++)
             weights[k * b->n + n] = column.weights[k];
     }
@@ -141,26 +157,31 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxg
                 : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
 }
 
-/* S of a sum, of T, of Σ|s|·max|A| and of Σ|A|. */
-static struct approximate estimate(const struct marlin_problem *p, double sum, double abs,
-                                   double largest_products, double sum_a,
+/* What is summed up for an output, of W or of up. */
+struct terms {
+    double sum, magnitude;       /* Σ A·w, and Σ|A·w| or what it is where sums are corrected */
+    double lost, lost_magnitude; /* Σ A·(ŵ − w), Σ|A·(ŵ − w)|; 0 where weights are exact */
+    double largest_products;     /* Σ|s|·max|A| over the chunks */
+    double sum_a;                /* Σ|A| */
+};
+
+/* S, and how far a kernel's may be from it. */
+static struct approximate estimate(const struct marlin_problem *p, const struct terms *t,
                                    const struct column *column)
 {
-    size_t k_count = p->b->k;
-    double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32), unit = types[p->weight_type].unit;
+    double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32);
+    double abs = t->magnitude + t->lost_magnitude;
     double sums =
         p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
-    double lost = types[p->weight_type].least * sum_a + sums * underflow * column->sum_scale;
-    double error = ((1 + unit) * (1 + g) - 1) * abs + (1 + g) * lost +
-                   ptxgen_bound_factor((double)k_count + 4, unit_f64) * abs +
-                   p->cut * largest_products;
+    double error =
+        fabs(t->lost) + g * abs + (1 + g) * sums * underflow / unit_of(p) * column->sum_scale +
+        ptxgen_bound_factor((double)p->b->k + 4, unit_f64) * abs + p->cut * t->largest_products;
     double largest = p->corrects_sums ? 2 * (p->offset + largest_code) : largest_code;
-    double unscaled = p->weight_type == PTXGEN_F32 ? largest * sum_a : 0;
-    bool in_range = fmax(abs * (1 + unit), unscaled) * (1 + g) <= FLT_MAX &&
-                    column->largest * (1 + unit) <= types[p->weight_type].largest;
-    if (p->corrects_sums && !isfinite(sum_a)) /* an infinity less itself */
+    double unscaled = rounds_weights(p) ? 0 : largest * t->sum_a;
+    bool in_range = fmax(abs, unscaled) * (1 + g) <= FLT_MAX && isfinite(abs);
+    if (p->corrects_sums && !isfinite(t->sum_a)) /* an infinity less itself */
         return (struct approximate){NAN, 0};
-    return (struct approximate){sum, in_range ? error : NAN};
+    return (struct approximate){t->sum, in_range ? error : NAN};
 }
 
 static struct approximate add(struct approximate x, double addend)
@@ -281,9 +302,11 @@ static void compute(const struct marlin_problem *p, const struct work *w,
                     double *bound)
 {
     size_t k = p->b->k, chunks = k / CHUNK;
-    struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}};
+    struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}}, lost[2] = {{.sums = {0}}};
     for (int i = 0; i < (p->up ? 2 : 1); i++) {
         dots_sum(w->a + first * k, columns[i].weights, k, &dots[i]);
+        if (rounds_weights(p))
+            dots_sum(w->a + first * k, columns[i].lost, k, &lost[i]);
         if (p->corrects_sums)
             dots_sum(w->a + first * k, columns[i].carried, k, &carried[i]);
         if (p->cut > 0)
@@ -293,10 +316,17 @@ static void compute(const struct marlin_problem *p, const struct work *w,
         struct approximate sums[2];
         size_t m = first + i, at = m * p->b->n + n;
         double unwanted;
-        for (int j = 0; j < (p->up ? 2 : 1); j++)
-            sums[j] =
-                estimate(p, dots[j].sums[i], (p->corrects_sums ? carried : dots)[j].magnitudes[i],
-                         largest[j].sums[i], w->sum_a[m], &columns[j]);
+        for (int j = 0; j < (p->up ? 2 : 1); j++) {
+            const struct terms terms = {
+                .sum = dots[j].sums[i],
+                .magnitude = (p->corrects_sums ? carried : dots)[j].magnitudes[i],
+                .lost = lost[j].sums[i],
+                .lost_magnitude = lost[j].magnitudes[i],
+                .largest_products = largest[j].sums[i],
+                .sum_a = w->sum_a[m],
+            };
+            sums[j] = estimate(p, &terms, &columns[j]);
+        }
         finish(p, sums, m, n, &c[at], bound ? &bound[at] : &unwanted);
     }
 }
@@ -308,9 +338,9 @@ static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], st
     for (size_t first = 0; first < p->b->n; first += COLUMNS) {
         size_t count = p->b->n - first < COLUMNS ? p->b->n - first : COLUMNS;
         for (size_t i = 0; i < count; i++) {
-            decode_column(p->b, &info[0], first + i, p->offset, &w->columns[i][0]);
+            decode_column(p, p->b, &info[0], first + i, &w->columns[i][0]);
             if (p->up)
-                decode_column(p->up, &info[1], first + i, p->offset, &w->columns[i][1]);
+                decode_column(p, p->up, &info[1], first + i, &w->columns[i][1]);
         }
         for (size_t m = 0; m < p->m; m += DOTS_ROWS)
             for (size_t i = 0; i < count; i++)

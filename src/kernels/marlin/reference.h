@@ -42,11 +42,15 @@ struct marlin_problem {
      * For the bound alone. depth: the most f32 additions that a term passes through on its way
      * into S; a tensor-core product over p terms counts as p + 3, since it cuts products and
      * addend at 2⁻²⁴ of the largest and rounds toward zero. weight_type: what s·(q − z) is rounded
-     * to before it is multiplied, PTXGEN_F32 where scales are applied in f32. activation_error: of
-     * the kernel's f(v), relative to |v|.
+     * to before it is multiplied, PTXGEN_F32 where scales are applied to sums. unit: what weights
+     * are rounded, and sums kept, in units of; 0 counts as 1. folds: the rounded weight is
+     * q·s + (−z·s), whose second term is a number of weight_type too. activation_error: of the
+     * kernel's f(v), relative to |v|.
      */
     unsigned depth;
     ptxgen_element weight_type;
+    double unit;
+    bool folds;
     double activation_error;
 
     /**
@@ -66,7 +70,7 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights,
  * Fills c[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output can be
  * from c, after rounding to c_type. Infinite where rounding decides between the largest finite
  * output and infinity; NaN, which promises nothing, where Σ|A·w|, or Σ|A·(q − z)| where scales are
- * applied to sums in f32, could leave f32's range, or a weight that of weight_type.
+ * applied to sums in f32, could leave f32's range, or a rounded weight is not finite.
  */
 ptxgen_status marlin_reference(const struct marlin_problem *problem, double *c, double *bound,
                                ptxgen_error *err);

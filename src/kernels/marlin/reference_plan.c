@@ -5,6 +5,7 @@
  */
 #include "emit.h"
 #include "reference.h"
+#include "scales.h"
 #include "spec.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ enum {
     CORRECTION_DEPTH = 2, /* sums of activations in halves, and what they take off */
 };
 
+static const double bf16_unit = 0x1p-30; /* of dequantised weights (weights.c) */
 static const double cut_subnormals = MMA_DEPTH * 0x1p10 * 0x1p-24; /* at 2⁻²⁴ of 1024 units */
 static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
 
@@ -72,9 +74,8 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
     if (status == PTXGEN_OK && marlin_gated(s))
         status = check_matrix(s, "up", o->up, err);
     if (status == PTXGEN_OK && o->m && !ptxgen_marlin_choose(plan, o->m))
-        status =
-            ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: no variant serves m = %llu",
-                        (unsigned long long)o->m);
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "marlin: no variant serves m = %llu", (unsigned long long)o->m);
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof vectors / sizeof *vectors; i++)
         if (vectors[i].needed && !vectors[i].given)
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %s is NULL",
@@ -82,9 +83,12 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
     return status;
 }
 
-/* The matrix with its scales in the spec's type, as packing rounds them; the caller frees those. */
-static ptxgen_status round_scales(const ptxgen_w4_matrix *from, ptxgen_element type,
-                                  ptxgen_w4_matrix *to, ptxgen_error *err)
+/*
+ * The matrix with its scales in the spec's type, as packing rounds them, and refused as there; the
+ * caller frees those.
+ */
+static ptxgen_status round_scales(const char *name, const ptxgen_w4_matrix *from,
+                                  ptxgen_element type, ptxgen_w4_matrix *to, ptxgen_error *err)
 {
     ptxgen_w4_info info;
     ptxgen_status status = ptxgen_w4_describe_matrix(from, &info, err);
@@ -97,10 +101,19 @@ static ptxgen_status round_scales(const ptxgen_w4_matrix *from, ptxgen_element t
     if (!to->scales)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "marlin: no memory for %zu scales",
                            count);
-    for (size_t i = 0; i < count; i++)
-        ptxgen_element_store(type, to->scales, i,
-                             ptxgen_element_load(from->scale_type, from->scales, i));
-    return PTXGEN_OK;
+    for (size_t i = 0; status == PTXGEN_OK && i < count; i++) {
+        struct marlin_scale s = {
+            .matrix = name,
+            .group = i / info.n,
+            .column = i % info.n,
+            .zero = from->zeros ? from->zeros[i] : PTXGEN_W4_SYMMETRIC_ZERO,
+            .given = ptxgen_element_load(from->scale_type, from->scales, i),
+        };
+        ptxgen_element_store(type, to->scales, i, s.given);
+        s.stored = ptxgen_element_load(type, to->scales, i);
+        status = marlin_check_scale(type, &s, err);
+    }
+    return status;
 }
 
 static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
@@ -128,6 +141,8 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .activation = marlin_gated(s) ? MARLIN_SILU : activations[s->activation],
         .depth = depth_of(s, v),
         .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
+        .unit = type == PTXGEN_BF16 && !marlin_corrects_sums(s, v) ? bf16_unit : 1,
+        .folds = type == PTXGEN_BF16 && !s->zeros,
         .activation_error = activation_error,
         .corrects_sums = marlin_corrects_sums(s, v),
         .offset = marlin_code_offset(s),
@@ -148,9 +163,10 @@ ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
     struct marlin_problem p = problem_of(plan, operands);
     ptxgen_element type = (ptxgen_element)plan->spec.type;
     ptxgen_w4_matrix weights = {.scales = NULL}, up = {.scales = NULL};
-    status = round_scales(operands->weights, type, &weights, err);
-    if (status == PTXGEN_OK && marlin_gated(&plan->spec)) {
-        status = round_scales(operands->up, type, &up, err);
+    bool gated = marlin_gated(&plan->spec);
+    status = round_scales(gated ? "gate" : "weights", operands->weights, type, &weights, err);
+    if (status == PTXGEN_OK && gated) {
+        status = round_scales("up", operands->up, type, &up, err);
         p.up = &up;
     }
     p.b = &weights;

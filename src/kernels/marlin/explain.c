@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a variant does, in words. */
+#include "emit.h"
+
+#include <stdio.h>
+
+bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
+                                  const ptxgen_marlin_variant *variant)
+{
+    return plan && variant && !marlin_scales_sums(&plan->spec, variant);
+}
+
+void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text, size_t size)
+{
+    static const char *const kinds[] = {[PTXGEN_MARLIN_MMA] = "mma.sync",
+                                        [PTXGEN_MARLIN_WGMMA] = "wgmma",
+                                        [PTXGEN_MARLIN_BULK] = "mma.sync with copies in bulk"};
+    const ptxgen_marlin_variant *v = plan ? ptxgen_marlin_choose(plan, m) : NULL;
+    if (!v) {
+        snprintf(text, size, "no launch: no variant serves %llu rows", (unsigned long long)m);
+        return;
+    }
+    char weights[64] = "scales are multiplied into sums, in f32";
+    if (ptxgen_marlin_rounds_weights(plan, v))
+        snprintf(weights, sizeof weights, "weights are scaled and rounded to %s",
+                 plan->spec.type == PTXGEN_F16 ? "f16" : "bf16");
+    snprintf(text, size, "tiles of %u rows by %u columns, %s; %s", v->tile_m, marlin_tile_n(v),
+             kinds[v->kind], weights);
+}
