@@ -113,6 +113,23 @@ END
         cmake --build "cmake_$1" && prints_kernels "cmake_$1/consumer"
 }
 
+cmake_version_is_judged() {
+    mkdir cmake_versions && cat >cmake_versions/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.19)
+project(versions C)
+foreach(wanted 0 0.1 0.1.0 0.0.9...1 0.1...<0.2)
+  find_package(ptxgen ${wanted} REQUIRED)
+endforeach()
+foreach(wanted 0.1.1 1 99 0.0.1...0.0.9 0...<0.1.0)
+  find_package(ptxgen ${wanted} QUIET)
+  if(ptxgen_FOUND)
+    message(FATAL_ERROR "${ptxgen_VERSION} is taken for ${wanted}")
+  endif()
+endforeach()
+END
+    CC=${cc[*]} cmake -S cmake_versions -B cmake_versions -DCMAKE_PREFIX_PATH="$root$prefix"
+}
+
 # What runs on the emulator keeps nothing on disk.
 runs_with_library() { # runs_with_library COMMAND…
     PTXGEN_CACHE=off LD_LIBRARY_PATH=$lib LIBPTXGEN=$lib/libptxgen.so "$@"
@@ -170,8 +187,9 @@ fi
 if command -v cmake >/dev/null; then
     claim cmake_program_runs_on_the_shared_library cmake_program_works ptxgen
     claim cmake_program_runs_on_the_static_library cmake_program_works static
+    claim cmake_is_given_no_version_newer_than_this cmake_version_is_judged
 else
-    echo "ok $((claims += 1)) cmake_program_runs # SKIP no cmake here"
+    echo "ok $((claims += 1)) cmake_programs_run # SKIP no cmake here"
 fi
 rm "$lib"/libptxgen.so*
 claim c_program_runs_on_the_static_library static_program_works static_c --static "${cc[@]}" -std=c11 consumer.c
