@@ -11,6 +11,4 @@ void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn);
 /* st.async, and red.async which reduces; behind the modifier .async. */
 void emu_decode_async_store(struct emu_decoder *decoder, struct emu_insn *insn, bool reduces);
 
-_Noreturn void emu_host_memory_out(struct emu_warp *warp, const struct emu_insn *insn);
-
 #endif

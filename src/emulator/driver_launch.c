@@ -268,8 +268,9 @@ static ptxgen_cu_result finish(struct CUctx_st *context, struct emu_launch *laun
     context->last_steps = launch->steps;
     context->last_lane_steps = launch->lane_steps;
     context->last_seconds = seconds;
-    if (launch->options->profile && launch->workers && status != PTXGEN_ERROR_OUT_OF_MEMORY)
-        emu_tally_add(&context->tally, launch);
+    if (launch->options->profile && launch->workers && status != PTXGEN_ERROR_OUT_OF_MEMORY &&
+        !emu_tally_add(&context->tally, launch) && status == PTXGEN_OK)
+        status = PTXGEN_ERROR_OUT_OF_MEMORY;
     if (status == PTXGEN_ERROR_PTX_FAULT) {
         context->fault = launch->fault;
         context->poison = result = result_of(launch->fault.check);

@@ -12,12 +12,6 @@
 
 enum { SOURCE_SHARED, SOURCE_GLOBAL, SOURCE_SIZE, SOURCE_IGNORE };
 
-_Noreturn void emu_host_memory_out(struct emu_warp *warp, const struct emu_insn *insn)
-{
-    emu_fault(warp, insn, 0, PTXGEN_CHECK_OPERANDS,
-              "the host has no memory left for what is under way");
-}
-
 static uint32_t source_bytes(struct emu_warp *warp, const struct emu_insn *insn, int lane)
 {
     uint64_t size = (uint64_t)insn->vector;
@@ -78,7 +72,7 @@ static void cp_async(struct emu_warp *warp, const struct emu_insn *insn, uint32_
     uint32_t bytes = insn->vector;
     struct emu_copy *copy = emu_copy_add(&warp->copies, COPY_LANES, 0, 0);
     if (!copy)
-        emu_host_memory_out(warp, insn);
+        emu_out_of_memory(warp);
     copy->insn = insn;
     copy->bytes = bytes;
     emu_addresses(warp, insn->s[SOURCE_SHARED], insn->imm, to);
@@ -111,7 +105,7 @@ static void mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, 
     uint64_t addresses[32];
     struct emu_copy *copy = emu_copy_add(&warp->copies, COPY_ARRIVE, 0, 0);
     if (!copy)
-        emu_host_memory_out(warp, insn);
+        emu_out_of_memory(warp);
     copy->insn = insn;
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     for (uint32_t left = mask; left; left &= left - 1) {

@@ -46,7 +46,7 @@ static void issue(struct emu_warp *warp, const struct emu_insn *insn, int lane, 
                      owner->rank, place.owner->rank);
     struct emu_copy *copy = emu_copy_add(&warp->cta->cluster->copies, COPY_IN, bytes, 1);
     if (!copy)
-        emu_host_memory_out(warp, insn);
+        emu_out_of_memory(warp);
     copy->insn = insn;
     copy->issuer = warp;
     copy->lane = lane;

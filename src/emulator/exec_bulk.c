@@ -193,7 +193,7 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     struct emu_copy *copy = emu_copy_add(&cluster->copies, bulk->to_shared ? COPY_IN : COPY_OUT,
                                          issue->bytes, walk.runs);
     if (!copy)
-        emu_host_memory_out(issue->warp, issue->insn);
+        emu_out_of_memory(issue->warp);
     copy->insn = issue->insn;
     copy->issuer = issue->warp;
     copy->lane = issue->lane;

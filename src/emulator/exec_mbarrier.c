@@ -131,12 +131,13 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
                       (unsigned long long)count, MOST_COUNT);
         struct emu_place place = emu_locate(warp, insn, lane, insn->space, addresses[lane], 8, 8,
                                             ACCESS_WRITE | ACCESS_STRONG);
-        struct emu_mbarrier *mbarrier = place.owner ? new_object(place.owner, place.offset) : NULL;
-        if (!mbarrier)
+        if (!place.owner)
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, addresses[lane],
                          "an mbarrier object lies in shared memory");
-        if (!start_object(mbarrier, place.offset, (uint32_t)count, warp->cta->cluster->epochs))
-            emu_host_memory_out(warp, insn);
+        struct emu_mbarrier *mbarrier = new_object(place.owner, place.offset);
+        if (!mbarrier ||
+            !start_object(mbarrier, place.offset, (uint32_t)count, warp->cta->cluster->epochs))
+            emu_out_of_memory(warp);
         memcpy(place.data, &count, 8);
         emu_progress(warp->worker);
     }

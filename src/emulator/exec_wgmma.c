@@ -180,19 +180,19 @@ static void multiply(struct emu_warp *first, const struct emu_insn *insn)
         emu_gather_rows(first + w, insn->list + info->d, info->a, a + w * a_rows);
         if (a_rows &&
             !hold_operand(first + w, insn->list + info->d, info->a, a + w * a_rows, a_rows))
-            emu_host_memory_out(first, insn);
+            emu_out_of_memory(first);
         if (info->op.sparse)
             memcpy(metadata[w].lane, emu_row(first + w, insn->s[WG_METADATA]), 128);
     }
     if (!emu_late_begin(first))
-        emu_host_memory_out(first, insn);
+        emu_out_of_memory(first);
     emu_numerics numerics = emu_launch_numerics(first->cta->cluster->launch);
     if (emu_wgmma(&info->op, numerics, &args, &err) != PTXGEN_OK)
         emu_fault(first, insn, 0, PTXGEN_CHECK_OPERANDS, "%s", err.message);
     for (uint32_t w = 0; w < 4; w++) {
         emu_scatter_rows(first + w, insn->list, info->d, d + w * d_rows);
         if (!hold_tile(first + w, insn, info->d))
-            emu_host_memory_out(first, insn);
+            emu_out_of_memory(first);
     }
 }
 

@@ -66,3 +66,17 @@ _Noreturn void emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, 
     emu_fault_record(warp, insn, lane, check, true, address, sentence);
     longjmp(warp->worker->escape, 1);
 }
+
+void emu_launch_out_of_memory(struct emu_launch *launch)
+{
+    pthread_mutex_lock(&launch->lock);
+    launch->out_of_memory = true;
+    launch->stop = true;
+    pthread_mutex_unlock(&launch->lock);
+}
+
+_Noreturn void emu_out_of_memory(struct emu_warp *warp)
+{
+    emu_launch_out_of_memory(warp->cta->cluster->launch);
+    longjmp(warp->worker->escape, 1);
+}

@@ -154,6 +154,7 @@ struct emu_launch {
     _Atomic bool stop;
     struct ptxgen_emulator_fault fault;
     bool faulted;
+    bool out_of_memory; /* of the host: no fault of the kernel */
     uint64_t steps, lane_steps;
     uint32_t checks;
 };
@@ -172,6 +173,9 @@ emu_fault_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
 void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                       enum ptxgen_emulator_check check, bool has_address, uint64_t address,
                       const char *sentence);
+/* The host has no memory left: the launch stops, and that is no fault of the kernel. */
+void emu_launch_out_of_memory(struct emu_launch *launch);
+__attribute__((cold)) _Noreturn void emu_out_of_memory(struct emu_warp *warp);
 
 /* warp.c */
 void emu_warp_start(struct emu_warp *warp);

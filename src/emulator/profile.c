@@ -113,6 +113,7 @@ static const char *const class_names[CLASS_COUNT] = {
     "other",  "integer", "float",   "convert", "move",    "compare", "global", "shared",
     "memory", "atomic",  "control", "warp",    "barrier", "tensor",  "async"};
 
+/* NULL when there is no memory. */
 static char *copy_text(struct emu_str text)
 {
     char *copy = malloc(text.length + 1);
@@ -121,6 +122,20 @@ static char *copy_text(struct emu_str text)
     memcpy(copy, text.text, text.length);
     copy[text.length] = '\0';
     return copy;
+}
+
+/* All from line `first` on. */
+static void drop_lines(struct emu_tally *tally, size_t first)
+{
+    for (size_t i = first; i < tally->count; i++) {
+        union {
+            const char *constant;
+            void *plain;
+        } kernel = {tally->lines[i].kernel}, text = {tally->lines[i].text};
+        free(kernel.plain);
+        free(text.plain);
+    }
+    tally->count = first;
 }
 
 /* The first line of the kernel in the tally; lines are made when the kernel is new. */
@@ -150,8 +165,10 @@ static bool find_lines(struct emu_tally *tally, const struct emu_program *progra
             .kind = class_names[program->code[pc].class_id],
             .line = program->code[pc].line};
         tally->lines[tally->count++] = line;
-        if (!line.kernel || !line.text)
+        if (!line.kernel || !line.text) {
+            drop_lines(tally, *first);
             return false;
+        }
     }
     return true;
 }
@@ -178,14 +195,7 @@ bool emu_tally_add(struct emu_tally *tally, const struct emu_launch *launch)
 
 void emu_tally_free(struct emu_tally *tally)
 {
-    for (size_t i = 0; i < tally->count; i++) {
-        union {
-            const char *constant;
-            void *plain;
-        } kernel = {tally->lines[i].kernel}, text = {tally->lines[i].text};
-        free(kernel.plain);
-        free(text.plain);
-    }
+    drop_lines(tally, 0);
     free(tally->lines);
     *tally = (struct emu_tally){0};
 }

@@ -126,7 +126,7 @@ static void run_rounds(struct emu_worker *worker)
         if (launch->stop)
             return;
         if (wants_cluster(worker) && !begin_cluster(worker)) {
-            launch->stop = true;
+            emu_launch_out_of_memory(launch);
             return;
         }
         if (!worker->clusters)
@@ -201,9 +201,7 @@ ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err)
     }
     if (enough)
         start_workers(launch);
-    if (enough && !launch->faulted && launch->stop)
-        enough = false;
-    if (!enough)
+    if (!enough || (launch->out_of_memory && !launch->faulted))
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to run %.*s",
                            (int)launch->program->function->name.length,
                            launch->program->function->name.text);
