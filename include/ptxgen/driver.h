@@ -66,8 +66,8 @@ typedef struct ptxgen_driver {
  * fills the table and starts the driver. On failure the table is zeroed.
  *
  * Errors: PTXGEN_ERROR_NO_DRIVER when the library cannot be opened or is none,
- * PTXGEN_ERROR_DRIVER_TOO_OLD naming the missing entry point and both versions, and those of
- * `ptxgen_driver_start`.
+ * PTXGEN_ERROR_DRIVER_TOO_OLD naming the missing entry point and both versions,
+ * PTXGEN_ERROR_OUT_OF_MEMORY, and those of `ptxgen_driver_start`.
  */
 PTXGEN_API ptxgen_status ptxgen_driver_open(ptxgen_driver *driver, const char *path,
                                             ptxgen_error *err);

@@ -8,37 +8,38 @@
 
 /* ---- JSON ---- */
 
-static void add_timing(cJSON *to, const char *name, const struct timing *t)
+static void add_timing(struct json_draft *json, cJSON *to, const char *name, const struct timing *t)
 {
     if (!t->replays)
         return;
-    cJSON *object = cJSON_AddObjectToObject(to, name);
-    cJSON_AddNumberToObject(object, "median_us", 1e6 * t->median);
-    cJSON_AddNumberToObject(object, "least_us", 1e6 * t->least);
-    cJSON_AddNumberToObject(object, "most_us", 1e6 * t->most);
-    cJSON_AddNumberToObject(object, "replays", t->replays);
-    cJSON_AddNumberToObject(object, "launches", t->launches);
+    cJSON *object = json_add_object(json, to, name);
+    json_add_number(json, object, "median_us", 1e6 * t->median);
+    json_add_number(json, object, "least_us", 1e6 * t->least);
+    json_add_number(json, object, "most_us", 1e6 * t->most);
+    json_add_number(json, object, "replays", t->replays);
+    json_add_number(json, object, "launches", t->launches);
 }
 
-static cJSON *start_json(const struct bench_report *report, const struct device *device)
+static void start_json(struct bench_report *report, const struct device *device)
 {
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "family", report->family);
-    cJSON *on = cJSON_AddObjectToObject(json, "device");
-    cJSON_AddStringToObject(on, "name", device->facts.name);
-    cJSON_AddNumberToObject(on, "compute_capability", device->facts.compute_capability);
-    cJSON_AddNumberToObject(on, "multiprocessors", device->facts.sm_count);
-    cJSON_AddNumberToObject(on, "l2_bytes", device->facts.l2_bytes);
-    cJSON_AddNumberToObject(on, "driver_version", device->facts.driver_version);
-    cJSON_AddBoolToObject(on, "emulated", device->emulated);
-    cJSON *ceiling = cJSON_AddObjectToObject(json, "read_ceiling");
-    cJSON_AddNumberToObject(ceiling, "bytes_per_second", report->ceiling.bandwidth);
-    cJSON_AddNumberToObject(ceiling, "bytes", (double)report->ceiling.bytes);
-    cJSON_AddNumberToObject(ceiling, "ctas_per_multiprocessor", report->ceiling.ctas);
-    add_timing(ceiling, "time", &report->ceiling.timing);
-    cJSON_AddStringToObject(json, "peer", report->peer);
-    cJSON_AddArrayToObject(json, "rows");
-    return json;
+    struct json_draft *json = &report->json;
+    json_start(json);
+    cJSON *root = json->root;
+    json_add_string(json, root, "family", report->family);
+    cJSON *on = json_add_object(json, root, "device");
+    json_add_string(json, on, "name", device->facts.name);
+    json_add_number(json, on, "compute_capability", device->facts.compute_capability);
+    json_add_number(json, on, "multiprocessors", device->facts.sm_count);
+    json_add_number(json, on, "l2_bytes", device->facts.l2_bytes);
+    json_add_number(json, on, "driver_version", device->facts.driver_version);
+    json_add_bool(json, on, "emulated", device->emulated);
+    cJSON *ceiling = json_add_object(json, root, "read_ceiling");
+    json_add_number(json, ceiling, "bytes_per_second", report->ceiling.bandwidth);
+    json_add_number(json, ceiling, "bytes", (double)report->ceiling.bytes);
+    json_add_number(json, ceiling, "ctas_per_multiprocessor", report->ceiling.ctas);
+    add_timing(json, ceiling, "time", &report->ceiling.timing);
+    json_add_string(json, root, "peer", report->peer);
+    json_add_array(json, root, "rows");
 }
 
 /* Seconds that no kernel takes less than: to read and write its bytes, and to multiply. */
@@ -75,16 +76,16 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
         {"local_bytes", s->local_bytes},
         {"shared_bytes", s->shared_bytes},
     };
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "shape", s->shape);
+    struct json_draft *json = &report->json;
+    cJSON *object = json_append_object(json, cJSON_GetObjectItem(json->root, "rows"));
+    json_add_string(json, object, "shape", s->shape);
     if (s->entry)
-        cJSON_AddStringToObject(object, "entry", s->entry);
+        json_add_string(json, object, "entry", s->entry);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cJSON_AddNumberToObject(object, numbers[i].name, numbers[i].value);
-    add_timing(object, "time", &row->plain);
-    add_timing(object, "overlapped", &row->overlapped);
-    add_timing(object, "peer", &row->peer);
-    cJSON_AddItemToArray(cJSON_GetObjectItem(report->json, "rows"), object);
+        json_add_number(json, object, numbers[i].name, numbers[i].value);
+    add_timing(json, object, "time", &row->plain);
+    add_timing(json, object, "overlapped", &row->overlapped);
+    add_timing(json, object, "peer", &row->peer);
 }
 
 /* ---- lines ---- */
@@ -120,13 +121,13 @@ static void print_row(const struct bench_report *report, const struct bench_row 
            s->entry ? s->entry : "");
 }
 
-bool report_start(struct bench_report *report, const struct device *device, bool prints_json)
+void report_start(struct bench_report *report, const struct device *device, bool prints_json)
 {
     const struct timing *t = &report->ceiling.timing;
-    report->json = start_json(report, device);
+    start_json(report, device);
     report->prints_json = prints_json;
-    if (!report->json || prints_json)
-        return report->json;
+    if (prints_json)
+        return;
     printf("%s on %s, driver for CUDA %d.%d\n", report->family, device->facts.name,
            device->facts.driver_version / 1000, device->facts.driver_version % 1000 / 10);
     printf("read ceiling: %.1f GB/s (%" PRIu64 " bytes in %.1f us, %.1f to %.1f; %u CTAs a "
@@ -135,17 +136,16 @@ bool report_start(struct bench_report *report, const struct device *device, bool
            1e6 * t->most, report->ceiling.ctas);
     printf("peer: %s\n", report->peer);
     fflush(stdout);
-    return true;
 }
 
 void report_tensor_ceiling(struct bench_report *report, const struct tensor_ceiling *tensor)
 {
     const struct timing *t = &tensor->timing;
     report->tensor = *tensor;
-    cJSON *object = cJSON_AddObjectToObject(report->json, "tensor_ceiling");
-    cJSON_AddNumberToObject(object, "operations_per_second", tensor->rate);
-    cJSON_AddStringToObject(object, "form", tensor->form);
-    add_timing(object, "time", t);
+    cJSON *object = json_add_object(&report->json, report->json.root, "tensor_ceiling");
+    json_add_number(&report->json, object, "operations_per_second", tensor->rate);
+    json_add_string(&report->json, object, "form", tensor->form);
+    add_timing(&report->json, object, "time", t);
     if (report->prints_json)
         return;
     printf("tensor ceiling, f16: %.1f TFLOP/s (%s; %.1f us, %.1f to %.1f)\n", tensor->rate / 1e12,
@@ -162,20 +162,17 @@ void report_row(struct bench_report *report, const struct bench_row *row)
     fflush(stdout);
 }
 
-void report_print_end(const struct bench_report *report)
+ptxgen_status report_print_end(const struct bench_report *report, ptxgen_error *err)
 {
-    if (!report->prints_json) {
-        bench_print_cliffs(stdout, report->json);
-        return;
-    }
-    char *text = cJSON_Print(report->json);
-    if (text)
-        puts(text);
-    cJSON_free(text);
+    if (report->prints_json)
+        return json_print(&report->json, err);
+    ptxgen_status status = json_check(&report->json, err);
+    if (status == PTXGEN_OK)
+        bench_print_cliffs(stdout, report->json.root);
+    return status;
 }
 
 void report_end(struct bench_report *report)
 {
-    cJSON_Delete(report->json);
-    report->json = NULL;
+    json_free(&report->json);
 }

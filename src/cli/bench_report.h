@@ -6,8 +6,7 @@
 #include "bench_ceiling.h"
 #include "bench_subject.h"
 #include "bench_tensor.h"
-
-#include <cJSON.h>
+#include "json_draft.h"
 
 struct bench_row {
     struct bench_subject subject; /**< its facts; the state may be gone */
@@ -17,7 +16,7 @@ struct bench_row {
 };
 
 struct bench_report {
-    cJSON *json;
+    struct json_draft json;
     bool prints_json; /**< else lines, as they come */
     const char *family;
     struct ceiling ceiling;
@@ -25,13 +24,13 @@ struct bench_report {
     char peer[256];               /**< its name, or why there is none */
 };
 
-/** Makes report->json; false when out of memory. */
-bool report_start(struct bench_report *report, const struct device *device, bool prints_json);
+/** Begins report->json, which memory may run out for: report_print_end says so. */
+void report_start(struct bench_report *report, const struct device *device, bool prints_json);
 /** Adds the tensor cores' ceiling, before the first row that needs it. */
 void report_tensor_ceiling(struct bench_report *report, const struct tensor_ceiling *tensor);
 void report_row(struct bench_report *report, const struct bench_row *row);
 /** Prints the JSON, or which M are slower than larger ones. */
-void report_print_end(const struct bench_report *report);
+ptxgen_status report_print_end(const struct bench_report *report, ptxgen_error *err);
 void report_end(struct bench_report *report);
 
 #endif

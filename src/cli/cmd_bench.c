@@ -335,14 +335,13 @@ static ptxgen_status bench_device(const struct family *family, void *family_opti
         return status;
     struct peers peers = open_peers(family, o, device, &report);
     const struct sweep sweep = {family, family_options, o, device, &peers, &report};
-    if (report_start(&report, device, o->json))
-        status = bench_rows(&sweep, err);
-    else
-        status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the report");
-    if (report.json)
-        report_print_end(&report);
+    report_start(&report, device, o->json);
+    status = bench_rows(&sweep, err);
+    ptxgen_error ending;
+    if (report_print_end(&report, &ending) != PTXGEN_OK && status == PTXGEN_OK)
+        status = ptxgen_fail(err, ending.status, "%s", ending.message);
     if (status == PTXGEN_OK && o->plot_path)
-        status = bench_plot(report.json, o->plot_path, o->force, err);
+        status = bench_plot(report.json.root, o->plot_path, o->force, err);
     report_end(&report);
     close_peers(&peers);
     return status;

@@ -246,7 +246,7 @@ static int cache(int argc, char **argv)
                "emit: \"rmsnorm_q4k --k 4096 --n 14336\"; what follows a # is skipped. warm exits "
                "with 2 when a kernel failed."};
     struct cache_options options = {.device = "auto"};
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    parse_arguments(&argp, argc, argv, 0, &options);
     const ptxgen_cache_options where = {.folder = options.folder, .max_bytes = options.max_bytes};
     ptxgen_cache *opened;
     ptxgen_error err;

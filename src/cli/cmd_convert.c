@@ -105,7 +105,7 @@ static int convert_files(int argc, char **argv)
     struct convert_request request = {.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
     struct convert_outcome outcome = {.converted = 0};
     ptxgen_error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    parse_arguments(&argp, argc, argv, 0, &request);
     ptxgen_status status = convert(&request, &outcome, &err);
     free(request.layers);
     if (status != PTXGEN_OK)

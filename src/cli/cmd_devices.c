@@ -3,6 +3,7 @@
 #include "command.h"
 #include "device.h"
 #include "exit_code.h"
+#include "options.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -24,36 +25,41 @@ static void print_device(const struct device_provider *provider, const ptxgen_de
         printf("    %.0f GB/s at most, by its memory's clock and width\n", bandwidth / 1e9);
 }
 
-/* Prints a provider's devices, or why it has none; returns how many there are. */
-static int print_provider(const struct device_provider *provider)
+/* Prints a provider's devices, or why it has none, and adds to their count. */
+static ptxgen_status print_provider(const struct device_provider *provider, int *count,
+                                    ptxgen_error *err)
 {
     ptxgen_driver driver;
-    ptxgen_error err;
-    if (provider->start(&driver, &err) != PTXGEN_OK) {
-        printf("%s: none: %s\n", provider->name, err.message);
-        return 0;
+    ptxgen_status status = provider->start(&driver, err);
+    if (status == PTXGEN_ERROR_OUT_OF_MEMORY)
+        return status;
+    if (status != PTXGEN_OK) {
+        printf("%s: none: %s\n", provider->name, err->message);
+        return PTXGEN_OK;
     }
-    int count = driver.device_count;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < driver.device_count; i++) {
         ptxgen_device_facts facts;
-        if (ptxgen_device_read(&driver, i, &facts, &err) == PTXGEN_OK)
+        if (ptxgen_device_read(&driver, i, &facts, err) == PTXGEN_OK)
             print_device(provider, &facts);
         else
-            printf("%s:%d: %s\n", provider->name, i, err.message);
+            printf("%s:%d: %s\n", provider->name, i, err->message);
     }
+    *count += driver.device_count;
     ptxgen_driver_close(&driver);
-    return count;
+    return PTXGEN_OK;
 }
 
 static int devices(int argc, char **argv)
 {
     static const struct argp argp = {
         .doc = "Prints the devices that --device can name, and what is known of each."};
-    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    parse_arguments(&argp, argc, argv, 0, NULL);
     const struct device_provider *provider;
+    ptxgen_error err;
     int count = 0;
     for (size_t i = 0; (provider = device_provider_at(i)); i++)
-        count += print_provider(provider);
+        if (print_provider(provider, &count, &err) != PTXGEN_OK)
+            return report_failure(&err);
     return count ? EXIT_OK : EXIT_NO_DEVICE;
 }
 

@@ -63,10 +63,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- a kernel of the module ---- */
 
-static void print_mix(const ptx_module *module, unsigned index)
+static ptxgen_status print_mix(const ptx_module *module, unsigned index, ptxgen_error *err)
 {
     ptx_mix_row rows[MAX_MIX];
     size_t count = ptx_module_kernel_mix(module, index, rows, MAX_MIX);
+    if (!count)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to count instructions");
     int column = printf("  mix:");
     for (size_t i = 0; i < count && i < MAX_MIX; i++) {
         char item[96];
@@ -78,13 +80,16 @@ static void print_mix(const ptx_module *module, unsigned index)
         fputs(item, stdout);
     }
     putchar('\n');
+    return PTXGEN_OK;
 }
 
-static void print_kernel(const ptx_module *module, unsigned index, const ptxgen_target *target)
+static ptxgen_status print_kernel(const ptx_module *module, unsigned index,
+                                  const ptxgen_target *target, ptxgen_error *err)
 {
     ptx_kernel_info info;
-    if (ptx_module_kernel_info(module, index, &info) != PTXGEN_OK)
-        return;
+    ptxgen_status status = ptx_module_kernel_info(module, index, &info);
+    if (status != PTXGEN_OK)
+        return ptxgen_fail(err, status, "kernel %u of the module is unknown", index);
     size_t shared = info.static_shared_bytes + info.dynamic_shared_bytes;
     printf("%s\n", info.name);
     printf("  %zu instructions, %u threads a CTA\n", info.instructions, info.threads);
@@ -102,7 +107,7 @@ static void print_kernel(const ptx_module *module, unsigned index, const ptxgen_
         printf("  occupancy on sm_%d, by that peak: %u CTAs a multiprocessor, %u of %u warps\n",
                a->sm, ctas, ctas * ((info.threads + 31) / 32), a->warps);
     }
-    print_mix(module, index);
+    return print_mix(module, index, err);
 }
 
 /* ---- predictions ---- */
@@ -142,8 +147,8 @@ static ptxgen_status print_all(const struct family *family, const void *family_o
     int version = ptx_module_ptx_version(module);
     printf("%s for sm_%d%.1s: PTX %d.%d, %zu bytes of text\n", family->name, o->target.ptx.sm,
            &o->target.ptx.suffix, version / 10, version % 10, length);
-    for (unsigned i = 0; i < ptx_module_kernels(module); i++)
-        print_kernel(module, i, &o->target);
+    for (unsigned i = 0; status == PTXGEN_OK && i < ptx_module_kernels(module); i++)
+        status = print_kernel(module, i, &o->target, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++)
         status = print_prediction(family, family_options, o, o->ms[i], err);
     return status;

@@ -44,7 +44,7 @@ static int list(int argc, char **argv)
     static const struct argp argp = {
         .options = options, .parser = parse, .doc = "Prints the kernel families."};
     bool instructions = false;
-    argp_parse(&argp, argc, argv, 0, NULL, &instructions);
+    parse_arguments(&argp, argc, argv, 0, &instructions);
     if (instructions)
         print_instructions();
     else

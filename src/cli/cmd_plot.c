@@ -4,6 +4,7 @@
 #include "bench_series.h"
 #include "command.h"
 #include "exit_code.h"
+#include "json_text.h"
 #include "mapped_file.h"
 #include "options.h"
 #include "output_file.h"
@@ -46,10 +47,14 @@ static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
     ptxgen_status status = mapped_file_open(o->json, &file, err);
     if (status != PTXGEN_OK)
         return status;
-    cJSON *bench = cJSON_ParseWithLength((const char *)file.data, file.size);
+    cJSON *bench;
+    const char *end;
+    status = json_text_read((const char *)file.data, file.size, &end, &bench, err);
     mapped_file_close(&file);
-    if (!bench)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is not JSON", o->json);
+    if (status == PTXGEN_ERROR_MALFORMED)
+        return ptxgen_fail(err, status, "%s is not JSON", o->json);
+    if (status != PTXGEN_OK)
+        return status;
     status = bench_plot(bench, o->svg, o->force, err);
     if (status == PTXGEN_OK)
         bench_print_cliffs(output_file_is_stdout(o->svg) ? stderr : stdout, bench);
@@ -67,7 +72,7 @@ static int plot(int argc, char **argv)
                "with gnuplot, and names each M that takes more than 5 % longer than a larger one."};
     struct plot_options o = {.json = NULL};
     ptxgen_error err = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    parse_arguments(&argp, argc, argv, 0, &o);
     return draw(&o, &err) == PTXGEN_OK ? EXIT_OK : report_failure(&err);
 }
 

@@ -93,8 +93,8 @@ static ptxgen_status profile_family(const struct family *family, const void *fam
         *code = check_passed(&check) ? EXIT_OK : EXIT_WRONG_NUMBERS;
         if (!o->json)
             profile_report_lines(&report);
-        else if (!profile_report_json(&report))
-            status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the JSON");
+        else
+            status = profile_report_json(&report, err);
     }
     profile_tally_free(&tally);
     ptx_module_destroy(module);

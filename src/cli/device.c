@@ -105,17 +105,16 @@ static ptxgen_status open_at(const struct device_provider *provider, const char 
 
 static ptxgen_status open_auto(struct device *d, ptxgen_error *err)
 {
-    ptxgen_error first = {0};
-    ptxgen_status status = PTXGEN_ERROR_NO_DEVICE;
-    for (int i = 0; i < PROVIDERS && status != PTXGEN_OK; i++) {
-        ptxgen_error *into = i ? err : &first;
-        status = open_at(&providers[i], NULL, d, into);
-        if (i && status == PTXGEN_OK)
+    ptxgen_error first;
+    ptxgen_status status = open_at(&providers[0], NULL, d, &first);
+    for (int i = 1; i < PROVIDERS && status != PTXGEN_OK; i++) {
+        if (status == PTXGEN_ERROR_OUT_OF_MEMORY)
+            return ptxgen_fail(err, status, "%s", first.message);
+        status = open_at(&providers[i], NULL, d, err);
+        if (status == PTXGEN_OK)
             fprintf(stderr, "ptxgen: no GPU (%s); running on %s, whose times mean nothing\n",
                     first.message, d->facts.name);
     }
-    if (status != PTXGEN_OK && err)
-        *err = first;
     return status;
 }
 

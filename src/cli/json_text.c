@@ -3,6 +3,7 @@
 
 #include "printable.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -41,20 +42,38 @@ static ptxgen_status check_rest(const char *subject, const char *text, const cha
     return PTXGEN_OK;
 }
 
+/* cJSON returns NULL for both; a failed allocation also sets errno, and a broken text does not. */
+ptxgen_status json_text_read(const char *text, size_t length, const char **end, cJSON **value,
+                             ptxgen_error *err)
+{
+    *end = text;
+    errno = 0;
+    *value = cJSON_ParseWithLengthOpts(text, length, end, false);
+    if (*value)
+        return PTXGEN_OK;
+    if (errno == ENOMEM)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "no memory for the contents of %zu bytes of JSON", length);
+    return PTXGEN_ERROR_MALFORMED;
+}
+
 ptxgen_status json_text_parse(const char *subject, const char *text, size_t length, cJSON **value,
                               ptxgen_error *err)
 {
-    const char *end = text;
+    const char *end;
+    cJSON *parsed;
     *value = NULL;
     if (!utf8_is_valid(text, length))
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s: it is not UTF-8", subject);
     ptxgen_status status = check_strings(subject, text, length, err);
     if (status != PTXGEN_OK)
         return status;
-    cJSON *parsed = cJSON_ParseWithLengthOpts(text, length, &end, false);
-    if (!parsed)
+    status = json_text_read(text, length, &end, &parsed, err);
+    if (status == PTXGEN_ERROR_MALFORMED)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s: the JSON is malformed near byte %td",
                            subject, end - text);
+    if (status != PTXGEN_OK)
+        return status;
     status = check_rest(subject, text, end, text + length, err);
     if (status == PTXGEN_OK)
         *value = parsed;

@@ -16,4 +16,11 @@
 ptxgen_status json_text_parse(const char *subject, const char *text, size_t length, cJSON **value,
                               ptxgen_error *err);
 
+/**
+ * The same of text that is trusted. `end` receives where the value ended or broke.
+ * PTXGEN_ERROR_MALFORMED leaves the sentence to the caller, PTXGEN_ERROR_OUT_OF_MEMORY does not.
+ */
+ptxgen_status json_text_read(const char *text, size_t length, const char **end, cJSON **value,
+                             ptxgen_error *err);
+
 #endif

@@ -2,9 +2,9 @@
 /* The ptxgen command: finds the subcommand and hands over. */
 #include "command.h"
 #include "exit_code.h"
+#include "options.h"
 #include "output_file.h"
 
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,38 +48,32 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* The commands and the exit codes, below the options in --help. */
-static char *help_filter(int key, const char *text, void *input)
+/* What --help prints: the purpose, and below the options the commands and the exit codes. */
+static const char *help_text(void)
 {
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC)
-        return (char *)text;
-    char *help = NULL;
-    size_t size;
-    FILE *out = open_memstream(&help, &size);
-    if (!out)
-        return (char *)text;
-    fputs("Commands (ptxgen COMMAND --help says more):\n", out);
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "\n%s", EXIT_CODE_HELP);
-    fclose(out);
-    return help;
+    static char text[4096];
+    size_t size = sizeof text,
+           used = (size_t)snprintf(
+               text, size,
+               "Writes, inspects, runs and times GPU kernels for quantised inference.\v"
+               "Commands (ptxgen COMMAND --help says more):\n");
+    for (int i = 0; i < COMMANDS && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "  %-8s %s\n", commands[i]->name,
+                                 commands[i]->summary);
+    if (used < size)
+        snprintf(text + used, size - used, "\n%s", EXIT_CODE_HELP);
+    return text;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {
-        .parser = parse,
-        .args_doc = "COMMAND [ARGUMENT...]",
-        .doc = "Writes, inspects, runs and times GPU kernels for quantised inference.\v ",
-        .help_filter = help_filter,
-    };
+    const struct argp argp = {
+        .parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = help_text()};
     standard_output_start();
     argp_err_exit_status = EXIT_USAGE;
     argp_program_version = "ptxgen " PTXGEN_VERSION;
     struct arguments arguments = {0};
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
+    parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &arguments);
 
     char name[64];
     snprintf(name, sizeof name, "ptxgen %s", arguments.command->name);

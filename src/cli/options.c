@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
+{
+    error_t failure = argp_parse(argp, argc, argv, flags, NULL, input);
+    if (!failure)
+        return;
+    fprintf(stderr, "ptxgen: the arguments cannot be read: %s\n", strerror(failure));
+    exit(EXIT_INTERNAL);
+}
+
 /* ---- values ---- */
 
 static bool read_number(const char *text, const char **end, uint64_t low, uint64_t high,
@@ -123,6 +132,8 @@ void parse_tile(struct argp_state *state, const char *text, char *const *names,
                 uint32_t *const *members)
 {
     char *copy = strdup(text), *rest = copy, *value, list[256];
+    if (!copy)
+        argp_failure(state, EXIT_INTERNAL, errno, "--tile %s", text);
     join((const char *const *)names, list, sizeof list);
     while (rest && *rest) {
         int member = getsubopt(&rest, names, &value);
@@ -320,7 +331,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     char name[128];
     snprintf(name, sizeof name, "%s %s", command, family->name);
     argv[0] = name;
-    argp_parse(&argp, argc, argv, 0, NULL, &combined);
+    parse_arguments(&argp, argc, argv, 0, &combined);
     *family_options = options;
     return family;
 }

@@ -7,6 +7,9 @@
 
 #include <argp.h>
 
+/** argp_parse, which ends the program with a usage error; here also when memory runs out. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+
 /** Reads a whole number in [low, high], or ends the program with a usage error naming `option`. */
 uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
                       uint64_t high);

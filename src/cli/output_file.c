@@ -23,7 +23,8 @@ struct output_file {
 
 static ptxgen_status cannot(const char *path, int reason, ptxgen_error *err)
 {
-    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s cannot be written: %s", path, strerror(reason));
+    ptxgen_status status = reason == ENOMEM ? PTXGEN_ERROR_OUT_OF_MEMORY : PTXGEN_ERROR_FILE;
+    return ptxgen_fail(err, status, "%s cannot be written: %s", path, strerror(reason));
 }
 
 static ptxgen_status no_memory(const char *path, ptxgen_error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile_report.h"
 
-#include <cJSON.h>
+#include "json_draft.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,7 @@ void profile_report_lines(const struct profile_report *report)
 
 /* ---- JSON ---- */
 
-static cJSON *section_json(const struct profile_section *s)
+static void add_section(struct json_draft *json, cJSON *sections, const struct profile_section *s)
 {
     const struct {
         const char *name;
@@ -68,40 +69,37 @@ static cJSON *section_json(const struct profile_section *s)
         {"global_bytes_needed", s->bytes_needed}, {"shared_passes", s->shared_accesses},
         {"bank_conflicts", s->conflicts},
     };
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "section", s->name);
+    cJSON *object = json_append_object(json, sections);
+    json_add_string(json, object, "section", s->name);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cJSON_AddNumberToObject(object, numbers[i].name, (double)numbers[i].value);
-    cJSON *mix = cJSON_AddObjectToObject(object, "mix");
+        json_add_number(json, object, numbers[i].name, (double)numbers[i].value);
+    cJSON *mix = json_add_object(json, object, "mix");
     for (unsigned i = 0; i < s->kind_count; i++)
-        cJSON_AddNumberToObject(mix, s->kinds[i].name, (double)s->kinds[i].warps);
-    return object;
+        json_add_number(json, mix, s->kinds[i].name, (double)s->kinds[i].warps);
 }
 
-bool profile_report_json(const struct profile_report *report)
+ptxgen_status profile_report_json(const struct profile_report *report, ptxgen_error *err)
 {
-    cJSON *json = cJSON_CreateObject(), *sections = NULL;
+    struct json_draft json;
+    cJSON *sections = NULL;
     const char *kernel = "";
-    cJSON_AddStringToObject(json, "family", report->family);
-    cJSON_AddStringToObject(json, "problem", report->check->problem);
-    cJSON_AddStringToObject(json, "device", report->device);
-    cJSON_AddBoolToObject(json, "right", check_passed(report->check));
-    cJSON *kernels = cJSON_AddArrayToObject(json, "kernels");
+    json_start(&json);
+    json_add_string(&json, json.root, "family", report->family);
+    json_add_string(&json, json.root, "problem", report->check->problem);
+    json_add_string(&json, json.root, "device", report->device);
+    json_add_bool(&json, json.root, "right", check_passed(report->check));
+    cJSON *kernels = json_add_array(&json, json.root, "kernels");
     for (size_t i = 0; i < report->tally->count; i++) {
         const struct profile_section *section = &report->tally->sections[i];
         if (strcmp(kernel, section->kernel) != 0) {
-            cJSON *object = cJSON_CreateObject();
-            cJSON_AddStringToObject(object, "kernel", section->kernel);
-            sections = cJSON_AddArrayToObject(object, "sections");
-            cJSON_AddItemToArray(kernels, object);
+            cJSON *object = json_append_object(&json, kernels);
+            json_add_string(&json, object, "kernel", section->kernel);
+            sections = json_add_array(&json, object, "sections");
         }
         kernel = section->kernel;
-        cJSON_AddItemToArray(sections, section_json(section));
+        add_section(&json, sections, section);
     }
-    char *text = cJSON_Print(json);
-    if (text)
-        puts(text);
-    cJSON_free(text);
-    cJSON_Delete(json);
-    return text != NULL;
+    ptxgen_status status = json_print(&json, err);
+    json_free(&json);
+    return status;
 }

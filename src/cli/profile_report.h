@@ -13,7 +13,7 @@ struct profile_report {
 };
 
 void profile_report_lines(const struct profile_report *report);
-/** One object on standard output; false when memory runs out. */
-bool profile_report_json(const struct profile_report *report);
+/** One object on standard output. PTXGEN_ERROR_OUT_OF_MEMORY. */
+ptxgen_status profile_report_json(const struct profile_report *report, ptxgen_error *err);
 
 #endif

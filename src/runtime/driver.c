@@ -4,6 +4,7 @@
 #include "src/runtime/cuda_version.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,9 +55,11 @@ static const struct entry_point *first_missing_entry(const ptxgen_driver *driver
     return NULL;
 }
 
-static ptxgen_status fail_no_library(const char *path, ptxgen_error *err)
+static ptxgen_status fail_no_library(const char *path, int error, ptxgen_error *err)
 {
     const char *reason = dlerror();
+    if (error == ENOMEM)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to open '%s'", path);
     return ptxgen_fail(err, PTXGEN_ERROR_NO_DRIVER,
                        "the CUDA driver library '%s' cannot be opened (%s); is an NVIDIA driver "
                        "installed?",
@@ -116,9 +119,10 @@ ptxgen_status ptxgen_driver_open(ptxgen_driver *driver, const char *path, ptxgen
     if (!path)
         path = "libcuda.so.1";
     /* NODELETE: closing must not unmap code that the driver's own threads still run. */
+    errno = 0; /* dlopen sets it where memory runs out */
     driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library)
-        return fail_no_library(path, err);
+        return fail_no_library(path, errno, err);
     resolve_entries(driver);
     ptxgen_status status = check_library(driver, path, err);
     if (status == PTXGEN_OK)

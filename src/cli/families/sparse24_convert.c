@@ -284,7 +284,7 @@ int sparse24_convert(int argc, char **argv)
     struct conversion c = {.request = &request};
     ptxgen_error err = {0};
     request.from = request.to = -1;
-    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    parse_arguments(&argp, argc, argv, 0, &request);
     ptxgen_status status = convert(&c, &err);
     c.outcome.converted = c.count;
     for (size_t i = 0; i < c.count; i++)
