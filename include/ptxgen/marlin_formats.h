@@ -24,12 +24,15 @@
  *
  * [K/8,N] and the like are rounded up for PACK_QUANTIZED, and must be whole elsewhere: GPTQ needs
  * K%8 = 0 and N%8 = 0, AWQ N%8 = 0, Marlin K%16 = 0 and N%64 = 0. Codes and zero points of
- * PACK_QUANTIZED are signed and stored with 8 added, so that the stored nibbles are q and z.
+ * PACK_QUANTIZED are signed and stored with 8 added, so that the stored nibbles are q and z. Its
+ * zero points may also come unpacked, as int8 [N,G], of which each is z − 8; checkpoints that are
+ * symmetric carry such zeros.
  * Marlin's scales are permuted for the lanes that use them: in blocks of 64 columns, position
  * 8i+j holds column i+8j; with a single group in blocks of 32, position 8i+2b+c holds 8b+2i+c.
  * The zeros of MARLIN are this library's addition; the original format has none.
  *
- * Absent zeros mean 8 everywhere, an absent g_idx means that row k is of group k / group size.
+ * Absent zeros mean 8 everywhere, an absent g_idx means that row k is of group k / group size, and
+ * so does a weight_g_idx that is −1 everywhere: what compressed-tensors begins with.
  * Act-order checkpoints have a g_idx in another order; ptxgen_w4_sort_rows and
  * ptxgen_w4_to_marlin bring rows of a group together and say which activation goes with each.
  *
@@ -87,7 +90,8 @@ typedef enum ptxgen_w4_dtype {
     PTXGEN_W4_F16 = PTXGEN_F16,
     PTXGEN_W4_BF16 = PTXGEN_BF16,
     PTXGEN_W4_I32 = 3,
-    PTXGEN_W4_I64 = 4
+    PTXGEN_W4_I64 = 4,
+    PTXGEN_W4_I8 = 5
 } ptxgen_w4_dtype;
 
 /** A tensor as the file has it; absent when data is NULL. A vector's second dimension is 1. */
@@ -102,7 +106,8 @@ typedef struct ptxgen_w4_checkpoint {
     ptrdiff_t group_size;     /**< to be confirmed by the scales; 0: whatever they say */
     ptxgen_w4_tensor weights; /**< int32: qweight, weight_packed or B */
     ptxgen_w4_tensor scales;  /**< f16, bf16 or f32: scales, weight_scale or s */
-    ptxgen_w4_tensor zeros;   /**< int32, may be absent: qzeros or weight_zero_point */
+    ptxgen_w4_tensor zeros;   /**< int32, may be absent: qzeros or weight_zero_point; that may be
+                               *   int8 where the checkpoint is an input */
     ptxgen_w4_tensor g_idx;   /**< int32, may be absent: g_idx or weight_g_idx */
     ptxgen_w4_tensor shape;   /**< int32 or int64, may be absent: weight_shape */
 } ptxgen_w4_checkpoint;

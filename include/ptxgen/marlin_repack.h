@@ -19,6 +19,9 @@
  * The sizes of what is written are those of ptxgen_marlin_packed_layout. With act_order,
  * ptxgen_marlin_row_order makes, on the host, the order that this kernel and the product read.
  *
+ * Zero points are packed int32; a weight_zero_point of int8 is for ptxgen_marlin_pack, or to be
+ * packed by ptxgen_w4_unpack and ptxgen_w4_pack.
+ *
  * Tensors are not checked by their values, unlike by ptxgen_marlin_pack: without the spec's zeros
  * the checkpoint's zero points count as 8, and scales that are not finite stay so.
  *
@@ -67,7 +70,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_repack_emit(const ptxgen_marlin_repack_pl
 /**
  * The order of rows for a checkpoint's g_idx [k], in host memory: order[i] is the row that comes
  * i-th, as ptxgen_marlin_pack has it. Refuses a group that is not there or has other than
- * group_size rows.
+ * group_size rows. A weight_g_idx (PACK_QUANTIZED) that is −1 everywhere gives 0, 1, 2 …
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_row_order(const ptxgen_marlin_repack_spec *spec,
                                                  const int32_t *g_idx, uint32_t *order,

@@ -172,9 +172,9 @@ static void checkpoints_that_break_a_rule_are_refused_by_name(void **state)
     REFUSED(c.format = 9, "9 is not the number of a 4-bit format");
     REFUSED(c.weights.data = NULL, "qweight is absent");
     REFUSED(c.scales.data = NULL, "scales is absent");
-    REFUSED(c.weights.dtype = PTXGEN_W4_F16, "qweight is of dtype 1");
-    REFUSED(c.scales.dtype = PTXGEN_W4_I32, "scales is of dtype 3");
-    REFUSED(c.scales.dtype = (ptxgen_w4_dtype)-1, "scales is of dtype -1");
+    REFUSED(c.weights.dtype = PTXGEN_W4_F16, "qweight is of dtype float16");
+    REFUSED(c.scales.dtype = PTXGEN_W4_I32, "scales is of dtype int32");
+    REFUSED(c.scales.dtype = (ptxgen_w4_dtype)-1, "scales is of dtype unknown");
     REFUSED(c.scales.shape[0] = 0, "scales is [0, 64]");
     REFUSED(c.weights.shape[1] = 63, "qweight is [32, 63], but");
     REFUSED(c.weights.shape[0] = SIZE_MAX / 2, "K = ");
@@ -227,6 +227,121 @@ static void expect_pack_refusal(const ptxgen_w4_matrix *m, ptxgen_w4_format form
     }
     assert_int_not_equal(status, PTXGEN_OK);
     assert_says(&err, sentence);
+}
+
+/* ---- what compressed-tensors writes ---- */
+
+/* The same checkpoint with its zero points unpacked, as int8; the caller frees `values`. */
+static ptxgen_w4_checkpoint with_int8_zeros(const ptxgen_w4_checkpoint *c,
+                                            const ptxgen_w4_matrix *m, int8_t **values)
+{
+    size_t groups = matrix_groups(m);
+    ptxgen_w4_checkpoint unpacked = *c;
+    *values = allocate(m->n * groups);
+    for (size_t n = 0; n < m->n; n++)
+        for (size_t g = 0; g < groups; g++)
+            (*values)[n * groups + g] = (int8_t)((m->zeros ? m->zeros[g * m->n + n] : 8) - 8);
+    unpacked.zeros = (ptxgen_w4_tensor){*values, PTXGEN_W4_I8, {m->n, groups}};
+    return unpacked;
+}
+
+static void expect_int8_zeros(bool symmetric, size_t k, size_t n, ptrdiff_t group_size)
+{
+    struct random r = {9};
+    ptxgen_error err;
+    ptxgen_w4_info info;
+    ptxgen_w4_matrix m = matrix_random(&r, k, n, group_size, PTXGEN_F16, !symmetric, false);
+    ptxgen_w4_matrix back = matrix_allocate(k, n, group_size, PTXGEN_F16, true, true);
+    ptxgen_w4_checkpoint packed = checkpoint_of(&m, PTXGEN_W4_PACK_QUANTIZED);
+    int8_t *values;
+    ptxgen_w4_checkpoint c = with_int8_zeros(&packed, &m, &values);
+    assert_ok(ptxgen_w4_describe(&c, &info, &err), &err);
+    assert_int_equal(info.symmetric, symmetric);
+    assert_ok(ptxgen_w4_unpack(&c, &back, &err), &err);
+    assert_same_matrix(&back, &m);
+    free(values);
+    checkpoint_free(&packed);
+    matrix_free(&m);
+    matrix_free(&back);
+}
+
+static void pack_quantized_reads_zero_points_that_are_unpacked_int8(void **state)
+{
+    (void)state;
+    for (int symmetric = 0; symmetric < 2; symmetric++) {
+        expect_int8_zeros(symmetric, 256, 64, 64);
+        expect_int8_zeros(symmetric, 24, 19, PTXGEN_W4_PER_CHANNEL);
+    }
+}
+
+static void int8_zero_points_outside_4_bits_or_of_another_format_are_refused(void **state)
+{
+    (void)state;
+    struct random r = {10};
+    ptxgen_error err;
+    ptxgen_w4_matrix m = matrix_random(&r, 128, 64, 64, PTXGEN_F16, true, false);
+    ptxgen_w4_checkpoint packed = checkpoint_of(&m, PTXGEN_W4_PACK_QUANTIZED);
+    int8_t *values;
+    ptxgen_w4_checkpoint c = with_int8_zeros(&packed, &m, &values);
+    values[2 * 17 + 1] = 8;
+    expect_refusal(&c, "weight_zero_point[17, 1] is 8, not between -8 and 7");
+    values[2 * 17 + 1] = -9;
+    expect_refusal(&c, "weight_zero_point[17, 1] is -9, not between -8 and 7");
+    values[2 * 17 + 1] = -8;
+    assert_ok(ptxgen_w4_unpack(&c, &m, &err), &err);
+    c.zeros.shape[0] = 8, c.zeros.shape[1] = 2;
+    expect_refusal(&c, "weight_zero_point is [8, 2], but K = 128, N = 64 and 2 groups make it [64");
+    c = packed, c.zeros.data = values, c.zeros.dtype = PTXGEN_W4_I8;
+    assert_int_equal(ptxgen_w4_pack(&m, &c, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, "weight_zero_point of the output is of dtype int8, not int32");
+    ptxgen_w4_checkpoint gptq = checkpoint_of(&m, PTXGEN_W4_GPTQ_V2);
+    c = gptq, c.zeros = (ptxgen_w4_tensor){values, PTXGEN_W4_I8, {64, 2}};
+    expect_refusal(&c, "qzeros is of dtype int8, not int32");
+    free(values);
+    checkpoint_free(&gptq);
+    checkpoint_free(&packed);
+    matrix_free(&m);
+}
+
+/* compressed-tensors creates weight_g_idx as -1 and leaves it so where there is no act-order. */
+static void a_weight_g_idx_that_is_minus_one_everywhere_is_plain_order(void **state)
+{
+    (void)state;
+    struct random r = {11};
+    ptxgen_error err;
+    ptxgen_w4_info info;
+    uint32_t order[128];
+    ptxgen_w4_matrix m = matrix_random(&r, 128, 64, 32, PTXGEN_F16, true, true);
+    ptxgen_w4_matrix back = matrix_allocate(128, 64, 32, PTXGEN_F16, true, true);
+    ptxgen_w4_checkpoint c = checkpoint_of(&m, PTXGEN_W4_PACK_QUANTIZED);
+    for (size_t k = 0; k < 128; k++) {
+        set_word(&c.g_idx, k, UINT32_MAX);
+        m.g_idx[k] = (int32_t)(k / 32);
+    }
+    assert_ok(ptxgen_w4_describe(&c, &info, &err), &err);
+    assert_false(info.act_order);
+    assert_ok(ptxgen_w4_unpack(&c, &back, &err), &err);
+    assert_same_matrix(&back, &m);
+    ptxgen_w4_checkpoint marlin = checkpoint_allocate(&info, PTXGEN_W4_MARLIN);
+    ptxgen_w4_checkpoint expected = checkpoint_of(&(ptxgen_w4_matrix){.k = m.k,
+                                                                      .n = m.n,
+                                                                      .group_size = m.group_size,
+                                                                      .codes = m.codes,
+                                                                      .scale_type = PTXGEN_F16,
+                                                                      .scales = m.scales,
+                                                                      .zeros = m.zeros},
+                                                  PTXGEN_W4_MARLIN);
+    assert_ok(ptxgen_w4_to_marlin(&c, &marlin, order, NULL, &err), &err);
+    assert_same_tensor(&marlin.weights, &expected.weights);
+    for (uint32_t k = 0; k < 128; k++)
+        assert_int_equal(order[k], k);
+    set_word(&c.g_idx, 77, 2);
+    expect_refusal(&c, "weight_g_idx[0] is -1, but there are groups 0 to 3");
+    checkpoint_free(&marlin);
+    checkpoint_free(&expected);
+    checkpoint_free(&c);
+    matrix_free(&m);
+    matrix_free(&back);
 }
 
 static void matrices_that_break_a_rule_are_refused_by_name(void **state)
@@ -307,6 +422,9 @@ int main(void)
         cmocka_unit_test(format_is_detected_from_metadata_unless_chosen),
         cmocka_unit_test(checkpoints_that_break_a_rule_are_refused_by_name),
         cmocka_unit_test(weight_shape_must_agree_with_weight_packed),
+        cmocka_unit_test(pack_quantized_reads_zero_points_that_are_unpacked_int8),
+        cmocka_unit_test(int8_zero_points_outside_4_bits_or_of_another_format_are_refused),
+        cmocka_unit_test(a_weight_g_idx_that_is_minus_one_everywhere_is_plain_order),
         cmocka_unit_test(matrices_that_break_a_rule_are_refused_by_name),
         cmocka_unit_test(unpacking_never_drops_zero_points_or_the_order),
         cmocka_unit_test(packing_checks_the_shapes_it_writes_into),

@@ -372,6 +372,36 @@ static void packed_weights_from_elsewhere_are_checked_by_their_scales(void **sta
     }
 }
 
+/* Rows in plain order, which an act-order spec takes as well; zero points as int8. */
+static void pack_quantized_packs_alike_with_unset_groups_and_int8_zero_points(void **state)
+{
+    (void)state;
+    struct random r = {13};
+    ptxgen_marlin_spec spec = plain;
+    spec.zeros = spec.act_order = 1;
+    struct weights w = make_weights(&r, &spec, PTXGEN_W4_PACK_QUANTIZED, PTXGEN_F16);
+    ptxgen_w4_matrix *m = &w.matrices[0];
+    ptxgen_w4_checkpoint c = w.checkpoints[0];
+    size_t groups = matrix_groups(m);
+    int8_t *zeros = allocate(m->n * groups);
+    ptxgen_error err;
+    for (size_t k = 0; k < m->k; k++)
+        set_word(&c.g_idx, k, (uint32_t)(k / 64));
+    ptxgen_marlin_packed expected = packed_allocate(&spec), packed = packed_allocate(&spec);
+    assert_ok(ptxgen_marlin_pack(&spec, &c, NULL, &expected, NULL, &err), &err);
+    for (size_t k = 0; k < m->k; k++)
+        set_word(&c.g_idx, k, UINT32_MAX);
+    for (size_t i = 0; i < m->n * groups; i++)
+        zeros[i] = (int8_t)(m->zeros[i % groups * m->n + i / groups] - 8);
+    c.zeros = (ptxgen_w4_tensor){zeros, PTXGEN_W4_I8, {m->n, groups}};
+    assert_ok(ptxgen_marlin_pack(&spec, &c, NULL, &packed, NULL, &err), &err);
+    assert_same_packed(&packed, &expected);
+    free(zeros);
+    packed_free(&packed);
+    packed_free(&expected);
+    free_weights(&w);
+}
+
 static void packing_refuses_gate_and_up_in_different_orders(void **state)
 {
     (void)state;
@@ -478,6 +508,7 @@ int main(void)
         cmocka_unit_test(packing_refuses_scales_that_the_type_cannot_hold),
         cmocka_unit_test(packing_and_the_reference_refuse_scales_at_the_same_edges),
         cmocka_unit_test(packed_weights_from_elsewhere_are_checked_by_their_scales),
+        cmocka_unit_test(pack_quantized_packs_alike_with_unset_groups_and_int8_zero_points),
         cmocka_unit_test(packing_refuses_gate_and_up_in_different_orders),
         cmocka_unit_test(packing_refuses_missing_and_missized_arrays),
         cmocka_unit_test(layout_refuses_unsound_specs),

@@ -126,11 +126,8 @@ static void columns_that_a_cta_cannot_hold_are_gathered_in_pieces(void **state)
     struct device device = open_device("cpu:sm_86");
     for (uint32_t k = 12608; k <= 12864; k += 256)
         expect_random(&device,
-                      &(ptxgen_marlin_spec){.k = k,
-                                            .n = 16,
-                                            .group_size = 64,
-                                            .type = PTXGEN_F16,
-                                            .act_order = 1},
+                      &(ptxgen_marlin_spec){
+                          .k = k, .n = 16, .group_size = 64, .type = PTXGEN_F16, .act_order = 1},
                       PTXGEN_W4_PACK_QUANTIZED, PTXGEN_F16);
     device_close(&device);
 }
@@ -294,6 +291,28 @@ static void orders_of_unequal_groups_are_refused(void **state)
         assert_int_equal(order[i], i % 16 * 2 + i / 16);
 }
 
+static void groups_that_pack_quantized_leaves_unset_are_plain_order(void **state)
+{
+    (void)state;
+    ptxgen_marlin_repack_spec spec = {.k = 32,
+                                      .n = 64,
+                                      .group_size = 16,
+                                      .type = PTXGEN_F16,
+                                      .act_order = 1,
+                                      .format = PTXGEN_W4_PACK_QUANTIZED,
+                                      .scale_type = PTXGEN_F16};
+    int32_t g_idx[32];
+    uint32_t order[32];
+    ptxgen_error err = {0};
+    memset(g_idx, 0xFF, sizeof g_idx);
+    assert_ok(ptxgen_marlin_row_order(&spec, g_idx, order, &err), &err);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(order[i], i);
+    spec.format = PTXGEN_W4_GPTQ_V1;
+    assert_int_equal(ptxgen_marlin_row_order(&spec, g_idx, order, &err), PTXGEN_ERROR_MALFORMED);
+    assert_says(&err, "g_idx[0] is -1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +324,7 @@ int main(void)
         cmocka_unit_test(what_a_format_cannot_hold_is_refused),
         cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
         cmocka_unit_test(orders_of_unequal_groups_are_refused),
+        cmocka_unit_test(groups_that_pack_quantized_leaves_unset_are_plain_order),
         /* leaves no context current */
         cmocka_unit_test(columns_that_a_cta_cannot_hold_are_gathered_in_pieces),
     };

@@ -73,7 +73,8 @@ static ptxgen_status take(const struct named_tensor *from, ptxgen_w4_tensor *to,
         ptxgen_w4_dtype ours;
     } dtypes[] = {{TENSOR_F32, PTXGEN_W4_F32},   {TENSOR_F16, PTXGEN_W4_F16},
                   {TENSOR_BF16, PTXGEN_W4_BF16}, {TENSOR_I32, PTXGEN_W4_I32},
-                  {TENSOR_U32, PTXGEN_W4_I32},   {TENSOR_I64, PTXGEN_W4_I64}};
+                  {TENSOR_U32, PTXGEN_W4_I32},   {TENSOR_I64, PTXGEN_W4_I64},
+                  {TENSOR_I8, PTXGEN_W4_I8}};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (from->dtype == dtypes[i].file && (from->ndim == 1 || from->ndim == 2)) {
             *to =
@@ -83,7 +84,7 @@ static ptxgen_status take(const struct named_tensor *from, ptxgen_w4_tensor *to,
             return PTXGEN_OK;
         }
     return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                       "%s is %s %s; expected I32, or F16, BF16 or F32 of one or two dimensions",
+                       "%s is %s %s; expected I32, I8, F16, BF16 or F32 of one or two dimensions",
                        from->name, tensor_dtype_info(from->dtype)->name,
                        tensor_shape_text(from).text);
 }

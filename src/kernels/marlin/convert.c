@@ -38,6 +38,7 @@ ptxgen_status ptxgen_w4_unpack(const ptxgen_w4_checkpoint *c, ptxgen_w4_matrix *
 
     const struct w4_format *f = w4_format_of(c->format);
     struct w4_dims dims = w4_dims_of(&info);
+    const void *groups = w4_row_groups(c, &info);
     m->k = info.k, m->n = info.n;
     m->group_size = info.group_size;
     m->scale_type = info.scale_type;
@@ -53,8 +54,7 @@ ptxgen_status ptxgen_w4_unpack(const ptxgen_w4_checkpoint *c, ptxgen_w4_matrix *
                 m->zeros[g * info.n + n] = (uint8_t)w4_zero(c, &dims, g, n);
         }
     for (size_t k = 0; m->g_idx && k < info.k; k++)
-        m->g_idx[k] = c->g_idx.data ? (int32_t)w4_load_word(c->g_idx.data, k)
-                                    : (int32_t)w4_plain_group(&info, k);
+        m->g_idx[k] = groups ? (int32_t)w4_load_word(groups, k) : (int32_t)w4_plain_group(&info, k);
     return PTXGEN_OK;
 }
 

@@ -7,10 +7,24 @@
 static const size_t max_dimension = INT32_MAX;
 _Static_assert(sizeof(size_t) >= 8, "sizes of weights need 64 bits");
 
-static const size_t dtype_bytes[] = {
-    [PTXGEN_W4_F32] = 4, [PTXGEN_W4_F16] = 2, [PTXGEN_W4_BF16] = 2,
-    [PTXGEN_W4_I32] = 4, [PTXGEN_W4_I64] = 8,
+static const struct dtype {
+    const char *name;
+    size_t bytes;
+} dtypes[] = {
+    [PTXGEN_W4_F32] = {"float32", 4},   [PTXGEN_W4_F16] = {"float16", 2},
+    [PTXGEN_W4_BF16] = {"bfloat16", 2}, [PTXGEN_W4_I32] = {"int32", 4},
+    [PTXGEN_W4_I64] = {"int64", 8},     [PTXGEN_W4_I8] = {"int8", 1},
 };
+
+static bool is_dtype(ptxgen_w4_dtype dtype)
+{
+    return (unsigned)dtype < sizeof dtypes / sizeof *dtypes;
+}
+
+static const char *dtype_name(ptxgen_w4_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
+}
 
 const char *ptxgen_w4_format_name(ptxgen_w4_format format)
 {
@@ -38,9 +52,9 @@ ptxgen_status ptxgen_w4_detect_format(const char *metadata, const char *choice,
 size_t ptxgen_w4_tensor_bytes(const ptxgen_w4_tensor *tensor)
 {
     size_t bytes;
-    if (!tensor || (unsigned)tensor->dtype >= sizeof dtype_bytes / sizeof *dtype_bytes ||
+    if (!tensor || !is_dtype(tensor->dtype) ||
         __builtin_mul_overflow(tensor->shape[0], tensor->shape[1], &bytes) ||
-        __builtin_mul_overflow(bytes, dtype_bytes[tensor->dtype], &bytes))
+        __builtin_mul_overflow(bytes, dtypes[tensor->dtype].bytes, &bytes))
         return 0;
     return bytes;
 }
@@ -64,12 +78,9 @@ static ptxgen_status check_sizes(const struct w4_format *f, size_t k, size_t n, 
     return status == PTXGEN_OK ? check_size("N", n, f->n_multiple, f->name, err) : status;
 }
 
-static ptxgen_status check_tensor(const char *name, const ptxgen_w4_tensor *tensor,
-                                  const size_t shape[2], const struct w4_dims *d, ptxgen_error *err)
+static ptxgen_status check_shape(const char *name, const ptxgen_w4_tensor *tensor,
+                                 const size_t shape[2], const struct w4_dims *d, ptxgen_error *err)
 {
-    if (tensor->dtype != PTXGEN_W4_I32)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %d, not int32", name,
-                           (int)tensor->dtype);
     if (tensor->shape[0] != shape[0] || tensor->shape[1] != shape[1])
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
                            "%s is [%zu, %zu], but K = %zu, N = %zu and %zu groups make it "
@@ -79,14 +90,52 @@ static ptxgen_status check_tensor(const char *name, const ptxgen_w4_tensor *tens
     return PTXGEN_OK;
 }
 
+static ptxgen_status check_tensor(const char *name, const ptxgen_w4_tensor *tensor,
+                                  const size_t shape[2], const struct w4_dims *d, ptxgen_error *err)
+{
+    if (tensor->dtype != PTXGEN_W4_I32)
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %s, not int32", name,
+                           dtype_name(tensor->dtype));
+    return check_shape(name, tensor, shape, d, err);
+}
+
+/* Zero points that are not packed: int8 [N, G] of z − 8. */
+static bool has_unpacked_zeros(const ptxgen_w4_checkpoint *c)
+{
+    return c->format == PTXGEN_W4_PACK_QUANTIZED && c->zeros.dtype == PTXGEN_W4_I8;
+}
+
+static int unpacked_zero(const ptxgen_w4_checkpoint *c, size_t index)
+{
+    return ((const int8_t *)c->zeros.data)[index];
+}
+
+static ptxgen_status check_zeros(const struct w4_format *f, const ptxgen_w4_checkpoint *c,
+                                 const struct w4_dims *d, ptxgen_error *err)
+{
+    size_t packed[2], unpacked[2] = {d->n, d->groups};
+    f->zeros_shape(d, packed);
+    if (!c->zeros.data)
+        return PTXGEN_OK;
+    if (!has_unpacked_zeros(c))
+        return check_tensor(f->zeros, &c->zeros, packed, d, err);
+    ptxgen_status status = check_shape(f->zeros, &c->zeros, unpacked, d, err);
+    for (size_t i = 0; status == PTXGEN_OK && i < d->n * d->groups; i++)
+        if (unpacked_zero(c, i) < -8 || unpacked_zero(c, i) > 7)
+            status =
+                ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s[%zu, %zu] is %d, not between -8 and 7",
+                            f->zeros, i / d->groups, i % d->groups, unpacked_zero(c, i));
+    return status;
+}
+
 static ptxgen_status check_scales(const struct w4_format *f, const ptxgen_w4_tensor *scales,
                                   ptxgen_error *err)
 {
     if (!scales->data)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is absent", f->scales);
     if ((unsigned)scales->dtype > PTXGEN_W4_BF16)
-        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %d, not f16, bf16 or f32",
-                           f->scales, (int)scales->dtype);
+        return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is of dtype %s, not f16, bf16 or f32",
+                           f->scales, dtype_name(scales->dtype));
     if (scales->shape[0] == 0 || scales->shape[1] == 0)
         return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is [%zu, %zu], which is empty",
                            f->scales, scales->shape[0], scales->shape[1]);
@@ -163,12 +212,10 @@ static ptxgen_status check_shapes(const struct w4_format *f, const ptxgen_w4_che
         (status = check_group_size(c->group_size, &d, f->scales, err)) != PTXGEN_OK)
         return status;
 
-    size_t weights[2], zeros[2], g_idx[2] = {d.k, 1};
+    size_t weights[2], g_idx[2] = {d.k, 1};
     f->weights_shape(&d, weights);
-    f->zeros_shape(&d, zeros);
     if ((status = check_tensor(f->weights, &c->weights, weights, &d, err)) != PTXGEN_OK ||
-        (c->zeros.data &&
-         (status = check_tensor(f->zeros, &c->zeros, zeros, &d, err)) != PTXGEN_OK) ||
+        (status = check_zeros(f, c, &d, err)) != PTXGEN_OK ||
         (c->g_idx.data &&
          (status = check_tensor(f->g_idx, &c->g_idx, g_idx, &d, err)) != PTXGEN_OK))
         return status;
@@ -195,11 +242,21 @@ static ptxgen_status check_g_idx(const char *name, const void *g_idx, ptxgen_w4_
     return PTXGEN_OK;
 }
 
+bool w4_groups_are_unset(ptxgen_w4_format format, const void *g_idx, size_t k)
+{
+    bool unset = format == PTXGEN_W4_PACK_QUANTIZED && g_idx;
+    for (size_t i = 0; unset && i < k; i++)
+        unset = w4_load_word(g_idx, i) == UINT32_MAX;
+    return unset;
+}
+
 unsigned w4_zero(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims, size_t group, size_t n)
 {
     const struct w4_format *f = w4_format_of(c->format);
     if (!c->zeros.data)
         return PTXGEN_W4_SYMMETRIC_ZERO;
+    if (has_unpacked_zeros(c))
+        return (unsigned)(unpacked_zero(c, n * dims->groups + group) + PTXGEN_W4_SYMMETRIC_ZERO);
     return (w4_load_nibble(c->zeros.data, f->zero(dims, group, n)) - f->stored_zero_bias) & 15;
 }
 
@@ -215,7 +272,7 @@ static bool all_symmetric_words(const ptxgen_w4_checkpoint *c)
 
 static bool is_symmetric(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims)
 {
-    if (!c->zeros.data || all_symmetric_words(c))
+    if (!c->zeros.data || (!has_unpacked_zeros(c) && all_symmetric_words(c)))
         return true;
     for (size_t g = 0; g < dims->groups; g++)
         for (size_t n = 0; n < dims->n; n++)
@@ -242,8 +299,10 @@ ptxgen_status ptxgen_w4_describe(const ptxgen_w4_checkpoint *c, ptxgen_w4_info *
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is NULL",
                            c ? "info" : "checkpoint");
     if ((status = require_format(c->format, &f, err)) != PTXGEN_OK ||
-        (status = check_shapes(f, c, info, err)) != PTXGEN_OK ||
-        (status = check_g_idx(f->g_idx, c->g_idx.data, info, err)) != PTXGEN_OK)
+        (status = check_shapes(f, c, info, err)) != PTXGEN_OK)
+        return status;
+    bool ordered = !w4_groups_are_unset(c->format, c->g_idx.data, info->k);
+    if (ordered && (status = check_g_idx(f->g_idx, c->g_idx.data, info, err)) != PTXGEN_OK)
         return status;
     struct w4_dims dims = w4_dims_of(info);
     info->symmetric = is_symmetric(c, &dims);
@@ -366,6 +425,11 @@ ptxgen_status w4_check_output(const ptxgen_w4_checkpoint *to, const ptxgen_w4_in
         (status = require(f->g_idx, &need.g_idx, &to->g_idx, err)) != PTXGEN_OK ||
         (status = require("weight_shape", &need.shape, &to->shape, err)) != PTXGEN_OK)
         return status;
+
+    if (to->zeros.data && to->zeros.dtype != PTXGEN_W4_I32)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s of the output is of dtype %s, not int32", f->zeros,
+                           dtype_name(to->zeros.dtype));
 
     /* weight_shape is checked for its own size here; its values are yet to be written */
     int64_t shape[2] = {(int64_t)info->n, (int64_t)info->k};

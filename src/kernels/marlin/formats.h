@@ -21,6 +21,16 @@ static inline size_t w4_plain_group(const ptxgen_w4_info *info, size_t k)
     return k / (size_t)info->group_size;
 }
 
+/* Rows' groups where they are in another order than the plain one; else NULL, which means that. */
+static inline const void *w4_row_groups(const ptxgen_w4_checkpoint *checkpoint,
+                                        const ptxgen_w4_info *info)
+{
+    return info->act_order ? checkpoint->g_idx.data : NULL;
+}
+
+/* Whether groups of rows were never set: −1 everywhere, which compressed-tensors begins with. */
+bool w4_groups_are_unset(ptxgen_w4_format format, const void *g_idx, size_t k);
+
 /* z of a group and column; 8 without zeros. */
 unsigned w4_zero(const ptxgen_w4_checkpoint *checkpoint, const struct w4_dims *dims, size_t group,
                  size_t n);

@@ -256,9 +256,9 @@ static ptxgen_status prepare(struct job *job, const ptxgen_w4_checkpoint *weight
         (up && (status = check_source(job, "up", up, &info[1], err)) != PTXGEN_OK))
         return status;
     if (job->spec->act_order)
-        status = w4_group_order(&info[0], weights->g_idx.data, job->out->order, err);
+        status = w4_group_order(&info[0], w4_row_groups(weights, &info[0]), job->out->order, err);
     if (status == PTXGEN_OK && up && job->spec->act_order)
-        status = compare_orders(&info[1], up->g_idx.data, job->out->order, err);
+        status = compare_orders(&info[1], w4_row_groups(up, &info[1]), job->out->order, err);
     for (size_t s = 0; s < job->source_count; s++)
         job->sources[s].load = w4_choose_loader(&job->sources[s].rows);
     return status;

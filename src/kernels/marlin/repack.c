@@ -76,7 +76,7 @@ static ptxgen_status check(const ptxgen_w4_checkpoint *from, const ptxgen_w4_che
     if (info->act_order && !order)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "order is NULL, but the rows are not in the order of their groups");
-    return order ? w4_group_order(info, from->g_idx.data, order, err) : PTXGEN_OK;
+    return order ? w4_group_order(info, w4_row_groups(from, info), order, err) : PTXGEN_OK;
 }
 
 ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from, const ptxgen_w4_checkpoint *to,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../plan.h"
 #include "act_order.h"
+#include "formats.h"
 #include "repack_layout.h"
 #include "spec.h"
 
@@ -112,6 +113,8 @@ ptxgen_status ptxgen_marlin_row_order(const ptxgen_marlin_repack_spec *spec, con
     size_t rows = marlin_group_rows(&product);
     const ptxgen_w4_info info = {
         .k = spec->k, .n = spec->n, .groups = spec->k / rows, .group_size = (ptrdiff_t)rows};
+    if (w4_groups_are_unset((ptxgen_w4_format)spec->format, g_idx, info.k))
+        return w4_group_order(&info, NULL, order, err);
     for (size_t k = 0; k < info.k; k++)
         if (g_idx[k] < 0 || (size_t)g_idx[k] >= info.groups)
             return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED,
