@@ -31,7 +31,13 @@
  * global memory run in one fixed order, so that equal inputs give equal bits (see options).
  *
  * Threads: as with libcuda, any thread may call any entry; the current context is a thread's own.
- * The only process-wide state is that of libcuda's model: the devices' primary contexts.
+ * The only process-wide state is that of libcuda's model: the contexts, and which are primary.
+ * A context that one thread destroys stays current in others, whose calls then fail with
+ * PTXGEN_CUDA_ERROR_CONTEXT_IS_DESTROYED; its modules and streams are still to be released.
+ *
+ * Handles: NULL, and contexts that are destroyed, are refused by every call: those of the table
+ * fail, and the functions below return PTXGEN_ERROR_INVALID_ARGUMENT, or zeroes where they return
+ * no status. Other handles that are no longer valid must not be used.
  */
 #ifndef PTXGEN_EMULATOR_H
 #define PTXGEN_EMULATOR_H
@@ -115,7 +121,8 @@ PTXGEN_API void ptxgen_emulator_driver(ptxgen_driver *driver);
 
 /**
  * The ordinal of a device by name: "cpu" (ordinal 0), "cpu:sm_80" or "sm_80".
- * Error: PTXGEN_ERROR_NO_DEVICE, naming the devices there are.
+ * Errors: PTXGEN_ERROR_NO_DEVICE, naming the devices there are; PTXGEN_ERROR_INVALID_ARGUMENT for
+ * NULL.
  */
 PTXGEN_API ptxgen_status ptxgen_emulator_ordinal(const char *name, int *ordinal, ptxgen_error *err);
 
@@ -124,13 +131,13 @@ PTXGEN_API ptxgen_status ptxgen_emulator_set_options(ptxgen_cu_context context,
                                                      const ptxgen_emulator_options *options,
                                                      ptxgen_error *err);
 
-/** The last fault of a context; `check` is NONE when there was none. */
+/** The last fault of a context; `check` is NONE when there was none, or no such context. */
 PTXGEN_API void ptxgen_emulator_last_fault(ptxgen_cu_context context, ptxgen_emulator_fault *fault);
 
 /** Makes a context usable again after a fault. Memory keeps what the kernel left in it. */
 PTXGEN_API void ptxgen_emulator_clear_fault(ptxgen_cu_context context);
 
-/** Warp and lane instructions of the last launch, and the seconds that it took. */
+/** Warp and lane instructions of the last launch, and the seconds that it took; each may be NULL. */
 PTXGEN_API void ptxgen_emulator_last_launch(ptxgen_cu_context context, uint64_t *warp_steps,
                                             uint64_t *lane_steps, double *seconds);
 

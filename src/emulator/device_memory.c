@@ -7,15 +7,13 @@
 
 enum { GAP = 4096, BASE_ALIGNMENT = 512, FREED_KEPT = 4096 };
 
-bool emu_memory_init(struct emu_memory *memory, uint64_t limit)
+bool emu_memory_init(struct emu_memory *memory)
 {
     memset(memory, 0, sizeof *memory);
     if (pthread_rwlock_init(&memory->lock, NULL) != 0)
         return false;
     for (int i = 0; i < EMU_ATOMIC_LOCKS; i++)
         pthread_mutex_init(&memory->atomics[i], NULL);
-    memory->next = EMU_GLOBAL_BASE;
-    memory->limit = limit;
     return true;
 }
 
@@ -26,13 +24,25 @@ static void release(struct emu_allocation *allocation)
     allocation->data = allocation->written = NULL;
 }
 
-void emu_memory_destroy(struct emu_memory *memory)
+void emu_memory_clear(struct emu_memory *memory, uint64_t limit)
 {
+    pthread_rwlock_wrlock(&memory->lock);
     for (size_t i = 0; i < memory->count; i++) {
         release(memory->list[i]);
         free(memory->list[i]);
     }
     free(memory->list);
+    memory->list = NULL;
+    memory->count = memory->capacity = memory->freed = 0;
+    memory->in_use = 0;
+    memory->next = EMU_GLOBAL_BASE;
+    memory->limit = limit;
+    pthread_rwlock_unlock(&memory->lock);
+}
+
+void emu_memory_destroy(struct emu_memory *memory)
+{
+    emu_memory_clear(memory, 0);
     for (int i = 0; i < EMU_ATOMIC_LOCKS; i++)
         pthread_mutex_destroy(&memory->atomics[i]);
     pthread_rwlock_destroy(&memory->lock);

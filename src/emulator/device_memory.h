@@ -28,7 +28,10 @@ struct emu_memory {
     uint64_t next, in_use, limit;
 };
 
-bool emu_memory_init(struct emu_memory *memory, uint64_t limit);
+/* Without room for any byte; emu_memory_clear makes room. */
+bool emu_memory_init(struct emu_memory *memory);
+/* Frees everything and begins anew, with room for `limit` bytes. */
+void emu_memory_clear(struct emu_memory *memory, uint64_t limit);
 void emu_memory_destroy(struct emu_memory *memory);
 /* 0 when there is no memory left. */
 uint64_t emu_memory_alloc(struct emu_memory *memory, uint64_t size, uint64_t alignment);

@@ -159,6 +159,8 @@ ptxgen_cu_result emu_cu_link_create(unsigned int option_count, ptxgen_cu_jit_opt
     ptxgen_cu_result result = emu_current(&context);
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!state || (option_count && (!options || !option_values)))
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *state = calloc(1, sizeof **state);
     if (!*state)
         return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
@@ -180,12 +182,19 @@ ptxgen_cu_result emu_cu_link_add_data(ptxgen_cu_link_state state, ptxgen_cu_jit_
                                       unsigned int option_count, ptxgen_cu_jit_option *options,
                                       void **option_values)
 {
-    struct CUctx_st *context = emu_thread_context();
+    struct CUctx_st *context;
     ptxgen_error err = {0};
+    ptxgen_cu_result result = emu_current(&context);
     (void)name;
     (void)option_count;
     (void)options;
     (void)option_values;
+    if (!state)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return refuse(state, result, "no context is current, or it has a fault");
+    if (!data)
+        return refuse(state, PTXGEN_CUDA_ERROR_INVALID_VALUE, "the PTX text is NULL");
     if (type != PTXGEN_CU_JIT_INPUT_PTX)
         return refuse(state, PTXGEN_CUDA_ERROR_INVALID_IMAGE,
                       "the emulator's linker takes PTX only");
@@ -196,11 +205,11 @@ ptxgen_cu_result emu_cu_link_add_data(ptxgen_cu_link_state state, ptxgen_cu_jit_
     const char *nul = memchr(data, '\0', size);
     size_t length = nul ? (size_t)(nul - (const char *)data) : size;
     state->text = calloc(1, length + 1);
-    if (!state->text || !context)
+    if (!state->text)
         return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(state->text, data, length);
     state->length = length;
-    ptxgen_cu_result result = emu_module_from_text(context, state->text, length, &module, &err);
+    result = emu_module_from_text(context, state->text, length, &module, &err);
     if (result != PTXGEN_CUDA_SUCCESS)
         return refuse(state, result, err.message);
     emu_cu_module_unload(module);
@@ -209,6 +218,10 @@ ptxgen_cu_result emu_cu_link_add_data(ptxgen_cu_link_state state, ptxgen_cu_jit_
 
 ptxgen_cu_result emu_cu_link_complete(ptxgen_cu_link_state state, void **cubin, size_t *size)
 {
+    if (!state)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    if (!cubin)
+        return refuse(state, PTXGEN_CUDA_ERROR_INVALID_VALUE, "the place for the cubin is NULL");
     if (!state->text)
         return refuse(state, PTXGEN_CUDA_ERROR_INVALID_VALUE, "nothing was added to the link");
     free(state->image);

@@ -23,7 +23,7 @@ uint32_t emu_register_count(const struct CUfunc_st *function)
 
 uint32_t emu_occupancy(const struct CUfunc_st *function, uint32_t threads, size_t dynamic_bytes)
 {
-    const struct emu_chip *chip = function->module->context->chip;
+    const struct emu_chip *chip = function->module->chip;
     uint32_t warps = (threads + 31) / 32;
     uint32_t registers = (emu_register_count(function) + 7) / 8 * 8 * 32;
     uint64_t shared = function->program->shared_bytes + dynamic_bytes + EMU_SHARED_RESERVED;
@@ -85,7 +85,7 @@ static bool bounds_fit(const struct emu_op *op)
 static ptxgen_cu_result check_launch(struct emu_op *op)
 {
     const struct CUfunc_st *function = op->function;
-    const struct emu_chip *chip = function->module->context->chip;
+    const struct emu_chip *chip = function->module->chip;
     const struct emu_function *parsed = function->function;
     uint32_t ctas = op->cluster[0] * op->cluster[1] * op->cluster[2];
     if (parsed->required_cluster[0]) {
@@ -112,6 +112,17 @@ static ptxgen_cu_result check_launch(struct emu_op *op)
 }
 
 /* ---- parameters ---- */
+
+static bool parameters_given(const struct emu_program *program, void **parameters, void **extra)
+{
+    for (uint32_t i = 0; parameters && i < program->parameter_count; i++)
+        if (!parameters[i])
+            return false;
+    for (size_t i = 0; !parameters && extra && (uintptr_t)extra[i] != PARAM_END; i += 2)
+        if (!extra[i + 1])
+            return false;
+    return parameters || extra || !program->parameter_count;
+}
 
 static uint8_t *copy_parameters(const struct emu_program *program, void **parameters, void **extra)
 {
@@ -148,9 +159,9 @@ static ptxgen_cu_result launch(struct emu_op *op, ptxgen_cu_stream stream, void 
         return result;
     if (!op->function)
         return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
-    if (op->function->module->context != context)
+    if (emu_context_of(op->function->module->home) != context)
         return PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
-    if (op->function->program->parameter_count && !parameters && !extra)
+    if (!parameters_given(op->function->program, parameters, extra))
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     result = check_launch(op);
     if (result != PTXGEN_CUDA_SUCCESS)
@@ -220,7 +231,7 @@ ptxgen_cu_result emu_cu_occupancy_max_active_clusters(int *clusters, ptxgen_cu_f
     if (ctas == 0 || threads == 0 || threads > 1024)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     uint32_t per_sm = emu_occupancy(function, threads, op.dynamic_bytes);
-    *clusters = (int)(per_sm * function->module->context->chip->multiprocessors / ctas);
+    *clusters = (int)(per_sm * function->module->chip->multiprocessors / ctas);
     return PTXGEN_CUDA_SUCCESS;
 }
 

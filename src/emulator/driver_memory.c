@@ -20,9 +20,10 @@ ptxgen_cu_result emu_cu_mem_alloc(ptxgen_cu_deviceptr *address, size_t bytes)
 
 ptxgen_cu_result emu_cu_mem_free(ptxgen_cu_deviceptr address)
 {
-    struct CUctx_st *context = emu_thread_context();
-    if (!context)
-        return PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
+    struct CUctx_st *context;
+    ptxgen_cu_result result = emu_bound(&context);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return result;
     if (context->capturing)
         return PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (address == 0)
@@ -37,6 +38,8 @@ ptxgen_cu_result emu_cu_mem_get_info(size_t *free_bytes, size_t *total_bytes)
     ptxgen_cu_result result = emu_current(&context);
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!free_bytes || !total_bytes)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     pthread_rwlock_rdlock(&context->memory.lock);
     *total_bytes = (size_t)context->memory.limit;
     *free_bytes = (size_t)(context->memory.limit - context->memory.in_use);
@@ -88,10 +91,10 @@ static ptxgen_cu_result copy(struct CUctx_st *context, const struct emu_op *op)
         memmove(to_state, from_state, op->bytes);
         return PTXGEN_CUDA_SUCCESS;
     }
+    if (op->kind == EMU_OP_TO_DEVICE && !op->host_from)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     memset(to_state, 1, op->bytes);
     if (op->kind == EMU_OP_TO_DEVICE) {
-        if (!op->host_from)
-            return PTXGEN_CUDA_ERROR_INVALID_VALUE;
         memcpy(to, op->host_from, op->bytes);
     } else if (op->value_bytes == 1) {
         memset(to, (int)op->value, op->bytes);
@@ -227,9 +230,12 @@ ptxgen_cu_result emu_cu_memset_d32_async(ptxgen_cu_deviceptr to, unsigned int va
 ptxgen_cu_result emu_cu_pointer_get_attribute(void *value, ptxgen_cu_pointer_attribute attribute,
                                               ptxgen_cu_deviceptr address)
 {
-    struct CUctx_st *context = emu_thread_context();
-    if (!context)
-        return PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
+    struct CUctx_st *context;
+    ptxgen_cu_result result = emu_bound(&context);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return result;
+    if (!value)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     pthread_rwlock_rdlock(&context->memory.lock);
     const struct emu_allocation *found = emu_memory_find(&context->memory, address);
     struct emu_allocation allocation = {0};
@@ -265,6 +271,8 @@ ptxgen_cu_result emu_cu_tensor_map_encode_tiled(
     struct CUctx_st *context = emu_thread_context();
     ptxgen_error err = {0};
     uint8_t bytes[EMU_TENSOR_MAP_BYTES];
+    if (!map)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     emu_tensor_map_args args = {.type = type,
                                 .rank = rank,
                                 .address = (uint64_t)(uintptr_t)global_address,

@@ -47,7 +47,7 @@ static ptxgen_cu_result check_module(const struct CUctx_st *context,
 static bool place_variables(struct CUmod_st *module)
 {
     const struct emu_module *parsed = module->parsed;
-    struct emu_memory *memory = &module->context->memory;
+    struct emu_memory *memory = &module->home.context->memory;
     module->addresses = calloc(parsed->variable_count + 1, sizeof *module->addresses);
     if (!module->addresses)
         return false;
@@ -86,7 +86,7 @@ static bool relocate(struct CUmod_st *module, ptxgen_error *err)
                 return false;
             }
             uint64_t value = module->addresses[symbol->first] + relocation->addend;
-            uint8_t *to = emu_memory_host(&module->context->memory, module->addresses[i],
+            uint8_t *to = emu_memory_host(&module->home.context->memory, module->addresses[i],
                                           variable->size, NULL);
             if (to)
                 memcpy(to + relocation->offset, &value, sizeof value);
@@ -101,11 +101,12 @@ ptxgen_cu_result emu_cu_module_unload(ptxgen_cu_module module)
 {
     if (!module)
         return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    struct CUctx_st *context = emu_context_of(module->home);
     for (size_t i = 0; i < module->function_count; i++)
         emu_program_free(module->functions[i].program);
-    for (size_t i = 0; module->addresses && i < module->parsed->variable_count; i++)
+    for (size_t i = 0; context && module->addresses && i < module->parsed->variable_count; i++)
         if (module->addresses[i])
-            emu_memory_free(&module->context->memory, module->addresses[i]);
+            emu_memory_free(&context->memory, module->addresses[i]);
     free(module->functions);
     free(module->addresses);
     emu_module_free(module->parsed);
@@ -116,7 +117,7 @@ ptxgen_cu_result emu_cu_module_unload(ptxgen_cu_module module)
 ptxgen_cu_result emu_prepare(struct CUfunc_st *function, ptxgen_error *err)
 {
     struct CUmod_st *module = function->module;
-    struct emu_placement placement = {module->addresses, module->context->chip};
+    struct emu_placement placement = {module->addresses, module->chip};
     if (function->program)
         return PTXGEN_CUDA_SUCCESS;
     ptxgen_status status =
@@ -162,7 +163,8 @@ ptxgen_cu_result emu_module_from_text(struct CUctx_st *context, const char *text
     struct CUmod_st *made = calloc(1, sizeof *made);
     if (!made)
         return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
-    made->context = context;
+    made->home = emu_ref_of(context);
+    made->chip = context->chip;
     ptxgen_status status = emu_module_parse(text, length, &made->parsed, err);
     if (status != PTXGEN_OK) {
         free(made);
@@ -192,7 +194,7 @@ ptxgen_cu_result emu_cu_module_load_data_ex(ptxgen_cu_module *module, const void
     ptxgen_cu_result result = emu_current(&context);
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
-    if (!module || !image)
+    if (!module || !image || (option_count && (!options || !option_values)))
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     const char *text = image;
     size_t length = 0;
@@ -221,7 +223,7 @@ ptxgen_cu_result emu_cu_module_load_data(ptxgen_cu_module *module, const void *i
 ptxgen_cu_result emu_cu_module_get_function(ptxgen_cu_function *function, ptxgen_cu_module module,
                                             const char *name)
 {
-    if (!module || !name)
+    if (!function || !module || !name)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < module->function_count; i++)
         if (emu_str_is(module->functions[i].function->name, name)) {
@@ -279,9 +281,7 @@ ptxgen_cu_result emu_cu_func_get_attribute(int *value, ptxgen_cu_function_attrib
     case PTXGEN_CU_FUNC_ATTRIBUTE_PTX_VERSION:
         *value = (int)(parsed->version_major * 10 + parsed->version_minor);
         break;
-    case PTXGEN_CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *value = (int)function->module->context->chip->sm;
-        break;
+    case PTXGEN_CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = (int)function->module->chip->sm; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *value = function->max_dynamic_shared
                      ? function->max_dynamic_shared
@@ -306,7 +306,7 @@ ptxgen_cu_result emu_cu_func_set_attribute(ptxgen_cu_function function,
 {
     if (!function || value < 0)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
-    uint32_t most = function->module->context->chip->shared_per_cta;
+    uint32_t most = function->module->chip->shared_per_cta;
     switch (attribute) {
     case PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         if ((uint32_t)value + function->program->shared_bytes > most)

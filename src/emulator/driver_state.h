@@ -3,6 +3,10 @@
  * What stands behind the driver's handles. Contexts, modules and streams belong to whoever made
  * them; a module's functions live as long as it; streams and events hold no work, because every
  * operation has run when its call returns, unless a stream is capturing.
+ *
+ * A context may be destroyed while it is another thread's current one, or has modules and streams
+ * left. So what stands behind a context is never freed, only used again, and counts its lives; who
+ * keeps a context keeps the number of the life that is meant.
  */
 #ifndef PTXGEN_EMULATOR_DRIVER_STATE_H
 #define PTXGEN_EMULATOR_DRIVER_STATE_H
@@ -14,8 +18,11 @@
 #include "src/emulator/program.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct CUctx_st {
+    struct CUctx_st *next; /* in the list of live ones, or of those to be used again */
+    _Atomic uint64_t life; /* raised when the context is destroyed */
     const struct emu_chip *chip;
     int ordinal;
     struct emu_memory memory;
@@ -31,6 +38,12 @@ struct CUctx_st {
     int capturing; /* streams in a capture that forbids unsafe calls */
 };
 
+/* A context in one of its lives. */
+struct emu_context_ref {
+    struct CUctx_st *context;
+    uint64_t life;
+};
+
 struct CUfunc_st {
     struct CUmod_st *module;
     const struct emu_function *function;
@@ -39,7 +52,8 @@ struct CUfunc_st {
 };
 
 struct CUmod_st {
-    struct CUctx_st *context;
+    struct emu_context_ref home;
+    const struct emu_chip *chip;
     struct emu_module *parsed;
     uint64_t *addresses; /* of the module's variables */
     struct CUfunc_st *functions;
@@ -72,7 +86,7 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
-    struct CUctx_st *context;
+    struct emu_context_ref home;
     struct CUgraph_st *capture; /* not NULL while capturing */
     ptxgen_cu_capture_mode mode;
 };
@@ -84,12 +98,20 @@ struct CUevent_st {
 
 double emu_now(void);
 
-/* The calling thread's context, and its fault if it has one. */
+struct emu_context_ref emu_ref_of(struct CUctx_st *context);
+/* The context, or NULL when that life of it is over. */
+struct CUctx_st *emu_context_of(struct emu_context_ref ref);
+/* True for a handle that was given out and not destroyed; the handle may be anything. */
+bool emu_context_is_live(const struct CUctx_st *context);
+/* The calling thread's context, whether it has a fault or not. */
+ptxgen_cu_result emu_bound(struct CUctx_st **context);
+/* The same, and its fault if it has one. */
 ptxgen_cu_result emu_current(struct CUctx_st **context);
 /* The same, but for calls that a capture forbids. */
 ptxgen_cu_result emu_current_unsafe(struct CUctx_st **context);
 /* The stream behind a handle, the special ones included. */
 ptxgen_cu_result emu_stream_of(ptxgen_cu_stream handle, struct CUstream_st **stream);
+/* The calling thread's context, or NULL. */
 struct CUctx_st *emu_thread_context(void);
 const struct emu_chip *emu_chip_of(ptxgen_cu_device device);
 void emu_log(struct CUctx_st *context, const char *message);

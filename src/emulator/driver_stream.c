@@ -7,13 +7,15 @@
 
 ptxgen_cu_result emu_stream_of(ptxgen_cu_stream handle, struct CUstream_st **stream)
 {
-    struct CUctx_st *context = emu_thread_context();
-    if (!context)
-        return PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
+    struct CUctx_st *context;
+    ptxgen_cu_result result = emu_bound(&context);
+    if (result != PTXGEN_CUDA_SUCCESS)
+        return result;
     bool implicit = handle == NULL || handle == PTXGEN_CU_STREAM_LEGACY ||
                     handle == PTXGEN_CU_STREAM_PER_THREAD;
     *stream = implicit ? context->default_stream : handle;
-    return (*stream)->context == context ? context->poison : PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
+    return emu_context_of((*stream)->home) == context ? context->poison
+                                                      : PTXGEN_CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* ---- graphs ---- */
@@ -48,7 +50,7 @@ ptxgen_cu_result emu_enqueue(ptxgen_cu_stream handle, struct emu_op *op)
             return PTXGEN_CUDA_SUCCESS;
         result = PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
     } else if (result == PTXGEN_CUDA_SUCCESS) {
-        result = emu_run_op(stream->context, op);
+        result = emu_run_op(stream->home.context, op);
     }
     free(op->parameters);
     op->parameters = NULL;
@@ -87,10 +89,12 @@ ptxgen_cu_result emu_cu_graph_launch(ptxgen_cu_graph_exec exec, ptxgen_cu_stream
     ptxgen_cu_result result = emu_stream_of(handle, &stream);
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!exec)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture)
         return PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     for (size_t i = 0; i < exec->graph.count && result == PTXGEN_CUDA_SUCCESS; i++)
-        result = emu_run_op(stream->context, &exec->graph.ops[i]);
+        result = emu_run_op(stream->home.context, &exec->graph.ops[i]);
     return result;
 }
 
@@ -134,17 +138,19 @@ ptxgen_cu_result emu_cu_stream_create(ptxgen_cu_stream *stream, unsigned int fla
     (void)flags;
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!stream)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *stream = calloc(1, sizeof **stream);
     if (!*stream)
         return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
-    (*stream)->context = context;
+    (*stream)->home = emu_ref_of(context);
     return PTXGEN_CUDA_SUCCESS;
 }
 
 static void end_capture(struct CUstream_st *stream)
 {
-    struct CUctx_st *context = stream->context;
-    if (stream->mode == PTXGEN_CU_STREAM_CAPTURE_MODE_RELAXED)
+    struct CUctx_st *context = emu_context_of(stream->home);
+    if (!context || stream->mode == PTXGEN_CU_STREAM_CAPTURE_MODE_RELAXED)
         return;
     pthread_mutex_lock(&context->lock);
     context->capturing--;
@@ -194,12 +200,14 @@ ptxgen_cu_result emu_cu_stream_get_ctx(ptxgen_cu_stream handle, ptxgen_cu_contex
 {
     struct CUstream_st *stream;
     ptxgen_cu_result result = emu_stream_of(handle, &stream);
+    if (!context)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     if (result == PTXGEN_CUDA_ERROR_INVALID_CONTEXT && handle > PTXGEN_CU_STREAM_PER_THREAD) {
-        *context = handle->context;
-        return PTXGEN_CUDA_SUCCESS;
+        *context = emu_context_of(handle->home);
+        return *context ? PTXGEN_CUDA_SUCCESS : PTXGEN_CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     if (result == PTXGEN_CUDA_SUCCESS)
-        *context = stream->context;
+        *context = stream->home.context;
     return result;
 }
 
@@ -218,9 +226,10 @@ ptxgen_cu_result emu_cu_stream_begin_capture(ptxgen_cu_stream handle, ptxgen_cu_
         return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
     stream->mode = mode;
     if (mode != PTXGEN_CU_STREAM_CAPTURE_MODE_RELAXED) {
-        pthread_mutex_lock(&stream->context->lock);
-        stream->context->capturing++;
-        pthread_mutex_unlock(&stream->context->lock);
+        struct CUctx_st *context = stream->home.context;
+        pthread_mutex_lock(&context->lock);
+        context->capturing++;
+        pthread_mutex_unlock(&context->lock);
     }
     return PTXGEN_CUDA_SUCCESS;
 }
@@ -231,6 +240,8 @@ ptxgen_cu_result emu_cu_stream_end_capture(ptxgen_cu_stream handle, ptxgen_cu_gr
     ptxgen_cu_result result = emu_stream_of(handle, &stream);
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!graph)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     if (!stream->capture)
         return PTXGEN_CUDA_ERROR_ILLEGAL_STATE;
     end_capture(stream);
@@ -244,6 +255,8 @@ ptxgen_cu_result emu_cu_stream_is_capturing(ptxgen_cu_stream handle,
 {
     struct CUstream_st *stream;
     ptxgen_cu_result result = emu_stream_of(handle, &stream);
+    if (!status)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     if (result == PTXGEN_CUDA_SUCCESS)
         *status = stream->capture ? PTXGEN_CU_STREAM_CAPTURE_STATUS_ACTIVE
                                   : PTXGEN_CU_STREAM_CAPTURE_STATUS_NONE;
@@ -259,6 +272,8 @@ ptxgen_cu_result emu_cu_event_create(ptxgen_cu_event *event, unsigned int flags)
     (void)flags;
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
+    if (!event)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *event = calloc(1, sizeof **event);
     return *event ? PTXGEN_CUDA_SUCCESS : PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
 }

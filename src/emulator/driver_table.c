@@ -7,6 +7,8 @@
 
 void ptxgen_emulator_driver(ptxgen_driver *driver)
 {
+    if (!driver)
+        return;
     memset(driver, 0, sizeof *driver);
 #define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
     driver->member = emu_cu_##member;
@@ -32,6 +34,8 @@ static const char *name_of(ptxgen_cu_result result)
 
 ptxgen_cu_result emu_cu_get_error_name(ptxgen_cu_result error, const char **text)
 {
+    if (!text)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *text = name_of(error);
     return *text ? PTXGEN_CUDA_SUCCESS : PTXGEN_CUDA_ERROR_INVALID_VALUE;
 }
@@ -40,6 +44,8 @@ ptxgen_cu_result emu_cu_get_error_name(ptxgen_cu_result error, const char **text
 ptxgen_cu_result emu_cu_get_error_string(ptxgen_cu_result error, const char **text)
 {
     struct CUctx_st *context = emu_thread_context();
+    if (!text)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *text = name_of(error);
     if (!*text)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
@@ -55,6 +61,8 @@ ptxgen_cu_result emu_cu_init(unsigned int flags)
 
 ptxgen_cu_result emu_cu_driver_get_version(int *version)
 {
+    if (!version)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *version = (int)emu_chips[0].driver_version;
     return PTXGEN_CUDA_SUCCESS;
 }
@@ -75,6 +83,8 @@ ptxgen_cu_result emu_cu_get_proc_address(const char *symbol, void **function, in
 {
     (void)cuda_version;
     (void)flags;
+    if (!symbol || !function)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *function = NULL;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (strcmp(symbol, entries[i].name) == 0 || strcmp(symbol, entries[i].symbol) == 0)
@@ -94,6 +104,9 @@ const struct emu_chip *emu_chip_of(ptxgen_cu_device device)
 
 ptxgen_status ptxgen_emulator_ordinal(const char *name, int *ordinal, ptxgen_error *err)
 {
+    if (!name || !ordinal)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "the device's name, or the place for its ordinal, is NULL");
     const char *wanted = strncmp(name, "cpu:", 4) == 0 ? name + 4 : name;
     if (strcmp(name, "cpu") == 0)
         wanted = emu_chips[0].target;
@@ -113,12 +126,16 @@ ptxgen_status ptxgen_emulator_ordinal(const char *name, int *ordinal, ptxgen_err
 
 ptxgen_cu_result emu_cu_device_get_count(int *count)
 {
+    if (!count)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *count = (int)emu_chip_count;
     return PTXGEN_CUDA_SUCCESS;
 }
 
 ptxgen_cu_result emu_cu_device_get(ptxgen_cu_device *device, int ordinal)
 {
+    if (!device)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     if (!emu_chip_of(ordinal))
         return PTXGEN_CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
@@ -130,7 +147,7 @@ ptxgen_cu_result emu_cu_device_get_name(char *name, int size, ptxgen_cu_device d
     const struct emu_chip *chip = emu_chip_of(device);
     if (!chip)
         return PTXGEN_CUDA_ERROR_INVALID_DEVICE;
-    if (size <= 0)
+    if (!name || size <= 0)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)size, "%s", chip->name);
     return PTXGEN_CUDA_SUCCESS;
@@ -141,6 +158,8 @@ ptxgen_cu_result emu_cu_device_total_mem(size_t *bytes, ptxgen_cu_device device)
     const struct emu_chip *chip = emu_chip_of(device);
     if (!chip)
         return PTXGEN_CUDA_ERROR_INVALID_DEVICE;
+    if (!bytes)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     *bytes = (size_t)chip->memory_bytes;
     return PTXGEN_CUDA_SUCCESS;
 }
@@ -150,6 +169,8 @@ ptxgen_cu_result emu_cu_device_get_uuid(ptxgen_cu_uuid *uuid, ptxgen_cu_device d
     const struct emu_chip *chip = emu_chip_of(device);
     if (!chip)
         return PTXGEN_CUDA_ERROR_INVALID_DEVICE;
+    if (!uuid)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     memset(uuid, 0, sizeof *uuid);
     snprintf(uuid->bytes, sizeof uuid->bytes, "emu:%s", chip->target);
     return PTXGEN_CUDA_SUCCESS;
@@ -161,6 +182,8 @@ ptxgen_cu_result emu_cu_device_get_attribute(int *value, ptxgen_cu_device_attrib
     const struct emu_chip *chip = emu_chip_of(device);
     if (!chip)
         return PTXGEN_CUDA_ERROR_INVALID_DEVICE;
+    if (!value)
+        return PTXGEN_CUDA_ERROR_INVALID_VALUE;
     const struct {
         ptxgen_cu_device_attribute attribute;
         uint32_t value;

@@ -59,6 +59,8 @@ static ptxgen_status check_kinds(const emu_tensor_map_args *args, ptxgen_error *
     if (args->rank < 1 || args->rank > EMU_TENSOR_MAX_RANK)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "tensor map: rank %u is not 1 to 5",
                            args->rank);
+    if (!args->dims || !args->box || !args->element_strides || (args->rank > 1 && !args->strides))
+        return invalid(err, "an array of dimensions, strides or the box is NULL");
     if (args->interleave > 2 || args->swizzle >= SWIZZLE_COUNT_OF_API ||
         args->l2_promotion >= L2_COUNT || args->oob_fill > 1)
         return invalid(err, "unknown interleave, swizzle, L2 promotion or fill");
