@@ -138,8 +138,8 @@ static void split(struct dense_product *q, const ptx_u32 words[4], struct halves
             continue;
         ptx_u32 rounded = ptx_add_u32(k, words[r], U32(0x1000));
         to->high[r] = ptx_and_b32(k, rounded, U32(~0x1FFFu));
-        ptx_f32 rest = ptx_sub_f32(k, ptx_u32_as_f32(words[r]), ptx_u32_as_f32(to->high[r]));
-        to->low[r] = ptx_f32_as_u32(rest);
+        ptx_f32 whole = ptx_u32_as_f32(words[r]), high = ptx_u32_as_f32(to->high[r]);
+        to->low[r] = ptx_f32_as_u32(ptx_sub_f32(k, whole, high));
     }
 }
 

@@ -452,12 +452,15 @@ void marlin_emit_dequantiser_begin(struct gemm *q)
 /* to = a·b + c, in pairs of the type. */
 static void fma_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b, ptx_u32 c)
 {
-    if (is_bf16(q))
-        ptx_fma_bf16x2_to(q->k, ptx_u32_as_bf16x2(to), ptx_u32_as_bf16x2(a), ptx_u32_as_bf16x2(b),
-                          ptx_u32_as_bf16x2(c));
-    else
-        ptx_fma_f16x2_to(q->k, ptx_u32_as_f16x2(to), ptx_u32_as_f16x2(a), ptx_u32_as_f16x2(b),
-                         ptx_u32_as_f16x2(c));
+    if (is_bf16(q)) {
+        ptx_bf16x2 x = ptx_u32_as_bf16x2(a), y = ptx_u32_as_bf16x2(b), z = ptx_u32_as_bf16x2(c);
+        ptx_bf16x2 sum = ptx_u32_as_bf16x2(to);
+        ptx_fma_bf16x2_to(q->k, sum, x, y, z);
+    } else {
+        ptx_f16x2 x = ptx_u32_as_f16x2(a), y = ptx_u32_as_f16x2(b), z = ptx_u32_as_f16x2(c);
+        ptx_f16x2 sum = ptx_u32_as_f16x2(to);
+        ptx_fma_f16x2_to(q->k, sum, x, y, z);
+    }
 }
 
 /* to = a·b: bf16 has no multiplication before sm_90; −0 keeps the sign of zero. */
@@ -572,10 +575,10 @@ void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const p
         mask_codes(q, i, word, &moved, a[i]);
         if (marlin_corrects_sums(q->spec, q->v))
             continue;
-        if (constants[is_bf16(q)].unit[h] == ONE)
-            ptx_add_f16x2_to(q->k, ptx_u32_as_f16x2(a[i]), ptx_u32_as_f16x2(a[i]),
-                             ptx_u32_as_f16x2(d->zero[tile][h]));
-        else
+        if (constants[is_bf16(q)].unit[h] == ONE) {
+            ptx_f16x2 pair = ptx_u32_as_f16x2(a[i]), zero = ptx_u32_as_f16x2(d->zero[tile][h]);
+            ptx_add_f16x2_to(q->k, pair, pair, zero);
+        } else
             fma_pair(q, a[i], a[i], d->unit[tile][h], d->zero[tile][h]);
         if (scales)
             multiply_pair(q, a[i], a[i], d->scale[tile][h]);

@@ -171,10 +171,11 @@ void tile_partials_store(ptx_kernel *k, const struct tile_partials *p, tile_frag
 
 static void add_to(ptx_kernel *k, const struct tile_partials *p, ptx_u32 sum, ptx_u32 more)
 {
+    ptx_f32 f32_sum = ptx_u32_as_f32(sum), f32_more = ptx_u32_as_f32(more);
     if (p->integer)
         ptx_add_u32_to(k, sum, sum, more);
     else
-        ptx_add_f32_to(k, ptx_u32_as_f32(sum), ptx_u32_as_f32(sum), ptx_u32_as_f32(more));
+        ptx_add_f32_to(k, f32_sum, f32_sum, f32_more);
 }
 
 enum { MOST_PARTS = 4, MOST_LOADS = 24 };

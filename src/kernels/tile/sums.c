@@ -48,9 +48,8 @@ void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
 
 static ptx_u32 add(ptx_kernel *k, const struct tile_sums *s, ptx_u32 a, ptx_u32 b)
 {
-    if (s->integer)
-        return ptx_add_u32(k, a, b);
-    return ptx_f32_as_u32(ptx_add_f32(k, ptx_u32_as_f32(a), ptx_u32_as_f32(b)));
+    ptx_f32 f32_a = ptx_u32_as_f32(a), f32_b = ptx_u32_as_f32(b);
+    return s->integer ? ptx_add_u32(k, a, b) : ptx_f32_as_u32(ptx_add_f32(k, f32_a, f32_b));
 }
 
 static void load_shared(ptx_kernel *k, const struct tile_sums *s, ptx_u32 at, uint32_t offset,

@@ -101,7 +101,8 @@ void w8a8_locate_direct(struct direct *d, struct tile_place place)
     ptx_kernel *k = q->k;
     struct row_block rows = w8a8_find_rows(q, place.n);
     d->n = ptx_add_u32(k, rows.first, d->column);
-    d->left = ptx_sub_s32(k, ptx_u32_as_s32(rows.count), ptx_u32_as_s32(d->column));
+    ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(d->column);
+    d->left = ptx_sub_s32(k, count, column);
     for (int i = 0; i < 2; i++) {
         struct row_token *t = &d->tokens[i];
         t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tokens), t->row);

@@ -153,10 +153,13 @@ static struct work invert(const struct quantiser *q, struct work s, struct work 
         struct work miss = work_fma(k, q->wide, minus_s, r, work_constant(q->wide, 1));
         r = work_fma(k, q->wide, miss, r, r);
     }
-    if (q->wide)
-        r.d = ptx_u64_as_f64(ptx_or_b64(k, ptx_f64_as_u64(r.d), last_bit_f64(k, s.d)));
-    else
-        r.f = ptx_u32_as_f32(ptx_or_b32(k, ptx_f32_as_u32(r.f), last_bit_f32(k, s.f)));
+    if (q->wide) {
+        ptx_u64 last = last_bit_f64(k, s.d);
+        r.d = ptx_u64_as_f64(ptx_or_b64(k, ptx_f64_as_u64(r.d), last));
+    } else {
+        ptx_u32 last = last_bit_f32(k, s.f);
+        r.f = ptx_u32_as_f32(ptx_or_b32(k, ptx_f32_as_u32(r.f), last));
+    }
     return r;
 }
 

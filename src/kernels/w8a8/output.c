@@ -392,7 +392,8 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
     p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
     p->tokens = ptx_sub_u32(k, q->m, p->first_token);
     p->n = ptx_add_u32(k, rows.first, p->column);
-    p->left = ptx_sub_s32(k, ptx_u32_as_s32(rows.count), ptx_u32_as_s32(p->column));
+    ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(p->column);
+    p->left = ptx_sub_s32(k, count, column);
     if (has_vectors(q)) {
         ptx_u32 low = ptx_and_b32(k, p->n, U32(7));
         ptx_pred aligned = ptx_setp_bool_eq_u32(k, low, U32(0), q->aligned);
