@@ -60,9 +60,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void print_check(const char *family, const struct device *device, const struct check *c)
 {
     printf("%s %s on %s\n", family, c->problem, device->facts.name);
-    printf("  %" PRIu64
-           " outputs: largest error %.3g, %.3g of its bound; spread %.3g of its limit\n",
-           c->outputs, c->error, c->worst, ptxgen_tally_ratio(&c->tally));
+    if (!c->outputs)
+        printf("  0 outputs: there was nothing to compute\n");
+    else
+        printf("  %" PRIu64
+               " outputs: largest error %.3g, %.3g of its bound; spread %.3g of its limit\n",
+               c->outputs, c->error, c->worst, ptxgen_tally_ratio(&c->tally));
     if (c->unbounded)
         printf("  %" PRIu64 " outputs overflow f32 on the way: not compared\n", c->unbounded);
     if (c->note[0])

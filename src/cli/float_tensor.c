@@ -3,6 +3,8 @@
 
 #include <ptxgen/types.h>
 
+#include <string.h>
+
 bool tensor_is_float(enum tensor_dtype dtype)
 {
     return dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
@@ -14,6 +16,54 @@ double tensor_float(const struct named_tensor *t, size_t index)
                           : t->dtype == TENSOR_F16 ? PTXGEN_F16
                                                    : PTXGEN_BF16;
     return ptxgen_element_load(type, t->data, index);
+}
+
+bool tensor_is_number(enum tensor_dtype dtype)
+{
+    switch (dtype) {
+    case TENSOR_F64:
+    case TENSOR_I8:
+    case TENSOR_I16:
+    case TENSOR_I32:
+    case TENSOR_I64:
+    case TENSOR_U8:
+    case TENSOR_U16:
+    case TENSOR_U32:
+    case TENSOR_U64: return true;
+    default: return tensor_is_float(dtype);
+    }
+}
+
+/* Little-endian, with the sign in every upper bit if there is one. */
+static uint64_t word_at(const struct named_tensor *t, size_t index, bool is_signed)
+{
+    unsigned size = tensor_dtype_info(t->dtype)->block_bytes;
+    const unsigned char *bytes = (const unsigned char *)t->data + index * size;
+    uint64_t word = is_signed && bytes[size - 1] >> 7 ? UINT64_MAX : 0;
+    for (unsigned i = size; i-- > 0;)
+        word = word << 8 | bytes[i];
+    return word;
+}
+
+double tensor_number(const struct named_tensor *t, size_t index)
+{
+    double value;
+    uint64_t word;
+    switch (t->dtype) {
+    case TENSOR_F64:
+        word = word_at(t, index, false);
+        memcpy(&value, &word, sizeof value);
+        return value;
+    case TENSOR_U8:
+    case TENSOR_U16:
+    case TENSOR_U32:
+    case TENSOR_U64: return (double)word_at(t, index, false);
+    case TENSOR_I8:
+    case TENSOR_I16:
+    case TENSOR_I32:
+    case TENSOR_I64: return (double)(int64_t)word_at(t, index, true);
+    default: return tensor_float(t, index);
+    }
 }
 
 uint64_t tensor_count(const struct named_tensor *t)

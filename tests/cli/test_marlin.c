@@ -101,10 +101,15 @@ static void a_wrong_group_size_is_refused(void **state)
 static void bf16_runs_the_golden_weights_but_not_their_expected_output(void **state)
 {
     (void)state;
-    struct outcome o = run("run", "marlin", "--safetensors", GROUPED, "--layer", "gptq", "--input",
-                           "A", "--type", "bf16", "--m", "1,17,40", "--device", "cpu:sm_80");
+    struct outcome o = run("run", "marlin", "--safetensors", GROUPED, "--layer", "gptq", "--type",
+                           "bf16", "--m", "1,17,40", "--device", "cpu:sm_80");
     assert_exit(&o, 0);
     assert_contains(o.out, "M=40 group=128 bf16");
+    outcome_free(&o);
+    o = run("run", "marlin", "--safetensors", GROUPED, "--layer", "gptq", "--input", "A", "--type",
+            "bf16", "--device", "cpu:sm_80");
+    assert_exit(&o, 0);
+    assert_contains(o.out, "M=5 group=128 bf16");
     outcome_free(&o);
     assert_refuses(2, "that --type holds exactly", "run", "marlin", "--safetensors", GROUPED,
                    "--layer", "gptq", "--type", "bf16", DATA);

@@ -169,8 +169,8 @@ static void golden_file_is_within_its_bound(void **state)
 static void every_m_up_to_eight_is_within_its_bound(void **state)
 {
     (void)state;
-    struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, GOLDEN_DATA,
-                           "--m", "0,1,2,3,4,5,6,7,8", "--device", "cpu:sm_80");
+    struct outcome o = run("run", "rmsnorm_q4k", "--gguf", GOLDEN, GOLDEN_TENSORS, "--m",
+                           "0,1,2,3,4,5,6,7,8", "--device", "cpu:sm_80");
     assert_exit(&o, 0);
     assert_contains(o.out, "M=8");
     outcome_free(&o);

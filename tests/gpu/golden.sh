@@ -23,7 +23,7 @@ program() {
 }
 
 commands() {
-    local ptxgen file layer x y family
+    local ptxgen file layer x y family data
     ptxgen=$(program ptxgen)
     for file in marlin_g128 marlin_channel; do
         for layer in gptq marlin; do
@@ -37,9 +37,11 @@ commands() {
     done
     for x in f32 f16 bf16; do
         for y in f32 f16 bf16; do
-            echo "$ptxgen run rmsnorm_q4k --device $device --gguf $golden/q4k.gguf" \
-                "--tensor blk.0.attn_q.weight --norm blk.0.attn_norm.weight --input input" \
-                "--expect expected.output --m 0,1,2,3,4,5,6,7,8 --x-type $x --y-type $y"
+            for data in "--input input --expect expected.output" "--m 0,1,2,3,4,5,6,7,8"; do
+                echo "$ptxgen run rmsnorm_q4k --device $device --gguf $golden/q4k.gguf" \
+                    "--tensor blk.0.attn_q.weight --norm blk.0.attn_norm.weight $data" \
+                    "--x-type $x --y-type $y"
+            done
         done
     done
     for x in f32 f16 bf16 f64; do

@@ -5,6 +5,7 @@
 
 #include "../buffer.h"
 #include "../family.h"
+#include "../input_rows.h"
 #include "../random.h"
 
 #include <ptxgen/marlin.h>
@@ -39,7 +40,7 @@ struct marlin_problem {
     bool in_place; /* C is the residual */
     struct buffer a, codes, scales, zeros, order, bias, up_bias, residual, c, workspace;
     ptxgen_w4_matrix matrices[2]; /* for the reference: weights, or gate and up */
-    double *expected;             /* [m, n] of the file, or NULL */
+    struct expected expected;     /* the file's own output */
 };
 
 /** Where operands start and how far apart their rows are; zeroed: aligned and packed. */

@@ -67,10 +67,8 @@ static void check_expected(const struct marlin_problem *p, const struct block *b
     for (size_t i = 0; i < b->rows * b->columns; i++) {
         size_t row = b->row + i / b->columns, column = b->column + i % b->columns;
         double output = ptxgen_element_load(type, p->c.host, row * p->c_stride + column);
-        double expected = p->expected[row * p->plan.spec.n + column];
-        const struct expected_output wanted = {expected, r->bound[i] + 0x1p-24 * fabs(expected),
-                                               &r->spread[i]};
-        check_output(check, "expected", row, column, type, output, &wanted);
+        const struct expected_output own = {.bound = r->bound[i], .spread = &r->spread[i]};
+        expected_check(&p->expected, row, column, type, output, &own, check);
     }
 }
 
@@ -89,7 +87,7 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
     if (status == PTXGEN_OK)
         check_block(&part->reference, "c", b, (ptxgen_element)p->plan.spec.type, p->c.host,
                     p->c_stride, &r);
-    if (status == PTXGEN_OK && p->expected)
+    if (status == PTXGEN_OK && p->expected.values)
         check_expected(p, b, &r, &part->expected);
     for (int i = 0; i < 2; i++)
         free_matrix(&matrices[i]);
@@ -108,7 +106,7 @@ ptxgen_status marlin_compare(const struct marlin_problem *p, struct check *check
     struct check expected;
     buffer_check_gaps(&p->c, p->m, s->n, p->c_stride, 2, check);
     ptxgen_status status = compare_blocks(&blocks, check, &expected, err);
-    if (status == PTXGEN_OK && p->expected)
+    if (status == PTXGEN_OK && p->expected.values)
         check_note_expected(check, &expected);
     return status;
 }

@@ -239,7 +239,7 @@ void marlin_release(struct marlin_problem *p)
         free(p->matrices[i].zeros);
         free(p->matrices[i].g_idx);
     }
-    free(p->expected);
+    free(p->expected.values);
     memset(p, 0, sizeof *p);
 }
 

@@ -3,6 +3,7 @@
 #include "marlin.h"
 
 #include "../float_tensor.h"
+#include "../layer_parts.h"
 #include "marlin_layer.h"
 
 #include <stdio.h>
@@ -124,15 +125,10 @@ static ptxgen_status find_expected(const struct tensor_store *store, const struc
                                    const ptxgen_marlin_spec *spec, struct sources *s,
                                    ptxgen_error *err)
 {
-    uint64_t rows;
     ptxgen_status status =
-        tensor_store_require_floats(store, o->expect, spec->n, &rows, &s->expect, err);
+        expected_find(store, o->expect, o->input, spec->n, s->input_rows, &s->expect, err);
     if (status != PTXGEN_OK)
         return status;
-    if (rows != s->input_rows)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has %llu rows and %s has %llu",
-                           o->expect, (unsigned long long)rows, o->input,
-                           (unsigned long long)s->input_rows);
     if (spec->residual)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "--expect does not go with --residual, which is random");
@@ -148,8 +144,6 @@ static ptxgen_status find_activations(const struct tensor_store *store,
         return PTXGEN_OK;
     ptxgen_status status =
         tensor_store_require_floats(store, o->input, spec->k, &s->input_rows, &s->input, err);
-    if (status == PTXGEN_OK && s->input_rows == 0)
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has no rows", o->input);
     return status == PTXGEN_OK && o->expect ? find_expected(store, o, spec, s, err) : status;
 }
 
@@ -162,25 +156,15 @@ static void fill_bias(const struct named_tensor *from, ptxgen_element type, stru
         ptxgen_element_store(type, to->host, i, tensor_float(from, i));
 }
 
-/* Rows beyond the file's repeat them from the first on. */
 static ptxgen_status fill_activations(struct marlin_problem *p, const struct sources *s,
                                       ptxgen_error *err)
 {
-    size_t k = p->plan.spec.k, n = p->plan.spec.n;
-    if (s->expect) {
-        p->expected = calloc(p->m * n + 1, sizeof *p->expected);
-        if (!p->expected)
-            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file's output");
-    }
-    for (size_t m = 0; s->input && m < p->m; m++) {
-        size_t row = m % s->input_rows;
+    size_t k = p->plan.spec.k;
+    for (size_t m = 0; s->input && m < p->m; m++)
         for (size_t i = 0; i < k; i++)
             ptxgen_element_store((ptxgen_element)p->plan.spec.type, p->a.host, m * p->a_stride + i,
-                                 tensor_float(s->input, row * k + i));
-        for (size_t i = 0; s->expect && i < n; i++)
-            p->expected[m * n + i] = tensor_float(s->expect, row * n + i);
-    }
-    return PTXGEN_OK;
+                                 tensor_float(s->input, m * k + i));
+    return expected_copy(s->expect, p->m, p->plan.spec.n, &p->expected, err);
 }
 
 static ptxgen_status fill(struct marlin_problem *p, const struct sources *s, uint64_t seed,
@@ -194,6 +178,22 @@ static ptxgen_status fill(struct marlin_problem *p, const struct sources *s, uin
     return fill_activations(p, s, err);
 }
 
+static void warn_of_unused(const struct tensor_store *store, const struct marlin_options *o,
+                           const struct sources *s)
+{
+    const char *const layers[] = {o->layer, o->up_layer};
+    for (int i = 0; i < 2 && layers[i]; i++) {
+        const struct named_tensor *used[LAYER_TENSORS + 4] = {NULL};
+        size_t count = LAYER_TENSORS;
+        layer_list_tensors(store, layers[i], s->weights.checkpoints[i].format, used);
+        used[count++] = s->bias;
+        used[count++] = s->up_bias;
+        used[count++] = s->input;
+        used[count++] = s->expect;
+        layer_warn_of_unused(store, layers[i], used, count);
+    }
+}
+
 static ptxgen_status read_from(const struct tensor_store *store, struct marlin_problem *p,
                                const struct marlin_options *o, const struct run_request *request,
                                struct device *device, ptxgen_error *err)
@@ -205,9 +205,12 @@ static ptxgen_status read_from(const struct tensor_store *store, struct marlin_p
         status = find_bias(store, o, &options.spec, &s, err);
     if (status == PTXGEN_OK)
         status = find_activations(store, o, &options.spec, &s, err);
+    uint32_t m = request->m;
+    if (status == PTXGEN_OK && s.input)
+        status = input_rows_choose(request, "m", s.input, s.input_rows, UINT32_MAX, &m, err);
     if (status != PTXGEN_OK)
         return status;
-    uint32_t m = !request->m_given && s.input ? (uint32_t)s.input_rows : request->m;
+    warn_of_unused(store, o, &s);
     const struct marlin_layout packed = {0};
     status = marlin_allocate(p, &options, m, &packed, &s.weights, device, err);
     if (status == PTXGEN_OK) {

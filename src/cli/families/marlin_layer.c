@@ -195,3 +195,18 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
     packed->order = rows;
     return PTXGEN_OK;
 }
+
+/* ---- what belongs to a layer ---- */
+
+void layer_list_tensors(const struct tensor_store *store, const char *prefix,
+                        ptxgen_w4_format format, const struct named_tensor *tensors[LAYER_TENSORS])
+{
+    const struct layer_names *n = &names[format];
+    const struct packed_names *p = &packed_names;
+    const bool packed = layer_is_packed(store, prefix);
+    const char *const suffixes[LAYER_TENSORS] = {
+        packed ? p->codes : n->weights, packed ? p->scales : n->scales,
+        packed ? p->zeros : n->zeros, packed ? p->order : n->g_idx, packed ? p->shape : n->shape};
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        tensors[i] = layer_tensor(store, prefix, suffixes[i]);
+}

@@ -40,6 +40,11 @@ ptxgen_status layer_find_packed(const struct tensor_store *store, const char *pr
                                 ptxgen_marlin_spec *spec, ptxgen_marlin_packed *packed,
                                 ptxgen_error *err);
 
+/** The tensors that a layer has under the names of its format, or packed; NULL for the others. */
+enum { LAYER_TENSORS = 5 };
+void layer_list_tensors(const struct tensor_store *store, const char *prefix,
+                        ptxgen_w4_format format, const struct named_tensor *tensors[LAYER_TENSORS]);
+
 /** The tensor "PREFIX.SUFFIX", or NULL. */
 const struct named_tensor *layer_tensor(const struct tensor_store *store, const char *prefix,
                                         const char *suffix);

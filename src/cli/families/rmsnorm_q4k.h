@@ -5,6 +5,7 @@
 
 #include "../buffer.h"
 #include "../family.h"
+#include "../input_rows.h"
 #include "../random.h"
 
 #include <ptxgen/q4k.h>
@@ -25,8 +26,8 @@ struct rmsnorm_q4k_problem {
     uint32_t m;
     uint32_t x_stride, residual_stride, residual_out_stride, y_stride[MATRICES];
     struct buffer x, residual, residual_out, gamma, weights[MATRICES], bias[MATRICES], y[MATRICES];
-    /* the file's own expected output, and x before it was rounded to x's type; else NULL */
-    double *expected, *exact_x;
+    struct expected expected; /* the file's own output */
+    double *exact_x;          /* with it: x before it was rounded to x's type */
 };
 
 /** Where operands start and how far apart their rows are; zeroed: aligned and packed. */

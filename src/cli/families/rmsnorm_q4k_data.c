@@ -62,7 +62,7 @@ void rmsnorm_q4k_release(struct rmsnorm_q4k_problem *p)
         buffer_destroy(&p->bias[i]);
         buffer_destroy(&p->y[i]);
     }
-    free(p->expected);
+    free(p->expected.values);
     free(p->exact_x);
     memset(p, 0, sizeof *p);
 }

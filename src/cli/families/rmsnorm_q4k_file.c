@@ -3,7 +3,10 @@
 #include "rmsnorm_q4k.h"
 
 #include "../float_tensor.h"
+#include "../layer_parts.h"
+#include "../printable.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,18 +56,72 @@ static ptxgen_status require_weights(const struct tensor_store *store, const cha
 
 /* ---- epsilon ---- */
 
-/* The value of the one key that ends in attention.layer_norm_rms_epsilon. */
-static ptxgen_status find_epsilon(const struct gguf_file *gguf, float *epsilon, ptxgen_error *err)
+static const char epsilon_suffix[] = ".attention.layer_norm_rms_epsilon";
+
+static bool is_epsilon(const char *key)
 {
-    static const char suffix[] = ".attention.layer_norm_rms_epsilon";
+    size_t length = strlen(key), tail = sizeof epsilon_suffix - 1;
+    return length >= tail && !strcmp(key + length - tail, epsilon_suffix);
+}
+
+/* The keys that end so: how many, and the first two. */
+static unsigned list_epsilons(const struct gguf_file *gguf, const char *keys[2])
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < gguf_key_count(gguf); i++)
+        if (is_epsilon(gguf_key(gguf, i)) && count++ < 2)
+            keys[count - 1] = gguf_key(gguf, i);
+    return count;
+}
+
+/* Towers for images and sounds have norms, and epsilons, of their own. */
+static bool is_of_a_tower(const char *tensor)
+{
+    return !strncmp(tensor, "v.", 2) || !strncmp(tensor, "a.", 2) || !strncmp(tensor, "mm.", 3);
+}
+
+/* "ARCHITECTURE.attention.layer_norm_rms_epsilon" where the file has that, else NULL. */
+static const char *epsilon_of_text(const struct gguf_file *gguf)
+{
+    struct gguf_string name;
+    if (gguf_get_string(gguf, "general.architecture", &name, NULL) != PTXGEN_OK)
+        return NULL;
     for (size_t i = 0; i < gguf_key_count(gguf); i++) {
         const char *key = gguf_key(gguf, i);
-        size_t length = strlen(key);
-        if (length >= sizeof suffix - 1 && !strcmp(key + length - (sizeof suffix - 1), suffix))
-            return gguf_get_f32(gguf, key, epsilon, err);
+        if (is_epsilon(key) && strlen(key) == name.length + sizeof epsilon_suffix - 1 &&
+            !memcmp(key, name.bytes, name.length))
+            return key;
     }
-    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "the file has no key *%s; say --epsilon",
-                       suffix);
+    return NULL;
+}
+
+/*
+ * Of the model of text, which general.architecture names; of a file without that key, the only one
+ * that there is. What is left is for the user to say.
+ */
+static ptxgen_status find_epsilon(const struct gguf_file *gguf, const char *norm, float *epsilon,
+                                  ptxgen_error *err)
+{
+    const char *keys[2] = {NULL, NULL}, *key = epsilon_of_text(gguf);
+    unsigned count = list_epsilons(gguf, keys);
+    if (!count)
+        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "the file has no key *%s; say --epsilon",
+                           epsilon_suffix);
+    if (count > 1 && is_of_a_tower(norm))
+        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
+                           "the file has %u keys *%s, and %s is not the text model's; say "
+                           "--epsilon",
+                           count, epsilon_suffix, norm);
+    if (!key && !gguf_find(gguf, "general.architecture") && count == 1)
+        key = keys[0];
+    if (key)
+        return gguf_get_f32(gguf, key, epsilon, err);
+    return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND,
+                       "the file has %s%s%s%s, but none for its general.architecture; say "
+                       "--epsilon",
+                       printable(keys[0], strlen(keys[0])).text, count > 1 ? " and " : "",
+                       count > 1 ? printable(keys[1], strlen(keys[1])).text : "",
+                       count > 2 ? " and more" : "");
 }
 
 /* ---- the problem ---- */
@@ -134,11 +191,8 @@ static ptxgen_status find_tensors(const struct tensor_store *store,
         status =
             tensor_store_require_floats(store, o->input, spec->k, &s->input_rows, &s->input, err);
     if (status == PTXGEN_OK && o->expect) {
-        status = tensor_store_require_floats(store, o->expect, spec->n[0], &rows, &s->expect, err);
-        if (status == PTXGEN_OK && rows != s->input_rows)
-            status = ptxgen_fail(
-                err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has %llu rows and %s has %llu", o->expect,
-                (unsigned long long)rows, o->input, (unsigned long long)s->input_rows);
+        status =
+            expected_find(store, o->expect, o->input, spec->n[0], s->input_rows, &s->expect, err);
         if (status == PTXGEN_OK && (spec->n[1] || spec->residual || spec->bias))
             status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                                  "--expect goes with one matrix, without bias and residual");
@@ -146,33 +200,27 @@ static ptxgen_status find_tensors(const struct tensor_store *store,
     return status;
 }
 
-/* Tokens beyond the file's repeat them from the first on. */
 static ptxgen_status fill_activations(struct rmsnorm_q4k_problem *p, const struct sources *s,
                                       ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_spec *spec = &p->plan.spec;
-    size_t k = spec->k, n = spec->n[0];
+    size_t k = spec->k;
     if (!s->input)
         return PTXGEN_OK;
     if (s->expect) {
         p->exact_x = calloc(p->m * k + 1, sizeof *p->exact_x);
-        p->expected = calloc(p->m * n + 1, sizeof *p->expected);
-        if (!p->exact_x || !p->expected)
+        if (!p->exact_x)
             return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file's tensors");
     }
-    for (size_t m = 0; m < p->m; m++) {
-        size_t row = m % s->input_rows;
+    for (size_t m = 0; m < p->m; m++)
         for (size_t i = 0; i < k; i++) {
-            double value = tensor_float(s->input, row * k + i);
+            double value = tensor_float(s->input, m * k + i);
             ptxgen_element_store((ptxgen_element)spec->x_type, p->x.host, m * p->x_stride + i,
                                  value);
             if (p->exact_x)
                 p->exact_x[m * k + i] = value;
         }
-        for (size_t i = 0; p->expected && i < n; i++)
-            p->expected[m * n + i] = tensor_float(s->expect, row * n + i);
-    }
-    return PTXGEN_OK;
+    return expected_copy(s->expect, p->m, spec->n[0], &p->expected, err);
 }
 
 static ptxgen_status fill(struct rmsnorm_q4k_problem *p, const struct sources *s, uint64_t seed,
@@ -192,27 +240,53 @@ static ptxgen_status fill(struct rmsnorm_q4k_problem *p, const struct sources *s
     return fill_activations(p, s, err);
 }
 
+/* Of a matrix NAME.weight: what else is called NAME.…, as a bias that was not asked for. */
+static void warn_of_unused(const struct tensor_store *store, const struct sources *s)
+{
+    static const char suffix[] = ".weight";
+    for (unsigned i = 0; i < MATRICES && s->weights[i]; i++) {
+        const char *name = s->weights[i]->name;
+        size_t length = strlen(name), tail = sizeof suffix - 1;
+        char prefix[128];
+        const struct named_tensor *const used[] = {s->weights[i], s->bias[i]};
+        if (length <= tail || length >= sizeof prefix || strcmp(name + length - tail, suffix) != 0)
+            continue;
+        snprintf(prefix, sizeof prefix, "%.*s", (int)(length - tail), name);
+        layer_warn_of_unused(store, prefix, used, 2);
+    }
+}
+
+static uint32_t most_tokens(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    return spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+}
+
 static ptxgen_status read_from(const struct tensor_store *store, struct rmsnorm_q4k_problem *p,
-                               const struct rmsnorm_q4k_options *o, uint32_t m, bool m_given,
-                               uint64_t seed, struct device *device, ptxgen_error *err)
+                               const struct rmsnorm_q4k_options *o,
+                               const struct run_request *request, struct device *device,
+                               ptxgen_error *err)
 {
     ptxgen_rmsnorm_q4k_spec spec = o->spec;
     struct sources sources = {0};
     ptxgen_status status = find_tensors(store, o, &spec, &sources, err);
     if (status == PTXGEN_OK && !o->epsilon_given)
         status = tensor_store_gguf(store)
-                     ? find_epsilon(tensor_store_gguf(store), &spec.epsilon, err)
+                     ? find_epsilon(tensor_store_gguf(store), o->norm, &spec.epsilon, err)
                      : ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s is no GGUF file; say --epsilon",
                                    o->gguf);
     if (status != PTXGEN_OK)
         return status;
-    if (!m_given && sources.input)
-        m = sources.input_rows < PTXGEN_RMSNORM_Q4K_MAX_TOKENS ? (uint32_t)sources.input_rows
-                                                               : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    uint32_t m = request->m;
+    if (sources.input)
+        status = input_rows_choose(request, "m", sources.input, sources.input_rows,
+                                   most_tokens(&spec), &m, err);
+    if (status != PTXGEN_OK)
+        return status;
+    warn_of_unused(store, &sources);
     const struct rmsnorm_q4k_layout packed = {0};
     status = rmsnorm_q4k_allocate(p, &spec, m, &packed, device, err);
     if (status == PTXGEN_OK) {
-        status = fill(p, &sources, seed, err);
+        status = fill(p, &sources, request->seed, err);
         if (status != PTXGEN_OK)
             rmsnorm_q4k_release(p);
     }
@@ -227,7 +301,7 @@ ptxgen_status rmsnorm_q4k_read(struct rmsnorm_q4k_problem *p, const struct rmsno
     ptxgen_status status = tensor_store_open(o->gguf, &store, err);
     if (status != PTXGEN_OK)
         return status;
-    status = read_from(store, p, o, request->m, request->m_given, request->seed, device, err);
+    status = read_from(store, p, o, request, device, err);
     tensor_store_close(store);
     return status;
 }

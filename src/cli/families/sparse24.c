@@ -21,7 +21,8 @@ enum {
     KEY_TILE,
     KEY_SAFETENSORS,
     KEY_LAYER,
-    KEY_INPUT
+    KEY_INPUT,
+    KEY_EXPECT
 };
 
 static const char *const type_names[] = {"f32", "f16", "bf16", "s8", NULL};
@@ -121,9 +122,14 @@ static const struct argp_option data_options[] = {
      .key = KEY_LAYER,
      .arg = "PREFIX",
      .doc = "Its tensors: PREFIX.sparse with PREFIX.meta_cutlass (meta_bytes, meta_nibbles), "
-            "PREFIX.compressed with PREFIX.bitmask, PREFIX.dense, or PREFIX itself; "
-            "PREFIX.bias and, of I8, PREFIX.weight_scale where they are there"},
+            "PREFIX.compressed with PREFIX.bitmask, PREFIX.dense, or PREFIX itself, or the same "
+            "of PREFIX.weight; PREFIX.bias and, of I8, PREFIX.weight_scale and "
+            "PREFIX.input_scale where they are there"},
     {.name = "input", .key = KEY_INPUT, .arg = "NAME", .doc = "The activations; otherwise random"},
+    {.name = "expect",
+     .key = KEY_EXPECT,
+     .arg = "NAME",
+     .doc = "The output to compare with, besides the reference's"},
     {0},
 };
 
@@ -134,7 +140,10 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
     case KEY_SAFETENSORS: o->safetensors = arg; return 0;
     case KEY_LAYER: o->layer = arg; return 0;
     case KEY_INPUT: o->input = arg; return 0;
+    case KEY_EXPECT: o->expect = arg; return 0;
     case ARGP_KEY_END:
+        if (o->expect && !o->input)
+            argp_error(state, "--expect needs --input");
         if (!o->safetensors != !o->layer || (o->input && !o->layer))
             argp_error(state, "--safetensors and --layer need each other, and --input needs both");
         if (o->safetensors && (o->spec.k || o->spec.m))

@@ -5,15 +5,17 @@
 
 #include "../buffer.h"
 #include "../family.h"
+#include "../input_rows.h"
 #include "../random.h"
 
 #include <ptxgen/sparse24.h>
 
 struct sparse24_options {
     ptxgen_sparse24_spec spec;
-    bool inflate;                            /* bench inflates only */
-    ptxgen_sparse24_variant tile;            /* of --tile; tile_n 0: the plan's own */
-    const char *safetensors, *layer, *input; /* of run; NULL: random data */
+    bool inflate;                 /* bench inflates only */
+    ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
+    /* run: the file, and names in it; NULL where not given */
+    const char *safetensors, *layer, *input, *expect;
 };
 
 /** The data of one run: operands in guarded buffers, and how they are laid out. */
@@ -24,6 +26,7 @@ struct sparse24_problem {
     bool in_place; /* Y is the residual */
     struct buffer x, packed, x_scale, w_scale, bias, residual, y, workspace;
     ptxgen_span values, metadata; /* for the reference, metadata as bytes */
+    struct expected expected;     /* the file's own output */
 };
 
 /** Where operands start and how far apart their rows are; zeroed: aligned and packed. */

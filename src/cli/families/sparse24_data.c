@@ -71,6 +71,7 @@ void sparse24_release(struct sparse24_problem *p)
         buffer_destroy(all[i]);
     free(p->values.data);
     free(p->metadata.data);
+    free(p->expected.values);
     memset(p, 0, sizeof *p);
 }
 

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operands of sparse24 from a safetensors file: a weight in any form (sparse24_layer.h), and where
- * they are there
+ * Operands of sparse24 from a safetensors file. A layer L has its weight, in any form
+ * (sparse24_layer.h), under L or L.weight; where they are there
  *
- *     PREFIX.bias           floats [M]
- *     PREFIX.weight_scale   of I8: floats [M], or one for all; ones otherwise
- *     an input              floats [N, K], or I8 for a weight of I8
+ *     L.bias           floats [M]
+ *     L.weight_scale   of I8: floats [M], or one for all; ones otherwise
+ *     L.weight_zero_point, L.input_zero_point   all zeros
+ *     L.input_scale    of I8: the scale of the input, one for all; 1 otherwise
+ *     an input         floats [N, K], or I8 for a weight of I8
+ *
+ * A weight that is called L itself may have these as L.bias and so on too.
  */
 #include "sparse24.h"
 
 #include "../float_tensor.h"
+#include "../layer_parts.h"
 #include "sparse24_layer.h"
 
 #include <stdio.h>
@@ -17,20 +22,93 @@
 #include <string.h>
 
 struct file_layer {
+    char weight_name[SPARSE24_NAME], name[SPARSE24_NAME]; /* "l.weight" and "l", or both the same */
     struct sparse24_layer weight;
-    const struct named_tensor *bias, *scale, *input;
+    const struct named_tensor *bias, *scale, *zero, *input_scale, *input_zero, *input, *expect;
     uint64_t input_rows;
 };
 
+/* ---- finding ---- */
+
+/* The weight L or L.weight, and what the layer is called. */
+static ptxgen_status find_weight(const struct tensor_store *store, const char *layer,
+                                 struct file_layer *l, ptxgen_error *err)
+{
+    static const char suffix[] = ".weight";
+    size_t length = strlen(layer), tail = sizeof suffix - 1;
+    if (length + tail >= sizeof l->name)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "--layer: a name of %zu bytes",
+                           length);
+    bool has_suffix = length > tail && !strcmp(layer + length - tail, suffix);
+    snprintf(l->name, sizeof l->name, "%.*s", (int)(has_suffix ? length - tail : length), layer);
+    memcpy(l->weight_name, layer, length + 1);
+    ptxgen_error inner;
+    ptxgen_status status = sparse24_layer_find(store, layer, -1, &l->weight, &inner);
+    if (status == PTXGEN_ERROR_NOT_FOUND && !has_suffix) {
+        memcpy(l->weight_name + length, suffix, sizeof suffix);
+        if (sparse24_layer_find(store, l->weight_name, -1, &l->weight, NULL) == PTXGEN_OK)
+            return PTXGEN_OK;
+    }
+    return status == PTXGEN_OK ? status : ptxgen_fail(err, status, "%s", inner.message);
+}
+
+/* L.PART, or the part of a weight that is called L.weight under that name; not both. */
+static ptxgen_status find_part(const struct tensor_store *store, const struct file_layer *l,
+                               const char *part, const struct named_tensor **to, ptxgen_error *err)
+{
+    const struct named_tensor *other = layer_part(store, l->weight_name, part);
+    *to = layer_part(store, l->name, part);
+    if (*to && other && *to != other)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "the file has both %s and %s; one of them is the layer's", (*to)->name,
+                           other->name);
+    *to = *to ? *to : other;
+    return PTXGEN_OK;
+}
+
 /* The part as `count` floats, or one where it may be; NULL without it. */
-static ptxgen_status find_floats(const struct tensor_store *store, const char *layer,
+static ptxgen_status find_floats(const struct tensor_store *store, const struct file_layer *l,
                                  const char *part, uint64_t count, bool one,
                                  const struct named_tensor **to, ptxgen_error *err)
 {
-    char name[SPARSE24_NAME];
-    snprintf(name, sizeof name, "%s.%s", layer, part);
-    *to = tensor_list_find(tensor_store_tensors(store), name);
-    return *to ? tensor_check_floats(*to, count, one, err) : PTXGEN_OK;
+    ptxgen_status status = find_part(store, l, part, to, err);
+    return status == PTXGEN_OK && *to ? tensor_check_floats(*to, count, one, err) : status;
+}
+
+/* Scales go with s8 alone: weights of floats that have one would be others without it. */
+static ptxgen_status refuse_scale_of_floats(const struct ptxgen_sparse24_spec *s,
+                                            const struct named_tensor *scale, ptxgen_error *err)
+{
+    if (s->type == PTXGEN_SPARSE24_S8 || !scale)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                       "%s: scales go with weights of I8, and this layer's are floats",
+                       scale->name);
+}
+
+static ptxgen_status find_scales(const struct tensor_store *store, const ptxgen_sparse24_spec *s,
+                                 struct file_layer *l, ptxgen_error *err)
+{
+    ptxgen_status status = find_floats(store, l, "weight_scale", s->m, true, &l->scale, err);
+    if (status == PTXGEN_OK)
+        status = refuse_scale_of_floats(s, l->scale, err);
+    if (status == PTXGEN_OK)
+        status = layer_check_scales(l->scale, false, err);
+    if (status == PTXGEN_OK)
+        status = find_floats(store, l, "input_scale", 1, false, &l->input_scale, err);
+    if (status == PTXGEN_OK)
+        status = refuse_scale_of_floats(s, l->input_scale, err);
+    if (status == PTXGEN_OK)
+        status = layer_check_scales(l->input_scale, true, err);
+    if (status == PTXGEN_OK)
+        status = find_part(store, l, "weight_zero_point", &l->zero, err);
+    if (status == PTXGEN_OK)
+        status = layer_check_zeros(l->zero, "sparse24's weights are symmetric", err);
+    if (status == PTXGEN_OK)
+        status = find_part(store, l, "input_zero_point", &l->input_zero, err);
+    return status == PTXGEN_OK
+               ? layer_check_zeros(l->input_zero, "sparse24's activations are symmetric", err)
+               : status;
 }
 
 static ptxgen_status find_input(const struct tensor_store *store, const char *name,
@@ -50,10 +128,23 @@ static ptxgen_status find_input(const struct tensor_store *store, const char *na
     return PTXGEN_OK;
 }
 
+static ptxgen_status find_data(const struct tensor_store *store, const struct sparse24_options *o,
+                               const ptxgen_sparse24_spec *s, struct file_layer *l,
+                               ptxgen_error *err)
+{
+    ptxgen_status status = o->input ? find_input(store, o->input, s, l, err) : PTXGEN_OK;
+    if (status == PTXGEN_OK && o->expect)
+        status = expected_find(store, o->expect, o->input, s->m, l->input_rows, &l->expect, err);
+    if (status == PTXGEN_OK && o->expect && s->residual)
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "--expect does not go with --residual, which is random");
+    return status;
+}
+
 static ptxgen_status find_layer(const struct tensor_store *store, const struct sparse24_options *o,
                                 ptxgen_sparse24_spec *s, struct file_layer *l, ptxgen_error *err)
 {
-    ptxgen_status status = sparse24_layer_find(store, o->layer, -1, &l->weight, err);
+    ptxgen_status status = find_weight(store, o->layer, l, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_sparse24_shape *shape = &l->weight.shape;
@@ -65,17 +156,36 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct s
     s->type = (uint8_t)shape->type;
     if (s->type != PTXGEN_SPARSE24_S8)
         s->y_type = s->type;
-    status = find_floats(store, o->layer, "bias", s->m, false, &l->bias, err);
+    status = find_floats(store, l, "bias", s->m, false, &l->bias, err);
     if (status == PTXGEN_OK && l->bias)
         s->bias = 1;
     if (status == PTXGEN_OK)
-        status = find_floats(store, o->layer, "weight_scale", s->m, true, &l->scale, err);
-    if (status == PTXGEN_OK && o->input)
-        status = find_input(store, o->input, s, l, err);
-    if (status == PTXGEN_OK && l->input && (!l->input_rows || l->input_rows > UINT32_MAX))
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s has %llu rows", o->input,
-                             (unsigned long long)l->input_rows);
-    return status;
+        status = find_scales(store, s, l, err);
+    return status == PTXGEN_OK ? find_data(store, o, s, l, err) : status;
+}
+
+/* Other forms of the same weight are no other tensors than those that were read. */
+static void warn_of_unused(const struct tensor_store *store, const struct file_layer *l)
+{
+    enum { OWN = 10, FORMS = 16 };
+    const struct named_tensor *used[OWN + FORMS] = {l->weight.tensors[0],
+                                                    l->weight.tensors[1],
+                                                    l->weight.tensors[2],
+                                                    l->bias,
+                                                    l->scale,
+                                                    l->zero,
+                                                    l->input_scale,
+                                                    l->input_zero,
+                                                    l->input,
+                                                    l->expect};
+    size_t count = OWN;
+    const struct tensor_list *all = tensor_store_tensors(store);
+    size_t prefix = strlen(l->weight_name);
+    for (size_t i = 0; i < all->count && count < OWN + FORMS; i++)
+        if (sparse24_layer_prefix(all->items[i].name) == prefix &&
+            !strncmp(all->items[i].name, l->weight_name, prefix))
+            used[count++] = &all->items[i];
+    layer_warn_of_unused(store, l->name, used, count);
 }
 
 /* ---- filling ---- */
@@ -103,12 +213,11 @@ static void read_floats(const struct named_tensor *from, ptxgen_element type, si
                              from ? tensor_float(from, tensor_count(from) == 1 ? 0 : i) : 1);
 }
 
-/* Rows beyond the file's repeat them from the first on. */
 static void read_input(struct sparse24_problem *p, const struct file_layer *l)
 {
     const ptxgen_sparse24_spec *s = &p->plan.spec;
     for (size_t n = 0; n < p->n; n++) {
-        size_t row = n % l->input_rows * s->k, to = n * p->x_stride;
+        size_t row = n * s->k, to = n * p->x_stride;
         if (s->type == PTXGEN_SPARSE24_S8)
             memcpy(p->x.host + to, (const char *)l->input->data + row, s->k);
         else
@@ -130,11 +239,15 @@ static ptxgen_status fill(struct sparse24_problem *p, const struct file_layer *l
         return status;
     if (l->bias)
         read_floats(l->bias, (ptxgen_element)s->y_type, s->m, &p->bias);
-    if (s->type == PTXGEN_SPARSE24_S8)
+    if (s->type == PTXGEN_SPARSE24_S8) {
         read_floats(l->scale, PTXGEN_F32, s->m, &p->w_scale);
+        if (l->input || l->input_scale)
+            read_floats(l->input_scale, PTXGEN_F32, p->n, &p->x_scale);
+    }
     if (l->input)
         read_input(p, l);
-    return sparse24_repack(p, err);
+    status = sparse24_repack(p, err);
+    return status == PTXGEN_OK ? expected_copy(l->expect, p->n, s->m, &p->expected, err) : status;
 }
 
 static ptxgen_status read_from(const struct tensor_store *store, struct sparse24_problem *p,
@@ -144,10 +257,13 @@ static ptxgen_status read_from(const struct tensor_store *store, struct sparse24
     struct sparse24_options options = *o;
     const struct sparse24_layout packed = {0};
     struct file_layer l = {.input = NULL};
+    uint32_t n = request->m;
     ptxgen_status status = find_layer(store, o, &options.spec, &l, err);
+    if (status == PTXGEN_OK && l.input)
+        status = input_rows_choose(request, "n", l.input, l.input_rows, UINT32_MAX, &n, err);
     if (status != PTXGEN_OK)
         return status;
-    uint32_t n = l.input && !request->m_given ? (uint32_t)l.input_rows : request->m;
+    warn_of_unused(store, &l);
     status = sparse24_allocate(p, &options, n, &packed, device, err);
     if (status == PTXGEN_OK && (status = fill(p, &l, request->seed, err)) != PTXGEN_OK)
         sparse24_release(p);

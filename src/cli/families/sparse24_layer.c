@@ -67,7 +67,9 @@ ptxgen_status sparse24_layer_find(const struct tensor_store *store, const char *
             metadata = find(store, prefix, suffixes[f].metadata);
         if (!values || !metadata != !suffixes[f].metadata)
             continue;
-        *l = (struct sparse24_layer){.form = f};
+        *l = (struct sparse24_layer){.form = f, .tensors = {values, metadata}};
+        if (f == PTXGEN_SPARSE24_BITMASK)
+            l->tensors[2] = find(store, prefix, shape_suffix);
         if (metadata)
             l->metadata = (ptxgen_const_span){metadata->data, metadata->bytes};
         return describe(values, l, err);

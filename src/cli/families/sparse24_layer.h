@@ -25,8 +25,9 @@ extern const char *const sparse24_form_names[SPARSE24_FORMS + 1];
 struct sparse24_layer {
     ptxgen_sparse24_shape shape;
     int form;
-    ptxgen_const_span values;   /**< all of a dense weight */
-    ptxgen_const_span metadata; /**< none of a dense one */
+    ptxgen_const_span values;              /**< all of a dense weight */
+    ptxgen_const_span metadata;            /**< none of a dense one */
+    const struct named_tensor *tensors[3]; /**< of values, metadata and shape; NULL: none */
 };
 
 /** Finds the weight in `form`, or with -1 in the first form that there is, dense last. */

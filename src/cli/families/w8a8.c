@@ -23,7 +23,8 @@ enum {
     KEY_TILE,
     KEY_SAFETENSORS,
     KEY_LAYER,
-    KEY_INPUT
+    KEY_INPUT,
+    KEY_EXPECT
 };
 
 static const char *const element_names[] = {"f32", "f16", "bf16", "f64", NULL},
@@ -131,6 +132,10 @@ static const struct argp_option data_options[] = {
      .arg = "NAME",
      .doc = "Its tensors are NAME.weight, NAME.weight_scale …; without it weight, weight_scale …"},
     {.name = "input", .key = KEY_INPUT, .arg = "NAME", .doc = "The activations; otherwise random"},
+    {.name = "expect",
+     .key = KEY_EXPECT,
+     .arg = "NAME",
+     .doc = "The output to compare with, besides the reference's"},
     {0},
 };
 
@@ -141,9 +146,12 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
     case KEY_SAFETENSORS: o->safetensors = arg; return 0;
     case KEY_LAYER: o->layer = arg; return 0;
     case KEY_INPUT: o->input = arg; return 0;
+    case KEY_EXPECT: o->expect = arg; return 0;
     case ARGP_KEY_END:
-        if (!o->safetensors && (o->layer || o->input))
-            argp_error(state, "--layer and --input need --safetensors");
+        if (!o->safetensors && (o->layer || o->input || o->expect))
+            argp_error(state, "--layer, --input and --expect need --safetensors");
+        if (o->expect && !o->input)
+            argp_error(state, "--expect needs --input");
         if (o->safetensors && (o->spec.k || o->spec.n))
             argp_error(state, "--k and --n come from the tensors of --safetensors");
         return 0;

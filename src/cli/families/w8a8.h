@@ -5,6 +5,7 @@
 
 #include "../buffer.h"
 #include "../family.h"
+#include "../input_rows.h"
 #include "../random.h"
 
 #include <ptxgen/w8a8.h>
@@ -13,7 +14,7 @@ struct w8a8_options {
     ptxgen_w8a8_spec spec;
     ptxgen_w8a8_variant tile; /* of --tile; tokens 0: the plan's own */
     /* run: the file, and names in it; NULL where not given */
-    const char *safetensors, *layer, *input;
+    const char *safetensors, *layer, *input, *expect;
 };
 
 /** The data of one run: operands in guarded buffers, and how they are laid out. */
@@ -22,6 +23,7 @@ struct w8a8_problem {
     uint32_t m;
     uint32_t x_stride, y_stride;
     struct buffer x, w, w_scale, w_sum, bias, x_scale, x_zero, y, workspace;
+    struct expected expected; /* the file's own output */
 };
 
 /** Where operands start and how far apart their rows are; zeroed: aligned and packed. */

@@ -33,28 +33,49 @@ static ptxgen_w8a8_operands operands_of(const struct w8a8_problem *p)
     };
 }
 
+/*
+ * The file's output, of the same codes, in double precision or in the kernel's four roundings: the
+ * sum of products as a float, two scales and the bias. What it is rounded to at last comes on top.
+ */
+static void check_expected(const struct comparing *c, uint32_t m, uint32_t n, int32_t sum,
+                           const ptxgen_w8a8_token *token, double output, double y,
+                           struct check *check)
+{
+    const ptxgen_w8a8_spec *s = &c->p->plan.spec;
+    ptxgen_element work = ptxgen_w8a8_work_type(s);
+    double product = sum * token->scale * ptxgen_element_load(work, c->operands.w_scale, n);
+    double bias = s->bias ? ptxgen_element_load(work, c->operands.bias, n) : 0;
+    double bound = 0x1p-21 * (fabs(product) + fabs(bias)) + fabs(y - (product + bias));
+    const struct expected_output own = {.bound = isfinite(y) ? bound : 0};
+    expected_check(&c->p->expected, m, n, (ptxgen_element)s->y_type, output, &own, check);
+}
+
 static ptxgen_status compare_block(const struct comparing *c, uint32_t m, uint32_t first,
                                    const int8_t *codes, const ptxgen_w8a8_token *token,
-                                   struct check *check, ptxgen_error *err)
+                                   struct comparison *part, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &c->p->plan.spec;
     ptxgen_element type = (ptxgen_element)s->y_type;
     uint32_t rows = s->n - first < BLOCK ? s->n - first : BLOCK;
     double y[BLOCK]; /* room for any type */
+    int32_t sums[BLOCK];
     ptxgen_status status =
-        ptxgen_w8a8_reference(s, &c->operands, codes, token, first, rows, y, NULL, err);
+        ptxgen_w8a8_reference(s, &c->operands, codes, token, first, rows, y, sums, err);
     for (uint32_t i = 0; status == PTXGEN_OK && i < rows; i++) {
         size_t at = (size_t)m * c->p->y_stride + first + i;
-        const struct expected_output expected = {.value = ptxgen_element_load(type, y, i)};
-        check_output(check, "y", m, first + i, type, ptxgen_element_load(type, c->p->y.host, at),
-                     &expected);
+        double output = ptxgen_element_load(type, c->p->y.host, at);
+        const struct expected_output reference = {.value = ptxgen_element_load(type, y, i)};
+        check_output(&part->reference, "y", m, first + i, type, output, &reference);
+        if (c->p->expected.values)
+            check_expected(c, m, first + i, sums[i], token, output, reference.value,
+                           &part->expected);
     }
     return status;
 }
 
 /* Tokens side by side, so that W is read once for all of them. */
 static ptxgen_status compare_tokens(const struct comparing *c, uint32_t m, uint32_t count,
-                                    int8_t *codes, struct check *check, ptxgen_error *err)
+                                    int8_t *codes, struct comparison *part, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &c->p->plan.spec;
     ptxgen_w8a8_token tokens[TOKENS];
@@ -66,7 +87,7 @@ static ptxgen_status compare_tokens(const struct comparing *c, uint32_t m, uint3
         for (uint32_t i = 0; status == PTXGEN_OK && i < count; i++)
             if ((first / BLOCK + m + i) % c->every == 0)
                 status = compare_block(c, m + i, (uint32_t)first, codes + (size_t)i * s->k,
-                                       &tokens[i], check, err);
+                                       &tokens[i], part, err);
     return status;
 }
 
@@ -78,8 +99,7 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
     int8_t *codes = malloc(TOKENS * (size_t)c->p->plan.spec.k);
     if (!codes)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
-    ptxgen_status status =
-        compare_tokens(c, m, left < TOKENS ? left : TOKENS, codes, &part->reference, err);
+    ptxgen_status status = compare_tokens(c, m, left < TOKENS ? left : TOKENS, codes, part, err);
     free(codes);
     return status;
 }
@@ -102,5 +122,7 @@ ptxgen_status w8a8_compare(const struct w8a8_problem *p, struct check *check, pt
     check_add(check, &total.reference);
     if (c.every > 1)
         snprintf(check->note, sizeof check->note, "one in %u outputs was compared", c.every);
+    if (p->expected.values)
+        check_note_expected(check, &total.expected);
     return PTXGEN_OK;
 }

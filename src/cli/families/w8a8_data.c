@@ -3,6 +3,7 @@
 #include "w8a8.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- buffers ---- */
@@ -56,6 +57,7 @@ void w8a8_release(struct w8a8_problem *p)
                             &p->x_scale, &p->x_zero, &p->y,       &p->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buffer_destroy(all[i]);
+    free(p->expected.values);
     memset(p, 0, sizeof *p);
 }
 

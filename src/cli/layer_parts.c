@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layer_parts.h"
+
+#include "float_tensor.h"
+#include "printable.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct part_of_layer {
+    char name[1024];
+};
+
+/* A name that is too long becomes empty, which no tensor of a layer is called. */
+static struct part_of_layer part_of(const char *prefix, const char *part)
+{
+    struct part_of_layer p;
+    bool has = prefix && *prefix;
+    int length = snprintf(p.name, sizeof p.name, "%s%s%s", has ? prefix : "", has ? "." : "", part);
+    if (length < 0 || length >= (int)sizeof p.name)
+        p.name[0] = '\0';
+    return p;
+}
+
+const struct named_tensor *layer_part(const struct tensor_store *store, const char *prefix,
+                                      const char *part)
+{
+    return tensor_list_find(tensor_store_tensors(store), part_of(prefix, part).name);
+}
+
+ptxgen_status layer_require_part(const struct tensor_store *store, const char *prefix,
+                                 const char *part, const struct named_tensor **tensor,
+                                 ptxgen_error *err)
+{
+    return tensor_store_require(store, part_of(prefix, part).name, tensor, err);
+}
+
+ptxgen_status layer_check_scales(const struct named_tensor *t, bool positive, ptxgen_error *err)
+{
+    uint64_t count = t ? tensor_count(t) : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double scale = tensor_float(t, i);
+        if (!isfinite(scale) || (positive && scale <= 0))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "%s is %.9g (number %llu); a scale is finite%s",
+                               printable(t->name, strlen(t->name)).text, scale,
+                               (unsigned long long)i, positive ? " and above 0" : "");
+    }
+    return PTXGEN_OK;
+}
+
+ptxgen_status layer_check_zeros(const struct named_tensor *t, const char *rule, ptxgen_error *err)
+{
+    if (!t)
+        return PTXGEN_OK;
+    struct printable name = printable(t->name, strlen(t->name));
+    if (!tensor_is_number(t->dtype))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "%s is %s, a type in which zero points are not read", name.text,
+                           tensor_dtype_info(t->dtype)->name);
+    uint64_t count = tensor_count(t);
+    for (uint64_t i = 0; i < count; i++)
+        if (!(tensor_number(t, i) == 0))
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is %.9g (number %llu), not 0; %s",
+                               name.text, tensor_number(t, i), (unsigned long long)i, rule);
+    return PTXGEN_OK;
+}
+
+/* ---- what is not used ---- */
+
+static bool is_part(const char *name, const char *prefix)
+{
+    size_t length = prefix ? strlen(prefix) : 0;
+    if (!length)
+        return !strchr(name, '.');
+    return !strncmp(name, prefix, length) && name[length] == '.';
+}
+
+static bool is_used(const struct named_tensor *t, const struct named_tensor *const *used,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (used[i] == t)
+            return true;
+    return false;
+}
+
+void layer_warn_of_unused(const struct tensor_store *store, const char *prefix,
+                          const struct named_tensor *const *used, size_t count)
+{
+    enum { MOST_NAMED = 8 };
+    const struct tensor_list *tensors = tensor_store_tensors(store);
+    size_t found = 0;
+    for (size_t i = 0; i < tensors->count; i++) {
+        const struct named_tensor *t = &tensors->items[i];
+        if (!is_part(t->name, prefix) || is_used(t, used, count))
+            continue;
+        if (found++ < MOST_NAMED)
+            fprintf(stderr, "%s %s %s", found == 1 ? "ptxgen: not used of the layer:" : ",",
+                    printable(t->name, strlen(t->name)).text, tensor_dtype_info(t->dtype)->name);
+    }
+    if (found > MOST_NAMED)
+        fprintf(stderr, " and %zu more", found - MOST_NAMED);
+    if (found)
+        fputc('\n', stderr);
+}

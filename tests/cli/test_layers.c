@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What run takes from a checkpoint, what it refuses by name, and the output that a file expects. */
+#include "tests/status.h"
+
+#include "command.h"
+#include "src/cli/safetensors_writer.h"
+#include "tests/dispatch/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { K = 64, N = 8, ROWS = 3, MOST = 16 };
+
+static char folder[FOLDER_PATH], path[FOLDER_PATH + 16];
+
+/* The tensors of a file that a test describes. */
+static struct description {
+    struct named_tensor items[MOST];
+    unsigned count;
+} file;
+
+static int setup(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    snprintf(path, sizeof path, "%s/layers", folder);
+    file.count = 0;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+static void add(const char *name, enum tensor_dtype dtype, uint64_t rows, uint64_t columns,
+                const void *data)
+{
+    struct named_tensor *t = &file.items[file.count++];
+    *t = (struct named_tensor){.name = name,
+                               .dtype = dtype,
+                               .ndim = columns ? 2 : 1,
+                               .shape = {rows, columns},
+                               .data = data};
+    assert_true(file.count <= MOST);
+    assert_int_equal(named_tensor_measure(t, NULL), PTXGEN_OK);
+}
+
+static void write_file(void)
+{
+    struct safetensors_writer *w;
+    ptxgen_error err = {0};
+    assert_ok(safetensors_writer_open(path, true, &w, &err), &err);
+    for (unsigned i = 0; i < file.count; i++)
+        assert_ok(safetensors_writer_declare(w, &file.items[i], &err), &err);
+    for (unsigned i = 0; i < file.count; i++)
+        assert_ok(safetensors_writer_append(w, file.items[i].data, file.items[i].bytes, &err),
+                  &err);
+    assert_ok(safetensors_writer_finish(w, &err), &err);
+}
+
+/* ---- a layer of s8, 2:4 sparse too, whose outputs are whole numbers of f32 ---- */
+
+static int8_t weight[N][K], x8[ROWS][K];
+static float x32[ROWS][K], scale[N], bias[N], y[ROWS][N];
+
+/* Of w8a8 each row of x has 127 in it, so that its own scale is 1. */
+static void fill_layer(void)
+{
+    for (int n = 0; n < N; n++) {
+        scale[n] = (float)(1 << n % 3);
+        bias[n] = (float)(3 * n - 5);
+        for (int k = 0; k < K; k++)
+            weight[n][k] = (int8_t)(k % 4 < 2 ? (k * 5 + n * 3) % 7 - 3 : 0);
+    }
+    for (int m = 0; m < ROWS; m++)
+        for (int k = 0; k < K; k++) {
+            x8[m][k] = (int8_t)(k == m ? 127 : (k + 2 * m) % 5 - 2);
+            x32[m][k] = x8[m][k];
+        }
+    for (int m = 0; m < ROWS; m++)
+        for (int n = 0; n < N; n++) {
+            int sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += x8[m][k] * weight[n][k];
+            y[m][n] = (float)sum * scale[n] + bias[n];
+        }
+}
+
+static void describe_layer(const void *x, enum tensor_dtype x_type)
+{
+    fill_layer();
+    add("l.weight", TENSOR_I8, N, K, weight);
+    add("l.weight_scale", TENSOR_F32, N, 1, scale);
+    add("l.bias", TENSOR_F32, N, 0, bias);
+    add("x", x_type, ROWS, K, x);
+    add("y", TENSOR_F32, ROWS, N, y);
+}
+
+#define W8A8 "run", "w8a8", "--device", "cpu:sm_80", "--safetensors", path, "--layer", "l"
+#define SPARSE24 "run", "sparse24", "--device", "cpu:sm_80", "--safetensors", path, "--layer", "l"
+
+#define succeeds_saying(part, ...)                                                                 \
+    do {                                                                                           \
+        struct outcome o_ = run(__VA_ARGS__);                                                      \
+        assert_exit(&o_, 0);                                                                       \
+        assert_contains(o_.out, part);                                                             \
+        outcome_free(&o_);                                                                         \
+    } while (0)
+
+static void w8a8_and_sparse24_compare_with_the_output_of_the_file(void **state)
+{
+    (void)state;
+    describe_layer(x32, TENSOR_F32);
+    write_file();
+    succeeds_saying("the file's expected output: largest error 0,", W8A8, "--input", "x",
+                    "--expect", "y", "--dtype", "f32");
+    y[1][3] += 1;
+    write_file();
+    struct outcome o = run(W8A8, "--input", "x", "--expect", "y", "--dtype", "f32");
+    assert_exit(&o, 1);
+    assert_contains(o.out, "WRONG: expected[1, 3]");
+    outcome_free(&o);
+
+    file.count = 0;
+    describe_layer(x8, TENSOR_I8);
+    write_file();
+    succeeds_saying("the file's expected output: largest error", SPARSE24, "--input", "x",
+                    "--expect", "y");
+    y[2][7] += 4;
+    write_file();
+    o = run(SPARSE24, "--input", "x", "--expect", "y");
+    assert_exit(&o, 1);
+    assert_contains(o.out, "WRONG: expected[2, 7]");
+    outcome_free(&o);
+}
+
+static void expected_outputs_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    describe_layer(x8, TENSOR_I8);
+    add("short", TENSOR_F32, ROWS - 1, N, y);
+    add("narrow", TENSOR_F32, ROWS, N / 2, y);
+    write_file();
+    assert_refuses(2, "--expect needs --input", SPARSE24, "--expect", "y");
+    assert_refuses(2, "--expect needs --input", W8A8, "--expect", "y");
+    assert_refuses(2, "short has 2 rows and x has 3", SPARSE24, "--input", "x", "--expect",
+                   "short");
+    assert_refuses(2, "with 8 columns", SPARSE24, "--input", "x", "--expect", "narrow");
+    assert_refuses(2, "does not go with --residual", SPARSE24, "--input", "x", "--expect", "y",
+                   "--residual");
+    assert_refuses(4, "has no tensor \"z\"", SPARSE24, "--input", "x", "--expect", "z");
+}
+
+static void an_input_is_not_repeated(void **state)
+{
+    (void)state;
+    describe_layer(x32, TENSOR_F32);
+    add("empty", TENSOR_F32, 0, K, x32);
+    write_file();
+    assert_refuses(2, "--m 4: x has 3 rows", W8A8, "--input", "x", "--m", "4");
+    assert_refuses(2, "empty has no rows", W8A8, "--input", "empty");
+    succeeds_saying("the file's expected output", W8A8, "--input", "x", "--expect", "y", "--dtype",
+                    "f32", "--m", "2");
+    succeeds_saying("0 outputs: there was nothing to compute", W8A8, "--input", "x", "--m", "0");
+    assert_refuses(2, "--m 6: A has 5 rows", "run", "marlin", "--device", "cpu:sm_80",
+                   "--safetensors", GOLDEN_DIR "/marlin_g128.safetensors", "--layer", "gptq",
+                   "--input", "A", "--m", "6");
+    assert_refuses(2, "--m 2: input has 1 row\n", "run", "rmsnorm_q4k", "--device", "cpu:sm_80",
+                   "--gguf", GOLDEN_DIR "/q4k.gguf", "--tensor", "blk.0.attn_q.weight", "--norm",
+                   "blk.0.attn_norm.weight", "--input", "input", "--m", "2");
+    file.count = 0;
+    describe_layer(x8, TENSOR_I8);
+    write_file();
+    assert_refuses(2, "--n 4: x has 3 rows", SPARSE24, "--input", "x", "--n", "4");
+}
+
+static void m_zero_says_that_it_did_nothing(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"rmsnorm_q4k", "marlin", "w8a8", "dense", "sparse24"};
+    for (int i = 0; i < 5; i++) {
+        const char *features = i < 3 ? "--n" : "--m", *rows = i < 3 ? "--m" : "--n";
+        succeeds_saying("0 outputs: there was nothing to compute", "run", families[i], "--device",
+                        "cpu:sm_80", "--k", "256", features, "64", rows, "0");
+    }
+}
+
+/* ---- scales and zero points ---- */
+
+static void refuses_scale(const char *const *arguments, const char *name, float value,
+                          const char *said)
+{
+    const float array[1] = {value};
+    char sentence[160];
+    fill_layer();
+    snprintf(sentence, sizeof sentence, "\"%s\" is %s (number 0); a scale is finite", name, said);
+    file.count = 0;
+    add("l.weight", TENSOR_I8, N, K, weight);
+    if (strcmp(name, "l.weight_scale") != 0)
+        add("l.weight_scale", TENSOR_F32, N, 1, scale);
+    add(name, TENSOR_F32, 1, 0, array);
+    write_file();
+    assert_refused(arguments, 2, sentence);
+}
+
+static void scales_that_are_none_are_refused_by_name_and_value(void **state)
+{
+    (void)state;
+    const char *const commands[][9] = {{W8A8, NULL}, {SPARSE24, NULL}};
+    static const struct {
+        float value;
+        const char *said;
+    } bad[] = {{0, "0"}, {-0.25f, "-0.25"}, {__builtin_nanf(""), "nan"}, {__builtin_inff(), "inf"}};
+    for (int c = 0; c < 2; c++) {
+        for (int i = 0; i < 4; i++)
+            refuses_scale(commands[c], "l.input_scale", bad[i].value, bad[i].said);
+        for (int i = 2; i < 4; i++)
+            refuses_scale(commands[c], "l.weight_scale", bad[i].value, bad[i].said);
+    }
+}
+
+static void zero_points_are_read_in_every_type_of_numbers(void **state)
+{
+    (void)state;
+    static const enum tensor_dtype types[] = {TENSOR_I8,  TENSOR_U8,   TENSOR_I16, TENSOR_U16,
+                                              TENSOR_I32, TENSOR_U32,  TENSOR_I64, TENSOR_U64,
+                                              TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_F64};
+    static const unsigned char zeros[8 * N];
+    unsigned char one[8 * N] = {0};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        file.count = 0;
+        describe_layer(x32, TENSOR_F32);
+        add("l.weight_zero_point", types[i], N, 1, zeros);
+        add("l.input_zero_point", types[i], 1, 0, zeros);
+        write_file();
+        succeeds_saying("24 outputs", W8A8, "--input", "x");
+        succeeds_saying("8 outputs", SPARSE24);
+        unsigned size = tensor_dtype_info(types[i])->block_bytes;
+        memset(one, 0, sizeof one);
+        one[3 * size + size - 1] = 0x40; /* of the highest byte: another number in any type */
+        file.items[file.count - 2].data = one;
+        write_file();
+        assert_refuses(2, "(number 3), not 0; w8a8's weights are symmetric", W8A8);
+        assert_refuses(2, "(number 3), not 0; sparse24's weights are symmetric", SPARSE24);
+    }
+    file.count = 0;
+    describe_layer(x32, TENSOR_F32);
+    add("l.weight_zero_point", TENSOR_BOOL, N, 1, zeros);
+    write_file();
+    assert_refuses(2, "\"l.weight_zero_point\" is BOOL, a type in which", W8A8);
+}
+
+static void a_zero_point_of_the_input_goes_with_a_scale_and_a_sign(void **state)
+{
+    (void)state;
+    static const unsigned char five[8] = {5};
+    static const float input_scale[1] = {0.5f};
+    describe_layer(x32, TENSOR_F32);
+    add("l.input_zero_point", TENSOR_I8, 1, 0, five);
+    write_file();
+    assert_refuses(2, "\"l.input_zero_point\" is 5 (number 0), not 0; without an input_scale",
+                   W8A8);
+    add("l.input_scale", TENSOR_F32, 1, 0, input_scale);
+    write_file();
+    succeeds_saying("tensor asymmetric bias", W8A8, "--input", "x");
+    file.items[file.count - 2].dtype = TENSOR_U8;
+    write_file();
+    assert_refuses(2, "l.input_zero_point is U8 [1], 5; expected one signed integer", W8A8);
+}
+
+/* ---- names ---- */
+
+static void a_sparse_layer_is_found_with_and_without_the_suffix_weight(void **state)
+{
+    (void)state;
+    describe_layer(x8, TENSOR_I8);
+    write_file();
+    succeeds_saying("s8 y=f16 bias", SPARSE24, "--input", "x", "--expect", "y");
+    succeeds_saying("s8 y=f16 bias", "run", "sparse24", "--device", "cpu:sm_80", "--safetensors",
+                    path, "--layer", "l.weight", "--input", "x", "--expect", "y");
+    add("l.weight.bias", TENSOR_F32, N, 0, bias);
+    write_file();
+    assert_refuses(2, "both l.bias and l.weight.bias", SPARSE24);
+    assert_refuses(4, "no weight m", "run", "sparse24", "--device", "cpu:sm_80", "--safetensors",
+                   path, "--layer", "m");
+}
+
+static void scales_beside_sparse_weights_of_floats_are_refused(void **state)
+{
+    (void)state;
+    static float dense[N][K];
+    fill_layer();
+    add("l.weight", TENSOR_F32, N, K, dense);
+    add("l.weight_scale", TENSOR_F32, N, 1, scale);
+    write_file();
+    assert_refuses(2, "l.weight_scale: scales go with weights of I8", SPARSE24);
+}
+
+static void tensors_of_a_layer_that_are_not_used_are_named(void **state)
+{
+    (void)state;
+    static const int32_t order[K];
+    describe_layer(x8, TENSOR_I8);
+    add("l.weight_g_idx", TENSOR_I32, K, 0, order);
+    add("l.lora.weight", TENSOR_F32, N, 1, scale);
+    add("lm_head.weight", TENSOR_F32, N, 1, scale);
+    write_file();
+    static const char sentence[] =
+        "not used of the layer: \"l.weight_g_idx\" I32, \"l.lora.weight\" F32\n";
+    struct outcome o = run(SPARSE24, "--input", "x");
+    assert_exit(&o, 0);
+    assert_contains(o.err, sentence);
+    outcome_free(&o);
+    o = run(W8A8);
+    assert_exit(&o, 0);
+    assert_contains(o.err, sentence);
+    outcome_free(&o);
+    o = run("run", "marlin", "--device", "cpu:sm_80", "--safetensors",
+            GOLDEN_DIR "/marlin_g128.safetensors", "--layer", "gptq");
+    assert_exit(&o, 0);
+    assert_null(strstr(o.err, "not used"));
+    outcome_free(&o);
+}
+
+#define with_folder(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_folder(w8a8_and_sparse24_compare_with_the_output_of_the_file),
+        with_folder(expected_outputs_that_do_not_fit_are_refused),
+        with_folder(an_input_is_not_repeated),
+        cmocka_unit_test(m_zero_says_that_it_did_nothing),
+        with_folder(scales_that_are_none_are_refused_by_name_and_value),
+        with_folder(zero_points_are_read_in_every_type_of_numbers),
+        with_folder(a_zero_point_of_the_input_goes_with_a_scale_and_a_sign),
+        with_folder(a_sparse_layer_is_found_with_and_without_the_suffix_weight),
+        with_folder(scales_beside_sparse_weights_of_floats_are_refused),
+        with_folder(tensors_of_a_layer_that_are_not_used_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
