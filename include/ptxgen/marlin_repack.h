@@ -22,8 +22,16 @@
  * Zero points are packed int32; a weight_zero_point of int8 is for ptxgen_marlin_pack, or to be
  * packed by ptxgen_w4_unpack and ptxgen_w4_pack.
  *
- * Tensors are not checked by their values, unlike by ptxgen_marlin_pack: without the spec's zeros
- * the checkpoint's zero points count as 8, and scales that are not finite stay so.
+ * Scales past the ends that <ptxgen/marlin.h> states are packed as they are, and reported: a word of
+ * 64 bits, `refused`, that the caller zeroes before the launch and reads after it.
+ *
+ *     uint64_t refused;                           // copied back from args.refused
+ *     if (ptxgen_marlin_repack_verdict(&spec, refused, &err) != PTXGEN_OK)
+ *         return report(&err);                    // as ptxgen_marlin_pack words it
+ *
+ * Without such a word they are not looked at: then the product may be infinite or NaN, for some M
+ * and not for others. Zero points are not checked, unlike by ptxgen_marlin_pack: without the spec's
+ * zeros the checkpoint's count as 8.
  *
  * Specs and plans are plain values: zero them, fill them. All functions but dispatch, load, destroy
  * and launch are pure; any thread may call any of them. Errors are a status and a sentence.
@@ -93,6 +101,11 @@ typedef struct ptxgen_marlin_repack_args {
     ptxgen_marlin_repack_tensors up;      /**< with SwiGLU */
     uint64_t order;                /**< with act_order: [k] of 32 bits, at a multiple of 16 bytes */
     uint64_t codes, scales, zeros; /**< written, at multiples of 16 bytes; zeros with the spec's */
+    /**
+     * 8 bytes at a multiple of 8, or 0. Zeroed by the caller; it stays 0 where all scales are
+     * admitted, and else is for ptxgen_marlin_repack_verdict.
+     */
+    uint64_t refused;
 } ptxgen_marlin_repack_args;
 
 /** A plan's loaded entries, in one context. */
@@ -124,6 +137,14 @@ PTXGEN_API void ptxgen_marlin_repack_destroy(ptxgen_marlin_repack *kernel);
 PTXGEN_API ptxgen_status ptxgen_marlin_repack_launch(const ptxgen_marlin_repack *kernel,
                                                      const ptxgen_marlin_repack_args *args,
                                                      ptxgen_cu_stream stream, ptxgen_error *err);
+
+/**
+ * What a launch has left in `refused`: PTXGEN_OK for 0; else PTXGEN_ERROR_UNSUPPORTED and a sentence
+ * with the first scale that is not admitted, its group and its column, gate's before up's. Pure.
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a word that is no launch's of this spec.
+ */
+PTXGEN_API ptxgen_status ptxgen_marlin_repack_verdict(const ptxgen_marlin_repack_spec *spec,
+                                                      uint64_t refused, ptxgen_error *err);
 
 #ifdef __cplusplus
 }

@@ -53,7 +53,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_repack_family(void)
 {
     static const ptxgen_family family = {.name = "marlin_repack",
-                                         .plan_version = 2,
+                                         .plan_version = 3,
                                          .spec_bytes = sizeof(ptxgen_marlin_repack_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_repack_plan),
                                          .make_plan = make_plan,
@@ -120,7 +120,7 @@ static ptxgen_status find_sizes(const ptxgen_marlin_repack_spec *s, struct sizes
 static ptxgen_status check_arrays(const ptxgen_marlin_repack_spec *s,
                                   const ptxgen_marlin_repack_args *a, ptxgen_error *err)
 {
-    enum { CHUNK = 16, WORD = 4 };
+    enum { CHUNK = 16, WORD = 4, REFUSED = 8 };
     const bool gated = s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
     const ptxgen_marlin_repack_tensors *w = &a->weights, *up = &a->up;
     const unsigned scale = (unsigned)ptxgen_element_size((ptxgen_element)s->scale_type);
@@ -144,6 +144,7 @@ static ptxgen_status check_arrays(const ptxgen_marlin_repack_spec *s,
         LAUNCH_BYTES("codes", true, LAUNCH_OUTPUT, a->codes, CHUNK, to->codes_bytes),
         LAUNCH_BYTES("scales", true, LAUNCH_OUTPUT, a->scales, CHUNK, to->scales_bytes),
         LAUNCH_BYTES("zeros", s->zeros, LAUNCH_OUTPUT, a->zeros, CHUNK, to->zeros_bytes),
+        LAUNCH_BYTES("refused", a->refused != 0, LAUNCH_OUTPUT, a->refused, REFUSED, REFUSED),
     };
     return launch_check_arrays("marlin_repack", arrays, sizeof arrays / sizeof *arrays, err);
 }
@@ -163,6 +164,7 @@ static ptxgen_status launch(const ptxgen_marlin_repack *q, unsigned entry, uint6
         [REPACK_TO_CODES] = &a->codes,
         [REPACK_TO_SCALES] = &a->scales,
         [REPACK_TO_ZEROS] = &a->zeros,
+        [REPACK_REFUSED] = &a->refused,
     };
     const ptxgen_launch_shape shape = {.grid = {ctas, 1, 1},
                                        .block = {REPACK_THREADS, 1, 1},

@@ -3,6 +3,7 @@
 #include "tests/status.h"
 
 #include "packing.h"
+#include "scale_edges.h"
 #include "specs.h"
 
 #include <math.h>
@@ -250,68 +251,14 @@ static void packing_refuses_scales_that_the_type_cannot_hold(void **state)
     }
 }
 
-/* The first and the last value that is admitted, and the next beyond; the zero point matters. */
-static const struct scale_edge {
-    uint8_t type, zeros, zero;
-    ptxgen_element from;
-    double value;
-    const char *refused; /* NULL: admitted */
-} scale_edges[] = {
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, 8188, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, -8188, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, 8192,
-     "scale 8192 of weights, group 3, column 17, with the zero point 8 makes weights up to 65536"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, -8192, "scale -8192 of weights"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 8189.9, NULL}, /* rounds to 8188 */
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 8190.1, "makes weights up to 65536"},
-    {PTXGEN_F16, 1, 0, PTXGEN_F16, 4364, NULL},
-    {PTXGEN_F16, 1, 0, PTXGEN_F16, 4368, "with the zero point 0 makes weights up to 65520"},
-    {PTXGEN_F16, 1, 15, PTXGEN_F16, -4368, "with the zero point 15 makes weights up to 65520"},
-    {PTXGEN_F16, 1, 11, PTXGEN_F16, 5952, NULL},
-    {PTXGEN_F16, 1, 11, PTXGEN_F16, 5956, "with the zero point 11 makes weights up to 65516"},
-    {PTXGEN_F16, 1, 7, PTXGEN_F16, 8188, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, 0x1p-24, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, 0, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, -0.0, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1.000002p-25, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1p-25, "group 3, column 17, is not 0, but rounds to 0 as f16"},
-    {PTXGEN_F16, 0, 8, PTXGEN_BF16, -0x1p-133, "is not 0, but rounds to 0 as f16"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, -INFINITY, "scale -inf of weights, group 3, column 17, is not"},
-    {PTXGEN_F16, 0, 8, PTXGEN_BF16, NAN, "is not finite as f16"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 65520, "scale 65520 of weights, group 3, column 17, is not f"},
-    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1.FEp24, NULL},
-    {PTXGEN_BF16, 1, 0, PTXGEN_BF16, -0x1.FEp24, NULL},
-    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1p25, "is not between -2^25 and 2^25"},
-    {PTXGEN_BF16, 1, 3, PTXGEN_BF16, -0x1p25, "group 3, column 17, is not between -2^25 and 2^25"},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FEFFp24, NULL},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FFp24, "is not between -2^25 and 2^25"},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F16, 65504, NULL},
-    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1p-133, NULL},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1p-134, "is not 0, but rounds to 0 as bf16"},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.8p-134, NULL},
-    {PTXGEN_BF16, 0, 8, PTXGEN_BF16, INFINITY, "is not finite as bf16"},
-    {PTXGEN_BF16, 0, 8, PTXGEN_F32, 3.4e38, "is not finite as bf16"},
-    {PTXGEN_BF16, 1, 8, PTXGEN_F16, NAN, "is not finite as bf16"},
-};
-
 /* A matrix with this scale and zero point, as a checkpoint, packed; and how its reference fares. */
 static void expect_scale_edge(const struct scale_edge *e, ptxgen_w4_format format)
 {
-    enum { AT = 3 * 64 + 17 };
-    ptxgen_marlin_spec spec = plain;
-    spec.type = e->type;
-    spec.zeros = e->zeros;
-    struct random r = {8};
-    struct weights w = make_weights(&r, &spec, format, e->from);
-    ptxgen_w4_matrix *m = &w.matrices[0];
-    ptxgen_element_store(e->from, m->scales, AT, e->value);
-    if (m->zeros)
-        m->zeros[AT] = e->zero;
-    checkpoint_free(&w.checkpoints[0]);
-    w.checkpoints[0] = checkpoint_of(m, format);
+    struct weights w = make_edge(e, format);
+    ptxgen_marlin_spec spec = w.spec;
     ptxgen_marlin_packed packed = packed_allocate(&spec);
     const ptxgen_marlin_plan plan = plan_of(&spec, "sm_80");
-    const ptxgen_marlin_operands operands = {.weights = m};
+    const ptxgen_marlin_operands operands = {.weights = &w.matrices[0]};
     ptxgen_error err;
     ptxgen_status status = ptxgen_marlin_reference(&plan, &operands, NULL, NULL, &err);
     if (e->refused) {
@@ -330,7 +277,7 @@ static void expect_scale_edge(const struct scale_edge *e, ptxgen_w4_format forma
 static void packing_and_the_reference_refuse_scales_at_the_same_edges(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof scale_edges / sizeof *scale_edges; i++)
+    for (size_t i = 0; i < SCALE_EDGES; i++)
         for (int f = 0; f < 4; f++)
             expect_scale_edge(&scale_edges[i], (ptxgen_w4_format)f);
 }

@@ -7,6 +7,7 @@
 #include "tests/status.h"
 
 #include "repacking.h"
+#include "scale_edges.h"
 
 #include "src/cli/device.h"
 
@@ -174,9 +175,93 @@ static void whole_tiles_leave_no_trace_of_tails_in_the_text(void **state)
         ptx_module *module = ptx_module_create(&target.ptx, NULL);
         assert_ok(ptxgen_marlin_repack_emit(&plan, module, &err), &err);
         assert_ok(ptx_module_text(module, 0, &text, NULL, &err), &err);
-        assert_null(strstr(text, "setp"));
+        const char *groups = strstr(text, ".entry marlin_repack_groups");
+        assert_non_null(groups);
+        assert_true(!strstr(text, "setp") || strstr(text, "setp") > groups);
+        assert_null(strstr(groups, "setp.lt")); /* scales are compared by gt, eq and ne */
         ptx_module_destroy(module);
     }
+}
+
+/* ---- scales that are not admitted ---- */
+
+/* Packs with a word for refusals, and gives what is left in it. */
+static uint64_t refused_by(struct device *device, const ptxgen_marlin_repack_spec *spec,
+                           const struct weights *w)
+{
+    const ptxgen_driver *driver = &device->driver;
+    ptxgen_marlin_packed packed = packed_allocate(&w->spec);
+    ptxgen_marlin_repack *kernel = load(device, spec);
+    ptxgen_marlin_repack_args args = upload_args(driver, w, &packed);
+    uint64_t refused = 0;
+    launch(device, kernel, &args); /* without a word nothing is reported, or written elsewhere */
+    args.refused = upload(driver, &refused, sizeof refused);
+    launch(device, kernel, &args);
+    download(driver, &refused, args.refused, sizeof refused);
+    driver->mem_free(args.refused);
+    free_args(driver, &args);
+    ptxgen_marlin_repack_destroy(kernel);
+    packed_free(&packed);
+    return refused;
+}
+
+static void scales_are_refused_at_the_same_edges_as_on_the_host(void **state)
+{
+    for (size_t i = 0; i < SCALE_EDGES; i++) {
+        const struct scale_edge *e = &scale_edges[i];
+        struct weights w = make_edge(e, (ptxgen_w4_format)(i % 5));
+        const ptxgen_marlin_repack_spec spec = repack_spec_of(&w.spec, &w.checkpoints[0]);
+        uint64_t refused = refused_by(*state, &spec, &w);
+        ptxgen_error err = {0};
+        ptxgen_status status = ptxgen_marlin_repack_verdict(&spec, refused, &err);
+        assert_int_equal(status, e->refused ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK);
+        assert_int_equal(refused != 0, e->refused != NULL);
+        if (e->refused && e->zeros && e->type == PTXGEN_F16)
+            assert_says(&err, "group 3, column 17, makes with its zero point weights past 65504");
+        else if (e->refused)
+            assert_says(&err, e->refused);
+        free_weights(&w);
+    }
+}
+
+static void the_first_refused_scale_is_named_and_gates_before_ups(void **state)
+{
+    const ptxgen_marlin_spec product = {.k = 192,
+                                        .n = 72,
+                                        .group_size = 48,
+                                        .type = PTXGEN_F16,
+                                        .epilogue = PTXGEN_EPILOGUE_SWIGLU};
+    static const struct {
+        unsigned matrix;
+        size_t at;
+        double value;
+        const char *words;
+    } scales[] = {
+        {1, 3 * 72 + 71, -9000, "scale -9000 of up, group 3, column 71, with the zero point 8"},
+        {1, 2 * 72 + 70, 10000, "scale 10000 of up, group 2, column 70, "},
+        {0, 3 * 72 + 71, INFINITY, "scale inf of gate, group 3, column 71, is not finite as f16"},
+        {0, 3, NAN, "scale nan of gate, group 0, column 3, is not finite as f16"},
+    };
+    struct random r = {17};
+    struct weights w = make_weights(&r, &product, PTXGEN_W4_GPTQ_V2, PTXGEN_F32);
+    const ptxgen_marlin_repack_spec spec = repack_spec_of(&w.spec, &w.checkpoints[0]);
+    ptxgen_error err = {0};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        ptxgen_element_store(PTXGEN_F32, w.checkpoints[scales[i].matrix].scales.data, scales[i].at,
+                             scales[i].value);
+        uint64_t refused = refused_by(*state, &spec, &w);
+        assert_int_equal(ptxgen_marlin_repack_verdict(&spec, refused, &err),
+                         PTXGEN_ERROR_UNSUPPORTED);
+        assert_says(&err, scales[i].words);
+    }
+    /* no launch's: an index past the last scale, and a scale that is admitted */
+    static const uint64_t others[] = {1, 0xFFFFFFFF3F800000u};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ptxgen_marlin_repack_verdict(&spec, others[i], &err),
+                         PTXGEN_ERROR_INVALID_ARGUMENT);
+        assert_says(&err, "is not what a launch of this spec leaves");
+    }
+    free_weights(&w);
 }
 
 /* ---- refusals ---- */
@@ -249,7 +334,8 @@ static void null_and_misaligned_addresses_are_refused_by_name(void **state)
         {"order", offsetof(ptxgen_marlin_repack_args, order), 16, false},
         {"codes", offsetof(ptxgen_marlin_repack_args, codes), 16, false},
         {"scales", offsetof(ptxgen_marlin_repack_args, scales), 16, false},
-        {"zeros", offsetof(ptxgen_marlin_repack_args, zeros), 16, false}};
+        {"zeros", offsetof(ptxgen_marlin_repack_args, zeros), 16, false},
+        {"refused", offsetof(ptxgen_marlin_repack_args, refused), 8, true}};
     ptxgen_marlin_repack *kernel = load(*state, &spec);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         for (unsigned off = arrays[i].optional; off < 2; off++) {
@@ -321,6 +407,8 @@ int main(void)
         cmocka_unit_test(scales_are_converted_as_on_the_host),
         cmocka_unit_test(absent_zero_points_are_8),
         cmocka_unit_test(whole_tiles_leave_no_trace_of_tails_in_the_text),
+        cmocka_unit_test(scales_are_refused_at_the_same_edges_as_on_the_host),
+        cmocka_unit_test(the_first_refused_scale_is_named_and_gates_before_ups),
         cmocka_unit_test(what_a_format_cannot_hold_is_refused),
         cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
         cmocka_unit_test(orders_of_unequal_groups_are_refused),

@@ -658,14 +658,15 @@ static void marlin_repack_writes_over_nothing(void **state)
                 {"order", AT(marlin_repack, order), 4 * K, 16, LAUNCH_INPUT},
                 {"codes", AT(marlin_repack, codes), each * K * N / 2, 16, LAUNCH_OUTPUT},
                 {"scales", AT(marlin_repack, scales), each * 2 * N * GROUPS, 16, LAUNCH_OUTPUT},
-                {"zeros", AT(marlin_repack, zeros), each * N / 2 * GROUPS, 16, LAUNCH_OUTPUT}}};
+                {"zeros", AT(marlin_repack, zeros), each * N / 2 * GROUPS, 16, LAUNCH_OUTPUT},
+                {"refused", AT(marlin_repack, refused), 8, 8, LAUNCH_OUTPUT}}};
         if (gated) {
-            s.operands[7] =
+            s.operands[8] =
                 (struct operand){"up", AT(marlin_repack, up.weights), K * N / 2, 16, LAUNCH_INPUT};
-            s.operands[8] = (struct operand){"up's scales", AT(marlin_repack, up.scales),
+            s.operands[9] = (struct operand){"up's scales", AT(marlin_repack, up.scales),
                                              4 * N * GROUPS, 4, LAUNCH_INPUT};
-            s.operands[9] = (struct operand){"up's zeros", AT(marlin_repack, up.zeros),
-                                             N / 2 * GROUPS, 4, LAUNCH_INPUT};
+            s.operands[10] = (struct operand){"up's zeros", AT(marlin_repack, up.zeros),
+                                              N / 2 * GROUPS, 4, LAUNCH_INPUT};
         }
         expect_rule(&s);
         ptxgen_marlin_repack_destroy(kernel);

@@ -492,7 +492,8 @@ void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
         [REPACK_ZEROS] = "zeros",         [REPACK_UP_WEIGHTS] = "up_weights",
         [REPACK_UP_SCALES] = "up_scales", [REPACK_UP_ZEROS] = "up_zeros",
         [REPACK_ORDER] = "order",         [REPACK_TO_CODES] = "to_codes",
-        [REPACK_TO_SCALES] = "to_scales", [REPACK_TO_ZEROS] = "to_zeros"};
+        [REPACK_TO_SCALES] = "to_scales", [REPACK_TO_ZEROS] = "to_zeros",
+        [REPACK_REFUSED] = "refused"};
     for (int i = 0; i < REPACK_PARAMS; i++) {
         addresses[i] = U64(0);
         if (used[i])

@@ -20,6 +20,7 @@ struct groups {
     ptx_u32 strip, g, packed, group; /* `group` of the checkpoint that `packed` is part of */
     ptx_pred exists;                 /* of a group past K there is nothing to read … */
     bool always;                     /* … where there can be one */
+    ptx_u64 refused; /* of the thread's scales, the one to be named (repack_layout.h), or 0 */
 };
 
 /* ---- where the checkpoint has them ---- */
@@ -61,27 +62,79 @@ static ptx_u64 element_address(const struct groups *q, ptx_u64 base, ptx_u32 col
 
 /* ---- scales ---- */
 
-static ptx_f32 load_f32(const struct groups *q, ptx_u64 from)
+static ptx_f32 widen(const struct groups *q, uint8_t type, ptx_u16 half)
 {
     ptx_kernel *k = q->k;
-    if (q->spec->scale_type == PTXGEN_F32)
-        return ptx_ld_global_nc_f32(k, from, 0);
-    ptx_u16 half = ptx_ld_global_nc_u16(k, from, 0);
-    if (q->spec->scale_type == PTXGEN_F16)
+    if (type == PTXGEN_F16)
         return ptx_cvt_f32_f16(k, ptx_u16_as_f16(half));
     ptx_u32 bits = ptx_cvt_u32_u16(k, half);
     return ptx_u32_as_f32(ptx_shl_b32(k, bits, U32(16)));
 }
 
-/* A scale's 16 bits in the type of the packed ones. */
-static ptx_u16 load_scale(const struct groups *q, ptx_u64 from)
+/* A scale: in f32 as it is given, and its 16 bits in the type of the packed ones. */
+struct scale {
+    ptx_f32 given;
+    ptx_u16 stored;
+};
+
+static struct scale load_scale(const struct groups *q, ptx_u64 from)
 {
     ptx_kernel *k = q->k;
-    if (q->spec->scale_type == q->spec->type)
-        return ptx_ld_global_nc_u16(k, from, 0);
-    ptx_f32 scale = load_f32(q, from);
-    return q->spec->type == PTXGEN_F16 ? ptx_f16_as_u16(ptx_cvt_f16_f32_m(k, PTX_RN, scale))
-                                       : ptx_bf16_as_u16(ptx_cvt_bf16_f32(k, scale));
+    struct scale s;
+    if (q->spec->scale_type == PTXGEN_F32)
+        s.given = ptx_ld_global_nc_f32(k, from, 0);
+    else {
+        s.stored = ptx_ld_global_nc_u16(k, from, 0);
+        s.given = widen(q, q->spec->scale_type, s.stored);
+    }
+    if (q->spec->scale_type != q->spec->type)
+        s.stored = q->spec->type == PTXGEN_F16
+                       ? ptx_f16_as_u16(ptx_cvt_f16_f32_m(k, PTX_RN, s.given))
+                       : ptx_bf16_as_u16(ptx_cvt_bf16_f32(k, s.given));
+    return s;
+}
+
+/* Whether it is past the ends that scales.h has; `z` with the spec's zeros, else it is 8. */
+static ptx_pred is_past_the_ends(const struct groups *q, ptx_u16 stored, ptx_u32 magnitude,
+                                 ptx_u32 z)
+{
+    enum { F16_8188 = 0x6FFF, BELOW_BF16_2_25 = 0x4BFF, F32_65504 = 0x477FE000, NO_SIGN = 1 };
+    ptx_kernel *k = q->k;
+    if (q->spec->type == PTXGEN_BF16)
+        return ptx_setp_gt_u32(k, magnitude, U32(BELOW_BF16_2_25));
+    if (!q->spec->zeros)
+        return ptx_setp_gt_u32(k, magnitude, U32(F16_8188));
+    ptx_u32 other = ptx_sub_u32(k, U32(15), z);
+    ptx_f32 most = ptx_cvt_f32_u32(k, ptx_max_u32(k, z, other));
+    ptx_f32 scale = widen(q, PTXGEN_F16, stored);
+    ptx_u32 weight = ptx_f32_as_u32(ptx_mul_f32(k, scale, most));
+    return ptx_setp_gt_u32(k, ptx_and_b32(k, weight, U32(~0u >> NO_SIGN)), U32(F32_65504));
+}
+
+/* Notes a scale that is not admitted; `n` is its column of gate or of up. */
+static void check_scale(const struct groups *q, const struct scale *s, ptx_u32 z, bool up,
+                        ptx_u32 n)
+{
+    ptx_kernel *k = q->k;
+    bool narrows = q->spec->scale_type != q->spec->type && q->spec->scale_type != PTXGEN_F16;
+    ptx_u32 magnitude = ptx_and_b32(k, ptx_cvt_u32_u16(k, s->stored), U32(0x7FFF));
+    ptx_pred past = is_past_the_ends(q, s->stored, magnitude, z);
+    ptx_u32 place = U32(0), given = ptx_f32_as_u32(s->given);
+    if (marlin_repack_has_places(q->spec)) {
+        uint32_t first = UINT32_MAX - (up ? q->source_groups * q->spec->n : 0);
+        ptx_u32 index = ptx_mad_lo_u32(k, q->group, U32(q->spec->n), n);
+        place = ptx_sub_u32(k, U32(first), index);
+    }
+    const ptx_u32 halves[2] = {given, place};
+    ptx_u64 noted = ptx_pack_u64(k, halves), refused = ptx_selp_u64(k, noted, U64(0), past);
+    ptx_max_u64_to(k, q->refused, q->refused, refused);
+    if (!narrows)
+        return;
+    ptx_u32 digits = ptx_shl_b32(k, given, U32(1)); /* 0 of ±0 */
+    ptx_pred is_zero = ptx_setp_eq_u32(k, magnitude, U32(0));
+    ptx_u32 lost = ptx_selp_u32(k, digits, U32(0), is_zero);
+    ptx_pred is_lost = ptx_setp_ne_u32(k, lost, U32(0));
+    ptx_max_u64_to(k, q->refused, q->refused, ptx_selp_u64(k, noted, U64(0), is_lost));
 }
 
 /* ---- zero points ---- */
@@ -131,19 +184,33 @@ static void load_column(const struct groups *q, uint32_t c, ptx_u16 scale, ptx_u
     uint32_t size = (uint32_t)ptxgen_element_size((ptxgen_element)q->spec->scale_type);
     ptx_u64 from = element_address(q, q->addresses[up ? REPACK_UP_SCALES : REPACK_SCALES], at,
                                    q->spec->n, size);
-    ptx_mov_u16_to(k, scale, load_scale(q, from));
+    struct scale loaded = load_scale(q, from);
+    ptx_mov_u16_to(k, scale, loaded.stored);
+    ptx_u32 z = U32(PTXGEN_W4_SYMMETRIC_ZERO);
     if (q->spec->zeros) {
-        ptx_u32 z = load_zero(q, q->addresses[up ? REPACK_UP_ZEROS : REPACK_ZEROS], at);
+        z = load_zero(q, q->addresses[up ? REPACK_UP_ZEROS : REPACK_ZEROS], at);
         ptx_mad_lo_u32_to(k, zeros, z, U32(1u << 4 * c), zeros);
     }
+    check_scale(q, &loaded, z, up, n);
     if (guarded)
         ptx_if_end(&guard);
 }
 
-static void pack_group(const struct groups *q)
+/* Tells the caller who asked of a scale that is refused. */
+static void report(const struct groups *q)
+{
+    ptx_kernel *k = q->k;
+    ptx_u64 to = q->addresses[REPACK_REFUSED];
+    ptx_u64 asked = ptx_selp_u64(k, q->refused, U64(0), ptx_setp_ne_u64(k, to, U64(0)));
+    ptx_if(k, ptx_setp_ne_u64(k, asked, U64(0)))
+        ptx_atom_global_max_u64(k, to, 0, asked);
+}
+
+static void pack_group(struct groups *q)
 {
     ptx_kernel *k = q->k;
     ptx_u16 scales[COLUMNS];
+    q->refused = ptx_mov_u64(k, U64(0));
     ptx_u32 zeros = ptx_mov_u32(k, U32(0)), words[TILES];
     for (uint32_t c = 0; c < COLUMNS; c++) {
         scales[c] = ptx_mov_u16(k, ptx_imm_u16(0));
@@ -159,6 +226,7 @@ static void pack_group(const struct groups *q)
         to = ptx_mad_lo_u64(k, index, U64(MARLIN_ZEROS_BYTES), q->addresses[REPACK_TO_ZEROS]);
         ptx_st_global_u32(k, ptx_mad_wide_u32(k, q->g, U32(4), to), 0, zeros);
     }
+    report(q);
 }
 
 /* ---- the entry ---- */
@@ -193,7 +261,8 @@ void marlin_repack_emit_groups(const ptxgen_marlin_repack_plan *plan, ptx_module
     const bool used[REPACK_PARAMS] = {
         [REPACK_SCALES] = true,     [REPACK_ZEROS] = zeros,
         [REPACK_UP_SCALES] = gated, [REPACK_UP_ZEROS] = gated && zeros,
-        [REPACK_TO_SCALES] = true,  [REPACK_TO_ZEROS] = zeros};
+        [REPACK_TO_SCALES] = true,  [REPACK_TO_ZEROS] = zeros,
+        [REPACK_REFUSED] = true};
     marlin_repack_params(k, used, q->addresses);
     find_group(q);
     uint32_t groups = marlin_groups(&q->product);

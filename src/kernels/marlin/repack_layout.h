@@ -19,6 +19,7 @@ enum marlin_repack_param {
     REPACK_TO_CODES,
     REPACK_TO_SCALES,
     REPACK_TO_ZEROS,
+    REPACK_REFUSED,
     REPACK_PARAMS
 };
 
@@ -53,6 +54,22 @@ static inline ptxgen_marlin_spec marlin_repack_product(const ptxgen_marlin_repac
                                 .zeros = s->zeros,
                                 .act_order = s->act_order,
                                 .epilogue = s->epilogue};
+}
+
+/*
+ * A scale that is refused, as a number: its bits in f32 low, and high what grows the earlier it
+ * stands, UINT32_MAX less its index among gate's [groups, n] and then up's. The greatest stays.
+ * Where there are more than so many the index is that of none.
+ */
+static inline uint64_t marlin_repack_scales(const ptxgen_marlin_repack_spec *s)
+{
+    const ptxgen_marlin_spec product = marlin_repack_product(s);
+    uint64_t rows = s->group_size == PTXGEN_W4_PER_CHANNEL ? s->k : (uint32_t)s->group_size;
+    return s->k / rows * s->n * (marlin_gated(&product) ? 2 : 1);
+}
+static inline bool marlin_repack_has_places(const ptxgen_marlin_repack_spec *s)
+{
+    return marlin_repack_scales(s) < UINT32_MAX;
 }
 
 /* Strips and steps that a CTA packs, and how many CTAs that takes along N and K. */

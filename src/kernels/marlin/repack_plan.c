@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../half.h"
 #include "../plan.h"
 #include "act_order.h"
 #include "formats.h"
 #include "repack_layout.h"
+#include "scales.h"
 #include "spec.h"
 
 enum { MOST_N = 1 << 28 }; /* so that a line has 2^31 bytes at most */
@@ -98,6 +100,43 @@ ptxgen_status ptxgen_marlin_repack_make_plan(const ptxgen_marlin_repack_spec *sp
     if (status == PTXGEN_OK)
         *plan = (ptxgen_marlin_repack_plan){.spec = *spec, .target = *target};
     return status;
+}
+
+ptxgen_status ptxgen_marlin_repack_verdict(const ptxgen_marlin_repack_spec *spec, uint64_t refused,
+                                           ptxgen_error *err)
+{
+    if (!spec)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin_repack: spec must be given");
+    ptxgen_status status = check_spec(spec, err);
+    if (status != PTXGEN_OK || !refused)
+        return status;
+    const ptxgen_marlin_spec product = marlin_repack_product(spec);
+    uint32_t given_bits = (uint32_t)refused, index = UINT32_MAX - (uint32_t)(refused >> 32);
+    uint64_t scales = marlin_repack_scales(spec),
+             each = marlin_gated(&product) ? scales / 2 : scales;
+    float given;
+    memcpy(&given, &given_bits, sizeof given);
+    if (!marlin_repack_has_places(spec))
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "marlin_repack: a scale, %g, is past the ends that marlin admits",
+                           (double)given);
+    struct marlin_scale s = {
+        .matrix = index >= each            ? "up"
+                  : marlin_gated(&product) ? "gate"
+                                           : "weights",
+        .group = index % each / spec->n,
+        .column = index % each % spec->n,
+        .zero = spec->zeros ? MARLIN_UNKNOWN_ZERO : PTXGEN_W4_SYMMETRIC_ZERO,
+        .given = (double)given,
+        .stored = ptxgen_element_round((ptxgen_element)spec->type, (double)given),
+    };
+    if (index < scales)
+        status = marlin_check_scale((ptxgen_element)spec->type, &s, err);
+    if (status != PTXGEN_OK)
+        return status;
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "marlin_repack: 0x%llx is not what a launch of this spec leaves in refused",
+                       (unsigned long long)refused);
 }
 
 ptxgen_status ptxgen_marlin_row_order(const ptxgen_marlin_repack_spec *spec, const int32_t *g_idx,

@@ -17,7 +17,13 @@ ptxgen_status marlin_check_scale(ptxgen_element type, const struct marlin_scale 
                            "marlin: the scale %g of %s, group %zu, column %zu, is not 0, but "
                            "rounds to 0 as %s",
                            s->given, s->matrix, s->group, s->column, name);
-    if (type == PTXGEN_F16 && fabs(s->stored) * most > marlin_largest_weight)
+    bool leaves = type == PTXGEN_F16 && fabs(s->stored) * most > marlin_largest_weight;
+    if (leaves && s->zero == MARLIN_UNKNOWN_ZERO)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "marlin: the scale %g of %s, group %zu, column %zu, makes with its zero "
+                           "point weights past %.0f, where f16 ends",
+                           s->given, s->matrix, s->group, s->column, marlin_largest_weight);
+    if (leaves)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: the scale %g of %s, group %zu, column %zu, with the zero point "
                            "%u makes weights up to %.0f, but f16 ends at %.0f",

@@ -13,18 +13,20 @@
 /* f16: |s·(q − z)| is at most this, whatever q is. bf16: |s| is below that. */
 static const double marlin_largest_weight = 65504, marlin_scales_end = 0x1p25;
 
+enum { MARLIN_UNKNOWN_ZERO = 16 };
+
 /* A scale of a checkpoint, and what it is in the spec's type. */
 struct marlin_scale {
     const char *matrix; /* the name that a refusal gives it */
     size_t group, column;
-    unsigned zero;
+    unsigned zero; /* if unknown, the one that admits least */
     double given, stored;
 };
 
 /* The most that |q − z| may be. */
 static inline unsigned marlin_most_difference(unsigned zero)
 {
-    return zero > 15 - zero ? zero : 15 - zero;
+    return zero >= MARLIN_UNKNOWN_ZERO ? 15 : zero > 15 - zero ? zero : 15 - zero;
 }
 
 /* Whether bits of a scale are admitted whatever it was given as, and whatever its zero point. */
