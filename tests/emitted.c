@@ -97,9 +97,9 @@ struct assembled assert_assembles_without_spills(const char *text, const char *t
     assert_true(a.count > 0);
     for (size_t i = 0; i < a.count; i++) {
         assert_in_range(a.entries[i].registers, 1, 255);
-        if (a.entries[i].spilled_bytes)
-            fail_msg("%s for %s: %u bytes spilled", a.entries[i].name, target_name,
-                     a.entries[i].spilled_bytes);
+        if (a.entries[i].stack_bytes || a.entries[i].spilled_bytes)
+            fail_msg("%s for %s: %u bytes of stack, %u spilled", a.entries[i].name, target_name,
+                     a.entries[i].stack_bytes, a.entries[i].spilled_bytes);
     }
     return a;
 }

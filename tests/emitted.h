@@ -27,7 +27,7 @@ struct assembled {
 
 /* Skips the test, and says so, where there is no ptxas. */
 void skip_without_ptxas(void);
-/* Fails where ptxas refuses the text, or spills a register of any entry. */
+/* Fails where ptxas refuses the text, or an entry spills a register or has a stack frame. */
 struct assembled assert_assembles_without_spills(const char *text, const char *target_name);
 
 #endif

@@ -157,6 +157,15 @@ ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
     return times_plus(q, slot.index, STAGE_BYTES, s->ring);
 }
 
+/*
+ * For sm_120 and sm_121 ptxas puts a system call, with a stack frame, beside a tensor copy whose
+ * destination is in the cluster's window.
+ */
+static bool copies_to_cta(const struct kernel *q)
+{
+    return q->plan->target.ptx.sm >= 120;
+}
+
 /* One lane sends for both halves; they arrive whole, zeros included. */
 static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, ptx_u32 barrier,
                        ptx_u32 pair)
@@ -166,8 +175,13 @@ static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, 
     ptx_mbarrier_arrive_expect_tx(k, barrier, 0, U32(STAGE_BYTES));
     for (int box = 0; box < boxes(q); box++) {
         ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->rows[box])};
-        ptx_cp_async_bulk_tensor_2d_g2s_hint(k, stage, box * HALF_ROWS * PAIR_BYTES, s->maps[box],
-                                             corner, barrier, 0, EVICT_FIRST);
+        int to = box * HALF_ROWS * PAIR_BYTES;
+        if (copies_to_cta(q))
+            ptx_cp_async_bulk_tensor_2d_g2s_cta_hint(k, stage, to, s->maps[box], corner, barrier, 0,
+                                                     EVICT_FIRST);
+        else
+            ptx_cp_async_bulk_tensor_2d_g2s_hint(k, stage, to, s->maps[box], corner, barrier, 0,
+                                                 EVICT_FIRST);
     }
 }
 
@@ -541,13 +555,66 @@ static void accumulate(struct kernel *q, const struct operands *at,
     }
 }
 
+/* `at` moves on. Sub-blocks 0 … 3, then 4 … 7: ptxas unrolls this loop. */
+static void multiply_halves(struct kernel *q, struct operands *at,
+                            const struct row_scales scales[2], ptx_s32 zero, struct product *p)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 scale[2];
+    for (int r = 0; r < 2; r++)
+        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
+    at->nibbles = ptx_add_u32(k, at->nibbles, U32(16));
+    at->b = ptx_mov_u32(k, at->b);
+    ptx_u32 part = ptx_mov_u32(k, U32(0));
+    ptx_for(k, part, U32(2), U32(1)) {
+        multiply_pair(q, at, scale, 0, zero, p);
+        multiply_pair(q, at, scale, 2, zero, p);
+        for (int r = 0; r < 2; r++)
+            ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
+        move_on(q, at->nibbles, 64);
+        move_on(q, at->b, 2 * q->v->tokens * 256);
+    }
+}
+
+/*
+ * For sm_103 ptxas sends for the operands of all of an unrolled super-block of eight tokens at once,
+ * more than a thread has registers for. Its slow int8 tensor cores bind that kernel, so a loop over
+ * pairs costs nothing there.
+ */
+static bool is_rolled(const struct kernel *q)
+{
+    return q->v->tokens == 8 && q->plan->target.ptx.sm == 103;
+}
+
+static void multiply_rolled(struct kernel *q, struct operands *at,
+                            const struct row_scales scales[2], ptx_s32 zero, struct product *p)
+{
+    ptx_kernel *k = q->k;
+    ptx_u32 scale[2];
+    for (int r = 0; r < 2; r++)
+        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
+    at->nibbles = ptx_add_u32(k, at->nibbles, U32(16));
+    at->b = ptx_mov_u32(k, at->b);
+    ptx_u32 pair = ptx_mov_u32(k, U32(0));
+    ptx_for(k, pair, U32(4), U32(1)) {
+        ptx_nounroll(k);
+        multiply_pair(q, at, scale, 0, zero, p);
+        ptx_pred is_second = ptx_setp_eq_u32(k, pair, U32(1));
+        for (int r = 0; r < 2; r++) { /* the next pair's two are the lowest bytes */
+            ptx_u32 upper = ptx_shr_u32(k, scale[r], U32(16));
+            ptx_selp_u32_to(k, scale[r], scales[r].scale[1], upper, is_second);
+        }
+        move_on(q, at->nibbles, 32);
+        move_on(q, at->b, q->v->tokens * 256);
+    }
+}
+
 static void multiply_super_block(struct kernel *q, const struct operands *at, struct sums *sums)
 {
     ptx_kernel *k = q->k;
     struct row_scales scales[2];
     struct product product;
     ptx_s32 zero = ptx_mov_s32(k, ptx_imm_s32(0));
-    ptx_u32 scale[2];
     for (int r = 0; r < 2; r++) {
         ptx_u32 header[4];
         ptx_ld_shared_v4_u32(k, header, at->header, HALF_ROWS * PAIR_BYTES * r);
@@ -555,8 +622,7 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
     }
     if (q->v->tokens == 1) {
         for (int half = 0; half < 2; half++) {
-            for (int r = 0; r < 2; r++)
-                scale[r] = scales[r].scale[half];
+            ptx_u32 scale[2] = {scales[0].scale[half], scales[1].scale[half]};
             multiply_two_pairs(q, at, scale, half, zero, &product);
         }
         accumulate(q, at, scales, &product, sums);
@@ -566,20 +632,8 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
         for (int n = 0; n < n_tiles(q); n++)
             for (int i = 0; i < 4; i++)
                 product.p[high][n][i] = ptx_mov_s32(k, zero);
-    for (int r = 0; r < 2; r++)
-        scale[r] = ptx_mov_u32(k, scales[r].scale[0]);
     struct operands step = *at;
-    step.nibbles = ptx_add_u32(k, at->nibbles, U32(16));
-    step.b = ptx_mov_u32(k, at->b);
-    ptx_u32 part = ptx_mov_u32(k, U32(0));
-    ptx_for(k, part, U32(2), U32(1)) { /* sub-blocks 0 … 3, then 4 … 7 */
-        multiply_pair(q, &step, scale, 0, zero, &product);
-        multiply_pair(q, &step, scale, 2, zero, &product);
-        for (int r = 0; r < 2; r++)
-            ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
-        move_on(q, step.nibbles, 64);
-        move_on(q, step.b, 2 * q->v->tokens * 256);
-    }
+    (is_rolled(q) ? multiply_rolled : multiply_halves)(q, &step, scales, zero, &product);
     accumulate(q, at, scales, &product, sums);
 }
 
@@ -598,8 +652,14 @@ static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 re
 
 /*
  * One token's addresses are made anew from the warp's of the super-block, which stay in uniform
- * registers; of more tokens moving all five on is faster.
+ * registers. Of more tokens moving all five on is faster, but eight tokens' fragments leave no
+ * registers for that where copies have addresses of each lane too (cp.async).
  */
+static bool makes_addresses_anew(const struct kernel *q)
+{
+    return q->v->tokens == 1 || (q->v->tokens == 8 && !tensor(q));
+}
+
 void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number, struct sums *sums)
 {
     ptx_kernel *k = q->k;
@@ -611,14 +671,15 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number
     }
     ptx_u32 weights = ptx_mov_u32(k, stage), record = ptx_mov_u32(k, number);
     struct operands at;
-    if (q->v->tokens > 1)
+    if (!makes_addresses_anew(q))
         at = operands_at(q, stage, times_plus(q, number, bytes, q->sh.records));
     ptx_u32 super_block = ptx_mov_u32(k, U32(0));
     ptx_for(k, super_block, end, U32(1)) {
         ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
-        if (q->v->tokens == 1) {
+        if (makes_addresses_anew(q)) {
             at = operands_at(q, weights, times_plus(q, record, bytes, q->sh.records));
-            at.b = ptx_mad_lo_u32(k, record, q->columns.b_step, q->columns.b);
+            if (q->v->tokens == 1)
+                at.b = ptx_mad_lo_u32(k, record, q->columns.b_step, q->columns.b);
             multiply_super_block(q, &at, sums);
             move_on(q, weights, SUPER_BLOCK_BYTES);
             move_on(q, record, 1);
