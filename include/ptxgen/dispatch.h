@@ -35,6 +35,8 @@
  * Threads. Any number may dispatch, retry, release and unload on one dispatcher at once. Creating
  * and destroying is for one thread. The log is called from whichever thread has something to
  * say, and must not dispatch.
+ * A thread that is cancelled (pthread_cancel) inside a call of dispatch.h, cache.h or tune.h is
+ * cancelled after it.
  *
  * Processes. CUDA does not survive fork: in the child, a dispatcher refuses to compile, and
  * destroying it only frees memory. Destroying it after the driver has shut down is harmless too.

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/runtime/cache_scan.h"
 #include "src/runtime/cache_store.h"
+#include "src/runtime/uncancelled.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static ptxgen_status choose_folder(const char *folder, uint64_t max_bytes, ptxge
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,
+static ptxgen_status open_cache(const ptxgen_cache_options *options, ptxgen_cache **cache,
                                 ptxgen_error *err)
 {
     if (!cache)
@@ -109,6 +110,15 @@ ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cach
         return PTXGEN_OK;
     ptxgen_cache_close(*cache);
     *cache = NULL;
+    return status;
+}
+
+ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,
+                                ptxgen_error *err)
+{
+    int cancellation = cancellation_hold();
+    ptxgen_status status = open_cache(options, cache, err);
+    cancellation_allow(cancellation);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking into the disk cache and cleaning it. */
 #include "src/runtime/cache_scan.h"
+#include "src/runtime/uncancelled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,9 +64,9 @@ static int visit_scanned(int folder, const struct scanned *scanned,
     return stopped;
 }
 
-ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
-                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
-                                 void *user, int *stopped, ptxgen_error *err)
+static ptxgen_status visit_all(const ptxgen_cache *cache,
+                               int (*visit)(void *user, const ptxgen_cache_entry *entry),
+                               void *user, int *stopped, ptxgen_error *err)
 {
     struct scan scan;
     int folder, result = 0;
@@ -84,6 +85,16 @@ ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
     close(folder);
     if (stopped)
         *stopped = result;
+    return status;
+}
+
+ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
+                                 int (*visit)(void *user, const ptxgen_cache_entry *entry),
+                                 void *user, int *stopped, ptxgen_error *err)
+{
+    int cancellation = cancellation_hold();
+    ptxgen_status status = visit_all(cache, visit, user, stopped, err);
+    cancellation_allow(cancellation);
     return status;
 }
 
@@ -131,7 +142,9 @@ static ptxgen_status clean_and_tell(const ptxgen_cache *cache, uint64_t max_byte
     ptxgen_cache_removed counted = {0};
     if (!cache)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the cache is NULL");
+    int cancellation = cancellation_hold();
     ptxgen_status status = clean(cache, max_bytes, check, &counted, err);
+    cancellation_allow(cancellation);
     if (removed)
         *removed = counted;
     return status;

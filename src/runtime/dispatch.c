@@ -2,6 +2,7 @@
 /* Finding a spec's kernel, compiling it once, and unloading. */
 #include "src/runtime/context.h"
 #include "src/runtime/dispatcher.h"
+#include "src/runtime/uncancelled.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static ptxgen_status dispatch_slowly(ptxgen_dispatcher *d, const ptxgen_family *
     ptxgen_status status = check_process(d, err);
     if (status != PTXGEN_OK)
         return status;
+    int cancellation = cancellation_hold();
     pthread_mutex_lock(&d->lock);
     struct registry_node *node = registry_find(&d->registry, hash, family, spec);
     if (!node)
@@ -101,6 +103,7 @@ static ptxgen_status dispatch_slowly(ptxgen_dispatcher *d, const ptxgen_family *
     pthread_mutex_unlock(&d->lock);
     if (status == PTXGEN_OK)
         *loaded = node->loaded;
+    cancellation_allow(cancellation);
     return status;
 }
 
@@ -194,18 +197,11 @@ static ptxgen_status wait_for_context(const ptxgen_dispatcher *d, ptxgen_error *
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *d, const ptxgen_family *family,
-                                       const void *spec, size_t *still_referenced,
-                                       ptxgen_error *err)
+static ptxgen_status unload(ptxgen_dispatcher *d, const ptxgen_family *family, const void *spec,
+                            size_t *still_referenced, ptxgen_error *err)
 {
     size_t referenced = 0;
-    if (!d || (spec && !family))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "ptxgen_dispatcher_unload: dispatcher is NULL, or a spec is given "
-                           "without its family");
-    ptxgen_status status = check_process(d, err);
-    if (status != PTXGEN_OK)
-        return status;
+    ptxgen_status status = PTXGEN_OK;
     pthread_mutex_lock(&d->lock);
     retire(d, family, spec);
     struct registry_node **taken = take_unreferenced(d, &referenced);
@@ -225,5 +221,22 @@ ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *d, const ptxgen_family
     free(taken);
     if (still_referenced)
         *still_referenced = referenced;
+    return status;
+}
+
+ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *d, const ptxgen_family *family,
+                                       const void *spec, size_t *still_referenced,
+                                       ptxgen_error *err)
+{
+    if (!d || (spec && !family))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_dispatcher_unload: dispatcher is NULL, or a spec is given "
+                           "without its family");
+    ptxgen_status status = check_process(d, err);
+    if (status != PTXGEN_OK)
+        return status;
+    int cancellation = cancellation_hold();
+    status = unload(d, family, spec, still_referenced, err);
+    cancellation_allow(cancellation);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "src/runtime/dispatcher.h"
 #include "src/runtime/cache_store.h"
 #include "src/runtime/context.h"
+#include "src/runtime/uncancelled.h"
 
 #include <ptxgen/device.h>
 
@@ -88,9 +89,39 @@ static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_optio
     return status == PTXGEN_OK ? choose_tuning(d, options, &facts, err) : status;
 }
 
-ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
-                                       const ptxgen_dispatch_options *options,
-                                       ptxgen_dispatcher **dispatcher, ptxgen_error *err)
+/*
+ * In a forked child the lock may be held by a thread that is not there, and the driver is the
+ * parent's: only memory is freed, and of loaded kernels not even that.
+ */
+static void destroy(ptxgen_dispatcher *d)
+{
+    if (!d)
+        return;
+    if (d->process == getpid()) {
+        if (d->context)
+            ptxgen_dispatcher_unload(d, NULL, NULL, NULL, NULL);
+        for (struct registry_node *node = d->registry.newest; node; node = node->next)
+            loaded_free(node->loaded); /* the context is broken, or references are left */
+        pthread_cond_destroy(&d->changed);
+        pthread_mutex_destroy(&d->lock);
+    }
+    registry_free(&d->registry);
+    ptxgen_tuning_free(d->own_tuning);
+    ptxgen_cache_close(d->own_cache);
+    free(d->dump_folder);
+    free(d->override_folder);
+    free(d);
+}
+
+void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
+{
+    int cancellation = cancellation_hold();
+    destroy(d);
+    cancellation_allow(cancellation);
+}
+
+static ptxgen_status create(const ptxgen_driver *driver, const ptxgen_dispatch_options *options,
+                            ptxgen_dispatcher **dispatcher, ptxgen_error *err)
 {
     static const ptxgen_dispatch_options defaults = {0};
     if (!driver || !dispatcher)
@@ -111,32 +142,18 @@ ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
     if (status == PTXGEN_OK)
         *dispatcher = d;
     else
-        ptxgen_dispatcher_destroy(d);
+        destroy(d);
     return status;
 }
 
-/*
- * In a forked child the lock may be held by a thread that is not there, and the driver is the
- * parent's: only memory is freed, and of loaded kernels not even that.
- */
-void ptxgen_dispatcher_destroy(ptxgen_dispatcher *d)
+ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
+                                       const ptxgen_dispatch_options *options,
+                                       ptxgen_dispatcher **dispatcher, ptxgen_error *err)
 {
-    if (!d)
-        return;
-    if (d->process == getpid()) {
-        if (d->context)
-            ptxgen_dispatcher_unload(d, NULL, NULL, NULL, NULL);
-        for (struct registry_node *node = d->registry.newest; node; node = node->next)
-            loaded_free(node->loaded); /* the context is broken, or references are left */
-        pthread_cond_destroy(&d->changed);
-        pthread_mutex_destroy(&d->lock);
-    }
-    registry_free(&d->registry);
-    ptxgen_tuning_free(d->own_tuning);
-    ptxgen_cache_close(d->own_cache);
-    free(d->dump_folder);
-    free(d->override_folder);
-    free(d);
+    int cancellation = cancellation_hold();
+    ptxgen_status status = create(driver, options, dispatcher, err);
+    cancellation_allow(cancellation);
+    return status;
 }
 
 const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher *dispatcher)

@@ -3,6 +3,7 @@
 #include "src/runtime/cache_folder.h"
 #include "src/runtime/manifest.h"
 #include "src/runtime/tuning.h"
+#include "src/runtime/uncancelled.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,10 +134,10 @@ static ptxgen_status keep(const ptxgen_cache *cache, const struct entry *entry, 
     return status;
 }
 
-ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
-                                  const ptxgen_family *family, const void *spec,
-                                  const ptxgen_target *target, const ptxgen_tuned_range *ranges,
-                                  size_t count, ptxgen_error *err)
+static ptxgen_status store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
+                           const ptxgen_family *family, const void *spec,
+                           const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                           size_t count, ptxgen_error *err)
 {
     struct entry entry;
     if (!cache || !device || !family || !spec || !target || !ranges)
@@ -146,4 +147,15 @@ ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device
     if (status == PTXGEN_OK)
         status = write_entry(&entry, device, family, spec, target, ranges, count, err);
     return status == PTXGEN_OK ? keep(cache, &entry, err) : status;
+}
+
+ptxgen_status ptxgen_tuning_store(const ptxgen_cache *cache, const ptxgen_device_facts *device,
+                                  const ptxgen_family *family, const void *spec,
+                                  const ptxgen_target *target, const ptxgen_tuned_range *ranges,
+                                  size_t count, ptxgen_error *err)
+{
+    int cancellation = cancellation_hold();
+    ptxgen_status status = store(cache, device, family, spec, target, ranges, count, err);
+    cancellation_allow(cancellation);
+    return status;
 }

@@ -2,6 +2,8 @@
 /* Dispatching a list in the background. */
 #include <ptxgen/dispatch.h>
 
+#include "src/runtime/uncancelled.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +106,10 @@ static unsigned choose_threads(unsigned threads, size_t count)
     return threads < count ? threads : (unsigned)count;
 }
 
-ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
-                                size_t count, unsigned threads,
-                                void (*step)(void *user, const ptxgen_warm_step *step), void *user,
-                                ptxgen_warm **warm, ptxgen_error *err)
+static ptxgen_status start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
+                           size_t count, unsigned threads,
+                           void (*step)(void *user, const ptxgen_warm_step *step), void *user,
+                           ptxgen_warm **warm, ptxgen_error *err)
 {
     if (!dispatcher || !warm || (count && !items))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -135,7 +137,18 @@ ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher, const ptxgen_warm
     return PTXGEN_OK;
 }
 
-size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel)
+ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher, const ptxgen_warm_item *items,
+                                size_t count, unsigned threads,
+                                void (*step)(void *user, const ptxgen_warm_step *step), void *user,
+                                ptxgen_warm **warm, ptxgen_error *err)
+{
+    int cancellation = cancellation_hold();
+    ptxgen_status status = start(dispatcher, items, count, threads, step, user, warm, err);
+    cancellation_allow(cancellation);
+    return status;
+}
+
+static size_t finish(ptxgen_warm *warm, bool cancel)
 {
     if (!warm)
         return 0;
@@ -149,4 +162,12 @@ size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel)
     size_t failed = warm->failed;
     free_warm(warm);
     return failed;
+}
+
+size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel)
+{
+    int cancellation = cancellation_hold();
+    size_t result = finish(warm, cancel);
+    cancellation_allow(cancellation);
+    return result;
 }

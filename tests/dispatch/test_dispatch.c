@@ -6,6 +6,7 @@
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -415,6 +416,59 @@ static void threads_that_ask_together_compile_once(void **state)
     }
 }
 
+/* ---- cancelled threads ---- */
+
+static sem_t planning, go_on;
+
+/* Waiting is where a thread may be cancelled. */
+static ptxgen_status plan_slowly(const void *spec, const ptxgen_target *target, void *plan,
+                                 ptxgen_error *err)
+{
+    sem_post(&planning);
+    sem_wait(&go_on);
+    return toy_plus.make_plan(spec, target, plan, err);
+}
+
+struct cancelled {
+    struct bench *bench;
+    const ptxgen_family *family;
+    struct toy_spec spec;
+    ptxgen_loaded *loaded;
+};
+
+static void *dispatch_until_cancelled(void *argument)
+{
+    struct cancelled *c = argument;
+    ptxgen_dispatch(c->bench->dispatcher, c->family, &c->spec, &c->loaded, NULL);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void a_thread_cancelled_in_dispatch_is_cancelled_after_it(void **state)
+{
+    static ptxgen_family slow;
+    struct cancelled c = {.bench = *state, .family = &slow, .spec = {.a = 5, .b = 3000}};
+    pthread_t thread;
+    void *result;
+    slow = toy_plus;
+    slow.make_plan = plan_slowly;
+    sem_init(&planning, 0, 0);
+    sem_init(&go_on, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, dispatch_until_cancelled, &c), 0);
+    sem_wait(&planning);
+    assert_int_equal(pthread_cancel(thread), 0);
+    sem_post(&go_on);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    alarm(20); /* rather than wait for ever */
+    ptxgen_loaded *loaded = get(c.bench, &slow, &c.spec);
+    alarm(0);
+    assert_ptr_equal(loaded, c.loaded);
+    assert_true(toy_computes(&c.bench->device.driver, loaded, &c.spec));
+    ptxgen_release(loaded);
+    ptxgen_release(c.loaded);
+}
+
 /* ---- warming up ---- */
 
 enum { WARM = 60 };
@@ -493,6 +547,7 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_is_dispatched_like_any_family),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(threads_that_ask_together_compile_once),
+        cmocka_unit_test(a_thread_cancelled_in_dispatch_is_cancelled_after_it),
         cmocka_unit_test(a_warm_up_loads_its_list_and_tells_each_step),
         cmocka_unit_test(a_cancelled_warm_up_leaves_the_rest),
     };
