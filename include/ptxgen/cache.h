@@ -59,14 +59,14 @@ typedef struct ptxgen_cache ptxgen_cache;
 
 /** Zeroed is the default; a NULL pointer to options means the same. */
 typedef struct ptxgen_cache_options {
-    const char *folder; /**< copied; NULL: see above */
+    const char *folder; /**< copied, not empty; NULL: see above */
     uint64_t max_bytes; /**< 0: $PTXGEN_CACHE_SIZE, or 256 MiB */
 } ptxgen_cache_options;
 
 /**
  * Finds the folder, which need not exist yet. Errors: PTXGEN_ERROR_FILE when the folder is refused
- * or nothing says where it should be, PTXGEN_ERROR_INVALID_ARGUMENT for a $PTXGEN_CACHE_SIZE that
- * is no size.
+ * or nothing says where it should be, PTXGEN_ERROR_INVALID_ARGUMENT for an empty name or a
+ * $PTXGEN_CACHE_SIZE that is no size.
  */
 PTXGEN_API ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options,
                                            ptxgen_cache **cache, ptxgen_error *err);
@@ -105,7 +105,8 @@ typedef struct ptxgen_cache_removed {
 /**
  * Removes strays and what is damaged, then the least recently used entries and memos until no more
  * than `max_bytes` are left. `removed` may be NULL.
- * Errors: PTXGEN_ERROR_FILE, also when another process holds the lock for a second.
+ * Errors: PTXGEN_ERROR_FILE, also when another process holds the lock for a second, and when an
+ * entry or memo could not be read: that does not count as damaged and stays, the rest is done.
  */
 PTXGEN_API ptxgen_status ptxgen_cache_prune(const ptxgen_cache *cache, uint64_t max_bytes,
                                             ptxgen_cache_removed *removed, ptxgen_error *err);

@@ -46,9 +46,12 @@
  *
  * Looking and editing. With $PTXGEN_DUMP naming a folder, each kernel that is compiled leaves there
  * NAME.ptx (annotated), NAME.cubin and NAME.log, what the driver's assembler said; nothing is read
- * from the disk cache then. NAME is the family and a hash of spec and target. With $PTXGEN_OVERRIDE
- * naming a folder, a file NAME.ptx in it is assembled instead of the emitted text. That is never
- * silent: each one is logged, and a dispatcher that was given no log ignores the variable.
+ * from the disk cache then. NAME is the family and a hash of spec and target; a link of such a name
+ * is replaced, not followed. With $PTXGEN_OVERRIDE naming a folder, a file NAME.ptx in it is
+ * assembled instead of the emitted text. It gets executed, so folder and file are to be this user's,
+ * no links, and not writable by others, or they are ignored. None of this is silent: what is
+ * assembled and what is ignored is logged, and a dispatcher that was given no log ignores the
+ * variable.
  *
  * Graph capture. Dispatch and unload before capturing: loading code is not allowed in a capture.
  * Hits, launches and releases are.

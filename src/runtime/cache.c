@@ -64,7 +64,10 @@ static ptxgen_status choose_folder(const char *folder, uint64_t max_bytes, ptxge
                                    ptxgen_error *err)
 {
     const char *below = "";
-    if (!folder || !*folder)
+    if (folder && !*folder)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "the name of the cache folder is empty; without one it is the default");
+    if (!folder)
         folder = variable("PTXGEN_CACHE_DIR");
     if (!folder) {
         folder = variable("XDG_CACHE_HOME");
@@ -147,7 +150,7 @@ bool cache_recall(const ptxgen_cache *cache, const struct memo_question *questio
     *why = NULL;
     if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
         return false;
-    bool sound = memo_load(folder, question->key.hex, &memo, answer, why);
+    bool sound = memo_load(folder, question->key.hex, &memo, answer, why) == READING_WHOLE;
     /* The key is a hash of the question; a collision would be news. */
     if (sound && strncmp(memo.bytes, question->text, question->length) != 0) {
         sound = false;
@@ -169,7 +172,7 @@ bool cache_load(const ptxgen_cache *cache, const struct manifest_head *head, ptx
     *why = NULL;
     if (folder_open(cache, false, &folder, NULL) != PTXGEN_OK)
         return false;
-    bool sound = entry_read(folder, head->key.hex, &manifest, &code, why);
+    bool sound = entry_read(folder, head->key.hex, &manifest, &code, why) == READING_WHOLE;
     /* The key is a hash of the head; a collision would be news. */
     if (sound && strncmp(manifest.bytes, head->text, head->length) != 0) {
         sound = false;

@@ -31,36 +31,42 @@ static const char *check_cubin(const struct contents *cubin, const struct manife
     return NULL;
 }
 
-bool entry_read(int folder, const char *key, struct contents *manifest, struct contents *cubin,
-                const char **why)
+enum reading entry_read(int folder, const char *key, struct contents *manifest,
+                        struct contents *cubin, const char **why)
 {
     struct manifest_tail tail;
     *manifest = (struct contents){0};
     *cubin = (struct contents){0};
-    if (!folder_read(folder, entry_name(key, MANIFEST_SUFFIX).text, MANIFEST_MOST_BYTES, manifest,
-                     why))
-        return false;
+    enum reading reading = folder_read(folder, entry_name(key, MANIFEST_SUFFIX).text,
+                                       MANIFEST_MOST_BYTES, manifest, why);
+    if (reading != READING_WHOLE)
+        return reading;
     *why = check_manifest(key, manifest, &tail);
     if (*why)
-        return false;
-    if (!folder_read(folder, entry_name(key, CUBIN_SUFFIX).text, CUBIN_MOST_BYTES, cubin, why)) {
-        *why = *why ? *why : "it has no cubin";
-        return false;
+        return READING_DAMAGED;
+    reading = folder_read(folder, entry_name(key, CUBIN_SUFFIX).text, CUBIN_MOST_BYTES, cubin, why);
+    if (reading == READING_ABSENT) {
+        *why = "it has no cubin";
+        return READING_DAMAGED;
     }
+    if (reading != READING_WHOLE)
+        return reading;
     *why = check_cubin(cubin, &tail);
-    if (*why) {
-        free(cubin->bytes);
-        *cubin = (struct contents){0};
-    }
-    return !*why;
+    if (!*why)
+        return READING_WHOLE;
+    free(cubin->bytes);
+    *cubin = (struct contents){0};
+    return READING_DAMAGED;
 }
 
-bool memo_load(int folder, const char *key, struct contents *memo, struct memo_answer *answer,
-               const char **why)
+enum reading memo_load(int folder, const char *key, struct contents *memo,
+                       struct memo_answer *answer, const char **why)
 {
     *memo = (struct contents){0};
-    if (!folder_read(folder, entry_name(key, MEMO_SUFFIX).text, MANIFEST_MOST_BYTES, memo, why))
-        return false;
+    enum reading reading =
+        folder_read(folder, entry_name(key, MEMO_SUFFIX).text, MANIFEST_MOST_BYTES, memo, why);
+    if (reading != READING_WHOLE)
+        return reading;
     *why = memo_read(key, memo->bytes, memo->size, answer);
-    return !*why;
+    return *why ? READING_DAMAGED : READING_WHOLE;
 }

@@ -17,17 +17,17 @@ struct entry_name entry_name(const char *key, const char *suffix);
 
 /*
  * Reads and checks an entry against itself: checksums, and the key against the manifest's head.
- * `manifest`, and `cubin` when the result is true, are the caller's to free; both are zeroed
- * where they could not be read. *why is NULL when there is no manifest of that name.
+ * `manifest`, and `cubin` when the entry is whole, are the caller's to free; both are zeroed
+ * where they could not be read. READING_ABSENT is of the manifest.
  */
-bool entry_read(int folder, const char *key, struct contents *manifest, struct contents *cubin,
-                const char **why);
+enum reading entry_read(int folder, const char *key, struct contents *manifest,
+                        struct contents *cubin, const char **why);
 
 /*
  * The same of a memo against its key. `memo` is the caller's to free, and the answer's entries when
- * the result is true.
+ * the memo is whole.
  */
-bool memo_load(int folder, const char *key, struct contents *memo, struct memo_answer *answer,
-               const char **why);
+enum reading memo_load(int folder, const char *key, struct contents *memo,
+                       struct memo_answer *answer, const char **why);
 
 #endif

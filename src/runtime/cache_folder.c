@@ -15,22 +15,20 @@
 
 /* ---- the folder ---- */
 
-static ptxgen_status check_folder(const ptxgen_cache *cache, int folder, ptxgen_error *err)
+static ptxgen_status check_folder(const char *what, const char *path, int folder, ptxgen_error *err)
 {
     struct stat status;
     if (fstat(folder, &status) != 0)
-        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "the cache folder %s: %s", cache->folder,
-                           strerror(errno));
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s %s: %s", what, path, strerror(errno));
     if (status.st_uid != geteuid())
         return ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                           "the cache folder %s belongs to user %lu, not to user %lu who would run "
-                           "its contents",
-                           cache->folder, (unsigned long)status.st_uid, (unsigned long)geteuid());
+                           "%s %s belongs to user %lu, not to user %lu who would run its contents",
+                           what, path, (unsigned long)status.st_uid, (unsigned long)geteuid());
     if (status.st_mode & (S_IWGRP | S_IWOTH))
         return ptxgen_fail(err, PTXGEN_ERROR_FILE,
-                           "the cache folder %s may be written by others (mode %03o), whose code "
-                           "would be run; take that away with chmod go-w",
-                           cache->folder, (unsigned)(status.st_mode & 0777));
+                           "%s %s may be written by others (mode %03o), whose code would be run; "
+                           "take that away with chmod go-w",
+                           what, path, (unsigned)(status.st_mode & 0777));
     return PTXGEN_OK;
 }
 
@@ -50,28 +48,33 @@ static void make_folders(const char *path)
     mkdir(partial, 0700);
 }
 
-ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err)
+ptxgen_status folder_open_trusted(const char *what, const char *path, int *folder,
+                                  ptxgen_error *err)
 {
-    enum { FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
-    int opened = open(cache->folder, FLAGS);
-    if (opened < 0 && errno == ENOENT && create) {
-        make_folders(cache->folder);
-        opened = open(cache->folder, FLAGS);
-    }
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (opened < 0 && errno == ENOENT)
-        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "there is no cache folder %s",
-                           cache->folder);
+        return ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s %s does not exist", what, path);
     if (opened < 0)
-        return ptxgen_fail(
-            err, PTXGEN_ERROR_FILE, "the cache folder %s cannot be opened: %s", cache->folder,
-            errno == ELOOP || errno == ENOTDIR ? "it is a symbolic link, or no folder at all"
-                                               : strerror(errno));
-    ptxgen_status status = check_folder(cache, opened, err);
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s %s cannot be opened: %s", what, path,
+                           errno == ELOOP || errno == ENOTDIR
+                               ? "it is a symbolic link, or no folder at all"
+                               : strerror(errno));
+    ptxgen_status status = check_folder(what, path, opened, err);
     if (status == PTXGEN_OK)
         *folder = opened;
     else
         close(opened);
     return status;
+}
+
+ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err)
+{
+    static const char what[] = "the cache folder";
+    ptxgen_status status = folder_open_trusted(what, cache->folder, folder, err);
+    if (status != PTXGEN_ERROR_NOT_FOUND || !create)
+        return status;
+    make_folders(cache->folder);
+    return folder_open_trusted(what, cache->folder, folder, err);
 }
 
 static int take_lock(int folder)
@@ -117,65 +120,72 @@ ptxgen_status folder_open_locked(const ptxgen_cache *cache, int *folder, int *lo
 /* ---- reading ---- */
 
 /* NULL when the opened file can be trusted to be this user's. */
-static const char *distrust(const struct stat *status)
+static const char *distrust(const struct stat *status, size_t most)
 {
     if (!S_ISREG(status->st_mode))
         return "it is not a plain file";
     if (status->st_uid != geteuid())
         return "it belongs to another user";
-    return status->st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : NULL;
+    if (status->st_mode & (S_IWGRP | S_IWOTH))
+        return "others may write to it";
+    return status->st_size < 0 || (uintmax_t)status->st_size > most ? "it is too long" : NULL;
 }
 
-static bool read_all(int file, char *bytes, size_t size)
+static enum reading read_all(int file, char *bytes, size_t size, const char **why)
 {
     for (size_t done = 0; done < size;) {
         ssize_t part = read(file, bytes + done, size - done);
         if (part < 0 && errno == EINTR)
             continue;
-        if (part <= 0)
-            return false;
+        if (part <= 0) {
+            *why = part ? "it cannot be read" : "it cannot be read to its end";
+            return part ? READING_FAILED : READING_DAMAGED;
+        }
         done += (size_t)part;
     }
-    return true;
+    return READING_WHOLE;
 }
 
-static const char *read_file(int file, size_t most, struct contents *contents)
+static enum reading read_file(int file, size_t most, struct contents *contents, const char **why)
 {
     struct stat status;
-    if (fstat(file, &status) != 0)
-        return strerror(errno);
-    const char *why = distrust(&status);
-    if (why)
-        return why;
-    if (status.st_size < 0 || (uintmax_t)status.st_size > most)
-        return "it is too long";
+    if (fstat(file, &status) != 0) {
+        *why = "it cannot be looked at";
+        return READING_FAILED;
+    }
+    *why = distrust(&status, most);
+    if (*why)
+        return READING_DAMAGED;
     contents->size = (size_t)status.st_size;
     contents->used = status.st_mtime;
     contents->bytes = malloc(contents->size + 1);
-    if (!contents->bytes)
-        return "there is no memory for it";
-    if (!read_all(file, contents->bytes, contents->size)) {
+    if (!contents->bytes) {
+        *why = "there is no memory for it";
+        return READING_FAILED;
+    }
+    enum reading reading = read_all(file, contents->bytes, contents->size, why);
+    if (reading == READING_WHOLE) {
+        contents->bytes[contents->size] = '\0';
+    } else {
         free(contents->bytes);
         contents->bytes = NULL;
-        return "it cannot be read to its end";
     }
-    contents->bytes[contents->size] = '\0';
-    return NULL;
+    return reading;
 }
 
-bool folder_read(int folder, const char *name, size_t most, struct contents *contents,
-                 const char **why)
+enum reading folder_read(int folder, const char *name, size_t most, struct contents *contents,
+                         const char **why)
 {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) {
         *why = errno == ENOENT  ? NULL
                : errno == ELOOP ? "it is a symbolic link"
                                 : "it cannot be opened";
-        return false;
+        return errno == ENOENT ? READING_ABSENT : errno == ELOOP ? READING_DAMAGED : READING_FAILED;
     }
-    *why = read_file(file, most, contents);
+    enum reading reading = read_file(file, most, contents, why);
     close(file);
-    return !*why;
+    return reading;
 }
 
 /* A time in the future is a clock that was put back. */
@@ -205,10 +215,11 @@ static bool write_all(int file, const char *bytes, size_t size)
 bool folder_write(int folder, const char *name, const void *bytes, size_t size)
 {
     uint64_t random;
-    char temporary[sizeof TEMPORARY_PREFIX + 16];
+    char temporary[sizeof TEMPORARY_PREFIX + TEMPORARY_DIGITS];
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         return false;
-    snprintf(temporary, sizeof temporary, TEMPORARY_PREFIX "%016llx", (unsigned long long)random);
+    snprintf(temporary, sizeof temporary, TEMPORARY_PREFIX "%0*llx", TEMPORARY_DIGITS,
+             (unsigned long long)random);
     int file =
         openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)

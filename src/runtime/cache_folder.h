@@ -21,6 +21,9 @@ struct ptxgen_cache {
  * is false, PTXGEN_ERROR_FILE when it is refused.
  */
 ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err);
+/* The same of any folder whose files get executed; `what` it is stands in sentences. */
+ptxgen_status folder_open_trusted(const char *what, const char *path, int *folder,
+                                  ptxgen_error *err);
 
 /*
  * A descriptor of the lock, which its closing gives back. PTXGEN_ERROR_FILE when it is not to be
@@ -38,18 +41,28 @@ struct contents {
     time_t used; /* when it was last written or touched */
 };
 
+/* What became of a file that was to be read. */
+enum reading {
+    READING_WHOLE,   /* it was read, and is as it should be */
+    READING_ABSENT,  /* there is no file of that name */
+    READING_DAMAGED, /* whatever is there is not to be used, now or later */
+    READING_FAILED   /* the system refused: the file may be in order */
+};
+
 /*
- * Reads a plain file of this user that others cannot write, of at most `most` bytes. False when
- * it cannot, with the reason in *why, a clause; NULL when there is no file of that name.
+ * Reads a plain file of this user that others cannot write, of at most `most` bytes. *why is the
+ * reason why it cannot, a clause; NULL where the file was read or there is none.
  */
-bool folder_read(int folder, const char *name, size_t most, struct contents *contents,
-                 const char **why);
+enum reading folder_read(int folder, const char *name, size_t most, struct contents *contents,
+                         const char **why);
 /* Writes a new file under a unique name, synchronises it and gives it the name. */
 bool folder_write(int folder, const char *name, const void *bytes, size_t size);
 /* Marks a file as used now, at most once an hour. */
 void folder_touch(int folder, const char *name, time_t used);
 
+/* A name of folder_write's until the file is whole: the prefix, then so many hexadecimal digits. */
 #define TEMPORARY_PREFIX ".tmp-"
+enum { TEMPORARY_DIGITS = 16 };
 #define LOCK_NAME ".lock"
 
 #endif

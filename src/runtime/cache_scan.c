@@ -79,16 +79,39 @@ static void join_parts(struct scan *scan)
     scan->count = count;
 }
 
-static bool scan_file(int folder, const char *name, bool remove_temporaries, struct scan *scan)
+/* A name that folder_write gives; others that begin like it are not ours. */
+static bool is_temporary(const char *name)
+{
+    enum { PREFIX = sizeof TEMPORARY_PREFIX - 1 };
+    return strncmp(name, TEMPORARY_PREFIX, PREFIX) == 0 &&
+           strspn(name + PREFIX, "0123456789abcdef") == TEMPORARY_DIGITS &&
+           name[PREFIX + TEMPORARY_DIGITS] == '\0';
+}
+
+/* 0, or the error: a file that cannot be looked at would make a stray of an entry's other one. */
+static int scan_file(int folder, const char *name, bool remove_temporaries, struct scan *scan)
 {
     struct stat status;
-    if (remove_temporaries && strncmp(name, TEMPORARY_PREFIX, sizeof TEMPORARY_PREFIX - 1) == 0) {
-        scan->temporaries += unlinkat(folder, name, 0) == 0;
-        return true;
-    }
-    if (!has_key(name) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-        return true;
-    return add_file(scan, name, &status);
+    bool temporary = remove_temporaries && is_temporary(name);
+    if (!temporary && !has_key(name))
+        return 0;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? 0 : errno;
+    if (temporary)
+        scan->temporaries += S_ISREG(status.st_mode) && unlinkat(folder, name, 0) == 0;
+    else if (!add_file(scan, name, &status))
+        return ENOMEM;
+    return 0;
+}
+
+/* The same of all that is in the folder. */
+static int scan_files(int folder, DIR *files, bool remove_temporaries, struct scan *scan)
+{
+    int error = 0;
+    struct dirent *file;
+    for (errno = 0; !error && (file = readdir(files)); errno = 0)
+        error = scan_file(folder, file->d_name, remove_temporaries, scan);
+    return error ? error : errno;
 }
 
 ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan, ptxgen_error *err)
@@ -103,15 +126,16 @@ ptxgen_status scan_make(int folder, bool remove_temporaries, struct scan *scan, 
         return ptxgen_fail(err, PTXGEN_ERROR_FILE, "the cache folder cannot be listed: %s",
                            strerror(reason));
     }
-    bool has_memory = true;
-    for (struct dirent *file; has_memory && (file = readdir(files));)
-        has_memory = scan_file(folder, file->d_name, remove_temporaries, scan);
+    int error = scan_files(folder, files, remove_temporaries, scan);
     closedir(files);
     join_parts(scan);
-    if (has_memory)
+    if (!error)
         return PTXGEN_OK;
     scan_free(scan);
-    return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to list the cache folder");
+    if (error == ENOMEM)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to list the cache folder");
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE, "the cache folder cannot be listed whole: %s",
+                       strerror(error));
 }
 
 void scan_free(struct scan *scan)

@@ -17,33 +17,36 @@ static ptxgen_status open_if_there(const ptxgen_cache *cache, int *folder, ptxge
 
 /* ---- checking ---- */
 
-/* Reads a manifest, to be freed, and what belongs to it; NULL, or why that is not to be used. */
-static const char *check_entry(int folder, const char *key, struct contents *manifest)
+/* Reads a manifest, to be freed, and what belongs to it; *damage is NULL, or why it is no use. */
+static enum reading check_entry(int folder, const char *key, struct contents *manifest,
+                                const char **damage)
 {
     struct contents cubin;
-    const char *damage;
-    if (!entry_read(folder, key, manifest, &cubin, &damage) && !damage)
-        damage = "it has no manifest";
+    enum reading reading = entry_read(folder, key, manifest, &cubin, damage);
+    if (reading == READING_ABSENT)
+        *damage = "it has no manifest";
     free(cubin.bytes);
-    return damage;
+    return reading;
 }
 
 /* The same of a memo. */
-static const char *check_memo(int folder, const char *key, struct contents *memo)
+static enum reading check_memo(int folder, const char *key, struct contents *memo,
+                               const char **damage)
 {
     struct memo_answer answer;
-    const char *damage;
-    if (memo_load(folder, key, memo, &answer, &damage))
+    enum reading reading = memo_load(folder, key, memo, &answer, damage);
+    if (reading == READING_WHOLE)
         entry_points_free(&answer.entries);
-    else if (!damage)
-        damage = "it is gone";
-    return damage;
+    else if (reading == READING_ABSENT)
+        *damage = "it is gone";
+    return reading;
 }
 
-static const char *inspect(int folder, const struct scanned *scanned, struct contents *text)
+static enum reading inspect(int folder, const struct scanned *scanned, struct contents *text,
+                            const char **damage)
 {
-    return scanned->parts == PART_MEMO ? check_memo(folder, scanned->key, text)
-                                       : check_entry(folder, scanned->key, text);
+    return scanned->parts == PART_MEMO ? check_memo(folder, scanned->key, text, damage)
+                                       : check_entry(folder, scanned->key, text, damage);
 }
 
 /* ---- visiting ---- */
@@ -52,7 +55,8 @@ static int visit_scanned(int folder, const struct scanned *scanned,
                          int (*visit)(void *user, const ptxgen_cache_entry *entry), void *user)
 {
     struct contents text;
-    const char *damage = inspect(folder, scanned, &text);
+    const char *damage;
+    inspect(folder, scanned, &text, &damage);
     ptxgen_cache_entry entry = {.key = scanned->key,
                                 .manifest = text.bytes ? text.bytes : "",
                                 .bytes = scanned->bytes,
@@ -100,15 +104,42 @@ ptxgen_status ptxgen_cache_visit(const ptxgen_cache *cache,
 
 /* ---- cleaning ---- */
 
+/* What could not be read now, and so stays. */
+struct unread {
+    size_t count;
+    char key[DIGEST_HEX + 1]; /* of the first */
+    const char *why;
+};
+
 /* Marks what is damaged as a stray, so that shrinking removes it. */
-static void find_damage(int folder, struct scan *scan)
+static struct unread find_damage(int folder, struct scan *scan)
 {
+    struct unread unread = {.count = 0};
     for (size_t i = 0; i < scan->count; i++) {
+        struct scanned *scanned = &scan->entries[i];
         struct contents text;
-        if (inspect(folder, &scan->entries[i], &text))
-            scan->entries[i].parts = 0;
+        const char *damage;
+        enum reading reading = inspect(folder, scanned, &text, &damage);
         free(text.bytes);
+        if (reading == READING_FAILED && unread.count++ == 0) {
+            memcpy(unread.key, scanned->key, sizeof unread.key);
+            unread.why = damage;
+        } else if (reading == READING_DAMAGED || reading == READING_ABSENT) {
+            scanned->parts = 0;
+        }
     }
+    return unread;
+}
+
+static ptxgen_status tell_unread(const ptxgen_cache *cache, const struct unread *unread,
+                                 ptxgen_error *err)
+{
+    if (!unread->count)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                       "%zu of the entries and memos in %s cannot be read and were left there "
+                       "unchecked, the first being %s: %s",
+                       unread->count, cache->folder, unread->key, unread->why);
 }
 
 static ptxgen_status clean(const ptxgen_cache *cache, uint64_t max_bytes, bool check,
@@ -126,10 +157,12 @@ static ptxgen_status clean(const ptxgen_cache *cache, uint64_t max_bytes, bool c
     }
     status = scan_make(folder, true, &scan, err);
     if (status == PTXGEN_OK) {
+        struct unread unread = {.count = 0};
         if (check)
-            find_damage(folder, &scan);
+            unread = find_damage(folder, &scan);
         scan_shrink(folder, &scan, max_bytes, removed);
         scan_free(&scan);
+        status = tell_unread(cache, &unread, err);
     }
     close(lock);
     close(folder);

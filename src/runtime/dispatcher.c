@@ -68,7 +68,11 @@ static bool choose_folder(const char *option, const char *variable, char **folde
     if (!option || !*option)
         return true;
     *folder = strdup(option);
-    return *folder != NULL;
+    if (!*folder)
+        return false;
+    for (size_t last = strlen(*folder); last > 1 && (*folder)[last - 1] == '/';)
+        (*folder)[--last] = '\0'; /* or a link at the end would be followed */
+    return true;
 }
 
 static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options,

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/runtime/dump.h"
 #include "src/runtime/blake2b.h"
+#include "src/runtime/cache_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { PATH_SIZE = 4096 };
+enum { NAME_SIZE = 256, OVERRIDE_MOST_BYTES = 64 << 20 };
 
-/* "FOLDER/rmsnorm_q4k-0123456789abcdef.ptx"; not of the text, so that an edited one is found. */
-static void name_file(char path[PATH_SIZE], const char *folder, const ptxgen_dispatcher *d,
-                      const ptxgen_family *family, const void *spec, const char *suffix)
+/* "rmsnorm_q4k-0123456789abcdef.ptx"; not of the text, so that an edited one is found. */
+static void name_file(char name[NAME_SIZE], const ptxgen_dispatcher *d, const ptxgen_family *family,
+                      const void *spec, const char *suffix)
 {
     char target[80];
     unsigned char digest[8];
@@ -27,67 +30,67 @@ static void name_file(char path[PATH_SIZE], const char *folder, const ptxgen_dis
     uint64_t number = 0;
     for (size_t i = 0; i < sizeof digest; i++)
         number = number << 8 | digest[i];
-    snprintf(path, PATH_SIZE, "%s/%s-%016llx%s", folder, family->name, (unsigned long long)number,
-             suffix);
+    snprintf(name, NAME_SIZE, "%s-%016llx%s", family->name, (unsigned long long)number, suffix);
 }
 
-static void write_file(const ptxgen_dispatcher *d, const char *path, const void *bytes, size_t size)
+/* ---- dumping ---- */
+
+/* A link of that name is replaced, not followed. */
+static void write_file(const ptxgen_dispatcher *d, int folder, const char *name, const void *bytes,
+                       size_t size)
 {
-    FILE *file = fopen(path, "wb");
-    bool written = file && fwrite(bytes, 1, size, file) == size;
-    if (file)
-        written = fclose(file) == 0 && written;
-    if (!written)
-        dispatcher_log(d, "PTXGEN_DUMP: %s cannot be written: %s", path, strerror(errno));
+    if (!folder_write(folder, name, bytes, size))
+        dispatcher_log(d, "PTXGEN_DUMP: %s/%s cannot be written: %s", d->dump_folder, name,
+                       strerror(errno));
 }
 
 void dump_kernel(const ptxgen_dispatcher *d, const ptxgen_family *family, const void *spec,
                  const char *text, const ptxgen_cubin *cubin, const char *log)
 {
-    char path[PATH_SIZE];
+    char name[NAME_SIZE];
     mkdir(d->dump_folder, 0700); /* where it exists, all the better */
+    int folder = open(d->dump_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        dispatcher_log(d, "PTXGEN_DUMP: the folder %s cannot be opened: %s", d->dump_folder,
+                       strerror(errno));
+        return;
+    }
     if (text) {
-        name_file(path, d->dump_folder, d, family, spec, ".ptx");
-        write_file(d, path, text, strlen(text));
+        name_file(name, d, family, spec, ".ptx");
+        write_file(d, folder, name, text, strlen(text));
     }
     if (cubin && cubin->bytes) {
-        name_file(path, d->dump_folder, d, family, spec, ".cubin");
-        write_file(d, path, cubin->bytes, cubin->size);
+        name_file(name, d, family, spec, ".cubin");
+        write_file(d, folder, name, cubin->bytes, cubin->size);
     }
     if (log) {
-        name_file(path, d->dump_folder, d, family, spec, ".log");
-        write_file(d, path, log, strlen(log));
+        name_file(name, d, family, spec, ".log");
+        write_file(d, folder, name, log, strlen(log));
     }
+    close(folder);
 }
 
-static char *read_text(FILE *file)
-{
-    size_t size = 0, capacity = 65536;
-    char *text = malloc(capacity);
-    while (text) {
-        size += fread(text + size, 1, capacity - size - 1, file);
-        if (size < capacity - 1)
-            break;
-        char *larger = realloc(text, capacity *= 2);
-        if (!larger)
-            free(text);
-        text = larger;
-    }
-    if (text)
-        text[size] = '\0';
-    return text;
-}
+/* ---- overriding ---- */
 
+/* The text gets executed, so folder and file are to be as the disk cache's are. */
 char *override_text(const ptxgen_dispatcher *d, const ptxgen_family *family, const void *spec)
 {
-    char path[PATH_SIZE];
-    name_file(path, d->override_folder, d, family, spec, ".ptx");
-    FILE *file = fopen(path, "rb");
-    if (!file)
+    char name[NAME_SIZE];
+    struct contents file;
+    ptxgen_error err;
+    const char *why;
+    int folder;
+    if (folder_open_trusted("the folder", d->override_folder, &folder, &err) != PTXGEN_OK) {
+        dispatcher_log(d, "PTXGEN_OVERRIDE is ignored: %s", err.message);
         return NULL;
-    char *text = read_text(file);
-    fclose(file);
-    if (text)
-        dispatcher_log(d, "PTXGEN_OVERRIDE: %s is loaded INSTEAD of what ptxgen emits", path);
-    return text;
+    }
+    name_file(name, d, family, spec, ".ptx");
+    enum reading reading = folder_read(folder, name, OVERRIDE_MOST_BYTES, &file, &why);
+    close(folder);
+    if (reading == READING_WHOLE)
+        dispatcher_log(d, "PTXGEN_OVERRIDE: %s/%s is loaded INSTEAD of what ptxgen emits",
+                       d->override_folder, name);
+    else if (reading != READING_ABSENT)
+        dispatcher_log(d, "PTXGEN_OVERRIDE: %s/%s is not used: %s", d->override_folder, name, why);
+    return reading == READING_WHOLE ? file.bytes : NULL;
 }

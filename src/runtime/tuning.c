@@ -97,10 +97,11 @@ static void read_file(ptxgen_tuning *tuning, const ptxgen_cache *cache)
     int folder;
     ptxgen_status status = folder_open(cache, false, &folder, &err);
     if (status == PTXGEN_ERROR_FILE)
-        tuning->complaint = "the cache folder is refused";
+        tuning->complaint = "the cache folder cannot be opened, or is refused";
     if (status != PTXGEN_OK)
         return;
-    if (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &file, &tuning->complaint)) {
+    if (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &file, &tuning->complaint) ==
+        READING_WHOLE) {
         tuning->text = file.bytes;
         tuning->entries = tuning_entries(file.bytes, file.size, &tuning->complaint);
     }

@@ -94,19 +94,39 @@ static void make_room(char *entries, const struct entry *entry)
         remove_entry(entries);
 }
 
-static ptxgen_status replace_file(const ptxgen_cache *cache, int folder, const struct entry *entry,
-                                  ptxgen_error *err)
+/* What is damaged is lost; what cannot be read now may be in order, and stays as it is. */
+static ptxgen_status read_old(const ptxgen_cache *cache, int folder, char *entries,
+                              ptxgen_error *err)
 {
     struct contents old;
     const char *why;
+    switch (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &old, &why)) {
+    case READING_FAILED:
+        return ptxgen_fail(err, PTXGEN_ERROR_FILE,
+                           "%s/" TUNING_NAME ", to which the choice would be added: %s",
+                           cache->folder, why);
+    case READING_WHOLE:
+        strcpy(entries, tuning_entries(old.bytes, old.size, &why));
+        free(old.bytes);
+        break;
+    case READING_ABSENT:
+    case READING_DAMAGED: break;
+    }
+    return PTXGEN_OK;
+}
+
+static ptxgen_status replace_file(const ptxgen_cache *cache, int folder, const struct entry *entry,
+                                  ptxgen_error *err)
+{
     char *text = malloc(2 * TUNING_MOST_BYTES);
     if (!text)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file of tiles");
     char *entries = text + sizeof TUNING_SCHEMA - 1;
     memcpy(text, TUNING_SCHEMA, sizeof TUNING_SCHEMA);
-    if (folder_read(folder, TUNING_NAME, TUNING_MOST_BYTES, &old, &why)) {
-        strcpy(entries, tuning_entries(old.bytes, old.size, &why));
-        free(old.bytes);
+    ptxgen_status status = read_old(cache, folder, entries, err);
+    if (status != PTXGEN_OK) {
+        free(text);
+        return status;
     }
     make_room(entries, entry);
     size_t used = strlen(text);
