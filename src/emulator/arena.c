@@ -10,7 +10,8 @@ struct emu_chunk {
     _Alignas(64) char bytes[];
 };
 
-enum { CHUNK_SIZE = 64 << 10, ALIGNMENT = 16 };
+/* Chunks double from the least to the most, so that a small tree takes little. */
+enum { LEAST_CHUNK = 1 << 10, MOST_CHUNK = 64 << 10, ALIGNMENT = 16 };
 
 static void *out_of_memory(struct emu_arena *arena)
 {
@@ -25,7 +26,9 @@ void *emu_alloc(struct emu_arena *arena, size_t count, size_t size)
         return out_of_memory(arena);
     size_t bytes = (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!arena->head || bytes > arena->size - arena->used) {
-        size_t room = bytes > CHUNK_SIZE ? bytes : CHUNK_SIZE;
+        size_t room = arena->size ? arena->size * 2 : LEAST_CHUNK;
+        room = room > MOST_CHUNK ? MOST_CHUNK : room;
+        room = bytes > room ? bytes : room;
         struct emu_chunk *chunk = malloc(sizeof *chunk + room);
         if (!chunk)
             return out_of_memory(arena);

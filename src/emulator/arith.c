@@ -15,16 +15,21 @@ static bool in_list(const char *list, const char *word)
     return false;
 }
 
-/* Number of selecting modifiers of a row's name that the statement has; -1 when one is missing. */
+static bool has_mnemonic(const struct emu_row_def *row, struct emu_str mnemonic)
+{
+    return row->name[0] == mnemonic.text[0] &&
+           strncmp(row->name, mnemonic.text, mnemonic.length) == 0 &&
+           (row->name[mnemonic.length] == '.' || row->name[mnemonic.length] == '\0');
+}
+
+/* Number of selecting modifiers of a row's name that the statement, which has the row's mnemonic,
+ * has; -1 when one is missing. */
 static int match_name(struct emu_decoder *decoder, const char *name, uint32_t *used)
 {
     const struct emu_statement *statement = decoder->statement;
-    size_t head = strcspn(name, ".");
-    if (statement->mnemonic.length != head || memcmp(statement->mnemonic.text, name, head) != 0)
-        return -1;
     int matched = 0;
     *used = 0;
-    for (const char *part = name + head; *part == '.'; matched++) {
+    for (const char *part = name + statement->mnemonic.length; *part == '.'; matched++) {
         struct emu_str word = {part + 1, (uint32_t)strcspn(part + 1, ".")};
         uint32_t i = 0;
         while (i < statement->modifier_count &&
@@ -55,9 +60,7 @@ static const struct emu_row_def *find_row(struct emu_decoder *decoder, enum emu_
     int most = -1;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct emu_row_def *row = tables[t]; row->name[0]; row++) {
-            size_t head = strcspn(row->name, ".");
-            struct emu_str name = decoder->statement->mnemonic;
-            if (name.length != head || memcmp(name.text, row->name, head) != 0)
+            if (!has_mnemonic(row, decoder->statement->mnemonic))
                 continue;
             *known = true;
             uint32_t used;

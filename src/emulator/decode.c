@@ -13,7 +13,7 @@ static const struct emu_opcode *const tables[] = {
     emu_barrier_opcodes, emu_async_opcodes,   emu_mbarrier_opcodes, emu_tensor_opcodes,
     emu_wgmma_opcodes};
 
-enum { OPCODE_BUCKETS = 512, MOST_LOCAL_BYTES = 512 << 10 };
+enum { OPCODE_BUCKETS = 512, MOST_LOCAL_BYTES = 512 << 10, LEAST_DYNAMIC_ALIGNMENT = 16 };
 
 static uint32_t opcode_bucket(struct emu_str name)
 {
@@ -43,51 +43,79 @@ static const struct emu_opcode *find_opcode(const struct emu_decoder *decoder, s
     return decoder->opcodes[bucket];
 }
 
+static bool is_dynamic(const struct emu_variable *variable)
+{
+    return variable->space == SPACE_SHARED && variable->is_extern;
+}
+
+static bool is_static_shared(const struct emu_variable *variable)
+{
+    return variable->space == SPACE_SHARED && !variable->is_extern;
+}
+
 /* ---- which functions and shared variables the kernel reaches ---- */
 
-static void mark_name(struct emu_decoder *decoder, const struct emu_arg *operand, uint32_t scope,
-                      size_t *stack, size_t *depth)
+static void reach(struct emu_decoder *decoder, uint32_t index)
 {
-    uint32_t number;
+    uint32_t known;
+    if (emu_map_get(&decoder->unit_of, index, &known))
+        return;
+    emu_map_put(&decoder->scratch, &decoder->unit_of, index, (uint32_t)decoder->unit_count);
+    emu_grow(&decoder->scratch, &decoder->units, decoder->unit_count, &decoder->unit_capacity,
+             sizeof *decoder->units);
+    decoder->units[decoder->unit_count++] =
+        (struct emu_unit){.function = &decoder->module->functions[index], .index = index};
+}
+
+static void mark_operand(struct emu_decoder *decoder, const struct emu_arg *operand, uint32_t scope)
+{
+    uint32_t number, known;
+    for (uint32_t i = 0; i < operand->count; i++)
+        mark_operand(decoder, &operand->items[i], scope);
+    if (operand->pair)
+        mark_operand(decoder, operand->pair, scope);
     if (operand->kind != OPERAND_NAME)
         return;
     const struct emu_symbol *symbol =
         emu_find_symbol(decoder->module, operand->name, scope, &number);
-    if (symbol && symbol->kind == SYMBOL_VARIABLE && symbol->count == 1)
-        decoder->shared_used[symbol->first] = true;
-    if (!symbol || symbol->kind != SYMBOL_FUNCTION)
+    if (!symbol)
         return;
-    const struct emu_function *function = &decoder->module->functions[symbol->first];
-    struct emu_unit *unit = &decoder->units[symbol->first];
-    if (unit->function || !function->has_body)
-        return;
-    unit->function = function;
-    stack[(*depth)++] = symbol->first;
+    if (symbol->kind == SYMBOL_VARIABLE && symbol->count == 1 &&
+        is_static_shared(&decoder->module->variables[symbol->first]) &&
+        !emu_map_get(&decoder->shared_at, symbol->first, &known))
+        emu_map_put(&decoder->scratch, &decoder->shared_at, symbol->first, 0);
+    if (symbol->kind == SYMBOL_FUNCTION && decoder->module->functions[symbol->first].has_body)
+        reach(decoder, symbol->first);
 }
 
-static void mark_operand(struct emu_decoder *decoder, const struct emu_arg *operand, uint32_t scope,
-                         size_t *stack, size_t *depth)
+static int by_index(const void *left, const void *right)
 {
-    mark_name(decoder, operand, scope, stack, depth);
-    for (uint32_t i = 0; i < operand->count; i++)
-        mark_name(decoder, &operand->items[i], scope, stack, depth);
+    const struct emu_unit *a = left, *b = right;
+    return (a->index > b->index) - (a->index < b->index);
 }
 
-static void find_reachable(struct emu_decoder *decoder, size_t kernel)
+/* What is reached is appended to what is looked through. */
+static void find_reachable(struct emu_decoder *decoder, uint32_t kernel)
 {
-    struct emu_arena *arena = &decoder->program->arena;
-    size_t *stack = emu_alloc(arena, decoder->module->function_count + 1, sizeof *stack);
-    size_t depth = 0;
-    decoder->units[kernel].function = &decoder->module->functions[kernel];
-    stack[depth++] = kernel;
-    while (depth > 0) {
-        const struct emu_function *function = &decoder->module->functions[stack[--depth]];
+    reach(decoder, kernel);
+    for (size_t u = 0; u < decoder->unit_count; u++) {
+        const struct emu_function *function = decoder->units[u].function;
         for (size_t i = 0; i < function->statement_count; i++) {
             const struct emu_statement *statement = &function->statements[i];
             for (uint32_t o = 0; o < statement->operand_count; o++)
-                mark_operand(decoder, &statement->operands[o], statement->scope, stack, &depth);
+                mark_operand(decoder, &statement->operands[o], statement->scope);
         }
     }
+    qsort(decoder->units, decoder->unit_count, sizeof *decoder->units, by_index);
+    decoder->unit_of = (struct emu_index_map){0};
+    for (size_t u = 0; u < decoder->unit_count; u++)
+        emu_map_put(&decoder->scratch, &decoder->unit_of, decoder->units[u].index, (uint32_t)u);
+}
+
+struct emu_unit *emu_unit_of(struct emu_decoder *decoder, uint32_t function)
+{
+    uint32_t unit;
+    return emu_map_get(&decoder->unit_of, function, &unit) ? &decoder->units[unit] : NULL;
 }
 
 /* ---- layout ---- */
@@ -108,8 +136,9 @@ static void place_parameters(struct emu_decoder *decoder, struct emu_unit *unit,
     const struct emu_function *function = unit->function;
     struct emu_arena *arena = &program->arena;
     uint64_t bytes = 0;
-    unit->parameter_at = emu_alloc(arena, function->parameter_count + 1, sizeof(uint64_t));
-    unit->result_at = emu_alloc(arena, function->result_count + 1, sizeof(uint64_t));
+    unit->parameter_at =
+        emu_alloc(&decoder->scratch, function->parameter_count + 1, sizeof(uint64_t));
+    unit->result_at = emu_alloc(&decoder->scratch, function->result_count + 1, sizeof(uint64_t));
     for (size_t i = 0; i < function->parameter_count; i++)
         unit->parameter_at[i] =
             place(decoder, function->is_entry ? &bytes : local, function->parameters[i].size,
@@ -133,7 +162,7 @@ static void place_variables(struct emu_decoder *decoder, struct emu_unit *unit, 
 {
     const struct emu_function *function = unit->function;
     unit->variable_at =
-        emu_alloc(&decoder->program->arena, function->variable_count + 1, sizeof(uint64_t));
+        emu_alloc(&decoder->scratch, function->variable_count + 1, sizeof(uint64_t));
     for (size_t i = 0; i < function->variable_count; i++) {
         const struct emu_variable *variable = &function->variables[i];
         if (variable->space == SPACE_SHARED && variable->is_extern)
@@ -148,58 +177,72 @@ static void place_variables(struct emu_decoder *decoder, struct emu_unit *unit, 
     }
 }
 
-static bool is_dynamic(const struct emu_variable *variable)
-{
-    return variable->space == SPACE_SHARED && variable->is_extern;
-}
-
 /* Dynamic shared memory starts behind the static part, aligned for the strictest variable. */
 static void place_dynamic(struct emu_decoder *decoder, uint64_t shared)
 {
-    const struct emu_module *module = decoder->module;
-    uint32_t alignment = 16;
-    for (size_t i = 0; i < module->variable_count; i++)
-        if (is_dynamic(&module->variables[i]) && module->variables[i].alignment > alignment)
-            alignment = module->variables[i].alignment;
-    for (size_t f = 0; f < module->function_count; f++)
-        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count;
-             i++)
-            if (is_dynamic(&module->functions[f].variables[i]) &&
-                module->functions[f].variables[i].alignment > alignment)
-                alignment = module->functions[f].variables[i].alignment;
-    uint64_t start = (shared + alignment - 1) / alignment * alignment;
-    for (size_t i = 0; i < module->variable_count; i++)
-        if (is_dynamic(&module->variables[i]))
-            decoder->module_at[i] = start;
-    for (size_t f = 0; f < module->function_count; f++)
-        for (size_t i = 0; decoder->units[f].function && i < module->functions[f].variable_count;
-             i++)
-            if (is_dynamic(&module->functions[f].variables[i]))
-                decoder->units[f].variable_at[i] = start;
+    uint32_t alignment = decoder->module->dynamic_alignment;
+    for (size_t u = 0; u < decoder->unit_count; u++) {
+        const struct emu_function *function = decoder->units[u].function;
+        for (size_t i = 0; i < function->variable_count; i++)
+            if (is_dynamic(&function->variables[i]) && function->variables[i].alignment > alignment)
+                alignment = function->variables[i].alignment;
+    }
+    alignment = alignment < LEAST_DYNAMIC_ALIGNMENT ? LEAST_DYNAMIC_ALIGNMENT : alignment;
+    decoder->dynamic_at = (shared + alignment - 1) / alignment * alignment;
+    for (size_t u = 0; u < decoder->unit_count; u++) {
+        const struct emu_unit *unit = &decoder->units[u];
+        for (size_t i = 0; i < unit->function->variable_count; i++)
+            if (is_dynamic(&unit->function->variables[i]))
+                unit->variable_at[i] = decoder->dynamic_at;
+    }
     decoder->program->shared_bytes = (uint32_t)shared;
     decoder->program->shared_alignment = alignment;
 }
 
+static int by_value(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The module's static shared variables that are named, in the module's order. */
+static void place_shared(struct emu_decoder *decoder, uint64_t *shared)
+{
+    struct emu_index_map *map = &decoder->shared_at;
+    uint32_t *named = emu_alloc(&decoder->scratch, map->count + 1, sizeof *named), count = 0;
+    for (uint32_t i = 0; i < map->buckets; i++)
+        if (map->keys[i])
+            named[count++] = map->keys[i] - 1;
+    qsort(named, count, sizeof *named, by_value);
+    *map = (struct emu_index_map){0};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct emu_variable *variable = &decoder->module->variables[named[i]];
+        uint64_t at = place(decoder, shared, variable->size, variable->alignment);
+        emu_map_put(&decoder->scratch, map, named[i], (uint32_t)at);
+    }
+}
+
+uint64_t emu_module_address(struct emu_decoder *decoder, uint32_t variable)
+{
+    uint32_t at;
+    if (is_dynamic(&decoder->module->variables[variable]))
+        return decoder->dynamic_at;
+    if (emu_map_get(&decoder->shared_at, variable, &at))
+        return at;
+    return decoder->placement.addresses ? decoder->placement.addresses[variable] : 0;
+}
+
 static void lay_out(struct emu_decoder *decoder)
 {
-    const struct emu_module *module = decoder->module;
     uint64_t shared = 0, local = 0;
-    for (size_t i = 0; i < module->variable_count; i++) {
-        const struct emu_variable *variable = &module->variables[i];
-        decoder->module_at[i] = decoder->placement.addresses ? decoder->placement.addresses[i] : 0;
-        if (variable->space == SPACE_SHARED && !variable->is_extern && decoder->shared_used[i])
-            decoder->module_at[i] = place(decoder, &shared, variable->size, variable->alignment);
-    }
-    for (size_t f = 0; f < module->function_count; f++) {
-        struct emu_unit *unit = &decoder->units[f];
-        if (!unit->function)
-            continue;
-        decoder->unit = unit;
+    place_shared(decoder, &shared);
+    for (size_t u = 0; u < decoder->unit_count; u++) {
+        struct emu_unit *unit = decoder->unit = &decoder->units[u];
         place_parameters(decoder, unit, &local);
         place_variables(decoder, unit, &local, &shared);
         unit->return_slot = emu_hidden_slot(decoder, T_b32);
         unit->register_slots = emu_alloc(
-            &decoder->program->arena, (size_t)unit->function->register_count + 1, sizeof(uint32_t));
+            &decoder->scratch, (size_t)unit->function->register_count + 1, sizeof(uint32_t));
     }
     place_dynamic(decoder, shared);
     if (local > MOST_LOCAL_BYTES)
@@ -297,7 +340,7 @@ static void decode_function(struct emu_decoder *decoder, struct emu_unit *unit)
     size_t first = program->count;
     decoder->unit = unit;
     unit->entry_pc = (uint32_t)first;
-    unit->pc_of = emu_alloc(&program->arena, function->statement_count + 1, sizeof(uint32_t));
+    unit->pc_of = emu_alloc(&decoder->scratch, function->statement_count + 1, sizeof(uint32_t));
     for (size_t i = 0; i < function->statement_count; i++) {
         unit->pc_of[i] = (uint32_t)program->count;
         decode_statement(decoder, &function->statements[i]);
@@ -312,25 +355,20 @@ static void resolve_calls(struct emu_decoder *decoder)
     struct emu_program *program = decoder->program;
     for (size_t i = 0; i < program->count; i++)
         if (program->code[i].flags & INSN_FUNCTION)
-            program->code[i].target = decoder->units[program->code[i].target].entry_pc;
+            program->code[i].target = emu_unit_of(decoder, program->code[i].target)->entry_pc;
 }
 
+/* The kernel's code comes first. */
 static void make(struct emu_decoder *decoder)
 {
-    const struct emu_module *module = decoder->module;
-    struct emu_program *program = decoder->program;
-    struct emu_arena *arena = &program->arena;
-    size_t kernel = (size_t)(program->function - module->functions);
+    uint32_t kernel = (uint32_t)(decoder->program->function - decoder->module->functions);
     index_opcodes(decoder);
-    decoder->units = emu_alloc(arena, module->function_count + 1, sizeof *decoder->units);
-    decoder->module_at = emu_alloc(arena, module->variable_count + 1, sizeof(uint64_t));
-    decoder->shared_used = emu_alloc(arena, module->variable_count + 1, sizeof(bool));
     find_reachable(decoder, kernel);
     lay_out(decoder);
-    decode_function(decoder, &decoder->units[kernel]);
-    for (size_t f = 0; f < module->function_count; f++)
-        if (decoder->units[f].function && f != kernel)
-            decode_function(decoder, &decoder->units[f]);
+    decode_function(decoder, emu_unit_of(decoder, kernel));
+    for (size_t u = 0; u < decoder->unit_count; u++)
+        if (decoder->units[u].index != kernel)
+            decode_function(decoder, &decoder->units[u]);
     resolve_calls(decoder);
 }
 
@@ -345,7 +383,7 @@ ptxgen_status emu_program_make(const struct emu_module *module, const struct emu
     if (made && decoder) {
         made->module = module;
         made->function = function;
-        made->arena.escape = &decoder->escape;
+        made->arena.escape = decoder->scratch.escape = &decoder->escape;
         decoder->program = made;
         decoder->module = module;
         decoder->placement = *placement;
@@ -355,6 +393,7 @@ ptxgen_status emu_program_make(const struct emu_module *module, const struct emu
         if (!failed)
             make(decoder);
         made->arena.escape = NULL;
+        emu_arena_free(&decoder->scratch);
     }
     free(decoder);
     if (!failed) {

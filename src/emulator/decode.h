@@ -7,6 +7,7 @@
 #ifndef PTXGEN_EMULATOR_DECODE_H
 #define PTXGEN_EMULATOR_DECODE_H
 
+#include "src/emulator/index_map.h"
 #include "src/emulator/program.h"
 
 struct emu_chip;
@@ -20,6 +21,7 @@ struct emu_placement {
 /* One function of the program being made. */
 struct emu_unit {
     const struct emu_function *function;
+    uint32_t index;           /* of the function, in the module */
     uint32_t *register_slots; /* register number → slot + 1 */
     uint32_t *pc_of;          /* statement index → instruction index */
     uint64_t *variable_at;    /* body variable → offset in its space */
@@ -32,10 +34,13 @@ struct emu_decoder {
     struct emu_program *program;
     const struct emu_module *module;
     struct emu_placement placement;
-    struct emu_unit *units; /* by function index; function NULL where unused */
-    struct emu_unit *unit;  /* being decoded */
-    uint64_t *module_at;    /* module variable → address in its space */
-    bool *shared_used;      /* module variable → some instruction names it */
+    struct emu_arena scratch; /* what is needed only while the program is made */
+    struct emu_unit *units;   /* the functions that the kernel reaches, in the module's order */
+    size_t unit_count, unit_capacity;
+    struct emu_index_map unit_of;   /* function index → unit */
+    struct emu_unit *unit;          /* being decoded */
+    struct emu_index_map shared_at; /* static shared variables of the module that are named */
+    uint64_t dynamic_at;            /* where dynamic shared memory starts */
     const struct emu_statement *statement;
     struct emu_insn *insn; /* the instruction under way */
     const struct emu_opcode *opcodes[512];
@@ -90,6 +95,10 @@ struct emu_src emu_write_wide(struct emu_decoder *decoder, const struct emu_arg 
 struct emu_src emu_constant(struct emu_decoder *decoder, uint64_t value, uint32_t bytes);
 struct emu_src emu_read_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type);
 struct emu_src emu_write_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type);
+/* The unit of a function that the kernel reaches; NULL when it has no body. */
+struct emu_unit *emu_unit_of(struct emu_decoder *decoder, uint32_t function);
+/* Address of a variable of the module in its own space. */
+uint64_t emu_module_address(struct emu_decoder *decoder, uint32_t variable);
 /* A constant integer operand. */
 uint64_t emu_immediate(struct emu_decoder *decoder, const struct emu_arg *operand);
 /* An address operand: base into insn->s[`source`], offset into *offset. `space` resolves names. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FIRST_CONSTANTS = 512 }; /* bytes: no constant is larger */
+
 _Noreturn void emu_refuse(struct emu_decoder *decoder, const char *format, ...)
 {
     char sentence[700];
@@ -134,7 +136,8 @@ struct emu_src emu_constant(struct emu_decoder *decoder, uint64_t value, uint32_
     struct emu_program *program = decoder->program;
     uint32_t size = bytes ? bytes * 32 : 64;
     if (program->constant_bytes + size > program->constant_capacity) {
-        size_t wider = program->constant_capacity ? program->constant_capacity * 2 : 4096;
+        size_t wider =
+            program->constant_capacity ? program->constant_capacity * 2 : FIRST_CONSTANTS;
         uint8_t *moved = aligned_alloc(64, wider);
         if (!moved)
             longjmp(decoder->escape, 2);
@@ -291,7 +294,7 @@ static uint64_t variable_address(struct emu_decoder *decoder, const struct emu_s
 {
     struct emu_unit *unit = decoder->unit;
     switch (symbol->count) {
-    case 1: return decoder->module_at[symbol->first];
+    case 1: return emu_module_address(decoder, symbol->first);
     case 2: return unit->variable_at[symbol->first];
     case 3: return unit->parameter_at[symbol->first];
     default: return unit->result_at[symbol->first];

@@ -220,17 +220,36 @@ ptxgen_cu_result emu_cu_module_load_data(ptxgen_cu_module *module, const void *i
     return emu_cu_module_load_data_ex(module, image, 0, NULL, NULL);
 }
 
+/* The symbol of that name at the module's level, NULL when it is of another kind. */
+static const struct emu_symbol *find_symbol(const struct CUmod_st *module, const char *name,
+                                            enum emu_symbol_kind kind)
+{
+    size_t length = strlen(name);
+    uint32_t index;
+    if (length > UINT32_MAX)
+        return NULL;
+    const struct emu_symbol *symbol =
+        emu_find_symbol(module->parsed, (struct emu_str){name, (uint32_t)length}, 0, &index);
+    return symbol && symbol->kind == kind ? symbol : NULL;
+}
+
+static int by_function(const void *wanted, const void *entry)
+{
+    const struct emu_function *a = wanted, *b = ((const struct CUfunc_st *)entry)->function;
+    return (a > b) - (a < b);
+}
+
 ptxgen_cu_result emu_cu_module_get_function(ptxgen_cu_function *function, ptxgen_cu_module module,
                                             const char *name)
 {
     if (!function || !module || !name)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < module->function_count; i++)
-        if (emu_str_is(module->functions[i].function->name, name)) {
-            *function = &module->functions[i];
-            return PTXGEN_CUDA_SUCCESS;
-        }
-    return PTXGEN_CUDA_ERROR_NOT_FOUND;
+    const struct emu_symbol *symbol = find_symbol(module, name, SYMBOL_FUNCTION);
+    if (!symbol)
+        return PTXGEN_CUDA_ERROR_NOT_FOUND;
+    *function = bsearch(&module->parsed->functions[symbol->first], module->functions,
+                        module->function_count, sizeof *module->functions, by_function);
+    return *function ? PTXGEN_CUDA_SUCCESS : PTXGEN_CUDA_ERROR_NOT_FOUND;
 }
 
 ptxgen_cu_result emu_cu_module_get_global(ptxgen_cu_deviceptr *address, size_t *bytes,
@@ -238,17 +257,14 @@ ptxgen_cu_result emu_cu_module_get_global(ptxgen_cu_deviceptr *address, size_t *
 {
     if (!module || !name)
         return PTXGEN_CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < module->parsed->variable_count; i++) {
-        const struct emu_variable *variable = &module->parsed->variables[i];
-        if (!module->addresses[i] || !emu_str_is(variable->name, name))
-            continue;
-        if (address)
-            *address = module->addresses[i];
-        if (bytes)
-            *bytes = (size_t)variable->size;
-        return PTXGEN_CUDA_SUCCESS;
-    }
-    return PTXGEN_CUDA_ERROR_NOT_FOUND;
+    const struct emu_symbol *symbol = find_symbol(module, name, SYMBOL_VARIABLE);
+    if (!symbol || !module->addresses[symbol->first])
+        return PTXGEN_CUDA_ERROR_NOT_FOUND;
+    if (address)
+        *address = module->addresses[symbol->first];
+    if (bytes)
+        *bytes = (size_t)module->parsed->variables[symbol->first].size;
+    return PTXGEN_CUDA_SUCCESS;
 }
 
 /* ---- function attributes ---- */

@@ -301,7 +301,7 @@ static void decode_call(struct emu_decoder *decoder, struct emu_insn *insn)
     if (!function->has_body)
         emu_refuse(decoder, "function '%.*s' has no body in this module",
                    (int)function->name.length, function->name.text);
-    const struct emu_unit *unit = &decoder->units[symbol->first];
+    const struct emu_unit *unit = emu_unit_of(decoder, symbol->first);
     insn->exec = call;
     insn->flow = FLOW_CONTROL;
     insn->flags = INSN_FUNCTION;

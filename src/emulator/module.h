@@ -75,6 +75,7 @@ struct emu_symbol {
     bool is_range;
     uint32_t first, count; /* register numbers; statement index of a label; variable index */
     struct emu_arg *targets;
+    uint32_t hash;
     struct emu_symbol *next;
 };
 
@@ -98,8 +99,6 @@ struct emu_function {
     uint32_t max_registers;
 };
 
-enum { SYMBOL_BUCKETS = 1024 };
-
 struct emu_module {
     struct emu_arena arena;
     const char *text;
@@ -112,7 +111,9 @@ struct emu_module {
     size_t function_count, function_capacity;
     struct emu_scope *scopes;
     size_t scope_count, scope_capacity;
-    struct emu_symbol *symbols[SYMBOL_BUCKETS];
+    uint32_t dynamic_alignment;  /* of the strictest extern shared variable; 0: there is none */
+    struct emu_symbol **symbols; /* a hash table of chains, with at least as many buckets */
+    uint32_t symbol_count, symbol_buckets;
 };
 
 /*

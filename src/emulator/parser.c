@@ -110,21 +110,50 @@ void emu_skip_line(struct emu_parser *parser)
 
 /* ---- symbols ---- */
 
-static uint32_t bucket_of(struct emu_str name, uint32_t scope)
+static uint32_t hash_of(struct emu_str name, uint32_t scope)
 {
     uint32_t hash = 2166136261u ^ scope * 0x9e3779b9u;
     for (uint32_t i = 0; i < name.length; i++)
         hash = (hash ^ (unsigned char)name.text[i]) * 16777619u;
-    return (hash ^ hash >> 15) % SYMBOL_BUCKETS;
+    return hash ^ hash >> 15;
+}
+
+static struct emu_symbol **chain_of(const struct emu_module *module, uint32_t hash)
+{
+    return &module->symbols[hash & (module->symbol_buckets - 1)];
 }
 
 static struct emu_symbol *find_exact(const struct emu_module *module, struct emu_str name,
                                      uint32_t scope)
 {
-    struct emu_symbol *symbol = module->symbols[bucket_of(name, scope)];
-    while (symbol && (symbol->scope != scope || !emu_str_equal(symbol->name, name)))
+    uint32_t hash = hash_of(name, scope);
+    struct emu_symbol *symbol = module->symbol_buckets ? *chain_of(module, hash) : NULL;
+    while (symbol &&
+           (symbol->hash != hash || symbol->scope != scope || !emu_str_equal(symbol->name, name)))
         symbol = symbol->next;
     return symbol;
+}
+
+static void link_symbol(struct emu_module *module, struct emu_symbol *symbol)
+{
+    struct emu_symbol **chain = chain_of(module, symbol->hash);
+    symbol->next = *chain;
+    *chain = symbol;
+}
+
+/* The number of buckets is a power of 2. */
+static void widen_symbols(struct emu_module *module)
+{
+    struct emu_symbol **chains = module->symbols;
+    uint32_t count = module->symbol_buckets;
+    module->symbol_buckets = count ? 2 * count : 256;
+    module->symbols =
+        emu_alloc(&module->arena, module->symbol_buckets, sizeof(struct emu_symbol *));
+    for (uint32_t i = 0; i < count; i++)
+        for (struct emu_symbol *symbol = chains[i], *next; symbol; symbol = next) {
+            next = symbol->next;
+            link_symbol(module, symbol);
+        }
 }
 
 struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token *at,
@@ -138,10 +167,11 @@ struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token
         emu_syntax(parser, at, "'%.*s' is declared twice in one scope", (int)name.length,
                    name.text);
     symbol = emu_alloc(&module->arena, 1, sizeof *symbol);
-    *symbol = (struct emu_symbol){.name = name, .scope = parser->scope, .kind = kind};
-    struct emu_symbol **bucket = &module->symbols[bucket_of(name, parser->scope)];
-    symbol->next = *bucket;
-    *bucket = symbol;
+    *symbol = (struct emu_symbol){
+        .name = name, .scope = parser->scope, .kind = kind, .hash = hash_of(name, parser->scope)};
+    if (module->symbol_count++ >= module->symbol_buckets)
+        widen_symbols(module);
+    link_symbol(module, symbol);
     return symbol;
 }
 
@@ -206,6 +236,7 @@ struct emu_str emu_source_line(const struct emu_module *module, uint32_t line)
 
 static void parse_triple(struct emu_parser *parser, uint32_t value[3])
 {
+    uint64_t product = 1;
     value[0] = value[1] = value[2] = 1;
     for (int i = 0; i < 3; i++) {
         uint64_t extent = emu_expect_int(parser, "an extent");
@@ -213,6 +244,9 @@ static void parse_triple(struct emu_parser *parser, uint32_t value[3])
             emu_syntax(parser, &parser->token, "an extent of %llu is out of range",
                        (unsigned long long)extent);
         value[i] = (uint32_t)extent;
+        product *= extent;
+        if (product > UINT32_MAX)
+            emu_syntax(parser, &parser->token, "extents whose product is above %u", UINT32_MAX);
         if (!emu_accept(parser, ','))
             return;
     }

@@ -289,6 +289,9 @@ void emu_parse_variables(struct emu_parser *parser, bool is_extern)
         symbol->first = (uint32_t)*count;
         symbol->count = function ? 2 : 1; /* 1: the module's list, 2: the function's */
         (*list)[(*count)++] = variable;
+        if (!function && is_extern && variable.space == SPACE_SHARED &&
+            variable.alignment > module->dynamic_alignment)
+            module->dynamic_alignment = variable.alignment;
     } while (emu_accept(parser, ','));
     emu_expect(parser, ';');
 }
