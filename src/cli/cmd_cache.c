@@ -4,6 +4,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "plural.h"
 
 #include <ptxgen/cache.h>
 
@@ -104,8 +105,8 @@ static int list_all(const ptxgen_cache *cache, const struct cache_options *optio
     (void)options;
     if (ptxgen_cache_visit(cache, list_entry, &listed, NULL, &err) != PTXGEN_OK)
         return report_failure(&err);
-    printf("%zu entries and %zu memos in %s\n", listed.entries, listed.memos,
-           ptxgen_cache_folder(cache));
+    printf("%zu entr%s and %zu memo%s in %s\n", listed.entries, plural_y(listed.entries),
+           listed.memos, plural(listed.memos), ptxgen_cache_folder(cache));
     return EXIT_OK;
 }
 
@@ -139,8 +140,9 @@ static int report_removal(ptxgen_status status, const ptxgen_cache_removed *remo
 {
     if (status != PTXGEN_OK)
         return report_failure(err);
-    printf("removed %" PRIu64 " entries and %" PRIu64 " strays, %" PRIu64 " bytes\n",
-           removed->entries, removed->strays, removed->bytes);
+    printf("removed %" PRIu64 " entr%s and %" PRIu64 " stray%s, %" PRIu64 " byte%s\n",
+           removed->entries, plural_y(removed->entries), removed->strays, plural(removed->strays),
+           removed->bytes, plural(removed->bytes));
     return EXIT_OK;
 }
 
@@ -199,12 +201,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct cache_options *options = state->input;
     switch (key) {
     case KEY_FOLDER: options->folder = arg; return 0;
-    case KEY_BYTES:
-        options->max_bytes = parse_number(state, "max-bytes", arg, 1, UINT64_MAX);
-        return 0;
+    case KEY_BYTES: options->max_bytes = parse_bytes(state, "--max-bytes", arg); return 0;
     case KEY_DEVICE: options->device = arg; return 0;
     case KEY_THREADS:
-        options->threads = (unsigned)parse_number(state, "threads", arg, 1, 256);
+        options->threads = (unsigned)parse_number(state, "--threads", arg, 1, 256);
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 1)
@@ -222,8 +222,9 @@ static int cache(int argc, char **argv)
         {.name = "folder", .key = KEY_FOLDER, .arg = "PATH", .doc = "Instead of the default one"},
         {.name = "max-bytes",
          .key = KEY_BYTES,
-         .arg = "N",
-         .doc = "prune: leave at most this; warm: the cache's limit (256 MiB)"},
+         .arg = "BYTES",
+         .doc = "prune: leave at most this; warm: the cache's limit (256M); K, M, G and T are of "
+                "2^10, 2^20, 2^30 and 2^40 bytes"},
         {.name = "device",
          .key = KEY_DEVICE,
          .arg = "NAME",

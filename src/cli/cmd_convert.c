@@ -4,6 +4,7 @@
 #include "exit_code.h"
 #include "families/marlin_convert.h"
 #include "families/sparse24_convert.h"
+#include "option_once.h"
 #include "options.h"
 #include "output_file.h"
 
@@ -14,12 +15,12 @@
 
 enum {
     KEY_TO = OPTION_COMMAND_KEYS,
-    KEY_LAYER,
     KEY_FORMAT,
     KEY_GROUP_SIZE,
     KEY_TYPE,
     KEY_THREADS,
-    KEY_FORCE
+    KEY_FORCE,
+    KEY_LAYER = OPTION_REPEATED_KEYS
 };
 
 static const char *const type_names[] = {"f16", "bf16", NULL};
@@ -71,11 +72,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LAYER: add_layer(state, r, arg); return 0;
     case KEY_FORMAT: r->choice.format = arg; return 0;
-    case KEY_GROUP_SIZE:
-        r->choice.group_size =
-            strcmp(arg, "-1") ? (ptrdiff_t)parse_number(state, "--group-size", arg, 1, INT32_MAX)
-                              : PTXGEN_W4_PER_CHANNEL;
-        return 0;
+    case KEY_GROUP_SIZE: r->choice.group_size = parse_group_size(state, arg); return 0;
     case KEY_TYPE:
         r->type = types[parse_choice(state, "--type", arg, type_names)];
         r->type_given = true;

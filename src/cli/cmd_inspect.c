@@ -4,6 +4,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,14 +84,25 @@ static ptxgen_status print_mix(const ptx_module *module, unsigned index, ptxgen_
     return PTXGEN_OK;
 }
 
-static ptxgen_status print_kernel(const ptx_module *module, unsigned index,
-                                  const ptxgen_target *target, ptxgen_error *err)
+static size_t shared_bytes_of(const ptx_kernel_info *info)
+{
+    return info->static_shared_bytes + info->dynamic_shared_bytes;
+}
+
+/* What one CTA may have: a multiprocessor's, but for the 1 KB that the system takes. */
+static bool fits(const struct architecture *a, const ptx_kernel_info *info)
+{
+    return !a || shared_bytes_of(info) <= a->shared_bytes - 1024;
+}
+
+static ptxgen_status print_kernel(const ptx_module *module, unsigned index, int sm,
+                                  ptxgen_error *err)
 {
     ptx_kernel_info info;
     ptxgen_status status = ptx_module_kernel_info(module, index, &info);
     if (status != PTXGEN_OK)
         return ptxgen_fail(err, status, "kernel %u of the module is unknown", index);
-    size_t shared = info.static_shared_bytes + info.dynamic_shared_bytes;
+    size_t shared = shared_bytes_of(&info);
     printf("%s\n", info.name);
     printf("  %zu instructions, %u threads a CTA\n", info.instructions, info.threads);
     printf("  registers: %zu virtual in %u 32-bit, %u 64-bit, %u 16-bit, %u 128-bit names and %u "
@@ -101,29 +113,52 @@ static ptxgen_status print_kernel(const ptx_module *module, unsigned index,
            info.dynamic_shared_bytes ? "dynamic" : "static");
     if (info.local_bytes)
         printf("  local memory: %zu bytes a thread\n", info.local_bytes);
-    const struct architecture *a = architecture_find(target->ptx.sm);
-    if (a) {
+    const struct architecture *a = architecture_find(sm);
+    if (!fits(a, &info))
+        printf("  does not fit on sm_%d, which has %u bytes of shared memory for a CTA\n", sm,
+               a->shared_bytes - 1024);
+    else if (a) {
         unsigned ctas = architecture_occupancy(a, info.threads, info.pressure, shared);
-        printf("  occupancy on sm_%d, by that peak: %u CTAs a multiprocessor, %u of %u warps\n",
-               a->sm, ctas, ctas * ((info.threads + 31) / 32), a->warps);
+        printf("  occupancy on sm_%d, by that peak: %u CTA%s a multiprocessor, %u of %u warps\n",
+               a->sm, ctas, plural(ctas), ctas * ((info.threads + 31) / 32), a->warps);
     }
     return print_mix(module, index, err);
 }
 
 /* ---- predictions ---- */
 
-static ptxgen_status print_prediction(const struct family *family, const void *family_options,
-                                      const struct inspect_options *o, uint32_t m,
-                                      ptxgen_error *err)
+static int sm_of(const struct inspect_options *o)
+{
+    return o->chip ? o->chip->sm : o->target.ptx.sm;
+}
+
+static ptxgen_status check_fits(const ptx_module *module, const char *entry, int sm,
+                                ptxgen_error *err)
+{
+    ptx_kernel_info info;
+    for (unsigned i = 0; i < ptx_module_kernels(module); i++)
+        if (ptx_module_kernel_info(module, i, &info) == PTXGEN_OK && !strcmp(info.name, entry) &&
+            !fits(architecture_find(sm), &info))
+            return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
+                               "%s does not fit on sm_%d: a CTA has %zu bytes of shared memory",
+                               entry, sm, shared_bytes_of(&info));
+    return PTXGEN_OK;
+}
+
+static ptxgen_status print_prediction(const ptx_module *module, const struct family *family,
+                                      const void *family_options, const struct inspect_options *o,
+                                      uint32_t m, ptxgen_error *err)
 {
     struct work work = {.entry = NULL};
     ptxgen_status status = family->describe(family_options, &o->target, m, &work, err);
+    if (status == PTXGEN_OK)
+        status = check_fits(module, work.entry, sm_of(o), err);
     if (status != PTXGEN_OK)
         return status;
     const struct chip *chip = o->chip ? o->chip : chip_of(o->target.ptx.sm);
     double bandwidth = o->bandwidth > 0 ? o->bandwidth : chip ? chip->bandwidth : 0;
-    printf("M=%u: %s, %u CTAs; %" PRIu64 " bytes, %.4g flops, %.3g flops a byte\n", m, work.entry,
-           work.grid, work.bytes, work.flops, work.flops / (double)work.bytes);
+    printf("M=%u: %s, %u CTA%s; %" PRIu64 " bytes, %.4g flops, %.3g flops a byte\n", m, work.entry,
+           work.grid, plural(work.grid), work.bytes, work.flops, work.flops / (double)work.bytes);
     if (*work.explanation)
         printf("  %s\n", work.explanation);
     if (bandwidth > 0)
@@ -148,9 +183,30 @@ static ptxgen_status print_all(const struct family *family, const void *family_o
     printf("%s for sm_%d%.1s: PTX %d.%d, %zu bytes of text\n", family->name, o->target.ptx.sm,
            &o->target.ptx.suffix, version / 10, version % 10, length);
     for (unsigned i = 0; status == PTXGEN_OK && i < ptx_module_kernels(module); i++)
-        status = print_kernel(module, i, &o->target, err);
+        status = print_kernel(module, i, sm_of(o), err);
     for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++)
-        status = print_prediction(family, family_options, o, o->ms[i], err);
+        status = print_prediction(module, family, family_options, o, o->ms[i], err);
+    return status;
+}
+
+static ptxgen_status check_chip(const struct inspect_options *o, ptxgen_error *err)
+{
+    const ptx_target *text = &o->target.ptx;
+    if (!o->chip || ptx_target_runs_on(text, o->chip->sm))
+        return PTXGEN_OK;
+    return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
+                       "%s, which is sm_%d, cannot load text for sm_%d%.1s; --target names another",
+                       o->chip->name, o->chip->sm, text->sm, &text->suffix);
+}
+
+static ptxgen_status inspect_module(const struct family *family, const void *family_options,
+                                    const struct inspect_options *o, ptxgen_error *err)
+{
+    ptx_module *module = ptx_module_create(&o->target.ptx, NULL);
+    ptxgen_status status =
+        module ? print_all(family, family_options, o, module, err)
+               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
+    ptx_module_destroy(module);
     return status;
 }
 
@@ -163,11 +219,9 @@ static int inspect(int argc, char **argv)
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     ptxgen_error err = {0};
-    ptx_module *module = ptx_module_create(&o.target.ptx, NULL);
-    ptxgen_status status =
-        module ? print_all(family, family_options, &o, module, &err)
-               : ptxgen_fail(&err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
-    ptx_module_destroy(module);
+    ptxgen_status status = check_chip(&o, &err);
+    if (status == PTXGEN_OK)
+        status = inspect_module(family, family_options, &o, &err);
     free(family_options);
     return status == PTXGEN_OK ? EXIT_OK : report_failure(&err);
 }

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "plural.h"
 #include "progress.h"
 #include "tuning_table.h"
 
@@ -64,10 +65,11 @@ static void print_check(const char *family, const struct device *device, const s
         printf("  0 outputs: there was nothing to compute\n");
     else
         printf("  %" PRIu64
-               " outputs: largest error %.3g, %.3g of its bound; spread %.3g of its limit\n",
-               c->outputs, c->error, c->worst, ptxgen_tally_ratio(&c->tally));
+               " output%s: largest error %.3g, %.3g of its bound; spread %.3g of its limit\n",
+               c->outputs, plural(c->outputs), c->error, c->worst, ptxgen_tally_ratio(&c->tally));
     if (c->unbounded)
-        printf("  %" PRIu64 " outputs overflow f32 on the way: not compared\n", c->unbounded);
+        printf("  %" PRIu64 " output%s beyond f32 on the way: not compared\n", c->unbounded,
+               plural(c->unbounded));
     if (c->note[0])
         printf("  %s\n", c->note);
     if (c->microseconds > 0)
@@ -137,11 +139,11 @@ static enum exit_code run_random(const struct family *family, const struct run_o
         progress_update(&progress, i + 1);
     }
     progress_end(&progress);
-    printf("%s: %u random problems on %s, %u wrong\n", family->name, o->random_specs,
-           device->facts.name, failed);
-    printf("  %" PRIu64 " outputs (%" PRIu64
+    printf("%s: %u random problem%s on %s, %u wrong\n", family->name, o->random_specs,
+           plural(o->random_specs), device->facts.name, failed);
+    printf("  %" PRIu64 " output%s (%" PRIu64
            " without a bound): largest error over its bound %.3g\n",
-           total.outputs, total.unbounded, total.worst);
+           total.outputs, plural(total.outputs), total.unbounded, total.worst);
     printf("  at %s\n", error.problem);
     printf("  widest spread %.3g of its limit\n", spread.value);
     printf("  at %s\n", spread.problem);

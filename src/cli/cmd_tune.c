@@ -7,6 +7,7 @@
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
+#include "plural.h"
 #include "progress.h"
 #include "tune_choice.h"
 
@@ -223,8 +224,8 @@ static void print_table(const struct tuning *t, const void *spec)
     char words[160] = "";
     if (t->kernels->describe)
         t->kernels->describe(spec, words, sizeof words);
-    printf("%s %s on %s: %u tiles\n", t->kernels->name, words, t->device->facts.name,
-           table->tile_count);
+    printf("%s %s on %s: %u tile%s\n", t->kernels->name, words, t->device->facts.name,
+           table->tile_count, plural(table->tile_count));
     printf("  %6s  %10s  %10s  %6s  tile\n", "M", "plan us", "tuned us", "gain");
     for (unsigned m = 0; m < table->m_count; m++) {
         const struct tune_tile *tile = &table->tiles[table->chosen[m]];
@@ -332,9 +333,12 @@ static int tune(int argc, char **argv)
         .ms = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096},
         .m_count = 19,
         .replays = 5};
-    const struct family_arguments arguments = {.command = &argp, .input = &o};
+    bool shape_given;
+    const struct family_arguments arguments = {
+        .command = &argp, .input = &o, .shape_given = &shape_given};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    refuse_two_shapes(o.shape_count && shape_given);
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code = EXIT_OK;

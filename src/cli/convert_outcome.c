@@ -2,6 +2,7 @@
 #include "convert_outcome.h"
 
 #include "output_file.h"
+#include "plural.h"
 
 #include <stdio.h>
 
@@ -10,6 +11,5 @@ void convert_outcome_print(const struct convert_outcome *outcome, const char *ou
 {
     fprintf(output_file_is_stdout(output) ? stderr : stdout,
             "%s: %zu %s%s as %s, %zu other tensor%s copied\n", output, outcome->converted, what,
-            outcome->converted == 1 ? "" : "s", format, outcome->copied,
-            outcome->copied == 1 ? "" : "s");
+            plural(outcome->converted), format, outcome->copied, plural(outcome->copied));
 }

@@ -2,6 +2,7 @@
 #include "input_rows.h"
 
 #include "float_tensor.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +17,7 @@ ptxgen_status input_rows_choose(const struct run_request *request, const char *o
     if (request->m_given && request->m > rows)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "--%s %" PRIu32 ": %s has %" PRIu64 " row%s", option, request->m,
-                           input->name, rows, rows == 1 ? "" : "s");
+                           input->name, rows, plural(rows));
     if (!request->m_given && rows > most)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s has %" PRIu64 " rows, and a launch takes %" PRIu32

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "exit_code.h"
+#include "option_once.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,11 @@
 
 void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
-    error_t failure = argp_parse(argp, argc, argv, flags, NULL, input);
+    struct option_once once;
+    option_once_make(&once, argp, input);
+    bool whole = argp->children != NULL; /* its children are wrapped one by one */
+    error_t failure =
+        argp_parse(whole ? argp : &once.argp, argc, argv, flags, NULL, whole ? input : &once);
     if (!failure)
         return;
     fprintf(stderr, "ptxgen: the arguments cannot be read: %s\n", strerror(failure));
@@ -42,6 +47,36 @@ uint64_t parse_number(struct argp_state *state, const char *option, const char *
         argp_error(state, "%s %s: expected a whole number from %" PRIu64 " to %" PRIu64, option,
                    text, low, high);
     return number;
+}
+
+uint64_t parse_bytes(struct argp_state *state, const char *option, const char *text)
+{
+    static const char suffixes[] = "KMGT";
+    uint64_t number = 0;
+    const char *end = text;
+    bool read = read_number(text, &end, 1, UINT64_MAX, &number);
+    const char *suffix = read && *end ? strchr(suffixes, *end) : NULL;
+    unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+    if (!read || (*end && (!suffix || end[1])) || number > UINT64_MAX >> shift)
+        argp_error(state,
+                   "%s %s: expected bytes, or a number with K, M, G or T behind it, of 2^10, "
+                   "2^20, 2^30 or 2^40 bytes, below 2^64 in all",
+                   option, text);
+    return number << shift;
+}
+
+int32_t parse_group_size(struct argp_state *state, const char *text)
+{
+    uint64_t number = 0;
+    const char *end = text;
+    if (!strcmp(text, "-1"))
+        return PTXGEN_W4_PER_CHANNEL;
+    if (!read_number(text, &end, 1, INT32_MAX, &number) || *end)
+        argp_error(state,
+                   "--group-size %s: expected a whole number from 1 to %d, or -1 for one group of "
+                   "all rows",
+                   text, INT32_MAX);
+    return (int32_t)number;
 }
 
 double parse_positive(struct argp_state *state, const char *option, const char *text)
@@ -97,6 +132,15 @@ unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *
     }
 }
 
+void refuse_two_shapes(bool both_given)
+{
+    if (!both_given)
+        return;
+    fputs("ptxgen: --shape and the kernel's own K and features are both given; one is enough\n",
+          stderr);
+    exit(EXIT_USAGE);
+}
+
 static void join(const char *const *names, char *list, size_t size)
 {
     *list = 0;
@@ -132,6 +176,7 @@ void parse_tile(struct argp_state *state, const char *text, char *const *names,
                 uint32_t *const *members)
 {
     char *copy = strdup(text), *rest = copy, *value, list[256];
+    uint32_t seen = 0; /* a bit a name */
     if (!copy)
         argp_failure(state, EXIT_INTERNAL, errno, "--tile %s", text);
     join((const char *const *)names, list, sizeof list);
@@ -139,7 +184,11 @@ void parse_tile(struct argp_state *state, const char *text, char *const *names,
         int member = getsubopt(&rest, names, &value);
         if (member < 0 || !value)
             argp_error(state, "--tile %s: expected numbers of %s", text, list);
-        *members[member] = (uint32_t)parse_number(state, "--tile", value, member == 0, 1024);
+        uint32_t number = (uint32_t)parse_number(state, "--tile", value, member == 0, 1024);
+        if (seen >> member & 1 && number != *members[member])
+            argp_error(state, "--tile %s: %s is there twice", text, names[member]);
+        seen |= UINT32_C(1) << member;
+        *members[member] = number;
     }
     if (!*members[0])
         argp_error(state, "--tile %s: no %s in it", text, names[0]);
@@ -291,6 +340,17 @@ static const struct family *take_family(int *argc, char ***argv,
     return family;
 }
 
+/* K, or the output features, which are N unless that letter is of the rows. */
+static bool gives_shape(const struct family *family, const struct option_once *once, int count)
+{
+    const char *features = family->rows ? "m" : "n";
+    bool given = false;
+    for (int i = 0; i < count; i++)
+        if (once[i].inner == family->spec_options)
+            given = option_once_given(&once[i], "k") || option_once_given(&once[i], features);
+    return given;
+}
+
 const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
                                   void **family_options)
 {
@@ -308,6 +368,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
                                 ? with_letter(arguments->command, family->rows, command_options)
                                 : (struct argp){0};
     struct combined combined = {0};
+    struct option_once once[MAX_CHILDREN];
     struct argp_child children[MAX_CHILDREN + 1] = {0};
     const struct {
         const struct argp *argp;
@@ -322,8 +383,10 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     int count = 0;
     for (int i = 0; i < MAX_CHILDREN; i++)
         if (parts[i].argp) {
-            children[count] = (struct argp_child){parts[i].argp, 0, parts[i].title, i};
-            combined.inputs[count++] = parts[i].input;
+            option_once_make(&once[count], parts[i].argp, parts[i].input);
+            children[count] = (struct argp_child){&once[count].argp, 0, parts[i].title, i};
+            combined.inputs[count] = &once[count];
+            count++;
         }
     combined.count = count;
     const struct argp argp = {
@@ -332,6 +395,8 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     snprintf(name, sizeof name, "%s %s", command, family->name);
     argv[0] = name;
     parse_arguments(&argp, argc, argv, 0, &combined);
+    if (arguments->shape_given)
+        *arguments->shape_given = gives_shape(family, once, count);
     *family_options = options;
     return family;
 }

@@ -5,6 +5,8 @@
 
 #include "family.h"
 
+#include <ptxgen/marlin_formats.h>
+
 #include <argp.h>
 
 /** argp_parse, which ends the program with a usage error; here also when memory runs out. */
@@ -13,6 +15,10 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned fl
 /** Reads a whole number in [low, high], or ends the program with a usage error naming `option`. */
 uint64_t parse_number(struct argp_state *state, const char *option, const char *text, uint64_t low,
                       uint64_t high);
+/** Reads a number of bytes, "4096", "512K" or "1G": with K, M, G, T of 2^10, 2^20, 2^30, 2^40. */
+uint64_t parse_bytes(struct argp_state *state, const char *option, const char *text);
+/** Reads --group-size: a whole number, or -1, which is PTXGEN_W4_PER_CHANNEL. */
+int32_t parse_group_size(struct argp_state *state, const char *text);
 double parse_positive(struct argp_state *state, const char *option, const char *text);
 /** Reads "1,2,4" or "1:512", or both mixed, into up to `capacity` numbers and returns how many. */
 unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
@@ -24,6 +30,8 @@ struct shape {
 /** Reads "4096x14336,8192x8192" likewise. */
 unsigned parse_shapes(struct argp_state *state, const char *text, struct shape *shapes,
                       unsigned capacity);
+/** Ends the program with a usage error when --shape and K or the features were both given. */
+void refuse_two_shapes(bool both_given);
 /** The index of `text` in a NULL-terminated list, or a usage error that lists it. */
 int parse_choice(struct argp_state *state, const char *option, const char *text,
                  const char *const *choices);
@@ -62,6 +70,7 @@ struct family_arguments {
     const struct argp *shared;
     void *shared_input;
     bool with_data;
+    bool *shape_given; /**< may be NULL; whether K or the output features were among the options */
 };
 const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
                                   void **family_options);

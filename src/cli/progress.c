@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 double now_seconds(void)
 {
@@ -20,7 +21,7 @@ struct progress progress_start(const char *what, size_t total)
 void progress_update(struct progress *p, size_t done)
 {
     double now = now_seconds();
-    if (now - p->shown < 1)
+    if (now - p->shown < 1 || !isatty(STDERR_FILENO))
         return;
     p->shown = now;
     fprintf(stderr, "\rptxgen: %s: %zu of %zu, %.0f s", p->what, done, p->total, now - p->started);

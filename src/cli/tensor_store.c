@@ -30,6 +30,23 @@ ptxgen_status tensor_store_open(const char *path, struct tensor_store **store, p
     return status;
 }
 
+ptxgen_status tensor_store_open_as(enum tensor_format format, const char *path,
+                                   struct tensor_store **store, ptxgen_error *err)
+{
+    static const char *const names[] = {
+        [TENSOR_GGUF] = "GGUF", [TENSOR_SAFETENSORS] = "safetensors"};
+    ptxgen_status status = tensor_store_open(path, store, err);
+    if (status != PTXGEN_OK)
+        return status;
+    enum tensor_format found = tensor_store_gguf(*store) ? TENSOR_GGUF : TENSOR_SAFETENSORS;
+    if (found == format)
+        return PTXGEN_OK;
+    tensor_store_close(*store);
+    *store = NULL;
+    return ptxgen_fail(err, PTXGEN_ERROR_MALFORMED, "%s is a %s file; a %s file is needed here",
+                       path, names[found], names[format]);
+}
+
 void tensor_store_close(struct tensor_store *store)
 {
     if (!store)

@@ -28,6 +28,10 @@ struct tensor_store;
 
 /** Failures name the path as well. */
 ptxgen_status tensor_store_open(const char *path, struct tensor_store **store, ptxgen_error *err);
+enum tensor_format { TENSOR_GGUF, TENSOR_SAFETENSORS };
+/** The same, and a file of the other format is PTXGEN_ERROR_MALFORMED. */
+ptxgen_status tensor_store_open_as(enum tensor_format format, const char *path,
+                                   struct tensor_store **store, ptxgen_error *err);
 void tensor_store_close(struct tensor_store *store);
 
 const struct tensor_list *tensor_store_tensors(const struct tensor_store *store);

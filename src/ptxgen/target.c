@@ -79,14 +79,24 @@ ptxgen_status ptx_target_parse(const char *name, ptx_target *target, ptxgen_erro
     return status;
 }
 
+static ptxgen_status refuse_chip(int sm, const char *suffix, ptxgen_error *err)
+{
+    char list[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof chips / sizeof *chips && used < sizeof list; i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%d", i ? ", " : "", chips[i].sm);
+    return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
+                       "sm_%d%s is not a target that ptxgen knows: it knows sm_%s", sm, suffix,
+                       list);
+}
+
 ptxgen_status ptx_target_check(const ptx_target *t, ptxgen_error *err)
 {
     char suffix[2] = {t->suffix, 0};
     const struct chip *c = find_chip(t->sm);
     if (!c)
-        return ptxgen_fail(err, PTXGEN_ERROR_TARGET,
-                           "sm_%d%s is not a target that ptxgen knows (it knows sm_80 and later)",
-                           t->sm, suffix);
+        return refuse_chip(t->sm, suffix, err);
     int first = ptx_target_first_ptx(t);
     if (!first)
         return ptxgen_fail(err, PTXGEN_ERROR_TARGET, "sm_%d has no '%c' variant", t->sm, t->suffix);

@@ -109,7 +109,7 @@ static void an_entry_is_made_listed_found_damaged_and_removed(void **state)
     outcome_free(&o);
     o = run("cache", "clear", "--folder", folder);
     assert_exit(&o, 0);
-    assert_contains(o.out, "removed 1 entries and 0 strays");
+    assert_contains(o.out, "removed 1 entry and 0 strays");
     outcome_free(&o);
 }
 

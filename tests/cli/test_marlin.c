@@ -270,8 +270,8 @@ static void convert_refuses_by_name_and_leaves_no_file(void **state)
     assert_refuses(4, "none: the file has no none.qweight", "convert", GROUPED, path, "--to", "awq",
                    "--layer", "none");
     assert_refuses(4, "/nonexistent", "convert", "/nonexistent", path, "--to", "awq");
-    assert_refuses(2, "not a safetensors file", "convert", GOLDEN_DIR "/q4k.gguf", path, "--to",
-                   "awq");
+    assert_refuses(4, "a safetensors file is needed", "convert", GOLDEN_DIR "/q4k.gguf", path,
+                   "--to", "awq");
     assert_refuses(4, "cannot be written", "convert", GROUPED, "/nonexistent/out", "--to", "awq");
     assert_int_not_equal(access(path, F_OK), 0);
 }

@@ -73,13 +73,6 @@ static const struct argp_option spec_options[] = {
     {0},
 };
 
-static int32_t parse_group_size(struct argp_state *state, const char *text)
-{
-    if (!strcmp(text, "-1"))
-        return PTXGEN_W4_PER_CHANNEL;
-    return (int32_t)parse_number(state, "--group-size", text, 1, INT32_MAX);
-}
-
 /* "name=number" pairs; a member that is not named stays 0, for the plan to judge. */
 static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {

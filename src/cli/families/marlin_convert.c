@@ -435,14 +435,10 @@ ptxgen_status convert(const struct convert_request *request, struct convert_outc
                       ptxgen_error *err)
 {
     struct conversion c = {.request = request};
-    ptxgen_status status = tensor_store_open(request->input, &c.store, err);
+    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, request->input, &c.store, err);
     if (status != PTXGEN_OK)
         return status;
-    if (tensor_store_safetensors(c.store))
-        status = find_layers(&c, err);
-    else
-        status = ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is not a safetensors file",
-                             request->input);
+    status = find_layers(&c, err);
     if (status == PTXGEN_OK)
         status = write_file(&c, outcome, err);
     for (size_t i = 0; i < c.layer_count; i++) {

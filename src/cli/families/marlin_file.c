@@ -226,7 +226,7 @@ ptxgen_status marlin_read(struct marlin_problem *p, const struct marlin_options 
                           ptxgen_error *err)
 {
     struct tensor_store *store;
-    ptxgen_status status = tensor_store_open(o->safetensors, &store, err);
+    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, o->safetensors, &store, err);
     if (status != PTXGEN_OK)
         return status;
     status = read_from(store, p, o, request, device, err);

@@ -99,8 +99,6 @@ ptxgen_status layer_find(const struct tensor_store *store, const char *prefix,
                          const struct layer_choice *choice, ptxgen_w4_checkpoint *c,
                          ptxgen_error *err)
 {
-    if (!tensor_store_safetensors(store))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "the file is not a safetensors file");
     *c = (ptxgen_w4_checkpoint){.group_size = choice->group_size ? choice->group_size
                                                                  : metadata_group_size(store)};
     ptxgen_status status = choose_format(store, prefix, choice->format, &c->format, err);

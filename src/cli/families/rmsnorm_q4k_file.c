@@ -270,10 +270,7 @@ static ptxgen_status read_from(const struct tensor_store *store, struct rmsnorm_
     struct sources sources = {0};
     ptxgen_status status = find_tensors(store, o, &spec, &sources, err);
     if (status == PTXGEN_OK && !o->epsilon_given)
-        status = tensor_store_gguf(store)
-                     ? find_epsilon(tensor_store_gguf(store), o->norm, &spec.epsilon, err)
-                     : ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s is no GGUF file; say --epsilon",
-                                   o->gguf);
+        status = find_epsilon(tensor_store_gguf(store), o->norm, &spec.epsilon, err);
     if (status != PTXGEN_OK)
         return status;
     uint32_t m = request->m;
@@ -298,7 +295,7 @@ ptxgen_status rmsnorm_q4k_read(struct rmsnorm_q4k_problem *p, const struct rmsno
                                ptxgen_error *err)
 {
     struct tensor_store *store;
-    ptxgen_status status = tensor_store_open(o->gguf, &store, err);
+    ptxgen_status status = tensor_store_open_as(TENSOR_GGUF, o->gguf, &store, err);
     if (status != PTXGEN_OK)
         return status;
     status = read_from(store, p, o, request, device, err);

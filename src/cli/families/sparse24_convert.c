@@ -7,6 +7,7 @@
 
 #include "../convert_outcome.h"
 #include "../exit_code.h"
+#include "../option_once.h"
 #include "../options.h"
 #include "../output_file.h"
 #include "../safetensors_writer.h"
@@ -19,9 +20,9 @@
 enum {
     KEY_FROM = OPTION_COMMAND_KEYS,
     KEY_TO,
-    KEY_LAYER,
     KEY_PRUNE,
     KEY_FORCE,
+    KEY_LAYER = OPTION_REPEATED_KEYS,
     MOST_LAYERS = 4096
 };
 
@@ -247,13 +248,27 @@ static ptxgen_status pass(struct conversion *c, bool write, ptxgen_error *err)
     return status;
 }
 
+static ptxgen_status copy_metadata(const struct conversion *c, ptxgen_error *err)
+{
+    const struct safetensors_file *from = tensor_store_safetensors(c->store);
+    const char *key, *value;
+    ptxgen_status status = PTXGEN_OK;
+    for (size_t i = 0;
+         status == PTXGEN_OK && (key = safetensors_metadata_at(from, i, &value)) != NULL; i++)
+        status = safetensors_writer_metadata(c->writer, key, value, err);
+    return status;
+}
+
 static ptxgen_status convert(struct conversion *c, ptxgen_error *err)
 {
-    ptxgen_status status = tensor_store_open(c->request->input, &c->store, err);
+    ptxgen_status status =
+        tensor_store_open_as(TENSOR_SAFETENSORS, c->request->input, &c->store, err);
     if (status == PTXGEN_OK)
         status = find_weights(c, err);
     if (status == PTXGEN_OK)
         status = safetensors_writer_open(c->request->output, c->request->force, &c->writer, err);
+    if (status == PTXGEN_OK)
+        status = copy_metadata(c, err);
     if (status == PTXGEN_OK)
         status = pass(c, false, err);
     if (status == PTXGEN_OK)

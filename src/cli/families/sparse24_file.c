@@ -275,7 +275,7 @@ ptxgen_status sparse24_read(struct sparse24_problem *p, const struct sparse24_op
                             ptxgen_error *err)
 {
     struct tensor_store *store;
-    ptxgen_status status = tensor_store_open(o->safetensors, &store, err);
+    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, o->safetensors, &store, err);
     if (status != PTXGEN_OK)
         return status;
     status = read_from(store, p, o, request, device, err);

@@ -175,7 +175,7 @@ ptxgen_status w8a8_read(struct w8a8_problem *p, const struct w8a8_options *o,
                         const struct run_request *request, struct device *device, ptxgen_error *err)
 {
     struct tensor_store *store;
-    ptxgen_status status = tensor_store_open(o->safetensors, &store, err);
+    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, o->safetensors, &store, err);
     if (status != PTXGEN_OK)
         return status;
     status = read_from(store, p, o, request, device, err);
