@@ -10,7 +10,7 @@
  *
  * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
  * launches nothing. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or for
- * s8 f16 or bf16, scales f32. s8 has tier 2 only.
+ * s8 f16 or bf16, scales f32: any finite numbers. s8 has tier 2 only.
  * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and N only, so equal
  * inputs give equal bits. M is any, K a multiple of 8, as 2:4 metadata needs.
  *
@@ -163,7 +163,7 @@ typedef struct ptxgen_sparse24_operands {
     ptxgen_const_span values;
     ptxgen_sparse24_form form;
     ptxgen_const_span metadata;
-    const float *x_scale, *w_scale; /**< s8: [n], [m] */
+    const float *x_scale, *w_scale; /**< s8: [n], [m], refused unless finite */
     const void *bias;               /**< [m] */
     const void *residual;           /**< [n, m] */
     uint64_t x_stride, residual_stride;

@@ -206,7 +206,11 @@ typedef struct ptxgen_w8a8_token {
     int32_t zero;
 } ptxgen_w8a8_token;
 
-/** Quantises token `m`: its k codes, and its scale and zero point. */
+/**
+ * Quantises token `m`: its k codes, and its scale and zero point. Refuses a given scale that is not
+ * positive and finite, and a given zero point outside q_min … q_max, by number and value; a launch,
+ * whose scales are on the device, does not look.
+ */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
                                                      const ptxgen_w8a8_operands *operands,
                                                      uint32_t m, int8_t *codes,

@@ -46,11 +46,11 @@ static void run_spec(const char *device_name, const ptxgen_sparse24_spec *spec, 
 
 static ptxgen_sparse24_spec spec_of(int type, uint32_t m, uint32_t k)
 {
-    return (ptxgen_sparse24_spec){
-        .m = m,
-        .k = k,
-        .type = (uint8_t)type,
-        .y_type = type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
+    return (ptxgen_sparse24_spec){.m = m,
+                                  .k = k,
+                                  .type = (uint8_t)type,
+                                  .y_type =
+                                      type == PTXGEN_SPARSE24_BF16 ? PTXGEN_BF16 : PTXGEN_F16};
 }
 
 /* ---- many problems ---- */
@@ -84,6 +84,34 @@ static void outputs_of_s8_are_right_in_every_bit(void **state)
 }
 
 /* PyTorch's compressed weights in the CUTLASS form, at which X = 1s on the diagonal looks. */
+/* 0, of either sign, subnormal, and as large as f32 has them: in columns and in rows. */
+static void scales_of_s8_at_the_ends_of_f32_give_the_references_numbers(void **state)
+{
+    (void)state;
+    static const float scales[] = {1,          0,       -0.0f,    -3,    0x1p-149f,
+                                   -0x1p-126f, 3.4e38f, -3.4e38f, 1e-20f};
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    enum { SCALES = sizeof scales / sizeof *scales };
+    static const uint32_t rows[] = {5, 40, 130};
+    for (int d = 0; d < 2; d++) {
+        struct device device = open_device(devices[d]);
+        for (int i = 0; i < 6; i++) {
+            ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 40, 128);
+            spec.y_type = i % 2 ? PTXGEN_BF16 : PTXGEN_F16;
+            spec.bias = i % 3 == 0;
+            struct sparse24_problem p = make(&device, &spec, rows[i / 2], NULL);
+            float *x = (float *)(void *)p.x_scale.host, *w = (float *)(void *)p.w_scale.host;
+            for (uint32_t n = 0; n < p.n; n++)
+                x[n] = scales[n % SCALES];
+            for (uint32_t m = 0; m < spec.m; m++)
+                w[m] = scales[m / 2 % SCALES];
+            check_problem(&p, &device);
+            sparse24_release(&p);
+        }
+        device_close(&device);
+    }
+}
+
 static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
 {
     (void)state;
@@ -91,8 +119,7 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
     struct device device = open_device("cpu:sm_90");
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
-        ptxgen_sparse24_spec spec =
-            spec_of(w.shape.type, (uint32_t)w.shape.m, (uint32_t)w.shape.k);
+        ptxgen_sparse24_spec spec = spec_of(w.shape.type, (uint32_t)w.shape.m, (uint32_t)w.shape.k);
         struct sparse24_problem p = make(&device, &spec, spec.k, NULL);
         ptxgen_error err;
         for (size_t x = 0; x < (size_t)spec.k * spec.k; x++)
@@ -108,10 +135,9 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
         check_problem(&p, &device);
         for (size_t m = 0; m < spec.m; m++)
             for (size_t k = 0; k < spec.k; k++)
-                assert_true(ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host,
-                                                k * spec.m + m) ==
-                            ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data,
-                                                m * spec.k + k));
+                assert_true(
+                    ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host, k * spec.m + m) ==
+                    ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data, m * spec.k + k));
         sparse24_release(&p);
     }
     device_close(&device);
@@ -189,8 +215,8 @@ static void warps_in_any_order_do_not_race(void **state)
 }
 
 /*
- * wgmma's tiles, in several turns and in warps of fourteen orders: whole ones, divided ones, such as
- * have strips past the last of W, warpgroups that divide K, and clusters that do.
+ * wgmma's tiles, in several turns and in warps of fourteen orders: whole ones, divided ones, such
+ * as have strips past the last of W, warpgroups that divide K, and clusters that do.
  */
 static void warpgroups_in_any_order_do_not_race(void **state)
 {
@@ -226,7 +252,8 @@ static void warpgroups_in_any_order_do_not_race(void **state)
 
 /*
  * A weight that is not finite, in a matrix whose steps of 128 columns the warps along K do not
- * divide and whose rows end within a tile: it makes its own column of Y infinite, not NaN, and no other.
+ * divide and whose rows end within a tile: it makes its own column of Y infinite, not NaN, and no
+ * other.
  */
 static void weights_that_are_not_finite_stay_in_their_column(void **state)
 {
@@ -276,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_are_within_their_bounds),
         cmocka_unit_test(outputs_of_s8_are_right_in_every_bit),
+        cmocka_unit_test(scales_of_s8_at_the_ends_of_f32_give_the_references_numbers),
         cmocka_unit_test(pytorchs_weights_come_through_the_identity_bit_for_bit),
         cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
         cmocka_unit_test(the_smallest_k_and_odd_m_are_done),

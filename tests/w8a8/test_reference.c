@@ -155,6 +155,39 @@ static void tokens_have_scales_and_zero_points_of_their_own(void **state)
     assert_true(token.scale == 0.5);
 }
 
+static void given_scales_and_zero_points_that_the_header_excludes_are_refused(void **state)
+{
+    (void)state;
+    static const float wrong[] = {0, -0.0f, -0.5f, NAN, INFINITY};
+    static const char *const words[] = {"x_scale[1] is 0, not positive", "x_scale[1] is -0,",
+                                        "x_scale[1] is -0.5,", "nan, not positive and finite",
+                                        "x_scale[1] is inf, not positive and finite"};
+    ptxgen_w8a8_spec s = spec_f32();
+    s.asymmetric = 1;
+    s.scales = PTXGEN_W8A8_TOKEN;
+    const float x[2 * K] = {0};
+    float scales[2] = {1, 1};
+    int32_t zeros[2] = {0, 0};
+    ptxgen_w8a8_operands o = {
+        .x = x, .w = w, .w_scale = w_scale, .x_scale = scales, .x_zero = zeros, .m = 2};
+    int8_t codes[K];
+    ptxgen_w8a8_token token;
+    ptxgen_error err;
+    for (int i = 0; i < 5; i++) {
+        scales[1] = wrong[i];
+        assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 0, codes, &token, &err), &err);
+        assert_int_equal(ptxgen_w8a8_reference_codes(&s, &o, 1, codes, &token, &err),
+                         PTXGEN_ERROR_INVALID_ARGUMENT);
+        assert_says(&err, words[i]);
+    }
+    scales[1] = 0x1p-149f;
+    assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 1, codes, &token, &err), &err);
+    zeros[1] = -128;
+    assert_int_equal(ptxgen_w8a8_reference_codes(&s, &o, 1, codes, &token, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, "x_zero[1] is -128, not within -127 ... 127");
+}
+
 /* acc · sx · sw + bias rounded four times, then to f16. */
 static void outputs_are_rounded_from_left_to_right(void **state)
 {
@@ -202,6 +235,7 @@ int main(void)
         cmocka_unit_test(given_scales_clamp_what_is_beyond_them),
         cmocka_unit_test(asymmetric_codes_span_the_row_and_hold_zero_exactly),
         cmocka_unit_test(tokens_have_scales_and_zero_points_of_their_own),
+        cmocka_unit_test(given_scales_and_zero_points_that_the_header_excludes_are_refused),
         cmocka_unit_test(outputs_are_rounded_from_left_to_right),
         cmocka_unit_test(f64_computes_in_f64),
     };

@@ -65,6 +65,23 @@ static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, int q_min, int
     return t;
 }
 
+static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
+                                 uint32_t m, int q_min, int q_max, ptxgen_w8a8_token *token,
+                                 ptxgen_error *err)
+{
+    uint32_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
+    token->scale = ptxgen_element_load(ptxgen_w8a8_work_type(s), o->x_scale, which);
+    token->zero = s->asymmetric ? o->x_zero[which] : 0;
+    if (!(token->scale > 0) || !isfinite(token->scale))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: x_scale[%u] is %g, not positive and finite", which, token->scale);
+    if (token->zero < q_min || token->zero > q_max)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: x_zero[%u] is %d, not within %d ... %d", which, (int)token->zero,
+                           q_min, q_max);
+    return PTXGEN_OK;
+}
+
 ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
                                           uint32_t m, int8_t *codes, ptxgen_w8a8_token *token,
                                           ptxgen_error *err)
@@ -82,12 +99,10 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
         memset(codes, 0, s->k);
         return PTXGEN_OK;
     }
-    if (s->scales) {
-        size_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
-        token->scale = ptxgen_element_load(work, o->x_scale, which);
-        token->zero = s->asymmetric ? o->x_zero[which] : 0;
-    } else
+    if (!s->scales)
         *token = dynamic_scale(s, q_min, q_max, &range);
+    else if ((status = given_scale(s, o, m, q_min, q_max, token, err)) != PTXGEN_OK)
+        return status;
     for (uint32_t i = 0; i < s->k; i++) {
         double x = ptxgen_element_load((ptxgen_element)s->x_type, o->x, first + i);
         codes[i] = w8a8_code(work, x, token->scale, token->zero, q_min, q_max);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scales at the ends of the work type, on the emulator: every bit is the reference's. */
+#include "tests/checks.h"
+
+#include "src/cli/families/w8a8.h"
+
+#include <math.h>
+
+/* Of weights any, also not finite; given ones of x are positive and finite. */
+static const double of_w[] = {1,     0,         -0.0,     -3,  0x1p-149, -0x1p-126,
+                              1e-20, 0x1.8p127, -0x1p127, NAN, INFINITY, -INFINITY},
+                    of_x[] = {1, 0x1p-149, 0x1p-126, 1e-30, 1e30, 0x1.FFFFFEp127};
+enum { OF_W = sizeof of_w / sizeof *of_w, OF_X = sizeof of_x / sizeof *of_x };
+
+static void expect_right(struct device *device, const ptxgen_w8a8_spec *spec, uint32_t m)
+{
+    const struct w8a8_options options = {.spec = *spec};
+    const struct w8a8_layout layout = {.x_gap = 0};
+    struct w8a8_problem p;
+    struct random r = random_start(m + spec->scales);
+    struct check check = {.outputs = 0};
+    ptxgen_element work = ptxgen_w8a8_work_type(spec);
+    ptxgen_error err;
+    assert_ok(w8a8_allocate(&p, &options, m, &layout, device, &err), &err);
+    w8a8_fill(&p, &r);
+    for (uint32_t n = 0; n < spec->n; n++)
+        ptxgen_element_store(work, p.w_scale.host, n, of_w[n % OF_W]);
+    for (size_t i = 0; i < p.x_scale.bytes / ptxgen_element_size(work); i++)
+        ptxgen_element_store(work, p.x_scale.host, i, of_x[i % OF_X]);
+    for (uint32_t row = 0; row < m; row += 3) /* rows whose own scales are as small and as large */
+        for (uint32_t k = 0; k < spec->k; k++) {
+            size_t at = (size_t)row * p.x_stride + k;
+            double x = ptxgen_element_load((ptxgen_element)spec->x_type, p.x.host, at);
+            ptxgen_element_store((ptxgen_element)spec->x_type, p.x.host, at,
+                                 ldexp(x, row % 2 ? 115 : -145));
+        }
+    assert_ok(w8a8_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    w8a8_release(&p);
+}
+
+static void scales_at_the_ends_of_the_work_type_give_the_references_bits(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    static const uint32_t ms[] = {1, 7, 40, 150};
+    static const ptxgen_element types[] = {PTXGEN_F32, PTXGEN_BF16, PTXGEN_F64};
+    int index = 0;
+    for (int d = 0; d < 2; d++) {
+        struct device device = open_device(devices[d]);
+        for (int i = 0; i < 4 * 3; i++)
+            for (uint8_t scales = 0; scales < 3; scales++) {
+                const ptxgen_w8a8_spec spec = {.k = 160,
+                                               .n = 48,
+                                               .x_type = (uint8_t)types[i % 3],
+                                               .y_type = (uint8_t)types[i % 3],
+                                               .scales = scales,
+                                               .asymmetric = (uint8_t)(i / 3 % 2),
+                                               .bias = i % 2};
+                if (test_in_share(index++))
+                    expect_right(&device, &spec, ms[i / 3]);
+            }
+        device_close(&device);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scales_at_the_ends_of_the_work_type_give_the_references_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
