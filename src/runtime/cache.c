@@ -106,14 +106,15 @@ static ptxgen_status open_cache(const ptxgen_cache_options *options, ptxgen_cach
     if (status != PTXGEN_OK)
         return status;
     int folder;
-    status = folder_open(*cache, false, &folder, err);
+    ptxgen_error refusal;
+    status = folder_open(*cache, false, &folder, &refusal);
     if (status == PTXGEN_OK)
         close(folder);
     if (status == PTXGEN_OK || status == PTXGEN_ERROR_NOT_FOUND)
         return PTXGEN_OK;
     ptxgen_cache_close(*cache);
     *cache = NULL;
-    return status;
+    return ptxgen_fail(err, status, "%s", refusal.message);
 }
 
 ptxgen_status ptxgen_cache_open(const ptxgen_cache_options *options, ptxgen_cache **cache,

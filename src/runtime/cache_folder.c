@@ -69,12 +69,9 @@ ptxgen_status folder_open_trusted(const char *what, const char *path, int *folde
 
 ptxgen_status folder_open(const ptxgen_cache *cache, bool create, int *folder, ptxgen_error *err)
 {
-    static const char what[] = "the cache folder";
-    ptxgen_status status = folder_open_trusted(what, cache->folder, folder, err);
-    if (status != PTXGEN_ERROR_NOT_FOUND || !create)
-        return status;
-    make_folders(cache->folder);
-    return folder_open_trusted(what, cache->folder, folder, err);
+    if (create && access(cache->folder, F_OK) != 0 && errno == ENOENT)
+        make_folders(cache->folder);
+    return folder_open_trusted("the cache folder", cache->folder, folder, err);
 }
 
 static int take_lock(int folder)

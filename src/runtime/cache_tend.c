@@ -10,9 +10,12 @@
 /* The folder, or PTXGEN_OK with −1 when there is none. */
 static ptxgen_status open_if_there(const ptxgen_cache *cache, int *folder, ptxgen_error *err)
 {
+    ptxgen_error refusal;
     *folder = -1;
-    ptxgen_status status = folder_open(cache, false, folder, err);
-    return status == PTXGEN_ERROR_NOT_FOUND ? PTXGEN_OK : status;
+    ptxgen_status status = folder_open(cache, false, folder, &refusal);
+    if (status == PTXGEN_OK || status == PTXGEN_ERROR_NOT_FOUND)
+        return PTXGEN_OK;
+    return ptxgen_fail(err, status, "%s", refusal.message);
 }
 
 /* ---- checking ---- */
