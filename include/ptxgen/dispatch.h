@@ -147,6 +147,12 @@ typedef struct ptxgen_load_report {
     uint64_t load_ns;    /**< machine code into the context, entries fetched */
     uint64_t publish_ns; /**< writing to the disk cache */
     size_t text_bytes, cubin_bytes;
+    /**
+     * NULL when the disk cache has the code, from now or before; else why it is not kept, one
+     * sentence (the cache is off, full, locked, too small, not writable …), as long as the
+     * reference.
+     */
+    const char *not_kept;
 } ptxgen_load_report;
 
 /* ---- ahead of time ---- */

@@ -13,9 +13,12 @@
 /* ---- the file ---- */
 
 struct list {
+    const char *path;
     ptxgen_warm_item *items;
     void **options; /* of each item, which hold its spec */
+    int *lines;     /* of each item, in the file */
     size_t count, capacity;
+    size_t not_kept; /* items that the cache does not have after all */
 };
 
 enum { MOST_WORDS = 64 };
@@ -32,24 +35,29 @@ static int split(char *line, char *words[MOST_WORDS])
     return count;
 }
 
-static void add_item(struct list *list, const struct family *family, void *options)
+static void add_item(struct list *list, const struct family *family, void *options, int line)
 {
     if (list->count == list->capacity) {
         list->capacity = 2 * list->capacity + 16;
         list->items = realloc(list->items, list->capacity * sizeof *list->items);
         list->options = realloc(list->options, list->capacity * sizeof *list->options);
-        if (!list->items || !list->options) {
+        list->lines = realloc(list->lines, list->capacity * sizeof *list->lines);
+        if (!list->items || !list->options || !list->lines) {
             fputs("ptxgen: no memory for the list of kernels\n", stderr);
             exit(EXIT_INTERNAL);
         }
     }
     list->items[list->count] =
         (ptxgen_warm_item){family->kernels(), (char *)options + family->spec_offset};
+    list->lines[list->count] = line;
     list->options[list->count++] = options;
 }
 
-/* The place in the file stands where argp's messages have the program's name. */
-static void read_list(FILE *file, const char *path, struct list *list)
+/*
+ * The place in the file stands where argp's messages have the program's name. False when the file
+ * cannot be read to its end.
+ */
+static bool read_list(FILE *file, const char *path, struct list *list)
 {
     char *line = NULL, place[512];
     size_t size = 0;
@@ -63,9 +71,10 @@ static void read_list(FILE *file, const char *path, struct list *list)
         void *options;
         const struct family_arguments arguments = {0};
         const struct family *family = parse_family(count + 1, words, &arguments, &options);
-        add_item(list, family, options);
+        add_item(list, family, options, number);
     }
     free(line);
+    return !ferror(file);
 }
 
 static void free_list(struct list *list)
@@ -73,6 +82,7 @@ static void free_list(struct list *list)
     for (size_t i = 0; i < list->count; i++)
         free(list->options[i]);
     free(list->options);
+    free(list->lines);
     free(list->items);
 }
 
@@ -82,7 +92,8 @@ static void print_step(void *user, const ptxgen_warm_step *step)
 {
     char spec[200] = "";
     const ptxgen_family *family = step->item->family;
-    (void)user;
+    struct list *list = user;
+    const char *not_kept = step->report ? step->report->not_kept : NULL;
     if (family->describe)
         family->describe(step->item->spec, spec, sizeof spec);
     printf("[%zu/%zu] %s %s: ", step->done, step->count, family->name, spec);
@@ -91,8 +102,14 @@ static void print_step(void *user, const ptxgen_warm_step *step)
     else if (step->report->origin == PTXGEN_ORIGIN_DISK)
         printf("was there\n");
     else
-        printf("assembled in %.1f ms\n", (double)step->report->compile_ns * 1e-6);
+        printf("assembled in %.1f ms%s\n", (double)step->report->compile_ns * 1e-6,
+               not_kept ? ", NOT KEPT" : "");
     fflush(stdout);
+    list->not_kept += not_kept != NULL;
+    if (!step->report || not_kept)
+        fprintf(stderr, "ptxgen: %s:%d: %s: %s\n", list->path, list->lines[step->index],
+                not_kept ? "the kernel is not kept" : "no kernel",
+                not_kept ? not_kept : step->error->message);
 }
 
 static void print_log(void *user, const char *message)
@@ -101,7 +118,7 @@ static void print_log(void *user, const char *message)
     fprintf(stderr, "ptxgen: %s\n", message);
 }
 
-static int warm(const ptxgen_cache *cache, struct device *device, const struct list *list,
+static int warm(const ptxgen_cache *cache, struct device *device, struct list *list,
                 unsigned threads)
 {
     ptxgen_dispatcher *dispatcher;
@@ -113,31 +130,35 @@ static int warm(const ptxgen_cache *cache, struct device *device, const struct l
     ptxgen_status status = ptxgen_dispatcher_create(&device->driver, &options, &dispatcher, &err);
     if (status != PTXGEN_OK)
         return report_failure(&err);
-    status = ptxgen_warm_start(dispatcher, list->items, list->count, threads, print_step, NULL,
+    status = ptxgen_warm_start(dispatcher, list->items, list->count, threads, print_step, list,
                                &started, &err);
     if (status == PTXGEN_OK)
         failed = ptxgen_warm_finish(started, false);
     ptxgen_dispatcher_destroy(dispatcher);
     if (status != PTXGEN_OK)
         return report_failure(&err);
-    return failed ? EXIT_USAGE : EXIT_OK;
+    return failed ? EXIT_USAGE : list->not_kept ? EXIT_FILE : EXIT_OK;
 }
 
 int cache_warm(const ptxgen_cache *cache, const char *path, const char *device_name,
                unsigned threads)
 {
     struct device device;
-    struct list list = {0};
+    struct list list = {.path = path};
     ptxgen_error err = {0};
     FILE *file = fopen(path, "r");
     if (!file) {
         fprintf(stderr, "ptxgen: %s cannot be read: %s\n", path, strerror(errno));
         return EXIT_FILE;
     }
-    read_list(file, path, &list);
-    fclose(file);
     int code = EXIT_OK;
-    if (device_open(device_name, &device, &err) == PTXGEN_OK) {
+    bool whole = read_list(file, path, &list);
+    int reason = errno;
+    fclose(file);
+    if (!whole) {
+        fprintf(stderr, "ptxgen: %s cannot be read: %s\n", path, strerror(reason));
+        code = EXIT_FILE;
+    } else if (device_open(device_name, &device, &err) == PTXGEN_OK) {
         code = warm(cache, &device, &list, threads);
         device_close(&device);
     } else {

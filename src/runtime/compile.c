@@ -124,9 +124,13 @@ static void find_place(struct job *job)
         origin_make(job->loaded->family, job->spec, &d->target, &d->assembler, &place->origin)) {
         job->place = place;
         ask(job);
-    } else {
-        free(place);
+        return;
     }
+    loaded_is_not_kept(job->loaded, !d->cache     ? d->no_cache
+                                    : job->edited ? "code of an edited text is not kept"
+                                    : place       ? "its spec is too long for a key"
+                                                  : "there is no memory for its key");
+    free(place);
 }
 
 static void log_unused(const struct job *job, const char *key, const char *suffix, const char *why)
@@ -196,9 +200,12 @@ static void publish(struct job *job)
                                             .cubin = is_new ? &job->cubin : NULL,
                                             .question = &place->question,
                                             .memo = memo};
-    if ((is_new || memo) && cache_publish(d->cache, &publication, &err) != PTXGEN_OK)
+    if ((is_new || memo) && cache_publish(d->cache, &publication, &err) != PTXGEN_OK) {
         dispatcher_log(d, "a kernel%s is not kept on disk: %s", is_new ? "" : "'s memo",
                        err.message);
+        if (is_new)
+            loaded_is_not_kept(job->loaded, err.message);
+    }
     free(memo);
     lap(job, &job->loaded->report.publish_ns);
 }

@@ -36,13 +36,19 @@ static ptxgen_status read_context(ptxgen_dispatcher *d, ptxgen_cu_context wanted
 static void choose_cache(ptxgen_dispatcher *d, const ptxgen_dispatch_options *options)
 {
     ptxgen_error err;
-    if (options->no_cache || cache_is_switched_off())
+    if (options->no_cache || cache_is_switched_off()) {
+        snprintf(d->no_cache, sizeof d->no_cache, "%s",
+                 options->no_cache ? "the dispatcher was told to use no disk cache"
+                                   : "PTXGEN_CACHE switches the disk cache off");
         return;
+    }
     d->cache = options->cache;
     if (d->cache)
         return;
-    if (ptxgen_cache_open(NULL, &d->own_cache, &err) != PTXGEN_OK)
-        dispatcher_log(d, "no disk cache: %s", err.message);
+    if (ptxgen_cache_open(NULL, &d->own_cache, &err) != PTXGEN_OK) {
+        snprintf(d->no_cache, sizeof d->no_cache, "no disk cache: %s", err.message);
+        dispatcher_log(d, "%s", d->no_cache);
+    }
     d->cache = d->own_cache;
 }
 

@@ -22,11 +22,12 @@ struct ptxgen_dispatcher {
     int max_registers;
     bool line_info;
     struct assembler assembler;
-    const ptxgen_cache *cache;           /* NULL: no disk */
-    ptxgen_cache *own_cache;             /* to be closed */
-    const ptxgen_tuning *tuning;         /* NULL: none */
-    ptxgen_tuning *own_tuning;           /* to be freed */
-    char *dump_folder, *override_folder; /* NULL: none */
+    const ptxgen_cache *cache;               /* NULL: no disk */
+    char no_cache[PTXGEN_MESSAGE_SIZE + 32]; /* why not */
+    ptxgen_cache *own_cache;                 /* to be closed */
+    const ptxgen_tuning *tuning;             /* NULL: none */
+    ptxgen_tuning *own_tuning;               /* to be freed */
+    char *dump_folder, *override_folder;     /* NULL: none */
     void (*log)(void *user, const char *message);
     void *log_user;
     pid_t process;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/runtime/loaded.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,12 @@ ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *fami
     loaded->driver = driver;
     loaded->family = family;
     return loaded;
+}
+
+void loaded_is_not_kept(ptxgen_loaded *loaded, const char *why)
+{
+    snprintf(loaded->not_kept, sizeof loaded->not_kept, "%s", why);
+    loaded->report.not_kept = loaded->not_kept;
 }
 
 void loaded_drop(ptxgen_loaded *loaded)
@@ -119,6 +126,7 @@ ptxgen_status loaded_from_plan(const ptxgen_driver *driver, const ptxgen_family 
     ptxgen_status status;
     if (made && module) {
         memcpy(made->plan, plan, family->plan_bytes);
+        loaded_is_not_kept(made, "it was loaded from a plan, past the disk cache");
         status = load_uncached(made, module, options, err);
     } else {
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "%s: no memory to load a plan",

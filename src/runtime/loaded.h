@@ -23,11 +23,14 @@ struct ptxgen_loaded {
     unsigned entry_count;
     ptxgen_kernel **entries;
     ptxgen_load_report report;
+    char not_kept[512]; /* what the report's points to */
     _Alignas(max_align_t) unsigned char plan[]; /* plan_bytes of the family */
 };
 
 /* Zeroed but for driver and family; NULL when there is no memory. */
 ptxgen_loaded *loaded_new(const ptxgen_driver *driver, const ptxgen_family *family);
+/* Why the disk cache does not have its code, for the report; cut where it is too long. */
+void loaded_is_not_kept(ptxgen_loaded *loaded, const char *why);
 /* Unloads module and entries, and keeps the rest. */
 void loaded_drop(ptxgen_loaded *loaded);
 /* Unloads and frees; for objects without a node, or by the registry. NULL does nothing. */

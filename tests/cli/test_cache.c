@@ -9,10 +9,12 @@
 #include "command.h"
 #include "src/cli/family.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/ptxgen-cli-cache.XXXXXX", specs[64];
@@ -113,6 +115,44 @@ static void an_entry_is_made_listed_found_damaged_and_removed(void **state)
     outcome_free(&o);
 }
 
+/* Whatever the reason is, the exit status and the line say that nothing was kept. */
+static void what_is_not_kept_is_said_with_its_line(void **state)
+{
+    char line[128];
+    (void)state;
+    snprintf(line, sizeof line, "ptxgen: %s:3: the kernel is not kept: ", specs);
+    setenv("PTXGEN_CACHE", "off", 1);
+    struct outcome o = run("cache", "warm", specs, "--device", "cpu", "--folder", folder);
+    unsetenv("PTXGEN_CACHE");
+    assert_exit(&o, 4);
+    assert_contains(o.out, ", NOT KEPT\n");
+    assert_contains(o.err, line);
+    assert_contains(o.err, "PTXGEN_CACHE switches the disk cache off");
+    outcome_free(&o);
+    o = run("cache", "warm", specs, "--device", "cpu", "--folder", folder, "--max-bytes", "1");
+    assert_exit(&o, 4);
+    assert_contains(o.err, line);
+    assert_contains(o.err, "is larger than the whole cache may be, 1");
+    outcome_free(&o);
+    char lock[64];
+    snprintf(lock, sizeof lock, "%s/.lock", folder);
+    int held = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    o = run("cache", "warm", specs, "--device", "cpu", "--folder", folder);
+    close(held);
+    assert_exit(&o, 4);
+    assert_contains(o.err, line);
+    assert_contains(o.err, "cannot be locked");
+    outcome_free(&o);
+}
+
+static void a_folder_is_no_list_to_warm(void **state)
+{
+    (void)state;
+    assert_refuses(4, "cannot be read: Is a directory", "cache", "warm", folder, "--device", "cpu",
+                   "--folder", folder);
+}
+
 static void what_cannot_be_warmed_is_said_with_its_line(void **state)
 {
     (void)state;
@@ -139,6 +179,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family_can_be_warmed),
         cmocka_unit_test(an_entry_is_made_listed_found_damaged_and_removed),
+        cmocka_unit_test(what_is_not_kept_is_said_with_its_line),
+        cmocka_unit_test(a_folder_is_no_list_to_warm),
         cmocka_unit_test(what_cannot_be_warmed_is_said_with_its_line),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

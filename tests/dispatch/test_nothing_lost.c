@@ -166,6 +166,43 @@ static void an_empty_name_is_not_the_default_folder(void **state)
     assert_null(cache);
 }
 
+/* ---- the report ---- */
+
+/* What the report of a dispatch with these options says, compared with `words`; NULL: kept. */
+static void expect_report(struct bench *bench, const ptxgen_dispatch_options *options,
+                          const char *words)
+{
+    struct toy_spec spec = {.a = 6, .b = 5};
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_loaded *loaded;
+    assert_int_equal(ptxgen_dispatcher_create(&bench->device.driver, options, &dispatcher, NULL),
+                     PTXGEN_OK);
+    assert_int_equal(ptxgen_dispatch(dispatcher, &toy_plus, &spec, &loaded, NULL), PTXGEN_OK);
+    const char *not_kept = ptxgen_loaded_report(loaded)->not_kept;
+    if (!words != !not_kept || (words && !strstr(not_kept, words)))
+        fail_msg("expected '%s', not '%s'", words ? words : "", not_kept ? not_kept : "");
+    ptxgen_release(loaded);
+    ptxgen_dispatcher_destroy(dispatcher);
+}
+
+static void a_report_says_whether_the_code_is_kept(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench), *small;
+    const ptxgen_cache_options tiny = {.folder = bench->folder, .max_bytes = 1};
+    assert_int_equal(ptxgen_cache_open(&tiny, &small, NULL), PTXGEN_OK);
+    expect_report(bench, &(ptxgen_dispatch_options){.no_cache = true}, "told to use no disk cache");
+    expect_report(bench, &(ptxgen_dispatch_options){.cache = small},
+                  "is larger than the whole cache may be, 1");
+    setenv("PTXGEN_CACHE", "off", 1);
+    expect_report(bench, &(ptxgen_dispatch_options){.cache = cache}, "PTXGEN_CACHE switches");
+    unsetenv("PTXGEN_CACHE");
+    expect_report(bench, &(ptxgen_dispatch_options){.cache = cache}, NULL);
+    expect_report(bench, &(ptxgen_dispatch_options){.cache = cache}, NULL); /* from disk */
+    ptxgen_cache_close(small);
+    ptxgen_cache_close(cache);
+}
+
 /* ---- dumping and overriding ---- */
 
 /* Dumps kernel 6 into the folder, and finds its text. */
@@ -258,6 +295,7 @@ int main(void)
         claim(pruning_leaves_what_cannot_be_read_and_says_so),
         claim(only_temporaries_of_our_own_are_removed),
         claim(an_empty_name_is_not_the_default_folder),
+        claim(a_report_says_whether_the_code_is_kept),
         claim(a_dump_replaces_links_and_does_not_follow_them),
         claim(an_override_that_others_could_have_written_is_ignored),
     };
