@@ -17,6 +17,19 @@
  * depends on the spec, the target and the inputs only: the same bits in every launch. A token with
  * a NaN or infinity in h, or in h·γ as f32, gives NaN in its own row of y only.
  *
+ * The range, for finite operands, with γ and ε f32:
+ * - h may be any number of its type: squares that overflow f32 are summed scaled by 2⁻¹⁶⁰.
+ * - Products: where Σ_k |d·sc·q·h·γ| + |dmin·m·h·γ| of a row of W exceeds f32's largest number,
+ *   3.4e38, y is right or NaN; with x of f16, which takes a γ near 1e30, infinite perhaps.
+ * - Small products are not flushed, but the power of two is at least 2⁻¹²⁶: h·γ keeps no more than
+ *   whole multiples of 2⁻¹²⁶ (1.2e-38). Digits are lost from 2⁻⁹⁶ (1.3e-29) on, if all of a
+ *   token's super-block are as small, and signs with them.
+ * - Squares are summed in f32 down to 2⁻¹⁴⁹, so 1/sqrt loses digits where mean(h²) + ε is below
+ *   2⁻¹²⁵ (2.4e-38). Where it is 0 in f32, which takes ε = 0, y is NaN: a row of zeros, as 0/0.
+ *   With ε > 0 a row of zeros gives 0 (+ bias).
+ * The reference has the same range: a bound that grows where digits are lost, NaN where only
+ * "right or NaN" is said.
+ *
  *     ptxgen_rmsnorm_q4k_spec spec = {.k = 4096, .n = {14336}, .epsilon = 1e-6f,
  *                                     .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
  *     ptxgen_rmsnorm_q4k_plan plan;
@@ -45,7 +58,7 @@ enum { PTXGEN_RMSNORM_Q4K_MATRICES = 3, PTXGEN_RMSNORM_Q4K_MAX_TOKENS = 8 };
 typedef struct ptxgen_rmsnorm_q4k_spec {
     uint32_t k;    /**< a multiple of 256 */
     uint32_t n[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< rows of each matrix; unused ones 0 */
-    float epsilon; /**< > 0, used at full precision */
+    float epsilon; /**< at least 0, used at full precision */
     uint32_t max_tokens; /**< largest M that will be launched, 1 … 8; 0 means 8 */
     uint8_t x_type, y_type; /**< ptxgen_element */
     uint8_t epilogue;       /**< ptxgen_epilogue */
@@ -79,7 +92,7 @@ typedef struct ptxgen_rmsnorm_q4k_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule:
- * K not a multiple of 256, no rows, ε not positive and finite, more than 8 tokens, SwiGLU over
+ * K not a multiple of 256, no rows, ε below 0 or not finite, more than 8 tokens, SwiGLU over
  * unequal matrices, residual_out without residual.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,

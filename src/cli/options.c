@@ -88,6 +88,17 @@ double parse_positive(struct argp_state *state, const char *option, const char *
     return value;
 }
 
+float parse_epsilon(struct argp_state *state, const char *option, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end); /* the command never leaves the C locale */
+    if (end == text || *end || !(value >= 0) || !isfinite((float)value))
+        argp_error(state, "%s %s: expected a number from 0 to 3.4e38", option, text);
+    if (value > 0 && (float)value == 0)
+        argp_error(state, "%s %s: f32 would make it 0", option, text);
+    return (float)value;
+}
+
 unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
                        uint64_t high, uint32_t *numbers, unsigned capacity)
 {

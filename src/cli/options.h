@@ -20,6 +20,8 @@ uint64_t parse_bytes(struct argp_state *state, const char *option, const char *t
 /** Reads --group-size: a whole number, or -1, which is PTXGEN_W4_PER_CHANNEL. */
 int32_t parse_group_size(struct argp_state *state, const char *text);
 double parse_positive(struct argp_state *state, const char *option, const char *text);
+/** A number at least 0 that f32 holds; only 0 becomes 0. */
+float parse_epsilon(struct argp_state *state, const char *option, const char *text);
 /** Reads "1,2,4" or "1:512", or both mixed, into up to `capacity` numbers and returns how many. */
 unsigned parse_numbers(struct argp_state *state, const char *option, const char *text, uint64_t low,
                        uint64_t high, uint32_t *numbers, unsigned capacity);

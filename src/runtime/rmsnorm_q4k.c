@@ -65,7 +65,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_rmsnorm_q4k_family(void)
 {
     static const ptxgen_family family = {.name = "rmsnorm_q4k",
-                                         .plan_version = 5,
+                                         .plan_version = 6,
                                          .spec_bytes = sizeof(ptxgen_rmsnorm_q4k_spec),
                                          .plan_bytes = sizeof(ptxgen_rmsnorm_q4k_plan),
                                          .make_plan = make_plan,

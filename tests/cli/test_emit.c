@@ -159,7 +159,9 @@ static void options_are_refused_by_name(void **state)
     assert_refuses(2, "at most 3 numbers", "emit", "rmsnorm_q4k", "--k", "256", "--n", "1,2,3,4");
     assert_refuses(2, "--n 8,", "emit", "rmsnorm_q4k", "--k", "256", "--n", "8,");
     assert_refuses(2, "f32, f16, bf16", "emit", "rmsnorm_q4k", "--x-type", "f8");
-    assert_refuses(2, "positive number", "emit", "rmsnorm_q4k", "--epsilon", "0");
+    assert_refuses(2, "from 0 to", "emit", "rmsnorm_q4k", "--epsilon", "-1e-6");
+    assert_refuses(2, "from 0 to", "emit", "rmsnorm_q4k", "--epsilon", "1e39");
+    assert_refuses(2, "would make it 0", "emit", "rmsnorm_q4k", "--epsilon", "1e-60");
     assert_refuses(2, "sm_79", "emit", "rmsnorm_q4k", "--target", "sm_79");
     assert_refuses(2, "7.8", "emit", "rmsnorm_q4k", "--ptx-version", "eight");
     assert_refuses(2, "sm_90", "emit", "rmsnorm_q4k", "--k", "256", "--n", "8", "--target", "sm_90",

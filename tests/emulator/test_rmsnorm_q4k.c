@@ -154,7 +154,8 @@ static void rmsnorm_q4k_reads_each_weight_once(void **state)
                 sends_for_each_piece_once(k[i], n[j], m);
 }
 
-/* Buffers are as large as the row; f32 takes registers for fewer super-blocks at once than a warp has. */
+/* Buffers are as large as the row; f32 takes registers for fewer super-blocks at once than a warp
+ * has. */
 static void rmsnorm_q4k_reads_no_x_past_its_row(void **state)
 {
     (void)state;
@@ -187,19 +188,22 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     }
     assert_int_equal(ptxgen_device_read(&bench.driver, bench.ordinal, &facts, &err), PTXGEN_OK);
     ptxgen_target target = ptxgen_device_target(&facts);
-    ptxgen_rmsnorm_q4k_spec spec = {.k = k, .n = {N}, .epsilon = 1e-6f, .max_tokens = 1,
-                                    .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    ptxgen_rmsnorm_q4k_spec spec = {.k = k,
+                                    .n = {N},
+                                    .epsilon = 1e-6f,
+                                    .max_tokens = 1,
+                                    .x_type = PTXGEN_F16,
+                                    .y_type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err), PTXGEN_OK);
     if (ptxgen_rmsnorm_q4k_load(&bench.driver, &plan, NULL, &kernel, &err) != PTXGEN_OK)
         fail_msg("%s", err.message);
-    ptxgen_rmsnorm_q4k_args args = {
-        .x = bench_buffer(&bench, x, (k + off) * 2) + off * 2,
-        .gamma = bench_buffer(&bench, gamma, (k + off) * 4) + off * 4,
-        .weights = {bench_buffer(&bench, weights, row_bytes * N)},
-        .y = {bench_blank(&bench, N * 2)},
-        .m = 1};
+    ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, x, (k + off) * 2) + off * 2,
+                                    .gamma = bench_buffer(&bench, gamma, (k + off) * 4) + off * 4,
+                                    .weights = {bench_buffer(&bench, weights, row_bytes * N)},
+                                    .y = {bench_blank(&bench, N * 2)},
+                                    .m = 1};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
         fail_msg("%s", err.message);
     bench_read(&bench, y, args.y[0], N * 2);
@@ -226,6 +230,162 @@ static void rmsnorm_q4k_takes_one_token_at_any_alignment(void **state)
         }
 }
 
+/* ---- the edges of the range ---- */
+
+enum { EDGE_K = 4096, EDGE_N = 24, EDGE_TOKENS = 3 };
+
+struct edge {
+    struct bench bench;
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_rmsnorm_q4k_operands operands;
+    float x[EDGE_TOKENS * EDGE_K], gamma[EDGE_K], y[EDGE_TOKENS * EDGE_N];
+    double wanted[EDGE_TOKENS * EDGE_N], bound[EDGE_TOKENS * EDGE_N];
+    uint8_t *weights;
+    size_t weight_bytes;
+};
+
+/* x = `scale` times random numbers; the caller changes what it wants to. */
+static struct edge *new_edge(const char *device, float scale, float epsilon)
+{
+    struct edge *e = calloc(1, sizeof *e);
+    ptxgen_error err = {0};
+    uint32_t seed = 5;
+    size_t row_bytes;
+    float row[EDGE_K];
+    bench_open(&e->bench, device);
+    ptxgen_device_facts facts;
+    assert_int_equal(ptxgen_device_read(&e->bench.driver, e->bench.ordinal, &facts, &err),
+                     PTXGEN_OK);
+    ptxgen_target target = ptxgen_device_target(&facts);
+    ptxgen_rmsnorm_q4k_spec spec = {
+        .k = EDGE_K, .n = {EDGE_N}, .epsilon = epsilon, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &e->plan, &err), PTXGEN_OK);
+    assert_int_equal(ptxgen_q4k_row_bytes(EDGE_K, &row_bytes, &err), PTXGEN_OK);
+    e->weight_bytes = row_bytes * EDGE_N;
+    e->weights = malloc(e->weight_bytes);
+    for (int n = 0; n < EDGE_N; n++) {
+        for (int i = 0; i < EDGE_K; i++)
+            row[i] = next_value(&seed) * 0.05f;
+        ptxgen_q4k_quantise_row(row, EDGE_K, e->weights + (size_t)n * row_bytes, &err);
+    }
+    for (int i = 0; i < EDGE_TOKENS * EDGE_K; i++)
+        e->x[i] = next_value(&seed) * scale;
+    for (int i = 0; i < EDGE_K; i++)
+        e->gamma[i] = 1 + next_value(&seed) / 2;
+    e->operands = (ptxgen_rmsnorm_q4k_operands){
+        .x = e->x, .gamma = e->gamma, .weights = {e->weights}, .m = EDGE_TOKENS};
+    return e;
+}
+
+static void run_edge(struct edge *e)
+{
+    ptxgen_error err = {0};
+    ptxgen_rmsnorm_q4k *kernel;
+    struct bench *b = &e->bench;
+    if (ptxgen_rmsnorm_q4k_load(&b->driver, &e->plan, NULL, &kernel, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(b, e->x, sizeof e->x),
+                                    .gamma = bench_buffer(b, e->gamma, sizeof e->gamma),
+                                    .weights = {bench_buffer(b, e->weights, e->weight_bytes)},
+                                    .y = {bench_blank(b, sizeof e->y)},
+                                    .m = EDGE_TOKENS};
+    if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
+        fail_msg("%s", err.message);
+    bench_read(b, e->y, args.y[0], sizeof e->y);
+    assert_int_equal(ptxgen_rmsnorm_q4k_reference(&e->plan, &e->operands, 0, 0, EDGE_N, e->wanted,
+                                                  e->bound, NULL, &err),
+                     PTXGEN_OK);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    for (int i = 0; i < EDGE_TOKENS * EDGE_N; i++)
+        if (!ptxgen_rmsnorm_q4k_agrees(e->y[i], e->wanted[i], e->bound[i]))
+            fail_msg("y[%d] is %g, not %g within %g", i, e->y[i], e->wanted[i], e->bound[i]);
+}
+
+static void free_edge(struct edge *e)
+{
+    bench_close(&e->bench);
+    free(e->weights);
+    free(e);
+}
+
+static const char *const edge_devices[] = {"cpu:sm_80", "cpu:sm_90"};
+
+static void rmsnorm_q4k_is_right_or_nan_for_the_largest_x(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (float scale = 1e35f; scale < 3e38f; scale *= 4) {
+            struct edge *e = new_edge(edge_devices[d], scale, 1e-6f);
+            run_edge(e);
+            int promised = 0;
+            for (int i = 0; i < EDGE_TOKENS * EDGE_N; i++) {
+                double tolerance = 1e-5 * fabs(e->wanted[i]) + 1e-4;
+                promised += !isnan(e->bound[i]);
+                if (!isnan(e->y[i]) && !(fabs(e->y[i] - e->wanted[i]) <= tolerance))
+                    fail_msg("x near %g: y[%d] is %g, not %g", scale, i, e->y[i], e->wanted[i]);
+            }
+            if (scale < 1e36f) /* Σ|W·h·γ| is below 3.4e38 */
+                assert_int_equal(promised, EDGE_TOKENS * EDGE_N);
+            free_edge(e);
+        }
+}
+
+/* A small γ keeps the sums in range, and the reference does not excuse any. */
+static void rmsnorm_q4k_has_a_root_for_the_largest_squares(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct edge *e = new_edge(edge_devices[d], 3.4e38f, 1e-6f);
+        for (int i = 0; i < EDGE_K; i++)
+            e->gamma[i] *= 1e-6f;
+        run_edge(e);
+        for (int i = 0; i < EDGE_TOKENS * EDGE_N; i++)
+            assert_true(isfinite(e->bound[i]) && e->bound[i] < 1e-9);
+        free_edge(e);
+    }
+}
+
+static void rmsnorm_q4k_loses_of_small_products_what_its_bound_says(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (float scale = 1e-28f; scale > 1e-41f; scale *= 0.04f) {
+            struct edge *e = new_edge(edge_devices[d], scale, 1e-12f);
+            run_edge(e);
+            for (int i = 0; i < EDGE_TOKENS * EDGE_N; i++)
+                assert_true(isfinite(e->bound[i]));
+            free_edge(e);
+        }
+}
+
+static void rmsnorm_q4k_of_zeros_is_nan_without_epsilon_and_zero_with_one(void **state)
+{
+    (void)state;
+    const float epsilons[] = {0, 1e-45f, 1e-6f};
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 3; i++) {
+            struct edge *e = new_edge(edge_devices[d], 1, epsilons[i]);
+            memset(e->x + EDGE_K, 0, EDGE_K * sizeof *e->x); /* the second of three tokens */
+            run_edge(e);
+            for (int n = 0; n < EDGE_N; n++) {
+                float y = e->y[EDGE_N + n];
+                assert_true(epsilons[i] > 0 ? y == 0 : isnan(y));
+                assert_true(isfinite(e->y[n]) && isfinite(e->bound[n]));
+            }
+            free_edge(e);
+        }
+}
+
+static void rmsnorm_q4k_without_epsilon_is_nan_where_squares_vanish(void **state)
+{
+    (void)state;
+    struct edge *e = new_edge("cpu:sm_80", 1e-25f, 0);
+    run_edge(e);
+    for (int i = 0; i < EDGE_TOKENS * EDGE_N; i++)
+        assert_true(isnan(e->y[i]) && isnan(e->bound[i]));
+    free_edge(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +393,11 @@ int main(void)
         cmocka_unit_test(rmsnorm_q4k_takes_one_token_at_any_alignment),
         cmocka_unit_test(rmsnorm_q4k_runs_on_every_emulated_generation),
         cmocka_unit_test(rmsnorm_q4k_reads_each_weight_once),
+        cmocka_unit_test(rmsnorm_q4k_is_right_or_nan_for_the_largest_x),
+        cmocka_unit_test(rmsnorm_q4k_has_a_root_for_the_largest_squares),
+        cmocka_unit_test(rmsnorm_q4k_loses_of_small_products_what_its_bound_says),
+        cmocka_unit_test(rmsnorm_q4k_of_zeros_is_nan_without_epsilon_and_zero_with_one),
+        cmocka_unit_test(rmsnorm_q4k_without_epsilon_is_nan_where_squares_vanish),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

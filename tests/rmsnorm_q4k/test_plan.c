@@ -22,15 +22,20 @@ static void k_must_be_a_multiple_of_256(void **state)
     }
 }
 
-static void epsilon_must_be_positive_and_finite(void **state)
+static void epsilon_must_be_finite_and_at_least_0(void **state)
 {
     (void)state;
-    const float wrong[] = {0, -1e-6f, INFINITY, NAN};
+    const float wrong[] = {-1e-45f, -1e-6f, INFINITY, NAN};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 64);
         spec.epsilon = wrong[i];
         refused(&spec, "epsilon");
     }
+    ptxgen_rmsnorm_q4k_spec spec = plain_spec(256, 64);
+    ptxgen_target target = target_of("sm_80");
+    ptxgen_rmsnorm_q4k_plan plan;
+    spec.epsilon = 0;
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, NULL), PTXGEN_OK);
 }
 
 static void matrices_must_come_in_order_and_swiglu_in_equal_pairs(void **state)
@@ -133,7 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(k_must_be_a_multiple_of_256),
-        cmocka_unit_test(epsilon_must_be_positive_and_finite),
+        cmocka_unit_test(epsilon_must_be_finite_and_at_least_0),
         cmocka_unit_test(matrices_must_come_in_order_and_swiglu_in_equal_pairs),
         cmocka_unit_test(flags_types_and_token_counts_are_checked),
         cmocka_unit_test(x_that_does_not_fit_into_shared_memory_is_refused),

@@ -40,7 +40,7 @@ static const struct argp_option spec_options[] = {
     {.name = "epsilon",
      .key = KEY_EPSILON,
      .arg = "E",
-     .doc = "Added to the mean square (1e-6, or what the file says)"},
+     .doc = "Added to the mean square, at least 0 (1e-6, or what the file says)"},
     {.name = "x-type",
      .key = KEY_X_TYPE,
      .arg = "TYPE",
@@ -73,7 +73,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         parse_numbers(state, "--n", arg, 1, UINT32_MAX, s->n, MATRICES);
         return 0;
     case KEY_EPSILON:
-        s->epsilon = (float)parse_positive(state, "--epsilon", arg);
+        s->epsilon = parse_epsilon(state, "--epsilon", arg);
         o->epsilon_given = true;
         return 0;
     case KEY_X_TYPE:

@@ -316,14 +316,24 @@ static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 val
     return ptx_add_f32(q->k, value, ptx_ld_global_nc_f32(q->k, at, 0));
 }
 
+/* sum / rms. Sums of activations wider than f16 may leave f32's range: then NaN, not infinity. */
+static ptx_f32 normalise(struct kernel *q, ptx_f32 sum, ptx_f32 inverse)
+{
+    ptx_kernel *k = q->k;
+    if (q->spec->x_type == PTXGEN_F16)
+        return ptx_mul_f32(k, sum, inverse);
+    ptx_f32 zero_or_nan = ptx_sub_f32(k, sum, sum);
+    return ptx_fma_f32(k, sum, inverse, zero_or_nan);
+}
+
 /* One output of one token; with SwiGLU its sum gates `up`. */
 static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u32 token,
                          ptx_f32 inverse, ptx_f32 sum, ptx_f32 up)
 {
     ptx_kernel *k = q->k;
-    ptx_f32 value = add_bias(q, bias, to.row, ptx_mul_f32(k, sum, inverse));
+    ptx_f32 value = add_bias(q, bias, to.row, normalise(q, sum, inverse));
     if (is_gated(q->spec)) {
-        up = add_bias(q, q->bias[1], to.row, ptx_mul_f32(k, up, inverse));
+        up = add_bias(q, q->bias[1], to.row, normalise(q, up, inverse));
         value = swiglu(k, value, up);
     }
     uint32_t bytes = q->spec->y_type == PTXGEN_F32 ? 4 : 2;

@@ -33,9 +33,9 @@ static ptxgen_status check_shape(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error 
 
 static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error *err)
 {
-    if (!(s->epsilon > 0) || !isfinite(s->epsilon))
+    if (!(s->epsilon >= 0) || !isfinite(s->epsilon))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "rmsnorm_q4k: epsilon = %g must be positive and finite", s->epsilon);
+                           "rmsnorm_q4k: epsilon = %g must be at least 0 and finite", s->epsilon);
     if (s->x_type > PTXGEN_BF16 || s->y_type > PTXGEN_BF16)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2",

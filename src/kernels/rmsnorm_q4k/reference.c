@@ -25,7 +25,9 @@
  * product, + ε make v̂ = v·(1+θ), |θ| ≤ g(square_depth + 4), plus underflow of at most 2⁻¹⁴⁹. The
  * root halves that, and rsqrt.approx.f32 adds 2^-22.9 (PTX ISA): with τ = g + 2⁻¹⁴⁹/v,
  *
- *     ρ̂ = ρ·(1+β)      |β| ≤ (1 − τ)^(-1/2)·(1 + 2^-22.9) − 1
+ *     ρ̂ = ρ·(1+β)      |β| ≤ (1 − τ)^(-1/2)·(1 + 2^-22.9)·(1 + 2⁻¹⁵⁰/ρ) − 1
+ *
+ * where the last factor is underflow of a ρ that is below f32's normal numbers.
  *
  * Product z = S·ρ, taken after the sum, has one rounding:
  *
@@ -164,7 +166,8 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
 
     double tau =
         ptxgen_bound_factor(p->square_depth + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
-    token->beta = tau < 1 ? (1 + rsqrt_error) / sqrt(1 - tau) - 1 : INFINITY;
+    double grown = (1 + rsqrt_error) * (1 + underflow * sqrt(v));
+    token->beta = tau < 1 ? grown / sqrt(1 - tau) - 1 : INFINITY;
 }
 
 static void decode(const uint8_t *bytes, size_t k, struct row *row)
@@ -203,9 +206,15 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
 {
     double g = ptxgen_bound_factor(p->dot_depth + DOT_PRODUCTS, unit_f32);
     double k = (double)p->k;
-    /* Σ|q·t| and T bound every partial sum, before and after the scales */
-    bool in_range = Q4K_MAX_CODE * token->sum_abs_t * (1 + g) <= FLT_MAX &&
-                    dot->abs * (1 + g) <= FLT_MAX && isfinite(token->beta);
+    /*
+     * Σ|q·t| and T bound every partial sum, before and after the scales. Pieces of t are integers,
+     * whose products with q cannot overflow; sums of one piece pass T by 2⁻¹⁴ of the largest.
+     */
+    bool pieces = p->operand_floor > 0;
+    double before = pieces ? 0 : Q4K_MAX_CODE * token->sum_abs_t;
+    double after = dot->abs + (pieces ? 0x1p-14 * dot->largest : 0);
+    bool in_range =
+        before * (1 + g) <= FLT_MAX && after * (1 + g) <= FLT_MAX && isfinite(token->beta);
     if (!in_range)
         return NAN;
 

@@ -4,9 +4,13 @@
 #include "emit.h"
 
 #include <float.h>
+#include <math.h>
 
-/* Squares of f16 cannot overflow f32; of wider types, sums of (h·2⁻⁶⁴)² stand beside those of h².
+/*
+ * Squares of f16 cannot overflow f32; of wider types, sums of (h·2⁻⁸⁰)² stand beside those of h²:
+ * 2²⁴ of them, from |h| < 2¹²⁸, stay below 2¹²⁰.
  */
+enum { SCALED_EXPONENT = -80 };
 static int square_sums(const struct kernel *q)
 {
     return q->spec->x_type == PTXGEN_F16 ? 1 : 2;
@@ -28,10 +32,11 @@ void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
     if (q->v->tokens > 1)
         cell = times_plus(q, token, super_blocks(q->spec), super_block);
     ptx_u32 to = times_plus(q, cell, 8, q->sh.squares);
+    ptx_f32 scaled_down = F32(ldexpf(1, SCALED_EXPONENT));
     for (int s = 0; s < square_sums(q); s++) {
         ptx_f32 sum = h[0];
         for (int i = 0; i < LANE_VALUES; i++) {
-            ptx_f32 value = s ? ptx_mul_f32(k, h[i], F32(0x1p-64f)) : h[i];
+            ptx_f32 value = s ? ptx_mul_f32(k, h[i], scaled_down) : h[i];
             sum = i ? ptx_fma_f32(k, value, value, sum) : ptx_mul_f32(k, value, value);
         }
         sum = warp_sum(k, sum, 16, 1);
@@ -61,22 +66,32 @@ static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
     return warp_sum(k, sum, 16, 4);
 }
 
+/* 1 / √0 as NaN: with ε = 0, a token whose squares are zero, or below what f32 holds. */
+static ptx_f32 without_zero(struct kernel *q, ptx_f32 inverse)
+{
+    ptx_kernel *k = q->k;
+    if (q->spec->epsilon > 0)
+        return inverse;
+    ptx_pred finite = ptx_setp_lt_f32(k, inverse, F32(__builtin_inff()));
+    return ptx_selp_f32(k, inverse, F32(__builtin_nanf("")), finite);
+}
+
 ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
-    float per_k = 1.0f / (float)q->spec->k;
-    uint32_t flush =
-        q->spec->epsilon >= FLT_MIN ? PTX_FTZ : 0; /* a lesser form, where all are normal */
+    float per_k = 1.0f / (float)q->spec->k, epsilon = q->spec->epsilon;
+    uint32_t flush = epsilon >= FLT_MIN ? PTX_FTZ : 0; /* a lesser form, where all are normal */
     ptx_u32 row = at_token(q, q->sh.squares, token, super_blocks(q->spec) * 8);
     ptx_f32 sum = sum_squares(q, row, 0);
-    ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(q->spec->epsilon));
+    ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(epsilon));
     if (square_sums(q) == 1)
-        return ptx_rsqrt_approx_f32_m(k, flush, plain);
-    /* Where the squares overflowed, epsilon is far below their last bit. */
-    ptx_f32 small = ptx_mul_f32(k, sum_squares(q, row, 1), F32(per_k));
+        return without_zero(q, ptx_rsqrt_approx_f32_m(k, flush, plain));
+    float scaled_epsilon = ldexpf(epsilon, 2 * SCALED_EXPONENT);
+    ptx_f32 scaled_sum = sum_squares(q, row, 1);
+    ptx_f32 small = ptx_fma_f32(k, scaled_sum, F32(per_k), F32(scaled_epsilon));
     ptx_pred overflowed = ptx_setp_eq_f32(k, sum, F32(__builtin_inff()));
     ptx_f32 radicand = ptx_selp_f32(k, small, plain, overflowed);
     ptx_f32 inverse = ptx_rsqrt_approx_f32_m(k, flush, radicand);
-    ptx_f32 down = ptx_mul_f32(k, inverse, F32(0x1p-64f));
-    return ptx_selp_f32(k, down, inverse, overflowed);
+    ptx_f32 down = ptx_mul_f32(k, inverse, F32(ldexpf(1, SCALED_EXPONENT)));
+    return without_zero(q, ptx_selp_f32(k, down, inverse, overflowed));
 }
