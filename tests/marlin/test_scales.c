@@ -154,6 +154,55 @@ static void a_plan_says_which_of_its_tiles_round_weights(void **state)
     assert_string_equal(text, "no launch: no variant serves 0 rows");
 }
 
+/* Σ A·(ŵ − w) of the first row and a column, ŵ being the weight that a tile rounds. */
+static double moved_by_rounding(const struct marlin_problem *p, size_t n)
+{
+    const ptxgen_w4_matrix *m = &p->matrices[0];
+    ptxgen_element type = (ptxgen_element)p->plan.spec.type;
+    double sum = 0;
+    for (size_t k = 0; k < m->k; k++) {
+        size_t group = k / (size_t)m->group_size * m->n + n;
+        double scale = ptxgen_element_load(m->scale_type, m->scales, group), rounded;
+        double weight = scale * (m->codes[k * m->n + n] - m->zeros[group]);
+        uint16_t bits;
+        ptxgen_element_store(type, &bits, 0, weight);
+        rounded = ptxgen_element_load(type, &bits, 0);
+        sum += ptxgen_element_load(type, p->a.host, k) * (rounded - weight);
+    }
+    return sum;
+}
+
+static void the_bound_has_what_a_tiles_rounding_moves_a_sum_by(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 64 };
+    struct device device = open_device("cpu:sm_80");
+    for (int type = PTXGEN_F16; type <= PTXGEN_BF16; type++) {
+        ptxgen_marlin_spec spec = f16(512, COLUMNS, 64);
+        spec.type = (uint8_t)type;
+        spec.zeros = 1;
+        struct marlin_problem p = make(&device, &spec, 1, PTXGEN_W4_GPTQ_V2, NULL);
+        const ptxgen_marlin_operands o = {.m = 1, .a = p.a.host, .weights = &p.matrices[0]};
+        double c[2][COLUMNS], bound[2][COLUMNS];
+        ptxgen_error err;
+        for (int i = 0; i < 2; i++) { /* tiles of 8 rows, and of 32 */
+            ptxgen_marlin_plan plan = plan_of(&spec, "sm_80");
+            const struct marlin_options options = options_of(&ends[0], 64, &variants[2 * i]);
+            assert_ok(ptxgen_marlin_use_tile(&plan, &options.tile, &err), &err);
+            assert_int_equal(ptxgen_marlin_rounds_weights(&plan, &plan.variants[0]), i);
+            assert_ok(ptxgen_marlin_reference(&plan, &o, c[i], bound[i], &err), &err);
+        }
+        for (size_t n = 0; n < COLUMNS; n++) {
+            double moved = fabs(moved_by_rounding(&p, n));
+            assert_true(c[0][n] == c[1][n]);
+            assert_true(moved > 0 && bound[1][n] >= moved);
+            assert_true(bound[1][n] < moved + 2 * bound[0][n]);
+        }
+        marlin_release(&p);
+    }
+    device_close(&device);
+}
+
 int main(void)
 {
     static char sm_80[] = "cpu:sm_80", sm_90[] = "cpu:sm_90", sm_120[] = "cpu:sm_120";
@@ -167,6 +216,7 @@ int main(void)
         ON(sm_90),
         ON(sm_120),
         cmocka_unit_test(a_plan_says_which_of_its_tiles_round_weights),
+        cmocka_unit_test(the_bound_has_what_a_tiles_rounding_moves_a_sum_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
