@@ -351,12 +351,11 @@ static int bench(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct bench_options o = {.device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .rounds = 1};
-    bool shape_given;
-    const struct family_arguments arguments = {
-        .command = &argp, .input = &o, .shape_given = &shape_given};
+    struct given_options given;
+    const struct family_arguments arguments = {.command = &argp, .input = &o, .given = &given};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
-    refuse_two_shapes(o.shape_count && shape_given);
+    refuse_two_shapes(o.shape_count && given.shape);
     struct device device;
     ptxgen_error err = {0};
     setenv("CUDA_CACHE_DISABLE", "1", 1); /* before the driver starts, or JIT times are a cache's */

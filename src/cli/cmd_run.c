@@ -150,13 +150,25 @@ static enum exit_code run_random(const struct family *family, const struct run_o
     return failed ? EXIT_WRONG_NUMBERS : EXIT_OK;
 }
 
+static void refuse_given_problem(const struct run_options *o, bool given)
+{
+    if (!o->random_specs || !given)
+        return;
+    fputs("ptxgen: --random-specs draws problems of its own; no other option of one goes with it\n",
+          stderr);
+    exit(EXIT_USAGE);
+}
+
 static int run(int argc, char **argv)
 {
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct run_options o = {.device = "auto", .ms = {1}, .m_count = 1, .seed = 1};
-    const struct family_arguments arguments = {.command = &argp, .input = &o, .with_data = true};
+    struct given_options given;
+    const struct family_arguments arguments = {
+        .command = &argp, .input = &o, .with_data = true, .given = &given};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    refuse_given_problem(&o, given.any || o.m_given);
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code;

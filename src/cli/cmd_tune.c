@@ -333,12 +333,11 @@ static int tune(int argc, char **argv)
         .ms = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096},
         .m_count = 19,
         .replays = 5};
-    bool shape_given;
-    const struct family_arguments arguments = {
-        .command = &argp, .input = &o, .shape_given = &shape_given};
+    struct given_options given;
+    const struct family_arguments arguments = {.command = &argp, .input = &o, .given = &given};
     void *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
-    refuse_two_shapes(o.shape_count && shape_given);
+    refuse_two_shapes(o.shape_count && given.shape);
     struct device device;
     ptxgen_error err = {0};
     enum exit_code code = EXIT_OK;

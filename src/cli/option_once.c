@@ -18,7 +18,7 @@ static void note(struct option_once *o, const struct argp_option *option, const 
     for (int i = 0; i < o->count; i++) {
         if (o->given[i].key != option->key)
             continue;
-        if (strcmp(o->given[i].value, value) != 0)
+        if (value && strcmp(o->given[i].value, value) != 0)
             argp_error(state, "--%s is given twice, as %s and %s", option->name, o->given[i].value,
                        value);
         return;
@@ -32,7 +32,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct option_once *o = state->input;
     const struct argp_option *option = key < OPTION_REPEATED_KEYS ? find_option(o, key) : NULL;
-    if (option && arg)
+    if (option)
         note(o, option, arg, state);
     state->input = o->input;
     error_t result = o->inner->parser ? o->inner->parser(key, arg, state) : ARGP_ERR_UNKNOWN;

@@ -15,7 +15,7 @@ struct option_once {
     void *input; /**< of the inner one */
     struct option_value {
         int key;
-        const char *value;
+        const char *value; /**< NULL of a flag */
     } given[48];
     int count;
 };

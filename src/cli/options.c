@@ -351,14 +351,19 @@ static const struct family *take_family(int *argc, char ***argv,
     return family;
 }
 
-/* K, or the output features, which are N unless that letter is of the rows. */
-static bool gives_shape(const struct family *family, const struct option_once *once, int count)
+/* The output features are N unless that letter is of the rows. */
+static struct given_options find_given(const struct family *family, const struct option_once *once,
+                                       int count)
 {
     const char *features = family->rows ? "m" : "n";
-    bool given = false;
-    for (int i = 0; i < count; i++)
+    struct given_options given = {false, false};
+    for (int i = 0; i < count; i++) {
+        if (once[i].inner != family->spec_options && once[i].inner != family->data_options)
+            continue;
+        given.any = given.any || once[i].count;
         if (once[i].inner == family->spec_options)
-            given = option_once_given(&once[i], "k") || option_once_given(&once[i], features);
+            given.shape = option_once_given(&once[i], "k") || option_once_given(&once[i], features);
+    }
     return given;
 }
 
@@ -406,8 +411,8 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     snprintf(name, sizeof name, "%s %s", command, family->name);
     argv[0] = name;
     parse_arguments(&argp, argc, argv, 0, &combined);
-    if (arguments->shape_given)
-        *arguments->shape_given = gives_shape(family, once, count);
+    if (arguments->given)
+        *arguments->given = find_given(family, once, count);
     *family_options = options;
     return family;
 }

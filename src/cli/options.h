@@ -66,13 +66,17 @@ ptxgen_target default_target(void);
  * `shared_input`), the family's spec options and, with `with_data`, its data options. Returns
  * the family; its filled options, which the caller frees, go to *family_options.
  */
+struct given_options {
+    bool shape; /**< K or the output features */
+    bool any;   /**< any of the kernel or the data */
+};
 struct family_arguments {
     const struct argp *command;
     void *input;
     const struct argp *shared;
     void *shared_input;
     bool with_data;
-    bool *shape_given; /**< may be NULL; whether K or the output features were among the options */
+    struct given_options *given; /**< what was among the family's options; may be NULL */
 };
 const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
                                   void **family_options);

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "src/cli/safetensors_writer.h"
+#include "src/cli/tensor_store.h"
 #include "tests/dispatch/folder.h"
 
 #include <stdio.h>
@@ -272,6 +273,28 @@ static void a_zero_point_of_the_input_goes_with_a_scale_and_a_sign(void **state)
     assert_refuses(2, "l.input_zero_point is U8 [1], 5; expected one signed integer", W8A8);
 }
 
+/* ---- what options and a file say ---- */
+
+static void options_that_the_file_does_not_bear_out_are_refused(void **state)
+{
+    (void)state;
+    static const float input_scale[1] = {0.5f};
+    fill_layer();
+    add("l.weight", TENSOR_I8, N, K, weight);
+    add("l.weight_scale", TENSOR_F32, N, 1, scale);
+    add("l.input_scale", TENSOR_F32, 1, 0, input_scale);
+    write_file();
+    assert_refuses(4, "has no tensor \"l.bias\"", W8A8, "--bias");
+    assert_refuses(4, "has no tensor \"l.bias\"", SPARSE24, "--bias");
+    assert_refuses(4, "has no tensor \"l.input_zero_point\"", W8A8, "--asymmetric");
+    assert_refuses(2, "--scales come from the tensors", W8A8, "--scales", "token");
+    assert_refuses(2, "--dtype come from the tensors", SPARSE24, "--dtype", "f16");
+    assert_refuses(2, "--y-type goes with weights of I8", "run", "sparse24", "--device", "cpu",
+                   "--safetensors", GOLDEN_DIR "/sparse24_torch.safetensors", "--layer", "f16",
+                   "--y-type", "bf16");
+    succeeds_saying("s8 y=bf16", SPARSE24, "--y-type", "bf16");
+}
+
 /* ---- names ---- */
 
 static void a_sparse_layer_is_found_with_and_without_the_suffix_weight(void **state)
@@ -326,6 +349,35 @@ static void tensors_of_a_layer_that_are_not_used_are_named(void **state)
     outcome_free(&o);
 }
 
+/* What is in the place of a layer is a whole layer; tensors of another format go, and are named. */
+static void convert_names_the_tensors_that_it_leaves_out(void **state)
+{
+    (void)state;
+    static const int64_t shape[2] = {256, 512};
+    static const int32_t order[4];
+    struct tensor_store *store;
+    char other[FOLDER_PATH + 16];
+    assert_int_equal(tensor_store_open(GOLDEN_DIR "/marlin_g128.safetensors", &store, NULL),
+                     PTXGEN_OK);
+    for (size_t i = 0; i < tensor_store_tensors(store)->count; i++)
+        file.items[file.count++] = tensor_store_tensors(store)->items[i];
+    add("gptq.weight_shape", TENSOR_I64, 2, 0, shape);
+    add("gptq.codebook", TENSOR_I32, 4, 0, order);
+    write_file();
+    tensor_store_close(store);
+    snprintf(other, sizeof other, "%s/other", folder);
+    struct outcome o = run("convert", path, other, "--to", "awq", "--layer", "gptq");
+    assert_exit(&o, 0);
+    assert_contains(o.err, "left out, as its layer's format has no such tensor: "
+                           "\"gptq.weight_shape\"\n");
+    assert_null(strstr(o.err, "codebook"));
+    outcome_free(&o);
+    assert_int_equal(tensor_store_open(other, &store, NULL), PTXGEN_OK);
+    assert_non_null(tensor_list_find(tensor_store_tensors(store), "gptq.codebook"));
+    assert_null(tensor_list_find(tensor_store_tensors(store), "gptq.weight_shape"));
+    tensor_store_close(store);
+}
+
 #define with_folder(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -338,9 +390,11 @@ int main(void)
         with_folder(scales_that_are_none_are_refused_by_name_and_value),
         with_folder(zero_points_are_read_in_every_type_of_numbers),
         with_folder(a_zero_point_of_the_input_goes_with_a_scale_and_a_sign),
+        with_folder(options_that_the_file_does_not_bear_out_are_refused),
         with_folder(a_sparse_layer_is_found_with_and_without_the_suffix_weight),
         with_folder(scales_beside_sparse_weights_of_floats_are_refused),
         with_folder(tensors_of_a_layer_that_are_not_used_are_named),
+        with_folder(convert_names_the_tensors_that_it_leaves_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

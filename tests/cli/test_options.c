@@ -55,6 +55,17 @@ static void an_option_with_two_values_is_refused(void **state)
     outcome_free(&o);
 }
 
+static void random_problems_take_no_other_option_of_a_problem(void **state)
+{
+    (void)state;
+    static const char sentence[] = "--random-specs draws problems of its own";
+    assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--k", "256");
+    assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--bias");
+    assert_refuses(2, sentence, "run", "dense", "--random-specs", "1", "--n", "3");
+    assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--safetensors", LAYERS,
+                   "--layer", "gptq");
+}
+
 static void two_shapes_are_refused(void **state)
 {
     (void)state;
@@ -218,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_with_two_values_is_refused),
+        cmocka_unit_test(random_problems_take_no_other_option_of_a_problem),
         cmocka_unit_test(two_shapes_are_refused),
         cmocka_unit_test(group_sizes_are_whole_numbers_or_minus_one),
         cmocka_unit_test(bytes_are_taken_with_a_suffix),

@@ -106,7 +106,8 @@ ptxgen_status dense_make_plan(const struct dense_options *o, uint32_t n,
         return status;
     const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
     if (!v)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: N = %u is above --max-n", n);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "dense: N = %u is above the %u rows of --max-n", n, s->max_n);
     plan->variants[0] = *v;
     plan->variant_count = 1;
     return PTXGEN_OK;

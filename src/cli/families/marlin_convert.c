@@ -6,6 +6,7 @@
  */
 #include "marlin_convert.h"
 
+#include "../printable.h"
 #include "../progress.h"
 #include "../safetensors_writer.h"
 
@@ -169,6 +170,31 @@ static ptxgen_status find_layers(struct conversion *c, ptxgen_error *err)
     if (status == PTXGEN_OK && !c->layer_count)
         status = ptxgen_fail(err, PTXGEN_ERROR_NOT_FOUND, "%s has no 4-bit layer", r->input);
     return status;
+}
+
+static bool is_converted(const struct conversion *c, const struct layer *l,
+                         const struct named_tensor *t)
+{
+    const struct named_tensor *own[LAYER_TENSORS];
+    layer_list_tensors(c->store, l->prefix, l->from.format, own);
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        if (own[i] == t)
+            return true;
+    return false;
+}
+
+/* What another format would have under the layer's name says nothing of the layer that is written.
+ */
+static void warn_of_dropped(const struct conversion *c)
+{
+    const struct tensor_list *tensors = tensor_store_tensors(c->store);
+    for (size_t i = 0; i < tensors->count; i++) {
+        const struct named_tensor *t = &tensors->items[i];
+        const struct layer *l = layer_of(c, t->name);
+        if (l && !is_converted(c, l, t))
+            fprintf(stderr, "ptxgen: left out, as its layer's format has no such tensor: %s\n",
+                    printable(t->name, strlen(t->name)).text);
+    }
 }
 
 /* ---- the output's tensors ---- */
@@ -439,8 +465,10 @@ ptxgen_status convert(const struct convert_request *request, struct convert_outc
     if (status != PTXGEN_OK)
         return status;
     status = find_layers(&c, err);
-    if (status == PTXGEN_OK)
+    if (status == PTXGEN_OK) {
+        warn_of_dropped(&c);
         status = write_file(&c, outcome, err);
+    }
     for (size_t i = 0; i < c.layer_count; i++) {
         free(c.layers[i].prefix);
         free(c.layers[i].order);

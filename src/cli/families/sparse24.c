@@ -86,9 +86,13 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_K: s->k = (uint32_t)parse_number(state, "--k", arg, 1, UINT32_MAX); return 0;
     case KEY_M: s->m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX); return 0;
-    case KEY_DTYPE: s->type = (uint8_t)parse_choice(state, "--dtype", arg, type_names); return 0;
+    case KEY_DTYPE:
+        s->type = (uint8_t)parse_choice(state, "--dtype", arg, type_names);
+        o->dtype_given = true;
+        return 0;
     case KEY_Y_TYPE:
         s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, type_names);
+        o->y_type_given = true;
         return 0;
     case KEY_MAX_N:
         s->max_n = (uint32_t)parse_number(state, "--max-n", arg, 1, UINT32_MAX);
@@ -146,8 +150,8 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
             argp_error(state, "--expect needs --input");
         if (!o->safetensors != !o->layer || (o->input && !o->layer))
             argp_error(state, "--safetensors and --layer need each other, and --input needs both");
-        if (o->safetensors && (o->spec.k || o->spec.m))
-            argp_error(state, "--m and --k come from the tensors of --safetensors");
+        if (o->safetensors && (o->spec.k || o->spec.m || o->dtype_given))
+            argp_error(state, "--m, --k and --dtype come from the tensors of --safetensors");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -187,8 +191,8 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
     const ptxgen_dense_variant *dense = ptxgen_dense_choose(&plan->dense, n);
     if (!v && !dense)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: N = %u is above --max-n",
-                           n);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: N = %u is above the %u rows of --max-n", n, s->max_n);
     if (v)
         plan->variants[0] = *v;
     else

@@ -12,6 +12,7 @@
 
 struct sparse24_options {
     ptxgen_sparse24_spec spec;
+    bool dtype_given, y_type_given;
     bool inflate;                 /* bench inflates only */
     ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
     /* run: the file, and names in it; NULL where not given */

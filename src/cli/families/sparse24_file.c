@@ -154,9 +154,15 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct s
     s->m = (uint32_t)shape->m;
     s->k = (uint32_t)shape->k;
     s->type = (uint8_t)shape->type;
+    if (s->type != PTXGEN_SPARSE24_S8 && o->y_type_given && s->y_type != s->type)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "--y-type goes with weights of I8; %s has Y of its own type",
+                           l->weight_name);
     if (s->type != PTXGEN_SPARSE24_S8)
         s->y_type = s->type;
     status = find_floats(store, l, "bias", s->m, false, &l->bias, err);
+    if (status == PTXGEN_OK && s->bias && !l->bias)
+        status = layer_require_part(store, l->name, "bias", &l->bias, err);
     if (status == PTXGEN_OK && l->bias)
         s->bias = 1;
     if (status == PTXGEN_OK)

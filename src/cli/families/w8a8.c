@@ -103,6 +103,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_SCALES:
         s->scales = (uint8_t)parse_choice(state, "--scales", arg, scale_names);
+        o->scales_given = true;
         return 0;
     case KEY_ASYMMETRIC: s->asymmetric = 1; return 0;
     case KEY_CODES: parse_codes(state, arg, s); return 0;
@@ -152,8 +153,8 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
             argp_error(state, "--layer, --input and --expect need --safetensors");
         if (o->expect && !o->input)
             argp_error(state, "--expect needs --input");
-        if (o->safetensors && (o->spec.k || o->spec.n))
-            argp_error(state, "--k and --n come from the tensors of --safetensors");
+        if (o->safetensors && (o->spec.k || o->spec.n || o->scales_given))
+            argp_error(state, "--k, --n and --scales come from the tensors of --safetensors");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

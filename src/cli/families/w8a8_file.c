@@ -40,6 +40,8 @@ static ptxgen_status find_input_zero(const struct tensor_store *store, const cha
                                      ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
 {
     const struct named_tensor *t = l->input_zero = layer_part(store, layer, "input_zero_point");
+    if (!t && l->input_scale && spec->asymmetric)
+        return layer_require_part(store, layer, "input_zero_point", &t, err);
     if (!t || !l->input_scale)
         return layer_check_zeros(t, "without an input_scale there is none", err);
     bool is_number = tensor_is_number(t->dtype) && tensor_count(t) == 1;
@@ -96,7 +98,7 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct w
     if (status == PTXGEN_OK)
         status = find_scales(store, o->layer, spec, l, err);
     if (status == PTXGEN_OK)
-        status = find_floats(store, o->layer, "bias", false, spec->n, &l->bias, err);
+        status = find_floats(store, o->layer, "bias", spec->bias, spec->n, &l->bias, err);
     if (status == PTXGEN_OK && l->bias)
         spec->bias = 1;
     if (status == PTXGEN_OK && o->input)
