@@ -57,6 +57,7 @@
 #ifndef PTXGEN_MARLIN_H
 #define PTXGEN_MARLIN_H
 
+#include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/marlin_formats.h>
@@ -247,6 +248,11 @@ typedef struct ptxgen_marlin_operands {
 PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
                                                  const ptxgen_marlin_operands *operands, double *c,
                                                  double *bound, ptxgen_error *err);
+/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
+PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
+                                                        const ptxgen_marlin_operands *operands,
+                                                        double *c, double *bound,
+                                                        ptxgen_spread *spread, ptxgen_error *err);
 
 /* ---- running it (src/runtime) ---- */
 

@@ -62,6 +62,9 @@ void dots_walk(const double *rows, const double *w, size_t k, const struct dots_
         size_t first = i * WALK_TERMS;
         struct walk *way = all[i / ways->steps % ways->warps];
         const struct dots before = *dots;
+        if (ways->restart && i % ways->restart == 0)
+            for (size_t r = 0; r < DOTS_ROWS; r++)
+                walk_restart(&way[r]);
         add_products(rows + first * DOTS_ROWS, w + first,
                      k - first < WALK_TERMS ? k - first : WALK_TERMS, dots);
         for (size_t r = 0; r < DOTS_ROWS; r++)

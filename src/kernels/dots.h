@@ -31,9 +31,11 @@ struct dots {
     double sums[DOTS_ROWS], magnitudes[DOTS_ROWS];
 };
 void dots_sum(const double *rows, const double *w, size_t k, struct dots *dots);
-/** How warps divide K: `steps` steps each at a time, in turn; at most 16 of them. */
+/** How partial sums go along K. */
 struct dots_ways {
-    size_t warps, steps;
+    size_t warps,
+        steps;      /**< so many warps divide K, each takes so many steps in turn; at most 16 */
+    size_t restart; /**< steps after which every one starts from 0; 0: none does */
 };
 enum { DOTS_MOST_WAYS = 16 };
 /** The same, and what the ways of each sum add up to. */

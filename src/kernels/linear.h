@@ -17,6 +17,7 @@
 #ifndef PTXGEN_KERNELS_LINEAR_H
 #define PTXGEN_KERNELS_LINEAR_H
 
+#include "spread.h"
 #include "walk.h"
 
 #include <ptxgen/accuracy.h>
@@ -24,14 +25,11 @@
 
 #include <stdbool.h>
 
-/**
- * A value on its way through a kernel, and how far the kernel's may be from it; NaN: anything. The
- * kernel's is on average between value − below and value + above, with this variance.
- */
+/** A value on its way through a kernel, and how far the kernel's may be from it; NaN: anything. */
 struct linear_estimate {
     double value, error;
     double magnitude; /**< of what was added up, for the reference's own error */
-    double below, above, variance;
+    struct spread spread;
 };
 
 /** How a kernel sums products of k terms. */
@@ -46,14 +44,15 @@ struct linear_sum {
     /** What a product may be off beyond one rounding, relative: operands in narrower pieces. */
     double product_error;
 
-    /** For the spread: in WALK_TERMS terms, how often tensor cores cut sums, and how many products.
-     */
-    double cut_sums, cut_products;
+    struct walk_cuts cuts;
     double product_variance; /**< of what a product is off, relative to its square */
 };
-/** Σ x·w, of which Σ|x·w| is `magnitude`, and which came this way. */
+/**
+ * Σ x·w, of which Σ|x·w| is `magnitude`, and which came this way; `floor` is what the products of a
+ * step count as at least where tensor cores cut them.
+ */
 struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude,
-                                     const struct walk *walk);
+                                     const struct walk *walk, double floor);
 
 struct linear_output {
     ptxgen_activation activation;

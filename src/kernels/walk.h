@@ -18,8 +18,11 @@
 #ifndef PTXGEN_KERNELS_WALK_H
 #define PTXGEN_KERNELS_WALK_H
 
+#include "spread.h"
+
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 
 enum { WALK_TERMS = 16 /* of a step */ };
 
@@ -43,6 +46,12 @@ static inline void walk_step(struct walk *w, double terms, double size)
     w->drift += (far > size ? far : size) * terms / (size + DBL_MIN);
 }
 
+/** The next partial sums start from 0. */
+static inline void walk_restart(struct walk *w)
+{
+    w->sum = w->least = w->most = 0;
+}
+
 /** Another way of the same sum. */
 static inline void walk_join(struct walk *w, const struct walk *other)
 {
@@ -50,6 +59,61 @@ static inline void walk_join(struct walk *w, const struct walk *other)
     w->down += other->down;
     w->squares += other->squares;
     w->drift += other->drift;
+}
+
+/**
+ * Of a row of f16 operands, for the floor of M_j: tensor cores cut subnormal numbers where they
+ * would cut the least normal one.
+ */
+struct walk_operands {
+    double largest;
+    bool has_subnormals;
+};
+static inline void walk_note(struct walk_operands *o, double value)
+{
+    double least = 0x1p-14, size = fabs(value);
+    o->largest = fmax(o->largest, size);
+    o->has_subnormals = o->has_subnormals || (size > 0 && size < least);
+}
+/** What a product of two such rows counts as at least, where one operand is subnormal. */
+static inline double walk_floor(const struct walk_operands *a, const struct walk_operands *b)
+{
+    double least = 0x1p-14, floor = 0;
+    if (a->has_subnormals)
+        floor = least * fmax(b->largest, least);
+    return b->has_subnormals ? fmax(floor, least * fmax(a->largest, least)) : floor;
+}
+/** The walk where M_j is at least `floor`; `one_sign` is (Σ x·w)/(Σ|x·w|). */
+static inline void walk_raise(struct walk *w, double steps, double floor, double one_sign)
+{
+    w->squares += steps * floor * floor;
+    w->drift += steps * floor * one_sign;
+}
+
+/** In a step, how often tensor cores cut sums, and how many products. */
+struct walk_cuts {
+    double sums, products;
+};
+/**
+ * The spread of tensor cores' sums, which are cut, toward zero:
+ *
+ * - A sum loses 0 to 2⁻²³ of it: 2⁻²⁴ of it on average, at most, with the variance of a rounding to
+ *   nearest. The loss has the sign of the partial sum, so the kernel's sum is on average lower by
+ * no more than 2⁻²⁴·sums·Σ up_j, and higher by 2⁻²⁴·sums·Σ down_j.
+ * - A product loses 0 to 2⁻²⁴ of M_j, a mean square of a third of 2⁻⁴⁸·M_j². Products of both signs
+ *   lose nothing on average; else half of 2⁻²⁴·M_j for each that has no partner of the other sign,
+ *   whose share of the products is (Σ x·w)/(Σ|x·w|).
+ *
+ * One more rounding a step is for partial sums that are brought together, to nearest.
+ */
+static inline struct spread walk_spread(const struct walk *w, const struct walk_cuts *cuts)
+{
+    double drift = 0x1p-25 * cuts->products * w->drift;
+    return (struct spread){
+        .below = 0x1p-24 * cuts->sums * w->up + fmax(drift, 0),
+        .above = 0x1p-24 * cuts->sums * w->down + fmax(-drift, 0),
+        .variance = (cuts->sums + cuts->products + 1) * spread_of_rounding(w->squares),
+    };
 }
 
 #endif

@@ -83,6 +83,31 @@ static void f32_sums_are_as_near_as_those_of_plain_f32(void **state)
     device_close(&device);
 }
 
+/*
+ * Tensor cores cut products of subnormal numbers where they would cut those of 2^-14, the least
+ * normal one: here the largest two products of a row cancel, and cut the others.
+ */
+static void products_of_subnormal_f16_are_within_the_bound(void **state)
+{
+    (void)state;
+    enum { K = 16, ROWS = 16 };
+    struct device device = open_device("cpu:sm_90");
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F16, ROWS, K);
+    for (int of_w = 0; of_w < 2; of_w++) {
+        struct dense_problem p = make(&device, &spec, ROWS, NULL);
+        const struct buffer *small = of_w ? &p.w : &p.x, *large = of_w ? &p.x : &p.w;
+        for (size_t i = 0; i < (size_t)ROWS * K; i++) {
+            double value = fabs(ptxgen_element_load(PTXGEN_F16, large->host, i));
+            value = i % K == 0 ? 0x1p15 : i % K == 1 ? -0x1p15 : 0x1p9 + fmin(value, 1) * 0x1p8;
+            ptxgen_element_store(PTXGEN_F16, small->host, i, 0x1p-24);
+            ptxgen_element_store(PTXGEN_F16, large->host, i, value);
+        }
+        check_problem(&p, &device);
+        dense_release(&p);
+    }
+    device_close(&device);
+}
+
 /* ---- edges ---- */
 
 static void no_rows_leave_no_error_for_the_next_launch(void **state)
@@ -245,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_problems_are_within_their_bounds),
+        cmocka_unit_test(products_of_subnormal_f16_are_within_the_bound),
         cmocka_unit_test(f32_sums_are_as_near_as_those_of_plain_f32),
         cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
         cmocka_unit_test(the_smallest_k_and_odd_m_are_done),

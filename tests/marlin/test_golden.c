@@ -149,7 +149,7 @@ static void marlin_reference_gives_the_original_product(void **state)
                                .lda = b.k,
                                .weight_type = PTXGEN_F32};
     double *y = allocate(p.m * b.n * sizeof *y), *bound = allocate(p.m * b.n * sizeof *bound);
-    assert_ok(marlin_reference(&p, y, bound, &err), &err);
+    assert_ok(marlin_reference(&p, y, bound, NULL, &err), &err);
     for (size_t i = 0; i < p.m * b.n; i++) {
         double golden = ptxgen_element_load(PTXGEN_F32, c->data, i);
         if (!(fabs(golden - y[i]) <= 0x1p-24 * fabs(y[i]) * (1 + 1e-6) && bound[i] > 0))

@@ -74,7 +74,7 @@ static void expect_product(const struct layer *l, const ptxgen_w4_matrix *b, con
             a[m][k] = (float)l->a[m][order ? order[k] : (uint32_t)k];
     struct marlin_problem p = {
         .m = M, .b = b, .a_type = PTXGEN_F32, .c_type = PTXGEN_F32, .a = a, .lda = K};
-    assert_ok(marlin_reference(&p, &c[0][0], NULL, &err), &err);
+    assert_ok(marlin_reference(&p, &c[0][0], NULL, NULL, &err), &err);
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++)
             if (!(fabs(c[m][n] - l->c[m][n]) < 1e-12))
@@ -212,7 +212,7 @@ static size_t count_outside(const struct marlin_problem *p, const struct problem
     ptxgen_error err;
     double c[M * N], bound[M * N];
     size_t outside = 0;
-    assert_ok(marlin_reference(p, c, bound, &err), &err);
+    assert_ok(marlin_reference(p, c, bound, NULL, &err), &err);
     for (size_t m = 0; m < M; m++)
         for (size_t n = 0; n < N; n++) {
             float y = kernel_activate(p->activation, kernel_sum(p, d->w, m, n, p->bias));
@@ -292,7 +292,7 @@ static void activations_have_their_published_values(void **state)
             double c;
             struct marlin_problem p = {
                 .m = 1, .b = &b, .a = &one, .lda = 1, .activation = known[i].activation};
-            assert_ok(marlin_reference(&p, &c, NULL, &err), &err);
+            assert_ok(marlin_reference(&p, &c, NULL, NULL, &err), &err);
             assert_true(fabs(c - known[i].at[j]) < 1e-15);
         }
 }
@@ -310,7 +310,7 @@ static void nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alon
     struct marlin_problem p = {.m = 3, .b = &b, .a = a, .lda = 32, .depth = 32};
     memset(b.codes, 15, 16);
     memset(b.zeros, 0, 8);
-    assert_ok(marlin_reference(&p, &c[0][0], &bound[0][0], &err), &err);
+    assert_ok(marlin_reference(&p, &c[0][0], &bound[0][0], NULL, &err), &err);
     for (int n = 0; n < 8; n++) {
         assert_true(isnan(bound[0][n]));
         assert_true(isnan(c[1][n]) && bound[1][n] == 0);
@@ -318,7 +318,7 @@ static void nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alon
     }
     float infinite = INFINITY;
     memcpy(b.scales, &infinite, sizeof infinite);
-    assert_int_equal(marlin_reference(&p, &c[0][0], NULL, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(marlin_reference(&p, &c[0][0], NULL, NULL, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_says(&err, "scales[0, 0] is inf");
     matrix_free(&b);
 }

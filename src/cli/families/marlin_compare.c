@@ -55,9 +55,7 @@ static ptxgen_status reference(const struct marlin_problem *p, const struct bloc
         .a_stride = p->a_stride,
         .residual_stride = p->residual_stride,
     };
-    for (size_t i = 0; i < b->rows * b->columns; i++)
-        r->spread[i].deviation = NAN;
-    return ptxgen_marlin_reference(&plan, &operands, r->value, r->bound, err);
+    return ptxgen_marlin_reference_spread(&plan, &operands, r->value, r->bound, r->spread, err);
 }
 
 static void check_expected(const struct marlin_problem *p, const struct block *b,

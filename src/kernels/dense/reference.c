@@ -33,13 +33,15 @@ static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 w
 enum { MMA_DEPTH = 22, SPLIT_DEPTH = 42 };
 
 /*
- * How often a tensor core cuts a sum of WALK_TERMS terms: m16n8k16 once, before sm_90 twice; f32's
+ * A tensor core cuts a sum of WALK_TERMS terms once, m16n8k16, before sm_90 twice; those of f32's
  * three products of m16n8k8 each once, before sm_90 twice.
  */
-static double cuts_of(const ptxgen_dense_plan *plan)
+static struct walk_cuts cuts_of(const ptxgen_dense_plan *plan)
 {
     double each = plan->target.ptx.sm >= 90 ? 1 : 2;
-    return plan->spec.type == PTXGEN_F32 ? 3 * 2 * each : each;
+    if (plan->spec.type == PTXGEN_F32)
+        return (struct walk_cuts){3 * 2 * each, 3 * WALK_TERMS};
+    return (struct walk_cuts){each, WALK_TERMS};
 }
 
 /*
@@ -59,6 +61,7 @@ static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v
 struct row {
     double sum;
     bool is_finite;
+    struct walk_operands operands; /* of f16 */
 };
 
 /* Its elements go to `values`, `step` apart. */
@@ -70,6 +73,8 @@ static struct row load_row(const ptxgen_dense_spec *s, const void *array, uint64
     for (uint32_t k = 0; k < s->k; k++) {
         double value = values[k * step];
         row.sum += fabs(value);
+        if (s->type == PTXGEN_F16)
+            walk_note(&row.operands, value);
         if (!isfinite(value) || (s->type == PTXGEN_F32 && fabs(value) >= largest_split))
             row.is_finite = false;
     }
@@ -136,8 +141,7 @@ static struct linear_result finish(const struct reference *r, struct linear_esti
     if (s->type == PTXGEN_F32) {
         double lost = split_unit * (r->rows[n].sum + w->sum);
         sum.error += lost;
-        sum.below += lost;
-        sum.above += lost;
+        spread_widen(&sum.spread, lost);
     }
     return linear_finish(&r->output, sum, s->bias ? &bias : NULL, s->residual ? &residual : NULL,
                          promised);
@@ -160,8 +164,9 @@ static void compute(const struct reference *r, uint32_t m, const struct results 
         struct walk walks[DOTS_ROWS];
         dots_walk(r->x + first * s->k, r->w, s->k, &r->ways, &dots, walks);
         for (uint64_t n = first; n < o->n && n < first + DOTS_ROWS; n++) {
-            struct linear_estimate sum = linear_add_up(
-                &r->sum, dots.sums[n - first], dots.magnitudes[n - first], &walks[n - first]);
+            struct linear_estimate sum =
+                linear_add_up(&r->sum, dots.sums[n - first], dots.magnitudes[n - first],
+                              &walks[n - first], walk_floor(&w.operands, &r->rows[n].operands));
             const struct linear_result result = finish(r, sum, &w, n, m);
             to->y[n * s->m + m] = result.y;
             to->bound[n * s->m + m] = result.bound;
@@ -217,12 +222,11 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
     struct reference r = {
         .spec = s,
         .o = operands,
-        .ways = {v->wk, DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS},
+        .ways = {.warps = v->wk, .steps = DENSE_BLOCK_BYTES / dense_element(s) / WALK_TERMS},
         .sum = {.terms = s->k,
                 .depth = depth_of(s, v),
                 .product_error = s->type == PTXGEN_F32 ? split_error : 0,
-                .cut_sums = cuts_of(plan),
-                .cut_products = s->type == PTXGEN_F32 ? 3 * WALK_TERMS : WALK_TERMS,
+                .cuts = cuts_of(plan),
                 .product_variance = s->type == PTXGEN_F32 ? split_variance : 0},
         .output = {.activation = (ptxgen_activation)s->activation,
                    .activation_error = is_curved ? activation_error : 0,

@@ -7,16 +7,24 @@
  *
  *     |Ŝ − S| ≤ |Σ A·(ŵ − w)| + g(depth + 2)·T + (1+g)·2⁻¹⁵⁰/unit·Σ(1 + |s|)      =: E
  *
- * the last term being products that underflow in f32, before a scale or after it. Where sums of
- * A·(o + q) are corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from
- * either of two sums, the second times o + z, and E has another cut·Σ|s|·max|A| over the chunks of
- * 16 rows. Adding a bias:
- * E ← E(1+u) + u|v|. f has a slope of at most 1.13 (SiLU: 1.0999; GELU: 1.1290), so
+ * and 22·2⁻²⁴ of the floor (walk.h) for each 16 rows, where there is one; the last term being
+ * products that underflow in f32, before a scale or after it. Where sums of A·(o + q) are
+ * corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from either of two
+ * sums, the second times o + z, and E has another cut·Σ|s|·max|A| over the chunks of 16 rows.
+ * Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most 1.13 (SiLU: 1.0999; GELU: 1.1290), so
  *
  *     |f̂ − f| ≤ 1.13·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
  *
  * A product x·y with errors X and Y is off by X|y| + Y|x| + XY, then a rounding. The residual
  * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |C| + E.
+ *
+ * Spread (ptxgen/accuracy.h): Σ A·(ŵ − w), which is known, widens the one side that it is on; a
+ * kernel that does not round weights is right too. Tensor cores cut as walk.h says: sums of A·w;
+ * where sums are corrected those of A·|s|·(2o + q + z), which are no smaller than any of A·s·(o +
+ * q) or of what is taken off, and which start from 0 after `restart` rows. Sums of A·w have three
+ * more roundings a chunk of 16 rows: scales, corrections, and bringing partial sums together. Codes
+ * that are subnormal lose 0 to u_c = 2⁻¹⁴ of the chunk's largest |A·s| each: a third of its square,
+ * and half of it where products are of one sign. Epilogues as in spread.h.
  */
 #include "reference.h"
 
@@ -30,12 +38,14 @@
 
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53, underflow = 0x1p-150;
 static const double steepest = 1.13;
+static const double least_f16 = 0x1p-14;       /* normal number */
 static const double largest_code = 15;         /* of |q − z| */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
 
 /* A value and how far a kernel's may be from it; NaN promises nothing. */
 struct approximate {
     double value, error;
+    struct spread spread;
 };
 
 /* A column of W. */
@@ -46,14 +56,16 @@ struct column {
     double *chunk_scales; /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
     double *scales;       /* [groups] */
     double sum_scale;     /* Σ(1 + |s|) over k */
+    struct walk_operands operands; /* ŵ, or 15·s where weights are not rounded */
 };
 
 /* Columns that are decoded at once, so that rows of A meet them while they are in a cache. */
-enum { COLUMNS = 8, CHUNK = 16 };
+enum { COLUMNS = 8, CHUNK = 16, CUTS = 22 /* of a chunk: two products of 8 rows, 8 + 3 each */ };
 
 /* Rows of A, of which each has its Σ|a| and max|a| of every chunk, and columns of W and of up. */
 struct work {
     double *a, *largest_a, *sum_a; /* of dots.h, both; [m] */
+    struct walk_operands *rows;    /* [m], of f16 */
     struct column columns[COLUMNS][2];
 };
 
@@ -95,6 +107,7 @@ static void decode_column(const struct marlin_problem *p, const ptxgen_w4_matrix
                           const ptxgen_w4_info *info, size_t n, struct column *column)
 {
     double sum_scale = 0;
+    column->operands = (struct walk_operands){.largest = 0};
     for (size_t g = 0; g < info->groups; g++)
         column->scales[g] = ptxgen_element_load(b->scale_type, b->scales, g * b->n + n);
     size_t group = 0, left = (size_t)info->group_size;
@@ -111,7 +124,12 @@ static void decode_column(const struct marlin_problem *p, const ptxgen_w4_matrix
         column->lost[k] = rounds_weights(p) ? rounded_weight(p, scale, code, zero) - weight : 0;
         column->carried[k] = fabs(scale) * (2 * p->offset + code + zero);
         sum_scale += 1 + fabs(scale);
+        if (p->a_type == PTXGEN_F16)
+            walk_note(&column->operands,
+                      rounds_weights(p) ? weight + column->lost[k] : largest_code * scale);
     }
+    if (!rounds_weights(p)) /* those are multiplied in integers */
+        column->operands.has_subnormals = false;
     size_t rows = (size_t)info->group_size;
     for (size_t c = 0; c < b->k / CHUNK; c++)
         column->chunk_scales[c] = fabs(column->scales[c * CHUNK / rows]);
@@ -162,8 +180,29 @@ struct terms {
     double sum, magnitude;       /* Σ A·w, and Σ|A·w| or what it is where sums are corrected */
     double lost, lost_magnitude; /* Σ A·(ŵ − w), Σ|A·(ŵ − w)|; 0 where weights are exact */
     double largest_products;     /* Σ|s|·max|A| over the chunks */
+    double largest_squares;      /* Σ(|s|·max|A|)² */
     double sum_a;                /* Σ|A| */
+    struct walk walk;            /* of Σ A·w */
+    struct walk carried;         /* of what the kernel sums where sums are corrected */
+    double one_sign;             /* how far its products are: Σ over Σ| | */
+    double floor;                /* of products, where f16 operands are subnormal */
 };
+
+/* Of S before anything is done to it. */
+static struct spread spread_of(const struct marlin_problem *p, const struct terms *t)
+{
+    enum { MORE_ROUNDINGS = 3 };
+    const struct walk_cuts cuts = {p->cut_sums, CHUNK};
+    struct walk walk = p->corrects_sums ? t->carried : t->walk;
+    walk_raise(&walk, (double)p->b->k / CHUNK, t->floor, t->one_sign);
+    struct spread s = walk_spread(&walk, &cuts);
+    double drift = p->code_cut / 2 * CHUNK * t->one_sign;
+    s.variance += MORE_ROUNDINGS * spread_of_rounding(t->walk.squares) +
+                  CHUNK * p->code_cut * p->code_cut / 3 * t->largest_squares;
+    s.below += fmax(-t->lost, 0) + fmax(drift, 0) * t->largest_products;
+    s.above += fmax(t->lost, 0) + fmax(-drift, 0) * t->largest_products;
+    return s;
+}
 
 /* S, and how far a kernel's may be from it. */
 static struct approximate estimate(const struct marlin_problem *p, const struct terms *t,
@@ -173,51 +212,64 @@ static struct approximate estimate(const struct marlin_problem *p, const struct 
     double abs = t->magnitude + t->lost_magnitude;
     double sums =
         p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
-    double error =
-        fabs(t->lost) + g * abs + (1 + g) * sums * underflow / unit_of(p) * column->sum_scale +
-        ptxgen_bound_factor((double)p->b->k + 4, unit_f64) * abs + p->cut * t->largest_products;
+    double least = (1 + g) * sums * underflow / unit_of(p) * column->sum_scale +
+                   ptxgen_bound_factor((double)p->b->k + 4, unit_f64) * abs;
+    double error = fabs(t->lost) + g * abs + least + p->cut * t->largest_products +
+                   CUTS * unit_f32 * t->floor * ((double)p->b->k / CHUNK);
     double largest = p->corrects_sums ? 2 * (p->offset + largest_code) : largest_code;
     double unscaled = rounds_weights(p) ? 0 : largest * t->sum_a;
     bool in_range = fmax(abs, unscaled) * (1 + g) <= FLT_MAX && isfinite(abs);
     if (p->corrects_sums && !isfinite(t->sum_a)) /* an infinity less itself */
-        return (struct approximate){NAN, 0};
-    return (struct approximate){t->sum, in_range ? error : NAN};
+        return (struct approximate){.value = NAN};
+    struct approximate s = {t->sum, in_range ? error : NAN, spread_of(p, t)};
+    spread_widen(&s.spread, least);
+    return s;
 }
 
 static struct approximate add(struct approximate x, double addend)
 {
     double sum = x.value + addend;
-    return (struct approximate){sum, x.error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(sum)};
+    x.spread.variance += spread_of_rounding(sum * sum);
+    return (struct approximate){sum, x.error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(sum),
+                                x.spread};
 }
 
 static struct approximate multiply(struct approximate x, struct approximate y)
 {
     double product = x.value * y.value;
     double error = x.error * fabs(y.value) + y.error * fabs(x.value) + x.error * y.error;
-    return (struct approximate){product, error * (1 + unit_f32) +
-                                             (unit_f32 + unit_f64) * fabs(product) + underflow};
+    return (struct approximate){
+        product, error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(product) + underflow,
+        spread_multiply(&x.spread, x.value, &y.spread, y.value)};
 }
 
-static double activate(enum marlin_activation activation, double v)
+static double silu(double v)
 {
-    switch (activation) {
-    case MARLIN_IDENTITY: break;
-    case MARLIN_SILU: return v / (1 + exp(-v));
-    case MARLIN_GELU_ERF: return v / 2 * erfc(-v * 0.70710678118654752440);
-    case MARLIN_GELU_TANH:
-        return v / 2 * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
-    }
-    return v;
+    return v / (1 + exp(-v));
 }
+
+static double gelu_erf(double v)
+{
+    return v / 2 * erfc(-v * 0.70710678118654752440);
+}
+
+static double gelu_tanh(double v)
+{
+    return v / 2 * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+}
+
+static double (*const activations[])(double v) = {
+    [MARLIN_SILU] = silu, [MARLIN_GELU_ERF] = gelu_erf, [MARLIN_GELU_TANH] = gelu_tanh};
 
 static struct approximate apply(const struct marlin_problem *p, struct approximate v)
 {
     if (p->activation == MARLIN_IDENTITY)
         return v;
-    double f = activate(p->activation, v.value);
+    double (*of)(double v) = activations[p->activation];
+    spread_map(&v.spread, of, v.value, p->activation_error * fabs(v.value) + 2 * underflow);
     double error = steepest * v.error + p->activation_error * (fabs(v.value) + v.error) +
                    (unit_f32 + 8 * unit_f64) * fabs(v.value) + 2 * underflow;
-    return (struct approximate){f, error};
+    return (struct approximate){of(v.value), error, v.spread};
 }
 
 static struct approximate biased(const struct marlin_problem *p, struct approximate s,
@@ -226,10 +278,18 @@ static struct approximate biased(const struct marlin_problem *p, struct approxim
     return bias ? add(s, ptxgen_element_load(p->c_type, bias, n)) : s;
 }
 
+/* What a reference fills, of which bound and spread may be NULL. */
+struct results {
+    double *c, *bound;
+    ptxgen_spread *spread;
+};
+
 /* An output, of its sums with W and with up. */
 static void finish(const struct marlin_problem *p, const struct approximate sums[2], size_t m,
-                   size_t n, double *c, double *bound)
+                   size_t n, const struct results *to)
 {
+    size_t at = m * p->b->n + n;
+    double unwanted, *c = &to->c[at], *bound = to->bound ? &to->bound[at] : &unwanted;
     struct approximate y = apply(p, biased(p, sums[0], p->bias, n));
     if (p->up)
         y = multiply(y, biased(p, sums[1], p->up_bias, n));
@@ -237,6 +297,8 @@ static void finish(const struct marlin_problem *p, const struct approximate sums
         y = add(y, ptxgen_element_load(p->c_type, p->residual, m * p->ldr + n));
     *c = y.value;
     *bound = 0;
+    if (to->spread)
+        to->spread[at] = spread_result(&y.spread);
     if (!isfinite(y.value))
         return;
     if (p->c_type != PTXGEN_F32)
@@ -268,7 +330,8 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
     return PTXGEN_OK;
 }
 
-/* Of each chunk of a row; of the whole row where the kernel has it in another order. */
+/* Of each chunk of a row, where subnormal f16 count as the least normal one; of the whole row where
+ * the kernel has it in another order. */
 static void find_largest(const struct marlin_problem *p, const double *row, double *largest)
 {
     size_t chunk = p->b->g_idx ? p->b->k : CHUNK;
@@ -279,8 +342,10 @@ static void find_largest(const struct marlin_problem *p, const double *row, doub
             *to = *largest;
             continue;
         }
-        for (size_t k = first; k < first + chunk; k++)
-            *to = fmax(*to, fabs(row[k * DOTS_ROWS]));
+        for (size_t k = first; k < first + chunk; k++) {
+            double size = fabs(row[k * DOTS_ROWS]);
+            *to = fmax(*to, p->cut > 0 && size > 0 ? fmax(size, least_f16) : size);
+        }
     }
 }
 
@@ -292,47 +357,70 @@ static void load_rows(const struct marlin_problem *p, struct work *w)
         w->sum_a[m] = 0;
         for (size_t k = 0; k < p->b->k; k++)
             w->sum_a[m] += fabs(row[k * DOTS_ROWS]);
+        for (size_t k = 0; p->a_type == PTXGEN_F16 && k < p->b->k; k++)
+            walk_note(&w->rows[m], row[k * DOTS_ROWS]);
         find_largest(p, row, dots_row(w->largest_a, m, p->b->k / CHUNK));
     }
 }
 
+static double largest_squares(const struct marlin_problem *p, const struct work *w,
+                              const struct column *column, size_t m)
+{
+    const double *row = dots_row(w->largest_a, m, p->b->k / CHUNK);
+    double squares = 0;
+    for (size_t c = 0; p->cut > 0 && c < p->b->k / CHUNK; c++) {
+        double largest = row[c * DOTS_ROWS] * column->chunk_scales[c];
+        squares += largest * largest;
+    }
+    return squares;
+}
+
 /* Column n of DOTS_ROWS rows from `first` on, or of those that there are. */
 static void compute(const struct marlin_problem *p, const struct work *w,
-                    const struct column columns[2], size_t first, size_t n, double *c,
-                    double *bound)
+                    const struct column columns[2], size_t first, size_t n,
+                    const struct results *to)
 {
     size_t k = p->b->k, chunks = k / CHUNK;
+    const struct dots_ways whole = {.warps = 1, .steps = 1}, in_parts = {1, 1, p->restart / CHUNK};
     struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}}, lost[2] = {{.sums = {0}}};
+    struct walk walks[2][DOTS_ROWS], carried_walks[2][DOTS_ROWS] = {{{.sum = 0}}};
     for (int i = 0; i < (p->up ? 2 : 1); i++) {
-        dots_sum(w->a + first * k, columns[i].weights, k, &dots[i]);
+        dots_walk(w->a + first * k, columns[i].weights, k, &whole, &dots[i], walks[i]);
         if (rounds_weights(p))
             dots_sum(w->a + first * k, columns[i].lost, k, &lost[i]);
         if (p->corrects_sums)
-            dots_sum(w->a + first * k, columns[i].carried, k, &carried[i]);
+            dots_walk(w->a + first * k, columns[i].carried, k, &in_parts, &carried[i],
+                      carried_walks[i]);
         if (p->cut > 0)
             dots_sum(w->largest_a + first * chunks, columns[i].chunk_scales, chunks, &largest[i]);
     }
     for (size_t i = 0; i < DOTS_ROWS && first + i < p->m; i++) {
         struct approximate sums[2];
-        size_t m = first + i, at = m * p->b->n + n;
-        double unwanted;
+        size_t m = first + i;
         for (int j = 0; j < (p->up ? 2 : 1); j++) {
+            const struct dots *terms_of = &(p->corrects_sums ? carried : dots)[j];
             const struct terms terms = {
                 .sum = dots[j].sums[i],
-                .magnitude = (p->corrects_sums ? carried : dots)[j].magnitudes[i],
+                .magnitude = terms_of->magnitudes[i],
                 .lost = lost[j].sums[i],
                 .lost_magnitude = lost[j].magnitudes[i],
                 .largest_products = largest[j].sums[i],
+                .largest_squares = largest_squares(p, w, &columns[j], m),
                 .sum_a = w->sum_a[m],
+                .floor = walk_floor(&w->rows[m], &columns[j].operands),
+                .walk = walks[j][i],
+                .carried = carried_walks[j][i],
+                .one_sign =
+                    terms_of->magnitudes[i] > 0 ? terms_of->sums[i] / terms_of->magnitudes[i] : 0,
             };
             sums[j] = estimate(p, &terms, &columns[j]);
         }
-        finish(p, sums, m, n, &c[at], bound ? &bound[at] : &unwanted);
+        finish(p, sums, m, n, to);
     }
 }
 
 static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], struct work *w,
-                double *c, double *bound)
+                const struct results *to)
 {
     load_rows(p, w);
     for (size_t first = 0; first < p->b->n; first += COLUMNS) {
@@ -344,7 +432,7 @@ static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], st
         }
         for (size_t m = 0; m < p->m; m += DOTS_ROWS)
             for (size_t i = 0; i < count; i++)
-                compute(p, w, w->columns[i], m, first + i, c, bound);
+                compute(p, w, w->columns[i], m, first + i, to);
     }
 }
 
@@ -354,7 +442,8 @@ static bool allocate_work(const struct marlin_problem *p, const ptxgen_w4_info i
     w->a = dots_allocate(p->m, p->b->k);
     w->largest_a = dots_allocate(p->m, p->b->k / CHUNK);
     w->sum_a = calloc(p->m ? p->m : 1, sizeof *w->sum_a);
-    bool have = w->a && w->largest_a && w->sum_a;
+    w->rows = calloc(p->m ? p->m : 1, sizeof *w->rows);
+    bool have = w->a && w->largest_a && w->sum_a && w->rows;
     for (int i = 0; have && i < COLUMNS; i++)
         have = allocate_column(&info[0], &w->columns[i][0]) &&
                (!p->up || allocate_column(&info[1], &w->columns[i][1]));
@@ -366,13 +455,14 @@ static void free_work(struct work *w)
     free(w->a);
     free(w->largest_a);
     free(w->sum_a);
+    free(w->rows);
     for (int i = 0; i < COLUMNS; i++)
         for (int j = 0; j < 2; j++)
             free_column(&w->columns[i][j]);
 }
 
 ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double *bound,
-                               ptxgen_error *err)
+                               ptxgen_spread *spread, ptxgen_error *err)
 {
     ptxgen_w4_info info[2];
     ptxgen_status status = check(p, info, err);
@@ -380,7 +470,7 @@ ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double
         return status;
     struct work work = {.a = NULL};
     if (allocate_work(p, info, &work))
-        run(p, info, &work, c, bound);
+        run(p, info, &work, &(struct results){c, bound, spread});
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                              "no memory for %zu rows of %zu doubles", p->m, p->b->k);

@@ -13,6 +13,8 @@
 #ifndef PTXGEN_KERNELS_MARLIN_REFERENCE_H
 #define PTXGEN_KERNELS_MARLIN_REFERENCE_H
 
+#include "../spread.h"
+
 #include <ptxgen/marlin_formats.h>
 
 #include <stdbool.h>
@@ -61,18 +63,27 @@ struct marlin_problem {
      */
     bool corrects_sums;
     double offset, cut;
+
+    /**
+     * For the spread alone. cut_sums: how often tensor cores cut a sum of 16 rows of K. restart:
+     * rows of K after which sums that are corrected start from 0, or 0. code_cut: what each product
+     * may lose where codes are subnormals, as `cut` is of 16 rows.
+     */
+    double cut_sums, code_cut;
+    size_t restart;
 };
 
 /** s·(q − z) of every weight, exact: [k, n] doubles. */
 ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights, ptxgen_error *err);
 
 /**
- * Fills c[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output can be
- * from c, after rounding to c_type. Infinite where rounding decides between the largest finite
- * output and infinity; NaN, which promises nothing, where Σ|A·w|, or Σ|A·(q − z)| where scales are
- * applied to sums in f32, could leave f32's range, or a rounded weight is not finite.
+ * Fills c[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
+ * farthest that a correct kernel's output can be from c, after rounding to c_type. Infinite where
+ * rounding decides between the largest finite output and infinity; NaN, which promises nothing,
+ * where Σ|A·w|, or Σ|A·(q − z)| where scales are applied to sums in f32, could leave f32's range,
+ * or a rounded weight is not finite.
  */
 ptxgen_status marlin_reference(const struct marlin_problem *problem, double *c, double *bound,
-                               ptxgen_error *err);
+                               ptxgen_spread *spread, ptxgen_error *err);
 
 #endif

@@ -20,9 +20,17 @@ enum {
     CORRECTION_DEPTH = 2, /* sums of activations in halves, and what they take off */
 };
 
-static const double bf16_unit = 0x1p-30; /* of dequantised weights (weights.c) */
-static const double cut_subnormals = MMA_DEPTH * 0x1p10 * 0x1p-24; /* at 2⁻²⁴ of 1024 units */
-static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
+static const double bf16_unit = 0x1p-30;            /* of dequantised weights (weights.c) */
+static const double cut_of_code = 0x1p10 * 0x1p-24; /* 2⁻²⁴ of 1024 units */
+static const double activation_error = 0x1p-20;     /* of tile/activation.h, relative to |v| */
+
+/* mma steps along K whose sums are scaled as one, where sums are and there are groups; else 0. */
+static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+{
+    uint32_t rows = marlin_scale_rows(s);
+    uint32_t most = marlin_scales_stages(s, v) ? v->steps * MARLIN_STEP : MARLIN_STEP;
+    return rows && marlin_scales_sums(s, v) ? (rows < most ? rows : most) / MMA_ROWS : 0;
+}
 
 /*
  * The longest way of a term into S: through the mma steps of a warp along K, or those of a packed
@@ -33,15 +41,12 @@ static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_varian
 {
     uint32_t stage_steps = v->wk * v->steps;
     uint32_t stages = (marlin_steps(s) + stage_steps - 1) / stage_steps;
-    uint32_t mmas = stages * v->steps * (MARLIN_STEP / MMA_ROWS), rows = marlin_scale_rows(s);
-    uint32_t in_warp = MMA_DEPTH * mmas;
-    if (rows && marlin_scales_sums(s, v)) {
-        uint32_t most = marlin_scales_stages(s, v) ? v->steps * MARLIN_STEP : MARLIN_STEP;
-        uint32_t group_mmas = (rows < most ? rows : most) / MMA_ROWS;
+    uint32_t mmas = stages * v->steps * (MARLIN_STEP / MMA_ROWS);
+    uint32_t in_warp = MMA_DEPTH * mmas, group_mmas = group_mmas_of(s, v);
+    if (group_mmas)
         in_warp = MMA_DEPTH * group_mmas + mmas / group_mmas;
-    }
     if (marlin_corrects_sums(s, v))
-        in_warp += CORRECTION_DEPTH * (rows ? mmas : 1);
+        in_warp += CORRECTION_DEPTH * (marlin_scale_rows(s) ? mmas : 1);
     return in_warp + v->wk - 1 + stages - 1;
 }
 
@@ -128,6 +133,7 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
     const ptxgen_marlin_spec *s = &plan->spec;
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
     ptxgen_element type = (ptxgen_element)s->type;
+    double code_cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_of_code : 0;
     return (struct marlin_problem){
         .m = o->m,
         .a_type = type,
@@ -146,13 +152,24 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .activation_error = activation_error,
         .corrects_sums = marlin_corrects_sums(s, v),
         .offset = marlin_code_offset(s),
-        .cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_subnormals : 0,
+        .cut = MMA_DEPTH * code_cut,
+        .cut_sums = plan->target.ptx.sm >= 90 ? 1 : 2,
+        .code_cut = code_cut,
+        .restart = group_mmas_of(s, v) * MMA_ROWS,
     };
 }
 
 ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
                                       const ptxgen_marlin_operands *operands, double *c,
                                       double *bound, ptxgen_error *err)
+{
+    return ptxgen_marlin_reference_spread(plan, operands, c, bound, NULL, err);
+}
+
+ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
+                                             const ptxgen_marlin_operands *operands, double *c,
+                                             double *bound, ptxgen_spread *spread,
+                                             ptxgen_error *err)
 {
     if (!plan || !operands || (operands->m && !c))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -171,7 +188,7 @@ ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
     }
     p.b = &weights;
     if (status == PTXGEN_OK)
-        status = marlin_reference(&p, c, bound, err);
+        status = marlin_reference(&p, c, bound, spread, err);
     free(weights.scales);
     free(up.scales);
     return status;

@@ -116,18 +116,19 @@ static void load_block(const struct sparse24_problem *p, size_t first, size_t ro
             block[k * BLOCK_ROWS + n] = element(p->w.type, p->x, (first + n) * p->ldx + k);
 }
 
-/* Σ x·w, Σ|x·w|, and the way there. */
+/* Σ x·w, Σ|x·w|, the way there, and its floor. */
 struct sum {
-    double value, magnitude;
+    double value, magnitude, floor;
     struct walk walk;
 };
 
 /* Row m's sums with the block's rows of X; a step of the way is 16 terms, as of an mma. */
 static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, const double *block,
-                    struct sum sums[BLOCK_ROWS])
+                    const struct walk_operands x_rows[BLOCK_ROWS], struct sum sums[BLOCK_ROWS])
 {
     enum { STEP_GROUPS = WALK_TERMS / SPARSE24_KEPT };
     double sum[BLOCK_ROWS] = {0}, abs_sum[BLOCK_ROWS] = {0};
+    struct walk_operands w_row = {.largest = 0};
     size_t groups = p->w.k / SPARSE24_GROUP;
     memset(sums, 0, rows * sizeof *sums);
     for (size_t group = 0; group < groups; group++) {
@@ -135,6 +136,8 @@ static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, con
         load_stored(p, m, group, stored);
         for (size_t i = 0; i < SPARSE24_KEPT; i++) {
             const double *x = block + stored[i].column * BLOCK_ROWS;
+            if (p->w.type == PTXGEN_SPARSE24_F16)
+                walk_note(&w_row, stored[i].weight);
             for (size_t n = 0; n < rows; n++) {
                 double product = x[n] * stored[i].weight;
                 sum[n] += product;
@@ -148,6 +151,8 @@ static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, con
                 sums[n].magnitude = abs_sum[n];
             }
     }
+    for (size_t n = 0; n < rows; n++)
+        sums[n].floor = walk_floor(&w_row, &x_rows[n]);
 }
 
 /* ---- one output ---- */
@@ -165,9 +170,7 @@ static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_
         .value = value,
         .error = largest * (1 + g) <= FLT_MAX ? g * fabs(value) + lost : NAN,
         .magnitude = abs_sum * sx * sw,
-        .below = lost,
-        .above = lost,
-        .variance = roundings * unit_f32 * unit_f32 / 3 * value * value,
+        .spread = {lost, lost, roundings * spread_of_rounding(value * value)},
     };
 }
 
@@ -193,15 +196,14 @@ static struct linear_result finish(const struct sparse24_problem *p, size_t n, s
     const struct linear_sum how = {.terms = terms,
                                    .depth = p->dot_depth,
                                    .product_error = p->product_error,
-                                   .cut_sums = p->cut_sums,
-                                   .cut_products = WALK_TERMS};
+                                   .cuts = {p->cut_sums, WALK_TERMS}};
     const struct linear_output output = {p->activation, p->activation_error, p->y_type, terms};
     if (p->stepwise)
         return (struct linear_result){.y = finish_stepwise(p, n, m, total->value)};
     struct linear_estimate sum =
         p->w.type == PTXGEN_SPARSE24_S8
             ? scaled_sum(p, n, m, total->value, total->magnitude)
-            : linear_add_up(&how, total->value, total->magnitude, &total->walk);
+            : linear_add_up(&how, total->value, total->magnitude, &total->walk, total->floor);
     if (p->residual)
         residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
     return linear_finish(&output, sum, p->bias ? &p->bias[m] : NULL, p->residual ? &residual : NULL,
@@ -221,11 +223,15 @@ static void compute(const struct sparse24_problem *p, size_t first, size_t rows,
                     const double *block, double *y, double *bound, ptxgen_spread *spread)
 {
     bool is_finite[BLOCK_ROWS];
+    struct walk_operands x_rows[BLOCK_ROWS] = {{.largest = 0}};
     struct sum sums[BLOCK_ROWS];
     for (size_t n = 0; n < rows; n++)
         is_finite[n] = is_finite_row(p, first + n);
+    for (size_t k = 0; p->w.type == PTXGEN_SPARSE24_F16 && k < p->w.k; k++)
+        for (size_t n = 0; n < rows; n++)
+            walk_note(&x_rows[n], block[k * BLOCK_ROWS + n]);
     for (size_t m = 0; m < p->w.m; m++) {
-        sum_row(p, m, rows, block, sums);
+        sum_row(p, m, rows, block, x_rows, sums);
         for (size_t n = 0; n < rows; n++) {
             size_t at = (first + n) * p->w.m + m;
             const struct linear_result r = finish(p, first + n, m, is_finite[n], &sums[n]);
