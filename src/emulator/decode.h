@@ -95,6 +95,9 @@ struct emu_src emu_write_wide(struct emu_decoder *decoder, const struct emu_arg 
 struct emu_src emu_constant(struct emu_decoder *decoder, uint64_t value, uint32_t bytes);
 struct emu_src emu_read_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type);
 struct emu_src emu_write_nth(struct emu_decoder *decoder, uint32_t index, enum emu_type type);
+/* The four components of a special register such as %tid; false when the operand is none. */
+bool emu_read_special_vector(struct emu_decoder *decoder, const struct emu_arg *operand,
+                             enum emu_type type, struct emu_src components[4]);
 /* The unit of a function that the kernel reaches; NULL when it has no body. */
 struct emu_unit *emu_unit_of(struct emu_decoder *decoder, uint32_t function);
 /* Address of a variable of the module in its own space. */

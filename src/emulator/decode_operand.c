@@ -195,24 +195,11 @@ static struct emu_src register_src(struct emu_decoder *decoder, const struct emu
     return emu_slot_src(decoder->program, *slot - 1);
 }
 
-/* ISA "Special Registers". */
+/* ISA "Special Registers": scalars. */
 static const struct {
     const char *name;
     enum emu_special which;
 } specials[] = {
-    {"%tid.x", SPECIAL_TID_X},
-    {"%tid.y", SPECIAL_TID_Y},
-    {"%tid.z", SPECIAL_TID_Z},
-    {"%tid", SPECIAL_TID_X},
-    {"%ntid.x", SPECIAL_NTID_X},
-    {"%ntid.y", SPECIAL_NTID_Y},
-    {"%ntid.z", SPECIAL_NTID_Z},
-    {"%ctaid.x", SPECIAL_CTAID_X},
-    {"%ctaid.y", SPECIAL_CTAID_Y},
-    {"%ctaid.z", SPECIAL_CTAID_Z},
-    {"%nctaid.x", SPECIAL_NCTAID_X},
-    {"%nctaid.y", SPECIAL_NCTAID_Y},
-    {"%nctaid.z", SPECIAL_NCTAID_Z},
     {"%laneid", SPECIAL_LANEID},
     {"%warpid", SPECIAL_WARPID},
     {"%nwarpid", SPECIAL_NWARPID},
@@ -230,18 +217,6 @@ static const struct {
     {"%globaltimer", SPECIAL_GLOBALTIMER},
     {"%globaltimer_lo", SPECIAL_GLOBALTIMER_LO},
     {"%globaltimer_hi", SPECIAL_GLOBALTIMER_HI},
-    {"%clusterid.x", SPECIAL_CLUSTERID_X},
-    {"%clusterid.y", SPECIAL_CLUSTERID_Y},
-    {"%clusterid.z", SPECIAL_CLUSTERID_Z},
-    {"%nclusterid.x", SPECIAL_NCLUSTERID_X},
-    {"%nclusterid.y", SPECIAL_NCLUSTERID_Y},
-    {"%nclusterid.z", SPECIAL_NCLUSTERID_Z},
-    {"%cluster_ctaid.x", SPECIAL_CLUSTER_CTAID_X},
-    {"%cluster_ctaid.y", SPECIAL_CLUSTER_CTAID_Y},
-    {"%cluster_ctaid.z", SPECIAL_CLUSTER_CTAID_Z},
-    {"%cluster_nctaid.x", SPECIAL_CLUSTER_NCTAID_X},
-    {"%cluster_nctaid.y", SPECIAL_CLUSTER_NCTAID_Y},
-    {"%cluster_nctaid.z", SPECIAL_CLUSTER_NCTAID_Z},
     {"%cluster_ctarank", SPECIAL_CLUSTER_CTARANK},
     {"%cluster_nctarank", SPECIAL_CLUSTER_NCTARANK},
     {"%is_explicit_cluster", SPECIAL_IS_EXPLICIT_CLUSTER},
@@ -258,34 +233,105 @@ static const struct {
     {"%current_graph_exec", SPECIAL_ZERO},
 };
 
-/* A special register is an ordinary one that the warp's start (or each read, for clocks) fills. */
-static bool special_src(struct emu_decoder *decoder, struct emu_str name, enum emu_type type,
-                        struct emu_src *source)
+/* Vectors of four, whose components are x, y, z and w, or r, g, b and a. The fourth is 0. */
+static const struct {
+    const char *name;
+    enum emu_special x; /* y and z are the next */
+} special_vectors[] = {{"%tid", SPECIAL_TID_X},
+                       {"%ntid", SPECIAL_NTID_X},
+                       {"%ctaid", SPECIAL_CTAID_X},
+                       {"%nctaid", SPECIAL_NCTAID_X},
+                       {"%clusterid", SPECIAL_CLUSTERID_X},
+                       {"%nclusterid", SPECIAL_NCLUSTERID_X},
+                       {"%cluster_ctaid", SPECIAL_CLUSTER_CTAID_X},
+                       {"%cluster_nctaid", SPECIAL_CLUSTER_NCTAID_X}};
+
+static bool find_scalar(struct emu_str name, enum emu_special *which)
 {
-    struct emu_program *program = decoder->program;
     size_t i = 0, count = sizeof specials / sizeof *specials;
     while (i < count && !emu_str_is(name, specials[i].name))
         i++;
-    if (i == count)
+    if (i < count)
+        *which = specials[i].which;
+    return i < count;
+}
+
+static bool find_vector(struct emu_str name, enum emu_special *x)
+{
+    size_t i = 0, count = sizeof special_vectors / sizeof *special_vectors;
+    while (i < count && !emu_str_is(name, special_vectors[i].name))
+        i++;
+    if (i < count)
+        *x = special_vectors[i].x;
+    return i < count;
+}
+
+static enum emu_special component_of(enum emu_special x, uint32_t component)
+{
+    return component == 3 ? SPECIAL_ZERO : (enum emu_special)((uint32_t)x + component);
+}
+
+/* "%laneid", or "%tid.x". */
+static bool find_special(struct emu_str name, enum emu_special *which)
+{
+    static const char letters[] = "xyzwrgba";
+    if (find_scalar(name, which))
+        return true;
+    const char *letter = name.length > 2 && name.text[name.length - 2] == '.'
+                             ? strchr(letters, name.text[name.length - 1])
+                             : NULL;
+    if (!letter || !*letter || !find_vector((struct emu_str){name.text, name.length - 2}, which))
         return false;
-    enum emu_special which = specials[i].which;
+    *which = component_of(*which, (uint32_t)(letter - letters) % 4);
+    return true;
+}
+
+/* A special register is an ordinary one that the warp's start (or each read, for clocks) fills. */
+static struct emu_src special_slot(struct emu_decoder *decoder, enum emu_special which,
+                                   struct emu_str name, enum emu_type type)
+{
+    struct emu_program *program = decoder->program;
     bool clock = which >= SPECIAL_CLOCK && which <= SPECIAL_GLOBALTIMER_HI;
     if (clock)
         decoder->insn->reads_clock = true;
     for (size_t u = 0; u < program->special_count; u++) {
         const struct emu_special_use *use = &program->specials[u];
         if (use->which == which &&
-            emu_types[program->slots[use->slot].type].bits == emu_types[type].bits) {
-            *source = emu_slot_src(decoder->program, use->slot);
-            return true;
-        }
+            emu_types[program->slots[use->slot].type].bits == emu_types[type].bits)
+            return emu_slot_src(decoder->program, use->slot);
     }
     uint32_t slot = emu_hidden_slot(decoder, type);
     program->slots[slot].name = name;
     emu_grow(&program->arena, &program->specials, program->special_count,
              &program->special_capacity, sizeof *program->specials);
     program->specials[program->special_count++] = (struct emu_special_use){which, slot};
-    *source = emu_slot_src(decoder->program, slot);
+    return emu_slot_src(decoder->program, slot);
+}
+
+static bool special_src(struct emu_decoder *decoder, struct emu_str name, enum emu_type type,
+                        struct emu_src *source)
+{
+    enum emu_special which;
+    if (find_vector(name, &which))
+        emu_refuse(decoder, "'%.*s' is a vector; one of its components is due, such as %.*s.x",
+                   (int)name.length, name.text, (int)name.length, name.text);
+    if (!find_special(name, &which))
+        return false;
+    *source = special_slot(decoder, which, name, type);
+    return true;
+}
+
+bool emu_read_special_vector(struct emu_decoder *decoder, const struct emu_arg *operand,
+                             enum emu_type type, struct emu_src components[4])
+{
+    enum emu_special x;
+    uint32_t number;
+    if (operand->kind != OPERAND_NAME ||
+        emu_find_symbol(decoder->module, operand->name, decoder->statement->scope, &number) ||
+        !find_vector(operand->name, &x))
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        components[i] = special_slot(decoder, component_of(x, i), operand->name, type);
     return true;
 }
 

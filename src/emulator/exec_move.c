@@ -91,8 +91,54 @@ static void decode_vector_mov(struct emu_decoder *decoder, struct emu_insn *insn
         insn->s[0] = emu_read_nth(decoder, 1, type);
 }
 
+/* mov.v2, mov.v4: the destinations are the first half of the list, the sources the second. */
+static void mov_elements(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    uint32_t count = insn->list_count / 2u;
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint64_t values[4];
+        for (uint32_t i = 0; i < count; i++)
+            values[i] = emu_lane_value(warp, insn->list[count + i], lane);
+        for (uint32_t i = 0; i < count; i++)
+            if (!insn->list[i].absent)
+                emu_set_lane(warp, insn->list[i], lane, values[i]);
+    }
+}
+
+static void decode_mov_elements(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t count)
+{
+    enum emu_type type = emu_need_type(decoder, "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64");
+    const struct emu_arg *to = emu_operand_at(decoder, 0), *from = emu_operand_at(decoder, 1);
+    struct emu_src components[4];
+    bool special = emu_read_special_vector(decoder, from, type, components);
+    if (to->kind != OPERAND_VECTOR || (!special && from->kind != OPERAND_VECTOR))
+        emu_refuse(decoder, "a vector in braces, or a special register that is one, is due");
+    uint32_t sources = special ? 4 : from->count;
+    if (to->count != count || sources != count)
+        emu_refuse(decoder, "%u elements to %u; %u are due", sources, to->count, count);
+    if (special && emu_types[type].bits > 32)
+        emu_refuse(decoder, "special registers have 32 bits");
+    insn->list = emu_alloc(&decoder->program->arena, 2 * count, sizeof *insn->list);
+    insn->list_count = (uint16_t)(2 * count);
+    insn->exec = mov_elements;
+    for (uint32_t i = 0; i < count; i++) {
+        insn->list[count + i] = special ? components[i] : emu_read(decoder, &from->items[i], type);
+        if (to->items[i].kind == OPERAND_SINK)
+            insn->list[i].absent = true;
+        else
+            insn->list[i] = emu_write(decoder, &to->items[i], type);
+    }
+}
+
 static void decode_mov(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    bool pairs = emu_mod(decoder, "v2");
+    if (pairs || emu_mod(decoder, "v4")) {
+        emu_need_operands(decoder, 2, 2);
+        decode_mov_elements(decoder, insn, pairs ? 2 : 4);
+        return;
+    }
     enum emu_type type = emu_need_type(
         decoder, "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f16 bf16 f16x2 bf16x2 f32 f64");
     emu_need_operands(decoder, 2, 2);

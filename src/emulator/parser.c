@@ -85,11 +85,12 @@ struct emu_str emu_expect_name(struct emu_parser *parser, const char *what)
 
 uint64_t emu_expect_int(struct emu_parser *parser, const char *what)
 {
-    uint64_t value = parser->token.bits;
-    if (parser->token.kind != TOK_INT)
+    struct emu_token token = parser->token;
+    bool warp_size = token.kind == TOK_NAME && emu_str_is(token.text, "WARP_SZ");
+    if (token.kind != TOK_INT && !warp_size)
         unexpected(parser, what);
     emu_advance(parser);
-    return value;
+    return warp_size ? 32 : token.bits;
 }
 
 void emu_skip_to_semicolon(struct emu_parser *parser)

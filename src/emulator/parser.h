@@ -42,6 +42,18 @@ void emu_parse_registers(struct emu_parser *parser);
 void emu_parse_parameters(struct emu_parser *parser, struct emu_variable **list, size_t *count,
                           size_t *capacity);
 
+/* parser_constant.c: the value of a constant expression, an integer or a floating-point pattern. */
+struct emu_constant {
+    enum emu_token_kind kind; /* TOK_INT, TOK_F64, or TOK_F32 for 0f… alone */
+    bool is_unsigned;         /* of an integer */
+    uint64_t bits;
+};
+/* True where a constant may begin, and a name may not: "-%r" and "!%p" are no constants. */
+bool emu_at_constant(const struct emu_parser *parser);
+struct emu_constant emu_parse_constant(struct emu_parser *parser);
+/* The same for a place where only an integer, called `what`, may be. */
+uint64_t emu_parse_integer(struct emu_parser *parser, const char *what);
+
 /* parser_body.c: statements between the braces of a function. */
 void emu_parse_body(struct emu_parser *parser);
 

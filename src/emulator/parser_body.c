@@ -6,31 +6,34 @@
 
 enum { MOST_MODIFIERS = 24, MOST_OPERANDS = 24, MOST_ITEMS = 512, DEEPEST_SCOPE = 64 };
 
-/* A number, a name (with component and +offset), or the sink. */
+static struct emu_arg constant_operand(struct emu_parser *parser)
+{
+    struct emu_token at = parser->token;
+    struct emu_constant constant = emu_parse_constant(parser);
+    size_t length = (size_t)(parser->token.text.text - at.text.text);
+    while (length > at.text.length && strchr(" \t\n", at.text.text[length - 1]))
+        length--;
+    at.text.length = at.text.length < length ? (uint32_t)length : at.text.length;
+    return (struct emu_arg){.kind = constant.kind == TOK_INT   ? OPERAND_INT
+                                    : constant.kind == TOK_F32 ? OPERAND_F32
+                                                               : OPERAND_F64,
+                            .name = at.text,
+                            .bits = constant.bits};
+}
+
+/* A constant, a name (with component and offset), or the sink. */
 static struct emu_arg parse_scalar(struct emu_parser *parser)
 {
-    struct emu_arg operand = {.kind = OPERAND_NONE};
+    struct emu_arg operand = {.kind = OPERAND_NAME};
     struct emu_token at = parser->token;
+    if (emu_at_constant(parser))
+        return constant_operand(parser);
     operand.negated = emu_accept(parser, '!') || emu_accept(parser, '-');
     struct emu_token token = parser->token;
-    switch (token.kind) {
-    case TOK_INT: operand.kind = OPERAND_INT; break;
-    case TOK_F32: operand.kind = OPERAND_F32; break;
-    case TOK_F64: operand.kind = OPERAND_F64; break;
-    case TOK_NAME: operand.kind = OPERAND_NAME; break;
-    default: emu_syntax(parser, &at, "an operand is due here");
-    }
+    if (token.kind != TOK_NAME)
+        emu_syntax(parser, &at, "an operand is due here");
     emu_advance(parser);
     operand.name = token.text;
-    operand.bits = token.kind == TOK_NAME ? 0 : token.bits;
-    if (token.kind != TOK_NAME) {
-        if (operand.negated && token.kind == TOK_INT)
-            operand.bits = (uint64_t)0 - operand.bits;
-        else if (operand.negated)
-            operand.bits ^= (uint64_t)1 << (token.kind == TOK_F32 ? 31 : 63);
-        operand.negated = false;
-        return operand;
-    }
     if (emu_str_is(token.text, "_")) {
         operand.kind = OPERAND_SINK;
         return operand;
@@ -40,12 +43,8 @@ static struct emu_arg parse_scalar(struct emu_parser *parser)
         operand.name.length += 1 + parser->token.text.length;
         emu_advance(parser);
     }
-    bool minus = emu_at(parser, '-');
-    if (emu_accept(parser, '+') || emu_accept(parser, '-')) {
-        minus ^= emu_accept(parser, '-');
-        uint64_t offset = emu_expect_int(parser, "an offset");
-        operand.bits = minus ? (uint64_t)0 - offset : offset;
-    }
+    if (emu_accept(parser, '+') || emu_at(parser, '-'))
+        operand.bits = emu_parse_integer(parser, "an offset");
     return operand;
 }
 
@@ -71,7 +70,8 @@ static void parse_items(struct emu_parser *parser, struct emu_arg *operand, char
     operand->items = items;
 }
 
-static struct emu_arg parse_operand(struct emu_parser *parser)
+/* Parentheses hold the arguments and results of calls; elsewhere they belong to a constant. */
+static struct emu_arg parse_operand(struct emu_parser *parser, bool of_call)
 {
     static const struct {
         char open, close;
@@ -80,7 +80,7 @@ static struct emu_arg parse_operand(struct emu_parser *parser)
         {'{', '}', OPERAND_VECTOR}, {'[', ']', OPERAND_ADDRESS}, {'(', ')', OPERAND_LIST}};
     for (size_t i = 0; i < 3; i++) {
         struct emu_token at = parser->token;
-        if (!emu_accept(parser, brackets[i].open))
+        if ((brackets[i].kind == OPERAND_LIST && !of_call) || !emu_accept(parser, brackets[i].open))
             continue;
         struct emu_arg operand = {.kind = brackets[i].kind};
         parse_items(parser, &operand, brackets[i].close);
@@ -120,7 +120,7 @@ static void parse_instruction(struct emu_parser *parser)
         if (statement.operand_count == MOST_OPERANDS)
             emu_syntax(parser, &parser->token, "more than %d operands", MOST_OPERANDS);
         struct emu_arg *operand = &operands[statement.operand_count++];
-        *operand = parse_operand(parser);
+        *operand = parse_operand(parser, emu_str_is(statement.mnemonic, "call"));
         if (emu_accept(parser, '|')) {
             operand->pair = emu_alloc(arena, 1, sizeof *operand->pair);
             *operand->pair = parse_scalar(parser);

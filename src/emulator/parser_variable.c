@@ -144,35 +144,48 @@ static void put_symbol(struct emu_parser *parser, struct initialiser *init)
     if (generic)
         emu_expect(parser, ')');
     uint64_t addend = 0;
-    bool minus = emu_at(parser, '-');
-    if (emu_accept(parser, '+') || emu_accept(parser, '-'))
-        addend = emu_expect_int(parser, "an offset");
+    if (emu_accept(parser, '+') || emu_at(parser, '-'))
+        addend = emu_parse_integer(parser, "an offset");
     if (init->element != 8)
         emu_syntax(parser, &parser->token, "an address needs a 64-bit element");
     emu_grow(&parser->module->arena, &variable->relocations, variable->relocation_count,
              &variable->relocation_capacity, sizeof *variable->relocations);
     variable->relocations[variable->relocation_count++] =
-        (struct emu_relocation){init->offset, minus ? (uint64_t)0 - addend : addend, symbol};
+        (struct emu_relocation){init->offset, addend, symbol};
     put_bytes(parser, init, 0);
 }
 
-static uint64_t float_bits(enum emu_type type, const struct emu_token *token)
+static double value_of(const struct emu_constant *constant)
 {
     double value;
     float narrow;
-    uint32_t bits;
-    if (token->kind == TOK_F32) {
-        bits = (uint32_t)token->bits;
+    uint32_t bits = (uint32_t)constant->bits;
+    if (constant->kind == TOK_INT)
+        return constant->is_unsigned ? (double)constant->bits : (double)(int64_t)constant->bits;
+    if (constant->kind == TOK_F32) {
         memcpy(&narrow, &bits, 4);
-        value = narrow;
-    } else {
-        memcpy(&value, &token->bits, 8);
+        return narrow;
     }
-    narrow = (float)value;
-    memcpy(&bits, &narrow, 4);
+    memcpy(&value, &constant->bits, 8);
+    return value;
+}
+
+/* The value's bits in an element of the type: of a double in 8 bytes, of a float in 4. */
+static uint64_t element_bits(struct emu_parser *parser, const struct emu_token *at,
+                             enum emu_type type, const struct emu_constant *constant)
+{
+    char kind = emu_types[type].kind;
+    uint32_t size = emu_types[type].bits, bits;
+    if (constant->kind == TOK_INT && (kind != 'F' || size < 32))
+        return constant->bits;
+    if ((kind != 'F' && kind != 'B') || (size != 32 && size != 64))
+        emu_syntax(parser, at, "a floating-point value for type .%s", emu_types[type].name);
+    double value = value_of(constant);
+    float narrow = (float)value;
     uint64_t wide;
     memcpy(&wide, &value, 8);
-    return type == T_f64 ? wide : bits;
+    memcpy(&bits, &narrow, 4);
+    return size == 64 ? wide : bits;
 }
 
 /* Nested braces are flattened: each inner list is filled up to nothing but its own values. */
@@ -180,7 +193,6 @@ static void parse_initialiser(struct emu_parser *parser, struct initialiser *ini
 {
     size_t depth = 0;
     do {
-        bool minus = false;
         if (emu_accept(parser, '{')) {
             depth++;
             continue;
@@ -192,27 +204,14 @@ static void parse_initialiser(struct emu_parser *parser, struct initialiser *ini
             emu_accept(parser, ',');
             continue;
         }
-        minus = emu_accept(parser, '-');
-        struct emu_token token = parser->token;
-        if (token.kind == TOK_NAME) {
+        if (emu_at_constant(parser)) {
+            struct emu_token at = parser->token;
+            struct emu_constant constant = emu_parse_constant(parser);
+            put_bytes(parser, init, element_bits(parser, &at, init->variable->type, &constant));
+        } else if (parser->token.kind == TOK_NAME) {
             put_symbol(parser, init);
-        } else if (token.kind == TOK_INT) {
-            emu_advance(parser);
-            bool real = emu_types[init->variable->type].kind == 'F';
-            double value = (double)(int64_t)token.bits;
-            if (real && init->variable->type != T_f16 && init->variable->type != T_bf16) {
-                memcpy(&token.bits, &value, 8);
-                token.kind = TOK_F64;
-                token.bits = float_bits(init->variable->type, &token);
-            }
-            put_bytes(parser, init, minus ? (uint64_t)0 - token.bits : token.bits);
-        } else if (token.kind == TOK_F32 || token.kind == TOK_F64) {
-            emu_advance(parser);
-            uint64_t bits = float_bits(init->variable->type, &token);
-            uint64_t sign = (uint64_t)1 << (init->element * 8 - 1);
-            put_bytes(parser, init, minus ? bits ^ sign : bits);
         } else {
-            emu_syntax(parser, &token, "a constant, a symbol or a brace is due here");
+            emu_syntax(parser, &parser->token, "a constant, a symbol or a brace is due here");
         }
         emu_accept(parser, ',');
     } while (depth > 0);
