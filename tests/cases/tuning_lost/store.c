@@ -5,6 +5,7 @@
 #include <ptxgen/marlin.h>
 #include <ptxgen/tune.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,9 +29,11 @@ int main(int argc, char **argv)
         return 2;
     }
     ptxgen_target target = ptxgen_device_target(&facts);
-    if (ptxgen_marlin_make_plan(&spec, &target, &plan, &err) ||
+    bool failed =
+        ptxgen_marlin_make_plan(&spec, &target, &plan, &err) ||
         !ptxgen_marlin_family()->tiling->candidate(&plan, 0, range.tile) ||
-        ptxgen_tuning_store(cache, &facts, ptxgen_marlin_family(), &spec, &target, &range, 1, &err))
+        ptxgen_tuning_store(cache, &facts, ptxgen_marlin_family(), &spec, &target, &range, 1, &err);
+    if (failed)
         puts(err.message);
-    return err.status != PTXGEN_OK;
+    return failed;
 }
