@@ -72,7 +72,8 @@ const struct job command_jobs[] = {
 };
 const size_t command_job_count = sizeof command_jobs / sizeof *command_jobs;
 
-const char *const known_faults[] = {"cache ", "library: tuning", NULL};
+const char *const known_faults[] = {"cache ", "library: tuning", "library: warm",
+                                    "library: dispatch", NULL};
 
 /* ---- the files ---- */
 
