@@ -15,8 +15,10 @@
  *     ptxgen_dense_spec spec = {.m = 14336, .k = 4096, .type = PTXGEN_F16};
  *     ptxgen_dense_plan plan;
  *     ptxgen_dense_make_plan(&spec, &target, &plan, &err);
+ *     ptxgen_dense *kernel;
  *     ptxgen_dense_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_dense_args args = {.n = 4096, .x = …, .w = …, .y = …};
+ *     uint64_t bytes;
  *     ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_dense_launch(kernel, &args, stream, &err);
  *
@@ -126,7 +128,12 @@ typedef struct ptxgen_dense_operands {
 
 /**
  * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. src/kernels/linear.h has the rules. Slow and allocating.
+ * promises nothing. Slow and allocating. What is not an ordinary number:
+ *   - Where the sum is NaN, so is Y, whatever the activation (ReLU of NaN is NaN). A residual that
+ *     is NaN or infinite makes its output so.
+ *   - A row of X with a NaN or an infinity makes no other promise; other rows are not touched.
+ *   - Nothing is promised where Σ|x·w| could leave f32's range, or the sum with its bias before an
+ *     activation or a residual. Else, where Y rounds to an infinity, it is that infinity.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                                 const ptxgen_dense_operands *operands, double *y,
@@ -137,7 +144,7 @@ PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *
                                                        double *y, double *bound,
                                                        ptxgen_spread *spread, ptxgen_error *err);
 
-/* ---- running it (src/runtime) ---- */
+/* ---- running it ---- */
 
 /**
  * What a launch works on: device addresses, strides in elements. Members that the spec does not

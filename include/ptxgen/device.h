@@ -81,8 +81,9 @@ PTXGEN_API ptxgen_status ptxgen_device_read(const ptxgen_driver *driver, int ord
 PTXGEN_API double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts);
 
 /**
- * The target to plan kernels for on this device: base text of its architecture ("sm_90", never
- * "sm_90a"), capped at the PTX version that the driver takes, and the device's size.
+ * The target to plan kernels for on this device: base text of its architecture ("sm_80"), of
+ * compute capability 9.0 that chip's own ("sm_90a", which has wgmma, from PTX 8.0 on), capped at
+ * the PTX version that the driver takes, and the device's size.
  */
 PTXGEN_API ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts);
 

@@ -100,7 +100,7 @@ PTXGEN_API ptxgen_status ptxgen_driver_fail(const ptxgen_driver *driver, ptxgen_
  * PTXGEN_OK when the OPTIONAL call at `member_offset` is there, else PTXGEN_ERROR_DRIVER_TOO_OLD
  * with a sentence that names it and the CUDA version that brought it:
  *
- *     ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), &err)
+ *     ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), err);
  */
 PTXGEN_API ptxgen_status ptxgen_driver_require(const ptxgen_driver *driver, size_t member_offset,
                                                ptxgen_error *err);

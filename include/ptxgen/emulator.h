@@ -24,7 +24,9 @@
  *
  * Errors: like a GPU's, a fault of a kernel surfaces as the result of the launch or of the next
  * synchronisation and makes the context unusable; unlike a GPU's, the sentence is exact.
- * PTX that does not parse fails cuModuleLoadData, with line and column in the JIT error log.
+ * PTX that does not parse fails cuModuleLoadData, with line and column in the JIT error log. When
+ * the host's memory runs out, a launch fails with CUDA_ERROR_OUT_OF_MEMORY, its outputs are
+ * unspecified, and the context stays usable: the kernel did nothing wrong.
  *
  * Execution: a launch runs to its end inside the call that enqueues it. CTAs are spread over host
  * threads where that cannot change results; kernels with atomics or other communication through

@@ -40,7 +40,8 @@
  * the 64-bit address space. A launch that breaks the rule is refused before anything runs:
  * PTXGEN_ERROR_INVALID_ARGUMENT, with a sentence that names the arrays.
  *
- * Errors. A status and a sentence. Asynchronous faults of a kernel show up, as CUDA has it, in
+ * Errors. A status and a sentence. Beside what each function names, what prepares may return
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. Asynchronous faults of a kernel show up, as CUDA has it, in
  * a later call: PTXGEN_ERROR_DRIVER with CUDA_ERROR_ILLEGAL_ADDRESS and its like.
  */
 #ifndef PTXGEN_KERNEL_H

@@ -45,8 +45,10 @@
  *     ptxgen_marlin_packed_layout(&spec, &packed, &err);        // sizes; allocate, then
  *     ptxgen_marlin_pack(&spec, &checkpoint, NULL, &packed, NULL, &err);
  *     …copy packed.codes, scales, zeros and order to the device…
+ *     ptxgen_marlin *kernel;
  *     ptxgen_marlin_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_marlin_args args = {.m = 16, .a = …, .codes = …, .scales = …, .c = …};
+ *     uint64_t bytes;
  *     ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_marlin_launch(kernel, &args, stream, &err);
  *
@@ -254,7 +256,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan
                                                         double *c, double *bound,
                                                         ptxgen_spread *spread, ptxgen_error *err);
 
-/* ---- running it (src/runtime) ---- */
+/* ---- running it ---- */
 
 /**
  * What a launch works on: device addresses, strides in elements. Members that the spec does not

@@ -41,7 +41,8 @@
  * anything is written, but for the order of a checkpoint's own values: a refusal met there (an
  * impossible zero point or g_idx) leaves the output unspecified.
  *
- *     ptxgen_w4_checkpoint from = {.format = PTXGEN_W4_GPTQ_V1, .weights = qweight, …};
+ *     ptxgen_w4_checkpoint from = {.format = PTXGEN_W4_GPTQ_V1, .weights = qweight,
+ *                                  .scales = scales, .zeros = qzeros};
  *     ptxgen_w4_info info;
  *     if (ptxgen_w4_describe(&from, &info, &err) != PTXGEN_OK)
  *         return report(&err);                  // "qzeros is [32, 511], but K = 4096, N = 4096 …"

@@ -50,7 +50,8 @@
  *     ptx_kernel_end(k);
  *     ptxgen_error err;
  *     const char *text;
- *     if (ptx_module_text(m, 0, &text, NULL, &err) != PTXGEN_OK) …
+ *     if (ptx_module_text(m, 0, &text, NULL, &err) != PTXGEN_OK)
+ *         return report(&err);
  *     ptx_module_destroy(m);
  */
 #ifndef PTXGEN_PTX_H
@@ -416,12 +417,14 @@ PTXGEN_API ptxgen_status ptx_module_kernel_info(const ptx_module *module, unsign
 PTXGEN_API ptxgen_status ptx_module_kernel_section(const ptx_module *module, unsigned index,
                                                    unsigned section, const char **name,
                                                    size_t *instructions);
-/** Instruction counts: fills up to `capacity` rows (mnemonic and count, most frequent first, ties
- *  by mnemonic), and returns the number of different mnemonics. A mnemonic is the emitter's name;
- *  raw instructions are counted together as "raw", and addresses as the mov that they are. 0 when
- *  there is no memory for the count. */
 enum { PTX_NAME_SIZE = 48 }; /* room for an instruction's name */
 typedef struct ptx_mix_row { char mnemonic[PTX_NAME_SIZE]; size_t count; } ptx_mix_row;
+/**
+ * Instruction counts: fills up to `capacity` rows (mnemonic and count, most frequent first, ties
+ * by mnemonic), and returns the number of different mnemonics. A mnemonic is the emitter's name;
+ * raw instructions are counted together as "raw", and addresses as the mov that they are. 0 where
+ * there is no such kernel, or no memory for the count.
+ */
 PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index, ptx_mix_row *rows,
                                         size_t capacity);
 

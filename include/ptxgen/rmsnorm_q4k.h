@@ -38,7 +38,8 @@
  *     ptxgen_rmsnorm_q4k_emit(&plan, ~0u, m, &err);         // then ptx_module_text(m, …)
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions here are pure and may be called from any thread.
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
+ * these, kernel.h and dispatch.h say what several threads may do at once.
  */
 #ifndef PTXGEN_RMSNORM_Q4K_H
 #define PTXGEN_RMSNORM_Q4K_H
@@ -134,8 +135,9 @@ typedef struct ptxgen_rmsnorm_q4k_operands {
 /**
  * Rows first_row … first_row + rows − 1 of output `matrix` (0 with SwiGLU), computed in double:
  * y[m, rows], and, unless `bound` is NULL, how far the kernel of this plan may be from each after
- * rounding to y's type. Compare with ptxgen_rmsnorm_q4k_agrees; a bound may be infinite or NaN,
- * which src/kernels/rmsnorm_q4k/reference.h explains.
+ * rounding to y's type. Compare with ptxgen_rmsnorm_q4k_agrees: a bound is infinite where rounding
+ * decides between the largest finite output and infinity, and NaN, which promises nothing, where
+ * f32 could not hold what a kernel adds up.
  *
  * Unless `sum` is NULL it receives h as [m, k] of x's type; a spec with residual_out writes just
  * these bits. Slow and allocating; different rows may be computed by different threads.
@@ -151,7 +153,7 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_p
 /** True when both are NaN, equal, within the bound, or the bound is NaN: nothing is promised. */
 PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound);
 
-/* ---- running it (src/runtime) ---- */
+/* ---- running it ---- */
 
 /**
  * What a launch works on: device addresses, strides in elements. Members that the spec does not

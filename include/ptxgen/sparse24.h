@@ -23,11 +23,14 @@
  *                                  .y_type = PTXGEN_F16};
  *     ptxgen_sparse24_plan plan;
  *     ptxgen_sparse24_make_plan(&spec, &target, &plan, &err);
- *     ptxgen_sparse24_packed_bytes(&spec, &bytes, &err);
+ *     size_t packed_bytes;
+ *     ptxgen_sparse24_packed_bytes(&spec, &packed_bytes, &err);
  *     ptxgen_sparse24_pack(&spec, values, PTXGEN_SPARSE24_BYTES, metadata, packed, &err);
  *     …copy it to the device…
+ *     ptxgen_sparse24 *kernel;
  *     ptxgen_sparse24_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_sparse24_args args = {.n = 16, .x = …, .packed = …, .y = …};
+ *     uint64_t bytes;
  *     ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
  *
@@ -172,7 +175,8 @@ typedef struct ptxgen_sparse24_operands {
 /**
  * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
  * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds,
- * with bounds of 0. src/kernels/sparse24/reference.h has the rules. Slow and allocating.
+ * with bounds of 0. What is not an ordinary number is as dense.h has it at
+ * ptxgen_dense_reference. Bias and scales must be finite. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,
@@ -183,7 +187,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
                                                           double *y, double *bound,
                                                           ptxgen_spread *spread, ptxgen_error *err);
 
-/* ---- running it (src/runtime) ---- */
+/* ---- running it ---- */
 
 /**
  * What a launch works on: device addresses, strides in elements. Members that the spec does not

@@ -2,13 +2,14 @@
 /**
  * Status codes and error sentences, shared by every layer of ptxgen.
  *
- * Every function that can fail returns a `ptxgen_status`. Those that can say more take a
- * `ptxgen_error *`, which may be NULL: the caller owns it, the callee fills it with the status
- * and one sentence that names the offending value and the rule it breaks. Nothing is stored
- * in globals, so each thread simply uses its own `ptxgen_error`.
+ * What can fail returns a `ptxgen_status`, but for a few functions that return nothing else than a
+ * pointer, a count or a driver's result; these say what a failure looks like. Functions that can
+ * say more take a `ptxgen_error *`, which may be NULL: the caller owns it, the callee fills it on
+ * failure with the status and one sentence that names the offending value and the rule it breaks.
+ * Nothing is stored in globals, so each thread simply uses its own `ptxgen_error`.
  *
  *     ptxgen_error err;
- *     if (ptxgen_rmsnorm_q4k_plan(&spec, &target, &plan, &err) != PTXGEN_OK)
+ *     if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) != PTXGEN_OK)
  *         fprintf(stderr, "%s: %s\n", ptxgen_status_name(err.status), err.message);
  *
  * The numbers are stable: a release never renumbers them. They are grouped by layer with gaps.

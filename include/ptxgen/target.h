@@ -25,8 +25,9 @@ typedef struct ptxgen_target {
 } ptxgen_target;
 
 /**
- * Fills the target for a PTX target name ("sm_80", "sm_90a" …) with the size of the largest common
- * chip of that architecture (sm_80: 108 multiprocessors, sm_90: 132, …).
+ * Fills the target for a PTX target name ("sm_80", "sm_90a" …) with the size of a common chip of
+ * that architecture (sm_80: 108 multiprocessors, sm_90: 132, …) and no cap on the PTX version.
+ * Errors: PTXGEN_ERROR_TARGET for a name that is none.
  */
 PTXGEN_API ptxgen_status ptxgen_target_parse(const char *name, ptxgen_target *target,
                                              ptxgen_error *err);

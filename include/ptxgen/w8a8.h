@@ -48,7 +48,8 @@
  *     ptxgen_w8a8_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, launch and destroy are pure and may be called from any thread.
+ * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
+ * these, kernel.h and dispatch.h say what several threads may do at once.
  */
 #ifndef PTXGEN_W8A8_H
 #define PTXGEN_W8A8_H
@@ -226,7 +227,7 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
                                                uint32_t first_row, uint32_t rows, void *y,
                                                int32_t *acc, ptxgen_error *err);
 
-/* ---- running it (src/runtime) ---- */
+/* ---- running it ---- */
 
 /**
  * What a launch works on: device addresses, strides in elements. Members that the spec does not

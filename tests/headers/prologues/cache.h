@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ptxgen/dispatch.h>
+
+extern ptxgen_error err;

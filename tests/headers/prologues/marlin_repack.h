@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+extern ptxgen_error err;
+extern ptxgen_dispatcher *dispatcher;
+extern ptxgen_marlin_repack *repack;
+extern uint64_t qweight, scales, qzeros;
+extern ptxgen_cu_stream stream;

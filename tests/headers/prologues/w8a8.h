@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+extern ptxgen_error err;
+extern ptxgen_driver driver;
+extern const ptxgen_target target;
+extern uint64_t x, w, sw, y, ws;
+extern uint32_t m;
+extern ptxgen_cu_stream stream;
