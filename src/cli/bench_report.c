@@ -168,7 +168,7 @@ ptxgen_status report_print_end(const struct bench_report *report, ptxgen_error *
         return json_print(&report->json, err);
     ptxgen_status status = json_check(&report->json, err);
     if (status == PTXGEN_OK)
-        bench_print_cliffs(stdout, report->json.root);
+        status = bench_print_cliffs(stdout, report->json.root, err);
     return status;
 }
 

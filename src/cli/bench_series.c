@@ -176,11 +176,14 @@ static void print_cliffs(FILE *out, const struct bench_series *s)
         fprintf(out, "no cliffs: no M takes more than 5 %% longer than a larger one\n");
 }
 
-void bench_print_cliffs(FILE *out, const cJSON *bench)
+ptxgen_status bench_print_cliffs(FILE *out, const cJSON *bench, ptxgen_error *err)
 {
     struct bench_series s;
-    for (size_t row = 0; bench_series_read(bench, &row, &s, NULL) == PTXGEN_OK;) {
+    size_t row = 0;
+    ptxgen_status status;
+    while ((status = bench_series_read(bench, &row, &s, err)) == PTXGEN_OK) {
         print_cliffs(out, &s);
         bench_series_free(&s);
     }
+    return status == PTXGEN_ERROR_OUT_OF_MEMORY ? status : PTXGEN_OK;
 }

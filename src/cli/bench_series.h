@@ -43,6 +43,6 @@ struct bench_cliff {
 int bench_next_cliff(const struct bench_series *series, size_t *point, struct bench_cliff *cliff);
 
 /** Prints a line for each cliff of each shape of the JSON, or that there is none. */
-void bench_print_cliffs(FILE *out, const cJSON *bench);
+ptxgen_status bench_print_cliffs(FILE *out, const cJSON *bench, ptxgen_error *err);
 
 #endif

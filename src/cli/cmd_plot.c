@@ -57,7 +57,7 @@ static ptxgen_status draw(const struct plot_options *o, ptxgen_error *err)
         return status;
     status = bench_plot(bench, o->svg, o->force, err);
     if (status == PTXGEN_OK)
-        bench_print_cliffs(output_file_is_stdout(o->svg) ? stderr : stdout, bench);
+        status = bench_print_cliffs(output_file_is_stdout(o->svg) ? stderr : stdout, bench, err);
     cJSON_Delete(bench);
     return status;
 }

@@ -35,6 +35,12 @@ struct outcome {
 /* Where attempts take place: folder "work" in it, and files for what they print. */
 extern char attempts_folder[];
 
+/*
+ * Whether a sanitizer says that something is leaked, which `blocks` then is 1 for. Without one all
+ * blocks that are still there are counted, those too that the library keeps for later.
+ */
+extern const bool attempts_know_leaks;
+
 /* Does the job with the n-th call of the kind failing (0: none), on the files of `before`. */
 struct outcome attempt(const struct job *job, const struct tree *before, enum fault_kind kind,
                        long n);

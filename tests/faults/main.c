@@ -94,8 +94,9 @@ static struct line try_job(const struct job *job, const struct tree *before)
 {
     struct line line = {.job = job};
     struct outcome right = attempt(job, before, FAULT_MEMORY, 0);
-    if (right.code) {
-        printf("WRONG: %s\n    code %d without a fault: %s\n", job->name, right.code, right.err);
+    if (right.code || (attempts_know_leaks && right.blocks)) {
+        printf("WRONG: %s\n    without a fault code %d, %zu leaks: %s\n", job->name, right.code,
+               right.blocks, right.err);
         line.memory.wrong++;
         outcome_free(&right);
         return line;
