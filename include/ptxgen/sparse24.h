@@ -11,6 +11,9 @@
  * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
  * launches nothing. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or for
  * s8 f16 or bf16, scales f32: any finite numbers. s8 has tier 2 only.
+ * An infinity or NaN in X leaves other rows as they are. In its own row, tier 2 does not multiply it
+ * where W keeps no element of its column, so that this output is the formula's. Tier 1 is a dense
+ * product, in which what W does not keep is 0: this output is NaN (0·∞).
  * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and N only, so equal
  * inputs give equal bits. M is any, K a multiple of 8, as 2:4 metadata needs.
  *

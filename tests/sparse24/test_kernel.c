@@ -272,6 +272,52 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     device_close(&device);
 }
 
+/* Row 1 of X has an infinity in column 8, which some rows of W keep and others do not. */
+static void check_infinity(const char *device_name, int type, uint8_t tier)
+{
+    enum { M = 40, K = 64, N = 4, COLUMN = 8 };
+    struct device device = open_device(device_name);
+    ptxgen_sparse24_spec spec = spec_of(type, M, K);
+    const ptxgen_element element = (ptxgen_element)type;
+    spec.tier = tier;
+    spec.y_type = (uint8_t)type;
+    struct sparse24_problem p = make(&device, &spec, N, NULL);
+    ptxgen_element_store(element, p.x.host, K + COLUMN, INFINITY);
+    check_problem(&p, &device);
+    int kept_by = 0;
+    const unsigned char *metadata = p.metadata.data;
+    for (size_t m = 0; m < M; m++) {
+        size_t group = m * (K / 4) + COLUMN / 4;
+        bool kept = (metadata[group] & 3) == COLUMN % 4;
+        bool is_zero = ptxgen_element_load(element, p.values.data, 2 * group) == 0;
+        kept_by += kept;
+        for (size_t n = 0; n < N; n++) {
+            double y = ptxgen_element_load(element, p.y.host, n * M + m);
+            if (n != 1 || (!kept && tier == 2))
+                assert_true(isfinite(y));
+            else if (!kept || is_zero)
+                assert_true(isnan(y));
+            else if (type != PTXGEN_SPARSE24_F32)
+                assert_true(isinf(y));
+        }
+    }
+    assert_in_range(kept_by, 1, M - 1);
+    sparse24_release(&p);
+    device_close(&device);
+}
+
+static void an_infinity_at_what_w_drops_is_nan_in_tier_1_and_not_seen_in_tier_2(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    for (int i = 0; i < 2; i++) {
+        check_infinity(devices[i], PTXGEN_SPARSE24_F32, 1);
+        check_infinity(devices[i], PTXGEN_SPARSE24_F16, 1);
+        check_infinity(devices[i], PTXGEN_SPARSE24_F16, 2);
+        check_infinity(devices[i], PTXGEN_SPARSE24_BF16, 2);
+    }
+}
+
 static void invalid_metadata_is_refused_when_it_is_packed(void **state)
 {
     (void)state;
@@ -312,6 +358,7 @@ int main(void)
         cmocka_unit_test(warps_in_any_order_do_not_race),
         cmocka_unit_test(warpgroups_in_any_order_do_not_race),
         cmocka_unit_test(weights_that_are_not_finite_stay_in_their_column),
+        cmocka_unit_test(an_infinity_at_what_w_drops_is_nan_in_tier_1_and_not_seen_in_tier_2),
         cmocka_unit_test(invalid_metadata_is_refused_when_it_is_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
