@@ -169,7 +169,7 @@ ptxgen_status output_file_check(const char *path, bool force, ptxgen_error *err)
 /* A pipe opens once it has a reader, which may come a moment later than its writer. */
 static int open_stream(const char *path)
 {
-    enum { TRIES = 100, MILLISECONDS = 20 };
+    enum { TRIES = 50, MILLISECONDS = 20 };
     int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     for (int i = 0; fd < 0 && errno == ENXIO && i < TRIES; i++) {
         poll(NULL, 0, MILLISECONDS);

@@ -9,7 +9,7 @@
  * owner. A symbolic link stays, and the file that it leads to is written.
  *
  * A pipe or a character device is written as it is, without `force`, and may have received a part
- * of the output when a failure comes; a pipe without a reader is refused after two seconds. Block
+ * of the output when a failure comes; a pipe without a reader is refused after a second. Block
  * devices, sockets and folders are refused. "-" is the standard output, and so are /dev/stdout and
  * /dev/fd/N the descriptors that they name.
  *
