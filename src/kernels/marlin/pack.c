@@ -96,7 +96,7 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
         memcpy(scale, (const unsigned char *)scales + index * sizeof *scale, sizeof *scale);
     else
         ptxgen_element_store(type, scale, 0, ptxgen_element_load(from_type, scales, index));
-    if (marlin_scale_is_ordinary(type, *scale))
+    if (marlin_scale_is_ordinary(type, *scale, type == from_type))
         return PTXGEN_OK;
     const struct marlin_scale s = {.matrix = source->name,
                                    .group = group,

@@ -192,7 +192,7 @@ static ptxgen_status check_scales(const struct packed_view *v, bool up, ptxgen_e
     for (size_t packed = 0; packed < spec->k / rows; packed++)
         for (size_t n = 0; status == PTXGEN_OK && n < spec->n; n++) {
             struct packed_scale found = scale_at(v, up, packed, n);
-            if (marlin_scale_is_ordinary(type, found.bits))
+            if (marlin_scale_is_ordinary(type, found.bits, true))
                 continue;
             double value = ptxgen_element_load(type, &found.bits, 0);
             const struct marlin_scale s = {

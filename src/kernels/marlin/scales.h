@@ -29,12 +29,15 @@ static inline unsigned marlin_most_difference(unsigned zero)
     return zero >= MARLIN_UNKNOWN_ZERO ? 15 : zero > 15 - zero ? zero : 15 - zero;
 }
 
-/* Whether bits of a scale are admitted whatever it was given as, and whatever its zero point. */
-static inline bool marlin_scale_is_ordinary(ptxgen_element type, uint16_t bits)
+/*
+ * Whether bits of a scale are admitted whatever its zero point is, and where they are not as it was
+ * given, whatever that is.
+ */
+static inline bool marlin_scale_is_ordinary(ptxgen_element type, uint16_t bits, bool as_given)
 {
     enum { F16_4096 = 0x6C00, BF16_2_25 = 0x4C00 };
     unsigned magnitude = bits & 0x7FFF;
-    return magnitude && magnitude < (type == PTXGEN_F16 ? F16_4096 : BF16_2_25);
+    return (magnitude || as_given) && magnitude < (type == PTXGEN_F16 ? F16_4096 : BF16_2_25);
 }
 
 /* Refuses with PTXGEN_ERROR_UNSUPPORTED a scale that is not admitted, by its place and value. */
