@@ -20,7 +20,8 @@ void emu_fault_record(struct emu_warp *warp, const struct emu_insn *insn, int la
 {
     struct emu_launch *launch = warp->cta->cluster->launch;
     struct emu_str name = launch->program->function->name;
-    struct emu_str text = emu_source_line(launch->program->module, insn->line);
+    struct emu_line_cursor cursor = {0};
+    struct emu_str text = emu_source_line(launch->program->module, insn->line, &cursor);
     struct ptxgen_emulator_fault fault = {
         .check = check, .line = insn->line, .has_address = has_address, .address = address};
     snprintf(fault.kernel, sizeof fault.kernel, "%.*s", (int)name.length, name.text);

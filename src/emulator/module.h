@@ -128,7 +128,14 @@ void emu_module_free(struct emu_module *module);
 const struct emu_symbol *emu_find_symbol(const struct emu_module *module, struct emu_str name,
                                          uint32_t scope, uint32_t *index);
 
+/* Where the last line that was asked for begins, so that the next is near. Zero-initialise. */
+struct emu_line_cursor {
+    const char *at;
+    uint32_t line;
+};
+
 /* Line `line` (from 1) of the module's text, without leading blanks. */
-struct emu_str emu_source_line(const struct emu_module *module, uint32_t line);
+struct emu_str emu_source_line(const struct emu_module *module, uint32_t line,
+                               struct emu_line_cursor *cursor);
 
 #endif

@@ -217,13 +217,17 @@ const struct emu_symbol *emu_find_symbol(const struct emu_module *module, struct
     }
 }
 
-struct emu_str emu_source_line(const struct emu_module *module, uint32_t line)
+struct emu_str emu_source_line(const struct emu_module *module, uint32_t line,
+                               struct emu_line_cursor *cursor)
 {
-    const char *at = module->text, *end = module->text + module->length;
-    for (; line > 1 && at < end; line--) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        at = newline ? newline + 1 : end;
+    const char *end = module->text + module->length;
+    if (!cursor->at || cursor->line > line)
+        *cursor = (struct emu_line_cursor){module->text, 1};
+    for (; cursor->line < line && cursor->at < end; cursor->line++) {
+        const char *newline = memchr(cursor->at, '\n', (size_t)(end - cursor->at));
+        cursor->at = newline ? newline + 1 : end;
     }
+    const char *at = cursor->at;
     while (at < end && (*at == ' ' || *at == '\t'))
         at++;
     const char *stop = memchr(at, '\n', (size_t)(end - at));

@@ -158,10 +158,11 @@ static bool find_lines(struct emu_tally *tally, const struct emu_program *progra
         tally->capacity = wider;
     }
     *first = tally->count;
+    struct emu_line_cursor cursor = {0};
     for (size_t pc = 0; pc < program->count; pc++) {
         struct ptxgen_emulator_line line = {
             .kernel = copy_text(name),
-            .text = copy_text(emu_source_line(program->module, program->code[pc].line)),
+            .text = copy_text(emu_source_line(program->module, program->code[pc].line, &cursor)),
             .kind = class_names[program->code[pc].class_id],
             .line = program->code[pc].line};
         tally->lines[tally->count++] = line;

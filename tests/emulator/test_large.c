@@ -97,6 +97,43 @@ static void names_by_the_ten_thousand_are_found(void **state)
     bench_close(&bench);
 }
 
+/* The profile goes through the lines of the kernel, then through those of a function before it. */
+static void the_profile_has_the_text_of_every_line(void **state)
+{
+    (void)state;
+    enum { LINES = 20000 };
+    struct text t = {0};
+    struct bench bench;
+    ptxgen_emulator_profile *profile;
+    bench_open(&bench, "cpu:sm_80");
+    add(&t, HEADER ".func f()\n{\n.reg .u32 %%r;\n");
+    for (int i = 0; i < LINES; i++)
+        add(&t, "  mov.u32 %%r, %d;\n", i);
+    add(&t, "ret;\n}\n.visible .entry k()\n{\n.reg .u32 %%r;\n");
+    for (int i = LINES; i < 2 * LINES; i++)
+        add(&t, "  mov.u32 %%r, %d;\n", i);
+    add(&t, "call f;\nret;\n}\n");
+    bench_options(&bench, &(ptxgen_emulator_options){.profile = true});
+    bench_load(&bench, t.text);
+    bench_run(&bench, "k", 1, 32, NULL);
+    assert_int_equal(ptxgen_emulator_profile_take(bench.context, &profile, NULL), PTXGEN_OK);
+    int found[2 * LINES] = {0};
+    for (size_t i = 0; i < ptxgen_emulator_profile_count(profile); i++) {
+        ptxgen_emulator_line line = ptxgen_emulator_profile_line(profile, i);
+        int value;
+        if (sscanf(line.text, "mov.u32 %%r, %d;", &value) != 1)
+            continue;
+        assert_in_range(value, 0, 2 * LINES - 1);
+        assert_int_equal(line.line, value + (value < LINES ? 7 : 12));
+        found[value]++;
+    }
+    for (int i = 0; i < 2 * LINES; i++)
+        assert_int_equal(found[i], 1);
+    ptxgen_emulator_profile_free(profile);
+    free(t.text);
+    bench_close(&bench);
+}
+
 /* A text that nests is refused by its line, and overflows no stack. */
 static void refuse_nested(const char *before, const char *open, const char *close,
                           const char *after, const char *message)
@@ -159,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_kernels_in_one_text_take_little_memory),
         cmocka_unit_test(names_by_the_ten_thousand_are_found),
+        cmocka_unit_test(the_profile_has_the_text_of_every_line),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(extents_beyond_all_memory_are_refused),
     };
