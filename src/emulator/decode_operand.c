@@ -402,6 +402,8 @@ static struct emu_src read_name(struct emu_decoder *decoder, const struct emu_ar
             emu_refuse(decoder, "a register cannot carry an offset here");
         source = register_src(decoder, symbol, number, operand->name);
         check_width(decoder, source, operand, type, wider);
+        if (operand->negated && type != T_pred)
+            emu_refuse(decoder, "'!' stands before a register that is no predicate");
         source.negated = operand->negated;
         emu_note_read(decoder, source);
         return source;
@@ -471,6 +473,8 @@ static struct emu_src write_operand(struct emu_decoder *decoder, const struct em
     if (!symbol || symbol->kind != SYMBOL_REGISTER)
         emu_refuse(decoder, "'%.*s' is no register that could be written",
                    (int)operand->name.length, operand->name.text ? operand->name.text : "");
+    if (operand->negated || operand->bits)
+        emu_refuse(decoder, "a register that is written has neither '!' nor an offset");
     struct emu_src source = register_src(decoder, symbol, number, operand->name);
     check_width(decoder, source, operand, type, wider);
     emu_note_write(decoder, source);
@@ -561,6 +565,8 @@ void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, str
         emu_refuse(decoder, "an address in brackets is due");
     const struct emu_arg *inside = &operand->items[0];
     *offset = 0;
+    if (inside->negated)
+        emu_refuse(decoder, "an address is not negated");
     uint32_t number = 0;
     const struct emu_symbol *symbol =
         inside->kind == OPERAND_NAME
@@ -589,7 +595,7 @@ uint32_t emu_label(struct emu_decoder *decoder, const struct emu_arg *operand)
         operand->kind != OPERAND_NAME
             ? NULL
             : emu_find_symbol(decoder->module, operand->name, decoder->statement->scope, &number);
-    if (!symbol || symbol->kind != SYMBOL_LABEL)
+    if (!symbol || symbol->kind != SYMBOL_LABEL || operand->negated || operand->bits)
         emu_refuse(decoder, "'%.*s' is no label of this function", (int)operand->name.length,
                    operand->name.text ? operand->name.text : "");
     return symbol->first;

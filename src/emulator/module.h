@@ -24,7 +24,7 @@ enum emu_operand_kind {
 
 struct emu_arg {
     enum emu_operand_kind kind;
-    bool negated;        /* ! or - before the name */
+    bool negated;        /* ! before the name */
     struct emu_str name; /* with its .x component when there is one */
     uint64_t bits;       /* value of a literal, offset added to a name */
     struct emu_arg *items;

@@ -28,7 +28,7 @@ static struct emu_arg parse_scalar(struct emu_parser *parser)
     struct emu_token at = parser->token;
     if (emu_at_constant(parser))
         return constant_operand(parser);
-    operand.negated = emu_accept(parser, '!') || emu_accept(parser, '-');
+    operand.negated = emu_accept(parser, '!');
     struct emu_token token = parser->token;
     if (token.kind != TOK_NAME)
         emu_syntax(parser, &at, "an operand is due here");

@@ -138,6 +138,12 @@ static void what_ptxas_refuses_of_expressions_is_refused(void **state)
         {"mov.v4.u32 {%r, %r, %r, %r}, %r", "a special register that is one, is due"},
         {"mov.v4.u32 %r, %tid", "a vector in braces"},
         {"mov.v4.u64 {%v, %v, %v, %v}, %tid", "special registers have 32 bits"},
+        {"add.u32 %r, -%r, 1", "an operand is due here"},
+        {"add.u32 %r, !%r, 1", "'!' stands before a register that is no predicate"},
+        {"mov.u32 !%r, 1", "a register that is written has neither '!' nor an offset"},
+        {"mov.u32 %r + 4, 1", "a register that is written has neither '!' nor an offset"},
+        {"st.global.u32 [!%o], %r", "an address is not negated"},
+        {"L: bra L + 4", "'L' is no label"},
         {"mov.u32 %r, %tid.q", "'%tid.q' is not declared"},
     };
     struct bench bench;

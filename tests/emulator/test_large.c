@@ -71,7 +71,7 @@ static void ten_thousand_kernels_in_one_text_take_little_memory(void **state)
 static void names_by_the_ten_thousand_are_found(void **state)
 {
     (void)state;
-    enum { NAMES = 20000 };
+    enum { NAMES = 10000 };
     struct text t = {0};
     struct bench bench;
     uint32_t sum, want = 0;
@@ -101,7 +101,7 @@ static void names_by_the_ten_thousand_are_found(void **state)
 static void the_profile_has_the_text_of_every_line(void **state)
 {
     (void)state;
-    enum { LINES = 20000 };
+    enum { LINES = 10000 };
     struct text t = {0};
     struct bench bench;
     ptxgen_emulator_profile *profile;
