@@ -132,6 +132,7 @@ static const struct spelling {
     const char *space, *modifiers, *operands, *before, *name;
 } spellings[] = {
     {"shared::cta", "", "", "", "shared::cta"},
+    {"shared::cta", ".L2::cache_hint", ", %d12", "", "shared::cta, hint"},
     {"shared::cluster", ".L2::cache_hint", ", %d12", "", "hint"},
     {"shared::cluster", ".multicast::cluster", ", %h1", "", "multicast"},
     {"shared::cluster", ".multicast::cluster.L2::cache_hint", ", %h1, %d12", "", "multicast, hint"},

@@ -43,7 +43,7 @@ export -f check
 
 # What the last line of progress, which ends in no newline, would hide.
 count() {
-    tr '\r' '\n' <"$1" | sed -n 's/.*: \([0-9]*\) random problems on .*, \([0-9]*\) wrong$/\1 \2/p'
+    tr '\r' '\n' <"$1" | sed -n 's/.*: \([0-9]*\) random problems\{0,1\} on .*, \([0-9]*\) wrong$/\1 \2/p'
 }
 
 slices "$@" | xargs -P "$(nproc)" -L 1 bash -c 'check "$@"' check
