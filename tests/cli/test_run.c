@@ -342,7 +342,7 @@ static int launches_of_a_bench(const char *name, const char *count)
 static void numbers_have_a_decimal_point_in_every_locale(void **state)
 {
     (void)state;
-    static const char *const commands[][10] = {
+    static const char *const commands[][11] = {
         {"run", "rmsnorm_q4k", "--k", "512", "--n", "64", "--epsilon", "1.5e-5"},
         {"run", "rmsnorm_q4k", "--k", "512", "--n", "64", "--epsilon", "-1.5"},
         {"profile", "rmsnorm_q4k", "--k", "256", "--n", "16", "--device", "cpu:sm_80"},
