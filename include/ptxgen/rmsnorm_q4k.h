@@ -44,6 +44,7 @@
 #ifndef PTXGEN_RMSNORM_Q4K_H
 #define PTXGEN_RMSNORM_Q4K_H
 
+#include <ptxgen/accuracy.h>
 #include <ptxgen/dispatch.h>
 #include <ptxgen/kernel.h>
 #include <ptxgen/target.h>
@@ -150,6 +151,11 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_p
                                                       uint32_t matrix, uint32_t first_row,
                                                       uint32_t rows, double *y, double *bound,
                                                       void *sum, ptxgen_error *err);
+/** The same, and the spread of each output, [m, rows]: accuracy.h says what for. It may be NULL. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(
+    const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_operands *operands,
+    uint32_t matrix, uint32_t first_row, uint32_t rows, double *y, double *bound,
+    ptxgen_spread *spread, void *sum, ptxgen_error *err);
 /** True when both are NaN, equal, within the bound, or the bound is NaN: nothing is promised. */
 PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound);
 

@@ -64,7 +64,7 @@ static struct test_case *make_case(ptxgen_element x_type, ptxgen_element y_type,
 static void run(struct test_case *c)
 {
     ptxgen_error err;
-    assert_ok(rmsnorm_q4k_reference(&c->p, c->y, c->bound, &err), &err);
+    assert_ok(rmsnorm_q4k_reference(&c->p, c->y, c->bound, NULL, &err), &err);
 }
 
 static void use_residual(struct test_case *c)
@@ -166,7 +166,7 @@ static void golden_output_agrees_to_the_last_bits(void **state)
                                   "llama.attention.layer_norm_rms_epsilon", &p.eps, NULL),
                      PTXGEN_OK);
     double *y = calloc(n, sizeof *y), *bound = calloc(n, sizeof *bound);
-    assert_int_equal(rmsnorm_q4k_reference(&p, y, bound, NULL), PTXGEN_OK);
+    assert_int_equal(rmsnorm_q4k_reference(&p, y, bound, NULL, NULL), PTXGEN_OK);
     for (size_t i = 0; i < n; i++) /* stored as f32: half a unit in the last place, no more */
         assert_true((float)y[i] == expected[i]);
     free(y);
@@ -567,19 +567,19 @@ static void no_tokens_or_no_outputs_touch_nothing(void **state)
     struct test_case *c = make_case(PTXGEN_F32, PTXGEN_F32, 20);
     c->p.m = 0;
     c->p.x = NULL;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL, NULL), PTXGEN_OK);
     c->p.m = M;
     c->p.x = c->x;
     c->p.n = 0;
     c->p.w = NULL;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL), PTXGEN_OK);
+    assert_int_equal(rmsnorm_q4k_reference(&c->p, NULL, NULL, NULL, NULL), PTXGEN_OK);
     free(c);
 }
 
 static void expect_refusal(struct test_case *c, ptxgen_status status, const char *sentence)
 {
     ptxgen_error err;
-    assert_int_equal(rmsnorm_q4k_reference(&c->p, c->y, c->bound, &err), status);
+    assert_int_equal(rmsnorm_q4k_reference(&c->p, c->y, c->bound, NULL, &err), status);
     assert_string_equal(err.message, sentence);
     free(c);
 }

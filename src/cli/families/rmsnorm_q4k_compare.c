@@ -42,16 +42,24 @@ static double output_at(const struct rmsnorm_q4k_problem *p, uint32_t matrix, ui
                                (size_t)m * p->y_stride[matrix] + row);
 }
 
+/* What the reference says of a slice's outputs, token by token. */
+struct slice_reference {
+    double y[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    double bound[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    ptxgen_spread spread[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+};
+
 static void compare_slice_outputs(const struct rmsnorm_q4k_problem *p, const struct slice *s,
-                                  const double *y, const double *bound, struct check *check)
+                                  const struct slice_reference *r, struct check *check)
 {
     for (uint32_t m = 0; m < p->m; m++)
-        for (uint32_t i = 0; i < s->rows; i++)
+        for (uint32_t i = 0; i < s->rows; i++) {
+            size_t at = (size_t)m * s->rows + i;
+            const struct expected_output expected = {r->y[at], r->bound[at], &r->spread[at]};
             check_output(check, p->y[s->matrix].name, m, s->first + i,
                          (ptxgen_element)p->plan.spec.y_type,
-                         output_at(p, s->matrix, m, s->first + i),
-                         &(struct expected_output){.value = y[(size_t)m * s->rows + i],
-                                                   .bound = bound[(size_t)m * s->rows + i]});
+                         output_at(p, s->matrix, m, s->first + i), &expected);
+        }
 }
 
 /*
@@ -60,7 +68,7 @@ static void compare_slice_outputs(const struct rmsnorm_q4k_problem *p, const str
  */
 static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
                                       const ptxgen_rmsnorm_q4k_operands *operands,
-                                      const struct slice *s, const double *y, const double *bound,
+                                      const struct slice *s, const struct slice_reference *r,
                                       struct check *check, ptxgen_error *err)
 {
     ptxgen_rmsnorm_q4k_plan exact = p->plan;
@@ -81,7 +89,10 @@ static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
     for (uint32_t m = 0; status == PTXGEN_OK && m < p->m; m++)
         for (uint32_t i = 0; i < s->rows; i++) {
             size_t at = (size_t)m * s->rows + i;
-            const struct expected_output own = {.bound = bound[at] + fabs(y[at] - unrounded[at])};
+            double apart = fabs(r->y[at] - unrounded[at]);
+            const ptxgen_spread spread = {r->spread[at].below + apart, r->spread[at].above + apart,
+                                          r->spread[at].deviation};
+            const struct expected_output own = {.bound = r->bound[at] + apart, .spread = &spread};
             expected_check(&p->expected, m, s->first + i, (ptxgen_element)p->plan.spec.y_type,
                            output_at(p, s->matrix, m, s->first + i), &own, check);
         }
@@ -93,14 +104,13 @@ static ptxgen_status compare(void *state, uint32_t index, struct comparison *par
 {
     const struct comparing *c = state;
     struct slice s = find_slice(&c->p->plan.spec, index);
-    double y[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS],
-        bound[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
-    ptxgen_status status = ptxgen_rmsnorm_q4k_reference(&c->p->plan, &c->operands, s.matrix,
-                                                        s.first, s.rows, y, bound, NULL, err);
+    struct slice_reference r;
+    ptxgen_status status = ptxgen_rmsnorm_q4k_reference_spread(
+        &c->p->plan, &c->operands, s.matrix, s.first, s.rows, r.y, r.bound, r.spread, NULL, err);
     if (status == PTXGEN_OK)
-        compare_slice_outputs(c->p, &s, y, bound, &part->reference);
+        compare_slice_outputs(c->p, &s, &r, &part->reference);
     if (status == PTXGEN_OK && c->p->expected.values)
-        status = compare_expected(c->p, &c->operands, &s, y, bound, &part->expected, err);
+        status = compare_expected(c->p, &c->operands, &s, &r, &part->expected, err);
     return status;
 }
 

@@ -38,10 +38,27 @@
  *
  * The reference itself errs by at most K + 4 roundings of 2⁻⁵³ in S and K + 8 in z, which is
  * added; its squares, products with γ and weights are exact or within those counts.
+ *
+ * Spread (ptxgen/accuracy.h): the same roundings, each with a third of its square as variance. Of a
+ * super-block b these are
+ *
+ * - 6 of its sums and of those that it is added to: 2⁻²⁴·M_b, M_b of walk.h, whose step is a
+ *   super-block
+ * - what the pieces of t leave out, operand_floor·max_b|t|·Σ_b a
+ * - sums of t over sub-blocks in two f16, and what tensor cores cut of their products with mins:
+ *   2⁻²²·T_b, T_b = Σ_j |dmin·m·Σ_j t| over the sub-blocks
+ *
+ * Tensor cores cut sums of mins, S_b = Σ dmin·m·t, toward zero: on average by 2⁻²⁴·|S_b|, and by
+ * half of that for each of 8 products of one sign, whose share is |S_b|/T_b. This widens both
+ * sides. So do ρ's errors, which a row's outputs have in common: 2^-22.9, and 2⁻²² for the sum of
+ * squares, four units where it has a mean of roundings to nearest; and what underflows. Then come
+ * two roundings, and one with a bias.
  */
 #include "reference.h"
 
 #include "../bound.h"
+#include "../spread.h"
+#include "../walk.h"
 #include "q4k.h"
 
 #include <float.h>
@@ -61,8 +78,9 @@ struct token {
     double *t;       /* [k] */
     double *largest; /* [k / 256]: of |t| over each super-block */
     double sum_abs_t;
-    double rho;  /* NaN for a row whose outputs are NaN */
-    double beta; /* relative error of the kernel's ρ */
+    double rho;       /* NaN for a row whose outputs are NaN */
+    double beta;      /* relative error of the kernel's ρ */
+    double underflow; /* what of that is due to underflow */
 };
 
 /* A row of W as its two parts, d·sc·q and dmin·m. */
@@ -77,6 +95,10 @@ struct dot {
     double abs;     /* T */
     double weights; /* Σ a */
     double largest; /* Σ_b max_b|t|·Σ_b a */
+
+    struct walk walk; /* of S, a super-block a step */
+    double min_cuts;  /* what sums of mins lose on average, in units of 2⁻²⁴ */
+    double pieces;    /* variance of what pieces of t and of their sums leave out */
 };
 
 static ptxgen_status check_weights(const struct rmsnorm_q4k_problem *p, size_t row_bytes,
@@ -168,6 +190,7 @@ static void normalise(const struct rmsnorm_q4k_problem *p, size_t m, struct toke
         ptxgen_bound_factor(p->square_depth + NORM_ROUNDINGS, unit_f32) + 2 * underflow / v;
     double grown = (1 + rsqrt_error) * (1 + underflow * sqrt(v));
     token->beta = tau < 1 ? grown / sqrt(1 - tau) - 1 : INFINITY;
+    token->underflow = underflow / v + underflow * sqrt(v);
 }
 
 static void decode(const uint8_t *bytes, size_t k, struct row *row)
@@ -186,8 +209,36 @@ static void decode(const uint8_t *bytes, size_t k, struct row *row)
     }
 }
 
-static struct dot multiply(const struct row *row, const struct token *token, size_t k)
+static double third_of_square(double most)
 {
+    return most * most / 3;
+}
+
+/* Of super-block b, for the spread. */
+static void note_block(const struct rmsnorm_q4k_problem *p, const struct row *row,
+                       const struct token *token, size_t b, struct dot *dot)
+{
+    size_t first = b * PTXGEN_Q4K_BLOCK_WEIGHTS;
+    double scaled = 0, mins = 0, min_sizes = 0;
+    for (size_t j = first; j < first + PTXGEN_Q4K_BLOCK_WEIGHTS; j += Q4K_SUB_WEIGHTS) {
+        double sum = 0;
+        for (size_t i = j; i < j + Q4K_SUB_WEIGHTS; i++) {
+            scaled += row->scaled[i] * token->t[i];
+            sum += token->t[i];
+        }
+        mins += row->min[j] * sum;
+        min_sizes += fabs(row->min[j] * sum);
+    }
+    walk_step(&dot->walk, scaled - mins, fabs(scaled) + min_sizes);
+    dot->min_cuts += fabs(mins) * (1 + 4 * fabs(mins) / (min_sizes + DBL_MIN));
+    dot->pieces += third_of_square(0x1p-22 * min_sizes) +
+                   third_of_square(p->operand_floor * token->largest[b] * row->sum_abs[b]);
+}
+
+static struct dot multiply(const struct rmsnorm_q4k_problem *p, const struct row *row,
+                           const struct token *token)
+{
+    size_t k = p->k;
     struct dot dot = {0};
     for (size_t i = 0; i < k; i++) {
         double t = token->t[i];
@@ -197,8 +248,16 @@ static struct dot multiply(const struct row *row, const struct token *token, siz
     for (size_t b = 0; b < k / PTXGEN_Q4K_BLOCK_WEIGHTS; b++) {
         dot.weights += row->sum_abs[b];
         dot.largest += row->sum_abs[b] * token->largest[b];
+        note_block(p, row, token, b, &dot);
     }
     return dot;
+}
+
+/* Terms of a product that underflow, and of pieces of t whose scales do. */
+static double underflown(const struct rmsnorm_q4k_problem *p, const struct dot *dot)
+{
+    double k = (double)p->k;
+    return underflow * (dot->weights + 2 * k) + p->block_loss * k / PTXGEN_Q4K_BLOCK_WEIGHTS;
 }
 
 static double error_bound(const struct rmsnorm_q4k_problem *p, const struct token *token,
@@ -220,8 +279,7 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
 
     double z = fabs(dot->sum * token->rho);
     double grown = (1 + token->beta) * (1 + unit_f32);
-    double lost = underflow * (dot->weights + 2 * k) + p->operand_floor * dot->largest +
-                  p->block_loss * k / PTXGEN_Q4K_BLOCK_WEIGHTS;
+    double lost = underflown(p, dot) + p->operand_floor * dot->largest;
     double e = token->rho * grown * (g * dot->abs + (1 + g) * lost) + z * (grown - 1) + underflow;
     if (p->bias)
         e = e * (1 + unit_f32) + unit_f32 * fabs(y);
@@ -232,12 +290,41 @@ static double error_bound(const struct rmsnorm_q4k_problem *p, const struct toke
     return e * bound_slack;
 }
 
-static void compute_output(const struct rmsnorm_q4k_problem *p, const struct token *token,
-                           const struct row *row, double bias, double *y, double *bound)
+static struct spread spread_of(const struct rmsnorm_q4k_problem *p, const struct token *token,
+                               const struct dot *dot, double y)
 {
-    struct dot dot = multiply(row, token, p->k);
+    enum { BLOCK_ROUNDINGS = 6, LAST_ROUNDINGS = 2 };
+    double k = (double)p->k, rho = token->rho, z = fabs(dot->sum * rho);
+    double rho_error = rsqrt_error + 0x1p-22 + token->underflow;
+    double own = ptxgen_bound_factor(k + 8, unit_f64) * (dot->abs * rho + fabs(y));
+    struct spread s = {
+        .variance =
+            rho * rho * (BLOCK_ROUNDINGS * spread_of_rounding(dot->walk.squares) + dot->pieces) +
+            LAST_ROUNDINGS * spread_of_rounding(z * z)};
+    if (p->bias)
+        s.variance += spread_of_rounding(y * y);
+    spread_widen(&s, rho * (unit_f32 * dot->min_cuts + underflown(p, dot)) + z * rho_error +
+                         underflow + own);
+    return s;
+}
+
+/* What a reference fills, of which bound and spread may be NULL. */
+struct results {
+    double *y, *bound;
+    ptxgen_spread *spread;
+};
+
+static void compute_output(const struct rmsnorm_q4k_problem *p, const struct token *token,
+                           const struct row *row, double bias, size_t at, const struct results *to)
+{
+    double unwanted, *y = &to->y[at], *bound = to->bound ? &to->bound[at] : &unwanted;
+    struct dot dot = multiply(p, row, token);
     *y = dot.sum * token->rho + bias;
     *bound = 0;
+    if (to->spread) {
+        struct spread spread = spread_of(p, token, &dot, *y);
+        to->spread[at] = spread_result(&spread);
+    }
     if (isnan(*y))
         return;
     *bound = error_bound(p, token, &dot, *y);
@@ -245,17 +332,14 @@ static void compute_output(const struct rmsnorm_q4k_problem *p, const struct tok
 }
 
 static void run(const struct rmsnorm_q4k_problem *p, size_t row_bytes, struct token *tokens,
-                struct row *row, double *y, double *bound)
+                struct row *row, const struct results *to)
 {
     for (size_t m = 0; m < p->m; m++)
         normalise(p, m, &tokens[m]);
     for (size_t n = 0; n < p->n; n++) {
         decode((const uint8_t *)p->w + n * row_bytes, p->k, row);
-        for (size_t m = 0; m < p->m; m++) {
-            double unwanted;
-            compute_output(p, &tokens[m], row, p->bias ? (double)p->bias[n] : 0, &y[m * p->n + n],
-                           bound ? &bound[m * p->n + n] : &unwanted);
-        }
+        for (size_t m = 0; m < p->m; m++)
+            compute_output(p, &tokens[m], row, p->bias ? (double)p->bias[n] : 0, m * p->n + n, to);
     }
 }
 
@@ -279,7 +363,7 @@ static double *allocate(const struct rmsnorm_q4k_problem *p, struct token *token
 }
 
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p, double *y, double *bound,
-                                    ptxgen_error *err)
+                                    ptxgen_spread *spread, ptxgen_error *err)
 {
     size_t row_bytes;
     ptxgen_status status;
@@ -291,7 +375,7 @@ ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *p, double 
     struct token *tokens = calloc(p->m ? p->m : 1, sizeof *tokens);
     double *memory = tokens ? allocate(p, tokens, &row) : NULL;
     if (memory)
-        run(p, row_bytes, tokens, &row, y, bound);
+        run(p, row_bytes, tokens, &row, &(struct results){y, bound, spread});
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                              "no memory for %zu tokens of %zu elements in double", p->m, p->k);

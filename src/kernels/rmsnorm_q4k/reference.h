@@ -16,6 +16,7 @@
 
 #include "../half.h"
 
+#include <ptxgen/accuracy.h>
 #include <ptxgen/status.h>
 
 #include <stddef.h>
@@ -57,14 +58,14 @@ struct rmsnorm_q4k_problem {
 };
 
 /**
- * Fills y[m·n] and, unless NULL, bound[m·n]: the farthest that a correct kernel's output, after
- * rounding to y_type, can be from y. See reference.c for the derivation. The bound is infinite
- * where rounding decides between the largest finite output and infinity, and NaN, which promises
- * nothing, where Σ|q·x·γ| (of a kernel without pieces) or Σ|W·x·γ| could leave f32's range on the
- * way to a smaller y, and where Σx²/K + ε is below what f32 holds. A row whose Σx² leaves f32's
- * range gets no such licence: a kernel can scale x first.
+ * Fills y[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
+ * farthest that a correct kernel's output, after rounding to y_type, can be from y. See reference.c
+ * for the derivation. The bound is infinite where rounding decides between the largest finite
+ * output and infinity, and NaN, which promises nothing, where Σ|q·x·γ| (of a kernel without pieces)
+ * or Σ|W·x·γ| could leave f32's range on the way to a smaller y, and where Σx²/K + ε is below what
+ * f32 holds. A row whose Σx² leaves f32's range gets no such licence: a kernel can scale x first.
  */
 ptxgen_status rmsnorm_q4k_reference(const struct rmsnorm_q4k_problem *problem, double *y,
-                                    double *bound, ptxgen_error *err);
+                                    double *bound, ptxgen_spread *spread, ptxgen_error *err);
 
 #endif

@@ -13,6 +13,7 @@
  *     E_y = |s|·E_u + E_s·(|u| + E_u) + 2⁻²⁴·(|y| + …) and the rounding to y's type.
  */
 #include "../bound.h"
+#include "../spread.h"
 #include "layout.h"
 #include "reference.h"
 
@@ -87,14 +88,36 @@ static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_
     p->bias = plan->spec.bias ? o->bias[matrix] + first_row : NULL;
 }
 
-static void apply_swiglu(ptxgen_element y_type, size_t count, const double *gate,
-                         const double *gate_bound, double *y, double *bound)
+/* What a reference fills of each output. */
+struct results {
+    double *y, *bound;
+    ptxgen_spread *spread;
+};
+
+static double silu(double v)
 {
+    return v / (1 + exp(-v));
+}
+
+static struct spread spread_of(const ptxgen_spread *s)
+{
+    return (struct spread){s->below, s->above, s->deviation * s->deviation};
+}
+
+/* `to` holds the up's, and then the outputs. */
+static void apply_swiglu(ptxgen_element y_type, size_t count, const struct results *gate,
+                         const struct results *to)
+{
+    double *y = to->y, *bound = to->bound;
     for (size_t i = 0; i < count; i++) {
-        double g = gate[i], up = y[i], up_bound = bound[i];
-        double s = g / (1 + exp(-g));
-        double s_bound =
-            1.1 * gate_bound[i] + fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
+        double g = gate->y[i], up = y[i], up_bound = bound[i];
+        double s = silu(g);
+        double rough = fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
+        double s_bound = 1.1 * gate->bound[i] + rough;
+        struct spread s_spread = spread_of(&gate->spread[i]), up_spread = spread_of(&to->spread[i]);
+        spread_map(&s_spread, silu, g, rough);
+        const struct spread product = spread_multiply(&s_spread, s, &up_spread, up);
+        to->spread[i] = spread_result(&product);
         y[i] = s * up;
         double e = fabs(s) * up_bound + s_bound * (fabs(up) + up_bound);
         e += 0x1p-24 * (fabs(y[i]) + e) + 0x1p-149;
@@ -107,23 +130,30 @@ static void apply_swiglu(ptxgen_element y_type, size_t count, const double *gate
 
 static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
                             const ptxgen_rmsnorm_q4k_operands *o, uint32_t first_row, uint32_t rows,
-                            double *y, double *bound, ptxgen_error *err)
+                            const struct results *to, ptxgen_error *err)
 {
     size_t count = (size_t)o->m * rows;
-    double *gate = calloc(3 * count + 1, sizeof *gate);
-    if (!gate)
+    double *memory = calloc(3 * count + 1, sizeof *memory);
+    ptxgen_spread *spreads = calloc(2 * count + 1, sizeof *spreads);
+    const struct results gate = {memory, memory + count, spreads};
+    const struct results up = {to->y, to->bound ? to->bound : memory + 2 * count,
+                               to->spread ? to->spread : spreads + count};
+    if (!memory || !spreads) {
+        free(memory);
+        free(spreads);
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                            "rmsnorm_q4k: no memory for %zu outputs", count);
-    double *gate_bound = gate + count, *up_bound = bound ? bound : gate + 2 * count;
+    }
     p->y_type = PTXGEN_F32;
-    ptxgen_status status = rmsnorm_q4k_reference(p, gate, gate_bound, err);
+    ptxgen_status status = rmsnorm_q4k_reference(p, gate.y, gate.bound, gate.spread, err);
     select_rows(p, plan, o, 1, first_row, rows);
     p->sum = NULL;
     if (status == PTXGEN_OK)
-        status = rmsnorm_q4k_reference(p, y, up_bound, err);
+        status = rmsnorm_q4k_reference(p, up.y, up.bound, up.spread, err);
     if (status == PTXGEN_OK)
-        apply_swiglu((ptxgen_element)plan->spec.y_type, count, gate, gate_bound, y, up_bound);
-    free(gate);
+        apply_swiglu((ptxgen_element)plan->spec.y_type, count, &gate, &up);
+    free(memory);
+    free(spreads);
     return status;
 }
 
@@ -158,6 +188,17 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
                                            uint32_t matrix, uint32_t first_row, uint32_t rows,
                                            double *y, double *bound, void *sum, ptxgen_error *err)
 {
+    return ptxgen_rmsnorm_q4k_reference_spread(plan, operands, matrix, first_row, rows, y, bound,
+                                               NULL, sum, err);
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan *plan,
+                                                  const ptxgen_rmsnorm_q4k_operands *operands,
+                                                  uint32_t matrix, uint32_t first_row,
+                                                  uint32_t rows, double *y, double *bound,
+                                                  ptxgen_spread *spread, void *sum,
+                                                  ptxgen_error *err)
+{
     if (!plan || !operands || (operands->m && rows && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: plan, operands and y must be given");
@@ -168,8 +209,9 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
     p.sum = sum;
     select_rows(&p, plan, operands, matrix, first_row, rows);
     if (is_gated(&plan->spec))
-        return swiglu(&p, plan, operands, first_row, rows, y, bound, err);
-    return rmsnorm_q4k_reference(&p, y, bound, err);
+        return swiglu(&p, plan, operands, first_row, rows, &(struct results){y, bound, spread},
+                      err);
+    return rmsnorm_q4k_reference(&p, y, bound, spread, err);
 }
 
 bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)
