@@ -18,7 +18,8 @@ struct list {
     void **options; /* of each item, which hold its spec */
     int *lines;     /* of each item, in the file */
     size_t count, capacity;
-    size_t not_kept; /* items that the cache does not have after all */
+    size_t not_kept;       /* items that the cache does not have after all */
+    ptxgen_status failure; /* of the first item that failed */
 };
 
 enum { MOST_WORDS = 64 };
@@ -61,7 +62,7 @@ static bool read_list(FILE *file, const char *path, struct list *list)
 {
     char *line = NULL, place[512];
     size_t size = 0;
-    for (int number = 1; getline(&line, &size, file) >= 0; number++) {
+    for (int number = 1; errno = 0, getline(&line, &size, file) >= 0; number++) {
         char *words[1 + MOST_WORDS];
         int count = split(line, words + 1);
         if (count == 0)
@@ -74,7 +75,7 @@ static bool read_list(FILE *file, const char *path, struct list *list)
         add_item(list, family, options, number);
     }
     free(line);
-    return !ferror(file);
+    return !ferror(file) && errno != ENOMEM;
 }
 
 static void free_list(struct list *list)
@@ -106,6 +107,8 @@ static void print_step(void *user, const ptxgen_warm_step *step)
                not_kept ? ", NOT KEPT" : "");
     fflush(stdout);
     list->not_kept += not_kept != NULL;
+    if (!step->report && list->failure == PTXGEN_OK)
+        list->failure = step->error->status;
     if (!step->report || not_kept)
         fprintf(stderr, "ptxgen: %s:%d: %s: %s\n", list->path, list->lines[step->index],
                 not_kept ? "the kernel is not kept" : "no kernel",
@@ -137,7 +140,9 @@ static int warm(const ptxgen_cache *cache, struct device *device, struct list *l
     ptxgen_dispatcher_destroy(dispatcher);
     if (status != PTXGEN_OK)
         return report_failure(&err);
-    return failed ? EXIT_USAGE : list->not_kept ? EXIT_FILE : EXIT_OK;
+    if (failed)
+        return exit_code_of(list->failure);
+    return list->not_kept ? EXIT_FILE : EXIT_OK;
 }
 
 int cache_warm(const ptxgen_cache *cache, const char *path, const char *device_name,

@@ -245,8 +245,8 @@ static int cache(int argc, char **argv)
                "what is damaged and "
                "exits with 4 if anything is. SPECFILE has a kernel a line, in the words of ptxgen "
                "emit: \"rmsnorm_q4k --k 4096 --n 14336\"; what follows a # is skipped. warm exits "
-               "with 2 when a kernel failed, and with 4 when one is not kept: the line of the file "
-               "and the reason are printed."};
+               "with the code of the first kernel that failed (2 when its family refuses it), and "
+               "with 4 when one is not kept: the line of the file and the reason are printed."};
     struct cache_options options = {.device = "auto"};
     parse_arguments(&argp, argc, argv, 0, &options);
     const ptxgen_cache_options where = {.folder = options.folder, .max_bytes = options.max_bytes};

@@ -67,6 +67,5 @@ enum reading memo_load(int folder, const char *key, struct contents *memo,
         folder_read(folder, entry_name(key, MEMO_SUFFIX).text, MANIFEST_MOST_BYTES, memo, why);
     if (reading != READING_WHOLE)
         return reading;
-    *why = memo_read(key, memo->bytes, memo->size, answer);
-    return *why ? READING_DAMAGED : READING_WHOLE;
+    return memo_read(key, memo->bytes, memo->size, answer, why);
 }

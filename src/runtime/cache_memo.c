@@ -91,42 +91,56 @@ static unsigned count_lines(const char *text)
 }
 
 /* Reads what it can make of the text, to be asked then whether it would have been written so. */
-static bool read_answer(const char *ptx_line, struct memo_answer *answer)
+static enum reading read_answer(const char *ptx_line, struct memo_answer *answer)
 {
     struct entry_points *entries = &answer->entries;
     int end = 0;
     if (sscanf(ptx_line, "ptx: %64[0-9a-f], %zu bytes%n", answer->ptx.digest.hex,
                &answer->ptx.bytes, &end) != 2 ||
         ptx_line[end] != '\n')
-        return false;
+        return READING_DAMAGED;
     entries->names = strdup(ptx_line + end + 1);
     entries->points = calloc(count_lines(ptx_line), sizeof *entries->points);
     if (!entries->names || !entries->points)
-        return false;
+        return READING_FAILED;
     read_entries(entries->names, entries);
-    return true;
+    return READING_WHOLE;
 }
 
-static bool is_as_written(const char *text, size_t size, size_t length,
-                          const struct memo_answer *answer)
+static enum reading compare_with_written(const char *text, size_t size, size_t length,
+                                         const struct memo_answer *answer)
 {
+    if (memo_most_bytes(length, &answer->entries) > MANIFEST_MOST_BYTES)
+        return READING_DAMAGED;
     char *again = memo_make(text, length, answer);
-    bool same = again && strlen(again) == size && memcmp(again, text, size) == 0;
+    if (!again)
+        return READING_FAILED;
+    bool same = strlen(again) == size && memcmp(again, text, size) == 0;
     free(again);
-    return same;
+    return same ? READING_WHOLE : READING_DAMAGED;
 }
 
-const char *memo_read(const char *key, const char *text, size_t size, struct memo_answer *answer)
+enum reading memo_read(const char *key, const char *text, size_t size, struct memo_answer *answer,
+                       const char **why)
 {
     *answer = (struct memo_answer){0};
+    *why = "it is damaged";
     const char *line = strstr(text, "\nptx: ");
     if (!line || strncmp(text, SCHEMA, sizeof SCHEMA - 1) != 0)
-        return "it is damaged";
+        return READING_DAMAGED;
     size_t length = (size_t)(line + 1 - text);
-    if (strcmp(digest_of(text, length).hex, key) != 0)
-        return "it is of another question";
-    if (read_answer(line + 1, answer) && is_as_written(text, size, length, answer))
-        return NULL;
-    entry_points_free(&answer->entries);
-    return "it is damaged";
+    if (strcmp(digest_of(text, length).hex, key) != 0) {
+        *why = "it is of another question";
+        return READING_DAMAGED;
+    }
+    enum reading reading = read_answer(line + 1, answer);
+    if (reading == READING_WHOLE)
+        reading = compare_with_written(text, size, length, answer);
+    if (reading == READING_WHOLE)
+        *why = NULL;
+    else
+        entry_points_free(&answer->entries);
+    if (reading == READING_FAILED)
+        *why = "there is no memory for it";
+    return reading;
 }

@@ -17,6 +17,7 @@
 #ifndef PTXGEN_RUNTIME_CACHE_MEMO_H
 #define PTXGEN_RUNTIME_CACHE_MEMO_H
 
+#include "src/runtime/cache_folder.h"
 #include "src/runtime/loaded.h"
 #include "src/runtime/manifest.h"
 #include "src/runtime/tuning.h"
@@ -40,9 +41,10 @@ struct memo_answer {
 /* The whole memo; NUL-terminated, malloc'ed; NULL without memory, or when it is too long. */
 char *memo_make(const char *question, size_t length, const struct memo_answer *answer);
 /*
- * NULL, with the answer, whose entries are the caller's to free, when the text is, to the byte,
- * what memo_make writes for the question of that key; otherwise why not, a clause.
+ * READING_WHOLE, with the answer, whose entries are the caller's to free, when the text is, to the
+ * byte, what memo_make writes for the question of that key; otherwise *why is why not, a clause.
  */
-const char *memo_read(const char *key, const char *text, size_t size, struct memo_answer *answer);
+enum reading memo_read(const char *key, const char *text, size_t size, struct memo_answer *answer,
+                       const char **why);
 
 #endif

@@ -311,7 +311,9 @@ static char *read_memo(struct bench *bench, char path[FOLDER_PATH], size_t *leng
     assert_true(folder_find(bench->folder, ".memo", path));
     memcpy(key, strrchr(path, '/') + 1, DIGEST_HEX);
     char *text = file_read(path, &size);
-    assert_null(memo_read(key, text, size, answer));
+    const char *why;
+    assert_int_equal(memo_read(key, text, size, answer, &why), READING_WHOLE);
+    assert_null(why);
     *length = (size_t)(strstr(text, "\nptx: ") + 1 - text);
     return text;
 }
@@ -369,6 +371,7 @@ static void a_memo_in_other_words_is_damaged(void **state)
     char path[FOLDER_PATH], spoilt[4096];
     size_t length, accepted = 0;
     struct memo_answer answer, again;
+    const char *why;
     assert_assembled(bench, 1);
     char *text = read_memo(bench, path, &length, &answer);
     struct digest key = digest_of(text, length);
@@ -379,7 +382,7 @@ static void a_memo_in_other_words_is_damaged(void **state)
             spoilt[i] = others[j];
             size_t size = checksum_append(spoilt, end, "memo: ");
             spoilt[size] = '\0';
-            if (memo_read(key.hex, spoilt, size, &again))
+            if (memo_read(key.hex, spoilt, size, &again, &why) != READING_WHOLE)
                 continue;
             char *written = memo_make(spoilt, length, &again);
             assert_int_equal(strlen(written), size);

@@ -163,9 +163,11 @@ static const char *find_blame(const char *text, const char *right)
 
 static bool is_code_for(const struct outcome *outcome, enum fault_kind kind)
 {
-    bool names_memory = strcasestr(outcome->err, "memory") != NULL;
+    bool names_memory = strcasestr(outcome->err, "memory") || strcasestr(outcome->out, "memory");
+    bool names_thread = strstr(outcome->err, "thread") != NULL; /* which takes memory */
     if (kind == FAULT_MEMORY) /* a file that memory is lacking for cannot be read or written */
-        return names_memory && (outcome->code == EXIT_INTERNAL || outcome->code == EXIT_FILE);
+        return (names_memory || names_thread) &&
+               (outcome->code == EXIT_INTERNAL || outcome->code == EXIT_FILE);
     if (kind == FAULT_MMAP)
         return outcome->code == EXIT_FILE || (outcome->code == EXIT_INTERNAL && names_memory);
     if (kind == FAULT_LOCK || kind == FAULT_THREAD || kind == FAULT_RANDOM || kind == FAULT_SPAWN)
@@ -188,7 +190,7 @@ const char *judge(const struct job *job, const struct tree *before, const struct
     if (find_blame(outcome->err, right->err) || find_blame(outcome->out, right->out))
         return "something else is blamed";
     if (outcome->code != right->code) {
-        if (!*outcome->err)
+        if (!*outcome->err && !strcmp(outcome->out, right->out))
             return "it fails without a word";
         return is_code_for(outcome, kind) ? NULL : "the code or the sentence is not the fault's";
     }

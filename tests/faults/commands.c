@@ -72,9 +72,6 @@ const struct job command_jobs[] = {
 };
 const size_t command_job_count = sizeof command_jobs / sizeof *command_jobs;
 
-const char *const known_faults[] = {"cache ", "library: tuning", "library: warm",
-                                    "library: dispatch", NULL};
-
 /* ---- the files ---- */
 
 static void add_file(struct tree *tree, const char *name, const char *text, size_t size)

@@ -8,9 +8,6 @@
 extern const struct job command_jobs[], library_jobs[];
 extern const size_t command_job_count, library_job_count;
 
-/* Beginnings of the names of jobs with faults that are not mended yet; NULL ends the list. */
-extern const char *const known_faults[];
-
 /* The files that every job finds: a warmed cache, a tuning table, old outputs, inputs. */
 struct tree prepare_files(void);
 

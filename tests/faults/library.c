@@ -253,6 +253,11 @@ static ptxgen_status tune_in(const ptxgen_cache *cache, struct device *d, ptxgen
     ptxgen_status status = ptxgen_tuning_load(cache, &d->facts, &tuning, err);
     if (status != PTXGEN_OK)
         return status;
+    if (ptxgen_tuning_complaint(tuning)) {
+        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s", ptxgen_tuning_complaint(tuning));
+        ptxgen_tuning_free(tuning);
+        return status;
+    }
     size_t count = ptxgen_tuning_find(tuning, family, &old, &d->target, ranges);
     printf("%zu ranges are there\n", count);
     if (count)
@@ -296,13 +301,21 @@ struct layer {
     ptxgen_w4_matrix matrix;
     void *blocks[8];
     int block_count;
+    bool lacks_memory;
 };
 
 static void *layer_block(struct layer *l, size_t size)
 {
     void *block = size ? calloc(1, size) : NULL;
     l->blocks[l->block_count++] = block;
+    l->lacks_memory |= size && !block;
     return block;
+}
+
+static ptxgen_status layer_check(const struct layer *l, ptxgen_error *err)
+{
+    return l->lacks_memory ? ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a layer")
+                           : PTXGEN_OK;
 }
 
 static void layer_free(struct layer *l)
@@ -346,14 +359,18 @@ static ptxgen_status layer_pack(struct layer *l, ptxgen_marlin_packed *packed, p
                                          &checkpoint.g_idx};
     for (int i = 0; i < 4; i++)
         tensors[i]->data = layer_block(l, ptxgen_w4_tensor_bytes(tensors[i]));
-    status = ptxgen_w4_pack(&l->matrix, &checkpoint, err);
+    status = layer_check(l, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_w4_pack(&l->matrix, &checkpoint, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_packed_layout(&marlin_spec, packed, err);
     if (status != PTXGEN_OK)
         return status;
     packed->codes = layer_block(l, packed->codes_bytes);
     packed->scales = layer_block(l, packed->scales_bytes);
-    status = ptxgen_marlin_pack(&marlin_spec, &checkpoint, NULL, packed, &options, err);
+    status = layer_check(l, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_marlin_pack(&marlin_spec, &checkpoint, NULL, packed, &options, err);
     if (status == PTXGEN_OK)
         print_hash("packed", packed->codes, packed->codes_bytes);
     return status;
