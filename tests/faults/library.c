@@ -239,6 +239,19 @@ static int warm(int argc, char **argv)
     return with_dispatcher(warm_two);
 }
 
+/* A table that is ignored is no failure of ptxgen_tuning_load, but is one here. */
+static ptxgen_status load_tuning(const ptxgen_cache *cache, struct device *d,
+                                 ptxgen_tuning **tuning, ptxgen_error *err)
+{
+    ptxgen_status status = ptxgen_tuning_load(cache, &d->facts, tuning, err);
+    if (status != PTXGEN_OK || !ptxgen_tuning_complaint(*tuning))
+        return status;
+    status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s", ptxgen_tuning_complaint(*tuning));
+    ptxgen_tuning_free(*tuning);
+    *tuning = NULL;
+    return status;
+}
+
 /* Keeps a choice beside the one that is there, and finds both. */
 static ptxgen_status tune_in(const ptxgen_cache *cache, struct device *d, ptxgen_error *err)
 {
@@ -250,14 +263,9 @@ static ptxgen_status tune_in(const ptxgen_cache *cache, struct device *d, ptxgen
     ptxgen_tuning *tuning = NULL;
     bool is_tuned = false;
     other.bias = 1;
-    ptxgen_status status = ptxgen_tuning_load(cache, &d->facts, &tuning, err);
+    ptxgen_status status = load_tuning(cache, d, &tuning, err);
     if (status != PTXGEN_OK)
         return status;
-    if (ptxgen_tuning_complaint(tuning)) {
-        status = ptxgen_fail(err, PTXGEN_ERROR_FILE, "%s", ptxgen_tuning_complaint(tuning));
-        ptxgen_tuning_free(tuning);
-        return status;
-    }
     size_t count = ptxgen_tuning_find(tuning, family, &old, &d->target, ranges);
     printf("%zu ranges are there\n", count);
     if (count)
@@ -266,7 +274,7 @@ static ptxgen_status tune_in(const ptxgen_cache *cache, struct device *d, ptxgen
     ptxgen_tuning_free(tuning);
     tuning = NULL;
     if (status == PTXGEN_OK)
-        status = ptxgen_tuning_load(cache, &d->facts, &tuning, err);
+        status = load_tuning(cache, d, &tuning, err);
     if (status == PTXGEN_OK)
         status = ptxgen_tuned_plan(tuning, family, &old, &d->target, &plan, &is_tuned, err);
     ptxgen_tuning_free(tuning);
