@@ -72,7 +72,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_dense_family(void)
 {
     static const ptxgen_family family = {.name = "dense",
-                                         .plan_version = 9,
+                                         .plan_version = 10,
                                          .spec_bytes = sizeof(ptxgen_dense_spec),
                                          .plan_bytes = sizeof(ptxgen_dense_plan),
                                          .make_plan = make_plan,

@@ -76,7 +76,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_sparse24_family(void)
 {
     static const ptxgen_family family = {.name = "sparse24",
-                                         .plan_version = 8,
+                                         .plan_version = 9,
                                          .spec_bytes = sizeof(ptxgen_sparse24_spec),
                                          .plan_bytes = sizeof(ptxgen_sparse24_plan),
                                          .make_plan = make_plan,

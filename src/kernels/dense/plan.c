@@ -155,9 +155,18 @@ static const ptxgen_dense_variant bulk_candidates[] = {
      .pass_n = 16},
 };
 
+/* For one stage of K ptxas for sm_87 keeps more of this tile than a thread has registers. */
+static bool is_spilled(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
+{
+    return plan->target.ptx.sm == 87 && plan->spec.type != PTXGEN_F32 && v->warp_m == 64 &&
+           v->wm == 2 && v->wn == 2 && dense_stages_along_k(&plan->spec, v) == 1;
+}
+
 /* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
+    if (is_spilled(plan, v))
+        return false;
     bool has = dense_is_wgmma(v) ? dense_has_wgmma(plan) : dense_has_bulk(plan);
     return !dense_is_bulk(v) ||
            (has && plan->target.multiprocessors % dense_cluster(v) == 0 &&

@@ -294,6 +294,14 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
     return has_small_groups(s) && v->kind == PTXGEN_MARLIN_BULK && v->warp_n == MARLIN_STRIP;
 }
 
+/* For one step of K ptxas keeps more of these tiles than a thread has registers: 64 rows serve all. */
+static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
+{
+    int sm = plan->target.ptx.sm;
+    return (sm == 87 || sm == 103) && !marlin_has_sender(v) && v->tile_m == MOST_ROWS &&
+           marlin_steps(&plan->spec) == 1;
+}
+
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
 {
     const struct candidate *c = &candidates[i];
@@ -316,7 +324,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
     if (!v->steps || marlin_steps(&plan->spec) % (v->steps * sharing))
         v->steps = 1;
     bool wgmma = marlin_has_wgmma(&plan->target);
-    if (is_too_wide(&plan->spec, v))
+    if (is_too_wide(&plan->spec, v) || is_spilled(plan, v))
         return false;
     if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;

@@ -275,12 +275,22 @@ static const ptxgen_sparse24_variant many[] = {
     {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
 };
 
+/*
+ * Of s8, for one step of K or one row of tiles, ptxas for sm_90 and sm_100 keeps more of the tile
+ * with two warps along N than a thread has registers.
+ */
+static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
+{
+    return sparse24_is_s8(&p->spec) && v->wn == 2 && !sparse24_is_wgmma(v) &&
+           (sparse24_steps(&p->spec) == 1 || sparse24_tiles_m(&p->spec, v) == 1);
+}
+
 /* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
     bool wgmma = sparse24_has_wgmma(&p->target);
     bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_n < WGMMA_ROWS;
-    return fits_target && can_cluster(p, v) && can_divide_steps(p, v);
+    return fits_target && !is_spilled(p, v) && can_cluster(p, v) && can_divide_steps(p, v);
 }
 
 struct choice {
