@@ -161,14 +161,17 @@ static ptxgen_status compare(const struct session *s, const struct tensors *t, d
                              ptxgen_error *err)
 {
     static double y[TOKENS * N], bound[TOKENS * N];
+    static ptxgen_spread spread[TOKENS * N];
+    ptxgen_tally tally;
     ptxgen_rmsnorm_q4k_operands operands;
+    memset(&tally, 0, sizeof tally);
     memset(&operands, 0, sizeof operands);
     operands.x = t->x;
     operands.gamma = t->gamma;
     operands.weights[0] = t->weights;
     operands.m = TOKENS;
-    ptxgen_status status =
-        ptxgen_rmsnorm_q4k_reference(&s->plan, &operands, 0, 0, N, y, bound, NULL, err);
+    ptxgen_status status = ptxgen_rmsnorm_q4k_reference_spread(&s->plan, &operands, 0, 0, N, y,
+                                                               bound, spread, NULL, err);
     *largest = 0;
     for (int i = 0; i < TOKENS * N && status == PTXGEN_OK; i++) {
         double output = (double)t->y[i / N][i % N];
@@ -176,7 +179,13 @@ static ptxgen_status compare(const struct session *s, const struct tensors *t, d
             status = ptxgen_fail(err, PTXGEN_ERROR_DRIVER, "y[%d][%d] is %g, not %g", i / N, i % N,
                                  output, y[i]);
         *largest = fmax(*largest, fabs(output - y[i]) / bound[i]);
+        ptxgen_tally_add(&tally, PTXGEN_F32, output, y[i], bound[i], &spread[i]);
     }
+    if (status == PTXGEN_OK && ptxgen_tally_ratio(&tally) > 1)
+        status = ptxgen_fail(err, PTXGEN_ERROR_DRIVER,
+                             "each output is within its bound, but all are %g times as far off as "
+                             "they may be",
+                             ptxgen_tally_ratio(&tally));
     return status;
 }
 

@@ -76,6 +76,15 @@ uint32_t random_launch_rows(struct random *r, bool small, uint64_t most)
     return rows <= most ? rows : (uint32_t)most;
 }
 
+uint32_t random_deep_k(struct random *r, uint32_t unit)
+{
+    enum { LEAST = 4096, MOST = 16384 };
+    uint32_t first = (LEAST + unit - 1) / unit, last = MOST / unit;
+    if (random_below(r, 16))
+        return 0;
+    return unit * (random_below(r, 4) ? first + random_below(r, last - first + 1) : last);
+}
+
 uint32_t random_gap(struct random *r, uint32_t multiple)
 {
     return random_below(r, 2) ? multiple * random_below(r, 32 / multiple + 1) : random_below(r, 40);

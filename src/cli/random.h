@@ -35,6 +35,12 @@ void random_activations(struct random *r, ptxgen_element type, void *array, uint
  * below 150 where `small`.
  */
 uint32_t random_launch_rows(struct random *r, bool small, uint64_t most);
+/**
+ * K of a model's size, a multiple of `unit` from 4096 to 16384, for one problem in 16, which then
+ * has at most RANDOM_DEEP_FEATURES output features; else 0.
+ */
+enum { RANDOM_DEEP_FEATURES = 64 };
+uint32_t random_deep_k(struct random *r, uint32_t unit);
 /** Elements between rows, below 40: half of the time a multiple, of 8 or 16, up to 32. */
 uint32_t random_gap(struct random *r, uint32_t multiple);
 

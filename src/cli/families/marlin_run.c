@@ -49,10 +49,13 @@ static void random_shape(struct random *r, bool small, ptxgen_marlin_spec *s)
     uint32_t most = small ? 512 : random_below(r, 3) ? 2048 : 8192;
     s->group_size = groups[random_below(r, sizeof groups / sizeof *groups)];
     uint32_t unit = s->group_size > 0 ? (uint32_t)s->group_size : 16;
-    s->k = unit * (1 + random_below(r, most / unit));
+    uint32_t deep = random_deep_k(r, unit);
+    s->k = deep ? deep : unit * (1 + random_below(r, most / unit));
     if (s->group_size > 0 && random_below(r, 8) == 0)
         s->group_size = (int32_t)s->k;
     s->n = 8 * (1 + random_below(r, (small ? 256 : most) / 8));
+    if (deep)
+        s->n = 8 * (1 + random_below(r, RANDOM_DEEP_FEATURES / 8));
     if (random_below(r, 3) == 0)
         s->n = (s->n + 63) / 64 * 64;
 }

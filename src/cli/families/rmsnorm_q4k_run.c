@@ -34,10 +34,10 @@ ptxgen_status rmsnorm_q4k_run(const void *options, const struct run_request *req
 /* ---- a random problem ---- */
 
 /* Most are small, some large; often just beside a multiple of the tile. */
-static uint32_t random_rows(struct random *r, bool small)
+static uint32_t random_rows(struct random *r, bool small, bool deep)
 {
     uint32_t most = random_below(r, 4) || small ? 200 : 6000;
-    return 1 + random_below(r, most);
+    return 1 + random_below(r, deep ? RANDOM_DEEP_FEATURES : most);
 }
 
 static uint32_t random_k(struct random *r, bool small)
@@ -49,7 +49,8 @@ static uint32_t random_k(struct random *r, bool small)
 static ptxgen_rmsnorm_q4k_spec random_spec(struct random *r, bool small)
 {
     static const float epsilons[] = {1e-12f, 1e-8f, 1e-6f, 1e-5f, 1e-3f, 0.25f};
-    ptxgen_rmsnorm_q4k_spec s = {.k = random_k(r, small)};
+    uint32_t usual = random_k(r, small), deep = random_deep_k(r, 256);
+    ptxgen_rmsnorm_q4k_spec s = {.k = deep ? deep : usual};
     s.epsilon = epsilons[random_below(r, sizeof epsilons / sizeof *epsilons)];
     s.x_type = (uint8_t)random_below(r, 3);
     s.y_type = (uint8_t)random_below(r, 3);
@@ -58,13 +59,13 @@ static ptxgen_rmsnorm_q4k_spec random_spec(struct random *r, bool small)
     s.residual_out = s.residual && random_below(r, 2);
     s.max_tokens = random_below(r, 9);
     uint32_t shape = random_below(r, 4);
-    s.n[0] = random_rows(r, small);
+    s.n[0] = random_rows(r, small, deep);
     if (shape == 0) {
         s.epilogue = PTXGEN_EPILOGUE_SWIGLU;
         s.n[1] = s.n[0];
     } else
         for (uint32_t i = 1; i < shape; i++)
-            s.n[i] = random_rows(r, small);
+            s.n[i] = random_rows(r, small, deep);
     return s;
 }
 

@@ -46,6 +46,11 @@ static ptxgen_sparse24_spec random_spec(struct random *r, bool small)
     s.m = 1 + random_below(r, small ? 300 : most);
     if (random_below(r, 3) == 0)
         s.m = (s.m + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, random_below(r, 2) ? 128 : 8);
+    if (deep) {
+        s.k = deep;
+        s.m = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
     s.activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
     s.bias = (uint8_t)random_below(r, 2);
     s.residual = (uint8_t)random_below(r, 2);

@@ -41,6 +41,11 @@ static void random_shape(struct random *r, bool small, ptxgen_w8a8_spec *s)
     s->n = 1 + random_below(r, small ? 300 : most);
     if (random_below(r, 3) == 0)
         s->n = (s->n + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, unit);
+    if (deep) {
+        s->k = deep;
+        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
     if (random_below(r, 4) == 0)
         s->w_stride = s->k + random_below(r, 40);
     else if (random_below(r, 4) == 0)

@@ -9,7 +9,9 @@
  * 2⁻¹²⁶ tf32 has units of 2⁻¹³⁶, of which each operand may lose one.
  *
  * Spread: l is anywhere within 2⁻¹¹|x| and l − l' within 2⁻²³|x|, so l·l' has a mean square of
- * 2⁻⁴⁴/9 and what l' leaves out one of 2⁻⁴⁶/3, twice: product_variance.
+ * 2⁻⁴⁴/9 and what l' leaves out one of 2⁻⁴⁶/3, twice: product_variance. Tensor cores cut f32 sums
+ * so often that a factor that is off by less than 2⁻²⁴·cuts·K/16, 2⁻¹⁰ for K = 16384 before sm_90,
+ * cannot be told from that; errors of both signs can.
  */
 #include "layout.h"
 

@@ -1,0 +1,3 @@
+set -e
+cc_program "$CASE/spread.c" ./spread
+./spread
