@@ -18,11 +18,12 @@
  *
  * The spread (ptxgen/accuracy.h) counts the same roundings as independent ones: of a sum those of
  * walk.h, and product_variance·Σ(x·w)², for which Σ M_j² stands; what underflows widens it, as does
- * the reference's own error. A bias adds the variance of a rounding, an activation takes the three
- * numbers where it takes their ends.
+ * the reference's own error. A bias adds the variance of a rounding; activations are as in
+ * spread.h.
  */
 #include "linear.h"
 
+#include "activation.h"
 #include "bound.h"
 #include "half.h"
 
@@ -53,39 +54,6 @@ struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, d
     return e;
 }
 
-/* ---- activations ---- */
-
-static double relu(double v)
-{
-    return v < 0 ? 0 : v;
-}
-
-static double silu(double v)
-{
-    return v / (1 + exp(-v));
-}
-
-static double gelu(double v)
-{
-    return 0.5 * v * erfc(-v * 0.70710678118654752440);
-}
-
-/* (1 + tanh z)/2 = 1/(1 + e^(−2z)), which does not cancel where z is very negative. */
-static double gelu_tanh(double v)
-{
-    return v / (1 + exp(-2 * 0.79788456080286535588 * (v + 0.044715 * v * v * v)));
-}
-
-static const struct {
-    double (*of)(double v);
-    double lipschitz; /* at least the largest slope */
-} activations[] = {
-    [PTXGEN_ACTIVATION_SILU] = {silu, 1.1},
-    [PTXGEN_ACTIVATION_GELU] = {gelu, 1.13},
-    [PTXGEN_ACTIVATION_GELU_TANH] = {gelu_tanh, 1.13},
-    [PTXGEN_ACTIVATION_RELU] = {relu, 1},
-};
-
 /* ---- one output ---- */
 
 static void add(struct linear_estimate *e, double addend)
@@ -108,12 +76,12 @@ static void activate(const struct linear_output *how, struct linear_estimate *e)
     if (how->activation == PTXGEN_ACTIVATION_NONE)
         return;
     require_range(e);
+    const struct activation *activation = activation_named(how->activation);
     if (how->activation != PTXGEN_ACTIVATION_RELU) /* which leaves the spread as it is */
-        spread_map(&e->spread, activations[how->activation].of, e->value,
-                   how->activation_error * fabs(e->value));
+        spread_activate(&e->spread, activation, e->value, how->activation_error * fabs(e->value));
     double rough = how->activation_error * (fabs(e->value) + e->error);
-    e->value = activations[how->activation].of(e->value);
-    e->error = activations[how->activation].lipschitz * e->error + rough;
+    e->value = activation->of(e->value);
+    e->error = activation->steepest * e->error + rough;
 }
 
 struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate e,

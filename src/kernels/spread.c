@@ -14,12 +14,21 @@ void spread_widen(struct spread *s, double by)
     s->above += by;
 }
 
-void spread_map(struct spread *s, double (*of)(double v), double v, double rough)
+static double change_within(const struct activation *f, double v, double deviation)
 {
-    double y = of(v), deviation = sqrt(s->variance);
-    double low = of(v - s->below) - y, high = of(v + s->above) - y;
-    double step = fmax(fabs(of(v + deviation) - y), fabs(of(v - deviation) - y));
-    *s = (struct spread){fmax(-fmin(low, high), 0), fmax(fmax(low, high), 0),
+    double y = f->of(v);
+    return fmax(fabs(f->of(v + deviation) - y), fabs(f->of(v - deviation) - y));
+}
+
+void spread_activate(struct spread *s, const struct activation *f, double v, double rough)
+{
+    double y = f->of(v), deviation = sqrt(s->variance);
+    double first = v - s->below, last = v + s->above;
+    double low = fmin(f->of(first), f->of(last)), high = fmax(f->of(first), f->of(last));
+    if (first < f->least_at && f->least_at < last)
+        low = f->of(f->least_at);
+    double step = fmax(change_within(f, first, deviation), change_within(f, last, deviation));
+    *s = (struct spread){fmax(y - low, 0), fmax(high - y, 0),
                          step * step + spread_of_rounding(y * y)};
     spread_widen(s, rough);
 }

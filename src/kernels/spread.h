@@ -6,6 +6,8 @@
 #ifndef PTXGEN_KERNELS_SPREAD_H
 #define PTXGEN_KERNELS_SPREAD_H
 
+#include "activation.h"
+
 #include <ptxgen/accuracy.h>
 
 struct spread {
@@ -21,10 +23,11 @@ double spread_of_rounding(double squares);
 /** Both ends, farther. */
 void spread_widen(struct spread *spread, double by);
 /**
- * Of of(v), for that of v: where `of` takes the ends, and one deviation; `rough`: how far the
- * kernel's function is from `of`.
+ * Of f(v), for that of v: from the least to the largest that f takes between the ends, its minimum
+ * included where that is between them, and as far as f changes within one deviation of either end;
+ * `rough`: how far the kernel's function is from f.
  */
-void spread_map(struct spread *spread, double (*of)(double v), double v, double rough);
+void spread_activate(struct spread *spread, const struct activation *f, double v, double rough);
 /** Of x·y, rounded to f32. */
 struct spread spread_multiply(const struct spread *x_spread, double x,
                               const struct spread *y_spread, double y);

@@ -6,6 +6,8 @@
 #include "tests/planted.h"
 #include "tests/share.h"
 
+#include "src/kernels/spread.h"
+
 #include <ptxgen/dense.h>
 
 enum { M = 64 };
@@ -105,9 +107,30 @@ static void bf16_products_with_a_fault_are_too_far_spread(void **state)
     check_everywhere(PTXGEN_BF16, faults, sizeof faults / sizeof *faults);
 }
 
+/* SiLU and GELU fall and rise: what lies between the ends may be below what either end gives. */
+static void an_activation_takes_all_between_its_ends(void **state)
+{
+    (void)state;
+    static const double ends[] = {0, 0x1p-20, 0.3, 2, 9, 100};
+    enum { ENDS = sizeof ends / sizeof *ends, STEPS = 64 };
+    for (int name = PTXGEN_ACTIVATION_SILU; name <= PTXGEN_ACTIVATION_RELU; name++)
+        for (int i = 0; i < ENDS * ENDS; i++)
+            for (double v = -12; v <= 4; v += 0.75) {
+                const struct activation *f = activation_named((ptxgen_activation)name);
+                const double below = ends[i / ENDS], above = ends[i % ENDS];
+                struct spread s = {below, above, 0};
+                spread_activate(&s, f, v, 0x1p-40);
+                for (int step = 0; step <= STEPS; step++) {
+                    double y = f->of(v - below + (below + above) * step / STEPS);
+                    assert_true(y >= f->of(v) - s.below && y <= f->of(v) + s.above);
+                }
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_activation_takes_all_between_its_ends),
         cmocka_unit_test(f32_products_with_a_fault_are_too_far_spread),
         cmocka_unit_test(f16_products_with_a_fault_are_too_far_spread),
         cmocka_unit_test(bf16_products_with_a_fault_are_too_far_spread),

@@ -7,11 +7,7 @@
 #include "src/kernels/half.h"
 #include "src/kernels/marlin/reference.h"
 
-    enum {
-        K = 256,
-        N = 64,
-        M = 3
-    };
+enum { K = 256, N = 64, M = 3 };
 
 /* A GPTQ layer as its definition has it: plain arrays beside the packed ones. */
 struct layer {
@@ -152,13 +148,15 @@ static float kernel_sum(const struct marlin_problem *p, const double *w, size_t 
     return bias ? sum + (float)ptxgen_element_load(p->c_type, bias, n) : sum;
 }
 
-static float kernel_activate(enum marlin_activation activation, float v)
+static float kernel_activate(ptxgen_activation activation, float v)
 {
     switch (activation) {
-    case MARLIN_SILU: return v / (1 + expf(-v));
-    case MARLIN_GELU_ERF: return 0.5f * v * (1 + erff(v * 0.70710678f));
-    case MARLIN_GELU_TANH: return 0.5f * v * (1 + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
-    case MARLIN_IDENTITY: break;
+    case PTXGEN_ACTIVATION_SILU: return v / (1 + expf(-v));
+    case PTXGEN_ACTIVATION_GELU: return 0.5f * v * (1 + erff(v * 0.70710678f));
+    case PTXGEN_ACTIVATION_GELU_TANH:
+        return 0.5f * v * (1 + tanhf(0.79788456f * (v + 0.044715f * v * v * v)));
+    case PTXGEN_ACTIVATION_NONE:
+    case PTXGEN_ACTIVATION_RELU: break;
     }
     return v;
 }
@@ -246,8 +244,8 @@ static void every_epilogue_in_f32_is_within_the_bound_and_a_wrong_weight_is_not(
                                        .up_bias = variant / 5 % 2 ? d.up_bias : NULL,
                                        .residual = variant / 10 ? d.residual : NULL,
                                        .ldr = N + 2,
-                                       .activation = swiglu ? MARLIN_SILU
-                                                            : (enum marlin_activation)(variant % 5),
+                                       .activation = swiglu ? PTXGEN_ACTIVATION_SILU
+                                                            : (ptxgen_activation)(variant % 5),
                                        .depth = K,
                                        .weight_type = (ptxgen_element)type,
                                        .activation_error = 0x1p-21};
@@ -272,13 +270,14 @@ static void activations_have_their_published_values(void **state)
     uint8_t codes[16] = {[0] = 9, [1] = 7, [2] = 10};
     float scale = 1;
     const struct {
-        enum marlin_activation activation;
+        ptxgen_activation activation;
         double at[3]; /* f(1), f(−1), f(2) */
     } known[] = {
-        {MARLIN_IDENTITY, {1, -1, 2}},
-        {MARLIN_SILU, {0.7310585786300049, -0.2689414213699951, 1.7615941559557649}},
-        {MARLIN_GELU_ERF, {0.8413447460685429, -0.15865525393145705, 1.9544997361036416}},
-        {MARLIN_GELU_TANH, {0.8411919906082768, -0.15880800939172324, 1.954597694087775}},
+        {PTXGEN_ACTIVATION_NONE, {1, -1, 2}},
+        {PTXGEN_ACTIVATION_SILU, {0.7310585786300049, -0.2689414213699951, 1.7615941559557649}},
+        {PTXGEN_ACTIVATION_GELU, {0.8413447460685429, -0.15865525393145705, 1.9544997361036416}},
+        {PTXGEN_ACTIVATION_GELU_TANH,
+         {0.8411919906082768, -0.15880800939172324, 1.954597694087775}},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (int j = 0; j < 3; j++) {
@@ -318,7 +317,8 @@ static void nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alon
     }
     float infinite = INFINITY;
     memcpy(b.scales, &infinite, sizeof infinite);
-    assert_int_equal(marlin_reference(&p, &c[0][0], NULL, NULL, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(marlin_reference(&p, &c[0][0], NULL, NULL, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_says(&err, "scales[0, 0] is inf");
     matrix_free(&b);
 }

@@ -11,9 +11,9 @@
  * products that underflow in f32, before a scale or after it. Where sums of A·(o + q) are
  * corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from either of two
  * sums, the second times o + z, and E has another cut·Σ|s|·max|A| over the chunks of 16 rows.
- * Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most 1.13 (SiLU: 1.0999; GELU: 1.1290), so
+ * Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most L (SiLU: 1.1; GELU: 1.13), so
  *
- *     |f̂ − f| ≤ 1.13·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
+ *     |f̂ − f| ≤ L·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
  *
  * A product x·y with errors X and Y is off by X|y| + Y|x| + XY, then a rounding. The residual
  * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |C| + E.
@@ -28,6 +28,7 @@
  */
 #include "reference.h"
 
+#include "../activation.h"
 #include "../bound.h"
 #include "../dots.h"
 #include "../half.h"
@@ -37,7 +38,6 @@
 #include <stdlib.h>
 
 static const double unit_f32 = 0x1p-24, unit_f64 = 0x1p-53, underflow = 0x1p-150;
-static const double steepest = 1.13;
 static const double least_f16 = 0x1p-14;       /* normal number */
 static const double largest_code = 15;         /* of |q − z| */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
@@ -243,33 +243,15 @@ static struct approximate multiply(struct approximate x, struct approximate y)
         spread_multiply(&x.spread, x.value, &y.spread, y.value)};
 }
 
-static double silu(double v)
-{
-    return v / (1 + exp(-v));
-}
-
-static double gelu_erf(double v)
-{
-    return v / 2 * erfc(-v * 0.70710678118654752440);
-}
-
-static double gelu_tanh(double v)
-{
-    return v / 2 * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
-}
-
-static double (*const activations[])(double v) = {
-    [MARLIN_SILU] = silu, [MARLIN_GELU_ERF] = gelu_erf, [MARLIN_GELU_TANH] = gelu_tanh};
-
 static struct approximate apply(const struct marlin_problem *p, struct approximate v)
 {
-    if (p->activation == MARLIN_IDENTITY)
+    if (p->activation == PTXGEN_ACTIVATION_NONE)
         return v;
-    double (*of)(double v) = activations[p->activation];
-    spread_map(&v.spread, of, v.value, p->activation_error * fabs(v.value) + 2 * underflow);
-    double error = steepest * v.error + p->activation_error * (fabs(v.value) + v.error) +
+    const struct activation *f = activation_named(p->activation);
+    spread_activate(&v.spread, f, v.value, p->activation_error * fabs(v.value) + 2 * underflow);
+    double error = f->steepest * v.error + p->activation_error * (fabs(v.value) + v.error) +
                    (unit_f32 + 8 * unit_f64) * fabs(v.value) + 2 * underflow;
-    return (struct approximate){of(v.value), error, v.spread};
+    return (struct approximate){f->of(v.value), error, v.spread};
 }
 
 static struct approximate biased(const struct marlin_problem *p, struct approximate s,
@@ -318,7 +300,7 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "up is [%zu, %zu], but b is [%zu, %zu]", p->up->k, p->up->n, p->b->k,
                            p->b->n);
-    if (p->up && p->activation != MARLIN_SILU)
+    if (p->up && p->activation != PTXGEN_ACTIVATION_SILU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "the activation is %d, but SwiGLU's is SiLU", (int)p->activation);
     if (p->m > 0 && (!p->a || p->lda < p->b->k))

@@ -19,13 +19,6 @@
 
 #include <stdbool.h>
 
-enum marlin_activation {
-    MARLIN_IDENTITY,
-    MARLIN_SILU,      /* v / (1 + e^−v) */
-    MARLIN_GELU_ERF,  /* v/2·(1 + erf(v/√2)) */
-    MARLIN_GELU_TANH, /* v/2·(1 + tanh(√(2/π)·(v + 0.044715·v³))) */
-};
-
 struct marlin_problem {
     size_t m; /**< may be 0 */
     const ptxgen_w4_matrix *b;
@@ -38,7 +31,7 @@ struct marlin_problem {
     const void *up_bias;  /**< [n], or NULL */
     const void *residual; /**< [m, n], rows `ldr` elements apart, or NULL */
     size_t ldr;
-    enum marlin_activation activation; /**< MARLIN_SILU with `up` */
+    ptxgen_activation activation; /**< PTXGEN_ACTIVATION_SILU with `up`; not _RELU */
 
     /**
      * For the bound alone. depth: the most f32 additions that a term passes through on its way

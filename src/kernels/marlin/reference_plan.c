@@ -124,12 +124,6 @@ static ptxgen_status round_scales(const char *name, const ptxgen_w4_matrix *from
 static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
                                         const ptxgen_marlin_operands *o)
 {
-    static const enum marlin_activation activations[] = {
-        [PTXGEN_ACTIVATION_NONE] = MARLIN_IDENTITY,
-        [PTXGEN_ACTIVATION_SILU] = MARLIN_SILU,
-        [PTXGEN_ACTIVATION_GELU] = MARLIN_GELU_ERF,
-        [PTXGEN_ACTIVATION_GELU_TANH] = MARLIN_GELU_TANH,
-    };
     const ptxgen_marlin_spec *s = &plan->spec;
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, o->m ? o->m : 1);
     ptxgen_element type = (ptxgen_element)s->type;
@@ -144,7 +138,7 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
         .up_bias = s->bias ? o->up_bias : NULL,
         .residual = s->residual ? o->residual : NULL,
         .ldr = o->residual_stride ? o->residual_stride : s->n,
-        .activation = marlin_gated(s) ? MARLIN_SILU : activations[s->activation],
+        .activation = marlin_gated(s) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)s->activation,
         .depth = depth_of(s, v),
         .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
         .unit = type == PTXGEN_BF16 && !marlin_corrects_sums(s, v) ? bf16_unit : 1,

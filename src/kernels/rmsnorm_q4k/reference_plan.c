@@ -12,6 +12,7 @@
  * where the last term is e's overflow, past which s is 0 instead of less than 2⁻¹¹⁸. Then
  *     E_y = |s|·E_u + E_s·(|u| + E_u) + 2⁻²⁴·(|y| + …) and the rounding to y's type.
  */
+#include "../activation.h"
 #include "../bound.h"
 #include "../spread.h"
 #include "layout.h"
@@ -94,11 +95,6 @@ struct results {
     ptxgen_spread *spread;
 };
 
-static double silu(double v)
-{
-    return v / (1 + exp(-v));
-}
-
 static struct spread spread_of(const ptxgen_spread *s)
 {
     return (struct spread){s->below, s->above, s->deviation * s->deviation};
@@ -108,14 +104,15 @@ static struct spread spread_of(const ptxgen_spread *s)
 static void apply_swiglu(ptxgen_element y_type, size_t count, const struct results *gate,
                          const struct results *to)
 {
+    const struct activation *silu = activation_named(PTXGEN_ACTIVATION_SILU);
     double *y = to->y, *bound = to->bound;
     for (size_t i = 0; i < count; i++) {
         double g = gate->y[i], up = y[i], up_bound = bound[i];
-        double s = silu(g);
+        double s = silu->of(g);
         double rough = fabs(s) * (0x1p-22 + fabs(g) * 0x1p-23 + 0x1p-23) + 0x1p-118;
-        double s_bound = 1.1 * gate->bound[i] + rough;
+        double s_bound = silu->steepest * gate->bound[i] + rough;
         struct spread s_spread = spread_of(&gate->spread[i]), up_spread = spread_of(&to->spread[i]);
-        spread_map(&s_spread, silu, g, rough);
+        spread_activate(&s_spread, silu, g, rough);
         const struct spread product = spread_multiply(&s_spread, s, &up_spread, up);
         to->spread[i] = spread_result(&product);
         y[i] = s * up;
