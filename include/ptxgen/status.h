@@ -12,6 +12,10 @@
  *     if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) != PTXGEN_OK)
  *         fprintf(stderr, "%s: %s\n", ptxgen_status_name(err.status), err.message);
  *
+ * Stack. Of the calling thread's, a call takes at most, in KiB: a launch 8, a plan, packing or a
+ * reference 24, emission 48, loading and dispatch 64 and what the driver takes besides; on the
+ * emulator, which runs kernels on the threads that launch and wait, 256.
+ *
  * The numbers are stable: a release never renumbers them. They are grouped by layer with gaps.
  */
 #ifndef PTXGEN_STATUS_H
