@@ -42,9 +42,11 @@ struct spread spread_multiply(const struct spread *a, double x, const struct spr
         low = fmin(low, u * v);
         high = fmax(high, u * v);
     }
-    return (struct spread){product - low, high - product,
-                           a->variance * (y * y + b->variance) + b->variance * x * x +
-                               spread_of_rounding(product * product)};
+    struct spread s = {product - low, high - product,
+                       a->variance * (y * y + b->variance) + b->variance * x * x +
+                           spread_of_rounding(product * product)};
+    spread_widen(&s, 0x1p-150); /* a product that underflows */
+    return s;
 }
 
 ptxgen_spread spread_result(const struct spread *s)
