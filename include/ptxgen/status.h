@@ -89,7 +89,8 @@ PTXGEN_API const char *ptxgen_status_name(ptxgen_status status);
 
 /**
  * Fills `err` (when not NULL) with `status` and a formatted sentence, and returns `status`,
- * so that a failing function can `return ptxgen_fail(err, …)`. Long sentences are cut.
+ * so that a failing function can `return ptxgen_fail(err, …)`. Long sentences are cut. Bytes that
+ * are no UTF-8, as names of files and tensors may have, and control characters become '?'.
  */
 PTXGEN_API ptxgen_status ptxgen_fail(ptxgen_error *err, ptxgen_status status, const char *format,
                                      ...) PTXGEN_PRINTF(3, 4);

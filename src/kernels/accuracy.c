@@ -19,6 +19,8 @@ static double distance(ptxgen_element type, double output, double y, const ptxge
 void ptxgen_tally_add(ptxgen_tally *tally, ptxgen_element type, double output, double y,
                       double bound, const ptxgen_spread *spread)
 {
+    if (!tally || !spread)
+        return;
     bool is_exact = spread->deviation == 0 && spread->below == 0 && spread->above == 0;
     if (!isfinite(bound) || !isfinite(y) || isnan(spread->deviation) || (is_exact && output == y))
         return;
@@ -34,5 +36,5 @@ void ptxgen_tally_add(ptxgen_tally *tally, ptxgen_element type, double output, d
 
 double ptxgen_tally_ratio(const ptxgen_tally *tally)
 {
-    return sqrt(tally->squares / (4 * (double)tally->outputs + 32));
+    return !tally ? 0 : sqrt(tally->squares / (4 * (double)tally->outputs + 32));
 }

@@ -138,7 +138,7 @@ static inline __attribute__((always_inline)) double load(ptxgen_element type, co
 
 double ptxgen_element_load(ptxgen_element type, const void *array, size_t index)
 {
-    return load(type, array, index);
+    return array ? load(type, array, index) : NAN;
 }
 
 static inline __attribute__((always_inline)) void load_all(ptxgen_element type, const void *array,
@@ -162,6 +162,8 @@ void ptxgen_elements_load(ptxgen_element type, const void *array, size_t first, 
 
 void ptxgen_element_store(ptxgen_element type, void *array, size_t index, double value)
 {
+    if (!array)
+        return;
     unsigned char *at = (unsigned char *)array + index * ptxgen_element_size(type);
     if (type == PTXGEN_F64)
         memcpy(at, &value, sizeof value);

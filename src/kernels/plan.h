@@ -12,6 +12,15 @@ ptxgen_status plan_check_target(const char *family, const ptxgen_target *target,
 /* The refusal of a plan that has no tile. */
 ptxgen_status plan_no_tile(const char *family, const ptxgen_target *target, ptxgen_error *err);
 
+/*
+ * Whether a make_plan can have filled a plan with such a K and so many variants, of `most`: a plan
+ * of zeros or of stray bytes is none. Every function that takes a plan asks this.
+ */
+static inline bool plan_is_made(uint32_t k, uint32_t variants, uint32_t most)
+{
+    return k > 0 && variants > 0 && variants <= most;
+}
+
 /* Bytes of shared memory that each of `ctas` CTAs of a multiprocessor may take. */
 uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas);
 /* What a launch passes for CTAs of so many bytes: 0 where they need not be asked for. */

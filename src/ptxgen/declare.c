@@ -41,7 +41,10 @@ static uint32_t declare(ptx_kernel *k, struct ptx_declaration **list, uint32_t *
 static ptx_param declare_param(ptx_kernel *k, const char *name, size_t bytes, size_t align,
                                int type)
 {
-    ptx_param p = {{.kind = PTX_OPERAND_PARAM, .reserved = k->owner}};
+    ptx_param p = {{.kind = PTX_OPERAND_PARAM}};
+    if (!k)
+        return p;
+    p.o.reserved = k->owner;
     if (!ptx_is_identifier(name))
         ptx_kernel_fail(
             k, PTXGEN_ERROR_STRUCTURE,
@@ -99,6 +102,8 @@ static ptx_operand address_of(ptx_kernel *k, ptx_source here, unsigned pseudo, p
 ptx_u64 ptx_param_address_at(ptx_kernel *k, ptx_source here, ptx_param param)
 {
     ptx_operand o[2] = {ptx_new_operand(PTX_U64)};
+    if (!k)
+        return (ptx_u64){o[0]};
     o[1] = address_of(k, here, PTX_PSEUDO_PARAM_ADDRESS, PTX_U64, param.o.index, param.o.reserved,
                       k->param_count);
     ptx_raw_at(k, here, "cvta.param.u64 %0, %1", 77, o, 2, 1);
@@ -110,6 +115,8 @@ ptx_u64 ptx_param_address_at(ptx_kernel *k, ptx_source here, ptx_param param)
 
 ptx_shared ptx_shared_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
 {
+    if (!k)
+        return (ptx_shared){0};
     ptx_shared s = {
         declare(k, &k->shared, &k->shared_count, &k->shared_capacity, name, bytes, align, -1),
         k->owner};
@@ -118,6 +125,8 @@ ptx_shared ptx_shared_declare(ptx_kernel *k, const char *name, size_t bytes, siz
 
 ptx_u32 ptx_shared_address_at(ptx_kernel *k, ptx_source here, ptx_shared buffer)
 {
+    if (!k)
+        return (ptx_u32){{0}};
     ptx_u32 a = {address_of(k, here, PTX_PSEUDO_SHARED_ADDRESS, PTX_U32, buffer.index, buffer.owner,
                             k->shared_count)};
     return a;
@@ -125,6 +134,8 @@ ptx_u32 ptx_shared_address_at(ptx_kernel *k, ptx_source here, ptx_shared buffer)
 
 ptx_local ptx_local_declare(ptx_kernel *k, const char *name, size_t bytes, size_t align)
 {
+    if (!k)
+        return (ptx_local){0};
     ptx_local l = {
         declare(k, &k->local, &k->local_count, &k->local_capacity, name, bytes, align, -1),
         k->owner};
@@ -133,6 +144,8 @@ ptx_local ptx_local_declare(ptx_kernel *k, const char *name, size_t bytes, size_
 
 ptx_u64 ptx_local_address_at(ptx_kernel *k, ptx_source here, ptx_local buffer)
 {
+    if (!k)
+        return (ptx_u64){{0}};
     ptx_u64 a = {address_of(k, here, PTX_PSEUDO_LOCAL_ADDRESS, PTX_U64, buffer.index, buffer.owner,
                             k->local_count)};
     return a;
@@ -196,7 +209,10 @@ void ptx_lay_out_memory(ptx_kernel *k)
 
 ptx_label ptx_label_new(ptx_kernel *k, const char *name)
 {
-    ptx_label l = {{.kind = PTX_OPERAND_LABEL, .reserved = k->owner}};
+    ptx_label l = {{.kind = PTX_OPERAND_LABEL}};
+    if (!k)
+        return l;
+    l.o.reserved = k->owner;
     if (name && *name && !ptx_is_identifier(name))
         ptx_kernel_fail(k, PTXGEN_ERROR_LABEL,
                         "the label name '%.64s' is not an identifier of ASCII letters, digits and "
@@ -240,6 +256,8 @@ void ptx_label_bind_at(ptx_kernel *k, ptx_source here, ptx_label label)
 ptx_barrier ptx_barrier_new(ptx_kernel *k, unsigned threads)
 {
     enum { BARRIERS = 16 };
+    if (!k)
+        return (ptx_barrier){0};
     ptx_barrier b = {(uint8_t)k->barriers_used, (uint16_t)threads};
     if (!ptx_open(k, "a barrier taken"))
         return b;
@@ -264,6 +282,8 @@ void ptx_barrier_wait_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 
 void ptx_barrier_signal_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 {
+    if (!k)
+        return;
     unsigned threads = b.threads ? b.threads : k->ntid[0] * k->ntid[1] * k->ntid[2];
     if (!threads || threads % 32)
         ptx_kernel_fail(
@@ -278,6 +298,8 @@ void ptx_barrier_signal_at(ptx_kernel *k, ptx_source here, ptx_barrier b)
 
 static void annotate(ptx_kernel *k, unsigned pseudo, const char *format, va_list args)
 {
+    if (!k)
+        return;
     uint32_t note = ptx_vnote(k, format, args);
     struct ptx_instruction *i = ptx_append(k, pseudo, (ptx_source){0}, NULL, 0);
     if (i) {

@@ -488,7 +488,7 @@ void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
     enum { MOST_OPERANDS = 256 };
     if (ptx_failed(k))
         return;
-    if (!text || written > count || count > MOST_OPERANDS) {
+    if (!text || written > count || count > MOST_OPERANDS || (count && !operands)) {
         ptx_kernel_fail(
             k, PTXGEN_ERROR_OPERAND,
             "raw instruction at %s:%d: it needs a text, at most %d operands, and no more "

@@ -18,7 +18,9 @@ static ptx_block open_block(ptx_kernel *k, ptx_source here)
 
 static void close_block(ptx_block *b)
 {
-    if (b->phase == CLOSED)
+    if (!b->kernel)
+        ; /* memory ran out where the module was to be made */
+    else if (b->phase == CLOSED)
         ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
                         "the block opened at %s:%d is closed twice", b->source.file,
                         b->source.line);
@@ -35,7 +37,7 @@ static void bind(ptx_kernel *k, ptx_source here, ptx_operand label)
 /* Structured control flow branches by its own conditions, so no other guard may stand. */
 static bool free_of_guards(ptx_kernel *k, ptx_source here)
 {
-    if (k->guarded)
+    if (k && k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "structured control flow inside ptx_guarded, at %s:%d", here.file,
                         here.line);
@@ -76,6 +78,8 @@ ptx_block ptx_if_begin(ptx_kernel *k, ptx_source here, ptx_pred condition, bool 
 
 void ptx_if_end(ptx_block *b)
 {
+    if (!b)
+        return;
     free_of_guards(b->kernel, b->source);
     bind(b->kernel, b->source, b->tail);
     close_block(b);
@@ -83,6 +87,8 @@ void ptx_if_end(ptx_block *b)
 
 void ptx_if_else_next(ptx_block *b)
 {
+    if (!b)
+        return;
     if (b->phase != OPEN) {
         ptx_if_end(b);
         return;
@@ -120,6 +126,8 @@ ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32
 
 void ptx_for_end(ptx_block *b)
 {
+    if (!b)
+        return;
     ptx_kernel *k = b->kernel;
     ptx_source here = b->source;
     ptx_u32 counter = {b->counter}, step = {b->step}, limit = {b->limit};
@@ -143,6 +151,8 @@ ptx_block ptx_loop_begin(ptx_kernel *k, ptx_source here)
 
 void ptx_loop_break_if_at(ptx_block *b, ptx_source here, ptx_pred condition, bool negate)
 {
+    if (!b)
+        return;
     if (b->phase == CLOSED)
         ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
                         "a break at %s:%d from the loop of line %d, which has ended", here.file,
@@ -152,6 +162,8 @@ void ptx_loop_break_if_at(ptx_block *b, ptx_source here, ptx_pred condition, boo
 
 void ptx_loop_end(ptx_block *b)
 {
+    if (!b)
+        return;
     ptx_source here = b->source;
     if (free_of_guards(b->kernel, here))
         ptx_bra(b->kernel, (ptx_label){b->head});
@@ -164,7 +176,7 @@ void ptx_loop_end(ptx_block *b)
 ptx_block ptx_guard_begin(ptx_kernel *k, ptx_source here, ptx_pred guard, bool negate)
 {
     ptx_block b = open_block(k, here);
-    if (k->guarded)
+    if (k && k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ptx_guarded inside ptx_guarded, at %s:%d",
                         here.file, here.line);
     if (!ptx_failed(k) && is_predicate(k, here, guard.o)) {
@@ -176,7 +188,10 @@ ptx_block ptx_guard_begin(ptx_kernel *k, ptx_source here, ptx_pred guard, bool n
 
 void ptx_guard_end(ptx_block *b)
 {
-    b->kernel->guarded = 0;
+    if (!b)
+        return;
+    if (b->kernel)
+        b->kernel->guarded = 0;
     close_block(b);
 }
 

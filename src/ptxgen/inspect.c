@@ -9,7 +9,7 @@
 
 static const ptx_kernel *kernel_at(const ptx_module *m, unsigned index)
 {
-    const ptx_kernel *k = m->kernels;
+    const ptx_kernel *k = m ? m->kernels : NULL;
     while (k && index--)
         k = k->next;
     return k;
@@ -17,7 +17,7 @@ static const ptx_kernel *kernel_at(const ptx_module *m, unsigned index)
 
 unsigned ptx_module_kernels(const ptx_module *m)
 {
-    return m->kernel_count;
+    return m ? m->kernel_count : 0;
 }
 
 static bool is_executed(const struct ptx_instruction *i)
@@ -144,7 +144,7 @@ size_t ptx_instruction_count(void)
 
 void ptx_instruction_name(size_t index, char *buffer, size_t size)
 {
-    if (size)
+    if (buffer && size)
         copy_name(buffer, size, index < ptx_op_count ? ptx_op_name(&ptx_ops[index]).s : "");
 }
 
@@ -240,7 +240,7 @@ static void add_text(struct writer *w, const char *s)
 void ptx_instruction_describe(size_t index, char *buffer, size_t size)
 {
     struct writer w = {buffer, size, 0};
-    if (!size)
+    if (!buffer || !size)
         return;
     *buffer = 0;
     if (index >= ptx_op_count)

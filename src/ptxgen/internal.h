@@ -134,7 +134,7 @@ static inline const char *ptx_note_text(const ptx_kernel *k, uint32_t note)
 
 static inline bool ptx_failed(const ptx_kernel *k)
 {
-    return k->module->error.status != PTXGEN_OK;
+    return !k || k->module->error.status != PTXGEN_OK;
 }
 /* Sets the sticky error for instruction `index`, or for the kernel when it is UINT32_MAX. */
 void ptx_fail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const char *format, ...)

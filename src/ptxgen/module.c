@@ -19,7 +19,7 @@ static void *default_resize(void *ctx, void *block, size_t old_size, size_t new_
 
 ptx_module *ptx_module_create(const ptx_target *target, const ptx_allocator *allocator)
 {
-    ptx_allocator a = allocator ? *allocator : (ptx_allocator){default_resize, NULL};
+    ptx_allocator a = allocator && allocator->resize ? *allocator : (ptx_allocator){default_resize, NULL};
     ptx_module *m = a.resize(a.ctx, NULL, 0, sizeof *m);
     if (!m)
         return NULL;
@@ -64,16 +64,18 @@ void ptx_module_destroy(ptx_module *m)
 
 const ptx_target *ptx_module_target(const ptx_module *m)
 {
-    return &m->target;
+    return m ? &m->target : NULL;
 }
 
 int ptx_module_ptx_version(const ptx_module *m)
 {
-    return m->ptx_version;
+    return m ? m->ptx_version : 0;
 }
 
 ptxgen_status ptx_module_status(const ptx_module *m, ptxgen_error *err)
 {
+    if (!m)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the module is NULL");
     if (err)
         *err = m->error;
     return m->error.status;
@@ -90,9 +92,9 @@ static const char *file_name(const char *path)
 static void vfail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const char *format,
                      va_list args)
 {
-    ptx_module *m = k->module;
-    if (m->error.status != PTXGEN_OK)
+    if (ptx_failed(k))
         return;
+    ptx_module *m = k->module;
     char sentence[512], where[256] = "";
     vsnprintf(sentence, sizeof sentence, format, args);
     if (index < k->code_count) {
@@ -139,6 +141,8 @@ bool ptx_is_identifier(const char *name)
 
 ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
 {
+    if (!m)
+        return NULL;
     bool named = ptx_is_identifier(name);
     const char *stored = named ? name : "unnamed";
     ptx_kernel *k = ptx_scratch(m, sizeof *k);
@@ -178,12 +182,12 @@ ptx_kernel *ptx_kernel_begin(ptx_module *m, const char *name)
 
 ptx_module *ptx_kernel_module(ptx_kernel *k)
 {
-    return k->module;
+    return k ? k->module : NULL;
 }
 
 bool ptx_open(ptx_kernel *k, const char *what)
 {
-    if (k->ended)
+    if (k && k->ended)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "%s after its end", what);
     return !ptx_failed(k);
 }
@@ -305,11 +309,14 @@ static void analyse(ptx_kernel *k)
 
 void ptx_module_defer_checks(ptx_module *m)
 {
-    m->checks_wait = true;
+    if (m)
+        m->checks_wait = true;
 }
 
 ptxgen_status ptx_module_check(ptx_module *m, ptxgen_error *err)
 {
+    if (!m)
+        return ptx_module_status(m, err);
     for (ptx_kernel *k = m->kernels; m->checks_wait && k && !ptx_failed(k); k = k->next) {
         struct ptx_cfg cfg;
         struct ptx_uses uses;

@@ -41,7 +41,7 @@ static int family(int sm)
 
 int ptx_target_first_ptx(const ptx_target *target)
 {
-    const struct chip *c = find_chip(target->sm);
+    const struct chip *c = target ? find_chip(target->sm) : NULL;
     if (!c)
         return 0;
     return target->suffix == 0     ? c->base_ptx
@@ -52,6 +52,8 @@ int ptx_target_first_ptx(const ptx_target *target)
 
 bool ptx_target_runs_on(const ptx_target *text, int chip_sm)
 {
+    if (!text)
+        return false;
     if (text->suffix == 'a')
         return text->sm == chip_sm;
     if (text->suffix == 'f')
@@ -93,6 +95,8 @@ static ptxgen_status refuse_chip(int sm, const char *suffix, ptxgen_error *err)
 
 ptxgen_status ptx_target_check(const ptx_target *t, ptxgen_error *err)
 {
+    if (!t)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "the target is NULL");
     char suffix[2] = {t->suffix, 0};
     const struct chip *c = find_chip(t->sm);
     if (!c)

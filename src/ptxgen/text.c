@@ -483,6 +483,9 @@ static void put_module(struct listing *t)
 ptxgen_status ptx_module_text(ptx_module *m, unsigned flags, const char **text, size_t *length,
                               ptxgen_error *err)
 {
+    if (!m || !text)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptx_module_text: the module or text is NULL");
     if (m->last_kernel && !m->last_kernel->ended)
         ptx_kernel_fail(m->last_kernel, PTXGEN_ERROR_STRUCTURE, "was never ended");
     struct listing t = {.m = m, .annotate = flags & PTX_TEXT_ANNOTATE};

@@ -133,12 +133,12 @@ void ptxgen_cache_close(ptxgen_cache *cache)
 
 const char *ptxgen_cache_folder(const ptxgen_cache *cache)
 {
-    return cache->folder;
+    return cache ? cache->folder : NULL;
 }
 
 uint64_t ptxgen_cache_max_bytes(const ptxgen_cache *cache)
 {
-    return cache->max_bytes;
+    return cache ? cache->max_bytes : 0;
 }
 
 /* ---- looking up ---- */

@@ -6,6 +6,9 @@
 ptxgen_status context_enter(const ptxgen_driver *driver, ptxgen_cu_context context,
                             ptxgen_cu_context *entered, ptxgen_error *err)
 {
+    if (driver->device_count < 1 || !driver->ctx_get_current)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "the driver table was not started, by ptxgen_driver_open or _start");
     if (!context) {
         ptxgen_cu_result result = driver->ctx_get_current(&context);
         if (result != PTXGEN_CUDA_SUCCESS)

@@ -89,9 +89,9 @@ ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver, const ptxgen_dense_
                                 const ptxgen_module_options *options, ptxgen_dense **kernel,
                                 ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !dense_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: driver, plan and kernel must be given");
+                           "dense: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status =
         loaded_from_plan(driver, ptxgen_dense_family(), plan, &plan->target, options, &loaded, err);
@@ -130,6 +130,8 @@ const ptxgen_kernel_attributes *dense_attributes(const struct dense_entries *q, 
 
 const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *q, uint64_t n)
 {
+    if (!q)
+        return NULL;
     const struct dense_entries entries = entries_of(q);
     return dense_attributes(&entries, n);
 }

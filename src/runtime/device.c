@@ -122,11 +122,15 @@ ptxgen_status ptxgen_device_read(const ptxgen_driver *driver, int ordinal,
 
 double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts)
 {
+    if (!facts)
+        return 0;
     return 2.0 * 1000.0 * facts->memory_clock_khz * (facts->memory_bus_bits / 8.0);
 }
 
 ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts)
 {
+    if (!facts)
+        return (ptxgen_target){.multiprocessors = 0};
     ptx_target ptx = {.sm = facts->compute_capability, .max_ptx = facts->max_ptx_version};
     ptx_target exact = ptx;
     exact.suffix = 'a';

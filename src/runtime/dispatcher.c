@@ -2,6 +2,7 @@
 /* Making and destroying dispatchers. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/runtime/dispatcher.h"
+#include "src/ptxgen/sentence.h"
 #include "src/runtime/cache_store.h"
 #include "src/runtime/context.h"
 #include "src/runtime/uncancelled.h"
@@ -168,7 +169,7 @@ ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
 
 const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher *dispatcher)
 {
-    return &dispatcher->target;
+    return dispatcher ? &dispatcher->target : NULL;
 }
 
 void dispatcher_log(const ptxgen_dispatcher *dispatcher, const char *format, ...)
@@ -180,5 +181,6 @@ void dispatcher_log(const ptxgen_dispatcher *dispatcher, const char *format, ...
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    sentence_clean(message, sizeof message);
     dispatcher->log(dispatcher->log_user, message);
 }

@@ -224,8 +224,10 @@ ptxgen_status ptxgen_driver_fail(const ptxgen_driver *driver, ptxgen_cu_result r
     va_end(args);
 
     const char *name = NULL, *text = NULL;
-    driver->get_error_name(result, &name);
-    driver->get_error_string(result, &text);
+    if (driver && driver->get_error_name && driver->get_error_string) {
+        driver->get_error_name(result, &name);
+        driver->get_error_string(result, &text);
+    }
     return ptxgen_fail(err, status_of_result(result), "%s: %s (%d%s%s)", action,
                        name ? name : "unknown driver error", (int)result, text ? ", " : "",
                        text ? text : "");

@@ -138,12 +138,12 @@ void ptxgen_kernel_destroy(ptxgen_kernel *kernel)
 
 const ptxgen_kernel_attributes *ptxgen_kernel_get_attributes(const ptxgen_kernel *kernel)
 {
-    return &kernel->attributes;
+    return kernel ? &kernel->attributes : NULL;
 }
 
 ptxgen_cu_function ptxgen_kernel_get_function(const ptxgen_kernel *kernel)
 {
-    return kernel->function;
+    return kernel ? kernel->function : NULL;
 }
 
 ptxgen_status ptxgen_kernel_occupancy(const ptxgen_kernel *kernel, int block_threads,

@@ -144,20 +144,20 @@ ptxgen_status loaded_from_plan(const ptxgen_driver *driver, const ptxgen_family 
 
 const ptxgen_load_report *ptxgen_loaded_report(const ptxgen_loaded *loaded)
 {
-    return &loaded->report;
+    return loaded ? &loaded->report : NULL;
 }
 
 const ptxgen_family *ptxgen_loaded_family(const ptxgen_loaded *loaded)
 {
-    return loaded->family;
+    return loaded ? loaded->family : NULL;
 }
 
 const void *ptxgen_loaded_plan(const ptxgen_loaded *loaded)
 {
-    return loaded->plan;
+    return loaded ? loaded->plan : NULL;
 }
 
 const ptxgen_kernel *ptxgen_loaded_entry(const ptxgen_loaded *loaded, unsigned index)
 {
-    return index < loaded->entry_count ? loaded->entries[index] : NULL;
+    return loaded && index < loaded->entry_count ? loaded->entries[index] : NULL;
 }

@@ -86,9 +86,9 @@ ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver, const ptxgen_marli
                                  const ptxgen_module_options *options, ptxgen_marlin **kernel,
                                  ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !marlin_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: driver, plan and kernel must be given");
+                           "marlin: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status = loaded_from_plan(driver, ptxgen_marlin_family(), plan, &plan->target,
                                             options, &loaded, err);
@@ -121,7 +121,7 @@ static const ptxgen_kernel *gather_of(const ptxgen_marlin *q)
 
 const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *q, uint64_t m)
 {
-    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan_of(q), m);
+    const ptxgen_marlin_variant *v = q ? ptxgen_marlin_choose(plan_of(q), m) : NULL;
     return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
 }
 

@@ -69,9 +69,9 @@ ptxgen_status ptxgen_marlin_repack_load(const ptxgen_driver *driver,
                                         const ptxgen_module_options *options,
                                         ptxgen_marlin_repack **kernel, ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !marlin_repack_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin_repack: driver, plan and kernel must be given");
+                           "marlin_repack: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status = loaded_from_plan(driver, ptxgen_marlin_repack_family(), plan,
                                             &plan->target, options, &loaded, err);

@@ -3,6 +3,7 @@
 #include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>
 
+#include "src/kernels/rmsnorm_q4k/layout.h"
 #include "src/runtime/array.h"
 #include "src/runtime/loaded.h"
 
@@ -83,9 +84,9 @@ ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
                                       const ptxgen_module_options *options,
                                       ptxgen_rmsnorm_q4k **kernel, ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !rmsnorm_q4k_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: driver, plan and kernel must be given");
+                           "rmsnorm_q4k: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status = loaded_from_plan(driver, ptxgen_rmsnorm_q4k_family(), plan,
                                             &plan->target, options, &loaded, err);
@@ -117,7 +118,7 @@ static int entry_of(const ptxgen_rmsnorm_q4k *q, uint32_t m)
 const ptxgen_kernel_attributes *ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *q,
                                                               uint32_t m)
 {
-    int entry = entry_of(q, m);
+    int entry = q ? entry_of(q, m) : -1;
     return entry < 0 ? NULL : ptxgen_kernel_get_attributes(loaded_of(q)->entries[entry]);
 }
 

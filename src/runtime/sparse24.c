@@ -93,9 +93,9 @@ ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver, const ptxgen_spa
                                    const ptxgen_module_options *options, ptxgen_sparse24 **kernel,
                                    ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !sparse24_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: driver, plan and kernel must be given");
+                           "sparse24: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status = loaded_from_plan(driver, ptxgen_sparse24_family(), plan, &plan->target,
                                             options, &loaded, err);
@@ -130,6 +130,8 @@ static const ptxgen_kernel *align_of(const ptxgen_sparse24 *q)
 
 const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24 *q, uint64_t n)
 {
+    if (!q)
+        return NULL;
     if (is_inflated(q))
         return sparse24_inflated_attributes(loaded_of(q), n);
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan_of(q), n);

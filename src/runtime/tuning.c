@@ -23,7 +23,7 @@ struct ptxgen_tuning {
 void tuning_device(const ptxgen_device_facts *device, char line[TUNING_DEVICE_BYTES])
 {
     char name[sizeof device->name];
-    snprintf(name, sizeof name, "%s", device->name);
+    snprintf(name, sizeof name, "%.*s", (int)sizeof name - 1, device->name);
     make_printable(name);
     snprintf(line, TUNING_DEVICE_BYTES, "device: sm_%d, %s, CUDA %d.%d\n",
              device->compute_capability, name, CUDA_MAJOR(device->driver_version),
@@ -164,7 +164,7 @@ void ptxgen_tuning_free(ptxgen_tuning *tuning)
 
 const char *ptxgen_tuning_complaint(const ptxgen_tuning *tuning)
 {
-    return tuning->complaint;
+    return tuning ? tuning->complaint : NULL;
 }
 
 /* ---- looking up ---- */
@@ -221,7 +221,7 @@ size_t ptxgen_tuning_find(const ptxgen_tuning *tuning, const ptxgen_family *fami
                           ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES])
 {
     char head[TUNING_ENTRY_BYTES];
-    if (!tuning || !*tuning->entries || !family->tiling)
+    if (!tuning || !family || !spec || !target || !ranges || !*tuning->entries || !family->tiling)
         return 0;
     size_t length = tuning_head(family, spec, target, tuning->device, head);
     const char *entry = length ? strstr(tuning->entries, head) : NULL;
@@ -233,6 +233,10 @@ ptxgen_status ptxgen_tuned_plan(const ptxgen_tuning *tuning, const ptxgen_family
                                 bool *tuned, ptxgen_error *err)
 {
     ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES];
+    if (!family || !family->make_plan || !spec || !target || !plan)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "ptxgen_tuned_plan: family, spec, target or plan is NULL, or the family "
+                           "has no make_plan");
     ptxgen_status status = family->make_plan(spec, target, plan, err);
     if (tuned)
         *tuned = false;

@@ -84,9 +84,9 @@ ptxgen_status ptxgen_w8a8_load(const ptxgen_driver *driver, const ptxgen_w8a8_pl
                                const ptxgen_module_options *options, ptxgen_w8a8 **kernel,
                                ptxgen_error *err)
 {
-    if (!driver || !plan || !kernel)
+    if (!driver || !w8a8_is_plan(plan) || !kernel)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: driver, plan and kernel must be given");
+                           "w8a8: driver, a plan that was made, and kernel must be given");
     ptxgen_loaded *loaded = NULL;
     ptxgen_status status =
         loaded_from_plan(driver, ptxgen_w8a8_family(), plan, &plan->target, options, &loaded, err);
@@ -125,7 +125,8 @@ static const ptxgen_kernel *product_of(const ptxgen_w8a8 *q, const ptxgen_w8a8_v
 
 const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uint32_t m)
 {
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(ptxgen_w8a8_loaded_plan(q), m);
+    const ptxgen_w8a8_variant *v =
+        q ? ptxgen_w8a8_choose(ptxgen_w8a8_loaded_plan(q), m) : NULL;
     return v ? ptxgen_kernel_get_attributes(product_of(q, v)) : NULL;
 }
 

@@ -301,9 +301,9 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
 ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants,
                                 ptx_module *module, ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!dense_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: plan and module must be given");
+                           "dense: a plan that was made, and a module, must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         const ptxgen_dense_variant *v = &plan->variants[i];
         if (!(variants >> i & 1))

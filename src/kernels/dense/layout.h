@@ -3,6 +3,7 @@
 #ifndef PTXGEN_KERNELS_DENSE_LAYOUT_H
 #define PTXGEN_KERNELS_DENSE_LAYOUT_H
 
+#include "../plan.h"
 #include "../tile/align.h"
 #include "../tile/ring.h"
 #include "../tile/schedule.h"
@@ -162,5 +163,11 @@ struct dense_schedule {
 ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan,
                                   const ptxgen_dense_variant *variant, uint64_t n,
                                   struct dense_schedule *schedule, ptxgen_error *err);
+
+/* Whether it is a plan that ptxgen_dense_make_plan filled. */
+static inline bool dense_is_plan(const ptxgen_dense_plan *p)
+{
+    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_DENSE_VARIANTS);
+}
 
 #endif

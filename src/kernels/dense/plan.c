@@ -313,9 +313,9 @@ static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err
 ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_variant *tile,
                                     ptxgen_error *err)
 {
-    if (!plan || !tile)
+    if (!dense_is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: plan and tile must be given");
+                           "dense: a plan that was made, and a tile, must be given");
     ptxgen_dense_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.ctas = tile->ctas ? tile->ctas : 1;
@@ -346,7 +346,7 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
 
 const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t n)
 {
-    if (!n || (plan->spec.max_n && n > plan->spec.max_n))
+    if (!dense_is_plan(plan) || !n || (plan->spec.max_n && n > plan->spec.max_n))
         return NULL;
     const ptxgen_dense_variant *best = NULL;
     uint64_t least = UINT64_MAX;
@@ -379,6 +379,8 @@ const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
                                                 {"dense_bulk_n64", "dense_bulk_pair_n64"},
                                                 {"dense_bulk_n128", "dense_bulk_pair_n128"},
                                                 {"dense_bulk_n256", "dense_bulk_pair_n256"}};
+    if (!variant)
+        return NULL;
     uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
     while (16u << i < dense_tile_n(variant))
         i++;
@@ -419,9 +421,9 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
 ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint32_t *ctas,
                                 ptxgen_error *err)
 {
-    if (!plan || !ctas)
+    if (!dense_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: plan and ctas must be given");
+                           "dense: a plan that was made, and ctas, must be given");
     const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
     struct dense_schedule schedule = {.aligned = 0};
     ptxgen_status status = PTXGEN_OK;

@@ -211,9 +211,9 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
                                             const ptxgen_dense_operands *operands, double *y,
                                             double *bound, ptxgen_spread *spread, ptxgen_error *err)
 {
-    if (!plan || !operands || (operands->n && (!y || !bound)))
+    if (!dense_is_plan(plan) || !operands || (operands->n && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "dense: plan, operands, y and bound must be given");
+                           "dense: a plan that was made, operands, y and bound must be given");
     ptxgen_status status = check(plan, operands, err);
     if (status != PTXGEN_OK)
         return status;

@@ -130,9 +130,9 @@ static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_varia
 ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t variants,
                                  ptx_module *module, ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!marlin_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: plan and module must be given");
+                           "marlin: a plan that was made, and a module, must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1) {
             const ptxgen_marlin_variant *v = &plan->variants[i];

@@ -7,7 +7,7 @@
 bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
                                   const ptxgen_marlin_variant *variant)
 {
-    return plan && variant && !marlin_scales_sums(&plan->spec, variant);
+    return marlin_is_plan(plan) && variant && !marlin_scales_sums(&plan->spec, variant);
 }
 
 void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text, size_t size)
@@ -15,7 +15,7 @@ void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *tex
     static const char *const kinds[] = {[PTXGEN_MARLIN_MMA] = "mma.sync",
                                         [PTXGEN_MARLIN_WGMMA] = "wgmma",
                                         [PTXGEN_MARLIN_BULK] = "mma.sync with copies in bulk"};
-    const ptxgen_marlin_variant *v = plan ? ptxgen_marlin_choose(plan, m) : NULL;
+    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
     if (!v) {
         snprintf(text, size, "no launch: no variant serves %llu rows", (unsigned long long)m);
         return;

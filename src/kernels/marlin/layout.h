@@ -3,6 +3,7 @@
 #ifndef PTXGEN_KERNELS_MARLIN_LAYOUT_H
 #define PTXGEN_KERNELS_MARLIN_LAYOUT_H
 
+#include "../plan.h"
 #include "../tile/schedule.h"
 
 #include <ptxgen/marlin.h>
@@ -261,5 +262,12 @@ struct marlin_schedule {
 };
 ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *variant,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);
+
+/* Whether it is a plan that ptxgen_marlin_make_plan filled. */
+static inline bool marlin_is_plan(const ptxgen_marlin_plan *p)
+{
+    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_MARLIN_VARIANTS) &&
+           p->tuned_count <= PTXGEN_TUNED_RANGES;
+}
 
 #endif

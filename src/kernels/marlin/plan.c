@@ -487,7 +487,7 @@ ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxg
 /* A few rows more than a tile's may be cheaper as two tiles than as half of a larger one. */
 const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
 {
-    if (!m || (plan->spec.max_m && m > plan->spec.max_m))
+    if (!marlin_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
     for (uint32_t i = 0; i < plan->tuned_count; i++)
         if (m <= plan->tuned[i].to_m)
@@ -552,6 +552,8 @@ static bool is_entry_of(size_t i, const ptxgen_marlin_variant *v)
 
 const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
 {
+    if (!variant)
+        return NULL;
     size_t i = 0;
     while (i < sizeof entries / sizeof *entries - 1 && !is_entry_of(i, variant))
         i++;

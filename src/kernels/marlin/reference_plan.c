@@ -165,9 +165,9 @@ ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
                                              double *bound, ptxgen_spread *spread,
                                              ptxgen_error *err)
 {
-    if (!plan || !operands || (operands->m && !c))
+    if (!marlin_is_plan(plan) || !operands || (operands->m && !c))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: plan, operands and c must be given");
+                           "marlin: a plan that was made, operands and c must be given");
     ptxgen_status status = check(plan, operands, err);
     if (status != PTXGEN_OK)
         return status;

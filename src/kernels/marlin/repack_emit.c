@@ -506,9 +506,9 @@ void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
 ptxgen_status ptxgen_marlin_repack_emit(const ptxgen_marlin_repack_plan *plan, ptx_module *module,
                                         ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!marlin_repack_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin_repack: plan and module must be given");
+                           "marlin_repack: a plan that was made, and a module, must be given");
     if (marlin_repack_columns(plan).used)
         marlin_repack_emit_columns(plan, module);
     else

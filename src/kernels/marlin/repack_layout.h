@@ -90,4 +90,7 @@ struct repack_columns {
 };
 struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan);
 
+/* Whether it is a plan that ptxgen_marlin_repack_make_plan filled. */
+bool marlin_repack_is_plan(const ptxgen_marlin_repack_plan *plan);
+
 #endif

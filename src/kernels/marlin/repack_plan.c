@@ -89,6 +89,11 @@ static ptxgen_status check_spec(const ptxgen_marlin_repack_spec *spec, ptxgen_er
     return status == PTXGEN_OK ? check_format(spec, err) : status;
 }
 
+bool marlin_repack_is_plan(const ptxgen_marlin_repack_plan *plan)
+{
+    return plan && check_spec(&plan->spec, NULL) == PTXGEN_OK;
+}
+
 ptxgen_status ptxgen_marlin_repack_make_plan(const ptxgen_marlin_repack_spec *spec,
                                              const ptxgen_target *target,
                                              ptxgen_marlin_repack_plan *plan, ptxgen_error *err)

@@ -53,9 +53,9 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
 ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *tile,
                                      ptxgen_error *err)
 {
-    if (!plan || !tile)
+    if (!marlin_is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: plan and tile must be given");
+                           "marlin: a plan that was made, and a tile, must be given");
     ptxgen_status status = check_tile(tile, err);
     if (status != PTXGEN_OK)
         return status;
@@ -206,9 +206,9 @@ const ptxgen_tiling marlin_tiling = {.names = names, .candidate = candidate, .us
 ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m, uint32_t *ctas,
                                  ptxgen_error *err)
 {
-    if (!plan || !ctas)
+    if (!marlin_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: plan and ctas must be given");
+                           "marlin: a plan that was made, and ctas, must be given");
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
     struct marlin_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;

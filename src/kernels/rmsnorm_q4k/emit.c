@@ -561,9 +561,9 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
 ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t variants,
                                       ptx_module *module, ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!rmsnorm_q4k_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: plan and module must be given");
+                           "rmsnorm_q4k: a plan that was made, and a module, must be given");
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1)
             emit_entry(plan, &plan->variants[i], module);

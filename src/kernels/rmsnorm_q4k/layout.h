@@ -3,6 +3,8 @@
 #ifndef PTXGEN_RMSNORM_Q4K_LAYOUT_H
 #define PTXGEN_RMSNORM_Q4K_LAYOUT_H
 
+#include "../plan.h"
+
 #include <ptxgen/rmsnorm_q4k.h>
 
 #include <stdbool.h>
@@ -124,6 +126,13 @@ uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k
 static inline uint32_t staged_second_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
     return v->wk * v->wr * SUPER_BLOCK * 2;
+}
+
+/* Whether it is a plan that ptxgen_rmsnorm_q4k_make_plan filled. */
+static inline bool rmsnorm_q4k_is_plan(const ptxgen_rmsnorm_q4k_plan *p)
+{
+    enum { VARIANTS = sizeof p->variants / sizeof *p->variants };
+    return p && plan_is_made(p->spec.k, p->variant_count, VARIANTS);
 }
 
 #endif

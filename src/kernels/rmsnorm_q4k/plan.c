@@ -215,6 +215,8 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
 const ptxgen_rmsnorm_q4k_variant *ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan,
                                                             uint32_t m)
 {
+    if (!rmsnorm_q4k_is_plan(plan))
+        return NULL;
     uint32_t most = plan->spec.max_tokens ? plan->spec.max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
     for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
         if (plan->variants[i].tokens >= m)
@@ -224,6 +226,8 @@ const ptxgen_rmsnorm_q4k_variant *ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm
 
 const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
 {
+    if (!variant)
+        return NULL;
     switch (variant->tokens) {
     case 1:
         return "rmsnorm_q4k_m1";

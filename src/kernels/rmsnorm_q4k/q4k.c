@@ -62,6 +62,8 @@ void q4k_pack(const struct q4k_block *block, uint8_t bytes[PTXGEN_Q4K_BLOCK_BYTE
 
 ptxgen_status ptxgen_q4k_row_bytes(size_t k, size_t *bytes, ptxgen_error *err)
 {
+    if (!bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "q4k: bytes is NULL");
     if (k % PTXGEN_Q4K_BLOCK_WEIGHTS != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "K = %zu is not a multiple of %d: a Q4_K row is whole super-blocks", k,
@@ -86,6 +88,8 @@ ptxgen_status ptxgen_q4k_decode_row_f64(const void *row, size_t k, double *weigh
                                         ptxgen_error *err)
 {
     size_t bytes;
+    if (!row || !weights)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "q4k: row or weights is NULL");
     ptxgen_status status = ptxgen_q4k_row_bytes(k, &bytes, err);
     if (status != PTXGEN_OK)
         return status;
@@ -99,6 +103,8 @@ ptxgen_status ptxgen_q4k_decode_row_f32(const void *row, size_t k, float *weight
                                         ptxgen_error *err)
 {
     size_t bytes;
+    if (!row || !weights)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "q4k: row or weights is NULL");
     ptxgen_status status = ptxgen_q4k_row_bytes(k, &bytes, err);
     if (status != PTXGEN_OK)
         return status;

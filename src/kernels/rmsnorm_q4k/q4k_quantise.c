@@ -216,6 +216,8 @@ static void quantise_block(const float *weights, uint8_t *bytes)
 ptxgen_status ptxgen_q4k_quantise_row(const float *weights, size_t k, void *row, ptxgen_error *err)
 {
     size_t bytes;
+    if (!weights || !row)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "q4k: weights or row is NULL");
     ptxgen_status status = ptxgen_q4k_row_bytes(k, &bytes, err);
     if (status != PTXGEN_OK)
         return status;

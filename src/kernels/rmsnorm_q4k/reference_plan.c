@@ -196,9 +196,9 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan 
                                                   ptxgen_spread *spread, void *sum,
                                                   ptxgen_error *err)
 {
-    if (!plan || !operands || (operands->m && rows && !y))
+    if (!rmsnorm_q4k_is_plan(plan) || !operands || (operands->m && rows && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: plan, operands and y must be given");
+                           "rmsnorm_q4k: a plan that was made, operands and y must be given");
     ptxgen_status status = check(plan, operands, matrix, first_row, rows, err);
     if (status != PTXGEN_OK)
         return status;

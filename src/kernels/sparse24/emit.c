@@ -224,9 +224,9 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
 ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
                                    ptx_module *module, ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!sparse24_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: plan and module must be given");
+                           "sparse24: a plan that was made, and a module, must be given");
     if (sparse24_tier(&plan->spec) == 1) {
         ptxgen_status status = ptxgen_dense_emit(&plan->dense, variants, module, err);
         if (status == PTXGEN_OK)

@@ -3,6 +3,7 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 #define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 
+#include "../plan.h"
 #include "../tile/align.h"
 #include "../tile/exchange.h"
 #include "../tile/schedule.h"
@@ -187,5 +188,15 @@ struct sparse24_schedule {
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                                      const ptxgen_sparse24_variant *variant, uint64_t n,
                                      struct sparse24_schedule *schedule, ptxgen_error *err);
+
+/* Whether it is a plan that ptxgen_sparse24_make_plan filled; of tier 1 the variants are dense's. */
+static inline bool sparse24_is_plan(const ptxgen_sparse24_plan *p)
+{
+    if (!p || p->spec.tier > 2)
+        return false;
+    return sparse24_tier(&p->spec) == 1
+               ? plan_is_made(p->spec.k, p->dense.variant_count, PTXGEN_DENSE_VARIANTS)
+               : plan_is_made(p->spec.k, p->variant_count, PTXGEN_SPARSE24_VARIANTS);
+}
 
 #endif

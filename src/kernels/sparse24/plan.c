@@ -395,9 +395,9 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
 ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                        const ptxgen_sparse24_variant *tile, ptxgen_error *err)
 {
-    if (!plan || !tile)
+    if (!sparse24_is_plan(plan) || !tile)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: plan and tile must be given");
+                           "sparse24: a plan that was made, and a tile, must be given");
     if (sparse24_tier(&plan->spec) == 1)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: the tiles of tier 1 are dense's, not of this family");
@@ -436,7 +436,7 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
 
 const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t n)
 {
-    if (!n || (plan->spec.max_n && n > plan->spec.max_n))
+    if (!sparse24_is_plan(plan) || !n || (plan->spec.max_n && n > plan->spec.max_n))
         return NULL;
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (n <= plan->variants[i].tile_n || i + 1 == plan->variant_count)
@@ -451,8 +451,10 @@ const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
     static const char *const wgmma[] = {"sparse24_wgmma_n8", "sparse24_wgmma_n16",
                                         "sparse24_wgmma_n32", "sparse24_wgmma_n64",
                                         "sparse24_wgmma_n128"};
+    if (!variant)
+        return NULL;
     uint32_t i = 0;
-    while (8u << i < variant->tile_n)
+    while (i < 4 && 8u << i < variant->tile_n)
         i++;
     if (sparse24_is_wgmma(variant) && sparse24_tile_m(variant) > 128)
         return "sparse24_wgmma";
@@ -495,9 +497,9 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
 ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n, uint32_t *ctas,
                                    ptxgen_error *err)
 {
-    if (!plan || !ctas)
+    if (!sparse24_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: plan and ctas must be given");
+                           "sparse24: a plan that was made, and ctas, must be given");
     if (sparse24_tier(&plan->spec) == 1)
         return ptxgen_dense_ctas(&plan->dense, n, ctas, err);
     const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);

@@ -118,9 +118,9 @@ ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
                                                double *bound, ptxgen_spread *spread,
                                                ptxgen_error *err)
 {
-    if (!plan || !operands || (operands->n && (!y || !bound)))
+    if (!sparse24_is_plan(plan) || !operands || (operands->n && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: plan, operands, y and bound must be given");
+                           "sparse24: a plan that was made, operands, y and bound must be given");
     ptxgen_status status = check(plan, operands, err);
     if (status != PTXGEN_OK)
         return status;

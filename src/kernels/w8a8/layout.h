@@ -3,6 +3,7 @@
 #ifndef PTXGEN_W8A8_LAYOUT_H
 #define PTXGEN_W8A8_LAYOUT_H
 
+#include "../plan.h"
 #include "../tile/align.h"
 #include "../tile/operand.h"
 #include "../tile/schedule.h"
@@ -336,5 +337,11 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_vari
                             uint32_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
 /* The sentence for an m that no variant serves. */
 ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint32_t m, ptxgen_error *err);
+
+/* Whether it is a plan that ptxgen_w8a8_make_plan filled. */
+static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)
+{
+    return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_W8A8_VARIANTS);
+}
 
 #endif

@@ -20,7 +20,8 @@ enum {
 
 ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec)
 {
-    return spec->x_type == PTXGEN_F64 || spec->y_type == PTXGEN_F64 ? PTXGEN_F64 : PTXGEN_F32;
+    bool wide = spec && (spec->x_type == PTXGEN_F64 || spec->y_type == PTXGEN_F64);
+    return wide ? PTXGEN_F64 : PTXGEN_F32;
 }
 
 /* ---- validation ---- */
@@ -467,8 +468,9 @@ ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec, const ptxgen_t
 ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *tile,
                                    ptxgen_error *err)
 {
-    if (!p || !tile)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: plan and tile must be given");
+    if (!w8a8_is_plan(p) || !tile)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: a plan that was made, and a tile, must be given");
     ptxgen_w8a8_variant v = *tile;
     bool known =
         v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
@@ -507,7 +509,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 /* The fused one as far as it goes, else the cheapest. */
 const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_t m)
 {
-    if (!m || m < p->spec.min_tokens || (p->spec.max_tokens && m > p->spec.max_tokens))
+    if (!w8a8_is_plan(p) || !m || m < p->spec.min_tokens || (p->spec.max_tokens && m > p->spec.max_tokens))
         return NULL;
     const ptxgen_w8a8_variant *best = NULL;
     uint64_t least = UINT64_MAX;
@@ -517,7 +519,7 @@ const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_
             return v;
         if (w8a8_takes_all_tokens(v) && m > v->tokens)
             continue;
-        uint64_t time = cost(p, v, m);
+        uint64_t time = cost(p, v, m < INT32_MAX ? m : INT32_MAX);
         if (time < least) {
             least = time;
             best = v;
@@ -528,6 +530,8 @@ const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_
 
 const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
 {
+    if (!v)
+        return NULL;
     return v->fused           ? "w8a8_fused"
            : v->tokens == 16  ? "w8a8_m16"
            : v->tokens == 32  ? "w8a8_m32"
@@ -539,7 +543,9 @@ const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
 void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size_t size)
 {
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, m);
-    if (!v && !m)
+    if (!w8a8_is_plan(p))
+        snprintf(text, size, "no launch: there is no plan");
+    else if (!m)
         snprintf(text, size, "no launch: there are no tokens");
     else if (!v)
         snprintf(text, size, "no launch: %u tokens are outside the plan's %u ... %u", m,
@@ -647,9 +653,9 @@ ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint32_t m, ptxgen_err
 ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m, uint64_t *bytes,
                                     ptxgen_error *err)
 {
-    if (!plan || !bytes)
+    if (!w8a8_is_plan(plan) || !bytes)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: plan and bytes must be given");
+                           "w8a8: a plan that was made, and bytes, must be given");
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
     struct w8a8_schedule schedule = {0};
     ptxgen_status status = PTXGEN_OK;
@@ -665,6 +671,9 @@ ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m, ui
 ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_t *ctas,
                                ptxgen_error *err)
 {
+    if (!w8a8_is_plan(plan) || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: a plan that was made, and ctas, must be given");
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
     struct w8a8_schedule schedule = {0};
     ptxgen_status status = PTXGEN_OK;

@@ -440,9 +440,9 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
 ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, ptx_module *module,
                                ptxgen_error *err)
 {
-    if (!plan || !module)
+    if (!w8a8_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: plan and module must be given");
+                           "w8a8: a plan that was made, and a module, must be given");
     bool quantises = false, prefetches = false, aligns = false;
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1) {
