@@ -87,8 +87,8 @@ typedef struct ptxgen_dense_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
- * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), a type or an activation that is none; with
- * PTXGEN_ERROR_INVALID_ARGUMENT a NULL, a flag that is neither 0 nor 1 or a target that is none.
+ * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), f64; with PTXGEN_ERROR_INVALID_ARGUMENT a NULL,
+ * a type or an activation that is none, a flag that is neither 0 nor 1 or a target that is none.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
                                                 const ptxgen_target *target,

@@ -136,8 +136,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
                                                  ptxgen_marlin_plan *plan, ptxgen_error *err);
 /**
  * Makes `tile` the plan's only variant, for measuring it: its shared memory is worked out here.
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, or wgmma where the target
- * or K does not allow it; PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_UNSUPPORTED for
+ * wgmma where the target or K does not allow it, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA
+ * holds.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
                                                 const ptxgen_marlin_variant *tile,

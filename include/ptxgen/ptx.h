@@ -201,6 +201,8 @@ typedef struct ptx_allocator {
 
 /**
  * NULL only when out of memory; a bad target is the module's sticky error. allocator may be NULL.
+ * A NULL module gives NULL kernels, and all functions here leave a NULL module or kernel alone, so
+ * only the status need be looked at: ptx_module_status and ptx_module_text refuse NULL.
  */
 PTXGEN_API ptx_module *ptx_module_create(const ptx_target *target, const ptx_allocator *allocator);
 PTXGEN_API void ptx_module_destroy(ptx_module *module);
@@ -237,7 +239,7 @@ PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
  * WARP_SZ. Names of buffers, sections and comments stand in the listing only and may be any words.
  */
 
-/** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL: after an error
+/** Begins a `.visible .entry`. One kernel of a module is open at a time. Of a module never NULL: after an error
  *  it returns a kernel that swallows what it is given. */
 PTXGEN_API ptx_kernel *ptx_kernel_begin(ptx_module *module, const char *name);
 /** Ends and validates the kernel. */

@@ -16,6 +16,18 @@
  * reference 24, emission 48, loading and dispatch 64 and what the driver takes besides; on the
  * emulator, which runs kernels on the threads that launch and wait, 256.
  *
+ * Which refusal. PTXGEN_ERROR_INVALID_ARGUMENT is what no call may pass, whatever the family: NULL,
+ * a number that names no enumerator, a flag that is neither 0 nor 1, a reserved byte that is not 0,
+ * a stride below its row, bounds that contradict each other, a plan that no make_plan filled, rows
+ * that the plan is not for, addresses that are null, misaligned or overlap.
+ * PTXGEN_ERROR_UNSUPPORTED is what is sound by itself and beyond what the family, the target or a
+ * launch can do: sizes, enumerators and combinations that it does not have, tiles that the target
+ * or a size does not allow. A tile that no CTA holds is PTXGEN_ERROR_SHARED_MEMORY.
+ *
+ * NULL. Every function takes NULL for any argument: one that returns a status refuses it where it
+ * may not be left out, one that returns a pointer returns NULL, a count is 0, and what is to be
+ * destroyed or emitted into is left alone. A zeroed plan or driver table is refused in the same way.
+ *
  * The numbers are stable: a release never renumbers them. They are grouped by layer with gaps.
  */
 #ifndef PTXGEN_STATUS_H
@@ -41,9 +53,9 @@ typedef enum ptxgen_status {
     PTXGEN_OK = 0,
 
     /* any layer */
-    PTXGEN_ERROR_INVALID_ARGUMENT = 1, /**< a pointer, size or enum that no call may pass */
+    PTXGEN_ERROR_INVALID_ARGUMENT = 1, /**< what no call may pass; see above */
     PTXGEN_ERROR_OUT_OF_MEMORY = 2,
-    PTXGEN_ERROR_UNSUPPORTED = 3, /**< well-formed, but outside what the family can do */
+    PTXGEN_ERROR_UNSUPPORTED = 3, /**< sound, but outside what the family can do */
     PTXGEN_ERROR_SYSTEM = 4,      /**< the operating system refused (a thread, a file) */
 
     /* the PTX builder */

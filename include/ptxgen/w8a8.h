@@ -121,8 +121,8 @@ typedef struct ptxgen_w8a8_plan {
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K
- * or N of 0, a stride below K, codes outside −128 … 127 or without 0, a K whose sums could
- * overflow.
+ * or N of 0, codes outside −128 … 127 or without 0, a K whose sums could overflow; with
+ * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_tokens above max_tokens.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
@@ -130,7 +130,9 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
 /**
  * Makes `tile` the plan's only variant, for measuring it: its tokens, rows (0: as even a share as
  * fits), warps, stages (0: all that fit), fused and cluster (0: 1) count; the rest is worked out
- * here. Refuses a tile that no CTA holds with PTXGEN_ERROR_UNSUPPORTED.
+ * here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range,
+ * PTXGEN_ERROR_UNSUPPORTED for a cluster or wgmma that the target or a size does not allow,
+ * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
                                               const ptxgen_w8a8_variant *tile, ptxgen_error *err);

@@ -13,6 +13,15 @@ ptxgen_status plan_check_target(const char *family, const ptxgen_target *target,
 ptxgen_status plan_no_tile(const char *family, const ptxgen_target *target, ptxgen_error *err);
 
 /*
+ * The status for a number of an enumeration that a family does not take (status.h): whether it
+ * names an enumerator at all makes the difference.
+ */
+static inline ptxgen_status plan_refuses_enumerator(bool is_named)
+{
+    return is_named ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_ERROR_INVALID_ARGUMENT;
+}
+
+/*
  * Whether a make_plan can have filled a plan with such a K and so many variants, of `most`: a plan
  * of zeros or of stray bytes is none. Every function that takes a plan asks this.
  */

@@ -3,13 +3,19 @@
 
 #include <math.h>
 
-static void refused(const ptxgen_rmsnorm_q4k_spec *spec, const char *word)
+static void refused_with(ptxgen_status status, const ptxgen_rmsnorm_q4k_spec *spec,
+                         const char *word)
 {
     ptxgen_target target = target_of("sm_90");
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;
-    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(spec, &target, &plan, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(ptxgen_rmsnorm_q4k_make_plan(spec, &target, &plan, &err), status);
     assert_says(&err, word);
+}
+
+static void refused(const ptxgen_rmsnorm_q4k_spec *spec, const char *word)
+{
+    refused_with(PTXGEN_ERROR_UNSUPPORTED, spec, word);
 }
 
 static void k_must_be_a_multiple_of_256(void **state)
@@ -65,7 +71,7 @@ static void flags_types_and_token_counts_are_checked(void **state)
     refused(&spec, "without residual");
     spec = plain_spec(256, 16);
     spec.reserved[1] = 1;
-    refused(&spec, "reserved");
+    refused_with(PTXGEN_ERROR_INVALID_ARGUMENT, &spec, "reserved");
 }
 
 static void x_that_does_not_fit_into_shared_memory_is_refused(void **state)

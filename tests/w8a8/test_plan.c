@@ -17,13 +17,23 @@ static ptxgen_w8a8_plan plan_of(const ptxgen_w8a8_spec *spec, const char *name)
     return plan;
 }
 
-static void refused(const ptxgen_w8a8_spec *spec, const char *words)
+static void refused_with(ptxgen_status status, const ptxgen_w8a8_spec *spec, const char *words)
 {
     ptxgen_target target = target_of("sm_90");
     ptxgen_w8a8_plan plan;
     ptxgen_error err = {0};
-    assert_int_equal(ptxgen_w8a8_make_plan(spec, &target, &plan, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(ptxgen_w8a8_make_plan(spec, &target, &plan, &err), status);
     assert_says(&err, words);
+}
+
+static void refused(const ptxgen_w8a8_spec *spec, const char *words)
+{
+    refused_with(PTXGEN_ERROR_UNSUPPORTED, spec, words);
+}
+
+static void invalid(const ptxgen_w8a8_spec *spec, const char *words)
+{
+    refused_with(PTXGEN_ERROR_INVALID_ARGUMENT, spec, words);
 }
 
 static void empty_shapes_and_short_strides_are_refused(void **state)
@@ -35,7 +45,7 @@ static void empty_shapes_and_short_strides_are_refused(void **state)
     refused(&s, "N = 0");
     s = spec_of(64, 8);
     s.w_stride = 63;
-    refused(&s, "w_stride = 63 is below K = 64");
+    invalid(&s, "w_stride = 63 is below K = 64");
 }
 
 static void codes_outside_eight_bits_or_without_zero_are_refused(void **state)
@@ -57,13 +67,13 @@ static void unknown_types_and_flags_are_refused(void **state)
     (void)state;
     ptxgen_w8a8_spec s = spec_of(64, 8);
     s.x_type = 4;
-    refused(&s, "x_type = 4");
+    invalid(&s, "x_type = 4");
     s = spec_of(64, 8);
     s.scales = 3;
-    refused(&s, "scales = 3");
+    invalid(&s, "scales = 3");
     s = spec_of(64, 8);
     s.bias = 2;
-    refused(&s, "flag");
+    invalid(&s, "flag");
 }
 
 /* The largest K that is accepted keeps the largest sum within s32; the next one does not. */
@@ -363,7 +373,7 @@ static void a_plan_for_some_tokens_has_only_their_variants(void **state)
     ptxgen_w8a8_spec s = spec_of(64, 64);
     s.min_tokens = 9;
     s.max_tokens = 8;
-    refused(&s, "min_tokens = 9");
+    invalid(&s, "min_tokens = 9");
 }
 
 /* Bytes of the workspace grow with M and stay 64 bits wide. */
@@ -393,10 +403,10 @@ static void a_tile_can_be_given_and_is_checked(void **state)
     assert_int_equal(p.variants[0].row_blocks, 64);
     check_variant(&p, &p.variants[0]);
     tile.stages = 100;
-    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_SHARED_MEMORY);
     tile.stages = 0;
     tile.tokens = 24;
-    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "24 tokens"));
 }
 
@@ -417,6 +427,41 @@ static void equal_specs_give_equal_plans_in_every_byte(void **state)
     assert_memory_equal(&a, &b, sizeof a);
 }
 
+/* Tokens whose tiles cannot be counted in 32 bits among them. */
+static void any_number_of_tokens_is_served_or_refused_with_a_status(void **state)
+{
+    static const uint32_t ms[] = {1,          INT32_MAX - 1,    INT32_MAX,        1u << 31,
+                                  UINT32_MAX, UINT32_MAX - 126, UINT32_MAX - 127, UINT32_MAX - 255};
+    (void)state;
+    for (int t = 0; t < TARGETS; t++)
+        for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+            ptxgen_w8a8_spec s = spec_of(256, 64);
+            ptxgen_w8a8_plan p = plan_of(&s, target_names[t]);
+            uint32_t ctas = 0;
+            uint64_t bytes = 0;
+            char text[400] = "";
+            ptxgen_error err;
+            ptxgen_status expected = ms[i] > INT32_MAX ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK;
+            assert_non_null(ptxgen_w8a8_choose(&p, ms[i]));
+            assert_int_equal(ptxgen_w8a8_ctas(&p, ms[i], &ctas, &err), expected);
+            assert_int_equal(ptxgen_w8a8_workspace(&p, ms[i], &bytes, &err), expected);
+            ptxgen_w8a8_explain(&p, ms[i], text, sizeof text);
+            assert_true(text[0] != '\0');
+        }
+}
+
+static void a_tile_of_zeros_is_refused(void **state)
+{
+    (void)state;
+    ptxgen_w8a8_spec s = spec_of(8192, 8192);
+    ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
+    ptxgen_w8a8_variant tile = {.tokens = 0};
+    ptxgen_error err;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    tile.wgmma = 1;
+    assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +480,8 @@ int main(void)
         cmocka_unit_test(random_specs_are_planned_soundly_for_every_target),
         cmocka_unit_test(a_plan_for_some_tokens_has_only_their_variants),
         cmocka_unit_test(a_million_tokens_are_planned_and_two_to_the_32_stages_refused),
+        cmocka_unit_test(any_number_of_tokens_is_served_or_refused_with_a_status),
+        cmocka_unit_test(a_tile_of_zeros_is_refused),
         cmocka_unit_test(a_tile_can_be_given_and_is_checked),
         cmocka_unit_test(equal_specs_give_equal_plans_in_every_byte),
     };

@@ -19,7 +19,7 @@ enum {
 static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
 {
     if (s->type > PTXGEN_BF16)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "dense: the type %u is none of PTXGEN_F32, _F16 and _BF16", s->type);
     uint32_t most_k = INT32_MAX / dense_element(s) - 15;
     if (!s->m || s->m > INT32_MAX)
@@ -29,7 +29,7 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: K = %u is not between 1 and %u",
                            s->k, most_k);
     if (s->activation > PTXGEN_ACTIVATION_RELU)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: %u is not an activation",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %u is not an activation",
                            s->activation);
     if (s->bias > 1 || s->residual > 1)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %s is %u, not 0 or 1",
@@ -396,7 +396,7 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
 {
     uint32_t stages = dense_own_stages(&plan->spec, v);
     if (n > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "dense: n = %llu rows are more than a launch takes, %d",
                            (unsigned long long)n, INT32_MAX);
     uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(&plan->spec, v);

@@ -568,7 +568,7 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
     uint32_t stages = marlin_stages_along_k(&plan->spec, v);
     uint32_t ctas = plan->target.multiprocessors * v->ctas;
     if (m > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin: m = %llu rows are more than a launch takes, %d",
                            (unsigned long long)m, INT32_MAX);
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);

@@ -72,7 +72,7 @@ static ptxgen_status check_format(const ptxgen_marlin_repack_spec *s, ptxgen_err
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "marlin_repack: act_order is 1, but %s has no g_idx", format->name);
     if (s->scale_type > PTXGEN_BF16)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, plan_refuses_enumerator(s->scale_type <= PTXGEN_F64),
                            "marlin_repack: the scales' type %u is none of PTXGEN_F32, PTXGEN_F16 "
                            "and PTXGEN_BF16",
                            s->scale_type);

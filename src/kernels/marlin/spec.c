@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec.h"
 
+#include "../plan.h"
+
 static ptxgen_status check_sizes(const ptxgen_marlin_spec *s, ptxgen_error *err)
 {
     const struct {
@@ -38,13 +40,14 @@ static ptxgen_status check_group_size(const ptxgen_marlin_spec *s, ptxgen_error 
 static ptxgen_status check_types(const ptxgen_marlin_spec *s, ptxgen_error *err)
 {
     if (s->type != PTXGEN_F16 && s->type != PTXGEN_BF16)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "marlin: the type %u is neither PTXGEN_F16 nor PTXGEN_BF16", s->type);
     if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: %u is not an epilogue",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin: %u is not an epilogue",
                            s->epilogue);
     if (s->activation > PTXGEN_ACTIVATION_GELU_TANH)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "marlin: %u is not an activation",
+        return ptxgen_fail(err, plan_refuses_enumerator(s->activation <= PTXGEN_ACTIVATION_RELU),
+                           "marlin: %u is not an activation of this family",
                            s->activation);
     if (s->epilogue == PTXGEN_EPILOGUE_SWIGLU && s->activation != PTXGEN_ACTIVATION_NONE)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,

@@ -64,7 +64,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     bool whole = marlin_steps(&plan->spec) % steps == 0;
     if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(
-            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            err, PTXGEN_ERROR_UNSUPPORTED,
             "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
             "%u rows",
             steps * MARLIN_STEP);

@@ -40,10 +40,10 @@ static ptxgen_status check_sizes(const ptxgen_sparse24_spec *s, ptxgen_error *er
 static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *err)
 {
     if (s->type > PTXGEN_SPARSE24_S8)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: the type %u is no ptxgen_sparse24_type", s->type);
     if (s->tier > 2)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: the tier %u is not 0, 1 or 2",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: the tier %u is not 0, 1 or 2",
                            s->tier);
     uint32_t missing = sparse24_is_s8(s) ? 1 : s->type == PTXGEN_SPARSE24_F32 ? 2 : 0;
     if (sparse24_tier(s) == missing)
@@ -51,14 +51,14 @@ static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *er
                            "sparse24: tier %u does not have the type %s", s->tier,
                            sparse24_is_s8(s) ? "s8" : "f32");
     if (sparse24_is_s8(s) && s->y_type != PTXGEN_F16 && s->y_type != PTXGEN_BF16)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, plan_refuses_enumerator(s->y_type <= PTXGEN_F64),
                            "sparse24: the output type %u is neither PTXGEN_F16 nor PTXGEN_BF16",
                            s->y_type);
     if (!sparse24_is_s8(s) && s->y_type != s->type)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, plan_refuses_enumerator(s->y_type <= PTXGEN_F64),
                            "sparse24: the output type %u is not that of X, %u", s->y_type, s->type);
     if (s->activation > PTXGEN_ACTIVATION_RELU)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: %u is not an activation",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %u is not an activation",
                            s->activation);
     return PTXGEN_OK;
 }
@@ -468,7 +468,7 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
     uint32_t stages = sparse24_own_stages(&plan->spec, v);
     uint32_t units = plan->target.multiprocessors / v->cluster;
     if (n > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: n = %llu rows are more than a launch takes, %d",
                            (unsigned long long)n, INT32_MAX);
     uint64_t tiles = (n + v->tile_n - 1) / v->tile_n * sparse24_tiles_m(&plan->spec, v);

@@ -51,21 +51,21 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
                            "w8a8: K = %u and N = %u; both must be positive, N below 2^31", s->k,
                            s->n);
     if (s->max_tokens && s->min_tokens > s->max_tokens)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: min_tokens = %u is above max_tokens = %u", s->min_tokens,
                            s->max_tokens);
     if (s->w_stride && s->w_stride < s->k)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "w8a8: w_stride = %u is below K = %u",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: w_stride = %u is below K = %u",
                            s->w_stride, s->k);
     if (s->x_type > PTXGEN_F64 || s->y_type > PTXGEN_F64)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_type = %u, y_type = %u; f32, f16, bf16 and f64 are 0, 1, 2, 3",
                            s->x_type, s->y_type);
     if (s->scales > PTXGEN_W8A8_TOKEN)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: scales = %u; dynamic, tensor and token are 0, 1, 2", s->scales);
     if (s->asymmetric > 1 || s->bias > 1 || s->reserved[0] || s->reserved[1] || s->reserved[2])
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0");
     return check_codes(s, err);
 }
@@ -477,19 +477,25 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
         known = known || (!v.fused && v.tokens == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
-    if (!v.rows)
+    if (known && !v.rows)
         divide_rows_evenly(p, v.cluster, most_rows_of(&v), &v);
-    else
+    else if (known)
         divide_rows(p, v.rows, &v);
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
-    bool fits = v.wgmma ? known && v.rows <= MAX_ROWS_OF_TILE && arrange_wgmma(p, &v)
-                        : known && clusters && v.rows <= MAX_ROWS_OF_TILE && v.wn && v.wm && v.wk &&
-                (v.wm == 1 || v.wk == 1) && v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v) &&
-                w8a8_steps(&p->spec, &v) % v.cluster == 0 && complete(p, W8A8_LEAST_STAGES, &v);
-    if (!fits || tile->stages > v.stages ||
-        (tile->stages && tile->stages < W8A8_LEAST_STAGES))
+    bool known_warps = v.wgmma || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
+                                   v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
+    bool in_range = known && known_warps && v.rows <= MAX_ROWS_OF_TILE &&
+                    (!tile->stages || tile->stages >= W8A8_LEAST_STAGES);
+    bool allowed = in_range && (v.wgmma ? arrange_wgmma(p, &v)
+                                        : clusters && w8a8_steps(&p->spec, &v) % v.cluster == 0);
+    bool fits = allowed && (v.wgmma || complete(p, W8A8_LEAST_STAGES, &v)) &&
+                tile->stages <= v.stages;
+    if (!fits)
         return ptxgen_fail(
-            err, PTXGEN_ERROR_UNSUPPORTED,
+            err,
+            !in_range  ? PTXGEN_ERROR_INVALID_ARGUMENT
+            : !allowed ? PTXGEN_ERROR_UNSUPPORTED
+                       : PTXGEN_ERROR_SHARED_MEMORY,
             "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u rows for %u x %u x %u "
             "warps along rows, tokens and K in %u stages, in a cluster of %u",
             tile->tokens, tile->rows, tile->wn, tile->wm, tile->wk, tile->stages, v.cluster);

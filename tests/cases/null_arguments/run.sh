@@ -1,0 +1,1 @@
+cc_program "$CASE/null.c" null && ./null
