@@ -239,8 +239,8 @@ PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
  * WARP_SZ. Names of buffers, sections and comments stand in the listing only and may be any words.
  */
 
-/** Begins a `.visible .entry`. One kernel of a module is open at a time. Of a module never NULL: after an error
- *  it returns a kernel that swallows what it is given. */
+/** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL but of a NULL
+ *  module: after an error it returns a kernel that swallows what it is given. */
 PTXGEN_API ptx_kernel *ptx_kernel_begin(ptx_module *module, const char *name);
 /** Ends and validates the kernel. */
 PTXGEN_API void ptx_kernel_end(ptx_kernel *kernel);
