@@ -77,6 +77,7 @@ ptxgen_cu_result emu_cu_graph_instantiate(ptxgen_cu_graph_exec *exec, ptxgen_cu_
         if ((graph->ops[i].parameters && !op.parameters) || !append(&(*exec)->graph, &op)) {
             free(op.parameters);
             emu_cu_graph_exec_destroy(*exec);
+            *exec = NULL;
             return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
         }
     }
