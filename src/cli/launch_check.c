@@ -6,7 +6,7 @@
 
 static bool has_workspace(const struct launch_check *c)
 {
-    return c->workspace && c->workspace->base;
+    return c->workspace && c->workspace->base && c->workspace->bytes;
 }
 
 /* Prepares the outputs, launches and fetches them; the time of one launch in seconds. */
@@ -46,15 +46,15 @@ static void keep(const struct launch_check *c, unsigned char *bytes)
         }
 }
 
-static void check_same(const struct launch_check *c, const unsigned char *bytes, bool overlap,
+/* `which` launch should have given the bytes of the first. */
+static void check_same(const struct launch_check *c, const unsigned char *bytes, const char *which,
                        struct check *check)
 {
     for (size_t i = 0; i < c->output_count; i++)
         if (c->outputs[i]->base) {
             if (memcmp(bytes, c->outputs[i]->host, c->outputs[i]->bytes))
-                check_fail(check,
-                           "the last of more%s launches gave other bits in %s than the first",
-                           overlap ? " overlapping" : "", c->outputs[i]->name);
+                check_fail(check, "%s gave other bits in %s than the first", which,
+                           c->outputs[i]->name);
             bytes += c->outputs[i]->bytes;
         }
 }
@@ -68,13 +68,102 @@ static ptxgen_status repeat_as(const struct launch_check *c, struct device *d, b
         *c->overlap = overlap;
     ptxgen_status status = launch(c, d, times, &seconds, err);
     if (status == PTXGEN_OK)
-        check_same(c, first, overlap, check);
+        check_same(c, first,
+                   overlap ? "the last of more overlapping launches" : "the last of more launches",
+                   check);
     check->microseconds = times > 1 ? seconds * 1e6 : 0;
     return status;
 }
 
-static ptxgen_status repeat(const struct launch_check *c, struct device *d, struct check *check,
-                            ptxgen_error *err)
+static ptxgen_status repeat(const struct launch_check *c, struct device *d,
+                            const unsigned char *first, struct check *check, ptxgen_error *err)
+{
+    ptxgen_status status = PTXGEN_OK;
+    if (c->overlap && d->facts.compute_capability >= 90)
+        status = repeat_as(c, d, true, first, check, err);
+    if (status == PTXGEN_OK) /* last, since its time is kept */
+        status = repeat_as(c, d, false, first, check, err);
+    return status;
+}
+
+/* ---- state between launches ---- */
+
+/* The workspace is back on the host; `which` launch was the last into it. */
+static void check_flags(const struct launch_check *c, const char *which, struct check *check)
+{
+    if (!has_workspace(c))
+        return;
+    for (size_t i = 0; i < c->flags; i++) {
+        uint32_t flag;
+        memcpy(&flag, c->workspace->host + i * sizeof flag, sizeof flag);
+        if (flag) {
+            check_fail(check, "%s left flag %zu of %u in the workspace at 0x%x, not 0", which, i,
+                       c->flags, flag);
+            return;
+        }
+    }
+}
+
+/* Halves and negates: other sums of another size, as finite as before. */
+static void change_activations(const struct launch_check *c)
+{
+    struct buffer *x = c->activations;
+    if (c->activation_type == LAUNCH_S8) {
+        for (size_t i = 0; i < x->bytes; i++)
+            x->host[i] = (unsigned char)(-(int8_t)x->host[i] / 2);
+        return;
+    }
+    ptxgen_element type = (ptxgen_element)c->activation_type;
+    for (size_t i = 0; i < x->bytes / ptxgen_element_size(type); i++)
+        ptxgen_element_store(type, x->host, i, -ptxgen_element_load(type, x->host, i) / 2);
+}
+
+static ptxgen_status launch_into(const struct launch_check *c, struct device *d, const char *which,
+                                 struct check *check, ptxgen_error *err)
+{
+    double seconds;
+    ptxgen_status status = buffer_upload(c->activations, err);
+    if (status == PTXGEN_OK)
+        status = launch(c, d, 1, &seconds, err);
+    if (status == PTXGEN_OK)
+        check_flags(c, which, check);
+    return status;
+}
+
+/* `first` and `activations` are the first launch's, of which the last must give the bits. */
+static ptxgen_status launch_others(const struct launch_check *c, struct device *d,
+                                   const unsigned char *first, const unsigned char *activations,
+                                   struct check *check, ptxgen_error *err)
+{
+    change_activations(c);
+    ptxgen_status status =
+        launch_into(c, d, "a second launch, with other activations,", check, err);
+    memcpy(c->activations->host, activations, c->activations->bytes);
+    if (status == PTXGEN_OK)
+        status = launch_into(c, d, "a third launch into one workspace", check, err);
+    if (status == PTXGEN_OK)
+        check_same(c, first, "a third launch into one workspace", check);
+    return status;
+}
+
+static ptxgen_status check_state(const struct launch_check *c, struct device *d,
+                                 const unsigned char *first, struct check *check, ptxgen_error *err)
+{
+    size_t bytes = c->activations->bytes;
+    unsigned char *activations = malloc(bytes);
+    if (!activations)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                           "no memory to keep %zu bytes of activations", bytes);
+    memcpy(activations, c->activations->host, bytes);
+    check_flags(c, "the first launch", check);
+    ptxgen_status status = launch_others(c, d, first, activations, check, err);
+    free(activations);
+    return status;
+}
+
+/* All launches but the first, of which the outputs are on the host. */
+static ptxgen_status launch_more(const struct launch_check *c, struct device *d,
+                                 struct check *check, ptxgen_error *err)
 {
     ptxgen_status status = PTXGEN_OK;
     unsigned char *first = malloc(bytes_of(c) + 1);
@@ -82,10 +171,10 @@ static ptxgen_status repeat(const struct launch_check *c, struct device *d, stru
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
                            "no memory to keep %zu bytes of outputs", bytes_of(c));
     keep(c, first);
-    if (c->overlap && d->facts.compute_capability >= 90)
-        status = repeat_as(c, d, true, first, check, err);
-    if (status == PTXGEN_OK) /* last, since its time is kept */
-        status = repeat_as(c, d, false, first, check, err);
+    if (has_workspace(c))
+        status = check_state(c, d, first, check, err);
+    if (status == PTXGEN_OK && !d->emulated)
+        status = repeat(c, d, first, check, err);
     free(first);
     return status;
 }
@@ -108,8 +197,8 @@ ptxgen_status launch_check(const struct launch_check *c, struct device *d, struc
         status = c->compare(c->problem, check, err);
         if (status == PTXGEN_OK)
             check_tally(check);
-        if (status == PTXGEN_OK && !d->emulated)
-            status = buffer_finding(repeat(c, d, check, err), err, check);
+        if (status == PTXGEN_OK)
+            status = buffer_finding(launch_more(c, d, check, err), err, check);
     }
     return status;
 }

@@ -9,14 +9,19 @@
 
 #include <stdbool.h>
 
+enum { LAUNCH_S8 = -1 };
+
 /** A problem and its kernel. */
 struct launch_check {
     void *problem;                                 /**< handed to prepare and compare */
     struct buffer *const *inputs, *const *outputs; /**< those that were created count */
     size_t input_count, output_count;
-    struct buffer *workspace; /**< its host copy is what the first launch finds; may be NULL */
-    bool has_rows;            /**< else a launch writes nothing */
-    bool in_place;            /**< an output is an input too: each launch gives another one */
+    struct buffer *workspace;   /**< its host copy is what the first launch finds; may be NULL */
+    uint32_t flags;             /**< words at its start, which every launch leaves 0 */
+    struct buffer *activations; /**< the input that other launches into the workspace have anew */
+    int activation_type;        /**< a ptxgen_element, or LAUNCH_S8 */
+    bool has_rows;              /**< else a launch writes nothing */
+    bool in_place;              /**< an output is an input too: each launch gives another one */
 
     /** Fills the outputs' host copies with what a launch finds, where not poison; or NULL. */
     void (*prepare)(void *problem);
@@ -29,8 +34,10 @@ struct launch_check {
 };
 
 /**
- * Launches once and compares; inputs, guards and what is not to be written must be untouched. On a
- * GPU ten more launches, overlapping ones too, must give the same bits, and give the time.
+ * Launches once and compares; inputs, guards and what is not to be written must be untouched. Where
+ * there is a workspace, two more launches into it, the first with other activations, must leave its
+ * flags 0 as this one did, and the second the same bits. On a GPU ten more, overlapping ones too,
+ * must give the same bits, and give the time.
  */
 ptxgen_status launch_check(const struct launch_check *c, struct device *device, struct check *check,
                            ptxgen_error *err);

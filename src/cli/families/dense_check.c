@@ -113,7 +113,10 @@ static ptxgen_status launch_and_compare(const ptxgen_dense *kernel, struct dense
 {
     struct buffer *const inputs[] = {&p->x, &p->w, &p->bias, &p->residual};
     struct buffer *const outputs[] = {&p->y};
+    uint32_t ctas = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_dense_ctas(&p->plan, p->n, &ctas, err);
     if (status != PTXGEN_OK)
         return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
@@ -124,6 +127,9 @@ static ptxgen_status launch_and_compare(const ptxgen_dense *kernel, struct dense
         .input_count = sizeof inputs / sizeof *inputs,
         .output_count = sizeof outputs / sizeof *outputs,
         .workspace = &p->workspace,
+        .flags = ctas,
+        .activations = &p->x,
+        .activation_type = p->plan.spec.type,
         .has_rows = p->n > 0,
         .in_place = p->in_place,
         .prepare = prepare,

@@ -69,7 +69,10 @@ static ptxgen_status launch_and_compare(const ptxgen_marlin *kernel, struct marl
     struct buffer *const inputs[] = {&p->a,     &p->codes, &p->scales,  &p->zeros,
                                      &p->order, &p->bias,  &p->up_bias, &p->residual};
     struct buffer *const outputs[] = {&p->c};
+    uint32_t ctas = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_marlin_ctas(&p->plan, p->m, &ctas, err);
     if (status != PTXGEN_OK)
         return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
@@ -80,6 +83,9 @@ static ptxgen_status launch_and_compare(const ptxgen_marlin *kernel, struct marl
         .input_count = sizeof inputs / sizeof *inputs,
         .output_count = sizeof outputs / sizeof *outputs,
         .workspace = &p->workspace,
+        .flags = ctas,
+        .activations = &p->a,
+        .activation_type = p->plan.spec.type,
         .has_rows = p->m > 0,
         .in_place = p->in_place,
         .prepare = prepare,

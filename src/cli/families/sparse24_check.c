@@ -34,6 +34,18 @@ static ptxgen_status create_workspace(const ptxgen_sparse24 *kernel, struct spar
     return status == PTXGEN_OK ? buffer_create_workspace(d, bytes, &p->workspace, err) : status;
 }
 
+/* Of tier 1 the workspace is dense's, of which there may be none, and then W. */
+static ptxgen_status count_flags(const struct sparse24_problem *p, uint32_t *flags,
+                                 ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = &p->plan.spec;
+    bool inflates = !ptxgen_sparse24_choose(&p->plan, p->n);
+    ptxgen_status status = ptxgen_sparse24_ctas(&p->plan, p->n, flags, err);
+    if (inflates && p->workspace.bytes == (size_t)s->m * s->k * sparse24_x_element(s))
+        *flags = 0;
+    return status;
+}
+
 /* Where Y is the residual too, its rows hold that. */
 static void prepare(void *problem)
 {
@@ -68,7 +80,10 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
     struct buffer *const inputs[] = {&p->x,       &p->packed, &p->x_scale,
                                      &p->w_scale, &p->bias,   &p->residual};
     struct buffer *const outputs[] = {&p->y};
+    uint32_t flags = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
+    if (status == PTXGEN_OK)
+        status = count_flags(p, &flags, err);
     if (status != PTXGEN_OK)
         return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
@@ -79,6 +94,9 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
         .input_count = sizeof inputs / sizeof *inputs,
         .output_count = sizeof outputs / sizeof *outputs,
         .workspace = &p->workspace,
+        .flags = flags,
+        .activations = &p->x,
+        .activation_type = p->plan.spec.type == PTXGEN_SPARSE24_S8 ? LAUNCH_S8 : (int)p->plan.spec.type,
         .has_rows = p->n > 0,
         .in_place = p->in_place,
         .prepare = prepare,

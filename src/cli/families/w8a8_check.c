@@ -48,6 +48,10 @@ static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_p
     struct buffer *const inputs[] = {&p->x,    &p->w,       &p->w_scale, &p->w_sum,
                                      &p->bias, &p->x_scale, &p->x_zero};
     struct buffer *const outputs[] = {&p->y};
+    uint32_t ctas;
+    ptxgen_status status = ptxgen_w8a8_ctas(&p->plan, p->m, &ctas, err);
+    if (status != PTXGEN_OK)
+        return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
     const struct launch_check c = {
         .problem = p,
@@ -56,6 +60,9 @@ static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_p
         .input_count = sizeof inputs / sizeof *inputs,
         .output_count = sizeof outputs / sizeof *outputs,
         .workspace = &p->workspace, /* poison */
+        .flags = ctas,
+        .activations = &p->x,
+        .activation_type = p->plan.spec.x_type,
         .has_rows = p->m > 0,
         .launch = enqueue,
         .launching = &launching,
