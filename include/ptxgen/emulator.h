@@ -58,19 +58,20 @@ extern "C" {
 /** What the emulator looks for; each is a bit of `ptxgen_emulator_options.disabled_checks`. */
 typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_NONE = 0,
-    PTXGEN_CHECK_REGISTERS = 1 << 0,   /**< read of a register that was never written */
-    PTXGEN_CHECK_SHARED_INIT = 1 << 1, /**< read of shared or local memory never written */
-    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2, /**< read of global memory never written */
-    PTXGEN_CHECK_BOUNDS = 1 << 3,      /**< out of bounds, use after free; cannot be disabled */
-    PTXGEN_CHECK_ALIGNMENT = 1 << 4,   /**< misaligned access; cannot be disabled */
-    PTXGEN_CHECK_RACES = 1 << 5,       /**< unordered shared accesses of two warps of a cluster */
-    PTXGEN_CHECK_WARP_RACES = 1 << 6,  /**< the same within a warp, without bar.warp.sync */
-    PTXGEN_CHECK_ASYNC = 1 << 7,       /**< asynchronous copy read or overwritten too early */
-    PTXGEN_CHECK_DIVERGENCE = 1 << 8,  /**< .aligned or .sync without the lanes it names */
-    PTXGEN_CHECK_BARRIERS = 1 << 9,    /**< thread counts that differ or cannot be reached */
-    PTXGEN_CHECK_DEADLOCK = 1 << 10,   /**< no thread can go on; cannot be disabled */
-    PTXGEN_CHECK_OPERANDS = 1 << 11,   /**< run-time values that PTX forbids; not disabled */
-    PTXGEN_CHECK_TRAP = 1 << 12        /**< trap or brkpt was executed */
+    PTXGEN_CHECK_REGISTERS = 1 << 0,    /**< read of a register that was never written */
+    PTXGEN_CHECK_SHARED_INIT = 1 << 1,  /**< read of shared or local memory never written */
+    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2,  /**< read of global memory never written */
+    PTXGEN_CHECK_BOUNDS = 1 << 3,       /**< out of bounds, use after free; cannot be disabled */
+    PTXGEN_CHECK_ALIGNMENT = 1 << 4,    /**< misaligned access; cannot be disabled */
+    PTXGEN_CHECK_RACES = 1 << 5,        /**< unordered shared accesses of two warps of a cluster */
+    PTXGEN_CHECK_WARP_RACES = 1 << 6,   /**< the same within a warp, without bar.warp.sync */
+    PTXGEN_CHECK_ASYNC = 1 << 7,        /**< asynchronous copy read or overwritten too early */
+    PTXGEN_CHECK_DIVERGENCE = 1 << 8,   /**< .aligned or .sync without the lanes it names */
+    PTXGEN_CHECK_BARRIERS = 1 << 9,     /**< thread counts that differ or cannot be reached */
+    PTXGEN_CHECK_DEADLOCK = 1 << 10,    /**< no thread can go on; cannot be disabled */
+    PTXGEN_CHECK_OPERANDS = 1 << 11,    /**< run-time values that PTX forbids; not disabled */
+    PTXGEN_CHECK_TRAP = 1 << 12,        /**< trap or brkpt was executed */
+    PTXGEN_CHECK_GLOBAL_RACES = 1 << 13 /**< unordered accesses of two threads to global memory */
 } ptxgen_emulator_check;
 
 /** Tensor-core arithmetic. */
@@ -83,7 +84,8 @@ typedef enum ptxgen_emulator_numerics {
 typedef struct ptxgen_emulator_options {
     uint32_t disabled_checks; /**< bits of ptxgen_emulator_check */
     uint32_t workers;         /**< host threads; 0: one per processor */
-    bool spread_always;       /**< several threads even for kernels whose CTAs communicate */
+    bool spread_always;       /**< several threads even for kernels whose CTAs communicate, whose
+                                   races in global memory are then not looked for */
     bool profile;             /**< count, for ptxgen_emulator_profile */
     uint64_t seed;            /**< not 0: shuffle the order of warps, to shake out races */
     uint64_t max_steps;       /**< not 0: warp instructions after which a launch is stopped */

@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 struct check {
-    char problem[256];   /**< "K=4096 N=14336 M=1 x=f16 …" */
-    uint64_t outputs;    /**< compared */
-    uint64_t wrong;      /**< beyond their bound */
-    uint64_t unbounded;  /**< the reference promises nothing about these */
-    double worst;        /**< largest error over its bound */
-    ptxgen_tally tally;  /**< of the outputs that have a spread */
-    double error;        /**< largest error */
-    char where[256];     /**< of the first wrong one, or what else is wrong */
-    char note[256];      /**< what else was compared, or empty */
-    double microseconds; /**< of a launch; 0 when it was not timed */
+    char problem[256];               /**< "K=4096 N=14336 M=1 x=f16 …" */
+    uint64_t outputs;                /**< compared */
+    uint64_t wrong;                  /**< beyond their bound */
+    uint64_t unbounded;              /**< the reference promises nothing about these */
+    double worst;                    /**< largest error over its bound */
+    ptxgen_tally tally;              /**< of the outputs that have a spread */
+    double error;                    /**< largest error */
+    char where[PTXGEN_MESSAGE_SIZE]; /**< of the first wrong one, or what else is wrong */
+    char note[256];                  /**< what else was compared, or empty */
+    double microseconds;             /**< of a launch; 0 when it was not timed */
 };
 
 /** What a reference says of one output; the spread is NULL where every output is exact. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/access.h"
+#include "src/emulator/global_race.h"
 #include "src/emulator/layout.h"
+#include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
 #include "src/emulator/shared_memory.h"
 
@@ -129,13 +131,28 @@ static struct emu_place locate_global(struct emu_warp *warp, const struct emu_in
         (warp->cta->cluster->launch->checks & PTXGEN_CHECK_GLOBAL_INIT))
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_GLOBAL_INIT, address,
                      "global memory is read, but was never written");
-    if (flags & ACCESS_WRITE) {
-        if (allocation->read_only)
-            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
-                         "a .const variable is written");
-        memset(place.state, BYTE_WRITTEN, bytes);
+    if ((flags & ACCESS_WRITE) && allocation->read_only)
+        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
+                     "a .const variable is written");
+    if ((flags & (ACCESS_READ | ACCESS_WRITE)) && emu_race_checked(warp)) {
+        const struct emu_race_access access = {warp, insn, lane, address, bytes, flags, place.data};
+        emu_race_track(&access, allocation);
     }
+    if (flags & ACCESS_WRITE)
+        memset(place.state, BYTE_WRITTEN, bytes);
     return place;
+}
+
+uint32_t emu_ordering_flags(const struct emu_insn *insn)
+{
+    uint32_t flags = insn->noncoherent ? ACCESS_NONCOHERENT : 0;
+    if (!insn->strong)
+        return flags;
+    if (insn->op == ORDER_ACQUIRE || insn->op == ORDER_BOTH)
+        flags |= ACCESS_ACQUIRE;
+    if (insn->op == ORDER_RELEASE || insn->op == ORDER_BOTH)
+        flags |= ACCESS_RELEASE;
+    return flags | ACCESS_STRONG | (uint32_t)insn->scope << ACCESS_SCOPE_SHIFT;
 }
 
 void emu_need_cluster(struct emu_warp *warp, const struct emu_insn *insn, int lane)

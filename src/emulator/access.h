@@ -11,11 +11,15 @@
 enum emu_access_flags {
     ACCESS_READ = 1,
     ACCESS_WRITE = 2,
-    ACCESS_STRONG = 4,  /* volatile, relaxed, acquire, release, atomic */
-    ACCESS_ASYNC = 8,   /* the landing of an asynchronous copy */
-    ACCESS_STORE = 16,  /* by st, whose registers tell whether it changes anything */
+    ACCESS_STRONG = 4,   /* volatile, relaxed, acquire, release, atomic */
+    ACCESS_ASYNC = 8,    /* the landing of an asynchronous copy */
+    ACCESS_STORE = 16,   /* by st, whose registers tell whether it changes anything */
     ACCESS_PENDING = 32, /* a write announced: an asynchronous copy into the place begins */
-    ACCESS_LATE = 64     /* a read that lasts until its wgmma is waited for */
+    ACCESS_LATE = 64,    /* a read that lasts until its wgmma is waited for */
+    ACCESS_ACQUIRE = 128,
+    ACCESS_RELEASE = 256,
+    ACCESS_NONCOHERENT = 512, /* a read by ld.global.nc */
+    ACCESS_SCOPE_SHIFT = 12   /* the scope of a strong access, from this bit on */
 };
 
 /* Where one lane's bytes are. */
@@ -57,6 +61,9 @@ void emu_locate_uncounted(struct emu_warp *warp, const struct emu_insn *insn, ui
 uint32_t emu_locate_plain(struct emu_warp *warp, uint32_t mask, enum emu_space space,
                           const uint64_t addresses[32], uint32_t bytes, uint32_t flags,
                           struct emu_place places[32]);
+
+/* The flags of a ld, st, atom or red that say how it is ordered. */
+uint32_t emu_ordering_flags(const struct emu_insn *insn);
 
 /* Faults in a launch without clusters, where an H100 takes an asynchronous operation on shared
  * memory of the cluster for an illegal instruction. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case of a warp's accesses: see emu_locate_plain. */
 #include "src/emulator/access.h"
+#include "src/emulator/global_race.h"
 #include "src/emulator/host_vector.h"
 #include "src/emulator/layout.h"
 #include "src/emulator/shared_memory.h"
@@ -75,6 +76,54 @@ static const struct emu_allocation *allocation_at(struct emu_warp *warp, uint64_
     return warp->last_allocation = found;
 }
 
+/* Whether a weak access to whole words is ordered after all that went before; it is recorded. */
+EMU_INLINE bool race_free(struct emu_warp *warp, int lane, struct emu_race_page *page,
+                          uint32_t first, uint32_t words, uint64_t mark, bool writes)
+{
+    for (uint32_t at = first; at < first + words; at++) {
+        uint64_t last = emu_race_load(&page->writes[at]);
+        if (last && ((mark & RACE_NONCOHERENT) ||
+                     (!emu_race_settled(last, mark) && !emu_race_ordered(warp, lane, last))))
+            return false;
+        if (!writes) {
+            emu_race_add_reader(page, at, mark);
+            continue;
+        }
+        for (int i = 0; i < 2; i++) {
+            uint64_t read = emu_race_load(&page->reads[i][at]);
+            if (read && ((read & RACE_NONCOHERENT) ||
+                         (!emu_race_settled(read, mark) && !emu_race_ordered(warp, lane, read))))
+                return false;
+        }
+        emu_race_store(&page->writes[at], mark);
+    }
+    return true;
+}
+
+/* The lanes of `good` that do not race; strong accesses are left to emu_locate. */
+static uint32_t race_lanes(struct emu_warp *warp, const struct emu_allocation *in, uint32_t good,
+                           const uint64_t addresses[32], uint32_t words, uint32_t flags)
+{
+    if (flags & ACCESS_STRONG)
+        return 0;
+    const uint64_t mark = emu_race_mark(warp, 0, flags);
+    struct emu_race_page *page = NULL;
+    uint64_t at_page = 0;
+    for (uint32_t left = good; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint64_t word = (addresses[lane] - in->address) / 4;
+        if (!page || word / RACE_PAGE_WORDS != at_page)
+            page = emu_race_page_at(warp, in, word);
+        at_page = word / RACE_PAGE_WORDS;
+        uint64_t mine = mark | (uint64_t)lane << RACE_LANE;
+        uint32_t first = word % RACE_PAGE_WORDS;
+        if (!(flags & ACCESS_WRITE ? race_free(warp, lane, page, first, words, mine, true)
+                                   : race_free(warp, lane, page, first, words, mine, false)))
+            good &= ~(1u << lane);
+    }
+    return good;
+}
+
 EMU_INLINE uint32_t global_lanes(struct emu_warp *warp, uint32_t mask, const uint64_t addresses[32],
                                  uint32_t words, uint32_t flags, struct emu_place places[32])
 {
@@ -93,7 +142,7 @@ EMU_INLINE uint32_t global_lanes(struct emu_warp *warp, uint32_t mask, const uin
         else if (flags & ACCESS_WRITE)
             memset(state, BYTE_WRITTEN, words * 4);
     }
-    return good;
+    return emu_race_checked(warp) ? race_lanes(warp, in, good, addresses, words, flags) : good;
 }
 
 /* ---- shared ---- */

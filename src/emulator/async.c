@@ -186,14 +186,16 @@ static void release_source(struct emu_copy *copy)
     copy->read_done = true;
 }
 
+/* A reduction's elements are relaxed atomics of .gpu scope. */
 static void land_out(struct emu_copy *copy)
 {
+    const uint32_t reduces = ACCESS_READ | ACCESS_STRONG | SCOPE_GPU << ACCESS_SCOPE_SHIFT;
     release_source(copy);
     for (uint32_t r = 0; r < copy->run_count; r++) {
         const struct emu_run *run = &copy->runs[r];
         struct emu_place place =
             emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_GLOBAL, run->to, run->bytes, 1,
-                       ACCESS_WRITE | (copy->reduces ? ACCESS_READ : 0));
+                       ACCESS_WRITE | (copy->reduces ? reduces : 0));
         if (copy->reduces)
             reduce_bytes(copy, place.data, copy->data + run->at, run->bytes);
         else

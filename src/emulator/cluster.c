@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/cluster.h"
 #include "src/emulator/async.h"
+#include "src/emulator/global_order.h"
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/shared_memory.h"
 
@@ -151,6 +152,7 @@ static void free_warps(struct emu_cta *cta)
         free(cta->warps[w].tiles);
         free(cta->warps[w].operands);
         free(cta->warps[w].late);
+        emu_order_forget(&cta->warps[w]);
         cta->warps[w].tiles = NULL;
         cta->warps[w].operands = NULL;
         cta->warps[w].late = NULL;
@@ -187,7 +189,7 @@ struct emu_cluster *emu_cluster_start(struct emu_worker *worker, uint64_t index)
     cluster->index = index;
     cluster->cta_count = worker->launch->cluster_ctas;
     cluster->cluster_arrived = cluster->cluster_phase = 0;
-    cluster->rested = false;
+    cluster->rested = cluster->learned = false;
     cluster->next_warp = 0;
     bool started = start_clocks(cluster);
     for (uint32_t c = 0; started && c < cluster->cta_count; c++)

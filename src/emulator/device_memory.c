@@ -21,7 +21,9 @@ static void release(struct emu_allocation *allocation)
 {
     free(allocation->data);
     free(allocation->written);
+    free(allocation->race_pages);
     allocation->data = allocation->written = NULL;
+    allocation->race_pages = NULL;
 }
 
 void emu_memory_clear(struct emu_memory *memory, uint64_t limit)
@@ -90,7 +92,8 @@ uint64_t emu_memory_alloc(struct emu_memory *memory, uint64_t size, uint64_t ali
     if (made) {
         made->data = calloc(1, size + 16);
         made->written = calloc(1, size + 16);
-        if (made->data && made->written) {
+        made->race_pages = calloc(size / EMU_RACE_PAGE_BYTES + 1, sizeof *made->race_pages);
+        if (made->data && made->written && made->race_pages) {
             made->size = size;
             made->address = address = (memory->next + alignment - 1) / alignment * alignment;
             memory->next = address + size + GAP;

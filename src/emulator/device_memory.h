@@ -12,13 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct emu_race_page; /* global_race.h */
+
 struct emu_allocation {
     uint64_t address, size;
-    uint8_t *data, *written; /* NULL once freed */
-    bool read_only;          /* .const variables */
+    uint8_t *data, *written;                     /* NULL once freed */
+    bool read_only;                              /* .const variables */
+    _Atomic(struct emu_race_page *) *race_pages; /* marks of the launch under way, or NULL */
 };
 
-enum { EMU_ATOMIC_LOCKS = 64 };
+enum { EMU_ATOMIC_LOCKS = 64, EMU_RACE_PAGE_BYTES = 4096 };
 
 struct emu_memory {
     pthread_rwlock_t lock;

@@ -2,6 +2,8 @@
 /* Launches: their checks, as the driver makes them, and occupancy. */
 #include "src/emulator/cluster.h"
 #include "src/emulator/driver_state.h"
+#include "src/emulator/global_order.h"
+#include "src/emulator/global_race.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +260,9 @@ static void choose_workers(struct emu_launch *launch, const struct CUctx_st *con
     resident = resident < by_memory ? resident : by_memory;
     launch->resident = resident ? (uint32_t)resident : 1;
     launch->worker_count = workers;
+    if (launch->cluster_count > RACE_MOST_CLUSTERS ||
+        (op->function->program->communicates && workers > 1))
+        launch->checks &= ~(uint32_t)PTXGEN_CHECK_GLOBAL_RACES;
 }
 
 static ptxgen_cu_result result_of(ptxgen_emulator_check check)
@@ -334,6 +339,8 @@ ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct emu_op *o
     pthread_rwlock_rdlock(&context->memory.lock);
     double start = emu_now();
     ptxgen_status status = emu_launch_run(&launch, &err);
+    emu_order_free(&launch.order);
+    emu_race_free(&launch);
     double seconds = emu_now() - start;
     pthread_rwlock_unlock(&context->memory.lock);
     pthread_mutex_destroy(&launch.lock);

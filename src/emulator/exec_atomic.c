@@ -66,7 +66,7 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_before_strong_write(warp, insn);
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                     ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG, places);
+                     ACCESS_READ | ACCESS_WRITE | emu_ordering_flags(insn), places);
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         pthread_mutex_t *lock = lock_of(warp, &places[lane]);
@@ -92,6 +92,7 @@ static void decode_semantics(struct emu_decoder *decoder, struct emu_insn *insn)
     int order = emu_mod_of(decoder, orders);
     insn->op = order < 0 ? 0 : codes[order];
     insn->strong = true;
+    insn->scope = (uint8_t)emu_mod_scope(decoder, SCOPE_GPU);
 }
 
 static void decode_values(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t value,

@@ -4,6 +4,8 @@
  * and fence. bar.* is barrier.cta.*.aligned.
  */
 #include "src/emulator/arith.h"
+#include "src/emulator/global_order.h"
+#include "src/emulator/global_race.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/warp_sync.h"
@@ -302,13 +304,17 @@ void emu_barriers_after_exit(struct emu_cta *cta)
 
 static void fence(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
-    (void)insn;
-    (void)mask;
+    if (insn->scope >= SCOPE_GPU && emu_race_checked(warp))
+        emu_order_fence(warp, mask);
     emu_fence(warp);
 }
 
+/* Fences between proxies order nothing between threads here. */
 static void decode_fence(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    if (!emu_mod(decoder, "proxy") && !emu_mod(decoder, "mbarrier_init"))
+        insn->scope =
+            (uint8_t)emu_mod_scope(decoder, emu_mod(decoder, "gl") ? SCOPE_GPU : SCOPE_NONE);
     decoder->used |= (1u << decoder->statement->modifier_count) - 1;
     for (uint32_t i = 0; i < emu_operand_count(decoder); i++) {
         const struct emu_arg *operand = emu_operand_at(decoder, i);

@@ -411,6 +411,8 @@ static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
     bool policy = emu_mod(decoder, "L2::cache_hint");
     if (bulk->reduces)
         decode_reduction(decoder, bulk);
+    if (bulk->reduces && !bulk->to_shared)
+        decoder->program->communicates = true;
     insn->extra = bulk;
     insn->exec = bulk_copy;
     decode_operands(decoder, insn, bulk, many, policy);

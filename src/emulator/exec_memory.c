@@ -102,7 +102,7 @@ static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                     ACCESS_READ | (insn->strong ? ACCESS_STRONG : 0), places);
+                     ACCESS_READ | emu_ordering_flags(insn), places);
     for (uint32_t i = 0; i < insn->vector; i++)
         if (!insn->list[i].absent)
             load_element(warp, insn->list[i], insn->type, places, i * element, mask);
@@ -130,8 +130,8 @@ bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int l
 
 /* Lanes that are not plainly right go one after the other, so that lanes that write one place are
  * seen to do so. */
-static void st_shared(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
-                      const uint64_t addresses[32], uint32_t bytes, uint32_t flags)
+static void st_each(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask,
+                    const uint64_t addresses[32], uint32_t bytes, uint32_t flags)
 {
     struct emu_place places[32];
     if (warp->worker->counters)
@@ -151,13 +151,13 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint64_t addresses[32];
     struct emu_place places[32];
     uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
-    uint32_t flags = ACCESS_WRITE | (insn->strong ? ACCESS_STRONG : 0);
+    uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_progress(warp->worker);
     if (insn->strong)
         emu_before_strong_write(warp, insn);
-    if (insn->space != SPACE_GLOBAL && insn->space != SPACE_LOCAL) {
-        st_shared(warp, insn, mask, addresses, bytes, flags);
+    if (insn->space != SPACE_LOCAL) {
+        st_each(warp, insn, mask, addresses, bytes, flags);
         return;
     }
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes, flags, places);
@@ -165,6 +165,13 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
 }
 
 /* ---- decoding ---- */
+
+enum emu_sync_scope emu_mod_scope(struct emu_decoder *decoder, enum emu_sync_scope other)
+{
+    static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", NULL};
+    int scope = emu_mod_of(decoder, scopes);
+    return scope < 0 ? other : SCOPE_CTA + (enum emu_sync_scope)scope;
+}
 
 /* Cache operators, eviction and prefetch hints, scopes: nothing of them changes a result. */
 void emu_skip_hints(struct emu_decoder *decoder)
@@ -188,15 +195,20 @@ static uint8_t vector_of(struct emu_decoder *decoder)
     return which < 0 ? 1 : (uint8_t)(2 << which);
 }
 
+/* volatile is relaxed of .sys scope, and so is mmio. */
 static void decode_order(struct emu_decoder *decoder, struct emu_insn *insn)
 {
+    enum { VOLATILE = 1, MMIO = 5 };
     static const char *const orders[] = {"weak",    "volatile", "relaxed", "acquire",
                                          "release", "mmio",     NULL};
     int order;
     while ((order = emu_mod_of(decoder, orders)) >= 0) {
         insn->strong |= order > 0;
         insn->op = (uint8_t)(order == 3 || order == 4 ? order : insn->op);
+        insn->scope = order == VOLATILE || order == MMIO ? SCOPE_SYS : SCOPE_GPU;
     }
+    insn->scope = (uint8_t)emu_mod_scope(decoder, (enum emu_sync_scope)insn->scope);
+    insn->noncoherent = emu_mod(decoder, "nc");
 }
 
 static uint8_t memory_class(enum emu_space space)

@@ -47,6 +47,9 @@ typedef uint32_t *emu_clock;
 
 struct emu_copy;       /* async.h */
 struct emu_late_reads; /* late_read.h */
+struct emu_warp_order; /* global_order.h */
+struct emu_known;
+struct emu_race_page; /* global_race.h */
 
 struct emu_warp {
     uint8_t *bank[2];
@@ -72,6 +75,7 @@ struct emu_warp {
     struct emu_pending_operand *operands; /* registers that wgmmas under way read */
     uint32_t operand_count, operand_capacity;
     struct emu_late_reads *late;                 /* of the warpgroup, in its first warp */
+    struct emu_warp_order *order;                /* with other clusters */
     uint32_t cluster_phase[32], cluster_arrived; /* barrier.cluster: phase arrived in, by lane */
     const struct emu_allocation *last_allocation;
     const struct emu_insn *last_poll; /* and its address */
@@ -115,7 +119,8 @@ struct emu_cluster {
     emu_clock arrivals, met;                 /* of this phase, of the last complete one */
     struct emu_copy *copies;                 /* bulk copies under way */
     struct emu_cluster *next;
-    bool rested; /* has used up one quantum */
+    bool rested;  /* has used up one quantum */
+    bool learned; /* one of its warps has learned what other clusters did */
     uint32_t next_warp;
 };
 
@@ -133,6 +138,18 @@ struct emu_worker {
     _Atomic uint64_t progress; /* changes made; only this worker writes it */
     uint32_t index, live_clusters;
     bool started;
+};
+
+/* A location that strong writes have been made to. */
+struct emu_flag {
+    uint64_t address; /* 0: none */
+    struct emu_known *known;
+};
+
+struct emu_order {
+    struct emu_known *all;
+    struct emu_flag *flags; /* hashed */
+    size_t flag_count, flag_capacity;
 };
 
 struct emu_launch {
@@ -157,6 +174,8 @@ struct emu_launch {
     bool out_of_memory; /* of the host: no fault of the kernel */
     uint64_t steps, lane_steps;
     uint32_t checks;
+    struct emu_order order;                     /* between clusters */
+    _Atomic(struct emu_race_page *) race_pages; /* marks of global memory */
 };
 
 /* Runs a launch to its end. On a fault, launch->fault says what happened. */

@@ -16,6 +16,8 @@ void emu_fence(struct emu_warp *warp);
 void emu_after_strong_read(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address);
 void emu_before_strong_write(struct emu_warp *warp, const struct emu_insn *insn);
 
+/* Takes the scope; `other` when there is none. */
+enum emu_sync_scope emu_mod_scope(struct emu_decoder *decoder, enum emu_sync_scope other);
 /* Takes modifiers that change no value: cache operators, hints, scopes. */
 void emu_skip_hints(struct emu_decoder *decoder);
 

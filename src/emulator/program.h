@@ -57,6 +57,9 @@ enum emu_class {
     CLASS_COUNT
 };
 
+/* Of strong accesses and fences; 0: none. */
+enum emu_sync_scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
+
 enum { EMU_NO_SLOT = 0xffffffffu, EMU_SOURCES = 6 };
 
 struct emu_insn {
@@ -72,7 +75,8 @@ struct emu_insn {
     uint16_t read_count, write_count, list_count;
     uint8_t type, type2; /* enum emu_type */
     uint8_t op, mode, space, vector, flow, collect, class_id, flags;
-    bool ftz, sat, aligned, reads_clock, strong, has_value;
+    uint8_t scope; /* enum emu_sync_scope */
+    bool ftz, sat, aligned, reads_clock, strong, has_value, noncoherent;
 };
 
 struct emu_slot {

@@ -30,7 +30,8 @@ static void measure(const char *name, const char *target, const char *body, uint
         &bench, &(ptxgen_emulator_options){
                     .workers = 1,
                     .disabled_checks = relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
-                                                     PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES
+                                                     PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
+                                                     PTXGEN_CHECK_GLOBAL_RACES
                                                : 0});
     bench_kernel(&bench, target, ".param .u64 pa", body);
     ptxgen_cu_deviceptr a = bench_buffer(&bench, NULL, 1 << 22);

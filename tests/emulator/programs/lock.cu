@@ -35,6 +35,7 @@ extern "C" __global__ void lock(const double *x, double *partial, double *total,
     }
     __syncthreads();
     if (last && threadIdx.x == 0) {
+        __threadfence(); /* the counter is relaxed: order begins here */
         double sum = 0;
         for (unsigned b = 0; b < gridDim.x; b++)
             sum += ((volatile double *)partial)[b];
