@@ -29,6 +29,11 @@ void assert_declares(const ptx_module *module, uint32_t index, struct declared w
     assert_int_equal(info.dynamic_shared_bytes, wanted.dynamic_shared_bytes);
 }
 
+const char *ptxas_path(void)
+{
+    return PTXAS;
+}
+
 void skip_without_ptxas(void)
 {
     if (*PTXAS)

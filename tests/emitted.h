@@ -27,6 +27,8 @@ struct assembled {
 
 /* Skips the test, and says so, where there is no ptxas. */
 void skip_without_ptxas(void);
+/* Its path; empty where there is none. */
+const char *ptxas_path(void);
 /* Fails where ptxas refuses the text, or an entry spills a register or has a stack frame. */
 struct assembled assert_assembles_without_spills(const char *text, const char *target_name);
 

@@ -103,11 +103,11 @@ static enum emu_type shaped(enum emu_type type, char shape)
     switch (shape) {
     case 'w':
         switch (emu_types[type].bits) {
-        case 16: return T_b32;
-        case 32: return T_b64;
+        case 16: return T_u32;
+        case 32: return T_u64;
         default: return T_b128;
         }
-    case 'u': return T_b32;
+    case 'u': return T_u32;
     case 'h': return T_b16;
     case 'p': return T_pred;
     default: return type;

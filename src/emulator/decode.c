@@ -289,6 +289,26 @@ void emu_next_insn(struct emu_decoder *decoder)
     decoder->insn->class_id = class_id;
 }
 
+/* A modifier stands once, but for types of what has several. */
+static void refuse_repeated(struct emu_decoder *decoder)
+{
+    static const struct {
+        const char *mnemonic;
+        uint32_t types;
+    } typed[] = {{"cvt", 2},  {"dp4a", 2},  {"dp2a", 2}, {"set", 2},
+                 {"slct", 2}, {"wgmma", 3}, {"mma", 4}};
+    const struct emu_statement *statement = decoder->statement;
+    uint32_t most = 1;
+    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++)
+        if (emu_str_is(statement->mnemonic, typed[i].mnemonic))
+            most = typed[i].types;
+    for (uint32_t a = 0; a < statement->modifier_count; a++)
+        for (uint32_t b = 0, times = 1; b < a; b++)
+            if (emu_str_equal(statement->modifiers[a], statement->modifiers[b]) && ++times > most)
+                emu_refuse(decoder, "modifier .%.*s stands too often",
+                           (int)statement->modifiers[a].length, statement->modifiers[a].text);
+}
+
 static void decode_statement(struct emu_decoder *decoder, const struct emu_statement *statement)
 {
     decoder->statement = statement;
@@ -305,6 +325,8 @@ static void decode_statement(struct emu_decoder *decoder, const struct emu_state
         if (!(decoder->used >> i & 1))
             emu_refuse(decoder, "modifier .%.*s is unknown or does not belong here",
                        (int)statement->modifiers[i].length, statement->modifiers[i].text);
+    refuse_repeated(decoder);
+    emu_legality_check(decoder);
     push_insn(decoder);
 }
 
@@ -363,6 +385,7 @@ static void make(struct emu_decoder *decoder)
 {
     uint32_t kernel = (uint32_t)(decoder->program->function - decoder->module->functions);
     index_opcodes(decoder);
+    decoder->legality = emu_legality_new(&decoder->scratch, decoder->module);
     find_reachable(decoder, kernel);
     lay_out(decoder);
     decode_function(decoder, emu_unit_of(decoder, kernel));

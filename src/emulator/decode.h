@@ -8,6 +8,7 @@
 #define PTXGEN_EMULATOR_DECODE_H
 
 #include "src/emulator/index_map.h"
+#include "src/emulator/legality.h"
 #include "src/emulator/program.h"
 
 struct emu_chip;
@@ -44,7 +45,8 @@ struct emu_decoder {
     const struct emu_statement *statement;
     struct emu_insn *insn; /* the instruction under way */
     const struct emu_opcode *opcodes[512];
-    uint32_t used; /* modifiers taken, one bit each */
+    struct emu_legality *legality; /* NULL: the module's target is older than what is known */
+    uint32_t used;                 /* modifiers taken, one bit each */
     uint32_t reads[640], writes[320];
     jmp_buf escape;
     ptxgen_error *err;
@@ -72,6 +74,8 @@ enum { INSN_LABEL = 1, INSN_LABEL_LIST = 2, INSN_FUNCTION = 4 };
 
 /* ---- modifiers ---- */
 bool emu_mod(struct emu_decoder *decoder, const char *name);
+/* How often it stands, taken or not. */
+uint32_t emu_mod_count(const struct emu_decoder *decoder, const char *name);
 /* Index of the first of `names` (NULL-terminated) among the unused modifiers, or -1. */
 int emu_mod_of(struct emu_decoder *decoder, const char *const *names);
 /* The next unused modifier that is a type; T_none when none is left. */

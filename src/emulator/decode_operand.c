@@ -41,6 +41,14 @@ bool emu_mod(struct emu_decoder *decoder, const char *name)
     return false;
 }
 
+uint32_t emu_mod_count(const struct emu_decoder *decoder, const char *name)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < decoder->statement->modifier_count; i++)
+        count += emu_str_is(decoder->statement->modifiers[i], name);
+    return count;
+}
+
 int emu_mod_of(struct emu_decoder *decoder, const char *const *names)
 {
     const struct emu_statement *statement = decoder->statement;
@@ -347,6 +355,11 @@ static uint64_t variable_address(struct emu_decoder *decoder, const struct emu_s
     }
 }
 
+static bool is_integer(enum emu_type type)
+{
+    return emu_types[type].kind == 'U' || emu_types[type].kind == 'S';
+}
+
 static uint64_t literal_bits(struct emu_decoder *decoder, const struct emu_arg *operand,
                              enum emu_type type)
 {
@@ -355,12 +368,22 @@ static uint64_t literal_bits(struct emu_decoder *decoder, const struct emu_arg *
     uint32_t bits = (uint32_t)operand->bits;
     bool real = emu_types[type].kind == 'F' && emu_types[type].bits >= 32 && type != T_f16x2 &&
                 type != T_bf16x2;
+    if (emu_types[type].kind == 'F' && !real && type != T_f64)
+        emu_refuse(decoder, "an operand of type .%s is a register, not '%.*s'",
+                   emu_types[type].name, (int)operand->name.length, operand->name.text);
     if (operand->kind == OPERAND_INT) {
         if (real && operand->bits != 0)
             emu_refuse(decoder, "a floating-point immediate is written 0f… or 0d…, not '%.*s'",
                        (int)operand->name.length, operand->name.text);
         return operand->bits;
     }
+    if (is_integer(type) || type == T_pred)
+        emu_refuse(decoder, "the floating-point immediate '%.*s' does not suit type .%s",
+                   (int)operand->name.length, operand->name.text, emu_types[type].name);
+    if (emu_types[type].kind == 'B' &&
+        emu_types[type].bits != (operand->kind == OPERAND_F32 ? 32 : 64))
+        emu_refuse(decoder, "the floating-point immediate '%.*s' has not the width of type .%s",
+                   (int)operand->name.length, operand->name.text, emu_types[type].name);
     if (operand->kind == OPERAND_F32) {
         memcpy(&narrow, &bits, 4);
         wide = narrow;
@@ -372,6 +395,23 @@ static uint64_t literal_bits(struct emu_decoder *decoder, const struct emu_arg *
     uint64_t wide_bits;
     memcpy(&wide_bits, &wide, 8);
     return emu_types[type].bits == 64 ? wide_bits : bits;
+}
+
+/* ISA "Operand Type Checking": a register of a floating-point type is no integer, nor of another
+ * floating-point type; .bN is any. */
+static void check_kind(struct emu_decoder *decoder, struct emu_src source,
+                       const struct emu_arg *operand, enum emu_type type)
+{
+    enum emu_type declared = decoder->program->slots[source.slot].type;
+    bool packed = type == T_f16x2 || type == T_bf16x2 || type == T_u16x2 || type == T_s16x2;
+    if ((packed && emu_types[declared].kind != 'B' && declared != type) ||
+        (is_integer(type) && emu_types[declared].kind == 'F') ||
+        (emu_types[type].kind == 'F' && is_integer(declared)) ||
+        (emu_types[type].kind == 'F' && emu_types[declared].kind == 'F' &&
+         emu_types[type].bits != emu_types[declared].bits))
+        emu_refuse(decoder, "register '%.*s' is declared .%s, which does not suit type .%s",
+                   (int)operand->name.length, operand->name.text, emu_types[declared].name,
+                   emu_types[type].name);
 }
 
 static void check_width(struct emu_decoder *decoder, struct emu_src source,
@@ -388,6 +428,7 @@ static void check_width(struct emu_decoder *decoder, struct emu_src source,
                    : source.bytes == 8 ? "64 bits"
                                        : "128 bits",
                    emu_types[type].name);
+    check_kind(decoder, source, operand, type);
 }
 
 static struct emu_src read_name(struct emu_decoder *decoder, const struct emu_arg *operand,
@@ -558,6 +599,28 @@ enum emu_space emu_param_space(struct emu_decoder *decoder, const struct emu_arg
                                                                                      : SPACE_PARAM;
 }
 
+/* A variable is in the instruction's state space, which may be generic unless it is a parameter. */
+static void check_space(struct emu_decoder *decoder, const struct emu_symbol *symbol,
+                        const struct emu_arg *inside)
+{
+    static const char *const names[] = {"generic", "global", "shared", "shared::cluster",
+                                        "local",   "const",  "param",  "reg"};
+    const struct emu_function *function = decoder->unit->function;
+    const struct emu_variable *variable =
+        symbol->count == 1   ? &decoder->module->variables[symbol->first]
+        : symbol->count == 2 ? &function->variables[symbol->first]
+        : symbol->count == 3 ? &function->parameters[symbol->first]
+                             : &function->results[symbol->first];
+    enum emu_space used = decoder->insn->space, declared = variable->space;
+    bool agrees = declared == SPACE_PARAM    ? used == SPACE_PARAM || used == SPACE_LOCAL
+                  : declared == SPACE_SHARED ? used == SPACE_GENERIC || used == SPACE_SHARED ||
+                                                   used == SPACE_SHARED_CLUSTER
+                                             : used == SPACE_GENERIC || used == declared;
+    if (!agrees)
+        emu_refuse(decoder, "'%.*s' is a .%s variable, and the access is to .%s memory",
+                   (int)inside->name.length, inside->name.text, names[declared], names[used]);
+}
+
 void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, struct emu_src *base,
                  int64_t *offset)
 {
@@ -568,6 +631,8 @@ void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, str
     if (inside->negated)
         emu_refuse(decoder, "an address is not negated");
     uint32_t number = 0;
+    if (operand->count > 1 && operand->items[1].kind != OPERAND_VECTOR)
+        emu_refuse(decoder, "an address has one register or variable, and one offset");
     const struct emu_symbol *symbol =
         inside->kind == OPERAND_NAME
             ? emu_find_symbol(decoder->module, inside->name, decoder->statement->scope, &number)
@@ -576,11 +641,17 @@ void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, str
         *base = register_src(decoder, symbol, number, inside->name);
         if (base->bytes != 4 && base->bytes != 8)
             emu_refuse(decoder, "an address register has 32 or 64 bits");
+        if (emu_types[symbol->type].kind == 'F')
+            emu_refuse(decoder, "'%.*s' is a floating-point register, and no address",
+                       (int)inside->name.length, inside->name.text);
         *offset = (int64_t)inside->bits;
         emu_note_read(decoder, *base);
     } else if (symbol && symbol->kind == SYMBOL_VARIABLE) {
+        check_space(decoder, symbol, inside);
         *base = emu_constant(decoder, variable_address(decoder, symbol) + inside->bits, 8);
     } else if (inside->kind == OPERAND_INT) {
+        if (decoder->insn->space != SPACE_LOCAL)
+            emu_refuse(decoder, "only .local addresses may be constants");
         *base = emu_constant(decoder, inside->bits, 8);
     } else {
         emu_refuse(decoder, "'%.*s' is not declared, or is no address", (int)inside->name.length,

@@ -39,7 +39,8 @@ static ptxgen_cu_result check_module(const struct CUctx_st *context,
                     (int)parsed->target.length, parsed->target.text, context->chip->target);
         return PTXGEN_CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    return PTXGEN_CUDA_SUCCESS;
+    return emu_legality_of_target(parsed, err) ? PTXGEN_CUDA_SUCCESS
+                                               : PTXGEN_CUDA_ERROR_INVALID_PTX;
 }
 
 /* ---- variables ---- */

@@ -128,8 +128,8 @@ static void decode_atom(struct emu_decoder *decoder, struct emu_insn *insn)
     }
     insn->space = (uint8_t)emu_mod_space(decoder);
     decode_semantics(decoder, insn);
-    emu_skip_hints(decoder);
-    emu_mod(decoder, "noftz");
+    emu_mod(decoder, "L2::cache_hint");
+    bool noftz = emu_mod(decoder, "noftz");
     int vector = emu_mod_of(decoder, vectors);
     insn->vector = vector < 0 ? 1 : (uint8_t)(2 << vector);
     int op = emu_mod_of(decoder, emu_atomic_names);
@@ -140,15 +140,20 @@ static void decode_atom(struct emu_decoder *decoder, struct emu_insn *insn)
     if (!emu_atomic_allows((enum emu_atomic)op, (enum emu_type)insn->type))
         emu_refuse(decoder, "operation .%s has no form for type .%s", emu_atomic_names[op],
                    emu_types[insn->type].name);
+    if (op == ATOMIC_ADD && insn->type == T_s64)
+        emu_refuse(decoder, ".add has no form for type .s64");
+    if (insn->vector > 1 && emu_types[insn->type].kind != 'F')
+        emu_refuse(decoder, "vectors are of floats");
+    bool small = emu_types[insn->type].kind == 'F' && insn->type != T_f32 && insn->type != T_f64;
+    if (noftz != small)
+        emu_refuse(decoder, ".noftz stands with 16-bit floats, and only with them");
     uint32_t least = address + (op == ATOMIC_CAS ? 3 : 2);
-    emu_need_operands(decoder, least, least + 1);
+    emu_read_policy(decoder, least);
     insn->exec = atom;
     emu_address(decoder, emu_operand_at(decoder, address), &insn->s[0], &insn->imm);
     decode_values(decoder, insn, address + 1, has_result);
     if (op == ATOMIC_CAS)
         insn->s[1] = emu_read_nth(decoder, address + 2, insn->type);
-    if (emu_operand_count(decoder) > least)
-        emu_read_nth(decoder, least, T_b64);
     if (insn->space == SPACE_GLOBAL || insn->space == SPACE_GENERIC)
         decoder->program->communicates = true;
 }

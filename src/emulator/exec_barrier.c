@@ -267,7 +267,7 @@ static void decode_bar(struct emu_decoder *decoder, struct emu_insn *insn)
     emu_mod(decoder, "cta");
     bool legacy = decoder->statement->mnemonic.length == 3;
     int op = emu_mod_of(decoder, ops);
-    insn->aligned = emu_mod(decoder, "aligned") || legacy;
+    insn->aligned = legacy || emu_mod(decoder, "aligned");
     if (op < 0)
         emu_refuse(decoder, ".sync, .arrive or .red is missing");
     uint32_t at = 0;
@@ -312,10 +312,40 @@ static void fence(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
 /* Fences between proxies order nothing between threads here. */
 static void decode_fence(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    if (!emu_mod(decoder, "proxy") && !emu_mod(decoder, "mbarrier_init"))
+    static const char *const known[] = {"sc",
+                                        "acq_rel",
+                                        "acquire",
+                                        "release",
+                                        "relaxed",
+                                        "cta",
+                                        "cluster",
+                                        "gpu",
+                                        "gl",
+                                        "sys",
+                                        "proxy",
+                                        "alias",
+                                        "async",
+                                        "async::generic",
+                                        "tensormap::generic",
+                                        "generic::async",
+                                        "generic::tensormap",
+                                        "global",
+                                        "shared::cta",
+                                        "shared::cluster",
+                                        "sync_restrict::shared::cta",
+                                        "sync_restrict::shared::cluster",
+                                        "mbarrier_init",
+                                        NULL};
+    bool proxy = emu_mod_count(decoder, "proxy");
+    if (!proxy && !emu_mod_count(decoder, "mbarrier_init"))
         insn->scope =
             (uint8_t)emu_mod_scope(decoder, emu_mod(decoder, "gl") ? SCOPE_GPU : SCOPE_NONE);
-    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    while (emu_mod_of(decoder, known) >= 0)
+        continue;
+    if (!decoder->statement->modifier_count)
+        emu_refuse(decoder, "a scope or a proxy is missing");
+    if (!proxy && (emu_mod_count(decoder, "alias") || emu_mod_count(decoder, "async")))
+        emu_refuse(decoder, ".proxy is missing");
     for (uint32_t i = 0; i < emu_operand_count(decoder); i++) {
         const struct emu_arg *operand = emu_operand_at(decoder, i);
         if (operand->kind == OPERAND_ADDRESS)

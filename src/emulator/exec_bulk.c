@@ -350,13 +350,24 @@ static void decode_reduction(struct emu_decoder *decoder, struct bulk *bulk)
     if (op < 0)
         emu_refuse(decoder, "an operation such as .add is missing");
     bulk->op = (enum emu_atomic)op;
-    emu_mod(decoder, "noftz");
+    bool noftz = emu_mod(decoder, "noftz");
     if (bulk->tensor) /* the map says of what type the elements are */
         return;
     bulk->type = emu_mod_type(decoder);
     if (!emu_atomic_allows(bulk->op, bulk->type) && !(bulk->type == T_b32 || bulk->type == T_b64))
         emu_refuse(decoder, "operation .%s has no form for type .%s", emu_atomic_names[op],
                    emu_types[bulk->type].name);
+    if (bulk->type == T_f16x2 || bulk->type == T_bf16x2)
+        emu_refuse(decoder, "elements of type .%s are not reduced", emu_types[bulk->type].name);
+    bool small = bulk->type == T_f16 || bulk->type == T_bf16;
+    if (noftz != (small && bulk->op == ATOMIC_ADD))
+        emu_refuse(decoder, ".noftz stands with .add of 16-bit floats, and only with it");
+}
+
+static void need_async_bulk(struct emu_decoder *decoder)
+{
+    if (!emu_mod(decoder, "async") || !emu_mod(decoder, "bulk"))
+        emu_refuse(decoder, ".async.bulk is missing");
 }
 
 static void decode_operands(struct emu_decoder *decoder, struct emu_insn *insn, struct bulk *bulk,
@@ -371,7 +382,7 @@ static void decode_operands(struct emu_decoder *decoder, struct emu_insn *insn, 
         decode_tensor_operand(decoder, insn, bulk, other);
     } else {
         emu_address(decoder, other, &insn->s[BULK_OTHER], &bulk->other_offset);
-        insn->s[BULK_SIZE] = emu_read_nth(decoder, at++, T_b32);
+        insn->s[BULK_SIZE] = emu_read_nth(decoder, at++, T_u32);
     }
     if (bulk->to_shared)
         emu_address(decoder, emu_operand_at(decoder, at++), &insn->s[BULK_MBARRIER],
@@ -383,25 +394,31 @@ static void decode_operands(struct emu_decoder *decoder, struct emu_insn *insn, 
     emu_need_operands(decoder, at, at);
 }
 
-static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
+/* Whether it is of a tensor, and of how many dimensions. */
+static void decode_rank(struct emu_decoder *decoder, struct bulk *bulk)
 {
     static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
+    bulk->tensor = emu_mod(decoder, "tensor");
+    if (!bulk->tensor)
+        return;
+    int rank = emu_mod_of(decoder, ranks);
+    if (rank < 0)
+        emu_refuse(decoder, "the number of dimensions (.1d to .5d) is missing");
+    bulk->rank = (uint8_t)(rank + 1);
+    emu_mod(decoder, "tile");
+}
+
+static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
+{
     struct bulk *bulk = emu_alloc(&decoder->program->arena, 1, sizeof *bulk);
     bulk->reduces = emu_mod(decoder, "reduce");
-    emu_mod(decoder, "async");
-    emu_mod(decoder, "bulk");
-    bulk->tensor = emu_mod(decoder, "tensor");
-    if (bulk->tensor) {
-        int rank = emu_mod_of(decoder, ranks);
-        if (rank < 0)
-            emu_refuse(decoder, "the number of dimensions (.1d to .5d) is missing");
-        bulk->rank = (uint8_t)(rank + 1);
-        emu_mod(decoder, "tile");
-    }
+    need_async_bulk(decoder);
+    decode_rank(decoder, bulk);
     enum emu_space to = emu_mod_space(decoder), from = emu_mod_space(decoder);
     bulk->to_shared = to == SPACE_SHARED || to == SPACE_SHARED_CLUSTER;
     bulk->from_shared = from == SPACE_SHARED;
-    if (!bulk->to_shared && (to != SPACE_GLOBAL || !bulk->from_shared))
+    if (bulk->to_shared ? from != SPACE_GLOBAL && !bulk->from_shared
+                        : to != SPACE_GLOBAL || !bulk->from_shared)
         emu_refuse(decoder, "the state spaces of destination and source are missing or unsuited");
     bool counted = emu_mod(decoder, "mbarrier::complete_tx::bytes");
     bool grouped = emu_mod(decoder, "bulk_group");
@@ -422,15 +439,21 @@ static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
 static void decode_prefetch(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     struct bulk *bulk = emu_alloc(&decoder->program->arena, 1, sizeof *bulk);
-    bulk->tensor = emu_mod(decoder, "tensor");
-    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    need_async_bulk(decoder);
+    decode_rank(decoder, bulk);
+    if (!emu_mod(decoder, "L2") || emu_mod_space(decoder) != SPACE_GLOBAL)
+        emu_refuse(decoder, ".L2.global is missing");
+    bool policy = emu_mod(decoder, "L2::cache_hint");
     insn->extra = bulk;
     insn->exec = bulk->tensor ? emu_exec_nothing : bulk_prefetch;
-    if (bulk->tensor)
+    if (bulk->tensor) {
+        emu_need_operands(decoder, 1u + policy, 1u + policy);
+        decode_tensor_operand(decoder, insn, bulk, emu_operand_at(decoder, 0));
         return;
+    }
     emu_address(decoder, emu_operand_at(decoder, 0), &insn->s[BULK_OTHER], &bulk->other_offset);
-    insn->s[BULK_SIZE] = emu_read_nth(decoder, 1, T_b32);
-    emu_need_operands(decoder, 2, 3);
+    insn->s[BULK_SIZE] = emu_read_nth(decoder, 1, T_u32);
+    emu_need_operands(decoder, 2u + policy, 2u + policy);
 }
 
 void emu_decode_bulk(struct emu_decoder *decoder, struct emu_insn *insn)

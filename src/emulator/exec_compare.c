@@ -3,6 +3,8 @@
 #include "src/emulator/arith.h"
 #include "src/emulator/half.h"
 
+#include <stdio.h>
+
 /* How the lanes of two operands compare: one bit a lane. */
 struct order_masks {
     uint32_t less, equal, unordered;
@@ -174,11 +176,36 @@ static void decode_comparison(struct emu_decoder *decoder, struct emu_insn *insn
     insn->ftz = emu_mod(decoder, "ftz");
 }
 
+/* Bits are equal or not; .lo to .hs are of unsigned integers, what may be unordered of floats. */
+static void check_comparison(struct emu_decoder *decoder, enum emu_type type)
+{
+    static const struct {
+        const char *kinds, *names;
+    } ranges[] = {{"USBF", " eq ne "},
+                  {"USF", " lt le gt ge "},
+                  {"U", " lo ls hi hs "},
+                  {"F", " equ neu ltu leu gtu geu num nan "}};
+    const struct emu_statement *statement = decoder->statement;
+    for (uint32_t m = 0; m < statement->modifier_count; m++)
+        for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+            char name[8];
+            snprintf(name, sizeof name, " %.*s ",
+                     statement->modifiers[m].length < 5 ? (int)statement->modifiers[m].length : 0,
+                     statement->modifiers[m].text);
+            if (name[1] != ' ' && strstr(ranges[i].names, name) &&
+                !strchr(ranges[i].kinds, emu_types[type].kind))
+                emu_refuse(decoder, "type .%s has no comparison%s", emu_types[type].name, name);
+        }
+}
+
 static void read_comparands(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     if (!compare_by_type[insn->type])
         emu_refuse(decoder, "type .%s cannot be compared", emu_types[insn->type].name);
+    check_comparison(decoder, (enum emu_type)insn->type);
     emu_need_operands(decoder, insn->mode ? 4 : 3, insn->mode ? 4 : 3);
+    if (insn->ftz && insn->type != T_f32 && insn->type != T_f16 && insn->type != T_f16x2)
+        emu_refuse(decoder, ".ftz is of .f32, .f16 and .f16x2");
     insn->s[0] = emu_read_nth(decoder, 1, insn->type);
     insn->s[1] = emu_read_nth(decoder, 2, insn->type);
     if (insn->mode)
@@ -226,8 +253,7 @@ SELECT(uint64_t, selp_64)
 
 static void decode_selp(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    enum emu_type type =
-        emu_need_type(decoder, "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 f16 bf16");
+    enum emu_type type = emu_need_type(decoder, "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64");
     emu_need_operands(decoder, 4, 4);
     insn->type = (uint8_t)type;
     insn->exec = emu_types[type].bits == 16   ? selp_16

@@ -344,10 +344,22 @@ void emu_exec_nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32
     (void)mask;
 }
 
-/* pmevent, griddepcontrol: each launch runs alone, so there is nothing to wait for. */
-static void decode_nothing(struct emu_decoder *decoder, struct emu_insn *insn)
+static void decode_pmevent(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
+    emu_need_operands(decoder, 1, 1);
+    uint64_t event = emu_immediate(decoder, emu_operand_at(decoder, 0));
+    if (!emu_mod(decoder, "mask") && event > 15)
+        emu_refuse(decoder, "event %llu; there are 16", (unsigned long long)event);
+    insn->exec = emu_exec_nothing;
+}
+
+/* Each launch runs alone, so there is nothing to wait for. */
+static void decode_griddepcontrol(struct emu_decoder *decoder, struct emu_insn *insn)
+{
+    static const char *const kinds[] = {"launch_dependents", "wait", NULL};
+    if (emu_mod_of(decoder, kinds) < 0)
+        emu_refuse(decoder, ".launch_dependents or .wait is missing");
+    emu_need_operands(decoder, 0, 0);
     insn->exec = emu_exec_nothing;
 }
 
@@ -369,15 +381,16 @@ static void decode_setmaxnreg(struct emu_decoder *decoder, struct emu_insn *insn
     insn->collect = COLLECT_ALIGNED;
 }
 
-const struct emu_opcode emu_control_opcodes[] = {{"bra", decode_bra, CLASS_CONTROL},
-                                                 {"brx", decode_brx, CLASS_CONTROL},
-                                                 {"call", decode_call, CLASS_CONTROL},
-                                                 {"ret", decode_ret, CLASS_CONTROL},
-                                                 {"exit", decode_exit, CLASS_CONTROL},
-                                                 {"trap", decode_trap, CLASS_CONTROL},
-                                                 {"brkpt", decode_trap, CLASS_CONTROL},
-                                                 {"nanosleep", decode_nanosleep, CLASS_CONTROL},
-                                                 {"pmevent", decode_nothing, CLASS_CONTROL},
-                                                 {"griddepcontrol", decode_nothing, CLASS_CONTROL},
-                                                 {"setmaxnreg", decode_setmaxnreg, CLASS_CONTROL},
-                                                 {NULL, NULL, CLASS_OTHER}};
+const struct emu_opcode emu_control_opcodes[] = {
+    {"bra", decode_bra, CLASS_CONTROL},
+    {"brx", decode_brx, CLASS_CONTROL},
+    {"call", decode_call, CLASS_CONTROL},
+    {"ret", decode_ret, CLASS_CONTROL},
+    {"exit", decode_exit, CLASS_CONTROL},
+    {"trap", decode_trap, CLASS_CONTROL},
+    {"brkpt", decode_trap, CLASS_CONTROL},
+    {"nanosleep", decode_nanosleep, CLASS_CONTROL},
+    {"pmevent", decode_pmevent, CLASS_CONTROL},
+    {"griddepcontrol", decode_griddepcontrol, CLASS_CONTROL},
+    {"setmaxnreg", decode_setmaxnreg, CLASS_CONTROL},
+    {NULL, NULL, CLASS_OTHER}};

@@ -322,15 +322,22 @@ static void cvt_pack(struct emu_warp *warp, const struct emu_insn *insn, uint32_
 
 static void decode_cvt_pack(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    emu_mod(decoder, "sat");
+    if (!emu_mod(decoder, "sat"))
+        emu_refuse(decoder, ".sat is missing");
     insn->type = (uint8_t)emu_need_type(decoder, "u16 s16 u8 s8 u4 s4 u2 s2");
     emu_need_type(decoder, "s32");
     insn->has_value = emu_mod(decoder, "b32");
     emu_need_operands(decoder, insn->has_value ? 4 : 3, insn->has_value ? 4 : 3);
     insn->exec = cvt_pack;
     for (uint32_t i = 0; i + 1 < emu_operand_count(decoder); i++)
-        insn->s[i] = emu_read_nth(decoder, i + 1, T_b32);
-    insn->d = emu_write_nth(decoder, 0, T_b32);
+        insn->s[i] = emu_read_nth(decoder, i + 1, T_s32);
+    insn->d = emu_write_nth(decoder, 0, T_s32);
+}
+
+/* The types in whose conversions no register is wider than its type. */
+static bool is_exact(enum emu_type type)
+{
+    return type == T_bf16 || type == T_tf32;
 }
 
 static void decode_cvt(struct emu_decoder *decoder, struct emu_insn *insn)
@@ -352,8 +359,11 @@ static void decode_cvt(struct emu_decoder *decoder, struct emu_insn *insn)
     if (is_pair(insn->type2))
         emu_refuse(decoder, "no conversion from .%s to .%s", emu_types[insn->type2].name,
                    emu_types[insn->type].name);
-    insn->s[0] = emu_read_wide(decoder, emu_operand_at(decoder, 1), insn->type2);
-    insn->d = emu_write_wide(decoder, emu_operand_at(decoder, 0), insn->type);
+    const struct emu_arg *from = emu_operand_at(decoder, 1), *to = emu_operand_at(decoder, 0);
+    bool exact = is_exact(insn->type) || is_exact(insn->type2);
+    insn->s[0] =
+        exact ? emu_read(decoder, from, insn->type2) : emu_read_wide(decoder, from, insn->type2);
+    insn->d = exact ? emu_write(decoder, to, insn->type) : emu_write_wide(decoder, to, insn->type);
     insn->exec = fast_form(insn);
 }
 

@@ -264,6 +264,8 @@ static void decode_arrive(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     uint32_t at = emu_operand_at(decoder, 0)->kind == OPERAND_ADDRESS ? 0 : 1;
     insn->exec = arrive;
+    if (!(insn->mode & ARRIVE) != !at)
+        emu_refuse(decoder, at ? "it has no result" : "its result is missing; it may be '_'");
     emu_need_operands(decoder, at + 1, at + 2);
     emu_address(decoder, emu_operand_at(decoder, at), &insn->s[0], &insn->imm);
     insn->s[1].absent = emu_operand_count(decoder) == at + 1;
@@ -282,7 +284,7 @@ static void decode_mbarrier(struct emu_decoder *decoder, struct emu_insn *insn)
     static const char *const waits[] = {"test_wait", "try_wait", NULL};
     bool relaxed = emu_mod_of(decoder, orders) == 0;
     insn->space = (uint8_t)emu_mod_space(decoder);
-    emu_skip_hints(decoder);
+    emu_mod_scope(decoder, SCOPE_NONE);
     emu_need_type(decoder, "b64");
     insn->mode = relaxed ? RELAXED : 0;
     if (emu_mod(decoder, "pending_count")) {

@@ -173,14 +173,10 @@ enum emu_sync_scope emu_mod_scope(struct emu_decoder *decoder, enum emu_sync_sco
     return scope < 0 ? other : SCOPE_CTA + (enum emu_sync_scope)scope;
 }
 
-/* Cache operators, eviction and prefetch hints, scopes: nothing of them changes a result. */
+/* Eviction and prefetch hints: nothing of them changes a result. */
 void emu_skip_hints(struct emu_decoder *decoder)
 {
-    static const char *const hints[] = {"ca", "cg",  "cs",      "lu",  "cv",  "wb",      "wt",
-                                        "nc", "cta", "cluster", "gpu", "sys", "unified", NULL};
     const struct emu_statement *statement = decoder->statement;
-    while (emu_mod_of(decoder, hints) >= 0)
-        continue;
     for (uint32_t i = 0; i < statement->modifier_count; i++)
         if (statement->modifiers[i].length > 4 &&
             (memcmp(statement->modifiers[i].text, "L1::", 4) == 0 ||
@@ -202,13 +198,19 @@ static void decode_order(struct emu_decoder *decoder, struct emu_insn *insn)
     static const char *const orders[] = {"weak",    "volatile", "relaxed", "acquire",
                                          "release", "mmio",     NULL};
     int order;
+    bool needs_scope = false;
     while ((order = emu_mod_of(decoder, orders)) >= 0) {
         insn->strong |= order > 0;
+        needs_scope = needs_scope || order >= 2;
         insn->op = (uint8_t)(order == 3 || order == 4 ? order : insn->op);
         insn->scope = order == VOLATILE || order == MMIO ? SCOPE_SYS : SCOPE_GPU;
     }
-    insn->scope = (uint8_t)emu_mod_scope(decoder, (enum emu_sync_scope)insn->scope);
-    insn->noncoherent = emu_mod(decoder, "nc");
+    enum emu_sync_scope given = emu_mod_scope(decoder, SCOPE_NONE);
+    if ((given != SCOPE_NONE) != needs_scope)
+        emu_refuse(decoder, "a scope such as .gpu stands with .relaxed, .acquire and .release, and "
+                            "only with them");
+    if (needs_scope)
+        insn->scope = (uint8_t)given;
 }
 
 static uint8_t memory_class(enum emu_space space)
@@ -221,12 +223,19 @@ static uint8_t memory_class(enum emu_space space)
 
 static void decode_access(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t address)
 {
+    static const char *const cache_operators[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", NULL};
     insn->space = (uint8_t)emu_mod_space(decoder);
     decode_order(decoder, insn);
+    if (emu_mod_of(decoder, cache_operators) >= 0 && insn->strong)
+        emu_refuse(decoder, "a strong access has no cache operator");
+    insn->noncoherent = emu_mod(decoder, "nc");
+    if (insn->noncoherent && insn->space != SPACE_GLOBAL)
+        emu_refuse(decoder, ".nc is of loads from .global memory");
+    emu_mod(decoder, "unified");
     emu_skip_hints(decoder);
     insn->vector = vector_of(decoder);
     insn->type = (uint8_t)emu_need_type(
-        decoder, "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 f16 bf16");
+        decoder, "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64");
     const struct emu_arg *operand = emu_operand_at(decoder, address);
     if (insn->space == SPACE_PARAM)
         insn->space = (uint8_t)emu_param_space(decoder, operand);
@@ -234,6 +243,18 @@ static void decode_access(struct emu_decoder *decoder, struct emu_insn *insn, ui
     if (insn->strong && (insn->space == SPACE_GLOBAL || insn->space == SPACE_GENERIC))
         decoder->program->communicates = true;
     emu_address(decoder, operand, &insn->s[0], &insn->imm);
+}
+
+/* In a vector any kind of register may stand, but all of one width. */
+static enum emu_type bits_of(enum emu_type type)
+{
+    switch (emu_types[type].bits) {
+    case 8: return T_b8;
+    case 16: return T_b16;
+    case 32: return T_b32;
+    case 64: return T_b64;
+    default: return type;
+    }
 }
 
 static void decode_elements(struct emu_decoder *decoder, struct emu_insn *insn, uint32_t index,
@@ -246,29 +267,50 @@ static void decode_elements(struct emu_decoder *decoder, struct emu_insn *insn, 
         emu_refuse(decoder, "%u elements stand in the vector, %u are due", count, insn->vector);
     insn->list = emu_alloc(&decoder->program->arena, count, sizeof *insn->list);
     insn->list_count = (uint16_t)count;
+    enum emu_type type = count > 1 ? bits_of(insn->type) : (enum emu_type)insn->type;
+    uint32_t width = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (write && items[i].kind == OPERAND_SINK)
             insn->list[i].absent = true;
         else
-            insn->list[i] = write ? emu_write_wide(decoder, &items[i], insn->type)
-                                  : emu_read_wide(decoder, &items[i], insn->type);
+            insn->list[i] = write ? emu_write_wide(decoder, &items[i], type)
+                                  : emu_read_wide(decoder, &items[i], type);
+        if (items[i].kind != OPERAND_NAME)
+            continue;
+        if (width && insn->list[i].bytes != width)
+            emu_refuse(decoder, "the registers of a vector have one width");
+        width = insn->list[i].bytes;
     }
 }
 
-/* An optional last operand: the cache policy. */
-static void read_policy(struct emu_decoder *decoder, uint32_t index)
+/* With .L2::cache_hint the last operand is the cache policy. */
+void emu_read_policy(struct emu_decoder *decoder, uint32_t index)
 {
-    emu_need_operands(decoder, index, index + 1);
-    if (emu_operand_count(decoder) > index)
+    uint32_t has_policy = emu_mod_count(decoder, "L2::cache_hint");
+    emu_need_operands(decoder, index + has_policy, index + has_policy);
+    if (has_policy)
         emu_read_nth(decoder, index, T_b64);
 }
 
 static void decode_ld(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     decode_access(decoder, insn, 1);
-    read_policy(decoder, 2);
+    emu_read_policy(decoder, 2);
     insn->exec = ld;
     decode_elements(decoder, insn, 0, true);
+}
+
+/* The parameters that a function was given can only be read. */
+static void refuse_parameter(struct emu_decoder *decoder, const struct emu_arg *address)
+{
+    uint32_t number;
+    const struct emu_symbol *symbol = address->kind == OPERAND_ADDRESS
+                                          ? emu_find_symbol(decoder->module, address->items[0].name,
+                                                            decoder->statement->scope, &number)
+                                          : NULL;
+    if (symbol && symbol->kind == SYMBOL_VARIABLE && symbol->count == 3)
+        emu_refuse(decoder, "'%.*s' is a parameter of this function, which it cannot write",
+                   (int)symbol->name.length, symbol->name.text);
 }
 
 static void decode_st(struct emu_decoder *decoder, struct emu_insn *insn)
@@ -278,21 +320,29 @@ static void decode_st(struct emu_decoder *decoder, struct emu_insn *insn)
         return;
     }
     decode_access(decoder, insn, 0);
-    read_policy(decoder, 2);
+    if (insn->space == SPACE_PARAM || insn->space == SPACE_LOCAL)
+        refuse_parameter(decoder, emu_operand_at(decoder, 0));
+    emu_read_policy(decoder, 2);
     insn->exec = st;
     decode_elements(decoder, insn, 1, false);
 }
 
 /* ---- hints ---- */
 
+/* prefetch{.space}.level, prefetchu.L1, prefetch.tensormap, applypriority and discard of a line. */
 static void decode_hint(struct emu_decoder *decoder, struct emu_insn *insn)
 {
-    emu_mod_space(decoder);
-    emu_mod(decoder, "tensormap");
-    emu_mod_space(decoder);
-    emu_skip_hints(decoder);
-    decoder->used |= (1u << decoder->statement->modifier_count) - 1;
-    emu_need_operands(decoder, 1, 2);
+    static const char *const levels[] = {"L1",        "L2", "L2::evict_last", "L2::evict_normal",
+                                         "tensormap", NULL};
+    bool has_size = emu_str_is(decoder->statement->mnemonic, "applypriority") ||
+                    emu_str_is(decoder->statement->mnemonic, "discard");
+    enum emu_space space = emu_mod_space(decoder);
+    if (emu_mod_of(decoder, levels) < 0)
+        emu_refuse(decoder, "a level such as .L2 is missing");
+    insn->space = (uint8_t)space;
+    emu_need_operands(decoder, has_size ? 2 : 1, has_size ? 2 : 1);
+    if (has_size && emu_immediate(decoder, emu_operand_at(decoder, 1)) != 128)
+        emu_refuse(decoder, "the size is 128 bytes");
     emu_address(decoder, emu_operand_at(decoder, 0), &insn->s[0], &insn->imm);
     insn->exec = emu_exec_nothing;
     insn->class_id = CLASS_MEMORY_OTHER;

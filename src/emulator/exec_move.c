@@ -139,8 +139,8 @@ static void decode_mov(struct emu_decoder *decoder, struct emu_insn *insn)
         decode_mov_elements(decoder, insn, pairs ? 2 : 4);
         return;
     }
-    enum emu_type type = emu_need_type(
-        decoder, "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f16 bf16 f16x2 bf16x2 f32 f64");
+    enum emu_type type =
+        emu_need_type(decoder, "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64");
     emu_need_operands(decoder, 2, 2);
     bool unpack = emu_operand_at(decoder, 0)->kind == OPERAND_VECTOR;
     bool pack = emu_operand_at(decoder, 1)->kind == OPERAND_VECTOR;

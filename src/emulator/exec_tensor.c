@@ -205,6 +205,8 @@ static void decode_mma(struct emu_decoder *decoder, struct emu_insn *insn)
     decode_layouts(decoder, op);
     op->satfinite = emu_mod(decoder, "satfinite");
     int round = emu_mod_of(decoder, rounds);
+    if (round >= 0 && emu_mod_count(decoder, "f64") == 0)
+        emu_refuse(decoder, "a rounding is of .f64");
     op->rounding = round < 0 ? EMU_RN : (emu_rounding)round;
     op->d = emu_need_element(decoder);
     op->a = emu_need_element(decoder);

@@ -13,7 +13,7 @@ static void decode_members(struct emu_decoder *decoder, struct emu_insn *insn, u
 {
     insn->flow = FLOW_COLLECT;
     insn->collect = COLLECT_MEMBERS;
-    insn->s[MEMBERS] = emu_read_nth(decoder, index, T_b32);
+    insn->s[MEMBERS] = emu_read_nth(decoder, index, T_u32);
 }
 
 static void need_sync(struct emu_decoder *decoder)
@@ -247,7 +247,7 @@ static void decode_redux(struct emu_decoder *decoder, struct emu_insn *insn)
     emu_need_operands(decoder, 3, 3);
     insn->mode = (uint8_t)op;
     insn->exec = redux;
-    insn->s[0] = emu_read_nth(decoder, 1, T_b32);
+    insn->s[0] = emu_read_nth(decoder, 1, insn->type);
     decode_members(decoder, insn, 2);
     insn->d = emu_write_nth(decoder, 0, T_b32);
 }

@@ -271,9 +271,10 @@ static void decode_scales(struct emu_decoder *decoder, struct emu_insn *insn, em
         op->negate_a = scale_negates(decoder, at++);
         op->negate_b = scale_negates(decoder, at++);
     }
-    if (at < count && op->a_shared)
+    bool has_transposes = at < count;
+    if (has_transposes && op->a_shared)
         op->transpose_a = transposes(decoder, at++);
-    if (at < count)
+    if (has_transposes)
         op->transpose_b = transposes(decoder, at++);
     emu_need_operands(decoder, at, at);
 }

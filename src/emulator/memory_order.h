@@ -18,7 +18,9 @@ void emu_before_strong_write(struct emu_warp *warp, const struct emu_insn *insn)
 
 /* Takes the scope; `other` when there is none. */
 enum emu_sync_scope emu_mod_scope(struct emu_decoder *decoder, enum emu_sync_scope other);
-/* Takes modifiers that change no value: cache operators, hints, scopes. */
+/* Takes modifiers that change no value: eviction and prefetch hints. */
 void emu_skip_hints(struct emu_decoder *decoder);
+/* Reads operand `index`, the last, a cache policy, if the modifiers say that there is one. */
+void emu_read_policy(struct emu_decoder *decoder, uint32_t index);
 
 #endif

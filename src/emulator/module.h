@@ -77,10 +77,12 @@ struct emu_symbol {
     struct emu_arg *targets;
     uint32_t hash;
     struct emu_symbol *next;
+    struct emu_symbol *sibling; /* the one declared before it in its scope */
 };
 
 struct emu_scope {
     uint32_t parent;
+    struct emu_symbol *last; /* declared in it */
 };
 
 struct emu_function {
@@ -103,7 +105,7 @@ struct emu_module {
     struct emu_arena arena;
     const char *text;
     size_t length;
-    uint32_t version_major, version_minor, address_size;
+    uint32_t version_major, version_minor, address_size, target_line;
     struct emu_str target;
     struct emu_variable *variables;
     size_t variable_count, variable_capacity;

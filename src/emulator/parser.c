@@ -157,25 +157,6 @@ static void widen_symbols(struct emu_module *module)
         }
 }
 
-struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token *at,
-                               struct emu_str name, enum emu_symbol_kind kind)
-{
-    struct emu_module *module = parser->module;
-    struct emu_symbol *symbol = find_exact(module, name, parser->scope);
-    if (symbol && kind == SYMBOL_FUNCTION && symbol->kind == SYMBOL_FUNCTION)
-        return symbol;
-    if (symbol)
-        emu_syntax(parser, at, "'%.*s' is declared twice in one scope", (int)name.length,
-                   name.text);
-    symbol = emu_alloc(&module->arena, 1, sizeof *symbol);
-    *symbol = (struct emu_symbol){
-        .name = name, .scope = parser->scope, .kind = kind, .hash = hash_of(name, parser->scope)};
-    if (module->symbol_count++ >= module->symbol_buckets)
-        widen_symbols(module);
-    link_symbol(module, symbol);
-    return symbol;
-}
-
 /* "%r12" within "%r<40>": the longest digit tail without a leading zero. */
 static const struct emu_symbol *find_range(const struct emu_module *module, struct emu_str name,
                                            uint32_t scope, uint32_t *index)
@@ -199,6 +180,48 @@ static const struct emu_symbol *find_range(const struct emu_module *module, stru
         }
     }
     return NULL;
+}
+
+static _Noreturn void refuse_twice(struct emu_parser *parser, const struct emu_token *at,
+                                   struct emu_str name)
+{
+    emu_syntax(parser, at, "'%.*s' is declared twice in one scope", (int)name.length, name.text);
+}
+
+struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token *at,
+                               struct emu_str name, enum emu_symbol_kind kind)
+{
+    struct emu_module *module = parser->module;
+    struct emu_symbol *symbol = find_exact(module, name, parser->scope);
+    if (symbol && kind == SYMBOL_FUNCTION && symbol->kind == SYMBOL_FUNCTION)
+        return symbol;
+    uint32_t index;
+    bool is_value = kind == SYMBOL_VARIABLE || (kind == SYMBOL_REGISTER && !emu_at(parser, '<'));
+    if (symbol || (is_value && find_range(module, name, parser->scope, &index)))
+        refuse_twice(parser, at, name);
+    symbol = emu_alloc(&module->arena, 1, sizeof *symbol);
+    *symbol = (struct emu_symbol){
+        .name = name, .scope = parser->scope, .kind = kind, .hash = hash_of(name, parser->scope)};
+    struct emu_symbol **last = &module->scopes[parser->scope].last;
+    symbol->sibling = *last;
+    *last = symbol;
+    if (module->symbol_count++ >= module->symbol_buckets)
+        widen_symbols(module);
+    link_symbol(module, symbol);
+    return symbol;
+}
+
+void emu_declare_range(struct emu_parser *parser, const struct emu_token *at,
+                       struct emu_symbol *range)
+{
+    uint32_t index;
+    range->is_range = true;
+    for (const struct emu_symbol *other = range->sibling; other; other = other->sibling)
+        if ((other->kind == SYMBOL_REGISTER || other->kind == SYMBOL_VARIABLE) &&
+            !other->is_range && other->name.length > range->name.length &&
+            !memcmp(other->name.text, range->name.text, range->name.length) &&
+            find_range(parser->module, other->name, parser->scope, &index) == range)
+            refuse_twice(parser, at, other->name);
 }
 
 const struct emu_symbol *emu_find_symbol(const struct emu_module *module, struct emu_str name,
@@ -391,6 +414,7 @@ static void parse_directive(struct emu_parser *parser)
         return;
     }
     if (emu_accept_dot(parser, "target")) {
+        parser->module->target_line = parser->token.line;
         parser->module->target = emu_expect_name(parser, "a target such as sm_80");
         while (emu_accept(parser, ','))
             emu_expect_name(parser, "a target option");

@@ -34,6 +34,9 @@ void emu_skip_line(struct emu_parser *parser);
 uint32_t emu_open_scope(struct emu_parser *parser);
 struct emu_symbol *emu_declare(struct emu_parser *parser, const struct emu_token *at,
                                struct emu_str name, enum emu_symbol_kind kind);
+/* Refuses a range of registers that another name of its scope is one of. */
+void emu_declare_range(struct emu_parser *parser, const struct emu_token *at,
+                       struct emu_symbol *range);
 
 /* parser_variable.c: a declaration after its linkage; the current token is its state space. */
 bool emu_at_variable(const struct emu_parser *parser);

@@ -43,7 +43,7 @@ static struct emu_arg parse_scalar(struct emu_parser *parser)
         operand.name.length += 1 + parser->token.text.length;
         emu_advance(parser);
     }
-    if (emu_accept(parser, '+') || emu_at(parser, '-'))
+    if (emu_accept(parser, '+'))
         operand.bits = emu_parse_integer(parser, "an offset");
     return operand;
 }

@@ -50,6 +50,8 @@ void emu_parse_registers(struct emu_parser *parser)
     enum emu_type type = expect_type(parser, &vector);
     if (vector != 1)
         emu_syntax(parser, &parser->token, "vector registers are not emulated");
+    if (type == T_b128 && parser->module->version_major * 10 + parser->module->version_minor < 83)
+        emu_syntax(parser, &parser->token, "registers of type .b128 need .version 8.3 or later");
     do {
         struct emu_token at = parser->token;
         struct emu_str name = emu_expect_name(parser, "a register's name");
@@ -62,8 +64,8 @@ void emu_parse_registers(struct emu_parser *parser)
                 emu_syntax(parser, &at, "%llu registers in one range; the limit is %u",
                            (unsigned long long)count, MOST_REGISTERS);
             symbol->count = (uint32_t)count;
-            symbol->is_range = true;
             emu_expect(parser, '>');
+            emu_declare_range(parser, &at, symbol);
         }
         symbol->first = parser->function->register_count;
         if (symbol->count > MOST_REGISTERS - symbol->first)

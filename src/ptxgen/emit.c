@@ -5,38 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "table.inc"
-
-const size_t ptx_op_count = sizeof ptx_ops / sizeof *ptx_ops;
-const size_t ptx_modifier_group_count = sizeof ptx_modifier_groups / sizeof *ptx_modifier_groups;
-
-static char *unpack_byte(unsigned char byte, char *to)
-{
-    if (ptx_pairs[byte][0])
-        return unpack_byte(ptx_pairs[byte][1], unpack_byte(ptx_pairs[byte][0], to));
-    *to = (char)byte;
-    return to + 1;
-}
-
-struct ptx_string ptx_unpack(uint16_t place)
-{
-    struct ptx_string string;
-    char *to = string.s;
-    for (const unsigned char *from = ptx_strings + place; *from; from++)
-        to = unpack_byte(*from, to);
-    *to = 0;
-    return string;
-}
-
-const struct ptx_modifier_group *ptx_find_group(const char *name, size_t length)
-{
-    for (size_t i = 0; i < ptx_modifier_group_count; i++)
-        if (!strncmp(ptx_modifier_groups[i].name, name, length) &&
-            !ptx_modifier_groups[i].name[length])
-            return &ptx_modifier_groups[i];
-    return NULL;
-}
-
 /* ---- constants ---- */
 
 #define PTX_IMMEDIATE(name, ctype, constant)                                                       \
@@ -139,24 +107,14 @@ void ptx_require_version(ptx_kernel *k, int version, const char *what)
 
 /* ---- checks ---- */
 
-static void describe_needs(const struct ptx_op *op, char *out, size_t size)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < op->need_count && used < size; i++) {
-        const struct ptx_need *n = &ptx_op_needs(op)[i];
-        used += (size_t)snprintf(out + used, size - used, "%ssm_%d%.1s with PTX %d.%d",
-                                 i ? " or " : "", n->sm, &n->suffix, n->ptx / 10, n->ptx % 10);
-    }
-}
-
 static void check_target(ptx_kernel *k, uint32_t index, const struct ptx_op *op, uint64_t modifiers)
 {
     const ptx_target *target = &k->module->target;
     char suffix[2] = {target->suffix, 0};
     int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
     if (!version) {
-        char needs[256];
-        describe_needs(op, needs, sizeof needs);
+        char needs[PTX_NEEDS_SIZE];
+        ptx_needs_describe(op, needs);
         ptx_fail_at(k, index, PTXGEN_ERROR_TARGET, "it needs %s; the target is sm_%d%s", needs,
                     target->sm, suffix);
         return;
@@ -224,20 +182,10 @@ static void check_modifiers(ptx_kernel *k, uint32_t index, const struct ptx_op *
     }
 }
 
-static bool n_is_legal(const struct ptx_term *range, unsigned n)
-{
-    if (n < (unsigned)range->lo || n > (unsigned)range->hi || n % (unsigned)range->step)
-        return false;
-    return !(range->flags & PTX_TERM_WGMMA_INT_N) || n <= 32 || n % 16 == 0;
-}
-
 static void check_constant(ptx_kernel *k, uint32_t index, const struct ptx_term *t, ptx_operand o)
 {
     int64_t value = (int64_t)o.bits;
-    bool fits = value >= t->lo && value <= t->hi && (value - t->lo) % t->step == 0;
-    if ((t->flags & PTX_TERM_POW2) && (value & (value - 1)))
-        fits = false;
-    if (!fits)
+    if (!ptx_constant_fits(t, value))
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "the constant %lld is outside %d … %d%s",
                     (long long)value, t->lo, t->hi,
                     t->flags & PTX_TERM_POW2 ? ", powers of two"
@@ -393,7 +341,7 @@ static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned cou
         return false;
     }
     const struct ptx_op *op = &ptx_ops[number];
-    if (ptx_op_n(op)->hi && !n_is_legal(ptx_op_n(op), n))
+    if (ptx_op_n(op)->hi && !ptx_n_is_legal(ptx_op_n(op), n))
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
                         ptx_op_name(op).s, source.file, source.line, n);
     else if (count != operands_of(op, n))

@@ -160,20 +160,6 @@ static inline enum ptx_class ptx_class_of(ptx_type type)
         [PTX_F64] = PTX_CLASS_64,     [PTX_B128] = PTX_CLASS_128};
     return (enum ptx_class)classes[type];
 }
-/* How many operands a term has, given the instruction's n. */
-static inline unsigned ptx_term_operands(const struct ptx_term *t, unsigned n)
-{
-    switch (t->kind) {
-    case PTX_TERM_VECTOR: return t->divisor ? n / t->divisor : t->count;
-    case PTX_TERM_ADDRESS: return 2;
-    case PTX_TERM_TENSOR: return 1u + t->count;
-    case PTX_TERM_LITERAL: return 0;
-    default: return 1;
-    }
-}
-/* The lowest PTX version at which `target` meets one of the needs; 0 when it never does. */
-int ptx_needs_met(const struct ptx_need *needs, unsigned count, const ptx_target *target);
-
 /* Reads the number at "%<digits>" in a raw template and steps over it; −1 when there is none. */
 long ptx_raw_slot(const char **template);
 

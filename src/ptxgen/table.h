@@ -18,26 +18,26 @@ enum ptx_term_kind {
 enum ptx_term_flag {
     PTX_TERM_WRITTEN = 1,
     PTX_TERM_READ = 2,
-    PTX_TERM_REGISTER = 4,    /* no immediate */
-    PTX_TERM_BAR = 8,         /* printed after '|' behind the term before it */
-    PTX_TERM_UNDEF_OK = 16,   /* read, but its first value may be undefined */
-    PTX_TERM_POW2 = 32,       /* constants that are powers of two only */
+    PTX_TERM_REGISTER = 4,     /* no immediate */
+    PTX_TERM_BAR = 8,          /* printed after '|' behind the term before it */
+    PTX_TERM_UNDEF_OK = 16,    /* read, but its first value may be undefined */
+    PTX_TERM_POW2 = 32,        /* constants that are powers of two only */
     PTX_TERM_WGMMA_INT_N = 64, /* n as integer wgmma has it: 8 to 32 by 8, then by 16 */
     PTX_TERM_UPTO = 128        /* an immediate is at most the constant before it */
 };
 
 struct ptx_term {
     uint8_t kind, type, flags;
-    uint8_t count;   /* of a vector or of tensor coordinates; 0: n / divisor */
+    uint8_t count; /* of a vector or of tensor coordinates; 0: n / divisor */
     uint8_t divisor;
-    char space;      /* of an address: g s l p */
+    char space;       /* of an address: g s l p */
     uint16_t literal; /* of a literal: its number */
     int16_t lo, step; /* of a constant; of a value's immediates, where hi is not 0 */
     int32_t hi;
 };
 
 struct ptx_need {
-    uint8_t ptx;     /* major*10+minor */
+    uint8_t ptx; /* major*10+minor */
     uint8_t sm;
     char suffix;
 };
@@ -140,7 +140,30 @@ static inline const struct ptx_need *ptx_op_needs(const struct ptx_op *op)
     return &ptx_needs[op->needs];
 }
 
+/* How many operands a term has, given the instruction's n. */
+static inline unsigned ptx_term_operands(const struct ptx_term *t, unsigned n)
+{
+    switch (t->kind) {
+    case PTX_TERM_VECTOR: return t->divisor ? n / t->divisor : t->count;
+    case PTX_TERM_ADDRESS: return 2;
+    case PTX_TERM_TENSOR: return 1u + t->count;
+    case PTX_TERM_LITERAL: return 0;
+    default: return 1;
+    }
+}
+
 /* Finds a group by the name between the braces of a slot; `length` excludes a trailing '!'. */
 const struct ptx_modifier_group *ptx_find_group(const char *name, size_t length);
+
+/* Whether n is one of a range's shapes, and a value one of a term's constants. */
+bool ptx_n_is_legal(const struct ptx_term *range, unsigned n);
+bool ptx_constant_fits(const struct ptx_term *term, int64_t value);
+
+/* "sm_90a with PTX 8.0 or …": what the instruction needs. */
+enum { PTX_NEEDS_SIZE = 256 };
+void ptx_needs_describe(const struct ptx_op *op, char out[PTX_NEEDS_SIZE]);
+
+/* The lowest PTX version at which the target meets one of the needs; 0: it meets none. */
+int ptx_needs_met(const struct ptx_need *needs, unsigned count, const ptx_target *target);
 
 #endif
