@@ -82,7 +82,7 @@ EMU_INLINE bool race_free(struct emu_warp *warp, int lane, struct emu_race_page 
 {
     for (uint32_t at = first; at < first + words; at++) {
         uint64_t last = emu_race_load(&page->writes[at]);
-        if (last && ((mark & RACE_NONCOHERENT) ||
+        if (last && ((mark & RACE_NONCOHERENT && last >> RACE_CLUSTER != RACE_AHEAD) ||
                      (!emu_race_settled(last, mark) && !emu_race_ordered(warp, lane, last))))
             return false;
         if (!writes) {

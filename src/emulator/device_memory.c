@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/device_memory.h"
+#include "src/emulator/global_race.h"
 #include "src/emulator/layout.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static void release(struct emu_allocation *allocation)
 void emu_memory_clear(struct emu_memory *memory, uint64_t limit)
 {
     pthread_rwlock_wrlock(&memory->lock);
+    emu_race_free(&memory->kept);
     for (size_t i = 0; i < memory->count; i++) {
         release(memory->list[i]);
         free(memory->list[i]);
@@ -124,12 +126,20 @@ struct emu_allocation *emu_memory_find(const struct emu_memory *memory, uint64_t
     return NULL;
 }
 
+void emu_memory_settle(struct emu_memory *memory)
+{
+    pthread_rwlock_wrlock(&memory->lock);
+    emu_race_free(&memory->kept);
+    pthread_rwlock_unlock(&memory->lock);
+}
+
 bool emu_memory_free(struct emu_memory *memory, uint64_t address)
 {
     pthread_rwlock_wrlock(&memory->lock);
     struct emu_allocation *allocation = emu_memory_find(memory, address);
     bool found = allocation && allocation->data && allocation->address == address;
     if (found) {
+        emu_race_free(&memory->kept);
         memory->in_use -= allocation->size;
         memory->freed++;
         release(allocation);

@@ -29,6 +29,11 @@ struct emu_memory {
     struct emu_allocation **list; /* by address */
     size_t count, capacity, freed;
     uint64_t next, in_use, limit;
+    /* Marks of kernels that may still run, as a kernel behind them sees it: of the last one, and of
+     * those ahead of it where it let others begin early. Under `lock` for writing, or a launch's. */
+    struct emu_race_page *kept;
+    const void *kept_stream;
+    bool kept_older;
 };
 
 /* Without room for any byte; emu_memory_clear makes room. */
@@ -39,6 +44,8 @@ void emu_memory_destroy(struct emu_memory *memory);
 /* 0 when there is no memory left. */
 uint64_t emu_memory_alloc(struct emu_memory *memory, uint64_t size, uint64_t alignment);
 bool emu_memory_free(struct emu_memory *memory, uint64_t address);
+/* What was launched so far has ended: no later kernel overlaps it. */
+void emu_memory_settle(struct emu_memory *memory);
 /* The allocation, live or freed, that holds `address`; NULL when none does. */
 struct emu_allocation *emu_memory_find(const struct emu_memory *memory, uint64_t address);
 /* Where a host copy of `size` bytes may read or write, NULL when any byte is out of bounds. */

@@ -226,7 +226,10 @@ ptxgen_cu_result emu_cu_ctx_get_device(ptxgen_cu_device *device)
 ptxgen_cu_result emu_cu_ctx_synchronize(void)
 {
     struct CUctx_st *context;
-    return emu_current_unsafe(&context);
+    ptxgen_cu_result result = emu_current_unsafe(&context);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        emu_memory_settle(&context->memory);
+    return result;
 }
 
 /* ---- making and destroying ---- */

@@ -199,6 +199,8 @@ static struct emu_op op_of_config(const ptxgen_cu_launch_config *config,
                         .dynamic_bytes = config->shared_mem_bytes};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         const ptxgen_cu_launch_attribute *attribute = &config->attributes[i];
+        if (attribute->id == PTXGEN_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            op.programmatic = attribute->value.programmatic_stream_serialization_allowed;
         if (attribute->id != PTXGEN_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             continue;
         op.cluster[0] = attribute->value.cluster_dim.x;
@@ -302,7 +304,34 @@ static ptxgen_cu_result finish(struct CUctx_st *context, struct emu_launch *laun
     return result;
 }
 
-ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct emu_op *op)
+/* The marks of kernels ahead that the launch may overlap are where it begins. */
+static void follow(struct emu_launch *launch, struct emu_memory *memory, const void *stream,
+                   bool programmatic)
+{
+    launch->follows = programmatic && memory->kept && memory->kept_stream == stream &&
+                      (launch->checks & PTXGEN_CHECK_GLOBAL_RACES) &&
+                      (launch->checks & PTXGEN_CHECK_OVERLAP);
+    if (!launch->follows)
+        emu_race_free(&memory->kept);
+    emu_race_age(memory->kept, memory->kept_older);
+    launch->race_pages = memory->kept;
+    memory->kept = NULL;
+}
+
+/* Marks are kept for a launch behind this one, which chips before compute capability 9.0 hold back
+ * to the end. */
+static void leave(struct emu_launch *launch, struct emu_memory *memory, const void *stream)
+{
+    struct emu_race_page *pages = launch->race_pages;
+    if (launch->chip->sm < 90 || launch->faulted || !(launch->checks & PTXGEN_CHECK_OVERLAP))
+        emu_race_free(&pages);
+    memory->kept = pages;
+    memory->kept_older = launch->leaves_early;
+    memory->kept_stream = stream;
+}
+
+ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct CUstream_st *stream,
+                                const struct emu_op *op)
 {
     struct emu_launch launch = {.program = op->function->program,
                                 .chip = context->chip,
@@ -337,10 +366,11 @@ ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct emu_op *o
     choose_workers(&launch, context, op);
     pthread_mutex_init(&launch.lock, NULL);
     pthread_rwlock_rdlock(&context->memory.lock);
+    follow(&launch, &context->memory, stream, op->programmatic);
     double start = emu_now();
     ptxgen_status status = emu_launch_run(&launch, &err);
     emu_order_free(&launch.order);
-    emu_race_free(&launch);
+    leave(&launch, &context->memory, stream);
     double seconds = emu_now() - start;
     pthread_rwlock_unlock(&context->memory.lock);
     pthread_mutex_destroy(&launch.lock);

@@ -105,10 +105,12 @@ static ptxgen_cu_result copy(struct CUctx_st *context, const struct emu_op *op)
     return PTXGEN_CUDA_SUCCESS;
 }
 
-ptxgen_cu_result emu_run_op(struct CUctx_st *context, const struct emu_op *op)
+ptxgen_cu_result emu_run_op(struct CUctx_st *context, const struct CUstream_st *stream,
+                            const struct emu_op *op)
 {
     if (op->kind == EMU_OP_KERNEL)
-        return emu_run_kernel(context, op);
+        return emu_run_kernel(context, stream, op);
+    emu_memory_settle(&context->memory);
     pthread_rwlock_rdlock(&context->memory.lock);
     ptxgen_cu_result result = copy(context, op);
     pthread_rwlock_unlock(&context->memory.lock);
@@ -120,7 +122,7 @@ static ptxgen_cu_result run_now(const struct emu_op *op)
 {
     struct CUctx_st *context;
     ptxgen_cu_result result = emu_current_unsafe(&context);
-    return result == PTXGEN_CUDA_SUCCESS ? emu_run_op(context, op) : result;
+    return result == PTXGEN_CUDA_SUCCESS ? emu_run_op(context, NULL, op) : result;
 }
 
 static struct emu_op to_device(ptxgen_cu_deviceptr to, const void *from, size_t bytes)

@@ -67,7 +67,7 @@ struct emu_op {
     enum emu_op_kind kind;
     struct CUfunc_st *function;
     uint32_t grid[3], block[3], cluster[3];
-    bool explicit_cluster;
+    bool explicit_cluster, programmatic;
     uint32_t dynamic_bytes;
     uint8_t *parameters; /* owned by graph nodes */
     uint64_t to, from, bytes;
@@ -118,8 +118,11 @@ void emu_log(struct CUctx_st *context, const char *message);
 
 /* Runs the work now, or adds it to the stream's capture. Takes `parameters` when capturing. */
 ptxgen_cu_result emu_enqueue(ptxgen_cu_stream stream, struct emu_op *op);
-ptxgen_cu_result emu_run_op(struct CUctx_st *context, const struct emu_op *op);
-ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct emu_op *op);
+/* `stream` NULL: none, and all others are waited for. */
+ptxgen_cu_result emu_run_op(struct CUctx_st *context, const struct CUstream_st *stream,
+                            const struct emu_op *op);
+ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct CUstream_st *stream,
+                                const struct emu_op *op);
 
 /* CTAs of a function that fit on one SM. */
 uint32_t emu_occupancy(const struct CUfunc_st *function, uint32_t threads, size_t dynamic_bytes);

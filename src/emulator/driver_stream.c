@@ -50,7 +50,7 @@ ptxgen_cu_result emu_enqueue(ptxgen_cu_stream handle, struct emu_op *op)
             return PTXGEN_CUDA_SUCCESS;
         result = PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
     } else if (result == PTXGEN_CUDA_SUCCESS) {
-        result = emu_run_op(stream->home.context, op);
+        result = emu_run_op(stream->home.context, stream, op);
     }
     free(op->parameters);
     op->parameters = NULL;
@@ -95,7 +95,7 @@ ptxgen_cu_result emu_cu_graph_launch(ptxgen_cu_graph_exec exec, ptxgen_cu_stream
     if (stream->capture)
         return PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     for (size_t i = 0; i < exec->graph.count && result == PTXGEN_CUDA_SUCCESS; i++)
-        result = emu_run_op(stream->home.context, &exec->graph.ops[i]);
+        result = emu_run_op(stream->home.context, stream, &exec->graph.ops[i]);
     return result;
 }
 
@@ -166,6 +166,9 @@ ptxgen_cu_result emu_cu_stream_destroy(ptxgen_cu_stream stream)
         end_capture(stream);
         emu_cu_graph_destroy(stream->capture);
     }
+    struct CUctx_st *context = emu_context_of(stream->home);
+    if (context)
+        emu_memory_settle(&context->memory);
     free(stream);
     return PTXGEN_CUDA_SUCCESS;
 }
@@ -176,6 +179,8 @@ static ptxgen_cu_result stream_wait(ptxgen_cu_stream handle)
     ptxgen_cu_result result = emu_stream_of(handle, &stream);
     if (result == PTXGEN_CUDA_SUCCESS && stream->capture)
         result = PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (result == PTXGEN_CUDA_SUCCESS)
+        emu_memory_settle(&stream->home.context->memory);
     return result;
 }
 
@@ -194,7 +199,12 @@ ptxgen_cu_result emu_cu_stream_wait_event(ptxgen_cu_stream handle, ptxgen_cu_eve
 {
     struct CUstream_st *stream;
     (void)flags;
-    return event ? emu_stream_of(handle, &stream) : PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    if (!event)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    ptxgen_cu_result result = emu_stream_of(handle, &stream);
+    if (result == PTXGEN_CUDA_SUCCESS && !stream->capture)
+        emu_memory_settle(&stream->home.context->memory);
+    return result;
 }
 
 ptxgen_cu_result emu_cu_stream_get_ctx(ptxgen_cu_stream handle, ptxgen_cu_context *context)
@@ -296,6 +306,7 @@ ptxgen_cu_result emu_cu_event_record(ptxgen_cu_event event, ptxgen_cu_stream han
     if (result == PTXGEN_CUDA_SUCCESS && !stream->capture) {
         event->recorded = true;
         event->time = emu_now();
+        emu_memory_settle(&stream->home.context->memory);
     }
     return result;
 }
@@ -303,7 +314,12 @@ ptxgen_cu_result emu_cu_event_record(ptxgen_cu_event event, ptxgen_cu_stream han
 static ptxgen_cu_result event_wait(ptxgen_cu_event event)
 {
     struct CUctx_st *context;
-    return event ? emu_current(&context) : PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    if (!event)
+        return PTXGEN_CUDA_ERROR_INVALID_HANDLE;
+    ptxgen_cu_result result = emu_current(&context);
+    if (result == PTXGEN_CUDA_SUCCESS)
+        emu_memory_settle(&context->memory);
+    return result;
 }
 
 ptxgen_cu_result emu_cu_event_synchronize(ptxgen_cu_event event)

@@ -4,6 +4,7 @@
  * frame (their registers and parameters are laid out with the kernel's), hence no recursion.
  */
 #include "src/emulator/decode.h"
+#include "src/emulator/global_order.h"
 #include "src/emulator/layout.h"
 #include "src/emulator/machine.h"
 
@@ -344,6 +345,20 @@ void emu_exec_nothing(struct emu_warp *warp, const struct emu_insn *insn, uint32
     (void)mask;
 }
 
+static void wait_ahead(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    (void)insn;
+    (void)mask;
+    emu_order_wait_ahead(warp);
+}
+
+static void launch_dependents(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    (void)insn;
+    (void)mask;
+    emu_order_launch_dependents(warp);
+}
+
 static void decode_pmevent(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     emu_need_operands(decoder, 1, 1);
@@ -353,14 +368,15 @@ static void decode_pmevent(struct emu_decoder *decoder, struct emu_insn *insn)
     insn->exec = emu_exec_nothing;
 }
 
-/* Each launch runs alone, so there is nothing to wait for. */
+/* Each launch runs alone; what might be under way beside it is only looked for. */
 static void decode_griddepcontrol(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     static const char *const kinds[] = {"launch_dependents", "wait", NULL};
-    if (emu_mod_of(decoder, kinds) < 0)
+    int kind = emu_mod_of(decoder, kinds);
+    if (kind < 0)
         emu_refuse(decoder, ".launch_dependents or .wait is missing");
     emu_need_operands(decoder, 0, 0);
-    insn->exec = emu_exec_nothing;
+    insn->exec = kind ? wait_ahead : launch_dependents;
 }
 
 /* "setmaxnreg.sync.aligned": a multiple of 8 from 24 to 256. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/global_order.h"
-#include "src/emulator/access.h"
+#include "src/emulator/global_race.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +34,13 @@ static struct emu_known *make(struct emu_warp *warp, uint32_t most)
         emu_out_of_memory(warp);
     made->references = 1;
     made->count = 0;
+    pthread_mutex_lock(&launch->lock);
     made->next = launch->order.all;
     made->link = &launch->order.all;
     if (made->next)
         made->next->link = &made->next;
     launch->order.all = made;
+    pthread_mutex_unlock(&launch->lock);
     return made;
 }
 
@@ -49,21 +51,23 @@ static struct emu_known *share(struct emu_known *known)
     return known;
 }
 
-static void drop(struct emu_known *known)
+static void drop(struct emu_launch *launch, struct emu_known *known)
 {
     if (!known || --known->references)
         return;
+    pthread_mutex_lock(&launch->lock);
     *known->link = known->next;
     if (known->next)
         known->next->link = known->link;
+    pthread_mutex_unlock(&launch->lock);
     free(known);
 }
 
-static void replace(struct emu_known **place, struct emu_known *fresh)
+static void replace(struct emu_warp *warp, struct emu_known **place, struct emu_known *fresh)
 {
     struct emu_known *old = *place;
     *place = fresh;
-    drop(old);
+    drop(warp->cta->cluster->launch, old);
 }
 
 /* Appends the larger (or the smaller) epochs of two entries of one cluster. */
@@ -104,7 +108,7 @@ static struct emu_known *combine(struct emu_warp *warp, struct emu_known *a, str
 
 static void add(struct emu_warp *warp, struct emu_known **to, struct emu_known *more)
 {
-    replace(to, combine(warp, *to, more, true));
+    replace(warp, to, combine(warp, *to, more, true));
 }
 
 static const uint32_t *entry_of(const struct emu_launch *launch, const struct emu_known *known,
@@ -161,12 +165,12 @@ static struct emu_known *last_learned(const struct emu_warp *warp)
 }
 
 /* What was learned in the oldest two epochs counts as learned in the older one. */
-static void make_room(struct emu_warp_order *order)
+static void make_room(struct emu_launch *launch, struct emu_warp_order *order)
 {
     if (order->learned_count < EMU_LEARNED)
         return;
     order->learned[1].epoch = order->learned[0].epoch;
-    drop(order->learned[0].known);
+    drop(launch, order->learned[0].known);
     memmove(order->learned, order->learned + 1, (EMU_LEARNED - 1) * sizeof *order->learned);
     order->learned_count--;
 }
@@ -178,7 +182,7 @@ static void learn(struct emu_warp *warp, struct emu_known *more)
         return;
     struct emu_warp_order *order = order_of(warp);
     struct emu_known *known = combine(warp, before, more, true);
-    make_room(order);
+    make_room(warp->cta->cluster->launch, order);
     order->learned[order->learned_count].epoch = ++warp->clock[warp->number];
     order->learned[order->learned_count++].known = known;
     warp->cta->cluster->learned = true;
@@ -238,10 +242,33 @@ void emu_order_fence(struct emu_warp *warp, uint32_t mask)
         learn(warp, order->read);
         order->reading_lanes &= ~mask;
         if (!order->reading_lanes)
-            replace(&order->read, NULL);
+            replace(warp, &order->read, NULL);
     }
     memcpy(order->fenced, warp->clock, warp->cta->cluster->epochs * sizeof *order->fenced);
     order->fenced_lanes |= mask;
+}
+
+/* ---- kernels ahead ---- */
+
+void emu_order_wait_ahead(struct emu_warp *warp)
+{
+    struct emu_launch *launch = warp->cta->cluster->launch;
+    if (!launch->follows || emu_order_knows(warp, RACE_AHEAD, 0, 1))
+        return;
+    struct emu_known *ahead = make(warp, 1);
+    ahead->count = 1;
+    ahead->entries[0] = RACE_AHEAD;
+    for (uint32_t w = 1; w <= warps_of(launch); w++)
+        ahead->entries[w] = 1;
+    learn(warp, ahead);
+    drop(launch, ahead);
+}
+
+void emu_order_launch_dependents(struct emu_warp *warp)
+{
+    struct emu_launch *launch = warp->cta->cluster->launch;
+    if (launch->follows && !emu_order_knows(warp, RACE_AHEAD, 0, 1))
+        atomic_store_explicit(&launch->leaves_early, true, memory_order_relaxed);
 }
 
 /* ---- locations ---- */
@@ -313,7 +340,7 @@ void emu_order_strong(struct emu_warp *warp, int lane, const struct emu_strong_a
     bool wide = access->flags >> ACCESS_SCOPE_SHIFT >= SCOPE_GPU;
     bool read = access->flags & ACCESS_READ;
     if (!access->follows_strong)
-        replace(&flag->known, NULL);
+        replace(warp, &flag->known, NULL);
     if (read && wide && flag->known)
         acquire(warp, lane, access->flags, flag->known);
     if (!(access->flags & ACCESS_WRITE))
@@ -322,8 +349,8 @@ void emu_order_strong(struct emu_warp *warp, int lane, const struct emu_strong_a
     if ((read && wide) || (access->follows_own && !(access->flags & ACCESS_RELEASE)))
         add(warp, &fresh, flag->known);
     if (!read && !access->changes)
-        replace(&fresh, combine(warp, fresh, flag->known, false));
-    replace(&flag->known, fresh);
+        replace(warp, &fresh, combine(warp, fresh, flag->known, false));
+    replace(warp, &flag->known, fresh);
 }
 
 void emu_order_forget(struct emu_warp *warp)
@@ -331,9 +358,10 @@ void emu_order_forget(struct emu_warp *warp)
     struct emu_warp_order *order = warp->order;
     if (!order)
         return;
+    struct emu_launch *launch = warp->cta->cluster->launch;
     for (uint32_t i = 0; i < order->learned_count; i++)
-        drop(order->learned[i].known);
-    drop(order->read);
+        drop(launch, order->learned[i].known);
+    drop(launch, order->read);
     free(order);
     warp->order = NULL;
 }

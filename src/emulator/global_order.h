@@ -45,6 +45,9 @@ struct emu_strong_access {
 void emu_order_strong(struct emu_warp *warp, int lane, const struct emu_strong_access *access);
 /* fence.acq_rel, fence.sc and membar of .gpu or .sys scope, before emu_fence. */
 void emu_order_fence(struct emu_warp *warp, uint32_t mask);
+/* griddepcontrol: everything that kernels ahead did is known; dependents may be launched. */
+void emu_order_wait_ahead(struct emu_warp *warp);
+void emu_order_launch_dependents(struct emu_warp *warp);
 /* Whether the warp knows what warp `number` of another cluster did in `epoch`. */
 bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t number,
                      uint32_t epoch);

@@ -27,14 +27,32 @@ struct emu_race_page *emu_race_page_make(struct emu_warp *warp,
     return page;
 }
 
-void emu_race_free(struct emu_launch *launch)
+void emu_race_free(struct emu_race_page **pages)
 {
-    struct emu_race_page *page = atomic_load(&launch->race_pages);
-    while (page) {
-        struct emu_race_page *next = page->next;
-        atomic_store_explicit(page->home, NULL, memory_order_relaxed);
-        free(page);
-        page = next;
+    while (*pages) {
+        struct emu_race_page *next = (*pages)->next;
+        atomic_store_explicit((*pages)->home, NULL, memory_order_relaxed);
+        free(*pages);
+        *pages = next;
+    }
+}
+
+static void age(_Atomic uint64_t *marks, bool older)
+{
+    const uint64_t ahead = (uint64_t)RACE_AHEAD << RACE_CLUSTER | (uint64_t)1 << RACE_EPOCH;
+    for (uint32_t at = 0; at < RACE_PAGE_WORDS; at++) {
+        uint64_t mark = atomic_load_explicit(&marks[at], memory_order_relaxed);
+        bool stays = mark && (older || mark >> RACE_CLUSTER != RACE_AHEAD);
+        atomic_store_explicit(&marks[at], stays ? ahead | (mark & 15) : 0, memory_order_relaxed);
+    }
+}
+
+void emu_race_age(struct emu_race_page *pages, bool older)
+{
+    for (; pages; pages = pages->next) {
+        age(pages->writes, older);
+        age(pages->reads[0], older);
+        age(pages->reads[1], older);
     }
 }
 
@@ -113,6 +131,15 @@ static void name_cta(const struct emu_launch *launch, uint64_t mark, uint32_t id
     }
 }
 
+/* By a thread that no griddepcontrol.wait has kept back. */
+static _Noreturn void report_early(const struct emu_race_access *access, const char *kind)
+{
+    emu_fault_at(access->warp, access->insn, access->lane, PTXGEN_CHECK_OVERLAP, access->address,
+                 "this %s by the kernel ahead in the stream, which may still run: no "
+                 "griddepcontrol.wait is before it",
+                 kind);
+}
+
 static _Noreturn void report(const struct emu_race_access *access, uint64_t old, const char *kind,
                              const char *why)
 {
@@ -143,6 +170,8 @@ static void check(const struct emu_race_access *access, uint64_t old, uint64_t m
     if (!(old & mark & 15) || emu_race_settled(old, mark) || morally_strong(warp, old, mark) ||
         emu_race_ordered(warp, access->lane, old) || !changes(access))
         return;
+    if (old >> RACE_CLUSTER == RACE_AHEAD)
+        report_early(access, kind);
     report(access, old, kind, missing_order(warp, old, mark));
 }
 
@@ -166,7 +195,7 @@ static void track_read(const struct emu_race_access *access, struct emu_race_pag
                        uint32_t at, uint64_t mark)
 {
     uint64_t last = emu_race_load(&page->writes[at]);
-    if ((mark & RACE_NONCOHERENT) && (last & mark & 15))
+    if ((mark & RACE_NONCOHERENT) && (last & mark & 15) && last >> RACE_CLUSTER != RACE_AHEAD)
         report(access, last, "read follows a write",
                ", and ld.global.nc may read nothing that is written in the same launch");
     check(access, last, mark, "read follows a write");

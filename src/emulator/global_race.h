@@ -25,7 +25,8 @@ struct emu_race_page {
 /*
  * A mark, 0: none. From the lowest bit on: bytes of the word (4), non-coherent (1), scope (3),
  * epoch (18), lane (5), warp in the cluster (9), cluster (24). An epoch that does not fit counts as
- * ordered.
+ * ordered. RACE_AHEAD is the cluster of all kernels ahead in the stream that this launch may
+ * overlap.
  */
 enum {
     RACE_NONCOHERENT = 16,
@@ -36,7 +37,7 @@ enum {
     RACE_WARP = 31,
     RACE_CLUSTER = 40
 };
-enum { RACE_MOST_CLUSTERS = 1 << 24 };
+enum { RACE_AHEAD = (1 << 24) - 1, RACE_MOST_CLUSTERS = RACE_AHEAD };
 
 struct emu_race_access {
     struct emu_warp *warp;
@@ -52,8 +53,11 @@ void emu_race_track(const struct emu_race_access *access, const struct emu_alloc
 
 struct emu_race_page *emu_race_page_make(struct emu_warp *warp,
                                          _Atomic(struct emu_race_page *) *home);
-/* Frees the launch's marks. */
-void emu_race_free(struct emu_launch *launch);
+/* Frees marks, and what holds them holds none. */
+void emu_race_free(struct emu_race_page **pages);
+/* Makes marks of a launch, and those of kernels ahead of it if `older`, into marks of kernels
+ * ahead. */
+void emu_race_age(struct emu_race_page *pages, bool older);
 /* Whether what the mark tells of is ordered before what the lane does now. */
 bool emu_race_ordered(const struct emu_warp *warp, int lane, uint64_t mark);
 

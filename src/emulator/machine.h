@@ -176,6 +176,8 @@ struct emu_launch {
     uint32_t checks;
     struct emu_order order;                     /* between clusters */
     _Atomic(struct emu_race_page *) race_pages; /* marks of global memory */
+    bool follows;              /* kernels ahead may still run, until griddepcontrol.wait */
+    _Atomic bool leaves_early; /* and do so when kernels behind begin */
 };
 
 /* Runs a launch to its end. On a fault, launch->fault says what happened. */

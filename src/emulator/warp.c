@@ -5,7 +5,7 @@
  * structured code joins. A fragment that polls memory gives way, so that a lane holding a lock
  * gets to release it while its neighbours spin.
  */
-#include "src/emulator/machine.h"
+#include "src/emulator/global_order.h"
 #include "src/emulator/warp_sync.h"
 
 #include <string.h>
@@ -49,6 +49,8 @@ static void drop_fragment(struct emu_warp *warp, uint32_t index)
 /* Takes exited lanes out of the current fragment; parked ones look again at who is left. */
 void emu_warp_retire(struct emu_warp *warp, uint32_t mask)
 {
+    if (warp->cta->cluster->launch->follows)
+        emu_order_launch_dependents(warp);
     warp->live &= ~mask;
     warp->cta->live_threads -= (uint32_t)__builtin_popcount(mask);
     emu_progress(warp->worker);

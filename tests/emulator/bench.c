@@ -104,9 +104,19 @@ ptxgen_cu_result bench_launch(struct bench *bench, const char *kernel, uint32_t 
         NEED(bench->driver.func_set_attribute(
             function, PTXGEN_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
             (int)bench->dynamic_bytes));
-    ptxgen_cu_launch_attribute cluster = {.id = PTXGEN_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-    cluster.value.cluster_dim.x = bench->cluster;
-    cluster.value.cluster_dim.y = cluster.value.cluster_dim.z = 1;
+    ptxgen_cu_launch_attribute list[2];
+    unsigned int attributes = 0;
+    if (bench->cluster > 1) {
+        ptxgen_cu_launch_attribute *cluster = &list[attributes++];
+        cluster->id = PTXGEN_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        cluster->value.cluster_dim.x = bench->cluster;
+        cluster->value.cluster_dim.y = cluster->value.cluster_dim.z = 1;
+    }
+    if (bench->programmatic) {
+        ptxgen_cu_launch_attribute *programmatic = &list[attributes++];
+        programmatic->id = PTXGEN_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        programmatic->value.programmatic_stream_serialization_allowed = 1;
+    }
     ptxgen_cu_launch_config config = {.grid_dim_x = ctas,
                                       .grid_dim_y = bench->grid_y ? bench->grid_y : 1,
                                       .grid_dim_z = 1,
@@ -114,8 +124,8 @@ ptxgen_cu_result bench_launch(struct bench *bench, const char *kernel, uint32_t 
                                       .block_dim_y = bench->block_y ? bench->block_y : 1,
                                       .block_dim_z = 1,
                                       .shared_mem_bytes = bench->dynamic_bytes,
-                                      .attributes = &cluster,
-                                      .attribute_count = bench->cluster > 1};
+                                      .attributes = list,
+                                      .attribute_count = attributes};
     return bench->driver.launch_kernel_ex(&config, function, arguments, NULL);
 }
 

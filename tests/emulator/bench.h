@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -23,6 +24,7 @@ struct bench {
     ptxgen_cu_deviceptr buffers[BENCH_BUFFERS];
     int buffer_count, ordinal;
     uint32_t cluster;                        /* CTAs along x; 0 and 1: none */
+    bool programmatic;                       /* launches may overlap what is ahead of them */
     uint32_t dynamic_bytes, grid_y, block_y; /* 0: 1 */
     char log[4096];                          /* of the last load */
 };
