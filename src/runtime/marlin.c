@@ -68,7 +68,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_marlin_family(void)
 {
     static const ptxgen_family family = {.name = "marlin",
-                                         .plan_version = 19,
+                                         .plan_version = 20,
                                          .spec_bytes = sizeof(ptxgen_marlin_spec),
                                          .plan_bytes = sizeof(ptxgen_marlin_plan),
                                          .make_plan = make_plan,

@@ -294,12 +294,14 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
     return has_small_groups(s) && v->kind == PTXGEN_MARLIN_BULK && v->warp_n == MARLIN_STRIP;
 }
 
-/* For one step of K ptxas keeps more of these tiles than a thread has registers: 64 rows serve all. */
+/*
+ * For one step of K ptxas keeps more of some tiles of many rows than a thread has registers, for
+ * most targets of 128 rows, for sm_87 of 64 too. Tiles of fewer rows serve all M then.
+ */
 static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
-    int sm = plan->target.ptx.sm;
-    return (sm == 87 || sm == 103) && !marlin_has_sender(v) && v->tile_m == MOST_ROWS &&
-           marlin_steps(&plan->spec) == 1;
+    uint32_t most = plan->target.ptx.sm == 87 ? 32 : 64;
+    return !marlin_has_sender(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
 }
 
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
