@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "src/emulator/device_memory.h"
 #include "src/emulator/global_race.h"
 #include "src/emulator/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { GAP = 4096, BASE_ALIGNMENT = 512, FREED_KEPT = 4096 };
 
@@ -18,10 +20,37 @@ bool emu_memory_init(struct emu_memory *memory)
     return true;
 }
 
+/*
+ * So many bytes come from mmap, which takes memory for the pages that are touched only: a
+ * sanitizer's calloc takes it for the shadow of all.
+ */
+static const uint64_t LEAST_MAPPED = UINT64_C(1) << 28;
+
+static uint8_t *zeroed_bytes(uint64_t bytes)
+{
+    if (bytes < LEAST_MAPPED)
+        return calloc(1, bytes);
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void free_bytes(uint8_t *from, uint64_t bytes)
+{
+    if (bytes < LEAST_MAPPED)
+        free(from);
+    else if (from)
+        munmap(from, bytes);
+}
+
+static uint64_t backing_bytes(const struct emu_allocation *allocation)
+{
+    return allocation->size + 16;
+}
+
 static void release(struct emu_allocation *allocation)
 {
-    free(allocation->data);
-    free(allocation->written);
+    free_bytes(allocation->data, backing_bytes(allocation));
+    free_bytes(allocation->written, backing_bytes(allocation));
     free(allocation->race_pages);
     allocation->data = allocation->written = NULL;
     allocation->race_pages = NULL;
@@ -92,11 +121,11 @@ uint64_t emu_memory_alloc(struct emu_memory *memory, uint64_t size, uint64_t ali
     if (size <= memory->limit - memory->in_use && make_room(memory))
         made = calloc(1, sizeof *made);
     if (made) {
-        made->data = calloc(1, size + 16);
-        made->written = calloc(1, size + 16);
+        made->size = size;
+        made->data = zeroed_bytes(backing_bytes(made));
+        made->written = zeroed_bytes(backing_bytes(made));
         made->race_pages = calloc(size / EMU_RACE_PAGE_BYTES + 1, sizeof *made->race_pages);
         if (made->data && made->written && made->race_pages) {
-            made->size = size;
             made->address = address = (memory->next + alignment - 1) / alignment * alignment;
             memory->next = address + size + GAP;
             memory->in_use += size;

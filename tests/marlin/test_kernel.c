@@ -319,54 +319,6 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
     device_close(&device);
 }
 
-/* ---- offsets of 64 bits ---- */
-
-/* C and A with rows 2³¹ elements apart: views into tensors whose M·N and M·K pass 2³¹. */
-static void rows_beyond_2_31_elements_are_reached(void **state)
-{
-    (void)state;
-    enum { M = 2, K = 64, N = 64 };
-    const uint64_t stride = (UINT64_C(1) << 31) + 8, bytes = 2 * (stride + K);
-    struct device device = open_device("cpu");
-    ptxgen_marlin_spec spec = f16(K, N, 64);
-    struct marlin_problem p = make(&device, &spec, M, PTXGEN_W4_GPTQ_V1, NULL);
-    ptxgen_driver *driver = &device.driver;
-    uint64_t a = allocate_on(driver, bytes), c = allocate_on(driver, bytes);
-    ptxgen_marlin *kernel;
-    ptxgen_error err;
-    assert_ok(ptxgen_marlin_load(driver, &p.plan, NULL, &kernel, &err), &err);
-    ptxgen_marlin_args args = {.m = M,
-                               .a = a,
-                               .codes = p.codes.address,
-                               .scales = p.scales.address,
-                               .c = c,
-                               .a_stride = stride,
-                               .c_stride = stride};
-    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
-    args.workspace = allocate_workspace(driver, args.workspace_bytes);
-    assert_ok(buffer_upload(&p.codes, &err), &err);
-    assert_ok(buffer_upload(&p.scales, &err), &err);
-    for (uint64_t m = 0; m < M; m++)
-        assert_int_equal(driver->memcpy_htod(a + 2 * m * stride, p.a.host + 2 * m * K, 2 * K),
-                         PTXGEN_CUDA_SUCCESS);
-    assert_ok(
-        device_explain(&device, ptxgen_marlin_launch(kernel, &args, device.stream, &err), &err),
-        &err);
-    assert_ok(device_wait(&device, &err), &err);
-    for (uint64_t m = 0; m < M; m++)
-        assert_int_equal(driver->memcpy_dtoh(p.c.host + 2 * m * N, c + 2 * m * stride, 2 * N),
-                         PTXGEN_CUDA_SUCCESS);
-    struct check check = {.outputs = 0};
-    assert_ok(marlin_compare(&p, &check, &err), &err);
-    assert_right(&check);
-    ptxgen_marlin_destroy(kernel);
-    driver->mem_free(a);
-    driver->mem_free(c);
-    driver->mem_free(args.workspace);
-    marlin_release(&p);
-    device_close(&device);
-}
-
 /* ---- many launches ---- */
 
 /* A problem uploaded, with a kernel, ready to be launched into its C. */
@@ -525,7 +477,6 @@ int main(void)
         cmocka_unit_test(act_order_with_shuffled_groups_is_right_in_every_format_that_has_it),
         cmocka_unit_test(sums_that_would_overflow_f16_cancel_in_f32),
         cmocka_unit_test(bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound),
-        cmocka_unit_test(rows_beyond_2_31_elements_are_reached),
         cmocka_unit_test(one_kernel_serves_every_m_with_the_entry_for_it),
         cmocka_unit_test(a_hundred_graph_replays_of_either_of_two_entries_give_the_same_bits),
         cmocka_unit_test(two_streams_with_a_workspace_each_give_the_same_bits),

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two rows 2³¹ elements apart, of every array whose stride a launch takes, for every tile that a
+ * plan has: views into tensors of more elements. A launch over rows that lie side by side is
+ * compared with the reference, and one over the same rows far apart must give its bits.
+ *
+ * The emulator's memory is mapped when it is touched, so only the rows themselves take any.
+ */
+#include "tests/checks.h"
+
+#include "src/cli/families/dense.h"
+#include "src/cli/families/marlin.h"
+#include "src/cli/families/rmsnorm_q4k.h"
+#include "src/cli/families/sparse24.h"
+#include "src/cli/families/w8a8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 2, MOST_FAR = 8 };
+
+/* Rows at multiples of 16 bytes, and at none, which some kernels bring together first. */
+static const uint32_t strides[] = {(1u << 31) + 16, (1u << 31) + 1};
+static const char *const devices[] = {"cpu:sm_90", "cpu:sm_80", "cpu:sm_120"};
+enum { STRIDES = sizeof strides / sizeof *strides, DEVICES = sizeof devices / sizeof *devices };
+
+/* ---- arrays far apart ---- */
+
+/* The rows of a buffer, which has them side by side, somewhere else. */
+struct far {
+    struct buffer *near;
+    ptxgen_cu_deviceptr address;
+    uint64_t pitch; /* bytes from row to row */
+};
+
+struct far_arrays {
+    struct device *device;
+    struct far arrays[MOST_FAR];
+    size_t count;
+};
+
+static void must_copy(ptxgen_cu_result result)
+{
+    assert_int_equal(result, PTXGEN_CUDA_SUCCESS);
+}
+
+/* The address of an array with the rows that `near` has now; 0 where that was not created. */
+static uint64_t place_far(struct far_arrays *all, struct buffer *near, uint64_t stride,
+                          size_t element)
+{
+    const ptxgen_driver *d = &all->device->driver;
+    struct far f = {.near = near, .pitch = stride * element};
+    size_t row = near->bytes / ROWS;
+    if (!near->base)
+        return 0;
+    assert_true(all->count < MOST_FAR);
+    must_copy(d->mem_alloc(&f.address, f.pitch + row));
+    for (size_t i = 0; i < ROWS; i++)
+        must_copy(d->memcpy_htod(f.address + i * f.pitch, near->host + i * row, row));
+    all->arrays[all->count++] = f;
+    return f.address;
+}
+
+/* An output: its rows must come to be those that `near` has. */
+static void expect_rows(const struct far_arrays *all, const struct buffer *near,
+                        const char *problem)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct far *f = &all->arrays[i];
+        size_t row = near->bytes / ROWS;
+        unsigned char *got = malloc(row);
+        for (size_t r = 0; f->near == near && r < ROWS; r++) {
+            assert_non_null(got);
+            must_copy(all->device->driver.memcpy_dtoh(got, f->address + r * f->pitch, row));
+            if (memcmp(got, near->host + r * row, row))
+                fail_msg("%s: row %zu of %s, 0x%llx bytes apart, differs from rows side by side",
+                         problem, r, near->name, (unsigned long long)f->pitch);
+        }
+        free(got);
+    }
+}
+
+static uint64_t allocate(struct far_arrays *all, uint64_t bytes)
+{
+    struct far f = {.near = NULL};
+    if (!bytes)
+        return 0;
+    assert_true(all->count < MOST_FAR);
+    must_copy(all->device->driver.mem_alloc(&f.address, bytes));
+    must_copy(all->device->driver.memset_d8(f.address, 0, bytes));
+    all->arrays[all->count++] = f;
+    return f.address;
+}
+
+static void release(struct far_arrays *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        all->device->driver.mem_free(all->arrays[i].address);
+    all->count = 0;
+}
+
+static void ran(struct device *device, ptxgen_status status, const char *problem, ptxgen_error *err)
+{
+    if (status == PTXGEN_OK)
+        status = device_wait(device, err);
+    status = device_explain(device, status, err);
+    if (status != PTXGEN_OK)
+        fail_msg("%s: %s", problem, err->message);
+}
+
+/* ---- dense ---- */
+
+static void run_dense(struct device *device, const struct dense_options *options, uint32_t stride,
+                      bool far_weights)
+{
+    const struct dense_layout packed = {.x_gap = 0};
+    struct far_arrays far = {.device = device};
+    struct check check = {.outputs = 0};
+    struct random r = random_start(1);
+    struct dense_problem p;
+    ptxgen_dense *kernel;
+    ptxgen_error err;
+    assert_ok(dense_allocate(&p, options, ROWS, &packed, device, &err), &err);
+    dense_fill(&p, &r);
+    assert_ok(dense_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    size_t e = ptxgen_element_size((ptxgen_element)p.plan.spec.type);
+    ptxgen_dense_args args = {.n = ROWS,
+                              .x = place_far(&far, &p.x, stride, e),
+                              .w = far_weights ? place_far(&far, &p.w, stride, e) : p.w.address,
+                              .bias = p.bias.address,
+                              .residual = place_far(&far, &p.residual, stride, e),
+                              .y = place_far(&far, &p.y, stride, e),
+                              .x_stride = stride,
+                              .w_stride = far_weights ? stride : 0,
+                              .residual_stride = stride,
+                              .y_stride = stride};
+    assert_ok(ptxgen_dense_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_dense_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = allocate(&far, args.workspace_bytes);
+    ran(device, ptxgen_dense_launch(kernel, &args, device->stream, &err), check.problem, &err);
+    expect_rows(&far, &p.y, check.problem);
+    ptxgen_dense_destroy(kernel);
+    release(&far);
+    dense_release(&p);
+}
+
+/* Of two features, so that W has two rows, and of more. */
+static void rows_of_dense_are_reached(void **state)
+{
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        ptxgen_target target = ptxgen_device_target(&device.facts);
+        for (uint8_t type = PTXGEN_F32; type <= PTXGEN_BF16; type++) {
+            struct dense_options options = {
+                .spec = {.k = 136, .type = type, .bias = 1, .residual = 1}};
+            ptxgen_dense_plan plan;
+            ptxgen_error err;
+            options.spec.m = 72;
+            assert_ok(ptxgen_dense_make_plan(&options.spec, &target, &plan, &err), &err);
+            for (uint32_t v = 0; v < plan.variant_count; v++)
+                for (int s = 0; s < 2 * STRIDES; s++) {
+                    options.tile = plan.variants[v];
+                    options.spec.m = s < STRIDES ? 72 : ROWS;
+                    if (test_in_share(done++))
+                        run_dense(&device, &options, strides[s % STRIDES], s >= STRIDES);
+                }
+        }
+        device_close(&device);
+    }
+}
+
+/* ---- marlin ---- */
+
+static void run_marlin(struct device *device, const struct marlin_options *options, uint32_t stride)
+{
+    const struct marlin_layout packed = {.a_gap = 0};
+    struct far_arrays far = {.device = device};
+    struct check check = {.outputs = 0};
+    struct random r = random_start(1);
+    struct marlin_weights weights;
+    struct marlin_problem p;
+    ptxgen_marlin *kernel;
+    ptxgen_error err;
+    assert_ok(marlin_random_weights(&options->spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err), &err);
+    assert_ok(marlin_allocate(&p, options, ROWS, &packed, &weights, device, &err), &err);
+    marlin_release_weights(&weights);
+    marlin_fill(&p, &r);
+    assert_ok(marlin_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    ptxgen_marlin_args args = {.m = ROWS,
+                               .a = place_far(&far, &p.a, stride, 2),
+                               .codes = p.codes.address,
+                               .scales = p.scales.address,
+                               .zeros = p.zeros.address,
+                               .order = p.order.address,
+                               .bias = p.bias.address,
+                               .up_bias = p.up_bias.address,
+                               .residual = place_far(&far, &p.residual, stride, 2),
+                               .c = place_far(&far, &p.c, stride, 2),
+                               .a_stride = stride,
+                               .residual_stride = stride,
+                               .c_stride = stride};
+    assert_ok(ptxgen_marlin_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = allocate(&far, args.workspace_bytes);
+    ran(device, ptxgen_marlin_launch(kernel, &args, device->stream, &err), check.problem, &err);
+    expect_rows(&far, &p.c, check.problem);
+    ptxgen_marlin_destroy(kernel);
+    release(&far);
+    marlin_release(&p);
+}
+
+/* As they are, gathered by an order, and without a residual, by outputs' other way. */
+static void rows_of_marlin_are_reached(void **state)
+{
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        ptxgen_target target = ptxgen_device_target(&device.facts);
+        struct marlin_options options = {
+            .spec = {.k = 256, .n = 128, .group_size = 128, .type = PTXGEN_F16, .zeros = 1}};
+        ptxgen_marlin_plan plan;
+        ptxgen_error err;
+        assert_ok(ptxgen_marlin_make_plan(&options.spec, &target, &plan, &err), &err);
+        for (uint32_t v = 0; v < plan.variant_count; v++)
+            for (uint32_t s = 0; s < STRIDES + 1; s++) {
+                options.tile = plan.variants[v];
+                options.spec.act_order = s == STRIDES;
+                options.spec.residual = options.spec.bias = (v + s) % 2 == 0;
+                if (test_in_share(done++))
+                    run_marlin(&device, &options, strides[s % STRIDES]);
+            }
+        device_close(&device);
+    }
+}
+
+/* ---- sparse24 ---- */
+
+static void run_sparse24(struct device *device, const struct sparse24_options *options,
+                         uint32_t stride)
+{
+    const struct sparse24_layout packed = {.x_gap = 0};
+    struct far_arrays far = {.device = device};
+    struct check check = {.outputs = 0};
+    struct random r = random_start(1);
+    struct sparse24_problem p;
+    ptxgen_sparse24 *kernel;
+    ptxgen_error err;
+    assert_ok(sparse24_allocate(&p, options, ROWS, &packed, device, &err), &err);
+    assert_ok(sparse24_fill(&p, &r, &err), &err);
+    assert_ok(sparse24_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    size_t y = ptxgen_element_size((ptxgen_element)p.plan.spec.y_type);
+    ptxgen_sparse24_args args = {
+        .n = ROWS,
+        .x = place_far(&far, &p.x, stride, sparse24_x_element(&p.plan.spec)),
+        .packed = p.packed.address,
+        .x_scale = p.x_scale.address,
+        .w_scale = p.w_scale.address,
+        .bias = p.bias.address,
+        .residual = place_far(&far, &p.residual, stride, y),
+        .y = place_far(&far, &p.y, stride, y),
+        .x_stride = stride,
+        .residual_stride = stride,
+        .y_stride = stride};
+    assert_ok(ptxgen_sparse24_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = allocate(&far, args.workspace_bytes);
+    ran(device, ptxgen_sparse24_launch(kernel, &args, device->stream, &err), check.problem, &err);
+    expect_rows(&far, &p.y, check.problem);
+    ptxgen_sparse24_destroy(kernel);
+    release(&far);
+    sparse24_release(&p);
+}
+
+static void rows_of_sparse24_are_reached(void **state)
+{
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        ptxgen_target target = ptxgen_device_target(&device.facts);
+        for (uint8_t type = PTXGEN_SPARSE24_F32; type <= PTXGEN_SPARSE24_S8; type++) {
+            struct sparse24_options options = {.spec = {.m = 72, .k = 256, .type = type}};
+            ptxgen_sparse24_plan plan;
+            ptxgen_error err;
+            options.spec.y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : type;
+            assert_ok(ptxgen_sparse24_make_plan(&options.spec, &target, &plan, &err), &err);
+            for (uint32_t v = 0; v < plan.variant_count + !plan.variant_count; v++)
+                for (uint32_t s = 0; s < STRIDES; s++) {
+                    options.tile = plan.variants[v];
+                    options.spec.residual = options.spec.bias = (v + s) % 2 == 0;
+                    if (test_in_share(done++))
+                        run_sparse24(&device, &options, strides[s]);
+                }
+        }
+        device_close(&device);
+    }
+}
+
+/* ---- w8a8 ---- */
+
+static void run_w8a8(struct device *device, const struct w8a8_options *options, uint32_t stride)
+{
+    const struct w8a8_layout packed = {.x_gap = 0};
+    struct far_arrays far = {.device = device};
+    struct check check = {.outputs = 0};
+    struct random r = random_start(1);
+    struct w8a8_problem p;
+    ptxgen_w8a8 *kernel;
+    ptxgen_error err;
+    uint64_t workspace;
+    assert_ok(w8a8_allocate(&p, options, ROWS, &packed, device, &err), &err);
+    w8a8_fill(&p, &r);
+    assert_ok(w8a8_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    const ptxgen_w8a8_spec *s = &p.plan.spec;
+    ptxgen_w8a8_args args = {
+        .m = ROWS,
+        .x = place_far(&far, &p.x, stride, ptxgen_element_size((ptxgen_element)s->x_type)),
+        .w = p.w.address,
+        .w_scale = p.w_scale.address,
+        .w_sum = p.w_sum.address,
+        .bias = p.bias.address,
+        .x_scale = p.x_scale.address,
+        .x_zero = p.x_zero.address,
+        .y = place_far(&far, &p.y, stride, ptxgen_element_size((ptxgen_element)s->y_type)),
+        .x_stride = stride,
+        .y_stride = stride};
+    assert_ok(ptxgen_w8a8_workspace(&p.plan, ROWS, &workspace, &err), &err);
+    args.workspace = allocate(&far, workspace);
+    assert_ok(ptxgen_w8a8_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    ran(device, ptxgen_w8a8_launch(kernel, &args, device->stream, &err), check.problem, &err);
+    expect_rows(&far, &p.y, check.problem);
+    ptxgen_w8a8_destroy(kernel);
+    release(&far);
+    w8a8_release(&p);
+}
+
+/* Rows of W that are copied as they are, and that are brought together first. */
+static void rows_of_w8a8_are_reached(void **state)
+{
+    static const uint32_t ks[] = {272, 261};
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        ptxgen_target target = ptxgen_device_target(&device.facts);
+        for (int i = 0; i < 4; i++) {
+            struct w8a8_options options = {.spec = {.k = ks[i % 2],
+                                                    .n = 72,
+                                                    .x_type = i < 2 ? PTXGEN_F16 : PTXGEN_F32,
+                                                    .y_type = i < 2 ? PTXGEN_F32 : PTXGEN_BF16,
+                                                    .asymmetric = i == 1}};
+            ptxgen_w8a8_plan plan;
+            ptxgen_error err;
+            assert_ok(ptxgen_w8a8_make_plan(&options.spec, &target, &plan, &err), &err);
+            for (uint32_t v = 0; v < plan.variant_count; v++)
+                for (uint32_t s = 0; s < STRIDES; s++) {
+                    options.tile = plan.variants[v];
+                    if (test_in_share(done++))
+                        run_w8a8(&device, &options, strides[s]);
+                }
+        }
+        device_close(&device);
+    }
+}
+
+/* ---- rmsnorm_q4k ---- */
+
+static void run_rmsnorm_q4k(struct device *device, const ptxgen_rmsnorm_q4k_spec *spec,
+                            uint32_t stride)
+{
+    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
+    struct far_arrays far = {.device = device};
+    struct check check = {.outputs = 0};
+    struct random r = random_start(1);
+    struct rmsnorm_q4k_problem p;
+    ptxgen_rmsnorm_q4k *kernel;
+    ptxgen_error err;
+    assert_ok(rmsnorm_q4k_allocate(&p, spec, ROWS, &packed, device, &err), &err);
+    rmsnorm_q4k_fill(&p, &r);
+    assert_ok(rmsnorm_q4k_check(&p, device, &check, &err), &err);
+    assert_right(&check);
+    size_t x = ptxgen_element_size((ptxgen_element)spec->x_type);
+    size_t y = ptxgen_element_size((ptxgen_element)spec->y_type);
+    ptxgen_rmsnorm_q4k_args args = {.m = ROWS,
+                                    .x = place_far(&far, &p.x, stride, x),
+                                    .residual = place_far(&far, &p.residual, stride, x),
+                                    .residual_out = place_far(&far, &p.residual_out, stride, x),
+                                    .gamma = p.gamma.address,
+                                    .x_stride = stride,
+                                    .residual_stride = stride,
+                                    .residual_out_stride = stride};
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++) {
+        args.weights[i] = p.weights[i].address;
+        args.bias[i] = p.bias[i].address;
+        args.y[i] = place_far(&far, &p.y[i], stride, y);
+        args.y_stride[i] = stride;
+    }
+    assert_ok(ptxgen_rmsnorm_q4k_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    ran(device, ptxgen_rmsnorm_q4k_launch(kernel, &args, device->stream, &err), check.problem,
+        &err);
+    expect_rows(&far, &p.residual_out, check.problem);
+    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
+        expect_rows(&far, &p.y[i], check.problem);
+    ptxgen_rmsnorm_q4k_destroy(kernel);
+    release(&far);
+    rmsnorm_q4k_release(&p);
+}
+
+/* Plans of 2, 4 and 8 tokens at most have tiles of their own for two. */
+static void rows_of_rmsnorm_q4k_are_reached(void **state)
+{
+    static const uint32_t most[] = {2, 4, 8};
+    int done = 0;
+    (void)state;
+    for (int d = 0; d < DEVICES; d++) {
+        struct device device = open_device(devices[d]);
+        for (uint32_t i = 0; i < 3 * 3 * STRIDES; i++) {
+            ptxgen_rmsnorm_q4k_spec spec = {.k = 512,
+                                            .n = {40, 24},
+                                            .epsilon = 1e-5f,
+                                            .max_tokens = most[i % 3],
+                                            .x_type = (uint8_t)(i / 3 % 3),
+                                            .y_type = (uint8_t)((i + i / 3) % 3),
+                                            .bias = 1,
+                                            .residual = i % 2 == 0,
+                                            .residual_out = i % 2 == 0};
+            if (test_in_share(done++))
+                run_rmsnorm_q4k(&device, &spec, strides[i / 9]);
+        }
+        device_close(&device);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_dense_are_reached),
+        cmocka_unit_test(rows_of_marlin_are_reached),
+        cmocka_unit_test(rows_of_sparse24_are_reached),
+        cmocka_unit_test(rows_of_w8a8_are_reached),
+        cmocka_unit_test(rows_of_rmsnorm_q4k_are_reached),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
