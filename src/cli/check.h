@@ -20,6 +20,7 @@ struct check {
     char where[PTXGEN_MESSAGE_SIZE]; /**< of the first wrong one, or what else is wrong */
     char note[256];                  /**< what else was compared, or empty */
     double microseconds;             /**< of a launch; 0 when it was not timed */
+    bool once;                       /**< asked for: one launch, and no more of them */
 };
 
 /** What a reference says of one output; the spread is NULL where every output is exact. */

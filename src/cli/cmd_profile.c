@@ -81,7 +81,7 @@ static ptxgen_status profile_family(const struct family *family, const void *fam
     ptxgen_emulator_profile *profile = NULL;
     ptx_module *module = NULL;
     struct profile_tally tally = {0};
-    struct check check = {0};
+    struct check check = {.once = true};
     const char *text = NULL;
     ptxgen_status status = run_counted(family, family_options, o, device, &check, &profile, err);
     if (status == PTXGEN_OK)

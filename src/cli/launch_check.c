@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch_check.h"
 
+#include "launch_ahead.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +85,40 @@ static ptxgen_status repeat(const struct launch_check *c, struct device *d,
         status = repeat_as(c, d, true, first, check, err);
     if (status == PTXGEN_OK) /* last, since its time is kept */
         status = repeat_as(c, d, false, first, check, err);
+    return status;
+}
+
+/* ---- behind a kernel that writes the activations ---- */
+
+struct behind {
+    const struct launch_check *check;
+    struct probe ahead;
+};
+
+static ptxgen_status launch_behind(void *state, uint32_t copy, ptxgen_error *err)
+{
+    const struct behind *b = state;
+    ptxgen_status status = launch_ahead(&b->ahead, b->check->activations, err);
+    return status == PTXGEN_OK ? b->check->launch(b->check->launching, copy, err) : status;
+}
+
+static ptxgen_status check_overlap(const struct launch_check *c, struct device *d,
+                                   const unsigned char *first, struct check *check,
+                                   ptxgen_error *err)
+{
+    double seconds;
+    struct behind behind = {.check = c};
+    struct launch_check other = *c;
+    other.launch = launch_behind;
+    other.launching = &behind;
+    ptxgen_status status = launch_ahead_load(&behind.ahead, d, err);
+    *c->overlap = 1;
+    if (status == PTXGEN_OK)
+        status = launch(&other, d, 1, &seconds, err);
+    if (status == PTXGEN_OK)
+        check_same(c, first, "a launch that may overlap what writes its activations", check);
+    *c->overlap = 0;
+    probe_free(&behind.ahead);
     return status;
 }
 
@@ -175,6 +211,8 @@ static ptxgen_status launch_more(const struct launch_check *c, struct device *d,
         status = check_state(c, d, first, check, err);
     if (status == PTXGEN_OK && !d->emulated)
         status = repeat(c, d, first, check, err);
+    if (status == PTXGEN_OK && d->emulated && c->overlap && d->facts.compute_capability >= 90)
+        status = check_overlap(c, d, first, check, err);
     free(first);
     return status;
 }
@@ -197,7 +235,7 @@ ptxgen_status launch_check(const struct launch_check *c, struct device *d, struc
         status = c->compare(c->problem, check, err);
         if (status == PTXGEN_OK)
             check_tally(check);
-        if (status == PTXGEN_OK)
+        if (status == PTXGEN_OK && !check->once)
             status = buffer_finding(launch_more(c, d, check, err), err, check);
     }
     return status;

@@ -18,7 +18,8 @@ struct launch_check {
     size_t input_count, output_count;
     struct buffer *workspace;   /**< its host copy is what the first launch finds; may be NULL */
     uint32_t flags;             /**< words at its start, which every launch leaves 0 */
-    struct buffer *activations; /**< the input that other launches into the workspace have anew */
+    struct buffer *activations; /**< the input that launches have anew, where there is a workspace
+                                     or where they can overlap */
     int activation_type;        /**< a ptxgen_element, or LAUNCH_S8 */
     bool has_rows;              /**< else a launch writes nothing */
     bool in_place;              /**< an output is an input too: each launch gives another one */
@@ -37,7 +38,9 @@ struct launch_check {
  * Launches once and compares; inputs, guards and what is not to be written must be untouched. Where
  * there is a workspace, two more launches into it, the first with other activations, must leave its
  * flags 0 as this one did, and the second the same bits. On a GPU ten more, overlapping ones too,
- * must give the same bits, and give the time.
+ * must give the same bits, and give the time. On the emulator one more that may overlap a kernel
+ * that writes its activations must wait for these, and give the same bits. Where check->once, there
+ * is only the first.
  */
 ptxgen_status launch_check(const struct launch_check *c, struct device *device, struct check *check,
                            ptxgen_error *err);

@@ -7,6 +7,8 @@
 
 #include "src/cli/launch_check.h"
 
+#include <ptxgen/kernel.h>
+
 #include <string.h>
 
 enum { FLAGS = 3, COLUMNS = 4 };
@@ -136,12 +138,92 @@ static void sums_that_outlive_a_launch_are_found(void **state)
     expect_finding(&s, "a third launch into one workspace gave other bits in y than the first");
 }
 
+/* ---- launches that may overlap the kernel ahead ---- */
+
+/* Stores x[0] where y is; `early` before it waits. */
+static const char copies[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry early(.param .u64 px, .param .u64 py)\n{\n"
+    ".reg .b32 %r1; .reg .b64 %rd<3>;\n"
+    "ld.param.u64 %rd1, [px]; ld.param.u64 %rd2, [py];\nld.global.u32 %r1, [%rd1];\n"
+    "griddepcontrol.wait;\nst.global.u32 [%rd2], %r1;\nret;\n}\n"
+    ".visible .entry late(.param .u64 px, .param .u64 py)\n{\n"
+    ".reg .b32 %r1; .reg .b64 %rd<3>;\n"
+    "ld.param.u64 %rd1, [px]; ld.param.u64 %rd2, [py];\ngriddepcontrol.wait;\n"
+    "ld.global.u32 %r1, [%rd1];\nst.global.u32 [%rd2], %r1;\nret;\n}\n";
+
+struct copier {
+    struct device device;
+    struct buffer x, y;
+    ptxgen_kernel *kernel;
+    uint32_t overlap;
+    int launches, overlapping;
+};
+
+static ptxgen_status launch_copy(void *state, uint32_t copy, ptxgen_error *err)
+{
+    struct copier *c = state;
+    void *arguments[] = {&c->x.address, &c->y.address};
+    const ptxgen_launch_shape shape = {
+        .grid = {1, 1, 1}, .block = {1, 1, 1}, .programmatic = c->overlap};
+    (void)copy;
+    c->launches++;
+    c->overlapping += c->overlap != 0;
+    return ptxgen_launch(c->kernel, &shape, c->device.stream, arguments, err);
+}
+
+static struct check run_copier(struct copier *c, const char *device, const char *entry)
+{
+    struct buffer *const inputs[] = {&c->x}, *const outputs[] = {&c->y};
+    const struct launch_check launches = {.inputs = inputs,
+                                          .outputs = outputs,
+                                          .input_count = 1,
+                                          .output_count = 1,
+                                          .activations = &c->x,
+                                          .has_rows = true,
+                                          .launch = launch_copy,
+                                          .launching = c,
+                                          .overlap = &c->overlap,
+                                          .compare = nothing_to_compare};
+    struct check check = {.outputs = 0};
+    ptxgen_module *module = NULL;
+    ptxgen_error err;
+    *c = (struct copier){.device = open_device(device)};
+    assert_ok(ptxgen_module_load_ptx(&c->device.driver, copies, NULL, &module, &err), &err);
+    assert_ok(ptxgen_kernel_create(module, entry, 0, &c->kernel, &err), &err);
+    assert_ok(buffer_create(&c->device, "x", 6, 0, &c->x, &err), &err);
+    assert_ok(buffer_create(&c->device, "y", 4, 0, &c->y, &err), &err);
+    memset(c->x.host, 1, c->x.bytes);
+    assert_ok(launch_check(&launches, &c->device, &check, &err), &err);
+    buffer_destroy(&c->x);
+    buffer_destroy(&c->y);
+    ptxgen_kernel_destroy(c->kernel);
+    ptxgen_module_destroy(module);
+    device_close(&c->device);
+    return check;
+}
+
+static void activations_read_before_the_kernel_ahead_ends_are_found(void **state)
+{
+    (void)state;
+    struct copier c;
+    struct check check = run_copier(&c, "cpu:sm_90", "early");
+    assert_false(check_passed(&check));
+    if (!strstr(check.where, "this read follows a write by the kernel ahead in the stream"))
+        fail_msg("%s", check.where);
+    assert_true(c.launches == 2 && c.overlapping == 1);
+    check = run_copier(&c, "cpu:sm_90", "late");
+    assert_right(&check);
+    assert_true(c.launches == 2 && c.overlapping == 1 && !c.overlap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_launches_have_other_activations_each),
         cmocka_unit_test(a_flag_that_a_launch_leaves_is_found),
         cmocka_unit_test(sums_that_outlive_a_launch_are_found),
+        cmocka_unit_test(activations_read_before_the_kernel_ahead_ends_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,32 @@ static void profile_counts_every_byte_of_the_weights(void **state)
     }
 }
 
+/* Also where there is a workspace, or a kernel ahead to wait for: run launches more of these. */
+static void profile_counts_one_launch(void **state)
+{
+    (void)state;
+    const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
+    for (int i = 0; i < 2; i++) {
+        struct outcome o = run("profile", "marlin", "--k", "4096", "--n", "128", "--m", "16",
+                               "--device", devices[i], "--json");
+        assert_exit(&o, 0);
+        cJSON *json = cJSON_Parse(o.out);
+        const cJSON *kernels = cJSON_GetObjectItem(json, "kernels"), *section;
+        double products = 0;
+        assert_int_equal(cJSON_GetArraySize(kernels), 1);
+        cJSON_ArrayForEach(section, cJSON_GetObjectItem(cJSON_GetArrayItem(kernels, 0), "sections"))
+        {
+            const cJSON *mix = cJSON_GetObjectItem(section, "mix");
+            const cJSON *tensor = cJSON_GetObjectItem(mix, "tensor");
+            products += tensor ? cJSON_GetNumberValue(tensor) : 0;
+        }
+        assert_true(products >= 4096 / 16 * 128 / 8); /* and ldmatrix */
+        assert_true(products < 2 * 4096 / 16 * 128 / 8);
+        cJSON_Delete(json);
+        outcome_free(&o);
+    }
+}
+
 /* Whatever the sections are: all are in the text, and the products are not at the start. */
 static void profile_names_the_sections_of_the_annotated_text(void **state)
 {
@@ -395,6 +421,7 @@ int main(void)
         cmocka_unit_test(unknown_devices_are_refused),
         cmocka_unit_test(without_a_gpu_run_and_bench_say_what_was_not_done),
         cmocka_unit_test(profile_counts_every_byte_of_the_weights),
+        cmocka_unit_test(profile_counts_one_launch),
         cmocka_unit_test(profile_names_the_sections_of_the_annotated_text),
         cmocka_unit_test(golden_file_is_within_its_bound),
         cmocka_unit_test(every_m_up_to_eight_is_within_its_bound),
