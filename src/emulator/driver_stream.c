@@ -9,6 +9,7 @@ ptxgen_cu_result emu_stream_of(ptxgen_cu_stream handle, struct CUstream_st **str
 {
     struct CUctx_st *context;
     ptxgen_cu_result result = emu_bound(&context);
+    *stream = NULL;
     if (result != PTXGEN_CUDA_SUCCESS)
         return result;
     bool implicit = handle == NULL || handle == PTXGEN_CU_STREAM_LEGACY ||
