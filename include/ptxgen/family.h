@@ -73,7 +73,12 @@ typedef struct ptxgen_family {
     /** Validates the spec and fills the plan; pure. */
     ptxgen_status (*make_plan)(const void *spec, const ptxgen_target *target, void *plan,
                                ptxgen_error *err);
-    /** Fills the module; pure. Entries are loaded in the order in which they are emitted. */
+    /**
+     * Fills the module; pure. Entries are loaded in the order in which they are emitted. One with
+     * more than 48 KB of shared memory has all of it as dynamic shared memory, and every launch
+     * passes so much (ptxgen_launch_shape in kernel.h); as code may come from the disk without an
+     * emission, the plan keeps that number, the sum that ptx_kernel_info gives.
+     */
     ptxgen_status (*emit)(const void *plan, ptx_module *module, ptxgen_error *err);
     /** What launches will need beyond the REQUIRED driver calls; NULL: nothing. */
     ptxgen_status (*check_driver)(const ptxgen_driver *driver, const void *plan, ptxgen_error *err);

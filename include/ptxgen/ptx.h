@@ -27,7 +27,17 @@
  * index, the C source line that emitted it, and a sentence; later emitters do nothing (registers
  * they return are harmless). Check once, with `ptx_module_text` or `ptx_module_status`.
  * Ending a kernel checks what the assembler does not: registers read before written on some path,
- * barriers under divergence, asynchronous copies read without a wait, and so on.
+ * barriers under divergence, asynchronous copies read without a wait, accesses at constant offsets
+ * outside their buffer or parameter, and so on.
+ *
+ * What it does not see. What hangs on run-time values, which the emulator (emulator.h) sees: bounds
+ * and alignment of computed addresses, shared addresses used as global ones, races, barriers missing
+ * between threads, whether a wait covers the stage that is read, wgmma without its wait, mbarriers
+ * that nobody initialised, warp collectives whose mask names lanes that are elsewhere, endless
+ * loops. The instructions of raw text, which assemblers judge, and wgmma without its fence, which
+ * they add. And what is legal though it may not be meant: unused results, code behind a `ret`, a
+ * predicate written twice, shifts by more than the width, signed values compared as unsigned ones
+ * after a reinterpretation, more live registers than a thread has (the assembler spills them).
  *
  * The text is a pure function of the calls made: no address, time, locale or hash order enters it.
  * C leaves the order open in which a call's arguments are evaluated, so let at most one argument of

@@ -201,7 +201,13 @@ static void check_offset(ptx_kernel *k, uint32_t index, const struct ptx_op *op,
         o[0].index >= (param ? k->param_count : k->register_count))
         ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND, "an address needs a %s as its base",
                     param ? "parameter" : "register");
-    int64_t offset = (int64_t)o[1].bits;
+    int64_t offset = (int64_t)o[1].bits, bytes = op->align ? op->align : 1;
+    if (param && !ptx_failed(k) &&
+        (offset < 0 || offset + bytes > (int64_t)k->params[o[0].index].bytes))
+        ptx_fail_at(k, index, PTXGEN_ERROR_OPERAND,
+                    "%lld bytes at offset %lld of the parameter '%s' are not all within its %zu",
+                    (long long)bytes, (long long)offset,
+                    ptx_note_text(k, k->params[o[0].index].note), k->params[o[0].index].bytes);
     if (op->align && offset % op->align)
         ptx_fail_at(k, index, PTXGEN_ERROR_ALIGNMENT,
                     "the constant offset %lld is not a multiple of the access's %d bytes",

@@ -280,6 +280,7 @@ void ptx_hold_asynchronous(const struct ptx_liveness *l,
                            void *ctx);
 void ptx_check_divergence(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses);
 void ptx_check_async(ptx_kernel *k, const struct ptx_cfg *cfg, const struct ptx_uses *uses);
+void ptx_check_bounds(ptx_kernel *k, const struct ptx_uses *uses);
 /* Gives buffers their offsets and checks the totals (declare.c). */
 void ptx_lay_out_memory(ptx_kernel *k);
 

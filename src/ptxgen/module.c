@@ -284,6 +284,8 @@ static void check_order(ptx_kernel *k, const struct ptx_cfg *cfg, const struct p
         ptx_check_divergence(k, cfg, uses);
     if (!ptx_failed(k))
         ptx_check_async(k, cfg, uses);
+    if (!ptx_failed(k))
+        ptx_check_bounds(k, uses);
 }
 
 static void analyse(ptx_kernel *k)

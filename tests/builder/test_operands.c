@@ -269,6 +269,91 @@ static void use_in_raw(ptx_kernel *k, struct strangers s)
     ptx_raw(k, "mov.b32 %0, %1", 0, o, 2, 1);
 }
 
+/* ---- bounds of declarations ---- */
+
+static void store_at(ptx_kernel *k, size_t bytes, int offset)
+{
+    ptx_shared first = ptx_shared_declare(k, "first", bytes, 16);
+    ptx_shared second = ptx_shared_declare(k, "second", bytes, 16);
+    ptx_u32 a = ptx_shared_address(k, first), b = ptx_shared_address(k, second);
+    ptx_st_shared_u32(k, b, 0, a);
+    ptx_st_shared_u32(k, a, offset, b);
+}
+static void emit_behind_a_buffer(ptx_kernel *k)
+{
+    store_at(k, 128, 128);
+}
+static void emit_across_a_buffers_end(ptx_kernel *k)
+{
+    store_at(k, 126, 124);
+}
+static void emit_before_a_buffer(ptx_kernel *k)
+{
+    store_at(k, 128, -4);
+}
+static void emit_last_word(ptx_kernel *k)
+{
+    store_at(k, 128, 124);
+}
+
+static void emit_behind_a_matrix(ptx_kernel *k)
+{
+    ptx_u32 rows[1], a = ptx_shared_address(k, ptx_shared_declare(k, "rows", 128, 16));
+    ptx_ldmatrix_x1_b16(k, rows, a, 128);
+}
+
+static void emit_behind_a_local_buffer(ptx_kernel *k)
+{
+    ptx_u64 a = ptx_local_address(k, ptx_local_declare(k, "own", 16, 16));
+    ptx_u32 zero[4];
+    for (int i = 0; i < 4; i++)
+        zero[i] = ptx_imm_u32(0);
+    ptx_st_local_v4_u32(k, a, 16, zero);
+}
+
+/* Of an address that was computed nothing is known. */
+static void emit_computed_address(ptx_kernel *k)
+{
+    ptx_u32 a = ptx_shared_address(k, ptx_shared_declare(k, "s", 128, 16));
+    ptx_st_shared_u32(k, ptx_sub_u32(k, a, ptx_imm_u32(4096)), 4096, a);
+}
+
+static void constant_offset_outside_its_buffer_is_refused_with_both(void **state)
+{
+    (void)state;
+    refuses(emit_behind_a_buffer, PTXGEN_ERROR_OPERAND, "4 bytes at offset 128", "'first'", "128");
+    refuses(emit_across_a_buffers_end, PTXGEN_ERROR_OPERAND, "offset 124", "its 126");
+    refuses(emit_before_a_buffer, PTXGEN_ERROR_OPERAND, "offset -4");
+    refuses(emit_behind_a_matrix, PTXGEN_ERROR_OPERAND, "16 bytes at offset 128", "ldmatrix");
+    refuses(emit_behind_a_local_buffer, PTXGEN_ERROR_OPERAND, "16 bytes at offset 16", "'own'");
+    accepts(emit_last_word);
+    accepts(emit_computed_address);
+}
+
+static void emit_wide_read_of_a_parameter(ptx_kernel *k)
+{
+    ptx_u64 p = ptx_param_u64(k, "p");
+    ptx_st_global_u64(k, p, 0, ptx_ld_param_u64(k, ptx_param_declare(k, "q", 4, 8), 0));
+}
+static void emit_read_behind_a_parameter(ptx_kernel *k)
+{
+    ptx_u64 p = ptx_param_u64(k, "p");
+    ptx_st_global_u32(k, p, 0, ptx_ld_param_u32(k, ptx_param_declare(k, "q", 16, 4), 16));
+}
+static void emit_last_word_of_a_parameter(ptx_kernel *k)
+{
+    ptx_u64 p = ptx_param_u64(k, "p");
+    ptx_st_global_u32(k, p, 0, ptx_ld_param_u32(k, ptx_param_declare(k, "q", 16, 4), 12));
+}
+
+static void read_outside_its_parameter_is_refused_with_both(void **state)
+{
+    (void)state;
+    refuses(emit_wide_read_of_a_parameter, PTXGEN_ERROR_OPERAND, "8 bytes at offset 0", "'q'", "4");
+    refuses(emit_read_behind_a_parameter, PTXGEN_ERROR_OPERAND, "4 bytes at offset 16", "its 16");
+    accepts(emit_last_word_of_a_parameter);
+}
+
 static void registers_labels_and_buffers_of_another_kernel_are_refused(void **state)
 {
     (void)state;
@@ -434,6 +519,8 @@ int main(void)
         TEST(misaligned_constant_offset_is_refused_with_offset_and_size),
         TEST(constant_where_only_a_register_is_allowed_is_refused),
         TEST(constant_out_of_range_is_refused_with_value_and_range),
+        TEST(constant_offset_outside_its_buffer_is_refused_with_both),
+        TEST(read_outside_its_parameter_is_refused_with_both),
         TEST(registers_labels_and_buffers_of_another_kernel_are_refused),
         TEST(binding_a_label_of_another_kernel_is_refused),
         TEST(operand_that_was_never_assigned_is_refused),
