@@ -95,10 +95,11 @@ static_library_defines_only_ptx_and_ptxgen_names() {
         grep -vE '^(ptx|ptxgen)_'
 }
 
-is_at_most_a_megabyte() { # is_at_most_a_megabyte: loaded bytes of each library, and the file
-    strip -o stripped.so "$lib/libptxgen.so" && ls -l stripped.so && size stripped.so "$lib/libptxgen.a"
-    [ "$(stat -c %s stripped.so)" -le 1000000 ] &&
-        size "$lib/libptxgen.a" | awk 'NR > 1 { bytes += $4 } END { exit bytes > 1000000 }'
+# Code and data of the objects that the library is made of, those of the rooms of src/ given.
+is_at_most() { # is_at_most BYTES ROOM|ROOM…
+    find "$build"/lib{plain,small,fast}.a.p -name '*.o' | grep -E "/src_($2)_" | xargs size |
+        awk -v most="$1" 'NR > 1 { bytes += $4 }
+            END { print bytes " bytes of " most; exit !(bytes > 0 && bytes <= most) }'
 }
 
 cmake_program_works() { # cmake_program_works TARGET
@@ -180,7 +181,8 @@ claim shared_library_exports_only_ptx_and_ptxgen_names exports_are_prefixed
 claim shared_library_exports_what_the_list_says exports_match
 claim static_library_defines_only_ptx_and_ptxgen_names static_library_defines_only_ptx_and_ptxgen_names
 if [ "$measure" = measure ]; then
-    claim libraries_are_at_most_a_megabyte is_at_most_a_megabyte
+    claim what_runs_on_a_gpu_is_at_most_700_kilobytes is_at_most 700000 'kernels|ptxgen|runtime'
+    claim the_emulator_is_at_most_350_kilobytes is_at_most 350000 emulator
 else
     echo "# only the size of a release by gcc counts"
 fi
