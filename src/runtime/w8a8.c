@@ -67,7 +67,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_w8a8_family(void)
 {
     static const ptxgen_family family = {.name = "w8a8",
-                                         .plan_version = 12,
+                                         .plan_version = 13,
                                          .spec_bytes = sizeof(ptxgen_w8a8_spec),
                                          .plan_bytes = sizeof(ptxgen_w8a8_plan),
                                          .make_plan = make_plan,

@@ -525,10 +525,8 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
     ptx_kernel *k = q->k;
     if (q->v->fused || q->v->wgmma || q->v->cluster > 1) {
         finish_tile(q);
-        if (q->v->cluster > 1) { /* the other may still read these sums */
-            ptx_barrier_cluster_arrive_relaxed(k);
-            ptx_barrier_cluster_wait(k);
-        }
+        if (q->v->cluster > 1) /* the other has read these sums, and the next tile's may come */
+            synchronise(q);
         return;
     }
     ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
