@@ -25,7 +25,8 @@
  * Scales past the ends that <ptxgen/marlin.h> states are packed as they are, and reported: a word of
  * 64 bits, `refused`, that the caller zeroes before the launch and reads after it.
  *
- *     uint64_t refused;                           // copied back from args.refused
+ *     uint64_t refused = 0;
+ *     driver.memcpy_dtoh(&refused, args.refused, sizeof refused);   // after the stream is done
  *     if (ptxgen_marlin_repack_verdict(&spec, refused, &err) != PTXGEN_OK)
  *         return report(&err);                    // as ptxgen_marlin_pack words it
  *
