@@ -2,7 +2,7 @@
 /*
  * What becomes of every command and of the library when an allocation or a system call fails.
  *
- *     faults [--most N] [--only PART-OF-A-JOB] [--kind NAME] [--n N] [--stacks]
+ *     faults [--most N] [--only PART-OF-A-JOB] [--kind NAME] [--n N] [--part I/N] [--stacks]
  *
  * Each job is done once without a fault. Then, for each kind of fault and each n up to the number
  * of such calls, it is done with the n-th of them failing, in a process and a folder of its own,
@@ -10,8 +10,9 @@
  * of the fault, no memory leaked, and every file as it was before or as the job makes it. --most
  * tries at most N calls of a kind, evenly spread. The last lines are a table: a job a line, with
  * the calls that it makes, those tried, and the wrong outcomes, of which there may be none.
- * Complete, it takes some 20 minutes of one processor. With
- * PTXGEN_TEST_SHARE one attempt in so many is made.
+ *
+ * --part makes one attempt in N, from number I = 0 … N − 1 on, so that N processes side by side
+ * make all. PTXGEN_TEST_SHARE=N stands for --part 0/N.
  */
 #define _GNU_SOURCE
 #include "jobs.h"
@@ -27,6 +28,7 @@
 
 static struct {
     long most, n;
+    long part, parts;
     const char *only, *kind;
     bool stacks;
 } options;
@@ -73,8 +75,9 @@ static void try_kind(const struct job *job, const struct tree *before, const str
     tally->calls += calls;
     for (long i = 0; i < tries; i++) {
         long n = 1 + (2 * i + 1) * calls / (2 * tries);
-        static int attempts;
-        if ((options.n && n != options.n) || !test_in_share(attempts++))
+        static long attempts;
+        bool is_in_part = attempts++ % options.parts == options.part;
+        if ((options.n && n != options.n) || !is_in_part)
             continue;
         struct outcome outcome = attempt(job, before, kind, n);
         const char *wrong = judge(job, before, right, kind, &outcome);
@@ -139,9 +142,14 @@ static long print_table(const struct line *lines, size_t count)
 
 static void read_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"most", 1, 0, 'm'},   {"only", 1, 0, 'o'},
-                                          {"kind", 1, 0, 'k'},   {"n", 1, 0, 'n'},
-                                          {"stacks", 0, 0, 's'}, {0}};
+    static const struct option known[] = {{"most", 1, 0, 'm'},
+                                          {"only", 1, 0, 'o'},
+                                          {"kind", 1, 0, 'k'},
+                                          {"n", 1, 0, 'n'},
+                                          {"stacks", 0, 0, 's'},
+                                          {"part", 1, 0, 'p'},
+                                          {0}};
+    options.parts = test_parts();
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (option) {
         case 'm': options.most = atol(optarg); break;
@@ -149,6 +157,11 @@ static void read_options(int argc, char **argv)
         case 'k': options.kind = optarg; break;
         case 'n': options.n = atol(optarg); break;
         case 's': options.stacks = true; break;
+        case 'p':
+            if (sscanf(optarg, "%ld/%ld", &options.part, &options.parts) == 2 &&
+                options.parts > 0 && options.part >= 0 && options.part < options.parts)
+                break;
+            exit(2);
         default: exit(2);
         }
     }
