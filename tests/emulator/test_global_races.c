@@ -119,8 +119,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static const char *const how_missing[] = {
     "", " without a barrier between them",
-    " without barrier.cluster, or a release and an acquire of .cluster scope or wider, between "
-    "them",
+    (" without barrier.cluster, or a release and an acquire of .cluster scope or wider, between "
+     "them"),
     " without a release and an acquire of .gpu scope or wider between them"};
 
 static bool same_shared(const struct kind *a, const struct kind *b)
@@ -131,8 +131,8 @@ static bool same_shared(const struct kind *a, const struct kind *b)
 static int compare(const struct kind *first, const struct kind *second, enum distance distance)
 {
     static const char *const roles[] = {"",
-                                        "setp.eq.u32 %p2, %r3, 0;\nand.b32 %r4, %r1, 31;\n"
-                                        "setp.ne.u32 %p3, %r4, 0;\n@%p3 exit;\n",
+                                        ("setp.eq.u32 %p2, %r3, 0;\nand.b32 %r4, %r1, 31;\n"
+                                         "setp.ne.u32 %p3, %r4, 0;\n@%p3 exit;\n"),
                                         "setp.eq.u32 %p2, %r2, 0;\n", "setp.eq.u32 %p2, %r2, 0;\n"};
     const char *const parts[] = {roles[distance], "add.u32 %r7, %r7, %r3;\n@!%p2 bra SECOND;\n",
                                  first->text, "exit;\nSECOND:\n", second->text};
