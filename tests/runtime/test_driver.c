@@ -4,6 +4,7 @@
 #include "tests/runtime/fake_driver.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 
 static ptxgen_driver driver;
 static ptxgen_error err;
@@ -154,25 +155,90 @@ static void start_recognises_the_linking_stub(void **state)
     assert_fails(ptxgen_driver_start(&fake.table, &err), PTXGEN_ERROR_NO_DRIVER, err, "stub");
 }
 
-static void results_map_to_statuses(void **state)
+/* The status of each result, a second time: one without a case here does not compile. */
+static ptxgen_status status_of(ptxgen_cu_result result)
 {
-    (void)state;
-    fake_reset();
+    switch (result) {
+    case PTXGEN_CUDA_ERROR_OUT_OF_MEMORY: return PTXGEN_ERROR_OUT_OF_MEMORY;
+    case PTXGEN_CUDA_ERROR_NO_DEVICE: return PTXGEN_ERROR_NO_DEVICE;
+    case PTXGEN_CUDA_ERROR_NO_BINARY_FOR_GPU: return PTXGEN_ERROR_WRONG_DEVICE;
+    case PTXGEN_CUDA_ERROR_UNSUPPORTED_PTX_VERSION: return PTXGEN_ERROR_DRIVER_TOO_OLD;
+    case PTXGEN_CUDA_ERROR_INVALID_PTX: /* what the assembler says of a text, or that there is none
+                                         */
+    case PTXGEN_CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case PTXGEN_CUDA_ERROR_JIT_COMPILATION_DISABLED: return PTXGEN_ERROR_JIT;
+    case PTXGEN_CUDA_SUCCESS:
+    case PTXGEN_CUDA_ERROR_INVALID_VALUE:
+    case PTXGEN_CUDA_ERROR_NOT_INITIALIZED:
+    case PTXGEN_CUDA_ERROR_DEINITIALIZED:
+    case PTXGEN_CUDA_ERROR_STUB_LIBRARY:
+    case PTXGEN_CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case PTXGEN_CUDA_ERROR_INVALID_DEVICE:
+    case PTXGEN_CUDA_ERROR_INVALID_IMAGE:
+    case PTXGEN_CUDA_ERROR_INVALID_CONTEXT:
+    case PTXGEN_CUDA_ERROR_INVALID_SOURCE:
+    case PTXGEN_CUDA_ERROR_OPERATING_SYSTEM:
+    case PTXGEN_CUDA_ERROR_INVALID_HANDLE:
+    case PTXGEN_CUDA_ERROR_ILLEGAL_STATE:
+    case PTXGEN_CUDA_ERROR_NOT_FOUND:
+    case PTXGEN_CUDA_ERROR_NOT_READY:
+    case PTXGEN_CUDA_ERROR_ILLEGAL_ADDRESS:
+    case PTXGEN_CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+    case PTXGEN_CUDA_ERROR_LAUNCH_TIMEOUT:
+    case PTXGEN_CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE:
+    case PTXGEN_CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case PTXGEN_CUDA_ERROR_ASSERT:
+    case PTXGEN_CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case PTXGEN_CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case PTXGEN_CUDA_ERROR_MISALIGNED_ADDRESS:
+    case PTXGEN_CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case PTXGEN_CUDA_ERROR_INVALID_PC:
+    case PTXGEN_CUDA_ERROR_LAUNCH_FAILED:
+    case PTXGEN_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
+    case PTXGEN_CUDA_ERROR_NOT_PERMITTED:
+    case PTXGEN_CUDA_ERROR_NOT_SUPPORTED:
+    case PTXGEN_CUDA_ERROR_SYSTEM_NOT_READY:
+    case PTXGEN_CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+    case PTXGEN_CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_MERGE:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_UNJOINED:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+    case PTXGEN_CUDA_ERROR_CAPTURED_EVENT:
+    case PTXGEN_CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD:
+    case PTXGEN_CUDA_ERROR_TIMEOUT:
+    case PTXGEN_CUDA_ERROR_UNKNOWN: return PTXGEN_ERROR_DRIVER;
+    }
+    return PTXGEN_ERROR_DRIVER;
+}
+
+static void each_result_has_its_status_and_is_named(void **state)
+{
     static const struct {
         ptxgen_cu_result result;
-        ptxgen_status status;
-    } pairs[] = {
-        {PTXGEN_CUDA_ERROR_OUT_OF_MEMORY, PTXGEN_ERROR_OUT_OF_MEMORY},
-        {PTXGEN_CUDA_ERROR_UNSUPPORTED_PTX_VERSION, PTXGEN_ERROR_DRIVER_TOO_OLD},
-        {PTXGEN_CUDA_ERROR_NO_BINARY_FOR_GPU, PTXGEN_ERROR_WRONG_DEVICE},
-        {PTXGEN_CUDA_ERROR_INVALID_PTX, PTXGEN_ERROR_JIT},
-        {PTXGEN_CUDA_ERROR_ILLEGAL_ADDRESS, PTXGEN_ERROR_DRIVER},
+        const char *name;
+    } results[] = {
+#define RESULT(name, value) {PTXGEN_##name, #name},
+        PTXGEN_CU_RESULTS(RESULT)
+#undef RESULT
     };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        assert_int_equal(ptxgen_driver_fail(&fake.table, pairs[i].result, &err, "x"),
-                         pairs[i].status);
-    ptxgen_driver_fail(&fake.table, (ptxgen_cu_result)12345, &err, "copy of %d bytes", 7);
-    assert_says(err, "copy of 7 bytes: unknown driver error (12345");
+    char words[100];
+    (void)state;
+    fake_reset();
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        ptxgen_cu_result result = results[i].result;
+        snprintf(words, sizeof words, "copy of 7 bytes: %s (%d, as the test asked)",
+                 results[i].name, (int)result);
+        ptxgen_status status = ptxgen_driver_fail(&fake.table, result, &err, "copy of %d bytes", 7);
+        if (status != status_of(result) || err.status != status || strcmp(err.message, words) != 0)
+            fail_msg("%s: status %d, '%s'", results[i].name, (int)status, err.message);
+    }
+    assert_int_equal(ptxgen_driver_fail(&fake.table, (ptxgen_cu_result)12345, &err, "x"),
+                     PTXGEN_ERROR_DRIVER);
+    assert_says(err, "x: unknown driver error (12345");
 }
 
 #ifdef TOOLKIT_STUB_LIBRARY
@@ -209,7 +275,7 @@ int main(void)
         cmocka_unit_test(start_says_when_there_is_no_device),
         cmocka_unit_test(start_names_the_error_of_cu_init),
         cmocka_unit_test(start_recognises_the_linking_stub),
-        cmocka_unit_test(results_map_to_statuses),
+        cmocka_unit_test(each_result_has_its_status_and_is_named),
 #ifdef TOOLKIT_STUB_LIBRARY
         cmocka_unit_test(the_toolkits_libcuda_has_every_symbol),
 #endif
