@@ -190,11 +190,18 @@ static const struct planted faults[] = {
      "@%p2 exit;\nbar.sync 0; // here\n", "bar.sync 0;\n@%p2 exit;\n"},
     {"barrier_under_a_guard_that_differs", PTXGEN_CHECK_DIVERGENCE, 0, 0,
      "@%p2 bar.sync 0; // here\n", "setp.ne.u32 %p3, 0, 1;\n@%p3 bar.sync 0;\n"},
-    {"barrier_with_two_thread_counts", PTXGEN_CHECK_BARRIERS, 0, 0,
-     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 32;\nbra OUT;\n"
-     "FIRST: bar.sync 1, 96; // here\nOUT:\n",
-     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 64;\nbra OUT;\n"
-     "FIRST: bar.sync 1, 64;\nOUT:\n"},
+    {"barrier_for_more_threads_than_the_cta_has", PTXGEN_CHECK_BARRIERS, 0, 0,
+     "bar.sync 1, 96; // here\n", "bar.sync 1, 64;\n"},
+    {"barrier_with_two_thread_counts", PTXGEN_CHECK_BARRIERS, 96, 0,
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 96; // here\nbra OUT;\n"
+     "FIRST: bar.sync 1, 64;\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 96;\nbra OUT;\n"
+     "FIRST: bar.sync 1, 96;\nOUT:\n"},
+    {"barrier_arrived_at_and_waited_for_with_two_thread_counts", PTXGEN_CHECK_BARRIERS, 96, 0,
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 64; // here\nbra OUT;\n"
+     "FIRST: bar.arrive 1, 96;\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1, 96;\nbra OUT;\n"
+     "FIRST: bar.arrive 1, 96;\nOUT:\n"},
     {"barrier_that_a_warp_never_reaches", PTXGEN_CHECK_BARRIERS, 0, 0,
      "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra OUT;\nbar.sync 0; // here\nOUT:\n",
      "setp.eq.u32 %p3, %r6, 1;\nbar.sync 0;\n@%p3 bra OUT;\nOUT:\n"},
@@ -282,6 +289,103 @@ static const struct planted faults[] = {
     {"trap", PTXGEN_CHECK_TRAP, 0, 0, "trap; // here\n", "add.u32 %r10, %r1, 1;\n"},
 };
 
+/* A part of the sentence that says what each of them did wrong. */
+static const struct {
+    const char *name, *says;
+} sentences[] = {
+    {"register_never_written", "register %r11 is read, but was never written"},
+    {"register_written_on_one_path_only", "register %r10 is read, but was never written"},
+    {"predicate_never_written", "register %p7 is read, but was never written"},
+    {"value_shuffled_from_a_lane_that_is_absent", "register %r10 is read, but was never written"},
+    {"shared_memory_never_written", "shared memory is read, but was never written"},
+    {"local_memory_never_written", "local memory is read, but was never written"},
+    {"global_memory_never_written", "global memory is read, but was never written"},
+    {"global_load_past_the_end",
+     "out of bounds: no allocation there; the nearest below, 4096 bytes at 0x"},
+    {"global_store_to_a_wild_address", "out of bounds: no allocation holds this address"},
+    {"bulk_prefetch_past_the_end",
+     "32 bytes reach past the end of the allocation of 4096 bytes at 0x"},
+    {"shared_store_past_the_end", "out of bounds: the CTA has 4104 bytes of shared memory"},
+    {"misaligned_vector_load", "the address is not a multiple of 16"},
+    {"read_of_another_warps_word_without_a_barrier",
+     "this read follows a write by thread (32,0,0) without a barrier between them"},
+    {"write_over_a_word_that_another_warp_has_read",
+     "this write follows a read by thread (33,0,0) without a barrier"},
+    {"two_warps_write_one_word", "this write follows a write by thread (31,0,0) without a barrier"},
+    {"lanes_exchange_without_a_warp_barrier",
+     "this read follows a write by thread (1,0,0) without a barrier"},
+    {"named_barrier_that_does_not_cover_the_writer", "this read follows a write by thread (0,0,0)"},
+    {"async_copy_of_another_thread_without_a_barrier",
+     "this read follows a write by thread (0,0,0)"},
+    {"async_copy_read_before_its_wait",
+     "shared memory is read while an asynchronous copy into it is under way: its wait is missing"},
+    {"async_wait_that_leaves_one_group_too_many",
+     "shared memory is read while an asynchronous copy into it is under way"},
+    {"async_copy_of_another_thread_that_did_not_arrive_with_it",
+     "shared memory is read while an asynchronous copy into it is under way"},
+    {"bulk_copy_read_before_its_mbarrier_completes",
+     "shared memory is read while an asynchronous copy into it is under way"},
+    {"source_of_a_bulk_store_overwritten_before_its_wait",
+     "shared memory is written while an asynchronous copy out of it is under way: its wait is "
+     "missing"},
+    {"barrier_in_a_divergent_branch",
+     "lanes 0x0000ffff wait here for lanes 0xffff0000, which wait elsewhere (line "},
+    {"barrier_after_a_divergent_exit",
+     "every thread of the warp must execute it, but lanes 0x0000ffff have exited"},
+    {"barrier_under_a_guard_that_differs",
+     "every thread of the warp must execute it, but its guard is false in lanes 0xffff0000"},
+    {"barrier_for_more_threads_than_the_cta_has",
+     "the barrier's thread count is 96; it is a multiple of 32 up to the CTA's 64"},
+    {"barrier_with_two_thread_counts",
+     "barrier 1 is used with 96 threads here, but threads wait at it with 64"},
+    {"barrier_arrived_at_and_waited_for_with_two_thread_counts",
+     "barrier 1 is used with 64 threads here, but threads wait at it with 96"},
+    {"barrier_that_a_warp_never_reaches",
+     "wait at barrier 0, where 32 of 64 threads are; 32 threads have exited"},
+    {"shuffle_without_the_lanes_of_its_mask",
+     "lanes 0x0000ffff wait here for lanes 0xffff0000, which wait elsewhere"},
+    {"vote_by_a_lane_outside_its_mask",
+     "lane 16 executes, but membermask 0x0000ffff does not name it"},
+    {"lock_that_is_never_freed", "lanes 0xfffffffe at line 26 poll address 0x"},
+    {"mbarrier_that_expects_one_arrival_too_many",
+     "every thread waits, and nothing changes any more"},
+    {"mbarrier_without_init", "no mbarrier object is there: mbarrier.init is missing"},
+    {"mbarrier_with_more_arrivals_than_it_expects",
+     "600 arrivals at the mbarrier, where 400 are still due in this phase (of 1000)"},
+    {"branch_index_outside_its_list", "index 2 in a list of 2 branch targets"},
+    {"accumulator_read_before_wgmma_wait", "register %f1 is read, but was never written"},
+    {"operand_changed_before_wgmma_wait",
+     "register 0 of operand A of a wgmma was changed before this wait, while it was under way"},
+    {"sparse_metadata_with_equal_indices",
+     "of row 0, chunk 2 has no meaning: the indices must differ"},
+    {"remote_shared_memory_of_a_cta_that_has_exited",
+     "shared memory of CTA 1 of the cluster, which has exited"},
+    {"cluster_barrier_waited_for_without_arriving",
+     "barrier.cluster.wait without an arrive before it"},
+    {"peers_word_overwritten_without_a_cluster_barrier",
+     "this write follows a read by thread (0,0,0) of CTA 1 of the cluster without a barrier"},
+    {"buffer_given_back_to_a_peer_before_it_is_read",
+     "this write follows a read by thread (0,0,0) of CTA 1 of the cluster"},
+    {"buffer_given_back_to_a_peer_by_half_the_warps",
+     "this write follows a read by thread (32,0,0) of CTA 1 of the cluster"},
+    {"buffer_given_back_to_a_peer_by_a_relaxed_arrival",
+     "this write follows a read by thread (0,0,0) of CTA 1 of the cluster"},
+    {"operand_in_shared_memory_copied_over_before_wgmma_wait",
+     "this write follows a read by a wgmma that is not waited for, of thread (0,0,0)"},
+    {"asynchronous_store_in_a_launch_without_clusters",
+     "asynchronous operations on shared memory of the cluster need a launch in clusters"},
+    {"trap", "the kernel traps here"},
+
+};
+
+static const char *sentence_of(const struct planted *planted)
+{
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (strcmp(sentences[i].name, planted->name) == 0)
+            return sentences[i].says;
+    return "(a sentence for it, which the table of them lacks)";
+}
+
 static uint32_t marked_line(const char *text)
 {
     const char *mark = strstr(text, "// here");
@@ -328,10 +432,11 @@ static void every_planted_fault_is_reported_at_its_line(void **state)
         char *text = whole(faults[i].faulty);
         ptxgen_emulator_fault fault = run_body(&faults[i], text, 0);
         if (fault.check != faults[i].check || fault.line != marked_line(text) ||
-            strcmp(fault.kernel, "k") != 0 || !strstr(fault.message, "CTA (")) {
-            print_error("%s: check %d at line %u (want %d at %u): %s\n", faults[i].name,
+            strcmp(fault.kernel, "k") != 0 || !strstr(fault.message, "CTA (") ||
+            !strstr(fault.message, sentence_of(&faults[i]))) {
+            print_error("%s: check %d at line %u (want %d at %u, '%s'): %s\n", faults[i].name,
                         (int)fault.check, fault.line, (int)faults[i].check, marked_line(text),
-                        fault.message);
+                        sentence_of(&faults[i]), fault.message);
             wrong++;
         }
         free(text);
