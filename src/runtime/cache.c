@@ -36,7 +36,7 @@ static ptxgen_status read_size(const char *text, uint64_t *bytes, ptxgen_error *
     const char *unit = *end ? strchr(units, *end) : NULL;
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
     bool ends = unit ? end[1] == '\0' : *end == '\0';
-    if (errno || end == text || *text == '-' || !ends || number == 0 ||
+    if (*text < '0' || *text > '9' || errno || !ends || number == 0 ||
         number > UINT64_MAX >> shift)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "PTXGEN_CACHE_SIZE=%s is not a size: a number of bytes above 0, or one "

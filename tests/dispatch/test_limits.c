@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cache's size limit to the byte: what is exactly full stays whole, one byte more costs one. */
+#define _GNU_SOURCE
+#include "cache_bench.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEPT = 6 };
+
+/* What lies in the folder, in the order of the keys. */
+struct kept {
+    size_t count;
+    struct item {
+        char key[65];
+        uint64_t bytes;
+        bool is_memo;
+    } items[3 * KEPT];
+    uint64_t bytes;
+};
+
+static int add(void *user, const ptxgen_cache_entry *entry)
+{
+    struct kept *kept = user;
+    assert_null(entry->damage);
+    assert_true(kept->count < sizeof kept->items / sizeof *kept->items);
+    struct item *item = &kept->items[kept->count++];
+    snprintf(item->key, sizeof item->key, "%s", entry->key);
+    item->bytes = entry->bytes;
+    item->is_memo = entry->is_memo;
+    kept->bytes += entry->bytes;
+    return 0;
+}
+
+static struct kept look(const ptxgen_cache *cache)
+{
+    struct kept kept = {.count = 0};
+    assert_int_equal(ptxgen_cache_visit(cache, add, &kept, NULL, NULL), PTXGEN_OK);
+    return kept;
+}
+
+static bool has(const struct kept *kept, const char *key)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (strcmp(kept->items[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+static ptxgen_cache *open_cache(struct bench *bench)
+{
+    ptxgen_cache *cache;
+    assert_int_equal(
+        ptxgen_cache_open(&(ptxgen_cache_options){.folder = bench->folder}, &cache, NULL), 0);
+    return cache;
+}
+
+/* Says that an item was last used so long ago. */
+static void set_age(struct bench *bench, const struct item *item, long seconds)
+{
+    char path[FOLDER_PATH + 80];
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - seconds}};
+    snprintf(path, sizeof path, "%s/%s.%s", bench->folder, item->key,
+             item->is_memo ? "memo" : "manifest");
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* Entries of specs whose numbers differ in length, and so themselves. */
+static struct kept fill(struct bench *bench, ptxgen_cache *cache)
+{
+    uint32_t a = 1;
+    for (int i = 0; i < KEPT; i++, a = 10 * a + 1)
+        assert_assembled(bench, a);
+    struct kept kept = look(cache);
+    for (size_t i = 0; i < kept.count; i++) /* the later its key, the older it is */
+        set_age(bench, &kept.items[i], 10000 + 5000 * (long)i);
+    return kept;
+}
+
+static void a_cache_exactly_full_is_left_alone_by_pruning(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    const uint64_t limits[] = {kept.bytes, kept.bytes + 1, UINT64_MAX};
+    ptxgen_cache_removed removed;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        assert_int_equal(ptxgen_cache_prune(cache, limits[i], &removed, NULL), 0);
+        assert_int_equal(removed.entries + removed.bytes + removed.strays, 0);
+        assert_int_equal(look(cache).count, kept.count);
+    }
+    ptxgen_cache_close(cache);
+}
+
+static void each_byte_too_many_costs_the_least_recently_used_and_no_more(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    while (kept.count) {
+        const struct item *oldest = &kept.items[kept.count - 1];
+        ptxgen_cache_removed removed;
+        assert_int_equal(ptxgen_cache_prune(cache, kept.bytes, &removed, NULL), 0);
+        assert_int_equal(removed.bytes, 0);
+        /* one byte too many, or as many as the oldest has */
+        uint64_t limit = kept.count % 2 ? kept.bytes - 1 : kept.bytes - oldest->bytes;
+        assert_int_equal(ptxgen_cache_prune(cache, limit, &removed, NULL), 0);
+        assert_int_equal(removed.entries, !oldest->is_memo);
+        assert_int_equal(removed.bytes, oldest->bytes);
+        assert_int_equal(removed.strays, 0);
+        struct kept left = look(cache);
+        assert_int_equal(left.count, kept.count - 1);
+        assert_false(has(&left, oldest->key));
+        kept = left;
+    }
+    assert_int_equal(folder_count(bench->folder, ""), 1); /* the lock */
+    ptxgen_cache_close(cache);
+}
+
+static void one_byte_more_than_the_oldest_costs_two(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    ptxgen_cache_removed removed;
+    uint64_t limit = kept.bytes - kept.items[kept.count - 1].bytes - 1;
+    assert_int_equal(ptxgen_cache_prune(cache, limit, &removed, NULL), 0);
+    struct kept left = look(cache);
+    assert_int_equal(left.count, kept.count - 2);
+    assert_false(has(&left, kept.items[kept.count - 1].key));
+    assert_false(has(&left, kept.items[kept.count - 2].key));
+    ptxgen_cache_close(cache);
+}
+
+static void of_equal_ages_the_first_keys_go_first(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    for (size_t i = 0; i < kept.count; i++)
+        set_age(bench, &kept.items[i], 10000);
+    assert_int_equal(ptxgen_cache_prune(cache, kept.bytes - 1, NULL, NULL), 0);
+    struct kept left = look(cache);
+    assert_int_equal(left.count, kept.count - 1);
+    assert_false(has(&left, kept.items[0].key));
+    ptxgen_cache_close(cache);
+}
+
+/* Bytes that spec `a` will take, by keeping it and then taking it away again. */
+static uint64_t bytes_of(struct bench *bench, ptxgen_cache *cache, uint32_t a)
+{
+    struct kept before = look(cache);
+    assert_assembled(bench, a);
+    struct kept after = look(cache);
+    for (size_t i = 0; i < after.count; i++)
+        if (!has(&before, after.items[i].key)) {
+            char path[FOLDER_PATH + 80];
+            static const char *const suffixes[] = {"memo", "manifest", "cubin"};
+            for (size_t j = 0; j < 3; j++) {
+                snprintf(path, sizeof path, "%s/%s.%s", bench->folder, after.items[i].key,
+                         suffixes[j]);
+                unlink(path);
+            }
+        }
+    assert_int_equal(look(cache).bytes, before.bytes);
+    return after.bytes - before.bytes;
+}
+
+static void what_fits_exactly_is_kept_beside_all_there_is(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    uint64_t needed = bytes_of(bench, cache, 5);
+    bench->max_bytes = kept.bytes + needed;
+    assert_assembled(bench, 5);
+    assert_string_equal(bench->log, "");
+    struct kept left = look(cache);
+    assert_int_equal(left.bytes, bench->max_bytes);
+    for (size_t i = 0; i < kept.count; i++)
+        assert_true(has(&left, kept.items[i].key));
+    assert_disk(bench, 5);
+    ptxgen_cache_close(cache);
+}
+
+static void what_is_a_byte_too_long_takes_the_place_of_the_oldest(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    uint64_t needed = bytes_of(bench, cache, 5);
+    bench->max_bytes = kept.bytes + needed - 1;
+    assert_assembled(bench, 5);
+    struct kept left = look(cache);
+    for (size_t i = 0; i + 1 < kept.count; i++)
+        assert_true(has(&left, kept.items[i].key));
+    assert_false(has(&left, kept.items[kept.count - 1].key));
+    assert_disk(bench, 5);
+    ptxgen_cache_close(cache);
+}
+
+static void what_takes_the_whole_limit_is_kept_alone_and_what_takes_more_not_at_all(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    struct kept kept = fill(bench, cache);
+    uint64_t needed = bytes_of(bench, cache, 5);
+    bench->max_bytes = needed - 1;
+    assert_assembled(bench, 5);
+    assert_log(bench, "larger than the whole cache");
+    assert_int_equal(look(cache).count, kept.count); /* for nothing that is not kept */
+    bench->max_bytes = needed;
+    assert_assembled(bench, 5);
+    assert_string_equal(bench->log, "");
+    assert_int_equal(look(cache).bytes, needed);
+    assert_disk(bench, 5);
+    bench->max_bytes = 1;
+    assert_assembled(bench, 6);
+    assert_log(bench, "larger than the whole cache may be, 1");
+    assert_int_equal(look(cache).bytes, needed);
+    ptxgen_cache_close(cache);
+}
+
+static void a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine(void **state)
+{
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    ptxgen_cache_removed removed;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ptxgen_cache_prune(cache, (uint64_t)i, &removed, NULL), 0);
+        assert_int_equal(removed.entries + removed.bytes + removed.strays, 0);
+    }
+    struct kept kept = fill(bench, cache);
+    size_t memos = 0;
+    for (size_t i = 0; i < kept.count; i++)
+        memos += kept.items[i].is_memo;
+    assert_int_equal(ptxgen_cache_prune(cache, 0, &removed, NULL), 0);
+    assert_int_equal(removed.entries, kept.count - memos);
+    assert_int_equal(removed.bytes, kept.bytes);
+    assert_int_equal(look(cache).count, 0);
+    ptxgen_cache_close(cache);
+}
+
+static void sizes_of_the_environment_are_taken_to_the_largest(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes; /* 0: refused */
+    } cases[] = {
+        {"1", 1},
+        {"1K", 1024},
+        {"1M", 1 << 20},
+        {"1G", 1 << 30},
+        {"18446744073709551615", UINT64_MAX},
+        {"18446744073709551616", 0},
+        {"18014398509481983K", UINT64_MAX - 1023},
+        {"18014398509481984K", 0},
+        {"17592186044415M", UINT64_MAX - ((1 << 20) - 1)},
+        {"17592186044416M", 0},
+        {"17179869183G", UINT64_MAX - ((1 << 30) - 1)},
+        {"17179869184G", 0},
+        {"0K", 0},
+        {"1k", 0},
+        {"1GG", 0},
+        {"K", 0},
+        {" -1", 0},
+        {" 1", 0},
+        {"+1", 0},
+        {"1 ", 0},
+    };
+    struct bench *bench = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptxgen_cache *cache;
+        ptxgen_error err;
+        setenv("PTXGEN_CACHE_SIZE", cases[i].text, 1);
+        ptxgen_status status =
+            ptxgen_cache_open(&(ptxgen_cache_options){.folder = bench->folder}, &cache, &err);
+        if (status != (cases[i].bytes ? PTXGEN_OK : PTXGEN_ERROR_INVALID_ARGUMENT) ||
+            ptxgen_cache_max_bytes(cache) != cases[i].bytes)
+            fail_msg("PTXGEN_CACHE_SIZE=%s: status %d, %llu bytes", cases[i].text, (int)status,
+                     (unsigned long long)ptxgen_cache_max_bytes(cache));
+        ptxgen_cache_close(cache);
+    }
+    unsetenv("PTXGEN_CACHE_SIZE");
+}
+
+/* Each with entries alone, and with memos beside them. */
+static int with_memos(void **state)
+{
+    int failed = bench_setup(state);
+    struct bench *bench = *state;
+    bench->family = &toy_memo;
+    return failed;
+}
+
+#define claims(name)                                                                               \
+    claim(name),                                                                                   \
+    {                                                                                              \
+#name " of memos", name, with_memos, bench_teardown, NULL                                  \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        claims(a_cache_exactly_full_is_left_alone_by_pruning),
+        claims(each_byte_too_many_costs_the_least_recently_used_and_no_more),
+        claims(one_byte_more_than_the_oldest_costs_two),
+        claims(of_equal_ages_the_first_keys_go_first),
+        claims(what_fits_exactly_is_kept_beside_all_there_is),
+        claims(what_is_a_byte_too_long_takes_the_place_of_the_oldest),
+        claims(what_takes_the_whole_limit_is_kept_alone_and_what_takes_more_not_at_all),
+        claims(a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine),
+        claim(sizes_of_the_environment_are_taken_to_the_largest),
+    };
+    bench_clear_environment();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
