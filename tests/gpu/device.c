@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include "operands.h"
+#include "truth.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,18 +96,35 @@ static struct cached *cache_slot(struct device *d)
     return &d->cache[d->cached++];
 }
 
+static const struct cached *find_cached(const struct device *d, struct source s, unsigned slot)
+{
+    for (size_t i = 0; i < d->cached; i++)
+        if (memcmp(&d->cache[i].source, &s, sizeof s) == 0 && d->cache[i].slot == slot)
+            return &d->cache[i];
+    return NULL;
+}
+
+static uint64_t fold_staging(const struct device *d, size_t bytes)
+{
+    const uint64_t *words = d->staging;
+    uint64_t digest = 0;
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        digest = truth_fold(digest, words[i]);
+    return digest;
+}
+
 static bool find_buffer(struct device *d, struct source s, unsigned slot,
                         ptxgen_cu_deviceptr *address, ptxgen_error *err)
 {
-    for (size_t i = 0; i < d->cached; i++)
-        if (memcmp(&d->cache[i].source, &s, sizeof s) == 0 && d->cache[i].slot == slot) {
-            *address = d->cache[i].address;
-            return true;
-        }
+    const struct cached *found = find_cached(d, s, slot);
+    if (found) {
+        *address = found->address;
+        return true;
+    }
     size_t bytes = slot == LINE_SLOT ? fill_lines(d, s) : fill_words(d, s, slot);
     if (!check(d, d->driver.mem_alloc(address, bytes), "operands", err))
         return false;
-    *cache_slot(d) = (struct cached){s, slot, *address};
+    *cache_slot(d) = (struct cached){s, slot, *address, fold_staging(d, bytes)};
     return check(d, d->driver.memcpy_htod(*address, d->staging, bytes), "operands", err);
 }
 
@@ -132,6 +150,11 @@ static bool launch(struct device *d, const ptxgen_module *m, const char *name, v
     return check(d, result, "the launch", err) && done;
 }
 
+static uint64_t block_word(unsigned i)
+{
+    return operand_bits((struct source){.type = PTX_U64}, i, 1000);
+}
+
 bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
                 uint64_t *out, uint64_t *memory, ptxgen_error *err)
 {
@@ -145,7 +168,7 @@ bool device_run(struct device *d, const ptxgen_module *m, const char *name, cons
         arguments[2 + i] = &buffers[i];
     }
     for (unsigned i = 0; i < FORM_LINE / 8; i++)
-        block[i] = operand_bits((struct source){.type = PTX_U64}, i, 1000);
+        block[i] = block_word(i);
     arguments[2 + plan->source_count] = block;
     return (!plan->space || fill_memory(d, plan->memory, err)) &&
            check(d, d->driver.memset_d8(d->out, 0, lines), "results", err) &&
@@ -153,6 +176,22 @@ bool device_run(struct device *d, const ptxgen_module *m, const char *name, cons
            check(d, d->driver.memcpy_dtoh(out, d->out, lines), "results", err) &&
            (!plan->space ||
             check(d, d->driver.memcpy_dtoh(memory, d->memory, lines), "memory", err));
+}
+
+static uint64_t fold_buffer(const struct device *d, uint64_t digest, struct source s, unsigned slot)
+{
+    const struct cached *found = find_cached(d, s, slot);
+    return truth_fold(digest, found ? found->digest : 0);
+}
+
+uint64_t device_inputs(const struct device *d, const struct plan *plan)
+{
+    uint64_t digest = d->tuples;
+    for (unsigned i = 0; i < plan->source_count; i++)
+        digest = fold_buffer(d, digest, plan->sources[i], i);
+    for (unsigned i = 0; plan->space == 'p' && i < FORM_LINE / 8; i++)
+        digest = truth_fold(digest, block_word(i));
+    return plan->space ? fold_buffer(d, digest, plan->memory, LINE_SLOT) : digest;
 }
 
 static bool encode_map(struct device *d, const struct tensor *t, ptxgen_cu_deviceptr lines,
@@ -184,4 +223,21 @@ bool device_run_blocks(struct device *d, const ptxgen_module *m, const char *nam
                               encode_map(d, &blocks->tensor, d->out, &maps[1], err))) &&
            launch(d, m, name, arguments, err) &&
            check(d, d->driver.memcpy_dtoh(out, d->out, lines), "results", err);
+}
+
+uint64_t device_block_inputs(const struct device *d, const struct blocks *blocks)
+{
+    const struct tensor *t = &blocks->tensor;
+    const uint8_t facts[] = {blocks->maps, t->type, t->bytes, t->rank, t->swizzle, t->fill};
+    uint64_t digest = d->tuples;
+    digest = fold_buffer(d, digest, blocks->in, LINE_SLOT);
+    digest = fold_buffer(d, digest, blocks->out, LINE_SLOT);
+    for (size_t i = 0; i < sizeof facts; i++)
+        digest = truth_fold(digest, facts[i]);
+    for (unsigned i = 0; i < t->rank; i++) {
+        digest = truth_fold(digest, t->sizes[i]);
+        digest = truth_fold(digest, t->box[i]);
+        digest = truth_fold(digest, t->steps[i]);
+    }
+    return digest;
 }

@@ -13,6 +13,7 @@ struct cached {
     struct source source;
     unsigned slot;
     ptxgen_cu_deviceptr address;
+    uint64_t digest; /* of what was copied there */
 };
 
 struct device {
@@ -36,6 +37,9 @@ void device_close(struct device *d);
 bool device_run(struct device *d, const ptxgen_module *m, const char *name, const struct plan *plan,
                 uint64_t *out, uint64_t *memory, ptxgen_error *err);
 
+/* The digest of all that the last run of this plan read. */
+uint64_t device_inputs(const struct device *d, const struct plan *plan);
+
 /* A tensor map over memory without gaps; the enumerations are CUtensorMap's. */
 struct tensor {
     uint8_t type, bytes, rank; /* bytes of an element */
@@ -54,5 +58,8 @@ struct blocks {
 /* Runs a kernel of (out, in[, map of in, map of out]); what is in out afterwards comes back. */
 bool device_run_blocks(struct device *d, const ptxgen_module *m, const char *name,
                        const struct blocks *blocks, uint64_t *out, ptxgen_error *err);
+
+/* The digest of all that the last run of these blocks read. */
+uint64_t device_block_inputs(const struct device *d, const struct blocks *blocks);
 
 #endif

@@ -11,11 +11,19 @@
  * bit of one result of each form, to see the comparison fail. A form that ends its process, or
  * takes longer than a minute, is told of, and the forms after it run in another. Exit status: 0
  * when all agree, 1 when something does not, 2 when the run could not be made.
+ *
+ *     differential --gpu --jobs 12 --record truth/differential.txt
+ *     differential --truth truth/differential.txt
+ *
+ * The first keeps what the card gave (of 1024 operand tuples), the second compares the emulator
+ * with it where there is no card: every form must have its line there, and every line its form.
  */
 #include "device.h"
+#include "kept.h"
 #include "operands.h"
 #include "processes.h"
 #include "report.h"
+#include "tests/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +34,7 @@ struct options {
     bool gpu, plant;
     uint32_t operands;
     unsigned jobs;
-    const char *out, *only, *skip, *emit;
+    const char *out, *only, *skip, *emit, *record, *truth;
 };
 
 struct run {
@@ -35,6 +43,9 @@ struct run {
     struct form_list list;
     struct outcome *outcomes;
     uint64_t *out[SIDES], *memory[SIDES];
+    int first_side, end_side; /* those that run */
+    struct truth truth;
+    uint64_t *words; /* kept of each form in a bound; shared as outcomes are */
     ptx_target target;
     struct facts {
         char names[SIDES][64];
@@ -112,10 +123,47 @@ static void compare_form(struct run *r, size_t form, const struct plan *plan)
 
 static void plant(struct run *r, const struct plan *plan)
 {
-    if (plan->result_count)
-        r->out[0][(r->options.operands - 1) * (FORM_LINE / 8)] ^= 1;
-    else
-        r->memory[0][(r->options.operands - 1) * (FORM_LINE / 8)] ^= 1;
+    uint64_t *const lines = (plan->result_count ? r->out : r->memory)[r->first_side];
+    lines[(r->options.operands - 1) * (FORM_LINE / 8)] ^= 1;
+}
+
+/* ---- what is kept ---- */
+
+static uint64_t *words_of(const struct run *r, size_t form)
+{
+    return r->words + form * kept_words(r->options.operands);
+}
+
+static void keep_form(struct run *r, size_t form, const struct plan *plan)
+{
+    const struct form *f = &r->list.forms[form];
+    struct outcome *o = &r->outcomes[form];
+    int side = r->first_side;
+    o->inputs = device_inputs(&r->devices[side], plan);
+    o->digest = kept_digest(f, plan, r->options.operands, r->out[side], r->memory[side]);
+    if (r->options.record && judge_is_bounded(f))
+        kept_take(words_of(r, form), r->options.operands, r->out[side]);
+    o->recorded = true;
+}
+
+static void compare_with_truth(struct run *r, size_t form, const struct plan *plan)
+{
+    const struct form *f = &r->list.forms[form];
+    struct outcome *o = &r->outcomes[form];
+    char name[256];
+    form_describe(f, name, sizeof name);
+    const struct truth_line *line = truth_find(&r->truth, name);
+    o->ran = true;
+    o->operands = r->options.operands;
+    if (!line || truth_differs(line, o->inputs, o->digest, o->example, sizeof o->example)) {
+        o->counts[DIFFERENT]++;
+    } else if (judge_is_bounded(f)) {
+        kept_compare(f, plan, r->options.operands, line->words ? line->words : "",
+                     r->out[r->first_side], o);
+    } else {
+        o->results += (uint64_t)r->options.operands * plan->result_count;
+        o->counts[EQUAL]++;
+    }
 }
 
 /* ---- running ---- */
@@ -127,11 +175,16 @@ static void run_form(struct run *r, size_t form, ptxgen_module *const *modules)
     ptxgen_error err;
     plan_make(&r->list.forms[form], &plan);
     snprintf(name, sizeof name, "k%zu", form);
-    for (int side = 0; side < SIDES; side++) {
+    for (int side = r->first_side; side < r->end_side; side++) {
         struct device *d = &r->devices[side];
         d->driver.ctx_set_current(d->context);
-        if (device_run(d, modules[side], name, &plan, r->out[side], r->memory[side], &err))
+        if (device_run(d, modules[side], name, &plan, r->out[side], r->memory[side], &err)) {
+            if (side == r->first_side && r->options.plant)
+                plant(r, &plan);
+            if (side == r->first_side)
+                keep_form(r, form, &plan);
             continue;
+        }
         snprintf(r->outcomes[form].why, sizeof r->outcomes[form].why, "%s: %.200s", d->name,
                  err.message);
         if (d->emulated)
@@ -139,9 +192,10 @@ static void run_form(struct run *r, size_t form, ptxgen_module *const *modules)
         r->dead = r->dead || !d->emulated;
         return;
     }
-    if (r->options.plant)
-        plant(r, &plan);
-    compare_form(r, form, &plan);
+    if (r->options.truth)
+        compare_with_truth(r, form, &plan);
+    else
+        compare_form(r, form, &plan);
 }
 
 static ptx_module *build(struct run *r, size_t first, size_t end, const char **text,
@@ -197,7 +251,7 @@ static void run_module(struct run *r, size_t first, size_t end)
     }
     if (r->options.emit)
         emit(r, first, text);
-    for (int side = 0; side < SIDES && loaded; side++) {
+    for (int side = r->first_side; side < r->end_side && loaded; side++) {
         r->devices[side].driver.ctx_set_current(r->devices[side].context);
         loaded = ptxgen_module_load_ptx(&r->devices[side].driver, text, NULL, &modules[side],
                                         &err) == PTXGEN_OK;
@@ -219,11 +273,16 @@ static bool open_devices(struct run *r)
                                   /* a thread keeps to its line */ plain = {
                                       .spread_always = true, .workers = r->options.jobs > 1};
     ptxgen_error err;
-    if (device_open(&r->devices[0], r->options.gpu ? NULL : &other, r->options.operands, &err) &&
-        device_open(&r->devices[1], &plain, r->options.operands, &err))
-        return true;
-    fprintf(stderr, "%s\n", err.message);
-    return false;
+    for (int side = r->first_side; side < r->end_side; side++)
+        if (!device_open(&r->devices[side],
+                         side             ? &plain
+                         : r->options.gpu ? NULL
+                                          : &other,
+                         r->options.operands, &err)) {
+            fprintf(stderr, "%s\n", err.message);
+            return false;
+        }
+    return true;
 }
 
 /* In a process of its own. */
@@ -232,7 +291,7 @@ static bool run_forms(void *context, size_t first, size_t end)
     struct run *r = context;
     if (!open_devices(r))
         exit(2);
-    for (int side = 0; side < SIDES; side++) {
+    for (int side = r->first_side; side < r->end_side; side++) {
         r->out[side] = allocate((size_t)r->options.operands * FORM_LINE);
         r->memory[side] = allocate((size_t)r->options.operands * FORM_LINE);
     }
@@ -240,7 +299,7 @@ static bool run_forms(void *context, size_t first, size_t end)
         processes_at(i);
         run_module(r, i, i + MODULE_FORMS < end ? i + MODULE_FORMS : end);
     }
-    for (int side = 0; side < SIDES; side++) {
+    for (int side = r->first_side; side < r->end_side; side++) {
         if (!r->dead)
             device_close(&r->devices[side]);
         free(r->out[side]);
@@ -256,9 +315,9 @@ static bool learn_facts(void *context, size_t first, size_t end)
     (void)end;
     if (!open_devices(r))
         return false;
-    for (int side = 0; side < SIDES; side++)
+    for (int side = r->first_side; side < r->end_side; side++)
         memcpy(r->facts->names[side], r->devices[side].name, sizeof r->devices[side].name);
-    r->facts->version = r->devices[0].driver.version;
+    r->facts->version = r->devices[r->first_side].driver.version;
     r->facts->known = true;
     return true;
 }
@@ -283,7 +342,7 @@ static void lose_form(void *context, size_t form, const char *why)
 
 static bool parse(int count, char **words, struct options *o)
 {
-    *o = (struct options){.operands = 10240, .jobs = 1};
+    *o = (struct options){.jobs = 1};
     for (int i = 1; i < count; i++) {
         const char *value = i + 1 < count ? words[i + 1] : NULL;
         if (strcmp(words[i], "--gpu") == 0)
@@ -304,9 +363,17 @@ static bool parse(int count, char **words, struct options *o)
             o->skip = words[++i];
         else if (strcmp(words[i], "--emit") == 0)
             o->emit = words[++i];
+        else if (strcmp(words[i], "--record") == 0)
+            o->record = words[++i];
+        else if (strcmp(words[i], "--truth") == 0)
+            o->truth = words[++i];
         else
             return false;
     }
+    if (o->truth && (o->gpu || o->record || o->operands))
+        return false;
+    if (!o->operands)
+        o->operands = o->record ? TRUTH_OPERANDS : 10240;
     o->operands = (o->operands + FORM_THREADS - 1) / FORM_THREADS * FORM_THREADS;
     return o->operands > 0 && o->operands <= 1u << 20 && o->jobs > 0;
 }
@@ -319,34 +386,122 @@ static bool write_table(const struct run *r)
     return !r->options.out || (f && fclose(f) == 0);
 }
 
+/* All forms that ran on the first side, whether or not the other agrees. */
+static bool write_record(const struct run *r)
+{
+    FILE *f = fopen(r->options.record, "w");
+    if (!f)
+        return false;
+    truth_write_header(f, "differential", r->facts->names[0], r->facts->version,
+                       r->options.operands);
+    for (size_t i = 0; i < r->list.count; i++) {
+        const struct outcome *o = &r->outcomes[i];
+        char name[256];
+        form_describe(&r->list.forms[i], name, sizeof name);
+        if (o->recorded && judge_is_bounded(&r->list.forms[i])) {
+            truth_write_bounded(f, name, o->inputs);
+            size_t beyond = kept_write(f, &r->list.forms[i], r->options.operands, words_of(r, i));
+            if (beyond)
+                printf("%s: %zu results of the card are beyond the bound\n", name, beyond);
+        } else if (o->recorded) {
+            truth_write(f, name, o->inputs, o->digest);
+        } else {
+            printf("%s: not recorded\n", name);
+        }
+    }
+    bool written = !ferror(f);
+    return fclose(f) == 0 && written;
+}
+
+/* Leaves the forms of this share that have a line; how many have none, and how many lines stand for
+ * nothing. */
+static size_t choose_kept(struct run *r)
+{
+    size_t kept = 0, without = 0;
+    for (size_t i = 0; i < r->list.count; i++) {
+        char name[256];
+        form_describe(&r->list.forms[i], name, sizeof name);
+        if (truth_find(&r->truth, name)) {
+            if (test_in_share((int)i))
+                r->list.forms[kept++] = r->list.forms[i];
+        } else if (without++ < 60) {
+            printf("%s: no truth for this form: record it on a card\n", name);
+        }
+    }
+    r->list.count = kept;
+    if (!r->options.only && !r->options.skip)
+        without += truth_report_unasked(&r->truth, stdout);
+    if (without)
+        printf("%zu forms without a line in %s, or lines without a form\n", without,
+               r->options.truth);
+    return without;
+}
+
+static bool read_truth(struct run *r)
+{
+    char why[TRUTH_SENTENCE];
+    if (!truth_read(&r->truth, r->options.truth, "differential", why)) {
+        fprintf(stderr, "%s: %s\n", r->options.truth, why);
+        return false;
+    }
+    r->first_side = 1;
+    r->options.operands = r->truth.operands;
+    return true;
+}
+
+static void print_sides(const struct run *r)
+{
+    printf("%s (driver %d, PTX up to %d) against %s; %u operand tuples a form\n",
+           r->options.truth ? r->truth.card : r->facts->names[0],
+           r->options.truth ? r->truth.driver : r->facts->version, r->target.max_ptx,
+           r->facts->names[1], r->options.operands);
+}
+
 int main(int count, char **words)
 {
-    struct run r = {.target = {.sm = 90}};
+    struct run r = {.target = {.sm = 90}, .end_side = SIDES};
+    size_t failed = 0;
     if (!parse(count, words, &r.options)) {
-        fprintf(stderr, "usage: differential [--gpu] [--operands N] [--only PATTERN] [--skip "
-                        "PATTERN] [--jobs N] [--out FILE] [--emit DIR] [--plant]\n");
+        fprintf(stderr,
+                "usage: differential [--gpu] [--operands N] [--only PATTERN] [--skip PATTERN]\n"
+                "                    [--jobs N] [--out FILE] [--emit DIR] [--plant]\n"
+                "                    [--record FILE]\n"
+                "       differential --truth FILE [--only PATTERN] [--skip PATTERN] [--jobs N]\n"
+                "                    [--out FILE] [--plant]\n");
         return 2;
     }
+    if (r.options.truth && !read_truth(&r))
+        return 2;
     r.facts = processes_memory(sizeof *r.facts);
     struct processes first = {1, 1, 1, SECONDS, &r, learn_facts, lose_facts};
     if (!processes_run(&first) || !r.facts->known)
         return 2;
-    r.target.max_ptx = ptxgen_driver_max_ptx_version(r.facts->version);
+    r.target.max_ptx =
+        ptxgen_driver_max_ptx_version(r.options.truth ? r.truth.driver : r.facts->version);
     form_list_build(&r.list, &r.target, r.options.only, r.options.skip);
+    if (r.options.truth)
+        failed = choose_kept(&r);
     r.outcomes = processes_memory((r.list.count + 1) * sizeof *r.outcomes);
-    printf("%s (driver %d, PTX up to %d) against %s; %u operand tuples a form\n", r.facts->names[0],
-           r.facts->version, r.target.max_ptx, r.facts->names[1], r.options.operands);
+    if (r.options.record)
+        r.words =
+            processes_memory((r.list.count + 1) * kept_words(r.options.operands) * sizeof *r.words);
+    print_sides(&r);
     struct processes all = {r.list.count, PROCESS_FORMS, r.options.jobs, SECONDS,
                             &r,           run_forms,     lose_form};
     if (!processes_run(&all)) {
         fprintf(stderr, "no process can be made\n");
         return 2;
     }
-    size_t failed = report_summary(stdout, &r.list, r.outcomes);
+    failed += report_summary(stdout, &r.list, r.outcomes);
     if (!write_table(&r)) {
         fprintf(stderr, "%s cannot be written\n", r.options.out);
         return 2;
     }
+    if (r.options.record && !write_record(&r)) {
+        fprintf(stderr, "%s cannot be written\n", r.options.record);
+        return 2;
+    }
     free(r.list.forms);
+    truth_free(&r.truth);
     return failed || !r.list.count;
 }

@@ -194,21 +194,35 @@ static bool modifier_is_legal(const struct ptx_modifier *m, const ptx_target *ta
     return m->sm <= target->sm && (!target->max_ptx || m->ptx <= target->max_ptx);
 }
 
-/* The default, and each alternative of each group by itself. */
-static void add_modifiers(struct form_list *list, struct form f, const ptx_target *target)
+static void add_modifiers(struct form_list *list, struct form f, const ptx_target *target,
+                          const char *text, bool combined);
+
+/* Each alternative but the default of the group that `text` begins with. */
+static void add_alternatives(struct form_list *list, struct form f, const ptx_target *target,
+                             const char *text, bool combined)
+{
+    size_t length = strcspn(text, "!}");
+    const struct ptx_modifier_group *g = ptx_find_group(text, length);
+    const uint64_t before = f.modifiers;
+    bool given = text[length] == '!'; /* its first alternative is the default */
+    for (unsigned v = given ? 2 : 1; g && v <= g->count; v++)
+        if (modifier_is_legal(&g->alternatives[v - 1], target)) {
+            f.modifiers = before | (uint64_t)v << g->shift;
+            if (combined)
+                add_modifiers(list, f, target, text, true);
+            else
+                add_constants(list, f, 0, 0);
+        }
+}
+
+/* What the modifiers are so far, then each alternative of each group that follows in `text`: by
+ * itself, or with all others. */
+static void add_modifiers(struct form_list *list, struct form f, const ptx_target *target,
+                          const char *text, bool combined)
 {
     add_constants(list, f, 0, 0);
-    const struct ptx_string text = ptx_op_text(&ptx_ops[f.op]);
-    for (const char *s = text.s; (s = strchr(s, '{')); s++) {
-        size_t length = strcspn(s + 1, "!}");
-        const struct ptx_modifier_group *g = ptx_find_group(s + 1, length);
-        bool given = s[1 + length] == '!'; /* its first alternative is the default */
-        for (unsigned v = given ? 2 : 1; g && v <= g->count; v++)
-            if (modifier_is_legal(&g->alternatives[v - 1], target)) {
-                f.modifiers = (uint64_t)v << g->shift;
-                add_constants(list, f, 0, 0);
-            }
-    }
+    for (const char *s = text; (s = strchr(s, '{')); s++)
+        add_alternatives(list, f, target, s + 1, combined);
 }
 
 void form_list_add(struct form_list *list, size_t index, const ptx_target *target)
@@ -217,7 +231,7 @@ void form_list_add(struct form_list *list, size_t index, const ptx_target *targe
     struct form f = {.op = (uint16_t)index, .group = form_group(op, NULL)};
     int version = ptx_needs_met(ptx_op_needs(op), op->need_count, target);
     if (version && (!target->max_ptx || version <= target->max_ptx))
-        add_modifiers(list, f, target);
+        add_modifiers(list, f, target, ptx_op_text(op).s, form_starts(op, "cvt_"));
 }
 
 void form_list_build(struct form_list *list, const ptx_target *target, const char *only,
@@ -305,22 +319,29 @@ static const struct restriction {
     {"fns_b32", 3, {0, ROLE_RANGE, -33, 33}},
     {"sh[lr]_*", 2, {0, ROLE_SHIFT, 0, 0}},
     {"shf_*", 3, {0, ROLE_SHIFT, 0, 0}},
-    {"bfe_*", 2, {0, ROLE_RANGE, 0, 255}},
-    {"bfe_*", 3, {0, ROLE_RANGE, 0, 255}},
-    {"bfi_*", 3, {0, ROLE_RANGE, 0, 255}},
-    {"bfi_*", 4, {0, ROLE_RANGE, 0, 255}},
+    {"bfe_*", 2, {0, ROLE_FIELD, 0, 0}},
+    {"bfe_*", 3, {0, ROLE_FIELD, 0, 0}},
+    {"bfi_*", 3, {0, ROLE_FIELD, 0, 0}},
+    {"bfi_*", 4, {0, ROLE_FIELD, 0, 0}},
     {"szext_*", 2, {0, ROLE_SHIFT, 0, 0}},
     {"bmsk_*", 1, {0, ROLE_SHIFT, 0, 0}},
     {"bmsk_*", 2, {0, ROLE_SHIFT, 0, 0}},
     {"match_*", 1, {0, ROLE_FEW, 0, 0}},
     {"cvt_pack_*", 1, {0, ROLE_SHIFT, 0, 0}},
     {"*_hint_*", 2, {0, ROLE_POLICY, 0, 0}},
-    {"cp_async_c[ag]_zfill", 3, {0, ROLE_RANGE, 0, 4}},
+    {"cp_async_ca_zfill", 3, {0, ROLE_RANGE, 0, 4}}, /* the least that is copied */
+    {"cp_async_cg_zfill", 3, {0, ROLE_RANGE, 0, 16}},
     {"bar_red_*_n", 1, {0, ROLE_RANGE, 5, 5}},
     {"bar_red_*_n", 2, {0, ROLE_RANGE, 128, 128}},
     {"barrier_cta_red_*_n", 1, {0, ROLE_RANGE, 5, 5}},
     {"barrier_cta_red_*_n", 2, {0, ROLE_RANGE, 128, 128}},
 };
+
+static bool is_float(uint8_t type)
+{
+    return type == PTX_F16 || type == PTX_BF16 || type == PTX_F32 || type == PTX_F64 ||
+           type == PTX_F16X2 || type == PTX_BF16X2;
+}
 
 struct source form_source(const struct ptx_op *op, unsigned term, unsigned j)
 {
@@ -337,6 +358,8 @@ struct source form_source(const struct ptx_op *op, unsigned term, unsigned j)
             s.type = type;
         }
     }
+    if (form_starts(op, "cvt_") && is_float(s.type))
+        s.role = ROLE_CONVERTED;
     if (strstr(ptx_op_name(op).s, "_cas_") && term == 2) {
         s.role = ROLE_COMPARED;
         s.lo = (int16_t)j;

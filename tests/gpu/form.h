@@ -15,11 +15,13 @@ enum { FORM_CONSTANTS = 5, FORM_SOURCES = 20, FORM_LINE = 64, FORM_THREADS = 128
 enum role {
     ROLE_TYPED, /* as the type has it: special, random and nearby values */
     ROLE_NONZERO,
-    ROLE_RANGE,    /* lo … hi */
-    ROLE_SHIFT,    /* mostly 0 … 70 */
-    ROLE_COMPARED, /* every other time the word number lo of the thread's memory */
-    ROLE_FEW,      /* few different values, so that lanes match */
-    ROLE_POLICY,   /* of an L2 cache: what createpolicy gives; others are illegal on a GPU */
+    ROLE_RANGE,     /* lo … hi */
+    ROLE_SHIFT,     /* mostly 0 … 70 */
+    ROLE_FIELD,     /* of bits, its place or length: 0 … 255, often at an edge of a word */
+    ROLE_CONVERTED, /* a float near what narrower types and integers round at */
+    ROLE_COMPARED,  /* every other time the word number lo of the thread's memory */
+    ROLE_FEW,       /* few different values, so that lanes match */
+    ROLE_POLICY,    /* of an L2 cache: what createpolicy gives; others are illegal on a GPU */
     ROLE_F16,
     ROLE_BF16,
     ROLE_TF32,

@@ -190,13 +190,31 @@ static bool nan_is_open(const struct ptx_op *op, uint8_t type)
     return type == PTX_F64 || form_starts(op, "neg_") || form_starts(op, "abs_");
 }
 
+static uint64_t half_mask(unsigned half, unsigned width)
+{
+    return width >= 64 ? UINT64_MAX : ((UINT64_C(1) << width) - 1) << (16 * half);
+}
+
+static bool is_packed(uint8_t type)
+{
+    return type == PTX_F16X2 || type == PTX_BF16X2;
+}
+
+uint64_t judge_canonical(const struct form *f, uint8_t type, uint64_t bits)
+{
+    unsigned halves = is_packed(type) ? 2 : 1;
+    for (unsigned half = 0; half < halves; half++)
+        if (isnan(value_of(type, bits, half)) && nan_is_open(&ptx_ops[f->op], type))
+            bits |= half_mask(half, halves == 2 ? 16 : operand_width(type));
+    return bits;
+}
+
 static enum verdict judge_half(const struct form *f, uint8_t type, const uint64_t *operands,
                                unsigned half, unsigned width, uint64_t a, uint64_t b)
 {
     const struct ptx_op *op = &ptx_ops[f->op];
     const struct bound *bound = bound_of(op);
-    uint64_t mask = width >= 64 ? UINT64_MAX : ((UINT64_C(1) << width) - 1) << (16 * half);
-    bool equal = ((a ^ b) & mask) == 0;
+    bool equal = ((a ^ b) & half_mask(half, width)) == 0;
     bool nans = isnan(value_of(type, a, half)) && isnan(value_of(type, b, half));
     if (bound && !nans) { /* equal bits may both be wrong */
         enum verdict v = judge_approximation(f, bound, type, operands, half, a, b);
@@ -208,7 +226,7 @@ static enum verdict judge_half(const struct form *f, uint8_t type, const uint64_
 enum verdict judge(const struct form *f, uint8_t type, const uint64_t *operands, uint64_t a,
                    uint64_t b)
 {
-    bool packed = type == PTX_F16X2 || type == PTX_BF16X2;
+    bool packed = is_packed(type);
     enum verdict low = judge_half(f, type, operands, 0, packed ? 16 : operand_width(type), a, b);
     enum verdict high = packed ? judge_half(f, type, operands, 1, 16, a, b) : EQUAL;
     return low > high ? low : high;

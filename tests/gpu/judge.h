@@ -20,6 +20,9 @@ enum verdict {
 enum verdict judge(const struct form *f, uint8_t type, const uint64_t *operands, uint64_t a,
                    uint64_t b);
 
+/* The bits by which a result is kept: one NaN stands for all where the payload is open. */
+uint64_t judge_canonical(const struct form *f, uint8_t type, uint64_t bits);
+
 /* True for approximations: judge equal bits too. */
 bool judge_is_bounded(const struct form *f);
 

@@ -157,6 +157,55 @@ static uint64_t integer_bits(unsigned width, int special, uint64_t r)
     }
 }
 
+/*
+ * The fraction ends in zeros, in a half or beside one, or in ones, at any bit, mostly where a
+ * narrower type ends; the exponent is where f16, e4m3 and e5m2 have theirs, where integers have
+ * halves, or anywhere.
+ */
+static uint64_t converted_float(const struct format *f, int special, uint64_t r)
+{
+    if (special >= 0)
+        return special_float(f, (unsigned)special);
+    int64_t bias = (1 << (f->exponent_bits - 1)) - 1, top = (1 << f->exponent_bits) - 1;
+    static const uint8_t kept[] = {2, 3, 7, 10, 23};
+    uint64_t where = mix(r), at = 1 + mix(r ^ 5) % f->fraction_bits; /* bits of the tail */
+    unsigned narrow = kept[mix(r ^ 7) % sizeof kept];
+    if (mix(r ^ 9) % 2 && narrow < f->fraction_bits)
+        at = f->fraction_bits - narrow;
+    const uint64_t half = UINT64_C(1) << (at - 1);
+    const uint64_t tails[8] = {0,        half,         half, half - 1,
+                               half + 1, 2 * half - 1, 1,    mix(r ^ 6) & (2 * half - 1)};
+    uint64_t fraction = r >> 8 & ((UINT64_C(1) << f->fraction_bits) - 1);
+    int64_t exponent = where % 4 < 2    ? bias - 27 + (int64_t)(where >> 8 & 0xffffff) % 46
+                       : where % 4 == 2 ? bias - 2 + (int64_t)(where >> 8 & 0xffffff) % 68
+                                        : (int64_t)(where >> 8 & 0xffffff) % (top + 1);
+    fraction = (fraction >> at << at | tails[r % 8]) & ((UINT64_C(1) << f->fraction_bits) - 1);
+    exponent = exponent < 0 ? 0 : exponent > top ? top : exponent;
+    return (uint64_t)exponent << f->fraction_bits | fraction |
+           (r >> 63) << (f->exponent_bits + f->fraction_bits);
+}
+
+static uint64_t converted_bits(uint8_t type, int special, uint64_t r)
+{
+    switch (type) {
+    case PTX_F16: return converted_float(&f16, special, r);
+    case PTX_BF16: return converted_float(&bf16, special, r);
+    case PTX_F64: return converted_float(&f64, special, r);
+    case PTX_F16X2:
+        return converted_float(&f16, special, r) | converted_float(&f16, -1, mix(r)) << 16;
+    case PTX_BF16X2:
+        return converted_float(&bf16, special, r) | converted_float(&bf16, -1, mix(r)) << 16;
+    default: return converted_float(&f32, special, r);
+    }
+}
+
+/* Where fields of 32 and 64 bits begin and end, and beside it. */
+static uint64_t field_bits(uint64_t r)
+{
+    static const uint8_t edges[] = {0, 1, 2, 15, 16, 30, 31, 32, 33, 47, 48, 62, 63, 64, 65, 255};
+    return r % 4 ? edges[mix(r) % sizeof edges] : mix(r) % 256;
+}
+
 static uint64_t typed_float(const struct format *f, int special, uint64_t r, uint64_t shared)
 {
     static const enum temper tempers[8] = {TAME, TAME,    TAME,     WIDE,
@@ -207,6 +256,8 @@ uint64_t operand_bits(struct source s, unsigned slot, uint32_t tuple)
         return operand_bits(s, tuple % 2 ? (unsigned)s.lo : slot + 16, tuple);
     case ROLE_RANGE: return (uint64_t)(s.lo + (int64_t)(r % (uint64_t)(s.hi - s.lo + 1))) & all;
     case ROLE_SHIFT: return (r % 4 ? mix(r) % 71 : mix(r)) & all;
+    case ROLE_FIELD: return field_bits(r);
+    case ROLE_CONVERTED: return converted_bits(s.type, special, r);
     case ROLE_POLICY: return policies[r % (sizeof policies / sizeof *policies)];
     case ROLE_FEW: /* warps of one value, of two, of many */
         return (tuple / 32 % 3 == 0 ? tuple / 32 : r % (tuple / 32 % 3 == 1 ? 2 : 40)) * 0x1234567 &

@@ -32,6 +32,8 @@ void protocol_list_all(struct protocol_list *list)
     protocol_list_steps(list);
     protocol_list_tensors(list);
     protocol_list_wgmma(list);
+    protocol_list_carries(list);
+    protocol_list_lanes(list);
 }
 
 void protocol_append(struct protocol *p, const char *format, ...)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instructions that are no function of registers, each in a kernel that carries out its protocol:
- * bulk and tensor copies, mbarriers, asynchronous stores, wgmma. A CTA of 128 threads has 8 KB of
- * in and of out; what the kernels have in common is in protocol.c.
+ * bulk and tensor copies, mbarriers, asynchronous stores, wgmma; and several together, as carries.
+ * A CTA of 128 threads has 8 KB of in and of out; what the kernels have in common is in protocol.c.
  */
 #ifndef PTXGEN_TESTS_GPU_PROTOCOL_H
 #define PTXGEN_TESTS_GPU_PROTOCOL_H
@@ -51,7 +51,9 @@ struct protocol *protocol_add_to(struct protocol_list *list, unsigned destinatio
                                  const char *type);
 
 void protocol_list_all(struct protocol_list *list);
+void protocol_list_carries(struct protocol_list *list);
 void protocol_list_copies(struct protocol_list *list);
+void protocol_list_lanes(struct protocol_list *list);
 void protocol_list_mbarriers(struct protocol_list *list);
 void protocol_list_steps(struct protocol_list *list);
 void protocol_list_tensors(struct protocol_list *list);

@@ -68,6 +68,31 @@ static void list_steps(struct protocol_list *list)
           "mbarrier.test_wait.shared.b64 %p2, [%r2], %d10",
           "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r2], 1",
           "mbarrier.try_wait.shared.b64 %p2, [%r2], %d10, 50"}},
+        {"mbarrier: the largest counts and transactions",
+         {"mbarrier.init.shared.b64 [%r2], 1048575",
+          "mbarrier.arrive_drop.shared.b64 %d10, [%r2], 1048570",
+          "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2], 1048575",
+          "mbarrier.arrive.shared.b64 %d10, [%r2], 5",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r2], 1048575",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.arrive_drop.shared.b64 %d10, [%r2], 4",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1",
+          "mbarrier.arrive.shared.b64 %d10, [%r2]",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1"}},
+        {"mbarrier: the parity of phases",
+         {"mbarrier.init.shared.b64 [%r2], 1", "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1",
+          "mbarrier.arrive.shared.b64 %d10, [%r2]",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1",
+          "mbarrier.arrive.shared.b64 %d10, [%r2]",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1",
+          "mbarrier.test_wait.shared.b64 %p2, [%r2], %d10",
+          "mbarrier.arrive.expect_tx.shared.b64 %d10, [%r2], 0",
+          "mbarrier.try_wait.parity.shared.b64 %p2, [%r2], 0",
+          "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 1"}},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct protocol *p = protocol_add(list, "%s", forms[i].name);
@@ -75,6 +100,77 @@ static void list_steps(struct protocol_list *list)
         protocol_set_type(p, protocol_type("u32"));
         protocol_append(p, "@!%%p0 bra DONE;\nmbarrier.inval.shared.b64 [%%r2];\n");
         for (unsigned s = 0; s < STEPS && forms[i].steps[s]; s++)
+            append_step(p, forms[i].steps[s], &word);
+    }
+}
+
+/* ---- of a thread with its own mbarrier ---- */
+
+#define OWN_TEST(parity) "mbarrier.test_wait.parity.shared.b64 %p2, [%r27], " parity
+
+/*
+ * Counts and transactions that the thread's words choose: %r23 are expected, of which %r25 drop out
+ * and %r26 stay, %r28 beside one. Where one stayed, it drops out at last, and nobody is expected.
+ */
+static void list_own(struct protocol_list *list)
+{
+    static const char *const dropping[] = {
+        "mbarrier.init.shared.b64 [%r27], %r23",
+        "mbarrier.arrive_drop.shared.b64 %d10, [%r27], %r25",
+        OWN_TEST("0"),
+        "mbarrier.arrive.shared.b64 %d10, [%r27], %r26",
+        OWN_TEST("0"),
+        OWN_TEST("1"),
+        "@%p5 mbarrier.arrive.noComplete.shared.b64 %d10, [%r27], %r28",
+        "mbarrier.arrive_drop.shared.b64 %d10, [%r27]",
+        OWN_TEST("1"),
+        "mbarrier.test_wait.shared.b64 %p2, [%r27], %d10",
+        "@!%p5 bra DONE",
+        "mbarrier.arrive_drop.shared.b64 %d10, [%r27], %r28",
+        OWN_TEST("0"),
+    };
+    static const char *const expecting[] = {
+        "mbarrier.init.shared.b64 [%r27], %r23",
+        "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r27], %r29",
+        "mbarrier.arrive_drop.noComplete.shared.b64 %d10, [%r27], %r25",
+        "@%p5 mbarrier.arrive.shared.b64 %d10, [%r27], %r28",
+        "mbarrier.arrive.expect_tx.shared.b64 %d10, [%r27], %r30",
+        OWN_TEST("0"),
+        "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r27], %r29",
+        OWN_TEST("0"),
+        "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r27], %r30",
+        OWN_TEST("0"),
+        OWN_TEST("1"),
+        "mbarrier.test_wait.shared.b64 %p2, [%r27], %d10",
+        "@%p5 mbarrier.arrive.shared.b64 %d10, [%r27], %r28",
+        "mbarrier.arrive_drop.expect_tx.shared.b64 %d10, [%r27], %r30",
+        OWN_TEST("1"),
+        "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r27], %r30",
+        OWN_TEST("1"),
+        "mbarrier.try_wait.parity.shared.b64 %p2, [%r27], 1",
+    };
+    static const struct {
+        const char *name, *const *steps;
+        size_t count;
+    } forms[] = {
+        {"mbarrier: each thread drops counts of its own", dropping,
+         sizeof dropping / sizeof *dropping},
+        {"mbarrier: each thread expects bytes of its own", expecting,
+         sizeof expecting / sizeof *expecting},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct protocol *p = protocol_add(list, "%s", forms[i].name);
+        unsigned word = 0;
+        protocol_set_type(p, protocol_type("u32"));
+        protocol_append(p, "ld.shared.u32 %%r20, [%%r3+8];\nld.shared.u32 %%r21, [%%r3+12];\n"
+                           "ld.shared.u32 %%r22, [%%r3+16];\nadd.u32 %%r27, %%r3, 32;\n"
+                           "and.b32 %%r23, %%r20, 1023;\nadd.u32 %%r23, %%r23, 2;\n"
+                           "sub.u32 %%r24, %%r23, 1;\nrem.u32 %%r25, %%r21, %%r24;\n"
+                           "add.u32 %%r25, %%r25, 1;\nsub.u32 %%r26, %%r23, %%r25;\n"
+                           "sub.u32 %%r28, %%r26, 1;\nsetp.ne.u32 %%p5, %%r28, 0;\n"
+                           "and.b32 %%r30, %%r22, 0x3ffff;\nadd.u32 %%r30, %%r30, 1;\n"
+                           "and.b32 %%r29, %%r21, 0x7ffff;\nadd.u32 %%r29, %%r29, 1;\n");
+        for (size_t s = 0; s < forms[i].count; s++)
             append_step(p, forms[i].steps[s], &word);
     }
 }
@@ -152,5 +248,6 @@ static void list_arrivals(struct protocol_list *list)
 void protocol_list_mbarriers(struct protocol_list *list)
 {
     list_steps(list);
+    list_own(list);
     list_arrivals(list);
 }

@@ -9,7 +9,8 @@
 
 struct outcome {
     uint64_t operands, results, counts[DIFFERENT + 1];
-    bool ran;
+    uint64_t inputs, digest; /* what is kept of the first side's results (truth.h) */
+    bool ran, recorded;
     char why[256];     /* it could not be run */
     char example[768]; /* the first mismatch */
 };
