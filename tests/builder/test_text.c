@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "support.h"
 #include "tests/comma_locale.h"
+#include "tests/emitted.h"
 #include "tests/share.h"
 
 #include <pthread.h>
@@ -160,16 +161,13 @@ static void texts_are_ascii(void **state)
 static void golden_files_assemble(void **state)
 {
     (void)state;
-    if (system("ptxas --version > /dev/null 2>&1") != 0) {
-        print_message("no ptxas in PATH: the golden files were NOT assembled\n");
-        skip();
-    }
+    skip_without_ptxas();
     for (int i = 0; i < SAMPLES; i++)
         for (int form = 0; form < FORMS; form++) {
             char path[512], command[1024];
             golden_path(path, sizeof path, i, form);
-            snprintf(command, sizeof command, "ptxas -arch=%s '%s' -o /dev/null", samples[i].arch,
-                     path);
+            snprintf(command, sizeof command, "'%s' -arch=%s '%s' -o /dev/null", ptxas_path(),
+                     samples[i].arch, path);
             if (system(command) != 0)
                 fail_msg("ptxas refuses %s", path);
         }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is on disk stays there when one read of it fails, when its name only looks like one of ours,
- * and when a folder is not to be trusted. read() is wrapped by the linker.
+ * and when a folder is not to be trusted; a file that ends early is not used. read() is wrapped by
+ * the linker.
  */
 #define _GNU_SOURCE
 #include "cache_bench.h"
+
+#include "src/runtime/cache_folder.h"
 
 #include <ptxgen/device.h>
 #include <ptxgen/marlin.h>
@@ -24,11 +27,14 @@ static void assert_ok(ptxgen_status status, const ptxgen_error *err)
 }
 
 static bool reads_fail;
+static bool files_end; /* with their first byte */
 
 ssize_t __real_read(int file, void *bytes, size_t size);
 ssize_t __wrap_read(int file, void *bytes, size_t size);
 ssize_t __wrap_read(int file, void *bytes, size_t size)
 {
+    if (files_end)
+        size = lseek(file, 0, SEEK_CUR) == 0 && size ? 1 : 0;
     if (!reads_fail)
         return __real_read(file, bytes, size);
     errno = EIO;
@@ -110,6 +116,26 @@ static void a_choice_is_not_stored_over_a_table_that_cannot_be_read(void **state
 }
 
 /* ---- entries ---- */
+
+/* As where a file is cut after its length was asked for. */
+static void a_file_that_ends_early_is_not_used(void **state)
+{
+    struct bench *bench = *state;
+    struct contents contents = {.bytes = NULL};
+    const char *why;
+    file_write(path_of(bench, "entry"), "nine byte", 9);
+    int folder = open(bench->folder, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(folder_read(folder, "entry", 9, &contents, &why), READING_WHOLE);
+    assert_string_equal((char *)contents.bytes, "nine byte");
+    free(contents.bytes);
+    files_end = true;
+    enum reading reading = folder_read(folder, "entry", 9, &contents, &why);
+    files_end = false;
+    close(folder);
+    assert_int_equal(reading, READING_DAMAGED);
+    assert_string_equal(why, "it cannot be read to its end");
+    assert_null(contents.bytes);
+}
 
 static void pruning_leaves_what_cannot_be_read_and_says_so(void **state)
 {
@@ -292,6 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(a_choice_is_not_stored_over_a_table_that_cannot_be_read),
+        claim(a_file_that_ends_early_is_not_used),
         claim(pruning_leaves_what_cannot_be_read_and_says_so),
         claim(only_temporaries_of_our_own_are_removed),
         claim(an_empty_name_is_not_the_default_folder),

@@ -110,11 +110,14 @@ static void no_damaged_header_is_followed_outside(void **state)
     }
 }
 
-#ifdef REAL_CUBIN
 static void a_real_cubin_passes_and_every_truncation_of_it_is_refused(void **state)
 {
     (void)state;
     static unsigned char bytes[1 << 16];
+    if (!*REAL_CUBIN) {
+        print_message("no ptxas: there is no real cubin\n");
+        skip();
+    }
     FILE *file = fopen(REAL_CUBIN, "rb");
     assert_non_null(file);
     size_t size = fread(bytes, 1, sizeof bytes, file);
@@ -124,7 +127,6 @@ static void a_real_cubin_passes_and_every_truncation_of_it_is_refused(void **sta
     for (size_t cut = 0; cut < size; cut++)
         assert_int_equal(check_copy(bytes, cut), PTXGEN_ERROR_MALFORMED);
 }
-#endif
 
 int main(void)
 {
@@ -137,9 +139,7 @@ int main(void)
         cmocka_unit_test(code_and_names_without_bytes_are_refused),
         cmocka_unit_test(entries_smaller_than_the_format_are_refused),
         cmocka_unit_test(no_damaged_header_is_followed_outside),
-#ifdef REAL_CUBIN
         cmocka_unit_test(a_real_cubin_passes_and_every_truncation_of_it_is_refused),
-#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

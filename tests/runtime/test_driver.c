@@ -241,11 +241,14 @@ static void each_result_has_its_status_and_is_named(void **state)
     assert_says(err, "x: unknown driver error (12345");
 }
 
-#ifdef TOOLKIT_STUB_LIBRARY
 /* The toolkit's stub exports every symbol of the real library, so this proves their spelling. */
 static void the_toolkits_libcuda_has_every_symbol(void **state)
 {
     (void)state;
+    if (!*TOOLKIT_STUB_LIBRARY) {
+        print_message("this machine has no CUDA toolkit with a libcuda stub\n");
+        skip();
+    }
     void *library = dlopen(TOOLKIT_STUB_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
 #define PTXGEN_DRIVER_CALL(member, name, symbol, since, need, parameters)                          \
@@ -256,7 +259,6 @@ static void the_toolkits_libcuda_has_every_symbol(void **state)
     assert_fails(ptxgen_driver_open(&driver, TOOLKIT_STUB_LIBRARY, &err), PTXGEN_ERROR_NO_DRIVER,
                  err, "stub");
 }
-#endif
 
 int main(void)
 {
@@ -276,9 +278,7 @@ int main(void)
         cmocka_unit_test(start_names_the_error_of_cu_init),
         cmocka_unit_test(start_recognises_the_linking_stub),
         cmocka_unit_test(each_result_has_its_status_and_is_named),
-#ifdef TOOLKIT_STUB_LIBRARY
         cmocka_unit_test(the_toolkits_libcuda_has_every_symbol),
-#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
