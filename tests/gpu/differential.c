@@ -156,12 +156,13 @@ static void compare_with_truth(struct run *r, size_t form, const struct plan *pl
     o->ran = true;
     o->operands = r->options.operands;
     if (!line || truth_differs(line, o->inputs, o->digest, o->example, sizeof o->example)) {
+        o->results++;
         o->counts[DIFFERENT]++;
     } else if (judge_is_bounded(f)) {
         kept_compare(f, plan, r->options.operands, line->words ? line->words : "",
                      r->out[r->first_side], o);
     } else {
-        o->results += (uint64_t)r->options.operands * plan->result_count;
+        o->results++;
         o->counts[EQUAL]++;
     }
 }

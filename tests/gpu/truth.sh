@@ -58,9 +58,9 @@ expect 1 'mul_hi_u32 [mul.hi.u32]: no truth for this form: record it on a card' 
 sed '/sum of 128/d' chains >fewer
 expect 1 'carry chain: a sum of 128 bits: no truth for this protocol: record it on a card' \
     "$protocols" --truth fewer --only 'carry chain: *'
-sed 's/ mul_hi_u32 / mul_hu_u32 /' forms >more
+sed 's/ mul_hi_u32 / mul_hu_u32 /' forms >renamed
 expect 1 'mul_hu_u32 [mul.hi.u32]: kept, but nothing has this name any more' \
-    "$differential" --truth more
+    "$differential" --truth renamed
 sed 's/^[0-9a-f]*\( [0-9a-f]* mul_hi_u32 \)/00000000\1/' forms >other
 expect 1 'its inputs are others than those recorded; record it on a card' \
     "$differential" --truth other "${sub[@]}"
