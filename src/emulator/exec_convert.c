@@ -124,13 +124,15 @@ static uint64_t real_out(double x, const struct emu_insn *insn, enum emu_type to
     return to == T_tf32 ? bits << 13 : bits;
 }
 
+/* Rounds once, in a sum of exact halves: compilers' own conversion of an unsigned 0 may be −0. */
 static uint64_t integer_to_f64(uint64_t bits, enum emu_type from, uint8_t mode)
 {
     static const int host[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
     int before = fegetround();
+    int64_t top = is_signed(from) ? (int64_t)bits >> 32 : (int64_t)(bits >> 32);
+    volatile double high = (double)top * 0x1p32, low = (double)(int64_t)(bits & UINT32_MAX);
     fesetround(host[mode]);
-    volatile uint64_t in = bits;
-    volatile double out = is_signed(from) ? (double)(int64_t)in : (double)in;
+    volatile double out = high + low;
     fesetround(before);
     return emu_bits64_of(out);
 }
