@@ -72,9 +72,11 @@ typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_OPERANDS = 1 << 11,    /**< run-time values that PTX forbids; not disabled */
     PTXGEN_CHECK_TRAP = 1 << 12,        /**< trap or brkpt was executed */
     PTXGEN_CHECK_GLOBAL_RACES = 1 << 13, /**< unordered accesses of two threads to global memory */
-    PTXGEN_CHECK_OVERLAP = 1 << 14      /**< before griddepcontrol.wait, of what the kernel ahead
+    PTXGEN_CHECK_OVERLAP = 1 << 14,     /**< before griddepcontrol.wait, of what the kernel ahead
                                              uses: a read or write where one of the two writes;
                                              only together with GLOBAL_RACES */
+    PTXGEN_CHECK_LIVELOCK = 1 << 19      /**< threads that spin for ever; off, those that only poll
+                                             are a deadlock after a while, others run on */
 } ptxgen_emulator_check;
 
 /** Tensor-core arithmetic. */

@@ -2,6 +2,7 @@
 #include "src/emulator/cluster.h"
 #include "src/emulator/async.h"
 #include "src/emulator/global_order.h"
+#include "src/emulator/livelock.h"
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/shared_memory.h"
 
@@ -152,10 +153,12 @@ static void free_warps(struct emu_cta *cta)
         free(cta->warps[w].tiles);
         free(cta->warps[w].operands);
         free(cta->warps[w].late);
+        free(cta->warps[w].watch);
         emu_order_forget(&cta->warps[w]);
         cta->warps[w].tiles = NULL;
         cta->warps[w].operands = NULL;
         cta->warps[w].late = NULL;
+        cta->warps[w].watch = NULL;
     }
 }
 
@@ -230,50 +233,122 @@ bool emu_cluster_done(const struct emu_cluster *cluster)
 
 /* ---- who waits for what ---- */
 
-/* A fragment that polls is at the instruction it polls with. */
-static const struct emu_insn *where_it_is(const struct emu_warp *warp,
-                                          const struct emu_fragment *fragment)
+/* Where a fragment is, and the address that it reads or polls there again and again, if any. */
+struct stand {
+    const struct emu_insn *insn, *first, *last; /* first, last: of the loop it goes round in */
+    bool polls;
+    uint64_t address;
+};
+
+/* The round that a look under way has seen; of what waits for others only in a livelock. */
+static struct stand where_it_is(const struct emu_warp *warp, const struct emu_fragment *fragment,
+                                bool livelock)
 {
-    if (fragment->state == FRAGMENT_RUNS && warp->last_poll)
-        return warp->last_poll;
-    return &warp->cta->cluster->launch->program->code[fragment->pc];
+    const struct emu_insn *code = warp->cta->cluster->launch->program->code;
+    const struct emu_watch *watch = emu_watch_of(warp);
+    int lane = __builtin_ctz(fragment->mask);
+    bool runs = fragment->state == FRAGMENT_RUNS;
+    struct stand stand = {.insn = &code[fragment->pc]};
+    if (watch && (runs || livelock) && watch->low[lane] <= watch->high[lane]) {
+        stand = (struct stand){watch->read[lane], &code[watch->low[lane]], &code[watch->high[lane]],
+                               watch->read[lane], watch->address[lane]};
+        stand.insn = stand.insn ? stand.insn : stand.first;
+    } else if (runs && warp->last_poll) {
+        stand = (struct stand){warp->last_poll, NULL, NULL, true, warp->last_poll_address};
+    }
+    return stand;
 }
 
-static void describe(char *text, size_t size, const struct emu_warp *warp,
-                     const struct emu_fragment *fragment)
+struct text {
+    char *at;
+    size_t room;
+};
+
+PTXGEN_PRINTF(2, 3) static void append(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(text->at, text->room, format, args);
+    va_end(args);
+    size_t used = length < 0 ? 0 : (size_t)length < text->room ? (size_t)length : text->room - 1;
+    text->at += used;
+    text->room -= used;
+}
+
+static void describe_poll(struct text *text, const struct emu_warp *warp, const struct stand *stand)
+{
+    append(text, " poll address 0x%llx", (unsigned long long)stand->address);
+    const struct emu_mbarrier *mbarrier =
+        stand->insn->class_id == CLASS_BARRIER
+            ? emu_mbarrier_find(warp->cta, (uint32_t)stand->address)
+            : NULL;
+    if (mbarrier)
+        append(text, ", an mbarrier to which %u of %u arrivals and %d bytes are due",
+               mbarrier->pending, mbarrier->expected, mbarrier->transactions);
+}
+
+static void describe(struct text *text, const struct emu_warp *warp,
+                     const struct emu_fragment *fragment, bool livelock)
 {
     const struct emu_cta *cta = warp->cta;
-    uint32_t line = where_it_is(warp, fragment)->line;
-    size_t used = strlen(text);
-    used += (size_t)snprintf(text + used, size - used,
-                             "; CTA (%u,%u,%u) warp %u lanes 0x%08x at line %u", cta->id[0],
-                             cta->id[1], cta->id[2], warp->index, fragment->mask, line);
-    if (used >= size)
-        return;
     const struct emu_barrier *barrier = &cta->barriers[fragment->barrier % EMU_BARRIERS];
-    if (fragment->state == FRAGMENT_BARRIER)
-        snprintf(text + used, size - used, " wait at barrier %u, where %u of %u threads are",
-                 fragment->barrier, barrier->arrived, barrier->expected);
+    struct stand stand = where_it_is(warp, fragment, livelock);
+    append(text, "; CTA (%u,%u,%u) warp %u lanes 0x%08x", cta->id[0], cta->id[1], cta->id[2],
+           warp->index, fragment->mask);
+    if (stand.first)
+        append(text, " go round in lines %u to %u and", stand.first->line, stand.last->line);
+    append(text, " at line %u", stand.insn->line);
+    if (stand.polls)
+        describe_poll(text, warp, &stand);
+    else if (stand.first || fragment->state == FRAGMENT_RUNS)
+        append(text, " run");
+    else if (fragment->state == FRAGMENT_BARRIER)
+        append(text, " wait at barrier %u, where %u of %u threads are", fragment->barrier,
+               barrier->arrived, barrier->expected);
     else if (fragment->state == FRAGMENT_GROUP)
-        snprintf(text + used, size - used, " wait for the other warps of the warpgroup");
+        append(text, " wait for the other warps of the warpgroup");
     else if (fragment->state == FRAGMENT_CLUSTER)
-        snprintf(text + used, size - used, " wait at barrier.cluster");
-    else if (fragment->state == FRAGMENT_COLLECTS)
-        snprintf(text + used, size - used, " wait for other lanes of the warp");
-    else if (warp->last_poll_address)
-        snprintf(text + used, size - used, " poll address 0x%llx",
-                 (unsigned long long)warp->last_poll_address);
+        append(text, " wait at barrier.cluster");
     else
-        snprintf(text + used, size - used, " run");
+        append(text, " wait for other lanes of the warp");
+}
+
+/* Of a cluster where no thread can go on, and the first waits at a barrier. */
+static const char *missing_barrier(const struct emu_cluster *cluster, uint32_t exited)
+{
+    uint32_t ids = 0;
+    for (uint32_t c = 0; c < cluster->cta_count; c++)
+        for (uint32_t w = 0; w < cluster->ctas[c].warp_count; w++) {
+            const struct emu_warp *warp = &cluster->ctas[c].warps[w];
+            for (uint32_t f = 0; f < warp->fragment_count; f++)
+                if (warp->fragments[f].state == FRAGMENT_BARRIER)
+                    ids |= 1u << warp->fragments[f].barrier;
+        }
+    if (ids & (ids - 1))
+        return "a barrier is missing: threads wait at different barriers, each for those at others";
+    return exited ? "a barrier is missing: threads have exited without the one that others wait at"
+                  : "a barrier is missing: threads wait elsewhere, not at the one of the others";
+}
+
+/* What goes round in a livelock tells more than what waits; of what waits, what a barrier holds. */
+static bool is_better(const struct emu_fragment *fragment, const struct stand *stand,
+                      const struct emu_fragment *where, const struct stand *at, bool livelock)
+{
+    if (livelock)
+        return !at->first && stand->first;
+    return where->state != FRAGMENT_RUNS && where->state != FRAGMENT_BARRIER &&
+           fragment->state == FRAGMENT_BARRIER;
 }
 
 _Noreturn void emu_report_deadlock(struct emu_worker *worker, struct emu_cluster *cluster,
-                                   const char *why)
+                                   enum ptxgen_emulator_check check, const char *why)
 {
-    char text[640];
-    snprintf(text, sizeof text, "deadlock: %s", why);
+    char sentence[740], more[600] = "";
+    struct text text = {more, sizeof more};
     struct emu_warp *first = NULL;
     const struct emu_fragment *where = NULL;
+    struct stand at = {0};
+    const bool livelock = check == PTXGEN_CHECK_LIVELOCK;
     uint32_t exited = 0, described = 0;
     for (uint32_t c = 0; c < cluster->cta_count; c++) {
         struct emu_cta *cta = &cluster->ctas[c];
@@ -281,21 +356,24 @@ _Noreturn void emu_report_deadlock(struct emu_worker *worker, struct emu_cluster
         for (uint32_t w = 0; w < cta->warp_count; w++)
             for (uint32_t f = 0; f < cta->warps[w].fragment_count; f++) {
                 const struct emu_fragment *fragment = &cta->warps[w].fragments[f];
-                if (!first) {
+                struct stand stand = where_it_is(&cta->warps[w], fragment, livelock);
+                if (!first || is_better(fragment, &stand, where, &at, livelock)) {
                     first = &cta->warps[w];
                     where = fragment;
+                    at = stand;
                 }
                 if (described++ < 4)
-                    describe(text, sizeof text, &cta->warps[w], fragment);
+                    describe(&text, &cta->warps[w], fragment, livelock);
             }
     }
-    size_t used = strlen(text);
-    if (exited && used < sizeof text)
-        snprintf(text + used, sizeof text - used, "; %u threads have exited", exited);
-    bool barrier = where->state == FRAGMENT_BARRIER;
-    emu_fault_record(first, where_it_is(first, where), __builtin_ctz(where->mask),
-                     barrier ? PTXGEN_CHECK_BARRIERS : PTXGEN_CHECK_DEADLOCK,
-                     where->state == FRAGMENT_RUNS && first->last_poll_address != 0,
-                     first->last_poll_address, text);
+    if (exited)
+        append(&text, "; %u threads have exited", exited);
+    if (check == PTXGEN_CHECK_DEADLOCK && where->state == FRAGMENT_BARRIER) {
+        check = PTXGEN_CHECK_BARRIERS;
+        why = missing_barrier(cluster, exited);
+    }
+    snprintf(sentence, sizeof sentence, "%s: %s%s", livelock ? "livelock" : "deadlock", why, more);
+    emu_fault_record(first, at.insn, __builtin_ctz(where->mask), check, at.polls, at.address,
+                     sentence);
     longjmp(worker->escape, 1);
 }

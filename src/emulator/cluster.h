@@ -14,7 +14,9 @@ void emu_clusters_free(struct emu_worker *worker);
 /* Bytes that one CTA of the launch takes on the host. */
 size_t emu_cta_bytes(const struct emu_launch *launch);
 
+/* A deadlock of threads at a CTA barrier is of PTXGEN_CHECK_BARRIERS, whatever `check` and `why`.
+ */
 _Noreturn void emu_report_deadlock(struct emu_worker *worker, struct emu_cluster *cluster,
-                                   const char *why);
+                                   enum ptxgen_emulator_check check, const char *why);
 
 #endif

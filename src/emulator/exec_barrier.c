@@ -98,7 +98,7 @@ static struct emu_barrier *arrive(struct emu_warp *warp, const struct emu_insn *
     emu_clock_join(barrier->clock, warp->clock, warp->cta->cluster->epochs);
     if (warp->clock[warp->number] > barrier->newest)
         barrier->newest = warp->clock[warp->number];
-    emu_progress(warp->worker);
+    emu_go_on(warp->worker);
     *id = (uint32_t)which;
     return barrier;
 }
@@ -208,7 +208,7 @@ static void cluster_arrive(struct emu_warp *warp, const struct emu_insn *insn, u
     cluster->cluster_arrived += (uint32_t)__builtin_popcount(mask);
     if (!insn->has_value) /* not .relaxed */
         emu_clock_release(warp, cluster->arrivals);
-    emu_progress(warp->worker);
+    emu_go_on(warp->worker);
     cluster_complete(cluster);
 }
 

@@ -325,8 +325,9 @@ static void decode_trap(struct emu_decoder *decoder, struct emu_insn *insn)
 
 static void yield(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
+    (void)insn;
     (void)mask;
-    emu_poll(warp, insn, 0);
+    emu_poll(warp, NULL, 0);
     warp->yields = true;
 }
 

@@ -87,10 +87,23 @@ static void store_element(struct emu_warp *warp, struct emu_src from, uint32_t b
     }
 }
 
+static bool changes_any(struct emu_warp *warp, const struct emu_insn *insn,
+                        const struct emu_place places[32], uint32_t mask)
+{
+    for (uint32_t left = mask; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        if (emu_store_changes(warp, insn, lane, places[lane].data))
+            return true;
+    }
+    return false;
+}
+
 static void store_elements(struct emu_warp *warp, const struct emu_insn *insn,
                            const struct emu_place places[32], uint32_t mask)
 {
     uint32_t element = emu_types[insn->type].bits / 8;
+    if (warp->worker->look.on && changes_any(warp, insn, places, mask))
+        emu_progress(warp->worker);
     for (uint32_t i = 0; i < insn->vector; i++)
         store_element(warp, insn->list[i], element, places, i * element, mask);
 }
@@ -153,7 +166,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
     uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
-    emu_progress(warp->worker);
+    emu_go_on(warp->worker);
     if (insn->strong)
         emu_before_strong_write(warp, insn);
     if (insn->space != SPACE_LOCAL) {

@@ -50,6 +50,7 @@ struct emu_late_reads; /* late_read.h */
 struct emu_warp_order; /* global_order.h */
 struct emu_known;
 struct emu_race_page; /* global_race.h */
+struct emu_watch;     /* livelock.h */
 
 struct emu_warp {
     uint8_t *bank[2];
@@ -80,6 +81,8 @@ struct emu_warp {
     const struct emu_allocation *last_allocation;
     const struct emu_insn *last_poll; /* and its address */
     uint64_t last_poll_address;
+    uint32_t steps_alone;    /* of one fragment, while the warp has others */
+    struct emu_watch *watch; /* how it stood when the worker began to look; NULL: not looked at */
 };
 
 struct emu_barrier {
@@ -128,6 +131,16 @@ struct emu_counters {
     uint64_t warps, lanes, sectors, bytes_moved, bytes_needed, conflicts, shared_accesses;
 };
 
+/* A look for livelocks (livelock.h). */
+struct emu_look {
+    bool on, last; /* last: options.max_steps are passed */
+    uint32_t number;
+    uint64_t progress; /* of the launch when it began */
+    uint64_t own;      /* of the worker */
+    uint64_t next;     /* steps of the worker at which the next begins */
+    uint32_t window;   /* steps in which each warp has to repeat */
+};
+
 struct emu_worker {
     struct emu_launch *launch;
     struct emu_cluster *clusters, *spare;
@@ -137,6 +150,7 @@ struct emu_worker {
     uint64_t random, steps, lane_steps;
     _Atomic uint64_t progress; /* changes made; only this worker writes it */
     uint32_t index, live_clusters;
+    struct emu_look look;
     bool started;
 };
 
@@ -204,7 +218,7 @@ void emu_warp_run(struct emu_warp *warp, uint32_t budget);
 bool emu_warp_runnable(const struct emu_warp *warp);
 void emu_warp_retire(struct emu_warp *warp, uint32_t mask);
 void emu_split(struct emu_warp *warp, uint32_t mask, uint32_t pc);
-/* Counts a read that looks like waiting for another thread; address 0: none. */
+/* Counts what looks like waiting for another thread: a read, or (insn NULL) a sleep. */
 void emu_poll(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address);
 
 /* special.c */
@@ -219,6 +233,13 @@ static inline void emu_progress(struct emu_worker *worker)
 {
     uint64_t before = atomic_load_explicit(&worker->progress, memory_order_relaxed);
     atomic_store_explicit(&worker->progress, before + 1, memory_order_relaxed);
+}
+
+/* Something has happened again that changes nothing by itself: no progress to a look. */
+static inline void emu_go_on(struct emu_worker *worker)
+{
+    if (!worker->look.on)
+        emu_progress(worker);
 }
 
 static inline uint8_t *emu_row(struct emu_warp *warp, struct emu_src source)

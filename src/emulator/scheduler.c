@@ -5,12 +5,13 @@
  */
 #include "src/emulator/async.h"
 #include "src/emulator/cluster.h"
+#include "src/emulator/livelock.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { QUANTUM_SLICES = 64, SLICE_STEPS = 4096, STUCK_ROUNDS = 20000 };
+enum { QUANTUM_SLICES = 64, SLICE_STEPS = 4096, LOOK_ROUNDS = 1000, STUCK_ROUNDS = 20000 };
 
 static uint64_t next_random(struct emu_worker *worker)
 {
@@ -86,14 +87,6 @@ static bool run_cluster(struct emu_worker *worker, struct emu_cluster *cluster)
     return ran || emu_cluster_runnable(cluster);
 }
 
-static uint64_t total_progress(const struct emu_launch *launch)
-{
-    uint64_t sum = launch->next_cluster;
-    for (uint32_t i = 0; i < launch->worker_count; i++)
-        sum += atomic_load_explicit(&launch->workers[i].progress, memory_order_relaxed);
-    return sum;
-}
-
 /* True when every live warp is parked or did nothing since the last look but poll. */
 static bool only_polls(struct emu_worker *worker)
 {
@@ -109,19 +102,12 @@ static bool only_polls(struct emu_worker *worker)
     return only;
 }
 
-static void check_steps(struct emu_worker *worker)
-{
-    const struct emu_launch *launch = worker->launch;
-    uint64_t limit = launch->options->max_steps;
-    if (limit && worker->steps > limit && worker->clusters)
-        emu_report_deadlock(worker, worker->clusters, "the launch has passed options.max_steps");
-}
-
 static void run_rounds(struct emu_worker *worker)
 {
     struct emu_launch *launch = worker->launch;
     uint64_t seen = 0;
     uint32_t stuck = 0;
+    emu_look_later(worker);
     for (;;) {
         if (launch->stop)
             return;
@@ -144,19 +130,22 @@ static void run_rounds(struct emu_worker *worker)
                 continue;
             }
             if (!alive && !launch->stop)
-                emu_report_deadlock(worker, cluster, "no thread of the CTA can go on");
+                emu_report_deadlock(worker, cluster, PTXGEN_CHECK_DEADLOCK,
+                                    "no thread of the CTA can go on");
             link = &cluster->next;
         }
-        check_steps(worker);
-        uint64_t progress = total_progress(launch);
+        emu_look(worker);
+        uint64_t progress = emu_launch_progress(launch);
         bool polling = only_polls(worker);
         stuck = polling && progress == seen ? stuck + 1 : 0;
         seen = progress;
+        if (stuck == LOOK_ROUNDS)
+            emu_look_soon(worker);
         if (stuck > STUCK_ROUNDS && launch->next_cluster >= launch->cluster_count)
-            emu_report_deadlock(worker, worker->clusters,
+            emu_report_deadlock(worker, worker->clusters, PTXGEN_CHECK_DEADLOCK,
                                 "every thread waits, and nothing changes any more");
         if (stuck > STUCK_ROUNDS && worker->live_clusters >= launch->resident)
-            emu_report_deadlock(worker, worker->clusters,
+            emu_report_deadlock(worker, worker->clusters, PTXGEN_CHECK_DEADLOCK,
                                 "every resident thread waits, and nothing changes any more");
     }
 }

@@ -6,6 +6,7 @@
  * gets to release it while its neighbours spin.
  */
 #include "src/emulator/global_order.h"
+#include "src/emulator/livelock.h"
 #include "src/emulator/warp_sync.h"
 
 #include <string.h>
@@ -117,8 +118,13 @@ static void give_way(struct emu_warp *warp)
 void emu_poll(struct emu_warp *warp, const struct emu_insn *insn, uint64_t address)
 {
     warp->polls++;
-    warp->last_poll = insn;
-    warp->last_poll_address = address;
+    if (insn) {
+        if (address != warp->last_poll_address)
+            warp->seen_polls = warp->polls; /* it does not wait for one place */
+        warp->last_poll = insn;
+        warp->last_poll_address = address;
+        emu_watch_poll(warp, insn, address);
+    }
     if (++warp->current->polls % POLLS_BEFORE_GIVING_WAY == 0) {
         warp->yields = true;
         give_way(warp);
@@ -205,14 +211,16 @@ void emu_warp_run(struct emu_warp *warp, uint32_t budget)
     const struct emu_launch *launch = warp->cta->cluster->launch;
     const struct emu_insn *code = launch->program->code;
     bool check = launch->checks & PTXGEN_CHECK_REGISTERS;
-    uint32_t since = 0;
+    bool watched = warp->worker->look.on && emu_watch_begin(warp);
     warp->yields = false;
     warp->current = choose_fragment(warp);
     while (warp->current && budget-- > 0 && !warp->yields) {
+        if (watched)
+            emu_watch_step(warp);
         step(warp, code, check);
         if (warp->fragment_count == 1 && warp->current && warp->current->state == FRAGMENT_RUNS)
             continue;
-        if (warp->current && ++since % STEPS_BEFORE_GIVING_WAY == 0)
+        if (warp->current && ++warp->steps_alone % STEPS_BEFORE_GIVING_WAY == 0)
             give_way(warp);
         warp->current = choose_fragment(warp);
         if (!warp->current && warp->fragment_count > 0 && emu_resolve_stall(warp))

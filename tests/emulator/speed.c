@@ -26,13 +26,13 @@ static void measure(const char *name, const char *target, const char *body, uint
     if (!strstr(name, wanted))
         return;
     bench_open(&bench, "cpu:sm_90");
-    bench_options(
-        &bench, &(ptxgen_emulator_options){
-                    .workers = 1,
-                    .disabled_checks = relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
-                                                     PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
-                                                     PTXGEN_CHECK_GLOBAL_RACES
-                                               : 0});
+    bench_options(&bench, &(ptxgen_emulator_options){
+                              .workers = 1,
+                              .disabled_checks =
+                                  relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
+                                                PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
+                                                PTXGEN_CHECK_GLOBAL_RACES | PTXGEN_CHECK_LIVELOCK
+                                          : 0});
     bench_kernel(&bench, target, ".param .u64 pa", body);
     ptxgen_cu_deviceptr a = bench_buffer(&bench, NULL, 1 << 22);
     double least = 1e9; /* of the processor's time: what else the machine does counts little */

@@ -205,18 +205,30 @@ static const struct planted faults[] = {
     {"barrier_that_a_warp_never_reaches", PTXGEN_CHECK_BARRIERS, 0, 0,
      "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra OUT;\nbar.sync 0; // here\nOUT:\n",
      "setp.eq.u32 %p3, %r6, 1;\nbar.sync 0;\n@%p3 bra OUT;\nOUT:\n"},
+    {"warps_that_wait_at_different_barriers", PTXGEN_CHECK_BARRIERS, 0, 0,
+     "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra SECOND;\nbar.sync 1; // here\nbra OUT;\n"
+     "SECOND: bar.sync 2;\nOUT:\n",
+     "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra SECOND;\nbar.sync 1;\nbra OUT;\n"
+     "SECOND: bar.sync 1;\nOUT:\n"},
+    {"barrier_of_the_cta_and_one_of_the_cluster", PTXGEN_CHECK_BARRIERS, 0, 2,
+     "setp.eq.u32 %p3, %r6, 1;\n@%p3 bra SECOND;\nbar.sync 1; // here\nSECOND:\n" MEET,
+     "bar.sync 1;\n" MEET},
+    {"cluster_barrier_that_half_the_warps_do_not_reach", PTXGEN_CHECK_BARRIERS, 0, 2,
+     "setp.eq.u32 %p3, %r6, 0;\n@%p3 bra FIRST;\nbar.sync 1; // here\n"
+     "FIRST: barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n",
+     "bar.sync 1;\n" MEET},
     {"shuffle_without_the_lanes_of_its_mask", PTXGEN_CHECK_DIVERGENCE, 32, 0,
      "@!%p2 bra OUT;\nshfl.sync.idx.b32 %r10, %r1, 0, 31, -1; // here\nbra DONE;\n"
      "OUT: bar.warp.sync -1;\nDONE:\n",
      "@!%p2 bra OUT;\nshfl.sync.idx.b32 %r10, %r1, 0, 31, 0xffff;\nOUT:\n"},
     {"vote_by_a_lane_outside_its_mask", PTXGEN_CHECK_DIVERGENCE, 32, 0,
      "vote.sync.ballot.b32 %r10, %p2, 0xffff; // here\n", "vote.sync.ballot.b32 %r10, %p2, -1;\n"},
-    {"lock_that_is_never_freed", PTXGEN_CHECK_DEADLOCK, 0, 0,
+    {"lock_that_is_never_freed", PTXGEN_CHECK_LIVELOCK, 0, 0,
      "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1; // here\nsetp.ne.u32 %p3, %r10, 0;\n"
      "@%p3 bra SPIN;\n",
      "SPIN: atom.global.cas.b32 %r10, [%rd1], 0, 1;\nsetp.ne.u32 %p3, %r10, 0;\n"
      "@%p3 bra SPIN;\natom.global.exch.b32 %r10, [%rd1], 0;\n"},
-    {"mbarrier_that_expects_one_arrival_too_many", PTXGEN_CHECK_DEADLOCK, 0, 0,
+    {"mbarrier_that_expects_one_arrival_too_many", PTXGEN_CHECK_LIVELOCK, 0, 0,
      INIT_BAR(
          "65") "mbarrier.arrive.shared.b64 %rd6, [%r7];\n"
                "WAIT: mbarrier.try_wait.shared.b64 %p3, [%r7], %rd6; // here\n@!%p3 bra WAIT;\n",
@@ -341,14 +353,24 @@ static const struct {
     {"barrier_arrived_at_and_waited_for_with_two_thread_counts",
      "barrier 1 is used with 64 threads here, but threads wait at it with 96"},
     {"barrier_that_a_warp_never_reaches",
-     "wait at barrier 0, where 32 of 64 threads are; 32 threads have exited"},
+     "a barrier is missing: threads have exited without the one that others wait at; CTA (0,0,0) "
+     "warp 0 lanes 0xffffffff at line 28 wait at barrier 0, where 32 of 64 threads are; 32 threads "
+     "have exited"},
+    {"warps_that_wait_at_different_barriers",
+     "a barrier is missing: threads wait at different barriers, each for those at others"},
+    {"barrier_of_the_cta_and_one_of_the_cluster",
+     "a barrier is missing: threads wait elsewhere, not at the one of the others"},
+    {"cluster_barrier_that_half_the_warps_do_not_reach",
+     "threads wait elsewhere, not at the one of the others; CTA (0,0,0) warp 0 lanes 0xffffffff at "
+     "line 30 wait at barrier.cluster"},
     {"shuffle_without_the_lanes_of_its_mask",
      "lanes 0x0000ffff wait here for lanes 0xffff0000, which wait elsewhere"},
     {"vote_by_a_lane_outside_its_mask",
      "lane 16 executes, but membermask 0x0000ffff does not name it"},
-    {"lock_that_is_never_freed", "lanes 0xfffffffe at line 26 poll address 0x"},
+    {"lock_that_is_never_freed",
+     "warp 0 lanes 0xfffffffe go round in lines 26 to 28 and at line 26 poll address 0x"},
     {"mbarrier_that_expects_one_arrival_too_many",
-     "every thread waits, and nothing changes any more"},
+     "poll address 0x1000, an mbarrier to which 1 of 65 arrivals and 0 bytes are due"},
     {"mbarrier_without_init", "no mbarrier object is there: mbarrier.init is missing"},
     {"mbarrier_with_more_arrivals_than_it_expects",
      "600 arrivals at the mbarrier, where 400 are still due in this phase (of 1000)"},
