@@ -3,6 +3,7 @@
 #include "tests/cli/command.h"
 #include "tests/status.h"
 
+#include "src/cli/bench_ceiling.h"
 #include "src/cli/exit_code.h"
 
 #include <stdio.h>
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 /*
- * The exit codes by their meaning in `ptxgen --help` and in README.md: 2 for usage or a problem
- * that the family refuses, 3 without a device, 4 for a file, 5 for an internal failure, 6 when the
- * driver or the kernel failed. 1, wrong numbers, is no status.
+ * The exit codes by their meaning in `ptxgen --help` and in docs/command.md: 2 for usage or a
+ * problem that the family refuses, 3 without a device, 4 for a file, 5 for an internal failure, 6
+ * when the driver or the kernel failed. 1, wrong numbers, is no status.
  */
 #define STATUSES(V)                                                                                \
     V(PTXGEN_OK, 0, 0)                                                                             \
@@ -147,6 +148,21 @@ static void the_command_says_by_its_code_what_the_driver_lacks(void **state)
     assert_int_equal(code_with_driver(WHOLE_DRIVER_LIBRARY, "unknown driver error (801"), 6);
 }
 
+/* The one optional call that the command alone needs. */
+static void bench_names_the_graph_call_that_an_old_driver_lacks(void **state)
+{
+    struct device device;
+    struct ceiling ceiling;
+    ptxgen_error err = {0};
+    (void)state;
+    assert_ok(device_open("cpu:sm_80", &device, &err), &err);
+    device.driver.graph_instantiate = NULL;
+    assert_int_equal(bench_ceiling(&device, 1, &ceiling, &err), PTXGEN_ERROR_DRIVER_TOO_OLD);
+    assert_int_equal(err.status, PTXGEN_ERROR_DRIVER_TOO_OLD);
+    assert_says(&err, "no cuGraphInstantiateWithFlags, which came with CUDA 11.4");
+    device_close(&device);
+}
+
 static void a_tile_that_no_cta_holds_is_a_matter_of_usage(void **state)
 {
     static const char *const problems[][10] = {
@@ -175,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_failure_keeps_its_status_whichever),
         cmocka_unit_test(help_has_a_line_for_each_exit_code),
         cmocka_unit_test(the_command_says_by_its_code_what_the_driver_lacks),
+        cmocka_unit_test(bench_names_the_graph_call_that_an_old_driver_lacks),
         cmocka_unit_test(a_tile_that_no_cta_holds_is_a_matter_of_usage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
