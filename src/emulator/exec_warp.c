@@ -80,6 +80,43 @@ static void shfl(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
     warp->written[insn->d.slot] = (warp->written[insn->d.slot] & ~mask) | (mask & defined);
 }
 
+/* The instruction that last wrote the register, in the order of the text. */
+static const struct emu_insn *writer_of(const struct emu_program *program,
+                                        const struct emu_insn *reader, uint32_t slot)
+{
+    for (const struct emu_insn *insn = reader; insn-- > program->code;) {
+        if (insn->exec == shfl && insn->d.slot == slot)
+            return insn;
+        for (uint32_t i = 0; i < insn->write_count; i++)
+            if (insn->writes[i] == slot)
+                return insn;
+    }
+    return NULL;
+}
+
+void emu_shfl_without_source(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                             uint32_t slot)
+{
+    const struct emu_program *program = warp->cta->cluster->launch->program;
+    const struct emu_insn *from = writer_of(program, insn, slot);
+    if (!from || from->exec != shfl)
+        return;
+    int source;
+    uint32_t b = (uint32_t)emu_lane_value(warp, from->s[1], lane);
+    uint32_t c = (uint32_t)emu_lane_value(warp, from->s[2], lane);
+    uint32_t members = (uint32_t)emu_lane_value(warp, from->s[MEMBERS], lane);
+    shfl_source(from->mode, lane, b, c, &source);
+    const char *why = !(warp->lanes >> source & 1)  ? "does not exist"
+                      : !(warp->live >> source & 1) ? "has exited"
+                      : !(members >> source & 1)    ? "the membermask does not name"
+                                                    : NULL;
+    struct emu_str name = program->slots[slot].name;
+    if (why)
+        emu_fault(warp, insn, lane, PTXGEN_CHECK_REGISTERS,
+                  "register %.*s is read, but the shfl of line %u took it from lane %d, which %s",
+                  (int)name.length, name.text, from->line, source, why);
+}
+
 static void decode_shfl(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     static const char *const modes[] = {"up", "down", "bfly", "idx", NULL};

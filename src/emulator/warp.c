@@ -150,6 +150,7 @@ static void check_reads(struct emu_warp *warp, const struct emu_insn *insn, uint
         uint32_t missing = mask & ~warp->written[insn->reads[i]];
         if (!missing)
             continue;
+        emu_shfl_without_source(warp, insn, __builtin_ctz(missing), insn->reads[i]);
         struct emu_str name = slot_name(warp, insn->reads[i]);
         emu_fault(warp, insn, __builtin_ctz(missing), PTXGEN_CHECK_REGISTERS,
                   "register %.*s is read, but was never written", (int)name.length, name.text);

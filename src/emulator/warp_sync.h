@@ -14,4 +14,8 @@ bool emu_collect_lanes(struct emu_warp *warp, const struct emu_insn *insn, uint3
 /* All fragments are parked: frees some if the ISA lets it, or reports the divergence. */
 bool emu_resolve_stall(struct emu_warp *warp);
 
+/* A fault when the lane's value of a register that was never written was to come by shfl. */
+void emu_shfl_without_source(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                             uint32_t slot);
+
 #endif
