@@ -253,6 +253,60 @@ static void expect_rule(struct subject *s)
     }
 }
 
+/*
+ * Operands of 16-bit elements with a row stride in the arguments: where, of how many bytes, and the
+ * row's elements.
+ */
+struct rows {
+    const char *name; /* NULL past the last */
+    size_t stride, size;
+    uint64_t columns;
+};
+
+#define STRIDED(type, operand, member, columns)                                                    \
+    {                                                                                              \
+        operand, AT(type, member), sizeof(((ptxgen_##type##_args *)0)->member), columns            \
+    }
+
+static uint64_t set_stride(const struct subject *s, const struct rows *rows, uint64_t stride)
+{
+    char *at = (char *)s->args + rows->stride;
+    uint32_t narrow, before;
+    uint64_t wide = stride, was;
+    if (rows->size == sizeof wide) {
+        memcpy(&was, at, sizeof was);
+        memcpy(at, &wide, sizeof wide);
+        return was;
+    }
+    assert_int_equal(rows->size, sizeof narrow);
+    narrow = (uint32_t)stride;
+    memcpy(&before, at, sizeof before);
+    memcpy(at, &narrow, sizeof narrow);
+    return before;
+}
+
+/* The rule again with another stride for each array, so that its own decides where it ends. */
+static void expect_rule_of_strides(const struct subject *packed, const struct rows *rows,
+                                   uint64_t count)
+{
+    struct subject s = *packed;
+    uint64_t before[MOST_OPERANDS];
+    for (size_t i = 0; rows[i].name; i++) {
+        struct operand *o = s.operands;
+        uint64_t stride = rows[i].columns + 16 * (i + 1);
+        while (o->name && strcmp(o->name, rows[i].name) != 0)
+            o++;
+        assert_non_null(o->name);
+        before[i] = set_stride(&s, &rows[i], stride);
+        o->bytes = 2 * ((count - 1) * stride + rows[i].columns);
+        if (o->use == LAUNCH_IN_PLACE)
+            o->use = LAUNCH_INPUT; /* the output has another stride, so it is not the same array */
+    }
+    expect_rule(&s);
+    for (size_t i = 0; rows[i].name; i++)
+        set_stride(&s, &rows[i], before[i]);
+}
+
 /* x in the first columns of one buffer, y in the next: in both orders, then one element over. */
 static void expect_slices(const struct subject *s, uint64_t *x, uint64_t *y, uint64_t x_bytes,
                           uint64_t y_bytes, unsigned element)
@@ -305,6 +359,13 @@ static void dense_writes_over_nothing_but_the_residual_itself(void **state)
                      {"y", AT(dense, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
                      {"workspace", AT(dense, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
+    expect_rule_of_strides(&s,
+                           (const struct rows[]){STRIDED(dense, "residual", residual_stride, N),
+                                                 STRIDED(dense, "y", y_stride, N),
+                                                 {NULL, 0, 0, 0}},
+                           ROWS);
+    expect_rule_of_strides(
+        &s, (const struct rows[]){STRIDED(dense, "w", w_stride, K), {NULL, 0, 0, 0}}, N);
     const ptxgen_dense_args kept = args;
     args.x_stride = args.y_stride = K + N;
     expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
@@ -362,6 +423,11 @@ static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
             {"c", AT(marlin, c), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
             {"workspace", AT(marlin, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
+    expect_rule_of_strides(&s,
+                           (const struct rows[]){STRIDED(marlin, "residual", residual_stride, N),
+                                                 STRIDED(marlin, "c", c_stride, N),
+                                                 {NULL, 0, 0, 0}},
+                           ROWS);
     args.a_stride = args.c_stride = K + N;
     expect_slices(&s, &args.a, &args.c, 2 * K, 2 * N, 2);
     args.a_stride = UINT64_C(1) << 63;
@@ -470,6 +536,12 @@ static void sparse24_writes_over_nothing_but_the_residual_itself(void **state)
                 (struct operand){"w_scale", AT(sparse24, w_scale), 4 * N, 4, LAUNCH_INPUT};
         }
         expect_rule(&s);
+        expect_rule_of_strides(
+            &s,
+            (const struct rows[]){STRIDED(sparse24, "residual", residual_stride, N),
+                                  STRIDED(sparse24, "y", y_stride, N),
+                                  {NULL, 0, 0, 0}},
+            ROWS);
         if (!is_s8) {
             args.x_stride = args.y_stride = K + N;
             expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
@@ -558,6 +630,11 @@ static void w8a8_writes_over_nothing(void **state)
                          {"y", AT(w8a8, y), 2 * N * TOKENS, 2, LAUNCH_OUTPUT},
                          {"workspace", AT(w8a8, workspace), workspace, 256, LAUNCH_OUTPUT}}};
         expect_rule(&s);
+        expect_rule_of_strides(&s,
+                               (const struct rows[]){STRIDED(w8a8, "x", x_stride, K),
+                                                     STRIDED(w8a8, "y", y_stride, N),
+                                                     {NULL, 0, 0, 0}},
+                               TOKENS);
         args.x_stride = args.y_stride = K + N;
         expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
         ptxgen_w8a8_destroy(kernel);
@@ -607,6 +684,15 @@ static void rmsnorm_q4k_writes_over_nothing(void **state)
             {"y[1]", AT(rmsnorm_q4k, y[1]), 2 * OTHER * ROWS, 2, LAUNCH_OUTPUT},
             {"bias[1]", AT(rmsnorm_q4k, bias[1]), 4 * OTHER, 4, LAUNCH_INPUT}}};
     expect_rule(&s);
+    expect_rule_of_strides(
+        &s,
+        (const struct rows[]){STRIDED(rmsnorm_q4k, "x", x_stride, K),
+                              STRIDED(rmsnorm_q4k, "residual", residual_stride, K),
+                              STRIDED(rmsnorm_q4k, "residual_out", residual_out_stride, K),
+                              STRIDED(rmsnorm_q4k, "y[0]", y_stride[0], N),
+                              STRIDED(rmsnorm_q4k, "y[1]", y_stride[1], OTHER),
+                              {NULL, 0, 0, 0}},
+        ROWS);
     args.x_stride = args.y_stride[0] = K + N;
     expect_slices(&s, &args.x, &args.y[0], 2 * K, 2 * N, 2);
     args.y_stride[1] = K + N; /* Q and K of one buffer */
