@@ -68,7 +68,7 @@ class Fault:
 
     def changed(self, root):
         """The texts that the fault makes of the files below root, by path."""
-        return {path: _with_hunks(os.path.join(root, path), hunks)
+        return {path: _with_hunks(root, path, hunks)
                 for path, hunks in self.parts.items()}
 
 
@@ -80,9 +80,9 @@ def _head(lines):
     return sentence.strip(), judged.strip()
 
 
-def _with_hunks(path, hunks):
+def _with_hunks(root, path, hunks):
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.path.join(root, path), encoding="utf-8") as file:
             lines = file.read().split("\n")
     except FileNotFoundError:
         raise DoesNotApply(f"there is no {path}") from None
@@ -103,4 +103,4 @@ def _place(lines, hunk, wanted, path):
                   if lines[at:at + len(before)] == before]
         if places:
             return min(places, key=lambda at: abs(at - wanted - lost)), before, after
-    raise DoesNotApply(f"{path}: not found: {hunk.sides(FUZZ)[0][:1]}")
+    raise DoesNotApply(f"{path} has no such lines as those of the hunk for line {wanted + 1}")

@@ -136,12 +136,12 @@ class Tree:
     def _introspect(self, what):
         return json.loads(self._run(_words("MESON", "meson") + ["introspect", self.build, what]))
 
-    def make(self, tests=None):
+    def make(self, tests=None, processes=None):
         """Builds what the tests need, or everything; returns seconds."""
         start = time.monotonic()
         targets = sorted({path for test in tests or () for path in test.needs})
         self._run(_words("NINJA", "ninja") +
-                  ["-C", self.build, "--quiet", f"-j{self.processes}", *targets])
+                  ["-C", self.build, "--quiet", f"-j{processes or self.processes}", *targets])
         return time.monotonic() - start
 
     # ---- running ----
@@ -214,11 +214,13 @@ def _words(variable, default):
     return os.environ.get(variable, default).split()
 
 
+def uses_ccache():
+    return "CC" not in os.environ and shutil.which("ccache") is not None
+
+
 def _compiler():
-    """The compiler through ccache, where there is one: the workers' copies compile the same."""
-    if "CC" in os.environ or not shutil.which("ccache"):
-        return {}
-    return {"CC": "ccache gcc", "CCACHE_NOHASHDIR": "1"}
+    """What the workers' copies compile is the same, whatever folder they are in."""
+    return {"CC": "ccache gcc", "CCACHE_NOHASHDIR": "1"} if uses_ccache() else {}
 
 
 def failures_in(outcome):
