@@ -19,7 +19,7 @@ static inline struct device open_device(const char *name)
     return device;
 }
 
-/* The emulator's warps, and its CTAs side by side, take their turns in the order of this seed. */
+/* The emulator's clusters begin, and they and their warps take turns, in the orders of this seed. */
 static inline void order_by(struct device *device, uint64_t seed)
 {
     ptxgen_emulator_options options = {.seed = seed};

@@ -92,7 +92,10 @@ typedef struct ptxgen_emulator_options {
     bool spread_always;       /**< several threads even for kernels whose CTAs communicate, whose
                                    races in global memory are then not looked for */
     bool profile;             /**< count, for ptxgen_emulator_profile */
-    uint64_t seed;            /**< not 0: shuffle the order of warps, to shake out races */
+    uint64_t seed;            /**< not 0: to shake out races, the order in which clusters begin,
+                                   and they and their warps have their turns, is shuffled, anew for
+                                   each launch since the options were set; the same calls have the
+                                   same orders, but with spread_always */
     uint64_t max_steps;       /**< not 0: warp instructions after which a launch is stopped */
     ptxgen_emulator_numerics numerics;
     void (*log)(void *user, const char *message); /**< faults and refusals, as they happen */

@@ -117,7 +117,7 @@ static bool destroy_context(struct CUctx_st *context)
     context->poison = PTXGEN_CUDA_ERROR_CONTEXT_IS_DESTROYED;
     context->options = (ptxgen_emulator_options){0};
     context->fault = (ptxgen_emulator_fault){0};
-    context->last_steps = context->last_lane_steps = context->grids = 0;
+    context->last_steps = context->last_lane_steps = context->grids = context->orders = 0;
     context->last_seconds = 0;
     context->capturing = 0;
     emu_tally_free(&context->tally);

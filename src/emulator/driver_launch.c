@@ -349,6 +349,7 @@ ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct CUstream_
     pthread_mutex_lock(&context->lock);
     options = context->options;
     launch.grid_number = context->grids++;
+    launch.order_seed = options.seed * 0x9e3779b97f4a7c15u + context->orders++;
     pthread_mutex_unlock(&context->lock);
     launch.options = &options;
     launch.checks = ~options.disabled_checks;

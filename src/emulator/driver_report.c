@@ -22,6 +22,7 @@ ptxgen_status ptxgen_emulator_set_options(ptxgen_cu_context context,
                            options->workers);
     pthread_mutex_lock(&context->lock);
     context->options = *options;
+    context->orders = 0;
     pthread_mutex_unlock(&context->lock);
     return PTXGEN_OK;
 }

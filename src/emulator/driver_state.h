@@ -32,6 +32,7 @@ struct CUctx_st {
     ptxgen_emulator_fault fault;
     ptxgen_cu_result poison; /* not SUCCESS after a fault: every call fails with it */
     uint64_t last_steps, last_lane_steps, grids;
+    uint64_t orders; /* launches since the options were set */
     double last_seconds;
     struct emu_tally tally;
     struct CUstream_st *default_stream;

@@ -286,9 +286,20 @@ static void decode_bar(struct emu_decoder *decoder, struct emu_insn *insn)
         insn->s[BAR_COUNT] = emu_read_nth(decoder, at + 1, T_u32);
 }
 
-void emu_barriers_after_exit(struct emu_cta *cta)
+/* Those who wait at barrier.cluster wait for no exited thread, and none counts as one of them. */
+static void leave_cluster(struct emu_warp *warp, uint32_t mask)
 {
-    cluster_complete(cta->cluster);
+    struct emu_cluster *cluster = warp->cta->cluster;
+    for (uint32_t left = mask & warp->cluster_arrived; left; left &= left - 1)
+        cluster->cluster_arrived -=
+            warp->cluster_phase[__builtin_ctz(left)] == cluster->cluster_phase;
+    cluster_complete(cluster);
+}
+
+void emu_barriers_after_exit(struct emu_warp *warp, uint32_t mask)
+{
+    struct emu_cta *cta = warp->cta;
+    leave_cluster(warp, mask);
     if (cta->cluster->launch->checks & PTXGEN_CHECK_BARRIERS)
         return;
     for (uint32_t id = 0; id < EMU_BARRIERS; id++) {

@@ -122,8 +122,9 @@ struct emu_cluster {
     emu_clock arrivals, met;                 /* of this phase, of the last complete one */
     struct emu_copy *copies;                 /* bulk copies under way */
     struct emu_cluster *next;
-    bool rested;  /* has used up one quantum */
-    bool learned; /* one of its warps has learned what other clusters did */
+    uint64_t random; /* the order of its warps */
+    bool rested;     /* has used up one quantum */
+    bool learned;    /* one of its warps has learned what other clusters did */
     uint32_t next_warp;
 };
 
@@ -147,7 +148,8 @@ struct emu_worker {
     struct emu_counters *counters; /* by pc, when profiling */
     pthread_t thread;
     jmp_buf escape;
-    uint64_t random, steps, lane_steps;
+    uint64_t random; /* the order of its clusters */
+    uint64_t steps, lane_steps;
     _Atomic uint64_t progress; /* changes made; only this worker writes it */
     uint32_t index, live_clusters;
     struct emu_look look;
@@ -177,6 +179,7 @@ struct emu_launch {
     bool explicit_cluster;
     const uint8_t *parameters;
     uint64_t cluster_count, grid_number;
+    uint64_t order_seed; /* of the launch, where options->seed is not 0 */
     _Atomic uint64_t next_cluster;
     uint32_t resident; /* clusters that may be live on one worker */
     uint32_t worker_count;
@@ -225,8 +228,8 @@ void emu_poll(struct emu_warp *warp, const struct emu_insn *insn, uint64_t addre
 void emu_fill_specials(struct emu_warp *warp);
 void emu_fill_clocks(struct emu_warp *warp);
 
-/* exec_barrier.c: threads have exited, which may complete a barrier. */
-void emu_barriers_after_exit(struct emu_cta *cta);
+/* exec_barrier.c: the warp's lanes of `mask` have exited, which may complete a barrier. */
+void emu_barriers_after_exit(struct emu_warp *warp, uint32_t mask);
 
 /* Something has changed that others may wait for. */
 static inline void emu_progress(struct emu_worker *worker)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Running a launch: workers take clusters in order of their index, keep as many live as the chip
- * would, and run them in turns, so that CTAs that wait for each other all make progress.
+ * would, and run them in turns, so that CTAs that wait for each other all make progress. Where
+ * options.seed is given, clusters begin and have their turns, of any length, in a shuffled order,
+ * and so do the warps of each.
  */
 #include "src/emulator/async.h"
 #include "src/emulator/cluster.h"
@@ -13,20 +15,60 @@
 
 enum { QUANTUM_SLICES = 64, SLICE_STEPS = 4096, LOOK_ROUNDS = 1000, STUCK_ROUNDS = 20000 };
 
-static uint64_t next_random(struct emu_worker *worker)
+static uint64_t next_random(uint64_t *state)
 {
-    worker->random ^= worker->random << 13;
-    worker->random ^= worker->random >> 7;
-    worker->random ^= worker->random << 17;
-    return worker->random;
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* A function whose values look random: the finaliser of SplitMix64. */
+static uint64_t scramble(uint64_t value)
+{
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
+/* Of the launch, or of a part of it that has this number; 0 is no state of next_random. */
+static uint64_t random_of(const struct emu_launch *launch, uint64_t part)
+{
+    return scramble(launch->order_seed + scramble(part + 1)) | 1;
+}
+
+/*
+ * The cluster that begins as number `n`: a permutation, of the least power of 4 that is not less
+ * than the number of clusters, by four rounds of a Feistel network, until it gives one of them.
+ */
+static uint64_t shuffled(const struct emu_launch *launch, uint64_t n)
+{
+    enum { ROUNDS = 4 };
+    uint32_t half = 1;
+    while (half < 32 && (uint64_t)1 << 2 * half < launch->cluster_count)
+        half++;
+    uint64_t mask = ((uint64_t)1 << half) - 1;
+    do {
+        uint64_t left = n >> half, right = n & mask;
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            uint64_t next = left ^ (random_of(launch, right << 2 | round) >> 32 & mask);
+            left = right;
+            right = next;
+        }
+        n = left << half | right;
+    } while (n >= launch->cluster_count);
+    return n;
 }
 
 static bool take_cluster(struct emu_launch *launch, uint64_t *index)
 {
     if (atomic_load_explicit(&launch->next_cluster, memory_order_relaxed) >= launch->cluster_count)
         return false;
-    *index = atomic_fetch_add(&launch->next_cluster, 1);
-    return *index < launch->cluster_count;
+    uint64_t n = atomic_fetch_add(&launch->next_cluster, 1);
+    if (n >= launch->cluster_count)
+        return false;
+    *index = launch->options->seed ? shuffled(launch, n) : n;
+    return true;
 }
 
 /* A new cluster begins when there is none, or when all live ones have had a long turn. */
@@ -48,12 +90,15 @@ static bool begin_cluster(struct emu_worker *worker)
     struct emu_cluster *cluster = emu_cluster_start(worker, index);
     if (!cluster)
         return false;
-    struct emu_cluster **tail = &worker->clusters;
-    while (*tail)
-        tail = &(*tail)->next;
-    *tail = cluster;
-    cluster->next = NULL;
-    worker->live_clusters++;
+    uint32_t before = worker->live_clusters++;
+    cluster->random = random_of(worker->launch, ~index);
+    if (worker->launch->options->seed)
+        before = (uint32_t)(next_random(&worker->random) % worker->live_clusters);
+    struct emu_cluster **link = &worker->clusters;
+    while (before--)
+        link = &(*link)->next;
+    cluster->next = *link;
+    *link = cluster;
     emu_progress(worker);
     return true;
 }
@@ -63,13 +108,16 @@ static bool run_cluster(struct emu_worker *worker, struct emu_cluster *cluster)
 {
     const struct emu_launch *launch = worker->launch;
     uint32_t warps = launch->warps * cluster->cta_count, slices = 0, idle = 0;
+    uint32_t quantum = QUANTUM_SLICES;
     bool ran = false;
-    while (slices < QUANTUM_SLICES && idle < warps && !launch->stop) {
+    if (launch->options->seed)
+        quantum = 1 + (uint32_t)(next_random(&worker->random) % (2 * QUANTUM_SLICES));
+    while (slices < quantum && idle < warps && !launch->stop) {
         uint32_t number = cluster->next_warp++ % warps;
         uint32_t budget = SLICE_STEPS;
         if (launch->options->seed) {
-            number = (uint32_t)(next_random(worker) % warps);
-            budget = 1 + (uint32_t)(next_random(worker) % 64);
+            number = (uint32_t)(next_random(&cluster->random) % warps);
+            budget = 1 + (uint32_t)(next_random(&cluster->random) % 64);
         }
         struct emu_warp *warp =
             &cluster->ctas[number / launch->warps].warps[number % launch->warps];
@@ -183,7 +231,7 @@ ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err)
         struct emu_worker *worker = &launch->workers[i];
         worker->launch = launch;
         worker->index = i;
-        worker->random = launch->options->seed * 0x9e3779b97f4a7c15u + i + 1;
+        worker->random = random_of(launch, i);
         if (profile)
             worker->counters = calloc(launch->program->count, sizeof *worker->counters);
         enough = !profile || worker->counters;

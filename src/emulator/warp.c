@@ -63,7 +63,7 @@ void emu_warp_retire(struct emu_warp *warp, uint32_t mask)
         drop_fragment(warp, (uint32_t)(warp->current - warp->fragments));
         warp->current = NULL;
     }
-    emu_barriers_after_exit(warp->cta);
+    emu_barriers_after_exit(warp, mask);
 }
 
 static bool can_join(const struct emu_fragment *fragment)

@@ -192,6 +192,7 @@ struct pattern {
 #define ACQUIRE WAIT("ld.acquire.gpu.global.u32")
 #define FENCE(scope) "fence.acq_rel." scope ";\n"
 #define CLUSTER_MEETS "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+#define TAKE(atom) "TAKE: " atom "setp.eq.u32 %p3, %r4, 0;\n@%p3 bra TAKE;\n"
 #define PASS(signal, wait) FIRST STORE signal THEN wait LOAD
 #define BULK                                                                                       \
     "st.shared.v4.u32 [%r9], {%r7,%r7,%r7,%r7};\nfence.proxy.async;\n"                             \
@@ -221,19 +222,19 @@ static const struct pattern patterns[] = {
      PASS("fence.sc.gpu;\n" RAISE("st.relaxed.gpu.global.u32"), ACQUIRE), AT_GRID, 0, 0, 0, 0},
     {"an_acquire_of_the_cta",
      PASS("atom.release.gpu.global.add.u32 %r4, [%rd2], 1;\n",
-          "atom.acquire.cta.global.add.u32 %r4, [%rd2], 1; // here\n"),
+          TAKE("atom.acquire.cta.global.add.u32 %r4, [%rd2], 0; // here\n")),
      PASS("atom.release.gpu.global.add.u32 %r4, [%rd2], 1;\n",
-          "atom.acquire.gpu.global.add.u32 %r4, [%rd2], 1;\n"),
+          TAKE("atom.acquire.gpu.global.add.u32 %r4, [%rd2], 0;\n")),
      "write follows a write by thread (0,0,0) of CTA (0,0,0); both are strong, but the scope of "
      "one does not include the other's thread",
      0, 0, 0, 0},
     {"a_counter_without_semantics",
-     PASS("atom.global.add.u32 %r4, [%rd2], 1;\n", "atom.global.add.u32 %r4, [%rd2], 1;\n"),
+     PASS("atom.global.add.u32 %r4, [%rd2], 1;\n", TAKE("atom.global.add.u32 %r4, [%rd2], 0;\n")),
      PASS("membar.gl;\natom.global.add.u32 %r4, [%rd2], 1;\n",
-          "atom.global.add.u32 %r4, [%rd2], 1;\nmembar.gl;\n"),
+          TAKE("atom.global.add.u32 %r4, [%rd2], 0;\n") "membar.gl;\n"),
      AT_GRID, 0, 0, 0, 0},
     {"a_reduction_does_not_acquire", PASS(RELEASE, "red.relaxed.gpu.global.add.u32 [%rd2], 1;\n"),
-     PASS(RELEASE, "atom.acq_rel.gpu.global.add.u32 %r4, [%rd2], 1;\n"), AT_GRID, 0, 0, 0, 0},
+     PASS(RELEASE, TAKE("atom.acq_rel.gpu.global.add.u32 %r4, [%rd2], 0;\n")), AT_GRID, 0, 0, 0, 0},
     {"a_release_hidden_by_a_later_store_of_another",
      "setp.eq.u32 %p2, %r2, 0;\n@!%p2 bra SECOND;\n" STORE RELEASE
      "exit;\nSECOND:\nsetp.eq.u32 %p3, %r2, 1;\n@!%p3 bra THIRD;\n" ACQUIRE
