@@ -36,13 +36,6 @@ enum emu_space emu_window(enum emu_space space, uint64_t *address)
     return spaces[window];
 }
 
-static const char *space_name(enum emu_space space)
-{
-    static const char *const names[] = {"generic", "global", "shared", "shared::cluster",
-                                        "local",   "const",  "param",  "register"};
-    return names[space];
-}
-
 static _Noreturn void misaligned(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                                  uint64_t address, uint32_t alignment)
 {
@@ -284,10 +277,7 @@ struct emu_place emu_locate(struct emu_warp *warp, const struct emu_insn *insn, 
     case SPACE_SHARED:
     case SPACE_SHARED_CLUSTER: return locate_shared(warp, insn, lane, address, bytes, flags);
     case SPACE_LOCAL: return locate_local(warp, insn, lane, address, bytes, flags);
-    case SPACE_PARAM: return locate_param(warp, insn, lane, address, bytes, flags);
-    default:
-        emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address, "no access to %s memory",
-                     space_name(space));
+    default: return locate_param(warp, insn, lane, address, bytes, flags);
     }
 }
 

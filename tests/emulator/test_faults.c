@@ -4,42 +4,11 @@
  * ends in "// here"; the report must name that line. pa holds 4096 written bytes, pb 4096 bytes
  * that were never written.
  */
-#include "bench.h"
+#include "plant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct planted {
-    const char *name;
-    ptxgen_emulator_check check;
-    uint32_t threads, cluster; /* 0: 64 threads, no cluster */
-    const char *faulty, *clean;
-};
-
-static const char head[] =
-    ".version 8.6\n.target sm_90a\n.address_size 64\n"
-    ".visible .entry k(.param .u64 pa, .param .u64 pb)\n{\n"
-    ".reg .pred %p<8>; .reg .b16 %h<4>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<80>;\n"
-    ".shared .align 128 .b8 buf[4096];\n"
-    ".shared .align 8 .b64 bar;\n"
-    ".local .align 4 .b8 frame[64];\n"
-    "ld.param.u64 %rd1, [pa];\n"
-    "ld.param.u64 %rd2, [pb];\n"
-    "mov.u32 %r1, %tid.x;\n"
-    "shl.b32 %r2, %r1, 2;\n" /* 4·tid */
-    "cvt.u64.u32 %rd3, %r2;\n"
-    "add.u64 %rd4, %rd1, %rd3;\n" /* pa + 4·tid */
-    "add.u64 %rd5, %rd2, %rd3;\n" /* pb + 4·tid */
-    "mov.u32 %r3, buf;\n"
-    "add.u32 %r4, %r3, %r2;\n" /* buf + 4·tid */
-    "and.b32 %r5, %r1, 31;\n"  /* lane */
-    "shr.u32 %r6, %r1, 5;\n"   /* warp */
-    "mov.u32 %r7, bar;\n"
-    "setp.eq.u32 %p1, %r1, 0;\n"                      /* thread 0 */
-    "setp.lt.u32 %p2, %r5, 16;\n"                     /* lower half of the warp */
-    "xor.b32 %r8, %r2, 128; add.u32 %r8, %r3, %r8;\n" /* the other warp's word */
-    "xor.b32 %r9, %r2, 4; add.u32 %r9, %r3, %r9;\n";  /* the neighbour's word */
 
 #define INIT_BAR(count) "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
 #define WAIT_BAR "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
@@ -421,56 +390,18 @@ static const char *sentence_of(const struct planted *planted)
     return "(a sentence for it, which the table of them lacks)";
 }
 
-static uint32_t marked_line(const char *text)
-{
-    const char *mark = strstr(text, "// here");
-    uint32_t line = 1;
-    for (const char *at = text; at < mark; at++)
-        line += *at == '\n';
-    return mark ? line : 0;
-}
-
-static char *whole(const char *body)
-{
-    size_t size = sizeof head + strlen(body) + 16;
-    char *text = malloc(size);
-    snprintf(text, size, "%s%sret;\n}\n", head, body);
-    return text;
-}
-
-static ptxgen_emulator_fault run_body(const struct planted *planted, const char *text,
-                                      uint64_t seed)
-{
-    struct bench bench;
-    uint32_t words[1024] = {0};
-    bench_open(&bench, "cpu:sm_90");
-    bench_options(&bench, &(ptxgen_emulator_options){.seed = seed});
-    bench.cluster = planted->cluster;
-    bench_load(&bench, text);
-    ptxgen_cu_deviceptr pa = bench_buffer(&bench, words, sizeof words);
-    ptxgen_cu_deviceptr pb = bench_blank(&bench, sizeof words);
-    ptxgen_cu_result result =
-        bench_launch(&bench, "k", planted->cluster ? planted->cluster : 1,
-                     planted->threads ? planted->threads : 64, (void *[]){&pa, &pb});
-    ptxgen_emulator_fault fault = bench_fault(&bench);
-    assert_int_equal(result != PTXGEN_CUDA_SUCCESS, fault.check != PTXGEN_CHECK_NONE);
-    ptxgen_emulator_clear_fault(bench.context);
-    bench_close(&bench);
-    return fault;
-}
-
 static void every_planted_fault_is_reported_at_its_line(void **state)
 {
     (void)state;
     int wrong = 0;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        char *text = whole(faults[i].faulty);
-        ptxgen_emulator_fault fault = run_body(&faults[i], text, 0);
-        if (fault.check != faults[i].check || fault.line != marked_line(text) ||
+        char *text = plant_text(faults[i].faulty);
+        ptxgen_emulator_fault fault = plant_run(&faults[i], text, 0);
+        if (fault.check != faults[i].check || fault.line != plant_line(text) ||
             strcmp(fault.kernel, "k") != 0 || !strstr(fault.message, "CTA (") ||
             !strstr(fault.message, sentence_of(&faults[i]))) {
             print_error("%s: check %d at line %u (want %d at %u, '%s'): %s\n", faults[i].name,
-                        (int)fault.check, fault.line, (int)faults[i].check, marked_line(text),
+                        (int)fault.check, fault.line, (int)faults[i].check, plant_line(text),
                         sentence_of(&faults[i]), fault.message);
             wrong++;
         }
@@ -485,8 +416,8 @@ static void every_clean_twin_is_silent(void **state)
     int wrong = 0;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
-            char *text = whole(faults[i].clean);
-            ptxgen_emulator_fault fault = run_body(&faults[i], text, seed);
+            char *text = plant_text(faults[i].clean);
+            ptxgen_emulator_fault fault = plant_run(&faults[i], text, seed);
             if (fault.check != PTXGEN_CHECK_NONE) {
                 print_error("%s, seed %d: %s\n", faults[i].name, (int)seed, fault.message);
                 wrong++;
@@ -513,7 +444,8 @@ static void use_after_free_is_reported(void **state)
     assert_int_equal(fault.check, PTXGEN_CHECK_BOUNDS);
     assert_int_equal(fault.line, 8);
     assert_true(fault.has_address && fault.address == freed);
-    assert_non_null(strstr(fault.message, "use after free"));
+    assert_non_null(strstr(fault.message, "use after free: the allocation of 64 bytes at 0x"));
+    assert_non_null(strstr(fault.message, " has been freed"));
     bench_close(&bench);
 }
 
@@ -548,7 +480,7 @@ static void a_disabled_check_is_silent(void **state)
                 continue;
             struct bench bench;
             uint32_t words[1024] = {0};
-            char *text = whole(faults[i].faulty);
+            char *text = plant_text(faults[i].faulty);
             bench_open(&bench, "cpu:sm_90");
             bench_options(&bench, &(ptxgen_emulator_options){.disabled_checks = some[c]});
             bench.cluster = faults[i].cluster;

@@ -210,6 +210,11 @@ static void a_box_where_an_h100_takes_none_is_reported(void **state)
     fault = fault_of_box(store, -8);
     assert_int_equal(fault.check, PTXGEN_CHECK_OPERANDS);
     assert_int_equal(fault.line, 12);
+    fault = fault_of_box("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::"
+                         "complete_tx::bytes [%r2], [%rd1, {%r1, 0, 0}], [%r4];",
+                         0);
+    assert_int_equal(fault.check, PTXGEN_CHECK_OPERANDS);
+    assert_non_null(strstr(fault.message, "the tensor map has 2 dimensions, the instruction 3"));
 }
 
 /* CTA 0 multicasts 64 words to both CTAs; each waits on its own mbarrier, adds its rank, and the
