@@ -65,7 +65,8 @@ typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_ALIGNMENT = 1 << 4,    /**< misaligned access; cannot be disabled */
     PTXGEN_CHECK_RACES = 1 << 5,        /**< unordered shared accesses of two warps of a cluster */
     PTXGEN_CHECK_WARP_RACES = 1 << 6,   /**< the same within a warp, without bar.warp.sync */
-    PTXGEN_CHECK_ASYNC = 1 << 7,        /**< asynchronous copy read or overwritten too early */
+    PTXGEN_CHECK_ASYNC = 1 << 7,        /**< asynchronous copy read or overwritten too early, or
+                                             under way when its CTA exits */
     PTXGEN_CHECK_DIVERGENCE = 1 << 8,   /**< .aligned or .sync without the lanes it names */
     PTXGEN_CHECK_BARRIERS = 1 << 9,     /**< thread counts that differ or cannot be reached */
     PTXGEN_CHECK_DEADLOCK = 1 << 10,    /**< no thread can go on; cannot be disabled */
@@ -75,6 +76,11 @@ typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_OVERLAP = 1 << 14,     /**< before griddepcontrol.wait, of what the kernel ahead
                                              uses: a read or write where one of the two writes;
                                              only together with GLOBAL_RACES */
+    PTXGEN_CHECK_PROXIES = 1 << 15,     /**< bulk and tensor copies and wgmma that touch what st or
+                                             the like wrote without a fence.proxy.async between, or
+                                             an mbarrier whose init is not fenced; of shared memory
+                                             only together with RACES, of global memory with
+                                             GLOBAL_RACES */
     PTXGEN_CHECK_LIVELOCK = 1 << 19      /**< threads that spin for ever; off, those that only poll
                                              are a deadlock after a while, others run on */
 } ptxgen_emulator_check;

@@ -4,6 +4,7 @@
 #include "src/emulator/layout.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -43,13 +44,11 @@ static _Noreturn void misaligned(struct emu_warp *warp, const struct emu_insn *i
                  "the address is not a multiple of %u", alignment);
 }
 
-/* Bytes [0, bytes) of a shadow that all hold `value`. */
+/* Bytes [0, bytes) of a shadow that all hold `value`: the first, and each what the one before does.
+ */
 static inline bool all_bytes(const uint8_t *state, uint32_t bytes, uint8_t value)
 {
-    for (uint32_t i = 0; i < bytes; i++)
-        if (state[i] != value)
-            return false;
-    return true;
+    return !bytes || (state[0] == value && memcmp(state, state + 1, bytes - 1) == 0);
 }
 
 static inline bool all_written(const uint8_t *state, uint32_t bytes)
@@ -128,7 +127,7 @@ static struct emu_place locate_global(struct emu_warp *warp, const struct emu_in
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
                      "a .const variable is written");
     if ((flags & (ACCESS_READ | ACCESS_WRITE)) && emu_race_checked(warp)) {
-        const struct emu_race_access access = {warp, insn, lane, address, bytes, flags, place.data};
+        struct emu_race_access access = {warp, insn, lane, address, bytes, flags, place.data, 0};
         emu_race_track(&access, allocation);
     }
     if (flags & ACCESS_WRITE)
@@ -209,6 +208,8 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
     struct emu_place place = {owner->shared + offset, owner->shared_state + offset, owner, offset};
     if (!(flags & ACCESS_ASYNC) && !all_written(place.state, bytes))
         check_state(warp, insn, lane, address, place.state, bytes, flags);
+    if (owner->generic)
+        emu_proxy_shared(warp, insn, lane, &place, bytes, flags);
     if (owner->cells) {
         struct emu_shared_access access = {.warp = warp,
                                            .insn = insn,
@@ -286,6 +287,8 @@ void emu_locate_uncounted(struct emu_warp *warp, const struct emu_insn *insn, ui
                           uint32_t alignment, uint32_t flags, struct emu_place places[32])
 {
     uint32_t plain = emu_locate_plain(warp, mask, space, addresses, bytes, flags, places);
+    if ((flags & ACCESS_WRITE) && space == SPACE_SHARED && warp->cta->generic)
+        emu_proxy_note(insn, plain, places, bytes);
     for (uint32_t left = mask & ~plain; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         places[lane] =

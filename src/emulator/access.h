@@ -18,8 +18,9 @@ enum emu_access_flags {
     ACCESS_LATE = 64,    /* a read that lasts until its wgmma is waited for */
     ACCESS_ACQUIRE = 128,
     ACCESS_RELEASE = 256,
-    ACCESS_NONCOHERENT = 512, /* a read by ld.global.nc */
-    ACCESS_SCOPE_SHIFT = 12   /* the scope of a strong access, from this bit on */
+    ACCESS_NONCOHERENT = 512,  /* a read by ld.global.nc */
+    ACCESS_ASYNC_PROXY = 2048, /* by a bulk copy or wgmma (proxy.h) */
+    ACCESS_SCOPE_SHIFT = 12    /* the scope of a strong access, from this bit on */
 };
 
 /* Where one lane's bytes are. */

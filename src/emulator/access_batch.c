@@ -78,7 +78,7 @@ static const struct emu_allocation *allocation_at(struct emu_warp *warp, uint64_
 
 /* Whether a weak access to whole words is ordered after all that went before; it is recorded. */
 EMU_INLINE bool race_free(struct emu_warp *warp, int lane, struct emu_race_page *page,
-                          uint32_t first, uint32_t words, uint64_t mark, bool writes)
+                          uint32_t first, uint32_t words, uint64_t mark, bool writes, uint32_t line)
 {
     for (uint32_t at = first; at < first + words; at++) {
         uint64_t last = emu_race_load(&page->writes[at]);
@@ -95,9 +95,19 @@ EMU_INLINE bool race_free(struct emu_warp *warp, int lane, struct emu_race_page 
                          (!emu_race_settled(read, mark) && !emu_race_ordered(warp, lane, read))))
                 return false;
         }
-        emu_race_store(&page->writes[at], mark);
+        emu_race_set_write(page, at, mark, line);
     }
     return true;
+}
+
+uint32_t emu_race_read_unwritten(struct emu_race_page *page, uint32_t at, uint64_t words,
+                                 uint64_t mark)
+{
+    uint32_t most = RACE_PAGE_WORDS - at, i = 0;
+    most = words < most ? (uint32_t)words : most;
+    for (; i < most && !emu_race_load(&page->writes[at + i]); i++)
+        emu_race_add_reader(page, at + i, mark);
+    return i;
 }
 
 /* The lanes of `good` that do not race; strong accesses are left to emu_locate. */
@@ -107,6 +117,8 @@ static uint32_t race_lanes(struct emu_warp *warp, const struct emu_allocation *i
     if (flags & ACCESS_STRONG)
         return 0;
     const uint64_t mark = emu_race_mark(warp, 0, flags);
+    const struct emu_launch *launch = warp->cta->cluster->launch;
+    const uint32_t line = launch->proxies ? launch->program->code[warp->current->pc].line : 0;
     struct emu_race_page *page = NULL;
     uint64_t at_page = 0;
     for (uint32_t left = good; left; left &= left - 1) {
@@ -117,8 +129,8 @@ static uint32_t race_lanes(struct emu_warp *warp, const struct emu_allocation *i
         at_page = word / RACE_PAGE_WORDS;
         uint64_t mine = mark | (uint64_t)lane << RACE_LANE;
         uint32_t first = word % RACE_PAGE_WORDS;
-        if (!(flags & ACCESS_WRITE ? race_free(warp, lane, page, first, words, mine, true)
-                                   : race_free(warp, lane, page, first, words, mine, false)))
+        if (!(flags & ACCESS_WRITE ? race_free(warp, lane, page, first, words, mine, true, line)
+                                   : race_free(warp, lane, page, first, words, mine, false, 0)))
             good &= ~(1u << lane);
     }
     return good;
@@ -269,7 +281,7 @@ EMU_INLINE void set_marks(const struct batch *batch, const struct emu_marks *mar
 /* The warp is one of the words' readers, beside those of its CTA in the same epoch. */
 EMU_INLINE void add_reader(const struct batch *batch, uint32_t first, uint32_t words)
 {
-    const struct emu_mark rank = {.thread = (uint16_t)~(EMU_CTA_THREADS - 1)};
+    const struct emu_mark rank = {.thread = (uint16_t) ~(EMU_CTA_THREADS - 1)};
     const uint32_t *epochs = batch->cells.reads.epoch + first;
     const uint32_t *whos = batch->cells.reads.who + first;
     uint32_t *readers = batch->cells.readers + first;

@@ -2,6 +2,7 @@
 #include "src/emulator/async.h"
 #include "src/emulator/access.h"
 #include "src/emulator/atomic_op.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdlib.h>
@@ -39,6 +40,19 @@ struct emu_copy *emu_copy_add(struct emu_copy **list, enum emu_copy_kind kind, s
     return copy;
 }
 
+/* Whoever waits at the mbarrier knows what the warp did up to `epoch`, and which of it is fenced.
+ */
+static void know(const struct emu_warp *warp, struct emu_mbarrier *mbarrier, uint32_t epoch,
+                 const uint32_t fenced[2])
+{
+    const struct emu_cluster *cluster = warp->cta->cluster;
+    uint32_t at = warp->number, step = emu_clock_part(cluster, PROXY_SHARED);
+    const uint32_t epochs[] = {epoch, fenced[0], fenced[1]};
+    for (uint32_t part = 0; part < emu_clock_parts(cluster->launch); part++, at += step)
+        mbarrier->clock[at] =
+            mbarrier->clock[at] < epochs[part] ? epochs[part] : mbarrier->clock[at];
+}
+
 /* ---- cp.async ---- */
 
 static void arrive_lanes(struct emu_warp *warp, const struct emu_copy *copy, uint32_t mask)
@@ -48,8 +62,10 @@ static void arrive_lanes(struct emu_warp *warp, const struct emu_copy *copy, uin
         struct emu_mbarrier *mbarrier = emu_mbarrier_find(warp->cta, copy->lanes[lane].offset);
         if (!mbarrier)
             continue;
-        uint32_t *known = &mbarrier->clock[warp->number], now = warp->clock[warp->number];
-        *known = *known < now ? now : *known; /* who waits sees what has landed */
+        uint32_t fenced[2];
+        emu_proxy_fenced_epochs(warp, fenced);
+        /* who waits sees what has landed */
+        know(warp, mbarrier, warp->clock[warp->number], fenced);
         emu_mbarrier_arrive(warp, copy->insn, lane, mbarrier, 1);
     }
     warp->clock[warp->number]++;
@@ -168,17 +184,21 @@ static void land_in(struct emu_copy *copy)
     struct emu_mbarrier *mbarrier = emu_mbarrier_find(copy->mbarrier_cta, copy->mbarrier);
     if (!mbarrier)
         return;
-    uint32_t *known = &mbarrier->clock[copy->issuer->number];
-    *known = *known < copy->epoch ? copy->epoch : *known;
+    know(copy->issuer, mbarrier, copy->epoch, copy->fenced);
     emu_progress(copy->issuer->worker);
     emu_mbarrier_transact(copy->issuer, copy->insn, copy->lane, mbarrier,
                           -(int64_t)copy->transaction);
 }
 
+/* The source is read until the wait: what writes over it is to be ordered after that. */
 static void release_source(struct emu_copy *copy)
 {
     if (copy->read_done)
         return;
+    for (uint32_t r = 0; copy->cta->cells && r < copy->run_count; r++)
+        emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_SHARED,
+                   copy->offset + copy->runs[r].at, copy->runs[r].bytes, 1,
+                   ACCESS_READ | ACCESS_ASYNC);
     uint8_t *state = copy->cta->shared_state + copy->offset;
     for (uint32_t i = 0; i < copy->bytes; i++)
         if (state[i] == BYTE_SOURCE)
@@ -195,7 +215,7 @@ static void land_out(struct emu_copy *copy)
         const struct emu_run *run = &copy->runs[r];
         struct emu_place place =
             emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_GLOBAL, run->to, run->bytes, 1,
-                       ACCESS_WRITE | (copy->reduces ? reduces : 0));
+                       ACCESS_WRITE | ACCESS_ASYNC_PROXY | (copy->reduces ? reduces : 0));
         if (copy->reduces)
             reduce_bytes(copy, place.data, copy->data + run->at, run->bytes);
         else
@@ -241,8 +261,30 @@ void emu_land_at_exit(struct emu_cluster *cluster)
 {
     for (struct emu_copy *copy = cluster->copies, *next; copy; copy = next) {
         next = copy->next;
+        copy->read_done = true;
         if (copy->kind == COPY_OUT)
             land_out(copy);
         unlink_copy(cluster, copy);
+    }
+}
+
+void emu_copies_at_exit(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
+{
+    const struct emu_cta *cta = warp->cta;
+    if (!(cta->cluster->launch->checks & PTXGEN_CHECK_ASYNC))
+        return;
+    bool last = cta->live_threads == (uint32_t)__builtin_popcount(mask);
+    for (const struct emu_copy *copy = cta->cluster->copies; copy; copy = copy->next) {
+        if (copy->kind == COPY_OUT && !copy->read_done && copy->issuer == warp &&
+            (mask >> copy->lane & 1))
+            emu_fault_at(warp, insn, copy->lane, PTXGEN_CHECK_ASYNC, copy->offset,
+                         "the thread exits while its asynchronous copy out of shared memory, at "
+                         "line %u, may still read it: cp.async.bulk.wait_group.read is missing",
+                         copy->insn->line);
+        if (copy->kind == COPY_IN && last && copy->cta == cta)
+            emu_fault_at(warp, insn, __builtin_ctz(mask), PTXGEN_CHECK_ASYNC, copy->offset,
+                         "the CTA's last thread exits while an asynchronous copy into its shared "
+                         "memory, at line %u, is under way: nobody has waited for its mbarrier",
+                         copy->insn->line);
     }
 }

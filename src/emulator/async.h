@@ -38,6 +38,7 @@ struct emu_copy {
     struct emu_warp *issuer;
     int lane;
     uint32_t epoch, group;
+    uint32_t fenced[2];  /* proxy.h: of the issuer's epochs when it was issued */
     struct emu_cta *cta; /* whose shared memory */
     uint32_t offset;
     struct emu_cta *mbarrier_cta;
@@ -68,5 +69,9 @@ void emu_land_bulk(struct emu_warp *warp, int lane, uint32_t keep, bool read);
 
 /* Bulk copies to global memory finish even if nobody waits. */
 void emu_land_at_exit(struct emu_cluster *cluster);
+
+/* The lanes of `mask` exit: nothing may go on reading their CTA's shared memory for them, or, when
+ * they are the last, go on writing it. */
+void emu_copies_at_exit(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask);
 
 #endif

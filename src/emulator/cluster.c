@@ -4,6 +4,7 @@
 #include "src/emulator/global_order.h"
 #include "src/emulator/livelock.h"
 #include "src/emulator/mbarrier.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static size_t round_up(size_t bytes)
 /* The pieces of a CTA's block of memory, in order. */
 struct cta_layout {
     size_t registers, written, local, local_state; /* one warp's */
-    size_t warp, shared, shared_state, cells, total;
+    size_t warp, shared, shared_state, cells, generic, total;
 };
 
 /* Words of shared memory, the last one perhaps in part. */
@@ -40,7 +41,9 @@ static struct cta_layout lay_out(const struct emu_launch *launch)
     layout.cells = launch->checks & PTXGEN_CHECK_RACES
                        ? round_up(sizeof(struct emu_cells) + cell_count(launch) * EMU_CELL_BYTES)
                        : 0;
-    layout.total = layout.warp * launch->warps + layout.shared * 2 + layout.cells;
+    layout.generic =
+        layout.cells && launch->proxies ? round_up(cell_count(launch) * sizeof(uint32_t)) : 0;
+    layout.total = layout.warp * launch->warps + layout.shared * 2 + layout.cells + layout.generic;
     return layout;
 }
 
@@ -51,7 +54,7 @@ static uint32_t cta_clocks(const struct emu_launch *launch)
 
 size_t emu_cta_bytes(const struct emu_launch *launch)
 {
-    size_t epochs = (size_t)launch->cluster_ctas * EMU_MAX_WARPS;
+    size_t epochs = (size_t)launch->cluster_ctas * EMU_MAX_WARPS * emu_clock_parts(launch);
     return lay_out(launch).total + launch->warps * sizeof(struct emu_warp) +
            cta_clocks(launch) * epochs * sizeof(uint32_t);
 }
@@ -105,6 +108,9 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     if (layout.cells)
         place_cells(cta, at, cell_count(launch));
     at += layout.cells;
+    if (layout.generic)
+        cta->generic = (uint32_t *)(void *)at;
+    at += layout.generic;
     for (uint32_t w = 0; w < launch->warps; w++, at += layout.warp) {
         struct emu_warp *warp = &cta->warps[w];
         warp->bank[0] = at;
@@ -132,7 +138,8 @@ static bool start_clocks(struct emu_cluster *cluster)
 {
     enum { OWN = 3 };
     const struct emu_launch *launch = cluster->launch;
-    uint32_t epochs = cluster->epochs = cluster->cta_count * EMU_MAX_WARPS;
+    uint32_t epochs = cluster->epochs =
+        cluster->cta_count * EMU_MAX_WARPS * emu_clock_parts(launch);
     size_t count = (size_t)cluster->cta_count * cta_clocks(launch) + OWN;
     size_t bytes = count * epochs * sizeof *cluster->clocks;
     if (!cluster->clocks)

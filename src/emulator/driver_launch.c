@@ -353,6 +353,7 @@ ptxgen_cu_result emu_run_kernel(struct CUctx_st *context, const struct CUstream_
     pthread_mutex_unlock(&context->lock);
     launch.options = &options;
     launch.checks = ~options.disabled_checks;
+    launch.proxies = (launch.checks & PTXGEN_CHECK_PROXIES) && launch.program->uses_proxies;
     launch.warps = (launch.threads + 31) / 32;
     uint32_t alignment = launch.program->shared_alignment;
     uint32_t fixed = (launch.program->shared_bytes + alignment - 1) / alignment * alignment;

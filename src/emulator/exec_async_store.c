@@ -8,6 +8,7 @@
 #include "src/emulator/async.h"
 #include "src/emulator/atomic_op.h"
 #include "src/emulator/bulk.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -51,6 +52,7 @@ static void issue(struct emu_warp *warp, const struct emu_insn *insn, int lane, 
     copy->issuer = warp;
     copy->lane = lane;
     copy->epoch = warp->clock[warp->number];
+    emu_proxy_fenced_epochs(warp, copy->fenced);
     copy->bytes = copy->transaction = bytes;
     copy->cta = copy->mbarrier_cta = owner;
     copy->offset = place.offset;
@@ -124,4 +126,5 @@ void emu_decode_async_store(struct emu_decoder *decoder, struct emu_insn *insn, 
     insn->extra = store;
     insn->exec = async_store;
     insn->class_id = CLASS_ASYNC;
+    decoder->program->uses_proxies = true;
 }

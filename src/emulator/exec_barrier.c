@@ -7,6 +7,7 @@
 #include "src/emulator/global_order.h"
 #include "src/emulator/global_race.h"
 #include "src/emulator/memory_order.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/warp_sync.h"
 
@@ -320,7 +321,21 @@ static void fence(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
     emu_fence(warp);
 }
 
-/* Fences between proxies order nothing between threads here. */
+/* The state spaces whose generic writes a fence.proxy.async orders: all that it does not leave out.
+ */
+static uint8_t fenced_parts(struct emu_decoder *decoder)
+{
+    static const char *const shared[] = {"shared::cta", "shared::cluster",
+                                         "sync_restrict::shared::cta",
+                                         "sync_restrict::shared::cluster"};
+    const uint8_t of_shared = 1 << PROXY_SHARED, of_global = 1 << PROXY_GLOBAL;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (emu_mod_count(decoder, shared[i]))
+            return of_shared;
+    return emu_mod_count(decoder, "global") ? of_global : of_shared | of_global;
+}
+
+/* Fences between proxies count as fences between threads too. */
 static void decode_fence(struct emu_decoder *decoder, struct emu_insn *insn)
 {
     static const char *const known[] = {"sc",
@@ -362,7 +377,11 @@ static void decode_fence(struct emu_decoder *decoder, struct emu_insn *insn)
         if (operand->kind == OPERAND_ADDRESS)
             emu_address(decoder, operand, &insn->s[0], &insn->imm);
     }
-    insn->exec = fence;
+    bool async = emu_mod_count(decoder, "async") || emu_mod_count(decoder, "async::generic");
+    insn->mode = fenced_parts(decoder);
+    insn->exec = emu_mod_count(decoder, "mbarrier_init") ? emu_proxy_announce
+                 : async                                 ? emu_proxy_fence
+                                                         : fence;
 }
 
 const struct emu_opcode emu_barrier_opcodes[] = {{"bar", decode_bar, CLASS_BARRIER},

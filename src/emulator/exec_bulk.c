@@ -11,6 +11,7 @@
 #include "src/emulator/layout.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/tensormap_tiled.h"
 
@@ -103,8 +104,9 @@ static bool take_segment(void *user, const emu_tensor_segment *segment)
             emu_tensor_map_fill(walk->map, copy->data + at, segment->bytes);
             return true;
         }
-        struct emu_place place = emu_locate(walk->warp, walk->insn, walk->lane, SPACE_GLOBAL,
-                                            segment->global, segment->bytes, 1, ACCESS_READ);
+        struct emu_place place =
+            emu_locate(walk->warp, walk->insn, walk->lane, SPACE_GLOBAL, segment->global,
+                       segment->bytes, 1, ACCESS_READ | ACCESS_ASYNC_PROXY);
         memcpy(copy->data + at, place.data, segment->bytes);
         convert_loaded(walk->map, copy->data + at, segment->bytes);
     } else {
@@ -198,6 +200,7 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
     copy->issuer = issue->warp;
     copy->lane = issue->lane;
     copy->epoch = issue->warp->clock[issue->warp->number];
+    emu_proxy_fenced_epochs(issue->warp, copy->fenced);
     copy->group = issue->warp->bulk_groups[issue->lane];
     copy->bytes = issue->bytes;
     copy->transaction = issue->transaction;
@@ -218,9 +221,9 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
         emu_count_run(issue->warp, issue->insn, other, issue->bytes);
     if (!bulk->to_shared)
         return copy;
-    struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane,
-                                        bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL, other,
-                                        issue->bytes, BULK_ALIGNMENT, ACCESS_READ);
+    struct emu_place place = emu_locate(
+        issue->warp, issue->insn, issue->lane, bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL,
+        other, issue->bytes, BULK_ALIGNMENT, ACCESS_READ | ACCESS_ASYNC_PROXY);
     memcpy(copy->data, place.data, issue->bytes);
     return copy;
 }
@@ -228,13 +231,15 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
 /* Into the shared memory of one CTA. */
 static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
 {
-    struct emu_place place =
-        emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER, shared,
-                   issue->bytes, BULK_ALIGNMENT, issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE);
+    struct emu_place place = emu_locate(
+        issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER, shared, issue->bytes,
+        BULK_ALIGNMENT, ACCESS_ASYNC_PROXY | (issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE));
     struct emu_copy *copy = make_copy(issue, place.offset);
     struct emu_cta *owner;
     struct emu_mbarrier *object = emu_mbarrier_at(issue->warp, issue->insn, issue->lane,
                                                   SPACE_SHARED_CLUSTER, mbarrier, &owner);
+    if (owner->cluster->launch->proxies)
+        emu_proxy_mbarrier(issue->warp, issue->insn, issue->lane, owner, object, true);
     copy->cta = place.owner;
     copy->mbarrier_cta = owner;
     copy->mbarrier = object->offset;
@@ -250,8 +255,9 @@ static void issue_out(const struct issue *issue, uint64_t shared)
     copy->cta = whole.owner;
     for (uint32_t i = 0; i < copy->run_count; i++) {
         struct emu_run run = copy->runs[i];
-        struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED,
-                                            shared + run.at, run.bytes, 1, ACCESS_READ);
+        struct emu_place place =
+            emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared + run.at,
+                       run.bytes, 1, ACCESS_READ | ACCESS_ASYNC_PROXY);
         memcpy(copy->data + run.at, place.data, run.bytes);
         memset(place.state, BYTE_SOURCE, run.bytes);
     }
@@ -430,6 +436,7 @@ static void decode_transfer(struct emu_decoder *decoder, struct emu_insn *insn)
         decode_reduction(decoder, bulk);
     if (bulk->reduces && !bulk->to_shared)
         decoder->program->communicates = true;
+    decoder->program->uses_proxies = true;
     insn->extra = bulk;
     insn->exec = bulk_copy;
     decode_operands(decoder, insn, bulk, many, policy);

@@ -3,6 +3,7 @@
  * ISA "Control Flow Instructions" and "Miscellaneous Instructions". Functions have one static
  * frame (their registers and parameters are laid out with the kernel's), hence no recursion.
  */
+#include "src/emulator/async.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/global_order.h"
 #include "src/emulator/layout.h"
@@ -198,7 +199,8 @@ static void leave(struct emu_warp *warp, uint32_t mask)
 
 static void exit_thread(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)
 {
-    (void)insn;
+    if (mask && warp->cta->cluster->copies)
+        emu_copies_at_exit(warp, insn, mask);
     leave(warp, mask);
 }
 

@@ -6,6 +6,7 @@
 #include "src/emulator/decode.h"
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/memory_order.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdlib.h>
@@ -36,6 +37,8 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_ins
     if (!mbarrier)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BARRIERS, address,
                      "no mbarrier object is there: mbarrier.init is missing");
+    if (warp->cta->cluster->launch->proxies)
+        emu_proxy_mbarrier(warp, insn, lane, *owner, mbarrier, false);
     return mbarrier;
 }
 
@@ -138,6 +141,9 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         if (!mbarrier ||
             !start_object(mbarrier, place.offset, (uint32_t)count, warp->cta->cluster->epochs))
             emu_out_of_memory(warp);
+        mbarrier->init_thread = warp->number * 32 + (uint32_t)lane;
+        mbarrier->init_epoch = warp->clock[warp->number];
+        mbarrier->line = insn->line;
         memcpy(place.data, &count, 8);
         emu_progress(warp->worker);
     }
@@ -287,6 +293,8 @@ static void decode_mbarrier(struct emu_decoder *decoder, struct emu_insn *insn)
     emu_mod_scope(decoder, SCOPE_NONE);
     emu_need_type(decoder, "b64");
     insn->mode = relaxed ? RELAXED : 0;
+    if (insn->space == SPACE_SHARED_CLUSTER)
+        decoder->program->uses_proxies = true;
     if (emu_mod(decoder, "pending_count")) {
         insn->exec = pending_count;
         emu_need_operands(decoder, 2, 2);

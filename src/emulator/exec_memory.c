@@ -8,6 +8,7 @@
 #include "src/emulator/decode.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -150,6 +151,8 @@ static void st_each(struct emu_warp *warp, const struct emu_insn *insn, uint32_t
     if (warp->worker->counters)
         emu_count_access(warp, insn, mask, insn->space, addresses, bytes);
     uint32_t plain = emu_locate_plain(warp, mask, insn->space, addresses, bytes, flags, places);
+    if (insn->space == SPACE_SHARED && warp->cta->generic)
+        emu_proxy_note(insn, plain, places, bytes);
     store_elements(warp, insn, places, plain);
     for (uint32_t left = mask & ~plain; left; left &= left - 1) {
         int lane = __builtin_ctz(left);

@@ -149,9 +149,8 @@ struct reader {
 static bool read16(void *user, uint32_t address, uint8_t out[16])
 {
     struct reader *reader = user;
-    struct emu_place place =
-        emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16,
-                   ACCESS_READ | ACCESS_LATE);
+    struct emu_place place = emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16,
+                                        16, ACCESS_READ | ACCESS_LATE | ACCESS_ASYNC_PROXY);
     memcpy(out, place.data, 16);
     return true;
 }
@@ -301,6 +300,7 @@ static void decode_mma_async(struct emu_decoder *decoder, struct emu_insn *insn)
     op->a_shared = a->kind != OPERAND_VECTOR;
     insn->flow = FLOW_CONTROL;
     insn->exec = mma_async;
+    decoder->program->uses_proxies = true;
     insn->extra = info;
     insn->list = emu_alloc(&decoder->program->arena, MOST_D + MOST_A, sizeof *insn->list);
     uint32_t at = 3;

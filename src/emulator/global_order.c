@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/global_order.h"
 #include "src/emulator/global_race.h"
+#include "src/emulator/proxy.h"
+#include "src/emulator/shared_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- what is known ---- */
 
-/* `count` entries by ascending cluster, each its cluster's index and the epochs of its warps. */
+/* `count` entries by ascending cluster, each its cluster's index, the epochs of its warps, and if
+ * proxies are looked at those whose generic writes to global memory are fenced. */
 struct emu_known {
     struct emu_known *next, **link; /* among all of the launch */
     uint32_t references, count;
@@ -19,16 +22,21 @@ static uint32_t warps_of(const struct emu_launch *launch)
     return launch->cluster_ctas * launch->warps;
 }
 
+static uint32_t epochs_of(const struct emu_launch *launch)
+{
+    return warps_of(launch) * (launch->proxies ? 2 : 1);
+}
+
 static const uint32_t *entry_at(const struct emu_launch *launch, const struct emu_known *known,
                                 uint32_t index)
 {
-    return known->entries + (size_t)index * (1 + warps_of(launch));
+    return known->entries + (size_t)index * (1 + epochs_of(launch));
 }
 
 static struct emu_known *make(struct emu_warp *warp, uint32_t most)
 {
     struct emu_launch *launch = warp->cta->cluster->launch;
-    size_t bytes = (size_t)most * (1 + warps_of(launch)) * sizeof(uint32_t);
+    size_t bytes = (size_t)most * (1 + epochs_of(launch)) * sizeof(uint32_t);
     struct emu_known *made = malloc(sizeof *made + bytes);
     if (!made)
         emu_out_of_memory(warp);
@@ -74,9 +82,9 @@ static void replace(struct emu_warp *warp, struct emu_known **place, struct emu_
 static void append(const struct emu_launch *launch, struct emu_known *to, const uint32_t *a,
                    const uint32_t *b, bool larger)
 {
-    uint32_t *entry = to->entries + (size_t)to->count++ * (1 + warps_of(launch));
+    uint32_t *entry = to->entries + (size_t)to->count++ * (1 + epochs_of(launch));
     entry[0] = a[0];
-    for (uint32_t w = 1; w <= warps_of(launch); w++)
+    for (uint32_t w = 1; w <= epochs_of(launch); w++)
         entry[w] = (a[w] > b[w]) == larger ? a[w] : b[w];
 }
 
@@ -138,7 +146,7 @@ static bool holds(const struct emu_warp *warp, const struct emu_known *more,
         if (entry[0] == warp->cta->cluster->index)
             continue;
         const uint32_t *known = more ? entry_of(launch, more, entry[0]) : NULL;
-        for (uint32_t w = 0; w < warps_of(launch); w++)
+        for (uint32_t w = 0; w < epochs_of(launch); w++)
             if (entry[1 + w] && (!known || known[w] < entry[1 + w]))
                 return false;
     }
@@ -198,11 +206,13 @@ static struct emu_known *learned_by(const struct emu_warp *other, uint32_t epoch
     return NULL;
 }
 
-bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t number, uint32_t epoch)
+bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t number, uint32_t epoch,
+                     bool fenced)
 {
     const struct emu_cluster *own = warp->cta->cluster;
     const struct emu_launch *launch = own->launch;
-    uint32_t at = number / EMU_MAX_WARPS * launch->warps + number % EMU_MAX_WARPS;
+    uint32_t at = number / EMU_MAX_WARPS * launch->warps + number % EMU_MAX_WARPS +
+                  (fenced ? warps_of(launch) : 0);
     for (uint32_t c = 0; c < own->cta_count; c++)
         for (uint32_t w = 0; w < launch->warps; w++) {
             const struct emu_warp *other = &own->ctas[c].warps[w];
@@ -214,6 +224,14 @@ bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t num
     return false;
 }
 
+static uint32_t *add_epochs(const struct emu_cluster *cluster, uint32_t *to, const uint32_t *clock)
+{
+    for (uint32_t c = 0; c < cluster->cta_count; c++)
+        for (uint32_t w = 0; w < cluster->launch->warps; w++)
+            *to++ = clock[c * EMU_MAX_WARPS + w];
+    return to;
+}
+
 /* Everything that a warp with this clock knows, of its own cluster and of others. */
 static struct emu_known *known_at(struct emu_warp *warp, const uint32_t *clock)
 {
@@ -222,9 +240,9 @@ static struct emu_known *known_at(struct emu_warp *warp, const uint32_t *clock)
     uint32_t *entry = known->entries;
     known->count = 1;
     *entry++ = (uint32_t)cluster->index;
-    for (uint32_t c = 0; c < cluster->cta_count; c++)
-        for (uint32_t w = 0; w < cluster->launch->warps; w++)
-            *entry++ = clock[c * EMU_MAX_WARPS + w];
+    entry = add_epochs(cluster, entry, clock);
+    if (cluster->launch->proxies)
+        add_epochs(cluster, entry, clock + emu_clock_part(cluster, PROXY_GLOBAL));
     for (uint32_t c = 0; c < cluster->cta_count && cluster->learned; c++)
         for (uint32_t w = 0; w < cluster->launch->warps; w++) {
             const struct emu_warp *other = &cluster->ctas[c].warps[w];
@@ -248,17 +266,30 @@ void emu_order_fence(struct emu_warp *warp, uint32_t mask)
     order->fenced_lanes |= mask;
 }
 
+void emu_order_proxy_fence(struct emu_warp *warp)
+{
+    struct emu_launch *launch = warp->cta->cluster->launch;
+    if (!warp->cta->cluster->learned)
+        return;
+    struct emu_known *known = known_at(warp, warp->clock);
+    uint32_t *entry = known->entries, warps = warps_of(launch);
+    for (uint32_t i = 0; i < known->count; i++, entry += 1 + epochs_of(launch))
+        emu_clock_join(entry + 1 + warps, entry + 1, warps);
+    learn(warp, known);
+    drop(launch, known);
+}
+
 /* ---- kernels ahead ---- */
 
 void emu_order_wait_ahead(struct emu_warp *warp)
 {
     struct emu_launch *launch = warp->cta->cluster->launch;
-    if (!launch->follows || emu_order_knows(warp, RACE_AHEAD, 0, 1))
+    if (!launch->follows || emu_order_knows(warp, RACE_AHEAD, 0, 1, false))
         return;
     struct emu_known *ahead = make(warp, 1);
     ahead->count = 1;
     ahead->entries[0] = RACE_AHEAD;
-    for (uint32_t w = 1; w <= warps_of(launch); w++)
+    for (uint32_t w = 1; w <= epochs_of(launch); w++)
         ahead->entries[w] = 1;
     learn(warp, ahead);
     drop(launch, ahead);
@@ -267,7 +298,7 @@ void emu_order_wait_ahead(struct emu_warp *warp)
 void emu_order_launch_dependents(struct emu_warp *warp)
 {
     struct emu_launch *launch = warp->cta->cluster->launch;
-    if (launch->follows && !emu_order_knows(warp, RACE_AHEAD, 0, 1))
+    if (launch->follows && !emu_order_knows(warp, RACE_AHEAD, 0, 1, false))
         atomic_store_explicit(&launch->leaves_early, true, memory_order_relaxed);
 }
 

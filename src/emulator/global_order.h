@@ -48,9 +48,12 @@ void emu_order_fence(struct emu_warp *warp, uint32_t mask);
 /* griddepcontrol: everything that kernels ahead did is known; dependents may be launched. */
 void emu_order_wait_ahead(struct emu_warp *warp);
 void emu_order_launch_dependents(struct emu_warp *warp);
-/* Whether the warp knows what warp `number` of another cluster did in `epoch`. */
-bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t number,
-                     uint32_t epoch);
+/* Whether the warp knows what warp `number` of another cluster did in `epoch`; `fenced`: and that a
+ * fence.proxy.async is between. */
+bool emu_order_knows(const struct emu_warp *warp, uint32_t cluster, uint32_t number, uint32_t epoch,
+                     bool fenced);
+/* fence.proxy.async of global memory, behind emu_proxy_fence's own. */
+void emu_order_proxy_fence(struct emu_warp *warp);
 
 /* Of a warp that has ended, and of the launch after all of its warps. */
 void emu_order_forget(struct emu_warp *warp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/emulator/global_race.h"
 #include "src/emulator/global_order.h"
+#include "src/emulator/proxy.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdio.h>
@@ -80,8 +81,20 @@ bool emu_race_ordered(const struct emu_warp *warp, int lane, uint64_t mark)
         return true;
     if (same_cluster(warp, mark))
         return emu_is_ordered(warp, lane, thread_of(mark), epoch);
-    return warp->cta->cluster->learned &&
-           emu_order_knows(warp, (uint32_t)(mark >> RACE_CLUSTER), thread_of(mark) / 32, epoch);
+    return warp->cta->cluster->learned && emu_order_knows(warp, (uint32_t)(mark >> RACE_CLUSTER),
+                                                          thread_of(mark) / 32, epoch, false);
+}
+
+/* Whether a fence.proxy.async is between an ordered write of this launch and what `warp` does. */
+static bool fenced(const struct emu_warp *warp, uint64_t mark)
+{
+    uint32_t epoch = mark >> RACE_EPOCH & RACE_MOST_EPOCH;
+    if (epoch == RACE_MOST_EPOCH || mark >> RACE_CLUSTER == RACE_AHEAD)
+        return true;
+    if (same_cluster(warp, mark))
+        return emu_proxy_fenced(warp, PROXY_GLOBAL, thread_of(mark), epoch);
+    return emu_order_knows(warp, (uint32_t)(mark >> RACE_CLUSTER), thread_of(mark) / 32, epoch,
+                           true);
 }
 
 static enum emu_sync_scope scope_of(uint64_t mark)
@@ -163,21 +176,38 @@ static bool changes(const struct emu_race_access *access)
            emu_store_changes(access->warp, access->insn, access->lane, access->data);
 }
 
-static void check(const struct emu_race_access *access, uint64_t old, uint64_t mark,
-                  const char *kind)
+static void check(struct emu_race_access *access, uint64_t old, uint64_t mark, const char *kind)
 {
     const struct emu_warp *warp = access->warp;
-    if (!(old & mark & 15) || emu_race_settled(old, mark) || morally_strong(warp, old, mark) ||
-        emu_race_ordered(warp, access->lane, old) || !changes(access))
+    if (!(old & mark & 15) || !((old ^ access->ordered) >> RACE_EPOCH) ||
+        emu_race_settled(old, mark) || morally_strong(warp, old, mark))
+        return;
+    if (emu_race_ordered(warp, access->lane, old)) {
+        access->ordered = old;
+        return;
+    }
+    if (!changes(access))
         return;
     if (old >> RACE_CLUSTER == RACE_AHEAD)
         report_early(access, kind);
     report(access, old, kind, missing_order(warp, old, mark));
 }
 
-static void track_write(const struct emu_race_access *access, struct emu_race_page *page,
-                        uint32_t at, uint64_t mark)
+/* An access by the async proxy that follows a write by the generic one. */
+static void check_proxy(const struct emu_race_access *access, const struct emu_race_page *page,
+                        uint32_t at, uint64_t last)
 {
+    uint32_t line = atomic_load_explicit(&page->generic[at], memory_order_relaxed);
+    if (last && line && emu_race_ordered(access->warp, access->lane, last) &&
+        !fenced(access->warp, last))
+        emu_proxy_report(access->warp, access->insn, access->lane, access->address,
+                         access->flags & ACCESS_WRITE, line, thread_of(last), PROXY_GLOBAL);
+}
+
+static void track_write(struct emu_race_access *access, struct emu_race_page *page, uint32_t at,
+                        uint64_t mark)
+{
+    const bool proxies = access->warp->cta->cluster->launch->proxies;
     static const char coherent[] =
         " by ld.global.nc, which may read nothing that is written in the same launch";
     uint64_t last = emu_race_load(&page->writes[at]);
@@ -188,17 +218,26 @@ static void track_write(const struct emu_race_access *access, struct emu_race_pa
             report(access, read, "write follows a read", coherent);
         check(access, read, mark, "write follows a read");
     }
+    if (!(access->flags & ACCESS_ASYNC_PROXY)) {
+        emu_race_set_write(page, at, mark, proxies ? access->insn->line : 0);
+        return;
+    }
+    if (proxies)
+        check_proxy(access, page, at, last);
     emu_race_store(&page->writes[at], mark);
+    atomic_store_explicit(&page->generic[at], 0, memory_order_relaxed);
 }
 
-static void track_read(const struct emu_race_access *access, struct emu_race_page *page,
-                       uint32_t at, uint64_t mark)
+static void track_read(struct emu_race_access *access, struct emu_race_page *page, uint32_t at,
+                       uint64_t mark)
 {
     uint64_t last = emu_race_load(&page->writes[at]);
     if ((mark & RACE_NONCOHERENT) && (last & mark & 15) && last >> RACE_CLUSTER != RACE_AHEAD)
         report(access, last, "read follows a write",
                ", and ld.global.nc may read nothing that is written in the same launch");
     check(access, last, mark, "read follows a write");
+    if ((access->flags & ACCESS_ASYNC_PROXY) && access->warp->cta->cluster->launch->proxies)
+        check_proxy(access, page, at, last);
     emu_race_add_reader(page, at, mark);
 }
 
@@ -212,24 +251,35 @@ static void follow_order(const struct emu_race_access *access, uint64_t last, ui
     emu_order_strong(access->warp, access->lane, &strong);
 }
 
-void emu_race_track(const struct emu_race_access *access, const struct emu_allocation *in)
+/* The word that begins at `at` bytes of the allocation, as far as the access has bytes of it. */
+static void track_word(struct emu_race_access *access, struct emu_race_page *page, uint64_t at,
+                       uint64_t begin, uint64_t end, uint64_t whole)
+{
+    uint32_t first = at < begin ? (uint32_t)(begin - at) : 0;
+    uint32_t past = end - at < 4 ? (uint32_t)(end - at) : 4;
+    uint64_t mark = (whole & ~(uint64_t)15) | ((1u << past) - (1u << first));
+    if (access->flags & ACCESS_WRITE)
+        track_write(access, page, at / 4 % RACE_PAGE_WORDS, mark);
+    else
+        track_read(access, page, at / 4 % RACE_PAGE_WORDS, mark);
+}
+
+void emu_race_track(struct emu_race_access *access, const struct emu_allocation *in)
 {
     struct emu_warp *warp = access->warp;
-    const uint64_t offset = access->address - in->address, end = offset + access->bytes;
+    const uint64_t begin = access->address - in->address, end = begin + access->bytes;
     const uint64_t whole = emu_race_mark(warp, access->lane, access->flags);
-    uint64_t last = 0;
-    for (uint64_t word = offset / 4; word * 4 < end; word++) {
+    uint64_t word = begin / 4;
+    uint64_t last =
+        emu_race_load(&emu_race_page_at(warp, in, word)->writes[word % RACE_PAGE_WORDS]);
+    while (word * 4 < end) {
         struct emu_race_page *page = emu_race_page_at(warp, in, word);
-        uint32_t at = word % RACE_PAGE_WORDS;
-        uint32_t first = word * 4 < offset ? (uint32_t)(offset - word * 4) : 0;
-        uint32_t past = end - word * 4 < 4 ? (uint32_t)(end - word * 4) : 4;
-        uint64_t mark = (whole & ~(uint64_t)15) | ((1u << past) - (1u << first));
-        if (word == offset / 4)
-            last = emu_race_load(&page->writes[at]);
-        if (access->flags & ACCESS_WRITE)
-            track_write(access, page, at, mark);
-        else
-            track_read(access, page, at, mark);
+        bool many = !(access->flags & ACCESS_WRITE) && word * 4 >= begin && word * 4 + 16 <= end;
+        uint32_t unwritten =
+            many ? emu_race_read_unwritten(page, word % RACE_PAGE_WORDS, end / 4 - word, whole) : 0;
+        if (!unwritten)
+            track_word(access, page, word * 4, begin, end, whole);
+        word += unwritten ? unwritten : 1;
     }
     if ((access->flags & ACCESS_STRONG) && warp->cta->cluster->launch->worker_count == 1)
         follow_order(access, last, whole);

@@ -20,6 +20,8 @@ struct emu_race_page {
     struct emu_race_page *next;
     _Atomic(struct emu_race_page *) *home;
     _Atomic uint64_t writes[RACE_PAGE_WORDS], reads[2][RACE_PAGE_WORDS];
+    _Atomic uint32_t generic[RACE_PAGE_WORDS]; /* the line of a last write by the generic proxy, in
+                                                  launches whose proxies are looked at, else 0 */
 };
 
 /*
@@ -46,10 +48,16 @@ struct emu_race_access {
     uint64_t address;
     uint32_t bytes, flags; /* enum emu_access_flags */
     const uint8_t *data;   /* where the access begins */
+    uint64_t ordered;      /* a mark that is known to be ordered before it */
 };
 
 /* Faults on an access that races with an earlier one, and records it. */
-void emu_race_track(const struct emu_race_access *access, const struct emu_allocation *in);
+void emu_race_track(struct emu_race_access *access, const struct emu_allocation *in);
+
+/* Reads whole words from `at` on, as many as nobody has written in this launch, of at most `words`:
+ * most of what tensor copies read. Returns how many (access_batch.c). */
+uint32_t emu_race_read_unwritten(struct emu_race_page *page, uint32_t at, uint64_t words,
+                                 uint64_t mark);
 
 struct emu_race_page *emu_race_page_make(struct emu_warp *warp,
                                          _Atomic(struct emu_race_page *) *home);
@@ -85,6 +93,15 @@ static inline uint64_t emu_race_load(_Atomic uint64_t *at)
 static inline void emu_race_store(_Atomic uint64_t *at, uint64_t mark)
 {
     atomic_store_explicit(at, mark, memory_order_release);
+}
+
+/* A word's last write: its mark, and the line if it is by the generic proxy. */
+static inline void emu_race_set_write(struct emu_race_page *page, uint32_t at, uint64_t mark,
+                                      uint32_t line)
+{
+    emu_race_store(&page->writes[at], mark);
+    if (line)
+        atomic_store_explicit(&page->generic[at], line, memory_order_relaxed);
 }
 
 /* No access, one by the same thread, or by the same warp in an earlier epoch. */

@@ -45,6 +45,12 @@ struct emu_fragment {
  */
 typedef uint32_t *emu_clock;
 
+/* A proxy fence by the lanes of `mask`, which ended the epoch (proxy.h). */
+struct emu_proxy_fence {
+    uint32_t epoch, mask;
+};
+enum { EMU_PROXY_FENCES = 8 };
+
 struct emu_copy;       /* async.h */
 struct emu_late_reads; /* late_read.h */
 struct emu_warp_order; /* global_order.h */
@@ -83,6 +89,7 @@ struct emu_warp {
     uint64_t last_poll_address;
     uint32_t steps_alone;    /* of one fragment, while the warp has others */
     struct emu_watch *watch; /* how it stood when the worker began to look; NULL: not looked at */
+    struct emu_proxy_fence fences[EMU_PROXY_FENCES]; /* by some of the warp's lanes */
 };
 
 struct emu_barrier {
@@ -104,6 +111,7 @@ struct emu_cta {
     uint8_t *memory; /* one block: registers, shared memory, local memory */
     uint8_t *shared, *shared_state;
     struct emu_cells *cells; /* NULL when races are not looked for */
+    uint32_t *generic;       /* proxy.h; NULL when proxies are not looked at */
     uint32_t shared_bytes;
     struct emu_barrier barriers[EMU_BARRIERS];
     struct emu_mbarrier *mbarriers;
@@ -191,6 +199,7 @@ struct emu_launch {
     bool out_of_memory; /* of the host: no fault of the kernel */
     uint64_t steps, lane_steps;
     uint32_t checks;
+    bool proxies;                               /* PTXGEN_CHECK_PROXIES has something to look at */
     struct emu_order order;                     /* between clusters */
     _Atomic(struct emu_race_page *) race_pages; /* marks of global memory */
     bool follows;              /* kernels ahead may still run, until griddepcontrol.wait */

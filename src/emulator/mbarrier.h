@@ -14,6 +14,8 @@ struct emu_mbarrier {
     uint32_t fruitless;    /* waits in this phase that did not succeed */
     emu_clock clock, done; /* of this phase's arrivals; of the last complete phase: one block */
     uint32_t epochs;
+    uint32_t init_thread, init_epoch, line; /* who initialised it, when, by which line */
+    uint32_t announced; /* the epoch that fence.mbarrier_init ended; 0: none did */
 };
 
 /* The live object at an address, in whichever CTA; a fault when there is none. */

@@ -166,6 +166,7 @@ struct emu_program {
     uint32_t local_bytes;      /* local memory of one thread */
     uint32_t const_bytes;
     bool communicates; /* CTAs may depend on each other through global memory */
+    bool uses_proxies; /* bulk copies, wgmma, or mbarriers of other CTAs */
 };
 
 #endif

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INIT_BAR(count) "@%p1 mbarrier.init.shared.b64 [%r7], " count ";\nbar.sync 0;\n"
+#define INIT_BAR(count)                                                                            \
+    "@%p1 mbarrier.init.shared.b64 [%r7], " count                                                  \
+    ";\n@%p1 fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
 #define WAIT_BAR "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0;\n@!%p3 bra WAIT;\n"
 #define BULK_IN_AT(mark)                                                                           \
     "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"                                   \
@@ -45,7 +47,7 @@
     "FILLING: st.shared.u32 [%r11], %r10; st.shared.u32 [%r11+4], 0;\n"                            \
     "st.shared.u32 [%r11+8], 0; st.shared.u32 [%r11+12], 0; st.shared.u32 [%r11+16], 0;\n"         \
     "st.shared.u32 [%r11+20], 0; st.shared.u32 [%r11+24], 0; st.shared.u32 [%r11+28], 0;\n"        \
-    "bar.sync 0;\n"
+    "fence.proxy.async;\nbar.sync 0;\n"
 
 #define MEET "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
 /* A pair of CTAs: in %r20 an mbarrier for `arrivals` of the peer, by which it gives its buffer
@@ -55,7 +57,7 @@
     "mov.u32 %r21, %cluster_ctarank;\nxor.b32 %r22, %r21, 1;\n"                                    \
     "mapa.shared::cluster.u32 %r23, %r20, %r22;\nmapa.shared::cluster.u32 %r24, %r3, %r22;\n"      \
     "mapa.shared::cluster.u32 %r25, %r7, %r22;\nsetp.eq.u32 %p3, %r5, 0;\n" FILL                   \
-    "@%p1 mbarrier.init.shared.b64 [%r20], " arrivals                                              \
+    "fence.proxy.async;\n@%p1 mbarrier.init.shared.b64 [%r20], " arrivals                          \
     ";\n" INIT_BAR("1") "@%p1 fence.mbarrier_init.release.cluster;\n" MEET                         \
                         "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 256;\n"
 #define READ "ld.shared.u32 %r10, [%r4];\n"
@@ -152,11 +154,11 @@ static const struct planted faults[] = {
      INIT_BAR("1") BULK_IN "bar.sync 0;\nld.shared.u32 %r10, [%r4]; // here\n",
      INIT_BAR("1") BULK_IN WAIT_BAR "ld.shared.u32 %r10, [%r4];\n"},
     {"source_of_a_bulk_store_overwritten_before_its_wait", PTXGEN_CHECK_ASYNC, 0, 0,
-     FILL "bar.sync 0;\n@!%p1 bra OUT;\n"
+     FILL "fence.proxy.async;\nbar.sync 0;\n@!%p1 bra OUT;\n"
           "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 256;\n"
           "cp.async.bulk.commit_group;\nst.shared.u32 [%r3], 9; // here\n"
           "cp.async.bulk.wait_group 0;\nOUT:\n",
-     FILL "bar.sync 0;\n@!%p1 bra OUT;\n"
+     FILL "fence.proxy.async;\nbar.sync 0;\n@!%p1 bra OUT;\n"
           "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 256;\n"
           "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\n"
           "st.shared.u32 [%r3], 9;\ncp.async.bulk.wait_group 0;\nOUT:\n"},

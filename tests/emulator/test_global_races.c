@@ -109,6 +109,7 @@ static const struct kind kinds[] = {
      "mbarrier.init.shared.b64 [%r8], 1;\nfence.proxy.async;\n"
      "mbarrier.arrive.expect_tx.shared.b64 _, [%r8], 16;\n"
      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd1], 16, [%r8];\n"
+     "{ WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r8], 0;\n@!%p3 bra WAIT; }\n"
      "mbarrier.inval.shared.b64 [%r8];\n",
      false, 0},
     {"bulk store", BULK_OUT("cp.async.bulk.global.shared::cta.bulk_group"), true, 0},

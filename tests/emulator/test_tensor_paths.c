@@ -179,6 +179,7 @@ static ptxgen_emulator_fault fault_of_box(const char *copy, int32_t x)
              ".shared .align 1024 .b8 box[1024];\n.shared .align 8 .b64 full;\n"
              "mov.b64 %%rd1, map; cvta.param.u64 %%rd1, %%rd1; ld.param.u32 %%r1, [x];\n"
              "mov.u32 %%r2, box; mov.u32 %%r4, full; mbarrier.init.shared.b64 [%%r4], 1;\n"
+             "fence.mbarrier_init.release.cluster;\n"
              "mbarrier.arrive.expect_tx.shared.b64 _, [%%r4], 1024;\n%s\n"
              "WAIT: mbarrier.try_wait.parity.shared.b64 %%p1, [%%r4], 0;\n@!%%p1 bra WAIT;\n"
              "ret;\n}\n",
@@ -205,11 +206,11 @@ static void a_box_where_an_h100_takes_none_is_reported(void **state)
     assert_int_equal(fault_of_box(load, 16).check, PTXGEN_CHECK_NONE);
     ptxgen_emulator_fault fault = fault_of_box(load, 4);
     assert_int_equal(fault.check, PTXGEN_CHECK_ALIGNMENT);
-    assert_int_equal(fault.line, 12);
+    assert_int_equal(fault.line, 13);
     assert_non_null(strstr(fault.message, "starts 8 bytes into the innermost dimension"));
     fault = fault_of_box(store, -8);
     assert_int_equal(fault.check, PTXGEN_CHECK_OPERANDS);
-    assert_int_equal(fault.line, 12);
+    assert_int_equal(fault.line, 13);
     fault = fault_of_box("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::"
                          "complete_tx::bytes [%r2], [%rd1, {%r1, 0, 0}], [%r4];",
                          0);
@@ -235,6 +236,7 @@ static void a_cluster_shares_a_multicast_and_reduces_into_global_memory(void **s
         "ld.param.u64 %rd1, [pi]; ld.param.u64 %rd2, [po];\n"
         "mov.u32 %r1, %tid.x; mov.u32 %r2, buf; mov.u32 %r3, full; mov.u32 %r4, %cluster_ctarank;\n"
         "setp.eq.u32 %p1, %r1, 0;\n@%p1 mbarrier.init.shared.b64 [%r3], 1;\n"
+        "@%p1 fence.mbarrier_init.release.cluster;\n"
         "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 256;\n"
         "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
         "or.b32 %r5, %r1, %r4; setp.eq.u32 %p2, %r5, 0;\nmov.b16 %h1, 3;\n"
@@ -272,6 +274,7 @@ static void producer_and_consumers_pass_stages_through_mbarriers(void **state)
         "mov.u32 %r1, %tid.x; mov.u32 %r2, ring; mov.u32 %r3, bars; setp.eq.u32 %p1, %r1, 0;\n"
         "@%p1 mbarrier.init.shared.b64 [%r3], 1;\n@%p1 mbarrier.init.shared.b64 [%r3+8], 1;\n"
         "@%p1 mbarrier.init.shared.b64 [%r3+16], 64;\n@%p1 mbarrier.init.shared.b64 [%r3+24], 64;\n"
+        "@%p1 fence.mbarrier_init.release.cluster;\n"
         "bar.sync 0;\nmov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0;\n"
         "setp.lt.u32 %p2, %r1, 32;\n@!%p2 bra CONSUME;\n@!%p1 bra OUT;\n"
         "PRODUCE: and.b32 %r7, %r4, 1; shr.u32 %r8, %r4, 1; and.b32 %r8, %r8, 1; xor.b32 %r8, %r8, "
