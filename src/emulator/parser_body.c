@@ -144,7 +144,8 @@ static void parse_instruction(struct emu_parser *parser)
 static void parse_label(struct emu_parser *parser)
 {
     struct emu_token at = parser->token;
-    struct emu_str name = emu_expect_name(parser, "a label");
+    struct emu_str name = at.text;
+    emu_advance(parser);
     emu_expect(parser, ':');
     if (emu_accept_dot(parser, "branchtargets")) {
         struct emu_arg *targets = emu_alloc(&parser->module->arena, 1, sizeof *targets);
