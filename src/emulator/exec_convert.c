@@ -173,7 +173,9 @@ static uint64_t convert(uint64_t bits, const struct emu_insn *insn)
             return real_out(integer_to_real(bits, from), insn, to);
         return integer_in(insn->sat ? clamp_integer(bits, from, to) : bits, to);
     }
-    double x = to_integral(real_in(bits, from, insn->ftz), (uint8_t)insn->imm);
+    /* To f16 a card keeps a subnormal f32 with .ftz too: an H200 rounds -0x1p-149 down to -0x1p-24. */
+    bool flushed = insn->ftz && to != T_f16;
+    double x = to_integral(real_in(bits, from, flushed), (uint8_t)insn->imm);
     uint64_t nan;
     if (x != x && !insn->sat && !(insn->op & OP_RELU) && keeps_payload(bits, insn, &nan))
         return nan;

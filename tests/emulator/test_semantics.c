@@ -118,6 +118,9 @@ static const struct example examples[] = {
     {"cvt.pack.sat.u8.s32.b32 %d, %a, %b, %c", 32, 300, 0xffffffff, 0x1234, 0x1234ff00},
     {"cvt.rni.f32.f32 %d, %a", 32, 0x40200000, 0, 0, 0x40000000},
     {"cvt.sat.f32.f32 %d, %a", 32, 0x40200000, 0, 0, 0x3f800000},
+    {"{ .reg .b16 %h; cvt.rm.ftz.f16.f32 %h, %a; cvt.u32.u16 %d, %h; }", 32, 0x80000001, 0, 0, 0x8001},
+    {"{ .reg .b16 %h; cvt.rp.ftz.f16.f32 %h, %a; cvt.u32.u16 %d, %h; }", 32, 0x00000001, 0, 0, 0x0001},
+    {"cvt.rpi.ftz.f32.f32 %d, %a", 32, 0x00000001, 0, 0, 0},
     /* comparison and selection */
     {"set.gtu.u32.f32 %d, %a, %b", 32, 0x7fc00000, 0, 0, 0xffffffff},
     {"set.ne.f32.u32 %d, %a, %b", 32, 1, 2, 0, 0x3f800000},
