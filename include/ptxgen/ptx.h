@@ -334,7 +334,16 @@ typedef struct ptx_block {
     ptx_operand head, tail; /* labels */
     ptx_operand counter, limit, step;
     int phase;
+    int kind;                      /**< which function began it */
+    unsigned number, outer_number; /**< its own, and that of the block around it */
+    ptx_source outer;
 } ptx_block;
+
+/*
+ * Each block ends, by the function of its kind, before the block around it does; only loops and
+ * counted loops are left by a break. Anything else is PTXGEN_ERROR_STRUCTURE, with the lines of
+ * the blocks.
+ */
 
 PTXGEN_API ptx_block ptx_if_begin(ptx_kernel *kernel, ptx_source source, ptx_pred condition,
                                   bool negate);

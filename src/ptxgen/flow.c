@@ -7,26 +7,55 @@
 #define PTX_HERE here
 
 enum { OPEN = 0, IN_ELSE = 1, CLOSED = 2 }; /* phases of a block */
+enum { IF = 1, FOR, LOOP, GUARD };          /* its kinds */
 
-static ptx_block open_block(ptx_kernel *k, ptx_source here)
+/* ---- blocks ---- */
+
+/* The open blocks of a kernel are a chain: the kernel knows the innermost, each knows its outer. */
+static ptx_block open_block(ptx_kernel *k, ptx_source here, int kind)
 {
-    ptx_block b = {.kernel = k, .source = here};
-    if (ptx_open(k, "a block opened"))
+    ptx_block b = {.kernel = k, .source = here, .kind = kind};
+    if (ptx_open(k, "a block opened")) {
+        b.number = ++k->blocks;
+        b.outer_number = k->innermost;
+        b.outer = k->innermost_source;
+        k->innermost = b.number;
+        k->innermost_source = here;
         k->open_blocks++;
+    }
     return b;
+}
+
+/* Whether the block is the innermost open one, and of this kind: the one that may go on or end. */
+static bool is_innermost(const ptx_block *b, int kind)
+{
+    static const char *const names[] = {"block", "if", "for", "loop", "guard"};
+    ptx_kernel *k = b->kernel;
+    const char *file = b->source.file;
+    if (ptx_failed(k))
+        return false;
+    if (b->phase == CLOSED || b->number > k->innermost)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the block opened at %s:%d is closed twice",
+                        file, b->source.line);
+    else if (b->kind != kind)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "the %s opened at %s:%d is closed as a %s",
+                        names[b->kind], file, b->source.line, names[kind]);
+    else if (b->number < k->innermost)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "the block opened at %s:%d is closed while the one opened at %s:%d is open",
+                        file, b->source.line, k->innermost_source.file, k->innermost_source.line);
+    return !ptx_failed(k);
 }
 
 static void close_block(ptx_block *b)
 {
-    if (!b->kernel)
-        ; /* memory ran out where the module was to be made */
-    else if (b->phase == CLOSED)
-        ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
-                        "the block opened at %s:%d is closed twice", b->source.file,
-                        b->source.line);
-    else if (b->kernel->open_blocks)
-        b->kernel->open_blocks--;
+    ptx_kernel *k = b->kernel;
     b->phase = CLOSED;
+    if (ptx_failed(k))
+        return;
+    k->innermost = b->outer_number;
+    k->innermost_source = b->outer;
+    k->open_blocks--;
 }
 
 static void bind(ptx_kernel *k, ptx_source here, ptx_operand label)
@@ -70,7 +99,7 @@ static void branch(ptx_kernel *k, ptx_source here, ptx_operand label, ptx_pred c
 
 ptx_block ptx_if_begin(ptx_kernel *k, ptx_source here, ptx_pred condition, bool negate)
 {
-    ptx_block b = open_block(k, here);
+    ptx_block b = open_block(k, here, IF);
     b.tail = ptx_label_new(k, "endif").o;
     branch(k, here, b.tail, condition, !negate);
     return b;
@@ -80,8 +109,8 @@ void ptx_if_end(ptx_block *b)
 {
     if (!b)
         return;
-    free_of_guards(b->kernel, b->source);
-    bind(b->kernel, b->source, b->tail);
+    if (is_innermost(b, IF))
+        bind(b->kernel, b->source, b->tail);
     close_block(b);
 }
 
@@ -95,12 +124,13 @@ void ptx_if_else_next(ptx_block *b)
     }
     ptx_kernel *k = b->kernel;
     ptx_source here = b->source;
+    b->phase = IN_ELSE;
+    if (!is_innermost(b, IF))
+        return;
     ptx_operand end = ptx_label_new(k, "endif").o;
-    if (free_of_guards(k, here))
-        ptx_bra(k, (ptx_label){end});
+    ptx_bra(k, (ptx_label){end});
     bind(k, here, b->tail);
     b->tail = end;
-    b->phase = IN_ELSE;
 }
 
 /* ---- loops ---- */
@@ -108,7 +138,7 @@ void ptx_if_else_next(ptx_block *b)
 ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32 limit,
                         ptx_u32 step)
 {
-    ptx_block b = open_block(k, here);
+    ptx_block b = open_block(k, here, FOR);
     b.head = ptx_label_new(k, "for").o;
     b.tail = ptx_label_new(k, "endfor").o;
     b.counter = counter.o;
@@ -131,17 +161,17 @@ void ptx_for_end(ptx_block *b)
     ptx_kernel *k = b->kernel;
     ptx_source here = b->source;
     ptx_u32 counter = {b->counter}, step = {b->step}, limit = {b->limit};
-    if (free_of_guards(k, here)) {
+    if (is_innermost(b, FOR)) {
         ptx_add_u32_to(k, counter, counter, step);
         branch(k, here, b->head, ptx_setp_lt_u32(k, counter, limit), false);
+        bind(k, here, b->tail);
     }
-    bind(k, here, b->tail);
     close_block(b);
 }
 
 ptx_block ptx_loop_begin(ptx_kernel *k, ptx_source here)
 {
-    ptx_block b = open_block(k, here);
+    ptx_block b = open_block(k, here, LOOP);
     b.head = ptx_label_new(k, "loop").o;
     b.tail = ptx_label_new(k, "endloop").o;
     free_of_guards(k, here);
@@ -153,11 +183,16 @@ void ptx_loop_break_if_at(ptx_block *b, ptx_source here, ptx_pred condition, boo
 {
     if (!b)
         return;
-    if (b->phase == CLOSED)
-        ptx_kernel_fail(b->kernel, PTXGEN_ERROR_STRUCTURE,
+    ptx_kernel *k = b->kernel;
+    if (!ptx_failed(k) && b->kind != LOOP && b->kind != FOR)
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
+                        "a break at %s:%d from the block of line %d, which is no loop", here.file,
+                        here.line, b->source.line);
+    if (!ptx_failed(k) && (b->phase == CLOSED || k->labels[b->tail.index].bound))
+        ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "a break at %s:%d from the loop of line %d, which has ended", here.file,
                         here.line, b->source.line);
-    branch(b->kernel, here, b->tail, condition, negate);
+    branch(k, here, b->tail, condition, negate);
 }
 
 void ptx_loop_end(ptx_block *b)
@@ -165,9 +200,10 @@ void ptx_loop_end(ptx_block *b)
     if (!b)
         return;
     ptx_source here = b->source;
-    if (free_of_guards(b->kernel, here))
+    if (is_innermost(b, LOOP)) {
         ptx_bra(b->kernel, (ptx_label){b->head});
-    bind(b->kernel, here, b->tail);
+        bind(b->kernel, here, b->tail);
+    }
     close_block(b);
 }
 
@@ -175,7 +211,7 @@ void ptx_loop_end(ptx_block *b)
 
 ptx_block ptx_guard_begin(ptx_kernel *k, ptx_source here, ptx_pred guard, bool negate)
 {
-    ptx_block b = open_block(k, here);
+    ptx_block b = open_block(k, here, GUARD);
     if (k && k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ptx_guarded inside ptx_guarded, at %s:%d",
                         here.file, here.line);
@@ -190,7 +226,7 @@ void ptx_guard_end(ptx_block *b)
 {
     if (!b)
         return;
-    if (b->kernel)
+    if (is_innermost(b, GUARD))
         b->kernel->guarded = 0;
     close_block(b);
 }

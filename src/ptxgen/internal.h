@@ -80,7 +80,9 @@ struct ptx_kernel {
 
     uint8_t guarded;
     uint32_t guard;
-    unsigned open_blocks, barriers_used;
+    unsigned blocks, open_blocks, barriers_used;
+    unsigned innermost; /* the number of the innermost open block, 0 when none is open */
+    ptx_source innermost_source;
     bool ended;
 
     unsigned ntid[3], maxntid, minnctapersm, maxnreg, cluster[3];
@@ -254,6 +256,12 @@ bool ptx_liveness_build(ptx_kernel *k, const struct ptx_cfg *cfg, const struct p
 void ptx_liveness_free(struct ptx_liveness *l);
 /* Solves the data-flow equations (again, after `predicated` has changed). */
 void ptx_liveness_solve(struct ptx_liveness *l);
+/*
+ * The register's last write before instruction `at`, where it stands in the same basic block under
+ * the opposite of that instruction's guard.
+ */
+enum { PTX_NO_WRITE = UINT32_MAX };
+uint32_t ptx_opposite_write(const struct ptx_liveness *l, uint32_t reg, uint32_t at);
 /* True when the reference is a write after which nothing of the old value is left. */
 static inline bool ptx_kills(const struct ptx_liveness *l, const struct ptx_reference *r)
 {

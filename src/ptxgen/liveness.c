@@ -17,20 +17,21 @@ static uint64_t *set_of(const struct ptx_liveness *l, uint64_t *sets, uint32_t b
 
 /* ---- rule (a) ---- */
 
-/* Whether the register's last write before instruction `at` stands under the opposite guard. */
-static bool follows_opposite(const struct ptx_liveness *l, uint32_t reg, uint32_t at)
+uint32_t ptx_opposite_write(const struct ptx_liveness *l, uint32_t reg, uint32_t at)
 {
     struct ptx_references refs = ptx_uses_of(l->uses, reg);
     uint32_t j = ptx_uses_from(refs, at);
     while (j && !refs.list[j - 1].written)
         j--;
     if (!j)
-        return false;
+        return PTX_NO_WRITE;
     uint32_t before = refs.list[j - 1].at;
     const struct ptx_instruction *mine = &l->k->code[at], *other = &l->k->code[before];
-    return other->guarded && other->guard == mine->guard && other->guarded != mine->guarded &&
-           l->cfg->block_of[before] == l->cfg->block_of[at] &&
-           !ptx_written_between(l->uses, mine->guard, before, at);
+    bool opposite = other->guarded && other->guard == mine->guard &&
+                    other->guarded != mine->guarded &&
+                    l->cfg->block_of[before] == l->cfg->block_of[at] &&
+                    !ptx_written_between(l->uses, mine->guard, before, at);
+    return opposite ? before : PTX_NO_WRITE;
 }
 
 /*
@@ -46,7 +47,7 @@ static void find_completing_writes(struct ptx_liveness *l)
         for (uint32_t j = 0; j < refs.count && completes; j++)
             if (refs.list[j].written) {
                 writes = true;
-                completes = follows_opposite(l, refs.list[j].reg, at);
+                completes = ptx_opposite_write(l, refs.list[j].reg, at) != PTX_NO_WRITE;
             }
         l->completes[at] = writes && completes;
     }

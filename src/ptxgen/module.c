@@ -340,8 +340,9 @@ void ptx_kernel_end(ptx_kernel *k)
         return;
     if (k->open_blocks)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "%u structured blocks were left open (a C break or return left their body)",
-                        k->open_blocks);
+                        "%u structured blocks were left open, the innermost that of %s:%d (a C "
+                        "break or return left their body)",
+                        k->open_blocks, k->innermost_source.file, k->innermost_source.line);
     check_directives(k);
     check_labels(k);
     end_with_ret(k);

@@ -17,6 +17,8 @@ struct folding {
     const struct ptx_liveness *l;
     struct interval *intervals;
     uint8_t *live;        /* by register, for the pressure scan */
+    uint32_t *begins;     /* by register: 1 + the first of the two writes, under opposite guards,
+                             that make up its value; 0 when there are none */
     uint64_t *live_set;   /* the same of the numbered ones, between blocks */
     uint64_t *seen;       /* numbered registers whose interval has its first or last block */
     uint32_t *next_start, *next_end; /* by register: the next one that starts or ends there */
@@ -46,6 +48,7 @@ static void release(struct folding *f)
     size_t registers = k->register_count, positions = 2 * (size_t)k->code_count;
     ptx_release(m, f->intervals, registers * sizeof *f->intervals);
     ptx_release(m, f->live, registers);
+    ptx_release(m, f->begins, registers * sizeof *f->begins);
     ptx_release(m, f->live_set, f->l->words * sizeof *f->live_set);
     ptx_release(m, f->seen, f->l->words * sizeof *f->seen);
     ptx_release(m, f->next_start, registers * sizeof *f->next_start);
@@ -64,6 +67,7 @@ static bool prepare(struct folding *f, const struct ptx_liveness *l)
     *f = (struct folding){.l = l, .words = (registers + 63) / 64};
     f->intervals = ptx_unset(m, registers * sizeof *f->intervals);
     f->live = ptx_scratch(m, registers);
+    f->begins = ptx_scratch(m, registers * sizeof *f->begins);
     f->live_set = ptx_scratch(m, l->words * sizeof *f->live_set);
     f->seen = ptx_unset(m, l->words * sizeof *f->seen);
     f->next_start = ptx_unset(m, registers * sizeof *f->next_start);
@@ -75,11 +79,31 @@ static bool prepare(struct folding *f, const struct ptx_liveness *l)
         f->free_names[c] = ptx_scratch(m, f->words * sizeof **f->free_names);
         names = names && f->free_names[c];
     }
-    return names && f->intervals && f->live && f->live_set && f->seen && f->next_start &&
-           f->next_end && f->starts && f->ends;
+    return names && f->intervals && f->live && f->begins && f->live_set && f->seen &&
+           f->next_start && f->next_end && f->starts && f->ends;
 }
 
 /* ---- pressure ---- */
+
+/*
+ * Whether the value that is live behind this write begins with it. Of two writes under opposite
+ * guards the first begins the value, unless the register is read between them.
+ */
+static bool begins_value(struct folding *f, const struct ptx_reference *r)
+{
+    const struct ptx_liveness *l = f->l;
+    uint32_t at = r->at;
+    if (f->begins[r->reg] == at + 1) {
+        f->begins[r->reg] = 0;
+        return true;
+    }
+    if (!ptx_kills(l, r))
+        return false;
+    if (!l->completes[at] || l->predicated[r->reg])
+        return true;
+    f->begins[r->reg] = 1 + ptx_opposite_write(l, r->reg, at);
+    return false;
+}
 
 /* Steps the live set backwards over one instruction; returns the weight that it needs. */
 static unsigned step_back(struct folding *f, uint32_t at, unsigned *now)
@@ -92,17 +116,19 @@ static unsigned step_back(struct folding *f, uint32_t at, unsigned *now)
             peak += weight(k, refs.list[j].reg); /* what nobody reads needs a place too */
     for (uint32_t j = 0; j < refs.count; j++) {
         uint32_t reg = refs.list[j].reg;
-        if (f->live[reg] && ptx_kills(f->l, &refs.list[j])) {
+        if (f->live[reg] && refs.list[j].written && begins_value(f, &refs.list[j])) {
             *now -= weight(k, reg);
             f->live[reg] = 0;
         }
     }
     for (uint32_t j = 0; j < refs.count; j++) {
         uint32_t reg = refs.list[j].reg;
-        if (refs.list[j].read && !f->live[reg]) {
+        if (!refs.list[j].read)
+            continue;
+        f->begins[reg] = 0;
+        if (!f->live[reg])
             *now += weight(k, reg);
-            f->live[reg] = 1;
-        }
+        f->live[reg] = 1;
     }
     return *now > peak ? *now : peak;
 }

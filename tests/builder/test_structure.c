@@ -80,7 +80,6 @@ static void break_after_the_end(ptx_kernel *k)
         ptx_loop_break_if(&b, p, false);
         kept = b;
     }
-    kept.phase = 2;
     ptx_loop_break_if(&kept, p, false);
 }
 static void step_by_zero(ptx_kernel *k)
