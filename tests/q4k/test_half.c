@@ -155,6 +155,129 @@ static void float_types_load_store_and_round_at_any_address(void **state)
     }
 }
 
+/*
+ * The bits that a double has in a type, by the spacing of the type's values where it stands; of f32
+ * and f64 the compiler's.
+ */
+static void store_by_hand(ptxgen_element type, void *at, double value)
+{
+    const struct kind *kind = &kinds[type == PTXGEN_BF16];
+    if (type == PTXGEN_F64) {
+        memcpy(at, &value, sizeof value);
+    } else if (type == PTXGEN_F32) {
+        float wide = (float)value;
+        memcpy(at, &wide, sizeof wide);
+    } else {
+        int exponent = isfinite(value) && value != 0 ? ilogb(value) : kind->min_exponent;
+        if (exponent < kind->min_exponent)
+            exponent = kind->min_exponent;
+        double unit = ldexp(1, exponent - kind->fraction_bits);
+        double rounded = isfinite(value) ? rint(value / unit) * unit : value;
+        uint16_t bits = kind->infinity;
+        for (unsigned b = 0; b < kind->infinity; b++)
+            if (meaning(b, kind->fraction_bits, kind->min_exponent) == fabs(rounded))
+                bits = (uint16_t)b;
+        if (signbit(value))
+            bits |= 0x8000;
+        memcpy(at, &bits, sizeof bits);
+    }
+}
+
+/* What an element's bits stand for. */
+static double load_by_hand(ptxgen_element type, const void *at)
+{
+    const struct kind *kind = &kinds[type == PTXGEN_BF16];
+    double widest;
+    float wide;
+    uint16_t bits;
+    switch (type) {
+    case PTXGEN_F64: memcpy(&widest, at, sizeof widest); return widest;
+    case PTXGEN_F32: memcpy(&wide, at, sizeof wide); return wide;
+    default:
+        memcpy(&bits, at, sizeof bits);
+        return meaning(bits, kind->fraction_bits, kind->min_exponent);
+    }
+}
+
+static void assert_same_double(double found, double wanted)
+{
+    if (memcmp(&found, &wanted, sizeof found) != 0)
+        fail_msg("%a, not %a", found, wanted);
+}
+
+/* Edges of each type, and what the narrower types cannot hold. */
+static const double edges[] = {0.0,
+                               -0.0,
+                               1,
+                               -1,
+                               1 + 0x1p-9,
+                               1 + 0x1p-11,
+                               1 - 0x1p-12,
+                               1 + 0x1p-23,
+                               1 + 0x1p-24,
+                               1 + 0x1p-30,
+                               -1 - 0x1p-52,
+                               1. / 3,
+                               -2. / 3 * 0x1p-14,
+                               0x1p-14,
+                               0x1p-24,
+                               0x1p-25,
+                               -0x1.8p-25,
+                               65504,
+                               65519.999,
+                               -65520,
+                               0x1.fffffep127,
+                               0x1.ffffffp127,
+                               -0x1.fep127,
+                               0x1.ffp127,
+                               0x1p-126,
+                               -0x1p-133,
+                               0x1p-134,
+                               0x1p-149,
+                               0x1p-150,
+                               0x1.8p-150,
+                               -0x1p-1022,
+                               0x1p-1074,
+                               0x1.fffffffffffffp1023,
+                               INFINITY,
+                               -INFINITY};
+enum { EDGES = sizeof edges / sizeof *edges };
+
+/* Whatever the step, the offset and the address; and nothing is written between. */
+static void every_type_is_stored_and_loaded_to_the_bit(void **state)
+{
+    (void)state;
+    for (ptxgen_element type = PTXGEN_F32; type <= PTXGEN_F64; type++) {
+        unsigned char array[8 * EDGES + 1], *at = array + 1;
+        size_t size = ptxgen_element_size(type);
+        memset(array, 0xA5, sizeof array);
+        for (size_t i = 0; i < EDGES; i++) {
+            unsigned char wanted[8], *own = at + i * size;
+            store_by_hand(type, wanted, edges[i]);
+            ptxgen_element_store(type, at, i, edges[i]);
+            if (memcmp(own, wanted, size) != 0)
+                fail_msg("%a is stored as other bits of type %d", edges[i], (int)type);
+            if (i + 1 < EDGES)
+                assert_int_equal(own[size], 0xA5);
+            assert_same_double(ptxgen_element_load(type, at, i), load_by_hand(type, wanted));
+            assert_same_double(ptxgen_element_round(type, edges[i]), load_by_hand(type, wanted));
+        }
+        for (size_t first = 0; first < EDGES; first += 3)
+            for (size_t step = 1; step <= 5; step += 2) {
+                double values[5 * EDGES];
+                size_t count = EDGES - first;
+                for (size_t i = 0; i < 5 * EDGES; i++)
+                    values[i] = 7;
+                ptxgen_elements_load(type, at, first, count, values, step);
+                for (size_t i = 0; i < 5 * EDGES; i++)
+                    assert_same_double(values[i],
+                                       i % step || i / step >= count
+                                           ? 7
+                                           : load_by_hand(type, at + (first + i / step) * size));
+            }
+    }
+}
+
 static void half_ulp_follows_the_binades_down_to_the_subnormals(void **state)
 {
     (void)state;
@@ -179,6 +302,7 @@ int main(void)
         cmocka_unit_test(out_of_range_values_go_to_infinity_or_zero),
         cmocka_unit_test(bf16_agrees_with_the_integer_rounding_of_its_float),
         cmocka_unit_test(float_types_load_store_and_round_at_any_address),
+        cmocka_unit_test(every_type_is_stored_and_loaded_to_the_bit),
         cmocka_unit_test(half_ulp_follows_the_binades_down_to_the_subnormals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
