@@ -7,6 +7,8 @@
 
 #include "slow_mma.h"
 
+#include <stdio.h>
+
 /** How a shape stores A and its metadata. */
 typedef struct sparse_case {
     emu_element a, b, acc;
@@ -184,6 +186,28 @@ static void unordered_metadata_may_name_positions_in_any_order(void **state)
                      PTXGEN_ERROR_PTX_FAULT);
 }
 
+static void a_selector_of_lanes_that_are_not_there_is_a_fault(void **state)
+{
+    (void)state;
+    emu_lanes zero[4] = {{{0}}}, d[4], metadata;
+    memset(d, 0, sizeof d);
+    memset(&metadata, 0x44, sizeof metadata);
+    for (unsigned i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        emu_mma_op op = op_of(&CASES[i]);
+        ptxgen_error err;
+        char says[100];
+        unsigned count = CASES[i].selectors;
+        snprintf(says, sizeof says,
+                 "sparsity selector %u: with %u lanes of four supplying metadata it must be below "
+                 "%u",
+                 count, 4 / count, count);
+        assert_int_equal(
+            emu_mma_sp(&op, EMU_NUMERICS_EXACT, d, zero, zero, zero, &metadata, count, &err),
+            PTXGEN_ERROR_PTX_FAULT);
+        assert_says(&err, says);
+    }
+}
+
 static void metadata_without_meaning_is_a_fault_and_leaves_the_destination(void **state)
 {
     (void)state;
@@ -207,7 +231,10 @@ static void metadata_without_meaning_is_a_fault_and_leaves_the_destination(void 
                 emu_mma_sp(&op, EMU_NUMERICS_EXACT, out, zero, zero, zero, &metadata, 0, &err);
             assert_int_equal(status, meaningful ? PTXGEN_OK : PTXGEN_ERROR_PTX_FAULT);
             if (!meaningful) {
-                assert_says(&err, "row 13, chunk 2");
+                assert_says(&err, "sparsity metadata 0x");
+                assert_says(&err, " of row 13, chunk 2 has no meaning: ");
+                assert_says(&err, CASES[i].a == EMU_TF32 ? ": tf32 takes 0x4 or 0xE"
+                                                         : ": the indices must ascend");
                 assert_memory_equal(out, before, sizeof out);
             }
         }
@@ -248,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sparse_shape_multiplies_the_matrix_it_describes),
         cmocka_unit_test(unordered_metadata_may_name_positions_in_any_order),
+        cmocka_unit_test(a_selector_of_lanes_that_are_not_there_is_a_fault),
         cmocka_unit_test(metadata_without_meaning_is_a_fault_and_leaves_the_destination),
         cmocka_unit_test(selectors_out_of_range_are_faults),
         cmocka_unit_test(metadata_lanes_are_those_the_selector_names),

@@ -388,7 +388,7 @@ static void refused_shared_reads_are_faults_that_leave_the_accumulators(void **s
     memcpy(before, rd, sizeof before);
     ptxgen_error err;
     assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_ERROR_PTX_FAULT);
-    assert_says(&err, "0x4000");
+    assert_says(&err, "leads to shared address 0x4000, which cannot be read");
     assert_memory_equal(rd, before, sizeof before);
     memory.limit = SHARED_BYTES;
     assert_int_equal(emu_wgmma(&op, EMU_NUMERICS_HOPPER, &args, &err), PTXGEN_OK);
@@ -416,23 +416,34 @@ static void fp8_accumulates_with_13_bits(void **state)
 static void impossible_operations_are_refused(void **state)
 {
     (void)state;
-    static const emu_wgmma_op bad[] = {
-        {WGMMA(8, 32, EMU_F32, EMU_F16, EMU_F16)},
-        {WGMMA(12, 16, EMU_F32, EMU_F16, EMU_F16)},
-        {WGMMA(264, 16, EMU_F32, EMU_F16, EMU_F16)},
-        {WGMMA(40, 32, EMU_S32, EMU_S8, EMU_S8)},
-        {WGMMA(8, 16, EMU_F16, EMU_BF16, EMU_BF16)},
-        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_BF16)},
-        {WGMMA(8, 8, EMU_F32, EMU_TF32, EMU_TF32), .transpose_b = true},
-        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .transpose_a = true},
-        {WGMMA(8, 32, EMU_S32, EMU_S8, EMU_S8), .negate_a = true},
-        {WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .satfinite = true},
-        {WGMMA(8, 16, EMU_S32, EMU_S4, EMU_S4)},
+    static const struct {
+        emu_wgmma_op op;
+        const char *says;
+    } bad[] = {
+        {{WGMMA(8, 32, EMU_F32, EMU_F16, EMU_F16)},
+         "wgmma.m64n8k32: K must be 16 for 16-bit elements"},
+        {{WGMMA(12, 16, EMU_F32, EMU_F16, EMU_F16)}, "wgmma: N is 12: it must be a multiple of 8"},
+        {{WGMMA(264, 16, EMU_F32, EMU_F16, EMU_F16)},
+         "wgmma: N is 264: it must be a multiple of 8 (integers above 32: of 16) up to 256"},
+        {{WGMMA(40, 32, EMU_S32, EMU_S8, EMU_S8)}, "wgmma: N is 40: it must be a multiple of 8"},
+        {{WGMMA(8, 16, EMU_F16, EMU_BF16, EMU_BF16)},
+         "wgmma does not exist with these element types"},
+        {{WGMMA(8, 16, EMU_F32, EMU_F16, EMU_BF16)},
+         "wgmma does not exist with these element types"},
+        {{WGMMA(8, 8, EMU_F32, EMU_TF32, EMU_TF32), .transpose_b = true},
+         "wgmma: only .f16 and .bf16 operands can be transposed"},
+        {{WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .transpose_a = true},
+         "wgmma: A in registers cannot be transposed"},
+        {{WGMMA(8, 32, EMU_S32, EMU_S8, EMU_S8), .negate_a = true},
+         "wgmma: integer operands cannot be negated"},
+        {{WGMMA(8, 16, EMU_F32, EMU_F16, EMU_F16), .satfinite = true},
+         "wgmma: .satfinite needs integer elements"},
+        {{WGMMA(8, 16, EMU_S32, EMU_S4, EMU_S4)}, "wgmma does not exist with these element types"},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ptxgen_error err;
-        assert_int_equal(emu_wgmma_check(&bad[i], &err), PTXGEN_ERROR_UNSUPPORTED);
-        assert_true(strlen(err.message) > 10);
+        assert_int_equal(emu_wgmma_check(&bad[i].op, &err), PTXGEN_ERROR_UNSUPPORTED);
+        assert_says(&err, bad[i].says);
     }
 }
 
