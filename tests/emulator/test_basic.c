@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void adds_vectors(void **state)
@@ -106,12 +107,86 @@ static void lanes_of_one_warp_pass_a_spin_lock(void **state)
     bench_close(&bench);
 }
 
+/* As compilers write what they know of pointers. */
+static void parameters_may_say_what_pointers_point_to(void **state)
+{
+    (void)state;
+    static const char *const parameters[] = {
+        ".param .u64 p",
+        ".param .u64 .ptr p",
+        ".param .u64 .ptr .align 16 p",
+        ".param .u64 .ptr .global p",
+        ".param .u64 .ptr .global .align 16 p",
+        ".param .align 8 .u64 p",
+        ".param .align 8 .b8 p[8]",
+    };
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        struct bench bench;
+        uint32_t got = 0;
+        bench_open(&bench, "cpu:sm_80");
+        bench_kernel(&bench, "sm_80", parameters[i],
+                     ".reg .b64 %d; ld.param.u64 %d, [p]; st.global.u32 [%d], 17; ret;");
+        ptxgen_cu_deviceptr to = bench_blank(&bench, 4);
+        bench_run(&bench, "k", 1, 1, (void *[]){&to});
+        bench_read(&bench, &got, to, 4);
+        assert_int_equal(got, 17);
+        bench_close(&bench);
+    }
+}
+
+/* Whole warps and single lanes; distances that are 0 in their lower 32 bits. */
+static void accesses_multiples_of_4_gib_away_are_out_of_bounds(void **state)
+{
+    (void)state;
+    static const char *const accesses[] = {
+        "ld.global.u8 %r1, [%d2];",
+        "ld.global.u32 %r1, [%d2];",
+        "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d2];",
+        "st.global.u16 [%d2], %h;",
+        "st.global.u32 [%d2], 1;",
+        "st.global.v2.u64 [%d2], {%d2, %d2};",
+        "atom.global.add.u32 %r1, [%d2], 1;",
+        "red.global.add.u32 [%d2], 1;",
+        "cp.async.ca.shared.global [buf], [%d2], 16;",
+    };
+    static const long long distances[] = {1ll << 32, -(1ll << 32), 1ll << 40, 3ll << 33};
+    static const unsigned lanes[] = {0xffffffff, 1, 0x80000000};
+    for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++)
+        for (size_t j = 0; j < sizeof distances / sizeof *distances * 3; j++) {
+            char body[1024];
+            snprintf(
+                body, sizeof body,
+                ".reg .b64 %%d<4>; .reg .b32 %%r<8>; .reg .b16 %%h; .reg .pred %%p;\n"
+                ".shared .align 16 .b8 buf[16];\nld.param.u64 %%d1, [p]; mov.u32 %%r0, %%tid.x; "
+                "mov.u16 %%h, 1; shl.b32 %%r5, 1, %%r0; and.b32 %%r5, %%r5, %u; "
+                "setp.ne.u32 %%p, %%r5, 0; mov.u64 %%d2, %%d1;\n"
+                "@%%p add.s64 %%d2, %%d1, %lld;\n%s\nret;",
+                lanes[j % 3], distances[j / 3], accesses[i]);
+            struct bench bench;
+            bench_open(&bench, "cpu:sm_80");
+            bench_options(&bench,
+                          &(ptxgen_emulator_options){.disabled_checks = PTXGEN_CHECK_GLOBAL_RACES |
+                                                                        PTXGEN_CHECK_WARP_RACES});
+            bench_kernel(&bench, "sm_80", ".param .u64 p", body);
+            ptxgen_cu_deviceptr p = bench_buffer(&bench, NULL, 4096);
+            bench_launch(&bench, "k", 1, 32, (void *[]){&p});
+            bench.driver.ctx_synchronize();
+            ptxgen_emulator_fault fault = bench_fault(&bench);
+            if (fault.check != PTXGEN_CHECK_BOUNDS)
+                fail_msg("%s at %lld of lanes %x: check %d: %s", accesses[i], distances[j / 3],
+                         lanes[j % 3], fault.check, fault.message);
+            bench_close(&bench);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_vectors),
         cmocka_unit_test(reduces_through_shuffles_and_shared_memory),
         cmocka_unit_test(lanes_of_one_warp_pass_a_spin_lock),
+        cmocka_unit_test(parameters_may_say_what_pointers_point_to),
+        cmocka_unit_test(accesses_multiples_of_4_gib_away_are_out_of_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,77 @@ static void constant_expressions_are_operands_and_initial_values(void **state)
     bench_close(&bench);
 }
 
+/* Each operator with each pair of these, with and without blanks around it: what C has for int64_t.
+ */
+static const int64_t operands[] = {0, 1, 2, 3, 7, 63, 4096};
+static const char *const operators[] = {"*",  "/",  "%",  "+",  "-", "<<", ">>", "<",  ">",
+                                        "<=", ">=", "==", "!=", "&", "^",  "|",  "&&", "||"};
+
+static int64_t computed(int64_t x, const char *operator, int64_t y)
+{
+    switch (operator[0] | operator[1] << 8) {
+    case '*': return x * y;
+    case '/': return x / y;
+    case '%': return x % y;
+    case '+': return x + y;
+    case '-': return x - y;
+    case '<' | '<' << 8: return (int64_t)((uint64_t)x << y);
+    case '>' | '>' << 8: return x >> y;
+    case '<': return x < y;
+    case '>': return x > y;
+    case '<' | '=' << 8: return x <= y;
+    case '>' | '=' << 8: return x >= y;
+    case '=' | '=' << 8: return x == y;
+    case '!' | '=' << 8: return x != y;
+    case '&': return x & y;
+    case '^': return x ^ y;
+    case '|': return x | y;
+    case '&' | '&' << 8: return x && y;
+    default: return x || y;
+    }
+}
+
+static bool is_defined(int64_t x, const char *operator, int64_t y)
+{
+    bool divides = *operator== '/' || * operator== '%',
+         shifts = operator[1] == * operator&&(*operator== '<' || * operator== '>');
+    (void)x;
+    return !(divides && y == 0) && !(shifts && y > 63);
+}
+
+static void every_operator_is_the_one_of_its_sign(void **state)
+{
+    (void)state;
+    enum { OPERANDS = sizeof operands / sizeof *operands };
+    for (size_t o = 0; o < sizeof operators / sizeof *operators; o++) {
+        char text[16384] = HEADER BEGIN;
+        int64_t got[2 * OPERANDS * OPERANDS], want[2 * OPERANDS * OPERANDS];
+        size_t count = 0;
+        for (size_t i = 0; i < (size_t)OPERANDS * OPERANDS; i++) {
+            int64_t x = operands[i / OPERANDS], y = operands[i % OPERANDS];
+            for (int blank = 0; blank < 2 && is_defined(x, operators[o], y); blank++) {
+                const char *space = blank ? " " : "";
+                snprintf(text + strlen(text), 160,
+                         "mov.u64 %%v, %lld%s%s%s(%lld);\nst.global.u64 [%%o + %zu], %%v;\n",
+                         (long long)x, space, operators[o], space, (long long)y, 8 * count);
+                want[count++] = computed(x, operators[o], y);
+            }
+        }
+        strcat(text, "ret;\n}\n");
+        struct bench bench;
+        bench_open(&bench, "cpu:sm_80");
+        bench_load(&bench, text);
+        ptxgen_cu_deviceptr out = bench_blank(&bench, sizeof got);
+        bench_run(&bench, "k", 1, 1, (void *[]){&out});
+        bench_read(&bench, got, out, count * sizeof *got);
+        bench_close(&bench);
+        for (size_t i = 0; i < count; i++)
+            if (got[i] != want[i])
+                fail_msg("value %zu of operator %s is %lld; should be %lld", i, operators[o],
+                         (long long)got[i], (long long)want[i]);
+    }
+}
+
 static void doubles_have_their_own_expressions(void **state)
 {
     (void)state;
@@ -201,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_expressions_are_operands_and_initial_values),
+        cmocka_unit_test(every_operator_is_the_one_of_its_sign),
         cmocka_unit_test(doubles_have_their_own_expressions),
         cmocka_unit_test(what_ptxas_refuses_of_expressions_is_refused),
         cmocka_unit_test(special_registers_are_vectors_of_four),
