@@ -96,7 +96,8 @@ static bool same_registers(const struct emu_warp *warp, uint32_t mask)
         return memcmp(then, now, register_bytes(warp)) == 0;
     for (size_t i = 0; i < program->slot_count; i++) {
         const struct emu_slot *slot = &program->slots[i];
-        uint32_t bytes = emu_types[slot->type].bits / 8, old, new;
+        uint32_t bits = emu_types[slot->type].bits, old, new;
+        uint32_t bytes = slot->type == T_pred ? 0 : bits < 16 ? 2 : bits / 8;
         if (!bytes) {
             memcpy(&old, then + slot->offset, 4);
             memcpy(&new, now + slot->offset, 4);
