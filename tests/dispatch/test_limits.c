@@ -18,6 +18,7 @@ struct kept {
     struct item {
         char key[65];
         uint64_t bytes;
+        int64_t used;
         bool is_memo;
     } items[3 * KEPT];
     uint64_t bytes;
@@ -31,6 +32,7 @@ static int add(void *user, const ptxgen_cache_entry *entry)
     struct item *item = &kept->items[kept->count++];
     snprintf(item->key, sizeof item->key, "%s", entry->key);
     item->bytes = entry->bytes;
+    item->used = entry->used;
     item->is_memo = entry->is_memo;
     kept->bytes += entry->bytes;
     return 0;
@@ -245,6 +247,28 @@ static void a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine(void *
     ptxgen_cache_close(cache);
 }
 
+/* cache.h: when an entry was last used is known to the hour. */
+static void a_use_is_noted_once_an_hour(void **state)
+{
+    enum { HOUR = 3600, SLACK = 60 };
+    static const long ages[] = {HOUR - SLACK, HOUR + SLACK, 2 * HOUR, 30 * HOUR};
+    struct bench *bench = *state;
+    ptxgen_cache *cache = open_cache(bench);
+    assert_assembled(bench, 1);
+    struct kept kept = look(cache);
+    for (size_t i = 0; i < sizeof ages / sizeof *ages; i++)
+        for (size_t j = 0; j < kept.count; j++) {
+            bool is_noted = ages[i] > HOUR;
+            set_age(bench, &kept.items[j], ages[i]);
+            assert_disk(bench, 1);
+            struct kept now = look(cache);
+            long age = (long)(time(NULL) - now.items[j].used);
+            if (is_noted ? age > SLACK : age < ages[i])
+                fail_msg("used %ld seconds ago, it is now said to be %ld", ages[i], age);
+        }
+    ptxgen_cache_close(cache);
+}
+
 static void sizes_of_the_environment_are_taken_to_the_largest(void **state)
 {
     static const struct {
@@ -314,6 +338,7 @@ int main(void)
         claims(what_is_a_byte_too_long_takes_the_place_of_the_oldest),
         claims(what_takes_the_whole_limit_is_kept_alone_and_what_takes_more_not_at_all),
         claims(a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine),
+        claims(a_use_is_noted_once_an_hour),
         claim(sizes_of_the_environment_are_taken_to_the_largest),
     };
     bench_clear_environment();

@@ -191,6 +191,33 @@ static void assert_fails_uncounted(struct bench *bench, const struct toy_spec *s
     assert_nothing_is_held(bench);
 }
 
+/* Threads count on the stripe of their processor, of which this machine may have few. */
+static void every_stripe_counts(void **state)
+{
+    struct bench *bench = *state;
+    const struct toy_spec spec = {.a = 1};
+    ptxgen_loaded *loaded;
+    size_t still_referenced;
+    assert_int_equal(ptxgen_dispatch(bench->dispatcher, &toy_plus, &spec, &loaded, NULL),
+                     PTXGEN_OK);
+    ptxgen_release(loaded);
+    struct registry_node *node = bench->dispatcher->registry.newest;
+    for (int i = 0; i < REGISTRY_STRIPES; i++) {
+        atomic_fetch_add(&node->stripes[i].references, 1);
+        assert_int_equal(node_references(node), 1);
+        assert_int_equal(
+            ptxgen_dispatcher_unload(bench->dispatcher, NULL, NULL, &still_referenced, NULL),
+            PTXGEN_OK);
+        assert_int_equal(still_referenced, 1);
+        assert_int_equal(modules, 1);
+        atomic_fetch_sub(&node->stripes[i].references, 1);
+    }
+    atomic_fetch_add(&node->stripes[0].references, 1); /* taken on one processor */
+    atomic_fetch_sub(&node->stripes[REGISTRY_STRIPES - 1].references,
+                     1); /* and given back on another */
+    assert_nothing_is_held(bench);
+}
+
 /* ---- what may fail ---- */
 
 static void a_spec_that_is_refused_holds_nothing(void **state)
@@ -416,6 +443,7 @@ static void no_memory_at_any_allocation_holds_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        claim(every_stripe_counts),
         claim(a_spec_that_is_refused_holds_nothing),
         claim(a_text_that_is_refused_holds_nothing),
         claim(a_driver_that_fails_in_any_call_holds_nothing),

@@ -48,6 +48,18 @@ static void a_driver_before_cuda_11_is_too_old(void **state)
                  err, "supports CUDA 10.2, and ptxgen needs a driver for CUDA 11.0 or later");
 }
 
+static void the_oldest_version_that_will_do_is_cuda_11_0(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.version = PTXGEN_DRIVER_MIN_VERSION;
+    assert_int_equal(ptxgen_driver_start(&fake.table, &err), PTXGEN_OK);
+    assert_int_equal(fake.table.version, 11000);
+    fake.version = PTXGEN_DRIVER_MIN_VERSION - 10;
+    assert_fails(ptxgen_driver_start(&fake.table, &err), PTXGEN_ERROR_DRIVER_TOO_OLD, err,
+                 "supports CUDA 10.99, and ptxgen needs a driver for CUDA 11.0");
+}
+
 static void a_whole_library_fills_every_member_with_its_symbol(void **state)
 {
     (void)state;
@@ -267,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_no_driver_is_refused),
         cmocka_unit_test(a_missing_entry_point_is_named_with_both_versions),
         cmocka_unit_test(a_driver_before_cuda_11_is_too_old),
+        cmocka_unit_test(the_oldest_version_that_will_do_is_cuda_11_0),
         cmocka_unit_test(a_whole_library_fills_every_member_with_its_symbol),
         cmocka_unit_test(a_null_path_means_libcuda),
         cmocka_unit_test(closing_an_unopened_or_null_table_does_nothing),
