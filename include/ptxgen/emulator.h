@@ -58,30 +58,36 @@ extern "C" {
 /** What the emulator looks for; each is a bit of `ptxgen_emulator_options.disabled_checks`. */
 typedef enum ptxgen_emulator_check {
     PTXGEN_CHECK_NONE = 0,
-    PTXGEN_CHECK_REGISTERS = 1 << 0,    /**< read of a register that was never written */
-    PTXGEN_CHECK_SHARED_INIT = 1 << 1,  /**< read of shared or local memory never written */
-    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2,  /**< read of global memory never written */
-    PTXGEN_CHECK_BOUNDS = 1 << 3,       /**< out of bounds, use after free; cannot be disabled */
-    PTXGEN_CHECK_ALIGNMENT = 1 << 4,    /**< misaligned access; cannot be disabled */
-    PTXGEN_CHECK_RACES = 1 << 5,        /**< unordered shared accesses of two warps of a cluster */
-    PTXGEN_CHECK_WARP_RACES = 1 << 6,   /**< the same within a warp, without bar.warp.sync */
-    PTXGEN_CHECK_ASYNC = 1 << 7,        /**< asynchronous copy read or overwritten too early, or
-                                             under way when its CTA exits */
-    PTXGEN_CHECK_DIVERGENCE = 1 << 8,   /**< .aligned or .sync without the lanes it names */
-    PTXGEN_CHECK_BARRIERS = 1 << 9,     /**< thread counts that differ or cannot be reached */
-    PTXGEN_CHECK_DEADLOCK = 1 << 10,    /**< no thread can go on; cannot be disabled */
-    PTXGEN_CHECK_OPERANDS = 1 << 11,    /**< run-time values that PTX forbids; not disabled */
-    PTXGEN_CHECK_TRAP = 1 << 12,        /**< trap or brkpt was executed */
+    PTXGEN_CHECK_REGISTERS = 1 << 0,     /**< read of a register that was never written */
+    PTXGEN_CHECK_SHARED_INIT = 1 << 1,   /**< read of shared or local memory never written */
+    PTXGEN_CHECK_GLOBAL_INIT = 1 << 2,   /**< read of global memory never written */
+    PTXGEN_CHECK_BOUNDS = 1 << 3,        /**< out of bounds, use after free; cannot be disabled */
+    PTXGEN_CHECK_ALIGNMENT = 1 << 4,     /**< misaligned access; cannot be disabled */
+    PTXGEN_CHECK_RACES = 1 << 5,         /**< unordered shared accesses of two warps of a cluster */
+    PTXGEN_CHECK_WARP_RACES = 1 << 6,    /**< the same within a warp, without bar.warp.sync */
+    PTXGEN_CHECK_ASYNC = 1 << 7,         /**< asynchronous copy read or overwritten too early, or
+                                              under way when its CTA exits */
+    PTXGEN_CHECK_DIVERGENCE = 1 << 8,    /**< .aligned or .sync without the lanes it names */
+    PTXGEN_CHECK_BARRIERS = 1 << 9,      /**< thread counts that differ or cannot be reached,
+                                              and mbarrier objects touched as plain memory */
+    PTXGEN_CHECK_DEADLOCK = 1 << 10,     /**< no thread can go on; cannot be disabled */
+    PTXGEN_CHECK_OPERANDS = 1 << 11,     /**< run-time values that PTX forbids; not disabled */
+    PTXGEN_CHECK_TRAP = 1 << 12,         /**< trap or brkpt was executed */
     PTXGEN_CHECK_GLOBAL_RACES = 1 << 13, /**< unordered accesses of two threads to global memory */
-    PTXGEN_CHECK_OVERLAP = 1 << 14,     /**< before griddepcontrol.wait, of what the kernel ahead
-                                             uses: a read or write where one of the two writes;
-                                             only together with GLOBAL_RACES */
-    PTXGEN_CHECK_PROXIES = 1 << 15,     /**< bulk and tensor copies and wgmma that touch what st or
-                                             the like wrote without a fence.proxy.async between, or
-                                             an mbarrier whose init is not fenced; of shared memory
-                                             only together with RACES, of global memory with
-                                             GLOBAL_RACES */
-    PTXGEN_CHECK_LIVELOCK = 1 << 19      /**< threads that spin for ever; off, those that only poll
+    PTXGEN_CHECK_OVERLAP = 1 << 14,      /**< before griddepcontrol.wait, of what the kernel ahead
+                                              uses: a read or write where one of the two writes;
+                                              only together with GLOBAL_RACES */
+    PTXGEN_CHECK_PROXIES = 1 << 15,      /**< bulk and tensor copies and wgmma that touch what st or
+                                              the like wrote without a fence.proxy.async between, or
+                                              an mbarrier whose init is not fenced; of shared memory
+                                              only together with RACES, of global memory with
+                                              GLOBAL_RACES */
+    PTXGEN_CHECK_EQUAL_STORES = 1 << 17, /**< races of a store that changes nothing, which RACES,
+                                              WARP_RACES, GLOBAL_RACES and OVERLAP leave out */
+    PTXGEN_CHECK_SHARED_BUFFERS = 1 << 18, /**< shared memory outside of the .shared variable that an
+                                               address comes from, across the end of one or between
+                                               two; all dynamic memory is one */
+    PTXGEN_CHECK_LIVELOCK = 1 << 19 /**< threads that spin for ever; off, those that only poll
                                              are a deadlock after a while, others run on */
 } ptxgen_emulator_check;
 
@@ -155,7 +161,8 @@ PTXGEN_API void ptxgen_emulator_last_fault(ptxgen_cu_context context, ptxgen_emu
 /** Makes a context usable again after a fault. Memory keeps what the kernel left in it. */
 PTXGEN_API void ptxgen_emulator_clear_fault(ptxgen_cu_context context);
 
-/** Warp and lane instructions of the last launch, and the seconds that it took; each may be NULL. */
+/** Warp and lane instructions of the last launch, and the seconds that it took; each may be NULL.
+ */
 PTXGEN_API void ptxgen_emulator_last_launch(ptxgen_cu_context context, uint64_t *warp_steps,
                                             uint64_t *lane_steps, double *seconds);
 

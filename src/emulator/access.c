@@ -5,6 +5,7 @@
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -172,26 +173,64 @@ struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *i
     return &cta->cluster->ctas[rank - 1];
 }
 
+static _Noreturn void under_way(struct emu_warp *warp, const struct emu_insn *insn, int lane,
+                                uint64_t address, bool read, const char *what)
+{
+    emu_fault_at(
+        warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
+        "shared memory is %s while an asynchronous %s it is under way: its wait is missing",
+        read ? "read" : "written", what);
+}
+
 /* Bytes that are not plainly written: whose fault is it, if any? */
 static void check_state(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                         uint64_t address, const uint8_t *state, uint32_t bytes, uint32_t flags)
 {
     uint32_t checks = warp->cta->cluster->launch->checks;
     bool read = flags & ACCESS_READ, write = flags & ACCESS_WRITE;
+    bool async = checks & PTXGEN_CHECK_ASYNC;
     for (uint32_t i = 0; i < bytes; i++) {
-        if (state[i] == BYTE_PENDING && (checks & PTXGEN_CHECK_ASYNC))
-            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
-                         "shared memory is %s while an asynchronous copy into it is under way: "
-                         "its wait is missing",
+        if (state[i] == BYTE_PENDING && async)
+            under_way(warp, insn, lane, address, read, "copy into");
+        if (state[i] == BYTE_SOURCE && write && async)
+            under_way(warp, insn, lane, address, false, "copy out of");
+        if (state[i] >= BYTE_REDUCED && async && !(flags & ACCESS_REDUCTION))
+            under_way(warp, insn, lane, address, read, "reduction into");
+        if (state[i] == BYTE_OBJECT && (checks & PTXGEN_CHECK_BARRIERS))
+            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BARRIERS, address,
+                         "shared memory that holds an mbarrier object is %s: mbarrier.inval is "
+                         "missing",
                          read ? "read" : "written");
-        if (state[i] == BYTE_SOURCE && write && (checks & PTXGEN_CHECK_ASYNC))
-            emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ASYNC, address,
-                         "shared memory is written while an asynchronous copy out of it is under "
-                         "way: its wait is missing");
         if (state[i] == BYTE_UNWRITTEN && read && (checks & PTXGEN_CHECK_SHARED_INIT))
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_SHARED_INIT, address,
                          "shared memory is read, but was never written");
     }
+}
+
+static enum emu_shared_kind kind_of(uint32_t flags)
+{
+    bool strong = flags & ACCESS_STRONG;
+    if (!(flags & ACCESS_WRITE))
+        return flags & ACCESS_LATE      ? SHARED_WGMMA_READ
+               : flags & ACCESS_PENDING ? SHARED_BULK_READ
+               : strong                 ? SHARED_STRONG_READ
+                                        : SHARED_READ;
+    if (flags & (ACCESS_PENDING | ACCESS_ASYNC))
+        return SHARED_COPY;
+    return flags & ACCESS_READ ? SHARED_ATOMIC : strong ? SHARED_STRONG_WRITE : SHARED_WRITE;
+}
+
+/* What the access leaves of the bytes' state. */
+static void set_state(uint8_t *state, uint32_t bytes, uint32_t flags)
+{
+    bool pending = flags & ACCESS_PENDING;
+    if (flags & ACCESS_REDUCTION)
+        for (uint32_t i = 0; i < bytes; i++)
+            state[i] = state[i] < BYTE_REDUCED ? BYTE_REDUCED + 1 : (uint8_t)(state[i] + 1);
+    else if (flags & ACCESS_WRITE)
+        memset(state, pending ? BYTE_PENDING : BYTE_WRITTEN, bytes);
+    else if (pending)
+        memset(state, BYTE_SOURCE, bytes);
 }
 
 static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_insn *insn, int lane,
@@ -205,6 +244,7 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
     if (owner != warp->cta && owner->live_threads == 0)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, address,
                      "shared memory of CTA %u of the cluster, which has exited", owner->rank);
+    emu_buffer_check(warp, insn, lane, address, bytes, flags);
     struct emu_place place = {owner->shared + offset, owner->shared_state + offset, owner, offset};
     if (!(flags & ACCESS_ASYNC) && !all_written(place.state, bytes))
         check_state(warp, insn, lane, address, place.state, bytes, flags);
@@ -215,15 +255,13 @@ static struct emu_place locate_shared(struct emu_warp *warp, const struct emu_in
                                            .insn = insn,
                                            .lane = lane,
                                            .bytes = bytes,
-                                           .write = flags & ACCESS_WRITE,
-                                           .strong = flags & ACCESS_STRONG,
-                                           .late = flags & ACCESS_LATE,
+                                           .kind = kind_of(flags),
+                                           .scope = flags >> ACCESS_SCOPE_SHIFT & 7,
                                            .store = flags & ACCESS_STORE,
                                            .data = place.data};
         emu_shared_track(&access, owner, offset);
     }
-    if (flags & ACCESS_WRITE)
-        memset(place.state, flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN, bytes);
+    set_state(place.state, bytes, flags);
     return place;
 }
 

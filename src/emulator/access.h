@@ -14,13 +14,15 @@ enum emu_access_flags {
     ACCESS_STRONG = 4,   /* volatile, relaxed, acquire, release, atomic */
     ACCESS_ASYNC = 8,    /* the landing of an asynchronous copy */
     ACCESS_STORE = 16,   /* by st, whose registers tell whether it changes anything */
-    ACCESS_PENDING = 32, /* a write announced: an asynchronous copy into the place begins */
+    ACCESS_PENDING = 32, /* announced: an asynchronous copy into or out of the place begins */
     ACCESS_LATE = 64,    /* a read that lasts until its wgmma is waited for */
     ACCESS_ACQUIRE = 128,
     ACCESS_RELEASE = 256,
     ACCESS_NONCOHERENT = 512,  /* a read by ld.global.nc */
+    ACCESS_REDUCTION = 1024,   /* asynchronous reductions meet in one place */
     ACCESS_ASYNC_PROXY = 2048, /* by a bulk copy or wgmma (proxy.h) */
-    ACCESS_SCOPE_SHIFT = 12    /* the scope of a strong access, from this bit on */
+    ACCESS_SCOPE_SHIFT = 12,   /* the scope of a strong access, three bits from this one on */
+    ACCESS_HOME_SHIFT = 16     /* shared_buffer.h: where the address points */
 };
 
 /* Where one lane's bytes are. */
@@ -73,6 +75,15 @@ void emu_need_cluster(struct emu_warp *warp, const struct emu_insn *insn, int la
 /* Whether st would change the bytes at `at` (exec_memory.c). */
 bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int lane,
                        const uint8_t *at);
+
+/* Which check an access that races falls under: `check`, or that of equal stores for a store that
+ * changes nothing; NONE when these are not looked for. */
+enum ptxgen_emulator_check emu_race_kind(struct emu_warp *warp, const struct emu_insn *insn,
+                                         int lane, bool store, const uint8_t *at,
+                                         enum ptxgen_emulator_check check);
+
+/* What a report of such a store adds. */
+#define EMU_EQUAL_STORE "; it stores what is there, which does not make it ordered"
 
 /* Shared memory of the CTA that a shared address names. */
 struct emu_cta *emu_shared_owner(struct emu_warp *warp, const struct emu_insn *insn, int lane,

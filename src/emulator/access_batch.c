@@ -4,6 +4,7 @@
 #include "src/emulator/global_race.h"
 #include "src/emulator/host_vector.h"
 #include "src/emulator/layout.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -35,6 +36,13 @@ EMU_INLINE uint32_t inside(uint32_t mask, const uint64_t addresses[32], uint64_t
     for (int l = 0; l < 32; l++)
         good |= (uint32_t)((addresses[l] - base <= last) & !(addresses[l] & (bytes - 1))) << l;
     return good & mask;
+}
+
+/* The same, not inlined: the loop for a base of 0 is worth its own. */
+__attribute__((noinline)) static uint32_t inside_from(uint32_t mask, const uint64_t addresses[32],
+                                                      uint64_t base, uint64_t size, uint32_t bytes)
+{
+    return inside(mask, addresses, base, size, bytes);
 }
 
 enum { WRITTEN_WORD = BYTE_WRITTEN * 0x01010101 };
@@ -181,12 +189,17 @@ EMU_INLINE struct batch batch_of(const struct emu_warp *warp, uint32_t flags)
                           .own = 1u << warp->index,
                           .lands = flags & ACCESS_ASYNC,
                           .written = flags & ACCESS_PENDING ? BYTE_PENDING : BYTE_WRITTEN};
-    const struct emu_mark mark = {.thread = (uint16_t)(warp->number * 32), .bytes = 15};
+    const uint8_t kind = flags & ACCESS_READ                       ? SHARED_READ
+                         : flags & (ACCESS_PENDING | ACCESS_ASYNC) ? SHARED_COPY
+                                                                   : SHARED_WRITE;
+    const struct emu_mark mark = {
+        .thread = (uint16_t)(warp->number * 32), .bytes = 15, .kind = kind & 7};
     batch.who = mark.who;
     if (batch.tracks)
         batch.cells = *cta->cells;
     uint32_t checks = cta->cluster->launch->checks;
-    batch.check_written = checks & (PTXGEN_CHECK_SHARED_INIT | PTXGEN_CHECK_ASYNC);
+    batch.check_written = checks & (PTXGEN_CHECK_SHARED_INIT | PTXGEN_CHECK_ASYNC |
+                                    PTXGEN_CHECK_SHARED_BUFFERS | PTXGEN_CHECK_BARRIERS);
     batch.known = warp->others < batch.epoch ? warp->others : batch.epoch - 1;
     return batch;
 }
@@ -246,10 +259,11 @@ EMU_INLINE bool marks_ordered(const struct batch *batch, int lane, const struct 
     return true;
 }
 
-/* Reads by several warps that are not all known, and late ones, are left to emu_locate. */
+/* Reads by several warps that are not all known, and late ones, are left to emu_locate. The kinds
+ * of late ones have a bit in common. */
 EMU_INLINE bool readers_ordered(const struct batch *batch, int lane, uint32_t first, uint32_t words)
 {
-    const struct emu_mark late = {.late = true};
+    const struct emu_mark late = {.kind = SHARED_BULK_READ & SHARED_WGMMA_READ};
     const struct emu_marks *reads = &batch->cells.reads;
     if (any_bit(reads->who + first, words) & late.who)
         return false;
@@ -334,7 +348,9 @@ EMU_INLINE uint32_t shared_lanes(struct emu_warp *warp, uint32_t mask, const uin
     struct emu_cta *cta = warp->cta;
     const bool read = flags & ACCESS_READ;
     struct batch batch = batch_of(warp, flags);
-    uint32_t good = inside(mask, addresses, 0, cta->shared_bytes, words * 4);
+    const struct emu_reach reach = emu_buffer_reach(cta->cluster->launch, words * 4, flags);
+    uint32_t good = reach.at ? inside_from(mask, addresses, reach.at, reach.bytes, words * 4)
+                             : inside(mask, addresses, 0, reach.bytes, words * 4);
     for (uint32_t left = good; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint32_t offset = (uint32_t)addresses[lane];

@@ -168,18 +168,46 @@ static void reduce_bytes(const struct emu_copy *copy, uint8_t *to, const uint8_t
     }
 }
 
+/* The source is read until the wait: what writes over it is to be ordered after that. For a copy to
+ * another CTA that is known as soon as its issue is: the wait is the destination's. */
+static void release_source(struct emu_copy *copy)
+{
+    const struct emu_cta *cta = copy->issuer->cta;
+    if (!copy->source)
+        return;
+    for (uint32_t r = 0; copy->kind == COPY_OUT && cta->cells && r < copy->run_count; r++)
+        emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_SHARED,
+                   copy->offset + copy->runs[r].at, copy->runs[r].bytes, 1,
+                   ACCESS_READ | ACCESS_ASYNC);
+    for (uint32_t i = 0; i < copy->bytes; i++)
+        if (copy->source[i] == BYTE_SOURCE)
+            copy->source[i] = BYTE_WRITTEN;
+    copy->source = NULL;
+}
+
+/* One reduction less will change the bytes. */
+static void reduced(uint8_t *state, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        if (state[i] > BYTE_REDUCED && --state[i] == BYTE_REDUCED)
+            state[i] = BYTE_WRITTEN;
+}
+
 /* Data arrives in shared memory; the mbarrier counts its bytes. */
 static void land_in(struct emu_copy *copy)
 {
     struct emu_cta *cta = copy->cta;
+    release_source(copy);
     for (uint32_t r = 0; r < copy->run_count; r++) {
         const struct emu_run *run = &copy->runs[r];
-        uint8_t *to = cta->shared + run->to;
-        if (copy->reduces)
+        uint8_t *to = cta->shared + run->to, *state = cta->shared_state + run->to;
+        if (copy->reduces) {
             reduce_bytes(copy, to, copy->data + run->at, run->bytes);
-        else
+            reduced(state, run->bytes);
+        } else {
             memcpy(to, copy->data + run->at, run->bytes);
-        memset(cta->shared_state + run->to, BYTE_WRITTEN, run->bytes);
+            memset(state, BYTE_WRITTEN, run->bytes);
+        }
     }
     struct emu_mbarrier *mbarrier = emu_mbarrier_find(copy->mbarrier_cta, copy->mbarrier);
     if (!mbarrier)
@@ -188,22 +216,6 @@ static void land_in(struct emu_copy *copy)
     emu_progress(copy->issuer->worker);
     emu_mbarrier_transact(copy->issuer, copy->insn, copy->lane, mbarrier,
                           -(int64_t)copy->transaction);
-}
-
-/* The source is read until the wait: what writes over it is to be ordered after that. */
-static void release_source(struct emu_copy *copy)
-{
-    if (copy->read_done)
-        return;
-    for (uint32_t r = 0; copy->cta->cells && r < copy->run_count; r++)
-        emu_locate(copy->issuer, copy->insn, copy->lane, SPACE_SHARED,
-                   copy->offset + copy->runs[r].at, copy->runs[r].bytes, 1,
-                   ACCESS_READ | ACCESS_ASYNC);
-    uint8_t *state = copy->cta->shared_state + copy->offset;
-    for (uint32_t i = 0; i < copy->bytes; i++)
-        if (state[i] == BYTE_SOURCE)
-            state[i] = BYTE_WRITTEN;
-    copy->read_done = true;
 }
 
 /* A reduction's elements are relaxed atomics of .gpu scope. */
@@ -261,7 +273,7 @@ void emu_land_at_exit(struct emu_cluster *cluster)
 {
     for (struct emu_copy *copy = cluster->copies, *next; copy; copy = next) {
         next = copy->next;
-        copy->read_done = true;
+        copy->source = NULL;
         if (copy->kind == COPY_OUT)
             land_out(copy);
         unlink_copy(cluster, copy);
@@ -275,7 +287,7 @@ void emu_copies_at_exit(struct emu_warp *warp, const struct emu_insn *insn, uint
         return;
     bool last = cta->live_threads == (uint32_t)__builtin_popcount(mask);
     for (const struct emu_copy *copy = cta->cluster->copies; copy; copy = copy->next) {
-        if (copy->kind == COPY_OUT && !copy->read_done && copy->issuer == warp &&
+        if (copy->kind == COPY_OUT && copy->source && copy->issuer == warp &&
             (mask >> copy->lane & 1))
             emu_fault_at(warp, insn, copy->lane, PTXGEN_CHECK_ASYNC, copy->offset,
                          "the thread exits while its asynchronous copy out of shared memory, at "

@@ -43,10 +43,11 @@ struct emu_copy {
     uint32_t offset;
     struct emu_cta *mbarrier_cta;
     uint32_t mbarrier;
-    uint32_t transaction;    /* bytes that the mbarrier counts */
-    bool reduces, read_done; /* COPY_OUT: source free again */
-    uint8_t op, type;        /* enum emu_atomic, enum emu_type */
-    struct emu_run *runs;    /* COPY_OUT: where the data goes */
+    uint32_t transaction; /* bytes that the mbarrier counts */
+    bool reduces;
+    uint8_t *source;      /* state of the bytes in shared memory that are read; NULL: free again */
+    uint8_t op, type;     /* enum emu_atomic, enum emu_type */
+    struct emu_run *runs; /* COPY_OUT: where the data goes */
     uint32_t run_count;
     uint8_t *data;
 };

@@ -5,6 +5,7 @@
 #include "src/emulator/livelock.h"
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdio.h>
@@ -104,6 +105,7 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
     uint8_t *at = cta->memory;
     cta->shared = at;
     cta->shared_state = at + layout.shared;
+    emu_buffers_pad(launch, cta->shared_state);
     at += layout.shared * 2;
     if (layout.cells)
         place_cells(cta, at, cell_count(launch));

@@ -3,6 +3,7 @@
 #include "src/emulator/arith.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/layout.h"
+#include "src/emulator/shared_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,8 @@ static void place_variables(struct emu_decoder *decoder, struct emu_unit *unit, 
                        (int)variable->name.length, variable->name.text);
         unit->variable_at[i] = place(decoder, variable->space == SPACE_SHARED ? shared : local,
                                      variable->size, variable->alignment);
+        if (variable->space == SPACE_SHARED)
+            emu_buffer_add(decoder, variable->name, unit->variable_at[i], *shared);
     }
 }
 
@@ -195,6 +198,8 @@ static void place_dynamic(struct emu_decoder *decoder, uint64_t shared)
             if (is_dynamic(&unit->function->variables[i]))
                 unit->variable_at[i] = decoder->dynamic_at;
     }
+    emu_buffer_add(decoder, (struct emu_str){"dynamic memory", 14}, decoder->dynamic_at,
+                   UINT64_MAX);
     decoder->program->shared_bytes = (uint32_t)shared;
     decoder->program->shared_alignment = alignment;
 }
@@ -218,6 +223,7 @@ static void place_shared(struct emu_decoder *decoder, uint64_t *shared)
     for (uint32_t i = 0; i < count; i++) {
         const struct emu_variable *variable = &decoder->module->variables[named[i]];
         uint64_t at = place(decoder, shared, variable->size, variable->alignment);
+        emu_buffer_add(decoder, variable->name, at, *shared);
         emu_map_put(&decoder->scratch, map, named[i], (uint32_t)at);
     }
 }
@@ -268,6 +274,9 @@ static void push_insn(struct emu_decoder *decoder)
     insn->writes = keep_slots(decoder, decoder->writes, insn->write_count);
     emu_grow(&program->arena, &program->code, program->count, &program->capacity,
              sizeof *program->code);
+    emu_grow(&decoder->scratch, &decoder->named, program->count, &decoder->named_capacity,
+             sizeof *decoder->named);
+    decoder->named[program->count] = decoder->names;
     program->code[program->count++] = *insn;
 }
 
@@ -275,6 +284,7 @@ static void begin_insn(struct emu_decoder *decoder)
 {
     struct emu_insn *insn = decoder->insn;
     memset(insn, 0, sizeof *insn);
+    decoder->names = 0;
     insn->guard.absent = true;
     insn->line = decoder->statement ? decoder->statement->line : decoder->unit->function->line;
     if (decoder->statement && decoder->statement->guard.kind == OPERAND_NAME)
@@ -393,6 +403,7 @@ static void make(struct emu_decoder *decoder)
         if (decoder->units[u].index != kernel)
             decode_function(decoder, &decoder->units[u]);
     resolve_calls(decoder);
+    emu_buffers_trace(decoder);
 }
 
 ptxgen_status emu_program_make(const struct emu_module *module, const struct emu_function *function,

@@ -44,6 +44,9 @@ struct emu_decoder {
     uint64_t dynamic_at;            /* where dynamic shared memory starts */
     const struct emu_statement *statement;
     struct emu_insn *insn; /* the instruction under way */
+    uint16_t names;        /* the buffer of shared memory that its operands name, plus 1 */
+    uint16_t *named;       /* the same of each instruction so far */
+    size_t named_capacity;
     const struct emu_opcode *opcodes[512];
     struct emu_legality *legality; /* NULL: the module's target is older than what is known */
     uint32_t used;                 /* modifiers taken, one bit each */

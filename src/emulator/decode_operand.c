@@ -2,6 +2,7 @@
 /* Operands and modifiers: names to registers, constants and addresses. */
 #include "src/emulator/decode.h"
 #include "src/emulator/layout.h"
+#include "src/emulator/shared_buffer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,6 +356,21 @@ static uint64_t variable_address(struct emu_decoder *decoder, const struct emu_s
     }
 }
 
+/* A variable's address, which tells the buffer that it is of. */
+static struct emu_src variable_src(struct emu_decoder *decoder, const struct emu_symbol *symbol,
+                                   uint64_t offset, uint32_t bytes)
+{
+    uint64_t address = variable_address(decoder, symbol);
+    struct emu_src source = emu_constant(decoder, address + offset, bytes);
+    const struct emu_variable *list =
+        symbol->count == 1 ? decoder->module->variables : decoder->unit->function->variables;
+    if (symbol->count <= 2 && list[symbol->first].space == SPACE_SHARED)
+        source.slot = emu_buffer_at(decoder->program, address);
+    if (source.slot != EMU_NO_SLOT)
+        emu_buffer_named(decoder, source.slot);
+    return source;
+}
+
 static bool is_integer(enum emu_type type)
 {
     return emu_types[type].kind == 'U' || emu_types[type].kind == 'S';
@@ -459,7 +475,7 @@ static struct emu_src read_name(struct emu_decoder *decoder, const struct emu_ar
     }
     uint32_t bytes = emu_types[type].bits / 8;
     if (symbol && symbol->kind == SYMBOL_VARIABLE && bytes >= 4)
-        return emu_constant(decoder, variable_address(decoder, symbol) + operand->bits, bytes);
+        return variable_src(decoder, symbol, operand->bits, bytes);
     if (symbol && symbol->kind == SYMBOL_FUNCTION && bytes == 8)
         return emu_constant(decoder, EMU_FUNCTION_BASE + symbol->first, bytes);
     if (!symbol && emu_str_is(operand->name, "WARP_SZ"))
@@ -648,7 +664,7 @@ void emu_address(struct emu_decoder *decoder, const struct emu_arg *operand, str
         emu_note_read(decoder, *base);
     } else if (symbol && symbol->kind == SYMBOL_VARIABLE) {
         check_space(decoder, symbol, inside);
-        *base = emu_constant(decoder, variable_address(decoder, symbol) + inside->bits, 8);
+        *base = variable_src(decoder, symbol, inside->bits, 8);
     } else if (inside->kind == OPERAND_INT) {
         if (decoder->insn->space != SPACE_LOCAL)
             emu_refuse(decoder, "only .local addresses may be constants");

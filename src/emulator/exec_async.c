@@ -6,6 +6,7 @@
 #include "src/emulator/memory_order.h"
 #include "src/emulator/access.h"
 #include "src/emulator/profile.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -82,7 +83,8 @@ static void cp_async(struct emu_warp *warp, const struct emu_insn *insn, uint32_
     else
         read_part_sources(warp, insn, mask, from, copy);
     emu_locate_lanes(warp, insn, mask, SPACE_SHARED, to, bytes, bytes,
-                     ACCESS_WRITE | ACCESS_PENDING, places);
+                     ACCESS_WRITE | ACCESS_PENDING | emu_home(warp, insn->s[SOURCE_SHARED]),
+                     places);
     EMU_EACH_LANE(mask, copy->lanes[l].offset = places[l].offset;
                   copy->lanes[l].group = warp->groups[l];);
     copy->mask = mask;
@@ -112,7 +114,7 @@ static void mbarrier_arrive(struct emu_warp *warp, const struct emu_insn *insn, 
         int lane = __builtin_ctz(left);
         struct emu_cta *owner;
         struct emu_mbarrier *mbarrier =
-            emu_mbarrier_at(warp, insn, lane, SPACE_SHARED, addresses[lane], &owner);
+            emu_mbarrier_at(warp, insn, lane, SPACE_SHARED, insn->s[0], addresses[lane], &owner);
         if (!insn->has_value)
             mbarrier->pending++;
         copy->lanes[lane].offset = mbarrier->offset;

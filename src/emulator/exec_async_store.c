@@ -9,6 +9,7 @@
 #include "src/emulator/atomic_op.h"
 #include "src/emulator/bulk.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -34,13 +35,15 @@ static void issue(struct emu_warp *warp, const struct emu_insn *insn, int lane, 
 {
     const struct async_store *store = insn->extra;
     uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
-    uint32_t flags =
-        store->reduces ? ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG : ACCESS_WRITE | ACCESS_PENDING;
-    struct emu_place place =
-        emu_locate(warp, insn, lane, SPACE_SHARED_CLUSTER, to, bytes, bytes, flags);
+    uint32_t flags = store->reduces
+                         ? ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG | ACCESS_REDUCTION |
+                               (uint32_t)SCOPE_CLUSTER << ACCESS_SCOPE_SHIFT
+                         : ACCESS_WRITE | ACCESS_PENDING;
+    struct emu_place place = emu_locate(warp, insn, lane, SPACE_SHARED_CLUSTER, to, bytes, bytes,
+                                        flags | emu_home(warp, insn->s[STORE_TO]));
     struct emu_cta *owner;
-    struct emu_mbarrier *object =
-        emu_mbarrier_at(warp, insn, lane, SPACE_SHARED_CLUSTER, mbarrier, &owner);
+    struct emu_mbarrier *object = emu_mbarrier_at(warp, insn, lane, SPACE_SHARED_CLUSTER,
+                                                  insn->s[STORE_MBARRIER], mbarrier, &owner);
     if (owner != place.owner)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_OPERANDS, mbarrier,
                      "the mbarrier is in CTA %u of the cluster, the destination in CTA %u",

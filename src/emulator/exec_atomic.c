@@ -5,6 +5,7 @@
 #include "src/emulator/bulk.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/memory_order.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -65,8 +66,9 @@ static void atom(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
     bool changed = false;
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_before_strong_write(warp, insn);
-    emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                     ACCESS_READ | ACCESS_WRITE | emu_ordering_flags(insn), places);
+    emu_locate_lanes(
+        warp, insn, mask, insn->space, addresses, bytes, bytes,
+        ACCESS_READ | ACCESS_WRITE | emu_ordering_flags(insn) | emu_home(warp, insn->s[0]), places);
     for (uint32_t left = mask; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         pthread_mutex_t *lock = lock_of(warp, &places[lane]);

@@ -12,6 +12,7 @@
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 #include "src/emulator/tensormap_tiled.h"
 
@@ -223,27 +224,38 @@ static struct emu_copy *make_copy(const struct issue *issue, uint32_t offset)
         return copy;
     struct emu_place place = emu_locate(
         issue->warp, issue->insn, issue->lane, bulk->from_shared ? SPACE_SHARED : SPACE_GLOBAL,
-        other, issue->bytes, BULK_ALIGNMENT, ACCESS_READ | ACCESS_ASYNC_PROXY);
+        other, issue->bytes, BULK_ALIGNMENT,
+        ACCESS_READ | ACCESS_ASYNC_PROXY | (bulk->from_shared ? ACCESS_PENDING : 0) |
+            emu_home(issue->warp, issue->insn->s[BULK_OTHER]));
+    copy->source = bulk->from_shared ? place.state : NULL;
     memcpy(copy->data, place.data, issue->bytes);
     return copy;
 }
 
+/* The elements of a reduction are relaxed atomics of .gpu scope. */
+#define REDUCES                                                                                    \
+    (ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG | ACCESS_REDUCTION |                               \
+     (uint32_t)SCOPE_GPU << ACCESS_SCOPE_SHIFT)
+
 /* Into the shared memory of one CTA. */
 static void issue_in(const struct issue *issue, uint64_t shared, uint64_t mbarrier)
 {
-    struct emu_place place = emu_locate(
-        issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER, shared, issue->bytes,
-        BULK_ALIGNMENT, ACCESS_ASYNC_PROXY | (issue->bulk->reduces ? ACCESS_READ : ACCESS_WRITE));
+    struct emu_place place =
+        emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER, shared,
+                   issue->bytes, BULK_ALIGNMENT,
+                   ACCESS_ASYNC_PROXY | (issue->bulk->reduces ? REDUCES : ACCESS_WRITE) |
+                       emu_home(issue->warp, issue->insn->s[BULK_SHARED]));
     struct emu_copy *copy = make_copy(issue, place.offset);
     struct emu_cta *owner;
-    struct emu_mbarrier *object = emu_mbarrier_at(issue->warp, issue->insn, issue->lane,
-                                                  SPACE_SHARED_CLUSTER, mbarrier, &owner);
+    struct emu_mbarrier *object =
+        emu_mbarrier_at(issue->warp, issue->insn, issue->lane, SPACE_SHARED_CLUSTER,
+                        issue->insn->s[BULK_MBARRIER], mbarrier, &owner);
     if (owner->cluster->launch->proxies)
         emu_proxy_mbarrier(issue->warp, issue->insn, issue->lane, owner, object, true);
     copy->cta = place.owner;
     copy->mbarrier_cta = owner;
     copy->mbarrier = object->offset;
-    for (uint32_t i = 0; i < copy->run_count; i++)
+    for (uint32_t i = 0; !copy->reduces && i < copy->run_count; i++)
         memset(place.state + copy->runs[i].at, BYTE_PENDING, copy->runs[i].bytes);
 }
 
@@ -255,12 +267,13 @@ static void issue_out(const struct issue *issue, uint64_t shared)
     copy->cta = whole.owner;
     for (uint32_t i = 0; i < copy->run_count; i++) {
         struct emu_run run = copy->runs[i];
-        struct emu_place place =
-            emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED, shared + run.at,
-                       run.bytes, 1, ACCESS_READ | ACCESS_ASYNC_PROXY);
+        struct emu_place place = emu_locate(issue->warp, issue->insn, issue->lane, SPACE_SHARED,
+                                            shared + run.at, run.bytes, 1,
+                                            ACCESS_READ | ACCESS_PENDING | ACCESS_ASYNC_PROXY |
+                                                emu_home(issue->warp, issue->insn->s[BULK_SHARED]));
         memcpy(copy->data + run.at, place.data, run.bytes);
-        memset(place.state, BYTE_SOURCE, run.bytes);
     }
+    copy->source = whole.state;
 }
 
 static void multicast(const struct issue *issue, uint64_t shared, uint64_t mbarrier)

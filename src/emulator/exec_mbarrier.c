@@ -7,12 +7,13 @@
 #include "src/emulator/mbarrier.h"
 #include "src/emulator/memory_order.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COUNT = (1 << 20) - 1, POLLS_BEFORE_LANDING = 2 };
+enum { OBJECT_BYTES = 8, MOST_COUNT = (1 << 20) - 1, POLLS_BEFORE_LANDING = 2 };
 
 /* ---- objects ---- */
 
@@ -25,7 +26,8 @@ struct emu_mbarrier *emu_mbarrier_find(struct emu_cta *cta, uint32_t offset)
 }
 
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                                     enum emu_space space, uint64_t address, struct emu_cta **owner)
+                                     enum emu_space space, struct emu_src base, uint64_t address,
+                                     struct emu_cta **owner)
 {
     uint32_t offset;
     emu_window(space, &address);
@@ -33,6 +35,7 @@ struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_ins
     if (offset % 8)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_ALIGNMENT, address,
                      "an mbarrier object lies at a multiple of 8");
+    emu_buffer_check(warp, insn, lane, address, OBJECT_BYTES, emu_home(warp, base));
     struct emu_mbarrier *mbarrier = emu_mbarrier_find(*owner, offset);
     if (!mbarrier)
         emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BARRIERS, address,
@@ -132,8 +135,9 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
             emu_fault(warp, insn, lane, PTXGEN_CHECK_OPERANDS,
                       "an mbarrier for %llu arrivals; the range is 1 to %d",
                       (unsigned long long)count, MOST_COUNT);
-        struct emu_place place = emu_locate(warp, insn, lane, insn->space, addresses[lane], 8, 8,
-                                            ACCESS_WRITE | ACCESS_STRONG);
+        struct emu_place place =
+            emu_locate(warp, insn, lane, insn->space, addresses[lane], OBJECT_BYTES, 8,
+                       ACCESS_WRITE | emu_home(warp, insn->s[0]));
         if (!place.owner)
             emu_fault_at(warp, insn, lane, PTXGEN_CHECK_BOUNDS, addresses[lane],
                          "an mbarrier object lies in shared memory");
@@ -145,6 +149,7 @@ static void init(struct emu_warp *warp, const struct emu_insn *insn, uint32_t ma
         mbarrier->init_epoch = warp->clock[warp->number];
         mbarrier->line = insn->line;
         memcpy(place.data, &count, 8);
+        memset(place.state, BYTE_OBJECT, OBJECT_BYTES);
         emu_progress(warp->worker);
     }
 }
@@ -156,7 +161,13 @@ static void inval(struct emu_warp *warp, const struct emu_insn *insn, uint32_t m
     for (uint32_t left = mask; left; left &= left - 1) {
         struct emu_cta *owner;
         int lane = __builtin_ctz(left);
-        emu_mbarrier_at(warp, insn, lane, insn->space, addresses[lane], &owner)->live = false;
+        struct emu_mbarrier *mbarrier =
+            emu_mbarrier_at(warp, insn, lane, insn->space, insn->s[0], addresses[lane], &owner);
+        uint8_t *state = owner->shared_state + mbarrier->offset;
+        mbarrier->live = false;
+        memset(state, BYTE_WRITTEN, OBJECT_BYTES);
+        emu_locate(warp, insn, lane, insn->space, addresses[lane], OBJECT_BYTES, 8, ACCESS_WRITE);
+        memset(state, BYTE_UNWRITTEN, OBJECT_BYTES);
     }
 }
 
@@ -182,7 +193,7 @@ static void arrive(struct emu_warp *warp, const struct emu_insn *insn, uint32_t 
         struct emu_cta *owner;
         int lane = __builtin_ctz(left);
         struct emu_mbarrier *mbarrier =
-            emu_mbarrier_at(warp, insn, lane, insn->space, addresses[lane], &owner);
+            emu_mbarrier_at(warp, insn, lane, insn->space, insn->s[0], addresses[lane], &owner);
         uint64_t state = state_of(mbarrier);
         int64_t value = insn->s[1].absent ? 1 : (int64_t)emu_lane_value(warp, insn->s[1], lane);
         if ((insn->mode & ARRIVE) && !(insn->mode & RELAXED)) {
@@ -227,7 +238,7 @@ static void test_wait(struct emu_warp *warp, const struct emu_insn *insn, uint32
         struct emu_cta *owner;
         int lane = __builtin_ctz(left);
         struct emu_mbarrier *mbarrier =
-            emu_mbarrier_at(warp, insn, lane, insn->space, addresses[lane], &owner);
+            emu_mbarrier_at(warp, insn, lane, insn->space, insn->s[0], addresses[lane], &owner);
         bool over = is_over(warp, insn, lane, mbarrier);
         if (!over && ++mbarrier->fruitless >= POLLS_BEFORE_LANDING) {
             emu_land_mbarrier(owner, mbarrier);

@@ -9,6 +9,7 @@
 #include "src/emulator/memory_order.h"
 #include "src/emulator/profile.h"
 #include "src/emulator/proxy.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/shared_memory.h"
 
 #include <string.h>
@@ -116,7 +117,7 @@ static void ld(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint32_t element = emu_types[insn->type].bits / 8, bytes = element * insn->vector;
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_locate_lanes(warp, insn, mask, insn->space, addresses, bytes, bytes,
-                     ACCESS_READ | emu_ordering_flags(insn), places);
+                     ACCESS_READ | emu_ordering_flags(insn) | emu_home(warp, insn->s[0]), places);
     for (uint32_t i = 0; i < insn->vector; i++)
         if (!insn->list[i].absent)
             load_element(warp, insn->list[i], insn->type, places, i * element, mask);
@@ -140,6 +141,15 @@ bool emu_store_changes(struct emu_warp *warp, const struct emu_insn *insn, int l
             return true;
     }
     return false;
+}
+
+enum ptxgen_emulator_check emu_race_kind(struct emu_warp *warp, const struct emu_insn *insn,
+                                         int lane, bool store, const uint8_t *at,
+                                         enum ptxgen_emulator_check check)
+{
+    if (!store || emu_store_changes(warp, insn, lane, at))
+        return check;
+    return warp->cta->cluster->launch->checks & PTXGEN_CHECK_EQUAL_STORES;
 }
 
 /* Lanes that are not plainly right go one after the other, so that lanes that write one place are
@@ -167,7 +177,7 @@ static void st(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask
     uint64_t addresses[32];
     struct emu_place places[32];
     uint32_t bytes = emu_types[insn->type].bits / 8 * insn->vector;
-    uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn);
+    uint32_t flags = ACCESS_WRITE | emu_ordering_flags(insn) | emu_home(warp, insn->s[0]);
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
     emu_go_on(warp->worker);
     if (insn->strong)

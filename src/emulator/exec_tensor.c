@@ -5,6 +5,7 @@
  */
 #include "src/emulator/access.h"
 #include "src/emulator/decode.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/tensor_decode.h"
 
 #include <string.h>
@@ -250,7 +251,8 @@ static void locate_rows(struct emu_warp *warp, const struct emu_insn *insn, uint
         emu_fault(warp, insn, __builtin_ctz(missing), PTXGEN_CHECK_REGISTERS,
                   "the address register is read, but was never written");
     emu_addresses(warp, insn->s[0], insn->imm, addresses);
-    emu_locate_lanes(warp, insn, mask, insn->space, addresses, 16, 16, flags, places);
+    emu_locate_lanes(warp, insn, mask, insn->space, addresses, 16, 16,
+                     flags | emu_home(warp, insn->s[0]), places);
 }
 
 static void ldmatrix(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask)

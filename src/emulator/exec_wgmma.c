@@ -8,6 +8,7 @@
 #include "src/emulator/access.h"
 #include "src/emulator/bulk.h"
 #include "src/emulator/late_read.h"
+#include "src/emulator/shared_buffer.h"
 #include "src/emulator/tensor_decode.h"
 #include "src/emulator/warp_sync.h"
 
@@ -108,7 +109,8 @@ static void check_operand(struct emu_warp *warp, const struct emu_insn *insn,
             if (rows[i].lane[lane] != operand->rows[i].lane[lane])
                 emu_fault(warp, insn, lane, PTXGEN_CHECK_REGISTERS,
                           "register %u of operand A of a wgmma was changed before this wait, while "
-                          "it was under way", i);
+                          "it was under way",
+                          i);
 }
 
 /* Those whose wgmma has ended. */
@@ -146,11 +148,13 @@ struct reader {
     const struct emu_insn *insn;
 };
 
-static bool read16(void *user, uint32_t address, uint8_t out[16])
+static bool read16(void *user, emu_operand operand, uint32_t address, uint8_t out[16])
 {
     struct reader *reader = user;
-    struct emu_place place = emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16,
-                                        16, ACCESS_READ | ACCESS_LATE | ACCESS_ASYNC_PROXY);
+    struct emu_place place =
+        emu_locate(reader->warp, reader->insn, 0, SPACE_SHARED, address, 16, 16,
+                   ACCESS_READ | ACCESS_LATE | ACCESS_ASYNC_PROXY |
+                       emu_home(reader->warp, reader->insn->s[operand == EMU_OPERAND_B]));
     memcpy(out, place.data, 16);
     return true;
 }

@@ -144,32 +144,43 @@ static void name_cta(const struct emu_launch *launch, uint64_t mark, uint32_t id
     }
 }
 
-/* By a thread that no griddepcontrol.wait has kept back. */
-static _Noreturn void report_early(const struct emu_race_access *access, const char *kind)
+static enum ptxgen_emulator_check kind_of(const struct emu_race_access *access,
+                                          enum ptxgen_emulator_check check)
 {
-    emu_fault_at(access->warp, access->insn, access->lane, PTXGEN_CHECK_OVERLAP, access->address,
-                 "this %s by the kernel ahead in the stream, which may still run: no "
-                 "griddepcontrol.wait is before it",
-                 kind);
+    return emu_race_kind(access->warp, access->insn, access->lane, access->flags & ACCESS_STORE,
+                         access->data, check);
 }
 
-static _Noreturn void report(const struct emu_race_access *access, uint64_t old, const char *kind,
-                             const char *why)
+/* By a thread that no griddepcontrol.wait has kept back. */
+static void report_early(const struct emu_race_access *access, const char *kind)
 {
+    const enum ptxgen_emulator_check check = kind_of(access, PTXGEN_CHECK_OVERLAP);
+    if (check != PTXGEN_CHECK_NONE)
+        emu_fault_at(access->warp, access->insn, access->lane, check, access->address,
+                     "this %s by the kernel ahead in the stream, which may still run: no "
+                     "griddepcontrol.wait is before it%s",
+                     kind, check == PTXGEN_CHECK_OVERLAP ? "" : EMU_EQUAL_STORE);
+}
+
+static void report(const struct emu_race_access *access, uint64_t old, const char *kind,
+                   const char *why)
+{
+    const enum ptxgen_emulator_check check = kind_of(access, PTXGEN_CHECK_GLOBAL_RACES);
+    if (check == PTXGEN_CHECK_NONE)
+        return;
     const struct emu_launch *launch = access->warp->cta->cluster->launch;
     const uint32_t thread = thread_of(old) % EMU_CTA_THREADS, *block = launch->block;
     uint32_t cta[3];
     name_cta(launch, old, cta);
-    emu_fault_at(access->warp, access->insn, access->lane, PTXGEN_CHECK_GLOBAL_RACES,
-                 access->address,
-                 "race in global memory: this %s by thread (%u,%u,%u) of CTA (%u,%u,%u)%s", kind,
+    emu_fault_at(access->warp, access->insn, access->lane, check, access->address,
+                 "race in global memory: this %s by thread (%u,%u,%u) of CTA (%u,%u,%u)%s%s", kind,
                  thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1],
-                 cta[0], cta[1], cta[2], why);
+                 cta[0], cta[1], cta[2], why,
+                 check == PTXGEN_CHECK_GLOBAL_RACES ? "" : EMU_EQUAL_STORE);
 }
 
 /* ---- words ---- */
 
-/* A store that only confirms what is there is no race. */
 static bool changes(const struct emu_race_access *access)
 {
     return !(access->flags & ACCESS_STORE) ||
@@ -186,11 +197,10 @@ static void check(struct emu_race_access *access, uint64_t old, uint64_t mark, c
         access->ordered = old;
         return;
     }
-    if (!changes(access))
-        return;
     if (old >> RACE_CLUSTER == RACE_AHEAD)
         report_early(access, kind);
-    report(access, old, kind, missing_order(warp, old, mark));
+    else
+        report(access, old, kind, missing_order(warp, old, mark));
 }
 
 /* An access by the async proxy that follows a write by the generic one. */
@@ -214,7 +224,7 @@ static void track_write(struct emu_race_access *access, struct emu_race_page *pa
     check(access, last, mark, "write follows a write");
     for (int i = 0; i < 2; i++) {
         uint64_t read = emu_race_load(&page->reads[i][at]);
-        if ((read & RACE_NONCOHERENT) && (read & mark & 15) && changes(access))
+        if ((read & RACE_NONCOHERENT) && (read & mark & 15))
             report(access, read, "write follows a read", coherent);
         check(access, read, mark, "write follows a read");
     }

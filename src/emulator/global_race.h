@@ -81,7 +81,7 @@ static inline uint64_t emu_race_mark(const struct emu_warp *warp, int lane, uint
     epoch = epoch < RACE_MOST_EPOCH ? epoch : RACE_MOST_EPOCH;
     return warp->cta->cluster->index << RACE_CLUSTER | (uint64_t)warp->number << RACE_WARP |
            (uint64_t)lane << RACE_LANE | epoch << RACE_EPOCH |
-           (uint64_t)(flags >> ACCESS_SCOPE_SHIFT) << RACE_SCOPE |
+           (uint64_t)(flags >> ACCESS_SCOPE_SHIFT & 7) << RACE_SCOPE |
            (flags & ACCESS_NONCOHERENT ? RACE_NONCOHERENT : 0) | 15;
 }
 

@@ -176,6 +176,11 @@ struct emu_order {
     size_t flag_count, flag_capacity;
 };
 
+/* Bytes of shared memory from `at` on. */
+struct emu_reach {
+    uint32_t at, bytes;
+};
+
 struct emu_launch {
     const struct emu_program *program;
     const struct emu_chip *chip;
@@ -184,6 +189,8 @@ struct emu_launch {
     uint32_t grid[3], block[3], cluster[3], clusters[3]; /* clusters: the grid in clusters */
     uint32_t cluster_ctas, threads, warps;
     uint32_t dynamic_bytes, shared_bytes;
+    uint32_t seam;             /* as in the program; shared_buffer.h */
+    struct emu_reach *reaches; /* by home: all of the memory, then each buffer */
     bool explicit_cluster;
     const uint8_t *parameters;
     uint64_t cluster_count, grid_number;

@@ -18,9 +18,10 @@ struct emu_mbarrier {
     uint32_t announced; /* the epoch that fence.mbarrier_init ended; 0: none did */
 };
 
-/* The live object at an address, in whichever CTA; a fault when there is none. */
+/* The live object at an address, which `base` holds or points near to, in whichever CTA; a fault
+ * when there is none. */
 struct emu_mbarrier *emu_mbarrier_at(struct emu_warp *warp, const struct emu_insn *insn, int lane,
-                                     enum emu_space space, uint64_t address,
+                                     enum emu_space space, struct emu_src base, uint64_t address,
                                      struct emu_cta **owner);
 struct emu_mbarrier *emu_mbarrier_find(struct emu_cta *cta, uint32_t offset);
 

@@ -13,12 +13,13 @@
 #include "src/emulator/module.h"
 
 struct emu_warp;
+struct emu_buffer; /* shared_buffer.h */
 struct emu_insn;
 typedef void (*emu_exec)(struct emu_warp *warp, const struct emu_insn *insn, uint32_t mask);
 
 struct emu_src {
     uint32_t offset;
-    uint32_t slot; /* register number for the check of uninitialised reads */
+    uint32_t slot; /* register number, of a constant the buffer that it is the address of */
     uint8_t bank;  /* 0 registers, 1 constants */
     uint8_t bytes; /* of one lane: 2, 4, 8, 16; 0 for a predicate */
     bool negated;  /* predicates only */
@@ -161,9 +162,13 @@ struct emu_program {
     size_t constant_bytes, constant_capacity;
     struct emu_parameter *parameters;
     uint32_t parameter_count, parameter_bytes;
-    uint32_t shared_bytes;     /* static shared memory */
-    uint32_t shared_alignment; /* of the dynamic part */
-    uint32_t local_bytes;      /* local memory of one thread */
+    uint32_t shared_bytes;      /* static shared memory */
+    uint32_t shared_alignment;  /* of the dynamic part */
+    uint32_t local_bytes;       /* local memory of one thread */
+    struct emu_buffer *buffers; /* of shared memory, in order */
+    size_t buffer_count, buffer_capacity;
+    uint32_t seam;   /* an aligned access of so many bytes crosses from no buffer into the next */
+    uint16_t *homes; /* by slot: the buffer that the register points into, plus 1; 0: any */
     uint32_t const_bytes;
     bool communicates; /* CTAs may depend on each other through global memory */
     bool uses_proxies; /* bulk copies, wgmma, or mbarriers of other CTAs */

@@ -8,6 +8,7 @@
 #include "src/emulator/async.h"
 #include "src/emulator/cluster.h"
 #include "src/emulator/livelock.h"
+#include "src/emulator/shared_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +227,7 @@ ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err)
 {
     bool profile = launch->options->profile;
     launch->workers = calloc(launch->worker_count, sizeof *launch->workers);
-    bool enough = launch->workers != NULL;
+    bool enough = launch->workers && emu_buffers_start(launch);
     for (uint32_t i = 0; enough && i < launch->worker_count; i++) {
         struct emu_worker *worker = &launch->workers[i];
         worker->launch = launch;
@@ -238,6 +239,7 @@ ptxgen_status emu_launch_run(struct emu_launch *launch, ptxgen_error *err)
     }
     if (enough)
         start_workers(launch);
+    emu_buffers_end(launch);
     if (!enough || (launch->out_of_memory && !launch->faulted))
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory to run %.*s",
                            (int)launch->program->function->name.length,

@@ -37,29 +37,54 @@ void emu_clock_look(struct emu_warp *warp)
     warp->others = least;
 }
 
-/* A store that only confirms what is there is no race. */
+/* ---- verdicts ---- */
+
+enum { FREE = VERDICT_FREE, ORDER = VERDICT_ORDER, STRONG = VERDICT_STRONG, WAIT = VERDICT_WAIT };
+
+const uint8_t emu_shared_verdicts[SHARED_KINDS][SHARED_KINDS] = {
+    /* second:             ld.strong ld     bulk   wgmma  atom    st.strong st    copy */
+    [SHARED_STRONG_READ] = {FREE, FREE, FREE, FREE, STRONG, STRONG, ORDER, ORDER},
+    [SHARED_READ] = {FREE, FREE, FREE, FREE, ORDER, ORDER, ORDER, ORDER},
+    [SHARED_BULK_READ] = {FREE, FREE, FREE, FREE, WAIT, WAIT, WAIT, WAIT},
+    [SHARED_WGMMA_READ] = {FREE, FREE, FREE, FREE, WAIT, WAIT, WAIT, WAIT},
+    [SHARED_ATOMIC] = {STRONG, ORDER, ORDER, ORDER, STRONG, STRONG, ORDER, ORDER},
+    [SHARED_STRONG_WRITE] = {STRONG, ORDER, ORDER, ORDER, STRONG, STRONG, ORDER, ORDER},
+    [SHARED_WRITE] = {ORDER, ORDER, ORDER, ORDER, ORDER, ORDER, ORDER, ORDER},
+    [SHARED_COPY] = {WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT, WAIT}};
+
+static bool writes(enum emu_shared_kind kind)
+{
+    return kind >= SHARED_ATOMIC;
+}
+
+/* ---- reports ---- */
+
 static void report(const struct emu_shared_access *access, enum ptxgen_emulator_check check,
-                   uint32_t offset, uint32_t other, const char *kind)
+                   uint32_t offset, uint32_t other, const char *kind, const char *why)
 {
     const struct emu_cta *cta = access->warp->cta;
     const uint32_t *block = cta->cluster->launch->block;
     const uint32_t thread = other % EMU_CTA_THREADS, rank = other / EMU_CTA_THREADS;
     char where[40] = "";
-    if (access->store && !emu_store_changes(access->warp, access->insn, access->lane, access->data))
+    const enum ptxgen_emulator_check meant =
+        emu_race_kind(access->warp, access->insn, access->lane, access->store, access->data, check);
+    if (meant == PTXGEN_CHECK_NONE)
         return;
     if (rank != cta->rank)
         snprintf(where, sizeof where, " of CTA %u of the cluster", rank);
-    emu_fault_at(
-        access->warp, access->insn, access->lane, check, offset,
-        "race in shared memory: this %s thread (%u,%u,%u)%s without a barrier between them", kind,
-        thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1], where);
+    emu_fault_at(access->warp, access->insn, access->lane, meant, offset,
+                 "race in shared memory: this %s thread (%u,%u,%u)%s%s%s", kind, thread % block[0],
+                 thread / block[0] % block[1], thread / block[0] / block[1], where, why,
+                 meant == check ? "" : EMU_EQUAL_STORE);
 }
 
+static const char no_barrier[] = " without a barrier between them";
+
 static void report_thread(const struct emu_shared_access *access, uint32_t offset, uint32_t other,
-                          const char *kind)
+                          const char *kind, const char *why)
 {
     bool own = other / 32 == access->warp->number;
-    report(access, own ? PTXGEN_CHECK_WARP_RACES : PTXGEN_CHECK_RACES, offset, other, kind);
+    report(access, own ? PTXGEN_CHECK_WARP_RACES : PTXGEN_CHECK_RACES, offset, other, kind, why);
 }
 
 /* What the words of one access have in common; the mark is the one that it leaves. */
@@ -75,31 +100,61 @@ static inline bool ordered(const struct tracker *t, const struct emu_mark *mark)
     return emu_is_ordered(t->access->warp, t->access->lane, mark->thread, mark->epoch);
 }
 
+static inline enum emu_verdict verdict(const struct tracker *t, const struct emu_mark *old)
+{
+    return (enum emu_verdict)emu_shared_verdicts[old->kind][t->mark.kind];
+}
+
+static bool reaches(const struct emu_mark *one, const struct emu_mark *other)
+{
+    return one->scope >=
+           ((one->thread ^ other->thread) < EMU_CTA_THREADS ? SCOPE_CTA : SCOPE_CLUSTER);
+}
+
+/* Both strong, of scopes that include the other's thread, and of the same bytes. */
+static inline bool morally_strong(const struct tracker *t, const struct emu_mark *old,
+                                  uint8_t bytes)
+{
+    return verdict(t, old) == VERDICT_STRONG && (old->several || old->bytes == bytes) &&
+           reaches(old, &t->mark) && reaches(&t->mark, old);
+}
+
+static const char *missing_order(const struct tracker *t, const struct emu_mark *old)
+{
+    if (verdict(t, old) != VERDICT_STRONG)
+        return no_barrier;
+    return reaches(old, &t->mark) && reaches(&t->mark, old)
+               ? "; both are strong, but do not overlap completely"
+               : "; both are strong, but the scope of one does not include the other's thread";
+}
+
 /* A write against the readers of the word: all of one CTA, all in one epoch. Readers of other warps
  * come first, for a race between warps is the graver report. */
 static void check_readers(const struct tracker *t, const struct emu_mark *read, uint32_t readers)
 {
     const struct emu_warp *warp = t->access->warp;
+    const char *why = missing_order(t, read);
     uint32_t first = read->thread / EMU_CTA_THREADS * EMU_MAX_WARPS;
     if (read->thread / 32 != warp->number && !ordered(t, read))
-        report_thread(t->access, t->offset, read->thread, "write follows a read by");
+        report_thread(t->access, t->offset, read->thread, "write follows a read by", why);
     for (uint32_t left = readers; left; left &= left - 1) {
         uint32_t other = first + (uint32_t)__builtin_ctz(left);
         if (other != warp->number && read->epoch > warp->clock[other])
-            report_thread(t->access, t->offset, other * 32, "write follows a read by the warp of");
+            report_thread(t->access, t->offset, other * 32, "write follows a read by the warp of",
+                          why);
     }
     if (!ordered(t, read))
-        report_thread(t->access, t->offset, read->thread, "write follows a read by");
-    if (read->late && !emu_late_is_ordered(warp, read))
+        report_thread(t->access, t->offset, read->thread, "write follows a read by", why);
+    if (read->kind == SHARED_WGMMA_READ && !emu_late_is_ordered(warp, read))
         report(t->access, PTXGEN_CHECK_RACES, t->offset, read->thread,
-               "write follows a read by a wgmma that is not waited for, of");
+               "write follows a read by a wgmma that is not waited for, of", no_barrier);
 }
 
 static inline void check_writer(const struct tracker *t, const struct emu_mark *write,
                                 uint8_t bytes, const char *kind)
 {
-    if ((write->bytes & bytes) && !(write->strong && t->mark.strong) && !ordered(t, write))
-        report_thread(t->access, t->offset, write->thread, kind);
+    if ((write->bytes & bytes) && !morally_strong(t, write, bytes) && !ordered(t, write))
+        report_thread(t->access, t->offset, write->thread, kind, missing_order(t, write));
 }
 
 /* `same`: the old mark is of this access's epoch, and adds up. */
@@ -110,9 +165,10 @@ static inline void set_mark(const struct tracker *t, const struct emu_marks *mar
     fresh.bytes = bytes;
     if (same) {
         struct emu_mark old = emu_mark_at(marks, word);
+        fresh.several = old.several || old.bytes != bytes;
         fresh.bytes |= old.bytes;
-        fresh.strong &= old.strong;
-        fresh.late |= old.late;
+        fresh.kind = old.kind > fresh.kind ? old.kind : fresh.kind;
+        fresh.scope = old.scope < fresh.scope ? old.scope : fresh.scope;
     }
     marks->epoch[word] = fresh.epoch;
     marks->who[word] = fresh.who;
@@ -123,7 +179,7 @@ static inline void track_write(const struct tracker *t, uint32_t word, uint8_t b
     struct emu_mark write = emu_mark_at(&t->cells->writes, word);
     struct emu_mark read = emu_mark_at(&t->cells->reads, word);
     check_writer(t, &write, bytes, "write follows a write by");
-    if ((read.bytes & bytes) && !(read.strong && t->mark.strong))
+    if ((read.bytes & bytes) && !morally_strong(t, &read, bytes))
         check_readers(t, &read, t->cells->readers[word]);
     set_mark(t, &t->cells->writes, word, bytes,
              write.thread == t->mark.thread && write.epoch == t->mark.epoch);
@@ -149,15 +205,15 @@ void emu_shared_track(const struct emu_shared_access *access, struct emu_cta *ow
                         .cells = owner->cells,
                         .mark = {.epoch = warp->clock[warp->number],
                                  .thread = (uint16_t)(warp->number * 32 + (uint32_t)access->lane),
-                                 .strong = access->strong,
-                                 .late = access->late}};
+                                 .kind = access->kind,
+                                 .scope = access->scope}};
     uint32_t end = offset + access->bytes;
     for (uint32_t word = offset / 4; word * 4 < end; word++) {
         uint32_t first = word * 4 < offset ? offset - word * 4 : 0;
         uint32_t last = end - word * 4 < 4 ? end - word * 4 : 4;
         uint8_t bytes = (uint8_t)((1u << last) - (1u << first));
         t.offset = word * 4 + first;
-        if (access->write)
+        if (writes(access->kind))
             track_write(&t, word, bytes);
         else
             track_read(&t, word, bytes);

@@ -15,8 +15,35 @@ enum emu_byte_state {
     BYTE_UNWRITTEN = 0,
     BYTE_WRITTEN = 1,
     BYTE_PENDING = 2, /* an asynchronous copy will write it */
-    BYTE_SOURCE = 3   /* written, and an asynchronous copy will still read it */
+    BYTE_SOURCE = 3,  /* written, and an asynchronous copy will still read it */
+    BYTE_PADDING = 4, /* between two buffers */
+    BYTE_OBJECT = 5,  /* of an mbarrier object */
+    BYTE_REDUCED = 8  /* plus the number of asynchronous reductions that will change it */
 };
+
+/* Kinds of accesses; reads, and then writes, stand in the order of what they demand of others. */
+enum emu_shared_kind {
+    SHARED_STRONG_READ, /* ld.relaxed, .acquire, .volatile */
+    SHARED_READ,        /* ld, ldmatrix */
+    SHARED_BULK_READ,   /* of a bulk or tensor copy, which lasts until it is waited for */
+    SHARED_WGMMA_READ,  /* the same of wgmma */
+    SHARED_ATOMIC,      /* atom, red, red.async, cp.reduce.async.bulk */
+    SHARED_STRONG_WRITE,
+    SHARED_WRITE, /* st, stmatrix, mbarrier.init, mbarrier.inval */
+    SHARED_COPY,  /* cp.async, bulk and tensor copies, st.async, until they are waited for */
+    SHARED_KINDS
+};
+
+/* Of a first access and a second one to the same bytes. */
+enum emu_verdict {
+    VERDICT_FREE,   /* no race */
+    VERDICT_ORDER,  /* a race unless ordered */
+    VERDICT_STRONG, /* a race unless ordered or morally strong (ISA "Memory Consistency Model") */
+    VERDICT_WAIT    /* a fault until the first is waited for, then a race unless ordered */
+};
+
+/* The first access chooses the row. */
+extern const uint8_t emu_shared_verdicts[SHARED_KINDS][SHARED_KINDS];
 
 /* The last access of its kind to a word of 4 bytes. Threads are those of the cluster's warps. */
 struct emu_mark {
@@ -24,9 +51,10 @@ struct emu_mark {
     union {
         struct {
             uint16_t thread;
-            uint8_t bytes;   /* bit per byte */
-            bool strong : 1; /* atomics and other strong accesses do not race together */
-            bool late : 1;   /* a read by wgmma, which lasts until that is waited for */
+            uint8_t bytes;     /* bit per byte */
+            uint8_t kind : 3;  /* enum emu_shared_kind */
+            uint8_t scope : 3; /* of a strong access */
+            bool several : 1;  /* accesses of different bytes */
         };
         uint32_t who; /* all of it */
     };
@@ -52,9 +80,10 @@ struct emu_shared_access {
     const struct emu_insn *insn;
     int lane;
     uint32_t bytes;
-    bool write, strong, late;
-    bool store;          /* by st: no race if it changes nothing */
-    const uint8_t *data; /* where the access begins */
+    enum emu_shared_kind kind;
+    enum emu_sync_scope scope; /* of a strong access */
+    bool store;                /* by st: no race if it changes nothing */
+    const uint8_t *data;       /* where the access begins */
 };
 
 /* Whether what `thread` did in `epoch` is ordered before what `lane` of the warp does now; true

@@ -131,9 +131,10 @@ typedef struct emu_wgmma_op {
     bool transpose_a, transpose_b; /**< imm-trans: MN-major in shared memory; f16, bf16 only */
 } emu_wgmma_op;
 
-/** A reader of 16 aligned bytes of shared memory; false refuses (and makes the op a fault). */
+/** A reader of 16 aligned bytes of shared memory for A or B; false refuses (and makes the op a
+ * fault). */
 typedef struct emu_shared_reader {
-    bool (*read16)(void *user, uint32_t shared_address, uint8_t out[16]);
+    bool (*read16)(void *user, emu_operand operand, uint32_t shared_address, uint8_t out[16]);
     void *user;
 } emu_shared_reader;
 

@@ -100,19 +100,19 @@ typedef struct shared_operand {
     bool mn_major;
     unsigned bits; /* of an element */
     const emu_shared_reader *reader;
-    const char *name;
+    emu_operand operand;
 } shared_operand;
 
 static ptxgen_status read_atom(const shared_operand *from, unsigned minor, unsigned major,
                                uint8_t out[ATOM], ptxgen_error *err)
 {
     uint32_t address = emu_descriptor_atom(&from->descriptor, from->mn_major, minor, major);
-    if (from->reader->read16(from->reader->user, address, out))
+    if (from->reader->read16(from->reader->user, from->operand, address, out))
         return PTXGEN_OK;
     return ptxgen_fail(err, PTXGEN_ERROR_PTX_FAULT,
                        "wgmma: the descriptor of %s leads to shared address 0x%X, which cannot "
                        "be read",
-                       from->name, address);
+                       from->operand == EMU_OPERAND_A ? "A" : "B", address);
 }
 
 static uint32_t atom_element(const uint8_t atom[ATOM], unsigned bits, unsigned index)
@@ -199,7 +199,7 @@ static ptxgen_status load_a(const emu_wgmma_op *op, const emu_dot_rule *rule,
         return status;
     if (op->a_shared) {
         shared_operand from = {emu_matrix_descriptor_decode(args->a_descriptor), op->transpose_a,
-                               bits_read(op->a), &args->shared, "A"};
+                               bits_read(op->a), &args->shared, EMU_OPERAND_A};
         status = read_lines(&from, warp * EMU_TILE_ROWS, EMU_TILE_ROWS, terms, bits, terms, 1, err);
         if (status != PTXGEN_OK)
             return status;
@@ -224,7 +224,7 @@ static ptxgen_status load_b(const emu_wgmma_op *op, const emu_dot_rule *rule,
 {
     uint32_t bits[EMU_TILE_MAX_DEPTH * COLUMNS];
     shared_operand from = {emu_matrix_descriptor_decode(args->b_descriptor), op->transpose_b,
-                           bits_read(op->b), &args->shared, "B"};
+                           bits_read(op->b), &args->shared, EMU_OPERAND_B};
     const unsigned depth = op->b == EMU_B1 ? BIT_WORDS : op->k;
     ptxgen_status status = read_lines(&from, first, COLUMNS, depth, bits, 1, COLUMNS, err);
     if (status != PTXGEN_OK)

@@ -31,7 +31,9 @@ static void measure(const char *name, const char *target, const char *body, uint
                               .disabled_checks =
                                   relaxed ? PTXGEN_CHECK_REGISTERS | PTXGEN_CHECK_SHARED_INIT |
                                                 PTXGEN_CHECK_GLOBAL_INIT | PTXGEN_CHECK_RACES |
-                                                PTXGEN_CHECK_GLOBAL_RACES | PTXGEN_CHECK_LIVELOCK
+                                                PTXGEN_CHECK_GLOBAL_RACES | PTXGEN_CHECK_LIVELOCK |
+                                                PTXGEN_CHECK_EQUAL_STORES |
+                                                PTXGEN_CHECK_SHARED_BUFFERS
                                           : 0});
     bench_kernel(&bench, target, ".param .u64 pa", body);
     ptxgen_cu_deviceptr a = bench_buffer(&bench, NULL, 1 << 22);

@@ -120,10 +120,22 @@ static const struct planted faults[] = {
      REFILL "@%p3 st.shared.u32 [%r4], %r2;\n@!%p3 ld.shared.u32 %r10, [%r8]; // here\n",
      REFILL "@%p3 st.shared.u32 [%r4], %r2;\nbar.sync 0;\n@!%p3 ld.shared.u32 %r10, [%r8];\n"},
     {"write_over_a_word_that_another_warp_has_read", PTXGEN_CHECK_RACES, 0, 0,
-     REFILL "@%p3 ld.shared.u32 %r10, [%r8];\n@!%p3 st.shared.u32 [%r4], %r2; // here\n",
+     REFILL "@%p3 ld.shared.u32 %r10, [%r8];\n@!%p3 st.shared.u32 [%r4], 99; // here\n",
      FILL "bar.sync 0;\nld.shared.u32 %r10, [%r8];\nbar.sync 0;\nst.shared.u32 [%r4], %r10;\n"},
-    {"two_warps_write_one_word", PTXGEN_CHECK_RACES, 0, 0, "st.shared.u32 [%r3], %r6; // here\n",
-     "setp.eq.u32 %p3, %r6, 0;\n@%p3 st.shared.u32 [%r3], %r6;\n"},
+    {"two_warps_write_one_word", PTXGEN_CHECK_RACES, 0, 0,
+     "setp.eq.u32 %p3, %r5, 0;\n@%p3 st.shared.u32 [%r3], %r6; // here\n",
+     "@%p1 st.shared.u32 [%r3], %r6;\n"},
+    {"two_warps_write_one_value", PTXGEN_CHECK_EQUAL_STORES, 0, 0,
+     "setp.eq.u32 %p3, %r5, 0;\n@%p3 st.shared.u32 [%r3], 5; // here\n",
+     "setp.eq.u32 %p3, %r5, 0;\n@%p3 st.relaxed.cta.shared.u32 [%r3], 5;\n"},
+    {"lanes_write_one_value_to_global_memory", PTXGEN_CHECK_EQUAL_STORES, 0, 0,
+     "st.global.u32 [%rd2], 5; // here\n", "@%p1 st.global.u32 [%rd2], 5;\n"},
+    {"store_behind_the_buffer_that_it_points_into", PTXGEN_CHECK_SHARED_BUFFERS, 0, 0,
+     "@%p1 st.shared.u32 [%r3+4096], %r1; // here\n",
+     "@%p1 st.shared.u32 [%r3+4092], %r1;\n@%p1 st.shared.u32 [bar], 1;\n"},
+    {"store_into_an_mbarrier_object", PTXGEN_CHECK_BARRIERS, 0, 0,
+     INIT_BAR("1") "@%p1 st.shared.u32 [%r7], 1; // here\n",
+     INIT_BAR("1") "@%p1 mbarrier.inval.shared.b64 [%r7];\n@%p1 st.shared.u32 [%r7], 1;\n"},
     {"lanes_exchange_without_a_warp_barrier", PTXGEN_CHECK_WARP_RACES, 0, 0,
      FILL "ld.shared.u32 %r10, [%r9]; // here\n",
      FILL "bar.warp.sync -1;\nld.shared.u32 %r10, [%r9];\n"},
@@ -306,8 +318,8 @@ static const struct {
     {"read_of_another_warps_word_without_a_barrier",
      "this read follows a write by thread (32,0,0) without a barrier between them"},
     {"write_over_a_word_that_another_warp_has_read",
-     "this write follows a read by thread (33,0,0) without a barrier"},
-    {"two_warps_write_one_word", "this write follows a write by thread (31,0,0) without a barrier"},
+     "this write follows a read by thread (32,0,0) without a barrier"},
+    {"two_warps_write_one_word", "this write follows a write by thread (0,0,0) without a barrier"},
     {"lanes_exchange_without_a_warp_barrier",
      "this read follows a write by thread (1,0,0) without a barrier"},
     {"named_barrier_that_does_not_cover_the_writer", "this read follows a write by thread (0,0,0)"},
@@ -380,6 +392,17 @@ static const struct {
      "this write follows a read by a wgmma that is not waited for, of thread (0,0,0)"},
     {"asynchronous_store_in_a_launch_without_clusters",
      "asynchronous operations on shared memory of the cluster need a launch in clusters"},
+    {"two_warps_write_one_value",
+     "this write follows a write by thread (0,0,0) without a barrier between them; it stores what "
+     "is there, which does not make it ordered"},
+    {"lanes_write_one_value_to_global_memory",
+     "this write follows a write by thread (0,0,0) of CTA (0,0,0) without bar.warp.sync between "
+     "them; it stores what is there, which does not make it ordered"},
+    {"store_behind_the_buffer_that_it_points_into",
+     "4 bytes at offset 4096 of shared memory are not all in the buffer 'buf', 4096 bytes from "
+     "offset 0 on, from which the address comes"},
+    {"store_into_an_mbarrier_object",
+     "shared memory that holds an mbarrier object is written: mbarrier.inval is missing"},
     {"trap", "the kernel traps here"},
 
 };
@@ -473,9 +496,10 @@ static void a_fault_makes_the_context_unusable_until_cleared(void **state)
 static void a_disabled_check_is_silent(void **state)
 {
     (void)state;
-    static const ptxgen_emulator_check some[] = {PTXGEN_CHECK_REGISTERS, PTXGEN_CHECK_SHARED_INIT,
-                                                 PTXGEN_CHECK_GLOBAL_INIT, PTXGEN_CHECK_RACES,
-                                                 PTXGEN_CHECK_WARP_RACES};
+    static const ptxgen_emulator_check some[] = {
+        PTXGEN_CHECK_REGISTERS,     PTXGEN_CHECK_SHARED_INIT, PTXGEN_CHECK_GLOBAL_INIT,
+        PTXGEN_CHECK_RACES,         PTXGEN_CHECK_WARP_RACES,  PTXGEN_CHECK_EQUAL_STORES,
+        PTXGEN_CHECK_SHARED_BUFFERS};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         for (size_t c = 0; c < sizeof some / sizeof *some; c++) {
             if (faults[i].check != some[c] || faults[i].threads)

@@ -282,7 +282,7 @@ static const struct pattern patterns[] = {
      FIRST BULK "cp.async.bulk.wait_group.read 0;\n" RELEASE THEN ACQUIRE LOAD,
      FIRST BULK "cp.async.bulk.wait_group 0;\n" RELEASE THEN ACQUIRE LOAD, AT_GRID, 0, 0, 0, 0},
     {"two_ctas_of_a_cluster_without_its_barrier", FIRST "@%p1 " STORE THEN LOAD,
-     "setp.eq.u32 %p2, %r2, 0;\n@%p2 " STORE CLUSTER_MEETS "@!%p2 " LOAD,
+     "setp.eq.u32 %p2, %r2, 0;\nand.pred %p3, %p1, %p2;\n@%p3 " STORE CLUSTER_MEETS "@!%p2 " LOAD,
      "read follows a write by thread (0,0,0) of CTA (0,0,0) without barrier.cluster, or a release "
      "and an acquire of .cluster scope or wider, between them",
      32, 2, 0, 0},
@@ -295,12 +295,12 @@ static const struct pattern patterns[] = {
      "read follows a write by thread (0,0,0) of CTA (0,0,0) without bar.warp.sync between them", 32,
      0, 1, 0},
     {"two_ctas_store_different_values", "st.global.u32 [%rd1], %r2; // here\n",
-     "st.global.u32 [%rd1], 5;\n",
+     "st.relaxed.gpu.global.u32 [%rd1], %r2;\n",
      "write follows a write by thread (0,0,0) of CTA (0,0,0) without a release and an acquire of "
      ".gpu scope or wider between them",
      0, 0, 0, 0},
     {"lanes_store_different_values", "st.global.u32 [%rd1], %r1; // here\n",
-     "st.global.u32 [%rd1], 5;\n",
+     "@%p1 st.global.u32 [%rd1], 5;\n",
      "write follows a write by thread (0,0,0) of CTA (0,0,0) without bar.warp.sync between them",
      32, 0, 1, 0},
     {"bytes_of_one_word",
@@ -407,6 +407,58 @@ static void the_check_can_be_disabled(void **state)
     }
 }
 
+/* ---- stores that change nothing ---- */
+
+static const struct pattern equal[] = {
+    {"two_ctas_store_one_value", "st.global.u32 [%rd1], 5; // here\n", "",
+     "write follows a write by thread (0,0,0) of CTA (0,0,0) without a release and an acquire of "
+     ".gpu scope or wider between them",
+     0, 0, 0, 0},
+    {"lanes_store_one_value", "st.global.v2.u32 [%rd1], {%r8,%r8}; // here\n", "",
+     "write follows a write by thread (0,0,0) of CTA (0,0,0) without bar.warp.sync between them",
+     32, 0, 1, 0},
+    {"generic_stores_of_one_byte", "st.u8 [%rd1], 5; // here\n", "",
+     "write follows a write by thread (0,0,0) of CTA (0,0,0) without a release and an acquire of "
+     ".gpu scope or wider between them",
+     0, 0, 0, 0},
+    {"a_store_of_what_was_read",
+     FIRST "ld.global.u32 %r4, [%rd1];\n" THEN "st.global.u32 [%rd1], 0; // here\n", "",
+     "write follows a read by thread (0,0,0) of CTA (0,0,0) without a release and an acquire of "
+     ".gpu scope or wider between them",
+     0, 0, 0, 0},
+    {"a_store_of_what_was_read_without_coherence",
+     "ld.global.nc.u32 %r4, [%rd1];\nst.global.u32 [%rd1], 0; // here\n", "",
+     "write follows a read by thread (0,0,0) of CTA (0,0,0) by ld.global.nc, which may read "
+     "nothing that is written in the same launch",
+     0, 0, 1, 0},
+};
+
+static void stores_of_one_value_race_unless_that_is_allowed(void **state)
+{
+    const ptxgen_emulator_options allow = {.workers = 1,
+                                           .disabled_checks = PTXGEN_CHECK_EQUAL_STORES};
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++) {
+        uint32_t line;
+        char wanted[400];
+        ptxgen_emulator_fault allowed = run_pattern(&equal[i], equal[i].faulty, &allow, &line);
+        ptxgen_emulator_fault fault = run_pattern(&equal[i], equal[i].faulty,
+                                                  &(ptxgen_emulator_options){.workers = 1}, &line);
+        snprintf(wanted, sizeof wanted,
+                 ": race in global memory: this %s; it stores what is there, which does not make "
+                 "it ordered",
+                 equal[i].says);
+        if (fault.check == PTXGEN_CHECK_EQUAL_STORES && fault.line == line &&
+            allowed.check == PTXGEN_CHECK_NONE && strstr(fault.message, wanted))
+            continue;
+        print_error("%s: want '%s' at line %u, got '%s', '%s'\n", equal[i].name, wanted, line,
+                    fault.message, allowed.message);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* What one launch wrote is ordered before the next. */
 static void launches_of_a_stream_are_ordered(void **state)
 {
@@ -455,6 +507,7 @@ int main(void)
         cmocka_unit_test(every_missing_order_is_reported_at_its_line),
         cmocka_unit_test(every_ordered_twin_is_silent),
         cmocka_unit_test(the_check_can_be_disabled),
+        cmocka_unit_test(stores_of_one_value_race_unless_that_is_allowed),
         cmocka_unit_test(launches_of_a_stream_are_ordered),
         cmocka_unit_test(a_long_chain_of_releases_is_followed),
     };

@@ -14,8 +14,9 @@ typedef struct shared_memory {
     uint32_t limit; /* addresses from here on cannot be read */
 } shared_memory;
 
-static bool read16(void *user, uint32_t address, uint8_t out[16])
+static bool read16(void *user, emu_operand operand, uint32_t address, uint8_t out[16])
 {
+    (void)operand;
     const shared_memory *memory = user;
     assert_int_equal(address % 16, 0);
     if (address + 16 > memory->limit)
