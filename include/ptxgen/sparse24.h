@@ -74,7 +74,7 @@ enum { PTXGEN_SPARSE24_VARIANTS = 6 };
 /** How a variant of tier 2 multiplies. */
 enum {
     PTXGEN_SPARSE24_MMA,   /**< mma.sp.sync, operands copied by cp.async: every target */
-    PTXGEN_SPARSE24_WGMMA, /**< wgmma.sp, operands copied in bulk: sm_90a */
+    PTXGEN_SPARSE24_WGMMA, /**< wgmma.sp, operands copied in bulk: sm_90a, PTX 8.2 */
 };
 
 /**

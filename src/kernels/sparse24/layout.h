@@ -97,9 +97,11 @@ static inline bool sparse24_is_wgmma(const ptxgen_sparse24_variant *v)
 {
     return v->kind == PTXGEN_SPARSE24_WGMMA;
 }
+/* wgmma.sp is of PTX 8.2; older drivers of sm_90a have mma.sp. */
 static inline bool sparse24_has_wgmma(const ptxgen_target *target)
 {
-    return target->ptx.sm == 90 && target->ptx.suffix == 'a';
+    return target->ptx.sm == 90 && target->ptx.suffix == 'a' &&
+           (!target->ptx.max_ptx || target->ptx.max_ptx >= 82);
 }
 /* Of a CTA: those that multiply, and a warpgroup that sends. */
 static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)

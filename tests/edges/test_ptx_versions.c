@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drivers that take older PTX only, from PTX 7.1 on, on sm_90 from PTX 8.0: at each version where
+ * some instruction begins, each family multiplies in the types of its spec, and the text that it
+ * emits where it is not the newest's gives right outputs, of random data.
+ */
+#include "tests/checks.h"
+
+#include "src/cli/families/dense.h"
+#include "src/cli/families/marlin.h"
+#include "src/cli/families/rmsnorm_q4k.h"
+#include "src/cli/families/sparse24.h"
+#include "src/cli/families/w8a8.h"
+
+static const char *const devices[] = {"cpu:sm_80", "cpu:sm_89", "cpu:sm_90", "cpu:sm_120"};
+static const int versions[] = {70, 71, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88};
+static const uint32_t rows[] = {1, 12, 40, 100, 150};
+enum {
+    DEVICES = sizeof devices / sizeof *devices,
+    VERSIONS = sizeof versions / sizeof *versions,
+    ROWS = sizeof rows / sizeof *rows
+};
+
+/* A spec of a family, by a number; what products of it are of, as the text has it. */
+struct subject {
+    const ptxgen_family *family;
+    union {
+        struct dense_options dense;
+        struct sparse24_options sparse24;
+        struct marlin_options marlin;
+        ptxgen_rmsnorm_q4k_spec rmsnorm_q4k;
+        struct w8a8_options w8a8;
+    } as;
+    const void *spec;
+    const char *types; /* NULL: of several */
+    bool ordered;      /* metadata is announced as ordered from PTX 8.5 on */
+    uint32_t most_rows;
+};
+
+typedef bool make_subject(size_t number, struct subject *s);
+/* Makes a problem of so many rows, runs it and compares. */
+typedef void run_subject(const struct subject *s, uint32_t n, struct random *r,
+                         struct device *device, struct check *check);
+
+/* The text, to be freed; NULL where the family needs a newer version, with the sentence. */
+static char *emit(const struct subject *s, const ptxgen_target *target, ptxgen_error *err)
+{
+    void *plan = calloc(1, s->family->plan_bytes);
+    const char *text = NULL;
+    char *copy = NULL;
+    assert_non_null(plan);
+    assert_ok(s->family->make_plan(s->spec, target, plan, err), err);
+    ptx_module *module = ptx_module_create(&target->ptx, NULL);
+    assert_non_null(module);
+    if (s->family->emit(plan, module, err) == PTXGEN_OK) {
+        assert_ok(ptx_module_text(module, 0, &text, NULL, err), err);
+        copy = strdup(text);
+    }
+    ptx_module_destroy(module);
+    free(plan);
+    return copy;
+}
+
+/* What follows the line of the version. */
+static const char *body_of(const char *text)
+{
+    const char *version = strstr(text, ".version ");
+    assert_non_null(version);
+    return strchr(version, '\n');
+}
+
+static int version_of(const char *text)
+{
+    const char *version = strstr(text, ".version ") + strlen(".version ");
+    return atoi(version) * 10 + atoi(strchr(version, '.') + 1);
+}
+
+/* Each product of tensor cores is of the spec's types, and of the form that the version has. */
+static void assert_multiplies(const struct subject *s, const char *text, int version)
+{
+    size_t products = 0;
+    for (const char *at = text; (at = strstr(at, "mma")); at = strchr(at, '\n')) {
+        char line[200] = "";
+        size_t length = strcspn(at, "\n ");
+        memcpy(line, at, length < sizeof line ? length : sizeof line - 1);
+        bool is_product = !strncmp(line, "mma.sync", 8) || !strncmp(line, "mma.sp", 6) ||
+                          !strncmp(line, "mma.mma_async", 13);
+        if (!is_product)
+            continue;
+        products++;
+        if (s->types && !strstr(line, s->types))
+            fail_msg("%s at PTX %d multiplies by %s, not %s", s->family->name, version, line,
+                     s->types);
+        if (s->ordered && !strncmp(line, "mma.sp", 6))
+            assert_int_equal(strstr(line, "ordered_metadata") != NULL, version >= 85);
+    }
+    assert_true(products > 0);
+}
+
+static void check_device(const char *name, const struct subject *s, run_subject *run, int index)
+{
+    struct device device = open_device(name);
+    ptxgen_error err = {0};
+    ptxgen_target newest = ptxgen_device_target(&device.facts);
+    char *last = emit(s, &newest, &err);
+    assert_non_null(last);
+    assert_multiplies(s, last, newest.ptx.max_ptx);
+    for (int v = VERSIONS; v-- > 0;) {
+        device.facts.max_ptx_version = versions[v];
+        ptxgen_target target = ptxgen_device_target(&device.facts);
+        if (ptx_target_check(&target.ptx, NULL) != PTXGEN_OK || versions[v] > newest.ptx.max_ptx ||
+            !test_in_share(index + v))
+            continue;
+        char *text = emit(s, &target, &err);
+        if (!text) {
+            assert_says(&err, "but the cap is PTX");
+            if (versions[v] >= (target.ptx.sm == 90 ? 80 : 71))
+                fail_msg("%s on %s: %s", s->family->name, name, err.message);
+            continue;
+        }
+        assert_true(version_of(text) <= versions[v]);
+        assert_multiplies(s, text, versions[v]);
+        bool other = strcmp(body_of(text), body_of(last)) != 0;
+        for (int i = 0; other && i < ROWS; i++) {
+            struct random r = random_start((uint64_t)(versions[v] + i));
+            struct check check = {.outputs = 0};
+            if (rows[i] > s->most_rows)
+                continue;
+            run(s, rows[i], &r, &device, &check);
+            assert_right(&check);
+        }
+        free(last);
+        last = text;
+    }
+    free(last);
+    device_close(&device);
+}
+
+static void check_family(size_t count, make_subject *make, run_subject *run)
+{
+    for (int d = 0; d < DEVICES; d++)
+        for (size_t i = 0; i < count; i++) {
+            struct subject s = {.most_rows = UINT32_MAX};
+            if (make(i, &s))
+                check_device(devices[d], &s, run, (int)i);
+        }
+}
+
+/* ---- families ---- */
+
+static bool make_dense(size_t number, struct subject *s)
+{
+    static const char *const types[] = {".tf32.tf32", ".f16.f16", ".bf16.bf16"};
+    s->as.dense = (struct dense_options){
+        .spec = {.m = 72, .k = 136, .type = (uint8_t)number, .bias = number == 1}};
+    s->family = ptxgen_dense_family();
+    s->spec = &s->as.dense.spec;
+    s->types = types[number];
+    return true;
+}
+
+static void run_dense(const struct subject *s, uint32_t n, struct random *r, struct device *device,
+                      struct check *check)
+{
+    const struct dense_layout packed = {.x_gap = 0};
+    struct dense_problem p;
+    ptxgen_error err;
+    assert_ok(dense_allocate(&p, &s->as.dense, n, &packed, device, &err), &err);
+    dense_fill(&p, r);
+    assert_ok(dense_check(&p, device, check, &err), &err);
+    dense_release(&p);
+}
+
+static bool make_sparse24(size_t number, struct subject *s)
+{
+    static const char *const types[] = {".tf32.tf32", ".f16.f16", ".bf16.bf16", ".s8.s8"};
+    uint8_t type = (uint8_t)(number % 4), tier = number < 4 ? 2 : 1;
+    bool is_s8 = type == PTXGEN_SPARSE24_S8;
+    s->as.sparse24 =
+        (struct sparse24_options){.spec = {.m = 72,
+                                           .k = 136,
+                                           .type = type,
+                                           .y_type = is_s8 ? (uint8_t)PTXGEN_BF16 : type,
+                                           .tier = tier}};
+    s->family = ptxgen_sparse24_family();
+    s->spec = &s->as.sparse24.spec;
+    s->types = types[type];
+    s->ordered = true;
+    return tier == 2 ? type != PTXGEN_SPARSE24_F32 : !is_s8;
+}
+
+static void run_sparse24(const struct subject *s, uint32_t n, struct random *r,
+                         struct device *device, struct check *check)
+{
+    const struct sparse24_layout packed = {.x_gap = 0};
+    struct sparse24_problem p;
+    ptxgen_error err;
+    assert_ok(sparse24_allocate(&p, &s->as.sparse24, n, &packed, device, &err), &err);
+    assert_ok(sparse24_fill(&p, r, &err), &err);
+    assert_ok(sparse24_check(&p, device, check, &err), &err);
+    sparse24_release(&p);
+}
+
+static bool make_marlin(size_t number, struct subject *s)
+{
+    s->as.marlin =
+        (struct marlin_options){.spec = {.k = 256,
+                                         .n = 136,
+                                         .group_size = number & 2 ? 64 : PTXGEN_W4_PER_CHANNEL,
+                                         .type = number & 1 ? PTXGEN_BF16 : PTXGEN_F16,
+                                         .zeros = number == 2}};
+    s->family = ptxgen_marlin_family();
+    s->spec = &s->as.marlin.spec;
+    s->types = number & 1 ? ".bf16.bf16" : ".f16.f16";
+    return true;
+}
+
+static void run_marlin(const struct subject *s, uint32_t n, struct random *r, struct device *device,
+                       struct check *check)
+{
+    const struct marlin_layout packed = {.a_gap = 0};
+    struct marlin_weights weights = {.count = 0};
+    struct marlin_problem p;
+    ptxgen_error err;
+    assert_ok(
+        marlin_random_weights(&s->as.marlin.spec, PTXGEN_W4_PACK_QUANTIZED, r, &weights, &err),
+        &err);
+    assert_ok(marlin_allocate(&p, &s->as.marlin, n, &packed, &weights, device, &err), &err);
+    marlin_fill(&p, r);
+    assert_ok(marlin_check(&p, device, check, &err), &err);
+    marlin_release(&p);
+    marlin_release_weights(&weights);
+}
+
+static bool make_rmsnorm_q4k(size_t number, struct subject *s)
+{
+    s->as.rmsnorm_q4k = (ptxgen_rmsnorm_q4k_spec){.k = 512,
+                                                  .n = {40, 40},
+                                                  .epsilon = 1e-6f,
+                                                  .x_type = (uint8_t)number,
+                                                  .y_type = (uint8_t)number,
+                                                  .epilogue = number == 1};
+    s->family = ptxgen_rmsnorm_q4k_family();
+    s->spec = &s->as.rmsnorm_q4k;
+    s->most_rows = PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    return true;
+}
+
+static void run_rmsnorm_q4k(const struct subject *s, uint32_t n, struct random *r,
+                            struct device *device, struct check *check)
+{
+    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
+    struct rmsnorm_q4k_problem p;
+    ptxgen_error err;
+    assert_ok(rmsnorm_q4k_allocate(&p, &s->as.rmsnorm_q4k, n, &packed, device, &err), &err);
+    rmsnorm_q4k_fill(&p, r);
+    assert_ok(rmsnorm_q4k_check(&p, device, check, &err), &err);
+    rmsnorm_q4k_release(&p);
+}
+
+static bool make_w8a8(size_t number, struct subject *s)
+{
+    s->as.w8a8 = (struct w8a8_options){.spec = {.k = 264,
+                                                .n = 72,
+                                                .x_type = (uint8_t)number,
+                                                .y_type = (uint8_t)number,
+                                                .asymmetric = number & 1}};
+    s->family = ptxgen_w8a8_family();
+    s->spec = &s->as.w8a8.spec;
+    s->types = ".s8.s8";
+    return true;
+}
+
+static void run_w8a8(const struct subject *s, uint32_t n, struct random *r, struct device *device,
+                     struct check *check)
+{
+    const struct w8a8_layout packed = {.x_gap = 0};
+    struct w8a8_problem p;
+    ptxgen_error err;
+    assert_ok(w8a8_allocate(&p, &s->as.w8a8, n, &packed, device, &err), &err);
+    w8a8_fill(&p, r);
+    assert_ok(w8a8_check(&p, device, check, &err), &err);
+    w8a8_release(&p);
+}
+
+static void dense_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(3, make_dense, run_dense);
+}
+
+static void sparse24_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(8, make_sparse24, run_sparse24);
+}
+
+static void marlin_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(4, make_marlin, run_marlin);
+}
+
+static void rmsnorm_q4k_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(3, make_rmsnorm_q4k, run_rmsnorm_q4k);
+}
+
+static void w8a8_is_right_at_every_ptx_version(void **state)
+{
+    (void)state;
+    check_family(4, make_w8a8, run_w8a8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_is_right_at_every_ptx_version),
+        cmocka_unit_test(sparse24_is_right_at_every_ptx_version),
+        cmocka_unit_test(marlin_is_right_at_every_ptx_version),
+        cmocka_unit_test(rmsnorm_q4k_is_right_at_every_ptx_version),
+        cmocka_unit_test(w8a8_is_right_at_every_ptx_version),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
