@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each option of each family sets the fields that it names and no other, with values that differ
+ * from option to option; an option without a row here fails, and so does a family.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "src/cli/families/dense.h"
+#include "src/cli/families/marlin.h"
+#include "src/cli/families/rmsnorm_q4k.h"
+#include "src/cli/families/sparse24.h"
+#include "src/cli/families/w8a8.h"
+#include "src/cli/family.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_FIELDS = 12 };
+
+/* A whole number in the options' struct; bytes 0: there is none. */
+struct field {
+    size_t offset, bytes;
+    int64_t value;
+};
+
+static const struct row {
+    const char *family, *option, *argument; /* NULL: it takes none */
+    struct field fields[MOST_FIELDS];
+} rows[] = {
+#define FIELD(member, value)                                                                       \
+    {                                                                                              \
+        offsetof(struct OPTIONS, member), sizeof(((struct OPTIONS *)NULL)->member), value          \
+    }
+#define OPTIONS marlin_options
+    {"marlin", "k", "320", {FIELD(spec.k, 320)}},
+    {"marlin", "n", "456", {FIELD(spec.n, 456)}},
+    {"marlin", "group-size", "48", {FIELD(spec.group_size, 48)}},
+    {"marlin", "group-size", "-1", {FIELD(spec.group_size, PTXGEN_W4_PER_CHANNEL)}},
+    {"marlin", "max-m", "71", {FIELD(spec.max_m, 71)}},
+    {"marlin", "type", "bf16", {FIELD(spec.type, PTXGEN_BF16)}},
+    {"marlin", "type", "f16", {FIELD(spec.type, PTXGEN_F16)}},
+    {"marlin", "zeros", NULL, {FIELD(spec.zeros, 1)}},
+    {"marlin", "act-order", NULL, {FIELD(spec.act_order, 1)}},
+    {"marlin", "swiglu", NULL, {FIELD(spec.epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
+    {"marlin", "activation", "none", {FIELD(spec.activation, PTXGEN_ACTIVATION_NONE)}},
+    {"marlin", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
+    {"marlin", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
+    {"marlin", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"marlin", "bias", NULL, {FIELD(spec.bias, 1)}},
+    {"marlin", "residual", NULL, {FIELD(spec.residual, 1)}},
+    {"marlin",
+     "tile",
+     "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,wgmma=19,cluster=20",
+     {FIELD(tile.tile_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
+      FIELD(tile.stages, 15), FIELD(tile.steps, 16), FIELD(tile.ctas, 17), FIELD(tile.pass_m, 18),
+      FIELD(tile.kind, 19), FIELD(tile.cluster, 20)}},
+#undef OPTIONS
+#define OPTIONS rmsnorm_q4k_options
+    {"rmsnorm_q4k", "k", "320", {FIELD(spec.k, 320)}},
+    {"rmsnorm_q4k", "n", "456", {FIELD(spec.n[0], 456)}},
+    {"rmsnorm_q4k",
+     "n",
+     "31,32,33",
+     {FIELD(spec.n[0], 31), FIELD(spec.n[1], 32), FIELD(spec.n[2], 33)}},
+    {"rmsnorm_q4k", "epsilon", "0.125", {FIELD(spec.epsilon, 0x3E000000)}},
+    {"rmsnorm_q4k", "x-type", "bf16", {FIELD(spec.x_type, PTXGEN_BF16)}},
+    {"rmsnorm_q4k", "x-type", "f32", {FIELD(spec.x_type, PTXGEN_F32)}},
+    {"rmsnorm_q4k", "y-type", "bf16", {FIELD(spec.y_type, PTXGEN_BF16)}},
+    {"rmsnorm_q4k", "y-type", "f32", {FIELD(spec.y_type, PTXGEN_F32)}},
+    {"rmsnorm_q4k", "residual", NULL, {FIELD(spec.residual, 1)}},
+    {"rmsnorm_q4k", "residual-out", NULL, {FIELD(spec.residual, 1), FIELD(spec.residual_out, 1)}},
+    {"rmsnorm_q4k", "bias", NULL, {FIELD(spec.bias, 1)}},
+    {"rmsnorm_q4k", "swiglu", NULL, {FIELD(spec.epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
+    {"rmsnorm_q4k", "max-tokens", "5", {FIELD(spec.max_tokens, 5)}},
+#undef OPTIONS
+#define OPTIONS w8a8_options
+    {"w8a8", "k", "320", {FIELD(spec.k, 320)}},
+    {"w8a8", "n", "456", {FIELD(spec.n, 456)}},
+    {"w8a8", "w-stride", "336", {FIELD(spec.w_stride, 336)}},
+    {"w8a8", "min-tokens", "3", {FIELD(spec.min_tokens, 3)}},
+    {"w8a8", "max-tokens", "71", {FIELD(spec.max_tokens, 71)}},
+    {"w8a8", "codes", "128,126", {FIELD(spec.q_min, -128), FIELD(spec.q_max, 126)}},
+    {"w8a8", "dtype", "bf16", {FIELD(spec.x_type, PTXGEN_BF16), FIELD(spec.y_type, PTXGEN_BF16)}},
+    {"w8a8", "dtype", "f32", {FIELD(spec.x_type, PTXGEN_F32), FIELD(spec.y_type, PTXGEN_F32)}},
+    {"w8a8", "dtype", "f64", {FIELD(spec.x_type, PTXGEN_F64), FIELD(spec.y_type, PTXGEN_F64)}},
+    {"w8a8", "x-type", "bf16", {FIELD(spec.x_type, PTXGEN_BF16)}},
+    {"w8a8", "y-type", "f32", {FIELD(spec.y_type, PTXGEN_F32)}},
+    {"w8a8", "scales", "dynamic", {FIELD(spec.scales, PTXGEN_W8A8_DYNAMIC)}},
+    {"w8a8", "scales", "tensor", {FIELD(spec.scales, PTXGEN_W8A8_TENSOR)}},
+    {"w8a8", "scales", "token", {FIELD(spec.scales, PTXGEN_W8A8_TOKEN)}},
+    {"w8a8", "asymmetric", NULL, {FIELD(spec.asymmetric, 1)}},
+    {"w8a8", "bias", NULL, {FIELD(spec.bias, 1)}},
+    {"w8a8",
+     "tile",
+     "tokens=11,rows=12,wn=13,wm=14,wk=15,stages=16,fused=17,cluster=18,wgmma=19",
+     {FIELD(tile.tokens, 11), FIELD(tile.rows, 12), FIELD(tile.wn, 13), FIELD(tile.wm, 14),
+      FIELD(tile.wk, 15), FIELD(tile.stages, 16), FIELD(tile.fused, 17), FIELD(tile.cluster, 18),
+      FIELD(tile.wgmma, 19)}},
+#undef OPTIONS
+#define OPTIONS sparse24_options
+    {"sparse24", "m", "456", {FIELD(spec.m, 456)}},
+    {"sparse24", "k", "320", {FIELD(spec.k, 320)}},
+    {"sparse24", "max-n", "71", {FIELD(spec.max_n, 71)}},
+    {"sparse24",
+     "dtype",
+     "bf16",
+     {FIELD(spec.type, PTXGEN_SPARSE24_BF16), FIELD(spec.y_type, PTXGEN_BF16)}},
+    {"sparse24",
+     "dtype",
+     "s8",
+     {FIELD(spec.type, PTXGEN_SPARSE24_S8), FIELD(spec.y_type, PTXGEN_F16)}},
+    {"sparse24", "y-type", "bf16", {FIELD(spec.y_type, PTXGEN_BF16)}},
+    {"sparse24", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
+    {"sparse24", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
+    {"sparse24", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"sparse24", "activation", "relu", {FIELD(spec.activation, PTXGEN_ACTIVATION_RELU)}},
+    {"sparse24", "bias", NULL, {FIELD(spec.bias, 1)}},
+    {"sparse24", "residual", NULL, {FIELD(spec.residual, 1)}},
+    {"sparse24", "tier", "2", {FIELD(spec.tier, 2)}},
+    {"sparse24", "inflate", NULL, {FIELD(spec.tier, 1), FIELD(inflate, 1)}},
+    {"sparse24",
+     "tile",
+     "tile_n=11,wm=12,wn=13,wk=14,cluster=15,stages=16,pass_n=17,kind=18,warp_m=19",
+     {FIELD(tile.tile_n, 11), FIELD(tile.wm, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
+      FIELD(tile.cluster, 15), FIELD(tile.stages, 16), FIELD(tile.pass_n, 17),
+      FIELD(tile.kind, 18), FIELD(tile.warp_m, 19)}},
+#undef OPTIONS
+#define OPTIONS dense_options
+    {"dense", "m", "456", {FIELD(spec.m, 456)}},
+    {"dense", "k", "320", {FIELD(spec.k, 320)}},
+    {"dense", "max-n", "71", {FIELD(spec.max_n, 71)}},
+    {"dense", "dtype", "bf16", {FIELD(spec.type, PTXGEN_BF16)}},
+    {"dense", "dtype", "f32", {FIELD(spec.type, PTXGEN_F32)}},
+    {"dense", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
+    {"dense", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
+    {"dense", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"dense", "activation", "relu", {FIELD(spec.activation, PTXGEN_ACTIVATION_RELU)}},
+    {"dense", "bias", NULL, {FIELD(spec.bias, 1)}},
+    {"dense", "residual", NULL, {FIELD(spec.residual, 1)}},
+    {"dense",
+     "tile",
+     "warp_m=11,warp_n=12,wm=13,wn=14,wk=15,ctas=16,stages=17,pass_n=18,kind=19,cluster=20,split=21",
+     {FIELD(tile.warp_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wm, 13), FIELD(tile.wn, 14),
+      FIELD(tile.wk, 15), FIELD(tile.ctas, 16), FIELD(tile.stages, 17), FIELD(tile.pass_n, 18),
+      FIELD(tile.kind, 19), FIELD(tile.cluster, 20), FIELD(tile.split, 21)}},
+#undef OPTIONS
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* ---- parsing ---- */
+
+/* The family's options after one of them, or after none, to be freed. */
+static unsigned char *parsed(const struct family *family, const char *option, const char *argument)
+{
+    char name[64], *argv[] = {(char *)"ptxgen", name, (char *)(uintptr_t)argument, NULL};
+    unsigned char *options = calloc(1, family->options_size);
+    assert_non_null(options);
+    if (family->set_defaults)
+        family->set_defaults(options);
+    snprintf(name, sizeof name, "--%s", option ? option : "");
+    int argc = !option ? 1 : argument ? 3 : 2;
+    assert_int_equal(argp_parse(family->spec_options, argc, argv, ARGP_NO_EXIT, NULL, options), 0);
+    return options;
+}
+
+/* The fields have their values; what else the spec has is as without the option. */
+static void check_row(const struct row *row)
+{
+    const struct family *family = family_find(row->family);
+    assert_non_null(family);
+    unsigned char *plain = parsed(family, NULL, NULL);
+    unsigned char *options = parsed(family, row->option, row->argument);
+    for (const struct field *f = row->fields; f->bytes; f++) {
+        if (memcmp(options + f->offset, &f->value, f->bytes) != 0)
+            fail_msg("%s --%s %s: the field at %zu is not %lld", row->family, row->option,
+                     row->argument ? row->argument : "", f->offset, (long long)f->value);
+        memcpy(plain + f->offset, &f->value, f->bytes);
+    }
+    if (memcmp(plain + family->spec_offset, options + family->spec_offset,
+               family->kernels()->spec_bytes) != 0)
+        fail_msg("%s --%s sets another field too", row->family, row->option);
+    free(plain);
+    free(options);
+}
+
+static void each_option_sets_the_fields_that_it_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ROWS; i++)
+        check_row(&rows[i]);
+}
+
+static bool has_row(const char *family, const char *option)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (!strcmp(rows[i].family, family) && !strcmp(rows[i].option, option))
+            return true;
+    return false;
+}
+
+static void every_option_of_a_kernel_has_its_row(void **state)
+{
+    (void)state;
+    const struct family *family;
+    for (size_t f = 0; (family = family_at(f)); f++)
+        for (const struct argp_option *o = family->spec_options->options; o->name; o++)
+            if (!has_row(family->name, o->name))
+                fail_msg("no row has %s --%s", family->name, o->name);
+}
+
+/* ---- shapes ---- */
+
+/* bench and tune --shape 320x456 are --k 320 and 456 output features. */
+static void a_shape_is_k_by_output_features(void **state)
+{
+    (void)state;
+    const struct family *family;
+    for (size_t f = 0; (family = family_at(f)); f++) {
+        const char *features = family->rows ? "m" : "n";
+        unsigned char *options = parsed(family, NULL, NULL), *wanted = parsed(family, "k", "320");
+        unsigned char *n = parsed(family, features, "456");
+        const unsigned char *plain = options;
+        size_t bytes = family->kernels()->spec_bytes, at = family->spec_offset;
+        for (size_t i = at; i < at + bytes; i++)
+            if (n[i] != plain[i])
+                wanted[i] = n[i];
+        family->set_shape(options, 320, 456);
+        if (memcmp(options + at, wanted + at, bytes) != 0)
+            fail_msg("%s: --shape 320x456 is not --k 320 --%s 456", family->name, features);
+        free(options);
+        free(wanted);
+        free(n);
+    }
+}
+
+/* Gate and up have the features of the shape each. */
+static void a_shape_with_swiglu_is_of_gate_and_up_each(void **state)
+{
+    (void)state;
+    struct rmsnorm_q4k_options o = {.spec = {.k = 1, .n = {2, 3, 4}}};
+    o.spec.epilogue = PTXGEN_EPILOGUE_SWIGLU;
+    family_find("rmsnorm_q4k")->set_shape(&o, 512, 48);
+    assert_int_equal(o.spec.k, 512);
+    assert_int_equal(o.spec.n[0], 48);
+    assert_int_equal(o.spec.n[1], 48);
+    assert_int_equal(o.spec.n[2], 0);
+}
+
+/* ---- names in files ---- */
+
+static const struct name {
+    const char *family, *option;
+    size_t offset;
+} names[] = {
+#define NAME(family, option, member) {#family, option, offsetof(struct family##_options, member)}
+    NAME(marlin, "safetensors", safetensors), NAME(marlin, "layer", layer),
+    NAME(marlin, "up-layer", up_layer),       NAME(marlin, "format", format),
+    NAME(marlin, "input", input),             NAME(marlin, "expect", expect),
+    NAME(rmsnorm_q4k, "gguf", gguf),          NAME(rmsnorm_q4k, "tensor", tensors),
+    NAME(rmsnorm_q4k, "norm", norm),          NAME(rmsnorm_q4k, "bias-tensor", bias),
+    NAME(rmsnorm_q4k, "input", input),        NAME(rmsnorm_q4k, "expect", expect),
+    NAME(w8a8, "safetensors", safetensors),   NAME(w8a8, "layer", layer),
+    NAME(w8a8, "input", input),               NAME(w8a8, "expect", expect),
+    NAME(sparse24, "safetensors", safetensors), NAME(sparse24, "layer", layer),
+    NAME(sparse24, "input", input),           NAME(sparse24, "expect", expect),
+};
+enum { NAMES = sizeof names / sizeof *names, MOST_ARGUMENTS = 20 };
+
+static const struct name *name_of(const char *family, const char *option)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        if (!strcmp(names[i].family, family) && !strcmp(names[i].option, option))
+            return &names[i];
+    return NULL;
+}
+
+/* All at once, each with its own name as its value, but of a format, which is one of a list. */
+static void each_name_in_a_file_goes_where_it_belongs(void **state)
+{
+    (void)state;
+    const struct family *family;
+    for (size_t f = 0; (family = family_at(f)); f++) {
+        if (!family->data_options)
+            continue;
+        char given[MOST_ARGUMENTS][64], *argv[MOST_ARGUMENTS] = {(char *)"ptxgen"};
+        int argc = 1;
+        unsigned char *options = parsed(family, NULL, NULL);
+        for (const struct argp_option *o = family->data_options->options; o->name; o++) {
+            const char *value = strcmp(o->name, "format") ? o->name : "awq";
+            if (!name_of(family->name, o->name))
+                fail_msg("no row has %s --%s", family->name, o->name);
+            snprintf(given[argc], sizeof given[argc], "--%s=%s", o->name, value);
+            argv[argc] = given[argc];
+            argc++;
+        }
+        assert_int_equal(
+            argp_parse(family->data_options, argc, argv, ARGP_NO_EXIT, NULL, options), 0);
+        for (const struct argp_option *o = family->data_options->options; o->name; o++) {
+            const char *value;
+            memcpy(&value, options + name_of(family->name, o->name)->offset, sizeof value);
+            assert_string_equal(value, strcmp(o->name, "format") ? o->name : "awq");
+        }
+        free(options);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_option_sets_the_fields_that_it_names),
+        cmocka_unit_test(every_option_of_a_kernel_has_its_row),
+        cmocka_unit_test(a_shape_is_k_by_output_features),
+        cmocka_unit_test(a_shape_with_swiglu_is_of_gate_and_up_each),
+        cmocka_unit_test(each_name_in_a_file_goes_where_it_belongs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
