@@ -26,6 +26,15 @@ static inline void assert_says(const ptxgen_error *err, const char *words)
         fail_msg("'%s' does not say '%s'", err->message, words);
 }
 
+/* A call ended with this status, and with this sentence, to the letter. */
+static inline void assert_refusal(ptxgen_status got, const ptxgen_error *err, ptxgen_status status,
+                                  const char *sentence)
+{
+    if (got != status || strcmp(err->message, sentence) != 0)
+        fail_msg("%s, '%s'; due is %s, '%s'", ptxgen_status_name(got), err->message,
+                 ptxgen_status_name(status), sentence);
+}
+
 static inline ptxgen_target target_of(const char *name)
 {
     ptxgen_target target;
