@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every exported function, called with NULL, with zeroed memory and with memory of 0xFF bytes:
- * nothing crashes, what returns a status refuses with a documented one and a sentence in UTF-8, and
- * who is given NULL says PTXGEN_ERROR_INVALID_ARGUMENT. calls.py writes the calls from the headers.
+ * nothing crashes, what returns a status refuses with a documented one and a sentence in UTF-8, which
+ * sentences.h has to the letter, and who is given NULL says PTXGEN_ERROR_INVALID_ARGUMENT. calls.py
+ * writes the calls from the headers.
  */
 #include "tests/status.h"
 
@@ -148,6 +149,43 @@ static bool is_text(const char *s)
     return true;
 }
 
+/* ---- the sentences ---- */
+
+enum { NO = 1 << PASS_NULL, ZEROS = 1 << PASS_ZEROS, ONES = 1 << PASS_ONES, ANY = NO | ZEROS | ONES };
+
+static const struct sentence {
+    const char *name;
+    int passings;
+    ptxgen_status status;
+    const char *says;
+} sentences[] = {
+#define ROW(name, passings, status, says) {#name, passings, PTXGEN_ERROR_##status, says},
+#include "sentences.h"
+#undef ROW
+};
+
+/* Why a library cannot be opened is for the loader to say. */
+static bool is_the_systems(const char *name, enum passing passing)
+{
+    return !strcmp(name, "ptxgen_driver_open") && passing != PASS_NULL;
+}
+
+static int check_sentence(const struct call *call, const struct how *h)
+{
+    if (h->status == PTXGEN_OK || !call->takes_error || is_the_systems(call->name, h->passing))
+        return 0;
+    const char *due = "a row of sentences.h";
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
+        if (!strcmp(sentences[i].name, call->name) && sentences[i].passings >> h->passing & 1) {
+            due = sentences[i].says;
+            if (h->status == sentences[i].status && !strcmp(h->err->message, due))
+                return 0;
+        }
+    print_error("%s with %s: %s, '%s'; due is '%s'\n", call->name, passing_names[h->passing],
+                ptxgen_status_name(h->status), h->err->message, due);
+    return 1;
+}
+
 static char current[128]; /* for a debugger */
 
 static int check_call(const struct call *call, struct how *h)
@@ -164,7 +202,7 @@ static int check_call(const struct call *call, struct how *h)
         good =
             good && h->err->status == h->status && h->err->message[0] && is_text(h->err->message);
     if (good)
-        return 0;
+        return check_sentence(call, h);
     print_error("%s with %s: status %d, '%s'\n", call->name, passing_names[h->passing],
                 (int)h->status, call->takes_error ? h->err->message : "");
     return 1;
