@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every rule of each family's spec, at both of its sides. */
+#include "refusals.h"
+
+#include <ptxgen/dense.h>
+#include <ptxgen/marlin_repack.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
+
+#define INVALID PTXGEN_ERROR_INVALID_ARGUMENT
+#define UNSUPPORTED PTXGEN_ERROR_UNSUPPORTED
+#define ACCEPTED PTXGEN_OK, NULL
+
+/* ---- dense ---- */
+
+static ptxgen_status plan_dense(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_dense_plan plan;
+    return ptxgen_dense_make_plan(spec, target, &plan, err);
+}
+
+static void dense_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_dense_spec good = {.m = 64, .k = 64, .type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_dense_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(type, 0)}, ACCEPTED},
+        {{SET(type, 2)}, ACCEPTED},
+        {{SET(type, 3)},
+         UNSUPPORTED,
+         "dense: the type 3 is none of PTXGEN_F32, _F16 and _BF16"},
+        {{SET(type, 4)}, INVALID, "dense: the type 4 is none of PTXGEN_F32, _F16 and _BF16"},
+        {{SET(m, 0)}, UNSUPPORTED, "dense: M = 0 is not between 1 and 2147483647"},
+        {{SET(m, 1)}, ACCEPTED},
+        {{SET(m, 2147483647)}, ACCEPTED},
+        {{SET(m, 2147483648)},
+         UNSUPPORTED,
+         "dense: M = 2147483648 is not between 1 and 2147483647"},
+        {{SET(k, 0)}, UNSUPPORTED, "dense: K = 0 is not between 1 and 1073741808"},
+        {{SET(k, 1)}, ACCEPTED},
+        {{SET(k, 1073741808)}, ACCEPTED},
+        {{SET(k, 1073741809)},
+         UNSUPPORTED,
+         "dense: K = 1073741809 is not between 1 and 1073741808"},
+        {{SET(k, 536870896), SET(type, 0)}, ACCEPTED},
+        {{SET(k, 536870897), SET(type, 0)},
+         UNSUPPORTED,
+         "dense: K = 536870897 is not between 1 and 536870896"},
+        {{SET(activation, PTXGEN_ACTIVATION_RELU)}, ACCEPTED},
+        {{SET(activation, 5)}, INVALID, "dense: 5 is not an activation"},
+        {{SET(bias, 1), SET(residual, 1)}, ACCEPTED},
+        {{SET(bias, 2)}, INVALID, "dense: bias is 2, not 0 or 1"},
+        {{SET(residual, 3)}, INVALID, "dense: residual is 3, not 0 or 1"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_dense, &target);
+}
+
+/* ---- marlin ---- */
+
+static ptxgen_status plan_marlin(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_marlin_plan plan;
+    return ptxgen_marlin_make_plan(spec, target, &plan, err);
+}
+
+static void marlin_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_marlin_spec good = {.k = 128, .n = 64, .group_size = 64, .type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_marlin_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(k, 0)}, UNSUPPORTED, "marlin: K = 0 is not between 1 and 2147483647"},
+        {{SET(k, 2147483632), SET(group_size, -1)}, ACCEPTED},
+        {{SET(k, 2147483648)},
+         UNSUPPORTED,
+         "marlin: K = 2147483648 is not between 1 and 2147483647"},
+        {{SET(k, 16), SET(group_size, 16)}, ACCEPTED},
+        {{SET(k, 120)}, UNSUPPORTED, "marlin: K = 120 is not a multiple of 16"},
+        {{SET(n, 0)}, UNSUPPORTED, "marlin: N = 0 is not between 1 and 2147483647"},
+        {{SET(n, 8)}, ACCEPTED},
+        {{SET(n, 12)}, UNSUPPORTED, "marlin: N = 12 is not a multiple of 8"},
+        {{SET(n, 2147483640)}, ACCEPTED},
+        {{SET(n, 2147483648)},
+         UNSUPPORTED,
+         "marlin: N = 2147483648 is not between 1 and 2147483647"},
+        {{SET(group_size, -1)}, ACCEPTED},
+        {{SET(group_size, -2)},
+         UNSUPPORTED,
+         "marlin: the group size -2 is neither a multiple of 16 nor -1"},
+        {{SET(group_size, 0)},
+         UNSUPPORTED,
+         "marlin: the group size 0 is neither a multiple of 16 nor -1"},
+        {{SET(group_size, 8)},
+         UNSUPPORTED,
+         "marlin: the group size 8 is neither a multiple of 16 nor -1"},
+        {{SET(group_size, 16)}, ACCEPTED},
+        {{SET(group_size, 48)},
+         UNSUPPORTED,
+         "marlin: the group size 48 does not divide K = 128"},
+        {{SET(group_size, 128)}, ACCEPTED},
+        {{SET(group_size, 256)},
+         UNSUPPORTED,
+         "marlin: the group size 256 does not divide K = 128"},
+        {{SET(type, 0)},
+         UNSUPPORTED,
+         "marlin: the type 0 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(type, 2)}, ACCEPTED},
+        {{SET(type, 3)},
+         UNSUPPORTED,
+         "marlin: the type 3 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(type, 4)}, INVALID, "marlin: the type 4 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(epilogue, 1)}, ACCEPTED},
+        {{SET(epilogue, 2)}, INVALID, "marlin: 2 is not an epilogue"},
+        {{SET(activation, PTXGEN_ACTIVATION_GELU_TANH)}, ACCEPTED},
+        {{SET(activation, 4)}, UNSUPPORTED, "marlin: 4 is not an activation of this family"},
+        {{SET(activation, 5)}, INVALID, "marlin: 5 is not an activation of this family"},
+        {{SET(epilogue, 1), SET(activation, 1)},
+         UNSUPPORTED,
+         "marlin: SwiGLU has its own activation, but activation is 1"},
+        {{SET(zeros, 1), SET(act_order, 1), SET(bias, 1), SET(residual, 1)}, ACCEPTED},
+        {{SET(zeros, 2)}, INVALID, "marlin: zeros is 2, not 0 or 1"},
+        {{SET(act_order, 2)}, INVALID, "marlin: act_order is 2, not 0 or 1"},
+        {{SET(bias, 2)}, INVALID, "marlin: bias is 2, not 0 or 1"},
+        {{SET(residual, 2)}, INVALID, "marlin: residual is 2, not 0 or 1"},
+        {{SET(reserved, 1)}, INVALID, "marlin: reserved is 1, not 0"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_marlin, &target);
+}
+
+static ptxgen_status plan_repack(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_marlin_repack_plan plan;
+    return ptxgen_marlin_repack_make_plan(spec, target, &plan, err);
+}
+
+static void marlin_repack_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_marlin_repack_spec good = {.k = 128,
+                                            .n = 64,
+                                            .group_size = 64,
+                                            .type = PTXGEN_F16,
+                                            .format = PTXGEN_W4_GPTQ_V1,
+                                            .scale_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_marlin_repack_spec, member, number)
+    static const struct refusal rows[] = {
+        {{SET(k, 120)}, UNSUPPORTED, "marlin: K = 120 is not a multiple of 16"},
+        {{SET(format, PTXGEN_W4_MARLIN)}, ACCEPTED},
+        {{SET(format, 5)}, INVALID, "marlin_repack: 5 is not the number of a 4-bit format"},
+        {{SET(n, 72)}, ACCEPTED},
+        {{SET(n, 72), SET(format, PTXGEN_W4_MARLIN)},
+         UNSUPPORTED,
+         "marlin_repack: N = 72 is not a multiple of 64, which marlin needs"},
+        {{SET(n, 268435456)}, ACCEPTED},
+        {{SET(n, 268435464)}, UNSUPPORTED, "marlin_repack: N = 268435464 is above 268435456"},
+        {{SET(act_order, 1)}, ACCEPTED},
+        {{SET(act_order, 1), SET(format, PTXGEN_W4_PACK_QUANTIZED)}, ACCEPTED},
+        {{SET(act_order, 1), SET(format, PTXGEN_W4_AWQ)},
+         UNSUPPORTED,
+         "marlin_repack: act_order is 1, but awq has no g_idx"},
+        {{SET(act_order, 1), SET(format, PTXGEN_W4_MARLIN)},
+         UNSUPPORTED,
+         "marlin_repack: act_order is 1, but marlin has no g_idx"},
+        {{SET(scale_type, 0)}, ACCEPTED},
+        {{SET(scale_type, 2)}, ACCEPTED},
+        {{SET(scale_type, 3)},
+         UNSUPPORTED,
+         "marlin_repack: the scales' type 3 is none of PTXGEN_F32, PTXGEN_F16 and PTXGEN_BF16"},
+        {{SET(scale_type, 4)},
+         INVALID,
+         "marlin_repack: the scales' type 4 is none of PTXGEN_F32, PTXGEN_F16 and PTXGEN_BF16"},
+        {{SET(reserved[0], 1)},
+         INVALID,
+         "marlin_repack: reserved is not 0; zero a spec before filling it in"},
+        {{SET(reserved[1], 1)},
+         INVALID,
+         "marlin_repack: reserved is not 0; zero a spec before filling it in"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_repack, &target);
+}
+
+/* ---- rmsnorm_q4k ---- */
+
+static ptxgen_status plan_rmsnorm(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_rmsnorm_q4k_plan plan;
+    return ptxgen_rmsnorm_q4k_make_plan(spec, target, &plan, err);
+}
+
+static void rmsnorm_q4k_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_rmsnorm_q4k_spec good = {
+        .k = 256, .n = {64}, .epsilon = 1e-5f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_rmsnorm_q4k_spec, member, number)
+#define FLAG "rmsnorm_q4k: a flag is neither 0 nor 1, or a reserved byte is not 0"
+    static const struct refusal rows[] = {
+        {{SET(k, 0)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: K = 0 must be a positive multiple of 256 (Q4_K's super-block) up to "
+         "16777216"},
+        {{SET(k, 512)}, ACCEPTED},
+        {{SET(k, 255)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: K = 255 must be a positive multiple of 256 (Q4_K's super-block) up to "
+         "16777216"},
+        {{SET(k, 16777216)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: K = 16777216 with 1 tokens does not fit into the 166912 bytes of shared "
+         "memory of a CTA"},
+        {{SET(k, 16777472)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: K = 16777472 must be a positive multiple of 256 (Q4_K's super-block) up to "
+         "16777216"},
+        {{SET(n[0], 0)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: N = 0, 0, 0; the matrices must be given in order and the first must have "
+         "rows"},
+        {{SET(n[2], 5)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: N = 64, 0, 5; the matrices must be given in order and the first must have "
+         "rows"},
+        {{SET(n[1], 1), SET(n[2], 1)}, ACCEPTED},
+        {{SET(n[0], 536870912)}, ACCEPTED},
+        {{SET(n[0], 536870913)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: N[0] = 536870913 is above 536870912 rows"},
+        {{SET(n[1], 1), SET(n[2], 536870913)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: N[2] = 536870913 is above 536870912 rows"},
+        {{SET(max_tokens, 8)}, ACCEPTED},
+        {{SET(max_tokens, 9)}, UNSUPPORTED, "rmsnorm_q4k: max_tokens = 9 is above 8"},
+        {{SET(epsilon, 0)}, ACCEPTED},
+        {{SET(epsilon, 0x7f7fffff)}, ACCEPTED},
+        {{SET(epsilon, 0x7f800000)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: epsilon = inf must be at least 0 and finite"},
+        {{SET(epsilon, 0x7fc00000)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: epsilon = nan must be at least 0 and finite"},
+        {{SET(epsilon, 0x80000001)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: epsilon = -1.4013e-45 must be at least 0 and finite"},
+        {{SET(x_type, 0), SET(y_type, 2)}, ACCEPTED},
+        {{SET(x_type, 3)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: x_type = 3, y_type = 1; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(y_type, 3)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: x_type = 1, y_type = 3; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(y_type, 4)},
+         INVALID,
+         "rmsnorm_q4k: x_type = 1, y_type = 4; f32, f16 and bf16 are 0, 1, 2"},
+        {{SET(bias, 1), SET(residual, 1), SET(residual_out, 1)}, ACCEPTED},
+        {{SET(epilogue, 2)}, INVALID, FLAG},
+        {{SET(bias, 2)}, INVALID, FLAG},
+        {{SET(residual, 2)}, INVALID, FLAG},
+        {{SET(residual_out, 2)}, INVALID, FLAG},
+        {{SET(reserved[0], 1)}, INVALID, FLAG},
+        {{SET(reserved[1], 1)}, INVALID, FLAG},
+        {{SET(residual_out, 1)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: residual_out without residual would only copy x"},
+        {{SET(epilogue, 1), SET(n[1], 64)}, ACCEPTED},
+        {{SET(epilogue, 1)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: SwiGLU needs two matrices of equal N, not N = 64, 0, 0"},
+        {{SET(epilogue, 1), SET(n[1], 65)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: SwiGLU needs two matrices of equal N, not N = 64, 65, 0"},
+        {{SET(epilogue, 1), SET(n[1], 64), SET(n[2], 64)},
+         UNSUPPORTED,
+         "rmsnorm_q4k: SwiGLU needs two matrices of equal N, not N = 64, 64, 64"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_rmsnorm, &target);
+}
+
+/* ---- sparse24 ---- */
+
+static ptxgen_status plan_sparse24(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_sparse24_plan plan;
+    return ptxgen_sparse24_make_plan(spec, target, &plan, err);
+}
+
+static void sparse24_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_sparse24_spec good = {
+        .m = 64, .k = 64, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_sparse24_spec, member, number)
+#define S8 SET(type, PTXGEN_SPARSE24_S8)
+    static const struct refusal rows[] = {
+        {{SET(m, 0)}, UNSUPPORTED, "sparse24: M = 0 is not between 1 and 2147483647"},
+        {{SET(m, 1)}, ACCEPTED},
+        {{SET(m, 2147483647)}, ACCEPTED},
+        {{SET(m, 2147483648)},
+         UNSUPPORTED,
+         "sparse24: M = 2147483648 is not between 1 and 2147483647"},
+        {{SET(k, 0)}, UNSUPPORTED, "sparse24: K = 0 is not between 1 and 2147483647"},
+        {{SET(k, 8)}, ACCEPTED},
+        {{SET(k, 12)},
+         UNSUPPORTED,
+         "sparse24: K = 12 is not a multiple of 8, as 2:4 metadata needs"},
+        {{SET(k, 2147483640)}, ACCEPTED},
+        {{SET(k, 2147483648)},
+         UNSUPPORTED,
+         "sparse24: K = 2147483648 is not between 1 and 2147483647"},
+        {{S8, SET(k, 262136)}, ACCEPTED},
+        {{S8, SET(k, 262144)},
+         UNSUPPORTED,
+         "sparse24: K = 262144 is above 262142, where sums of s8 products can overflow s32"},
+        {{SET(type, 4)}, INVALID, "sparse24: the type 4 is no ptxgen_sparse24_type"},
+        {{SET(tier, 1)}, ACCEPTED},
+        {{SET(tier, 2)}, ACCEPTED},
+        {{SET(tier, 3)}, INVALID, "sparse24: the tier 3 is not 0, 1 or 2"},
+        {{S8, SET(tier, 1)}, UNSUPPORTED, "sparse24: tier 1 does not have the type s8"},
+        {{S8, SET(tier, 2)}, ACCEPTED},
+        {{SET(type, 0), SET(y_type, 0), SET(tier, 2)},
+         UNSUPPORTED,
+         "sparse24: tier 2 does not have the type f32"},
+        {{SET(type, 0), SET(y_type, 0), SET(tier, 1)}, ACCEPTED},
+        {{S8, SET(y_type, 2)}, ACCEPTED},
+        {{S8, SET(y_type, 0)},
+         UNSUPPORTED,
+         "sparse24: the output type 0 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{S8, SET(y_type, 3)},
+         UNSUPPORTED,
+         "sparse24: the output type 3 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{S8, SET(y_type, 4)},
+         INVALID,
+         "sparse24: the output type 4 is neither PTXGEN_F16 nor PTXGEN_BF16"},
+        {{SET(y_type, 2)}, UNSUPPORTED, "sparse24: the output type 2 is not that of X, 1"},
+        {{SET(y_type, 4)}, INVALID, "sparse24: the output type 4 is not that of X, 1"},
+        {{SET(activation, PTXGEN_ACTIVATION_RELU)}, ACCEPTED},
+        {{SET(activation, 5)}, INVALID, "sparse24: 5 is not an activation"},
+        {{SET(bias, 1), SET(residual, 1)}, ACCEPTED},
+        {{SET(bias, 2)}, INVALID, "sparse24: bias is 2, not 0 or 1"},
+        {{SET(residual, 2)}, INVALID, "sparse24: residual is 2, not 0 or 1"},
+        {{SET(reserved[0], 1)}, INVALID, "sparse24: reserved[0] is 1, not 0"},
+        {{SET(reserved[1], 9)}, INVALID, "sparse24: reserved[1] is 9, not 0"},
+    };
+#undef SET
+#undef S8
+    ASSERT_REFUSALS(rows, good, plan_sparse24, &target);
+}
+
+/* ---- w8a8 ---- */
+
+static ptxgen_status plan_w8a8(const void *spec, const void *target, ptxgen_error *err)
+{
+    ptxgen_w8a8_plan plan;
+    return ptxgen_w8a8_make_plan(spec, target, &plan, err);
+}
+
+static void w8a8_refuses_each_wrong_number(void **state)
+{
+    (void)state;
+    const ptxgen_w8a8_spec good = {.k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_target target = target_of("sm_80");
+#define SET(member, number) CHANGE(ptxgen_w8a8_spec, member, number)
+#define FLAGS "w8a8: a flag is neither 0 nor 1, or a reserved byte is not 0"
+    static const struct refusal rows[] = {
+        {{SET(k, 0)},
+         UNSUPPORTED,
+         "w8a8: K = 0 and N = 64; both must be positive, N below 2^31"},
+        {{SET(k, 1)}, ACCEPTED},
+        {{SET(n, 0)},
+         UNSUPPORTED,
+         "w8a8: K = 64 and N = 0; both must be positive, N below 2^31"},
+        {{SET(n, 1)}, ACCEPTED},
+        {{SET(n, 2147483647)}, ACCEPTED},
+        {{SET(n, 2147483648)},
+         UNSUPPORTED,
+         "w8a8: K = 64 and N = 2147483648; both must be positive, N below 2^31"},
+        {{SET(min_tokens, 7), SET(max_tokens, 7)}, ACCEPTED},
+        {{SET(min_tokens, 7), SET(max_tokens, 0)}, ACCEPTED},
+        {{SET(min_tokens, 8), SET(max_tokens, 7)},
+         INVALID,
+         "w8a8: min_tokens = 8 is above max_tokens = 7"},
+        {{SET(w_stride, 64)}, ACCEPTED},
+        {{SET(w_stride, 63)}, INVALID, "w8a8: w_stride = 63 is below K = 64"},
+        {{SET(x_type, 3), SET(y_type, 3)}, ACCEPTED},
+        {{SET(x_type, 4)},
+         INVALID,
+         "w8a8: x_type = 4, y_type = 1; f32, f16, bf16 and f64 are 0, 1, 2, 3"},
+        {{SET(y_type, 4)},
+         INVALID,
+         "w8a8: x_type = 1, y_type = 4; f32, f16, bf16 and f64 are 0, 1, 2, 3"},
+        {{SET(scales, 2)}, ACCEPTED},
+        {{SET(scales, 3)}, INVALID, "w8a8: scales = 3; dynamic, tensor and token are 0, 1, 2"},
+        {{SET(asymmetric, 1), SET(bias, 1)}, ACCEPTED},
+        {{SET(asymmetric, 2)}, INVALID, FLAGS},
+        {{SET(bias, 2)}, INVALID, FLAGS},
+        {{SET(reserved[0], 1)}, INVALID, FLAGS},
+        {{SET(reserved[1], 1)}, INVALID, FLAGS},
+        {{SET(reserved[2], 1)}, INVALID, FLAGS},
+        {{SET(q_min, -128), SET(q_max, 127)}, ACCEPTED},
+        {{SET(q_min, 0), SET(q_max, 1)}, ACCEPTED},
+        {{SET(q_min, -129), SET(q_max, 127)},
+         UNSUPPORTED,
+         "w8a8: codes of -129 ... 127; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_min, 1), SET(q_max, 127)},
+         UNSUPPORTED,
+         "w8a8: codes of 1 ... 127; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_min, -1)},
+         UNSUPPORTED,
+         "w8a8: codes of -1 ... 0; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(q_min, -128), SET(q_max, 128)},
+         UNSUPPORTED,
+         "w8a8: codes of -128 ... 128; the rule is -128 <= q_min <= 0 < q_max <= 127"},
+        {{SET(k, 132104)}, ACCEPTED},
+        {{SET(k, 132105)},
+         UNSUPPORTED,
+         "w8a8: K = 132105 is above 132104, from where sums of products of codes -127 ... 127 with "
+         "weights down to -128 can leave 32 bits"},
+        {{SET(k, 131071), SET(q_min, -128), SET(q_max, 127)}, ACCEPTED},
+        {{SET(k, 131072), SET(q_min, -128), SET(q_max, 127)},
+         UNSUPPORTED,
+         "w8a8: K = 131072 is above 131071, from where sums of products of codes -128 ... 127 with "
+         "weights down to -128 can leave 32 bits"},
+        {{SET(k, 65793), SET(q_min, -128), SET(q_max, 127), SET(asymmetric, 1)}, ACCEPTED},
+        {{SET(k, 65794), SET(q_min, -128), SET(q_max, 127), SET(asymmetric, 1)},
+         UNSUPPORTED,
+         "w8a8: K = 65794 is above 65793, from where sums of products of asymmetric codes -128 ... "
+         "127 with weights down to -128 can leave 32 bits"},
+    };
+#undef SET
+    ASSERT_REFUSALS(rows, good, plan_w8a8, &target);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_refuses_each_wrong_number),
+        cmocka_unit_test(marlin_refuses_each_wrong_number),
+        cmocka_unit_test(marlin_repack_refuses_each_wrong_number),
+        cmocka_unit_test(rmsnorm_q4k_refuses_each_wrong_number),
+        cmocka_unit_test(sparse24_refuses_each_wrong_number),
+        cmocka_unit_test(w8a8_refuses_each_wrong_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
