@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include "cache_bench.h"
 
+#include "src/runtime/manifest.h"
+#include "src/runtime/tuning.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +250,141 @@ static void a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine(void *
     ptxgen_cache_close(cache);
 }
 
+/* ---- the table of tiles ---- */
+
+/* Long entries, so that few fill the file; `pad` makes one longer by so many bytes. */
+struct wide_spec {
+    uint32_t id, pad;
+    unsigned char rest[1000];
+};
+
+static ptxgen_status plan_wide(const void *spec, const ptxgen_target *target, void *plan,
+                               ptxgen_error *err)
+{
+    (void)target;
+    (void)err;
+    memcpy(plan, spec, sizeof(struct wide_spec));
+    return PTXGEN_OK;
+}
+
+static void describe_wide(const void *spec, char *text, size_t size)
+{
+    const struct wide_spec *s = spec;
+    snprintf(text, size, "%04u %0*d", s->id, 1 + (int)s->pad, 0);
+}
+
+static bool no_candidate(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS])
+{
+    (void)plan;
+    (void)index;
+    (void)tile;
+    return false;
+}
+
+static ptxgen_status use_any(void *plan, const ptxgen_tuned_range *ranges, size_t count,
+                             ptxgen_error *err)
+{
+    (void)plan;
+    (void)ranges;
+    (void)count;
+    (void)err;
+    return PTXGEN_OK;
+}
+
+static const char *const wide_names[] = {"a", NULL};
+static const ptxgen_tiling wide_tiling = {
+    .names = wide_names, .candidate = no_candidate, .use = use_any};
+static const ptxgen_family wide = {.name = "wide",
+                                   .plan_version = 1,
+                                   .spec_bytes = sizeof(struct wide_spec),
+                                   .plan_bytes = sizeof(struct wide_spec),
+                                   .make_plan = plan_wide,
+                                   .describe = describe_wide,
+                                   .tiling = &wide_tiling};
+
+static struct wide_spec wide_spec(uint32_t id, uint32_t pad)
+{
+    struct wide_spec spec = {.id = id, .pad = pad};
+    return spec;
+}
+
+struct tiles {
+    ptxgen_cache *cache;
+    ptxgen_device_facts facts;
+    ptxgen_target target;
+};
+
+static void store(const struct tiles *t, uint32_t id, uint32_t pad)
+{
+    static const ptxgen_tuned_range range = {.to_m = 16, .tile = {7}};
+    const struct wide_spec spec = wide_spec(id, pad);
+    assert_int_equal(
+        ptxgen_tuning_store(t->cache, &t->facts, &wide, &spec, &t->target, &range, 1, NULL), 0);
+}
+
+static bool has_tiles(const struct tiles *t, uint32_t id, uint32_t pad)
+{
+    ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES];
+    const struct wide_spec spec = wide_spec(id, pad);
+    ptxgen_tuning *tuning;
+    assert_int_equal(ptxgen_tuning_load(t->cache, &t->facts, &tuning, NULL), 0);
+    assert_null(ptxgen_tuning_complaint(tuning));
+    bool found = ptxgen_tuning_find(tuning, &wide, &spec, &t->target, ranges) == 1;
+    ptxgen_tuning_free(tuning);
+    return found;
+}
+
+/* Bytes of the file's entries. */
+static size_t entries_of(struct bench *bench)
+{
+    char path[FOLDER_PATH];
+    size_t size;
+    assert_true(folder_find(bench->folder, TUNING_NAME, path));
+    char *text = file_read(path, &size);
+    const char *end = strstr(text, "\n" TUNING_CHECKSUM);
+    assert_non_null(end);
+    size_t bytes = (size_t)(end - text) - (sizeof TUNING_SCHEMA - 1);
+    free(text);
+    return bytes;
+}
+
+static void remove_tiles(struct bench *bench)
+{
+    char path[FOLDER_PATH];
+    assert_true(folder_find(bench->folder, TUNING_NAME, path));
+    unlink(path);
+}
+
+static void a_table_of_tiles_that_is_exactly_full_keeps_them_all(void **state)
+{
+    enum { ROOM = TUNING_MOST_BYTES - sizeof TUNING_SCHEMA - CHECKSUM_MOST_LENGTH - 1 };
+    struct bench *bench = *state;
+    for (uint32_t over = 0; over < 2; over++) {
+        struct tiles t = {.cache = open_cache(bench)};
+        assert_int_equal(ptxgen_device_read(&bench->device.driver, 0, &t.facts, NULL), 0);
+        t.target = ptxgen_device_target(&t.facts);
+        store(&t, 0, 0);
+        const size_t bytes = entries_of(bench), count = ROOM / bytes, rest = ROOM % bytes;
+        remove_tiles(bench);
+        /* each takes its share of the rest, and the last what is left of it */
+        const uint32_t pad = (uint32_t)(rest / count), last = (uint32_t)count - 1;
+        const uint32_t last_pad = (uint32_t)(rest - last * pad) + over;
+        assert_true(last_pad < 400); /* the line of a description holds 511 */
+        for (uint32_t id = 0; id < last; id++)
+            store(&t, id, pad);
+        assert_int_equal(entries_of(bench), last * (bytes + pad));
+        store(&t, last, last_pad);
+        assert_int_equal(entries_of(bench), over ? ROOM + 1 - (bytes + pad) : ROOM);
+        for (uint32_t id = 0; id < last; id++)
+            assert_int_equal(has_tiles(&t, id, pad), id > 0 || !over);
+        assert_true(has_tiles(&t, last, last_pad));
+        remove_tiles(bench);
+        ptxgen_cache_close(t.cache);
+    }
+}
+
+/* ---- the clock and the environment ---- */
+
 /* cache.h: when an entry was last used is known to the hour. */
 static void a_use_is_noted_once_an_hour(void **state)
 {
@@ -338,6 +476,7 @@ int main(void)
         claims(what_is_a_byte_too_long_takes_the_place_of_the_oldest),
         claims(what_takes_the_whole_limit_is_kept_alone_and_what_takes_more_not_at_all),
         claims(a_limit_of_nothing_leaves_nothing_and_an_empty_folder_is_fine),
+        claim(a_table_of_tiles_that_is_exactly_full_keeps_them_all),
         claims(a_use_is_noted_once_an_hour),
         claim(sizes_of_the_environment_are_taken_to_the_largest),
     };
