@@ -185,6 +185,23 @@ static void the_check_of_overlaps_can_be_disabled(void **state)
     }
 }
 
+static void an_early_store_of_what_is_there_is_reported_unless_that_is_allowed(void **state)
+{
+    static const struct planted equal = {.first = STORE,
+                                         .faulty = MARKED("st.global.u32 [%rd1], %r1;") WAIT,
+                                         .says = WRITES_OVER("write")};
+    (void)state;
+    ptxgen_emulator_fault fault = run(&equal, equal.faulty, &(ptxgen_emulator_options){0}, NOTHING);
+    assert_int_equal(fault.check, PTXGEN_CHECK_EQUAL_STORES);
+    assert_int_equal(fault.line, marked_line(equal.faulty));
+    assert_non_null(strstr(fault.message, equal.says));
+    assert_non_null(
+        strstr(fault.message, "; it stores what is there, which does not make it ordered"));
+    fault = run(&equal, equal.faulty,
+                &(ptxgen_emulator_options){.disabled_checks = PTXGEN_CHECK_EQUAL_STORES}, NOTHING);
+    assert_string_equal(fault.message, "");
+}
+
 /* The marks of a launch go with the memory that they are of. */
 static void memory_freed_behind_a_launch_is_forgotten(void **state)
 {
@@ -214,6 +231,7 @@ int main(void)
         cmocka_unit_test(every_waiting_twin_is_silent),
         cmocka_unit_test(what_has_ended_is_not_overlapped),
         cmocka_unit_test(the_check_of_overlaps_can_be_disabled),
+        cmocka_unit_test(an_early_store_of_what_is_there_is_reported_unless_that_is_allowed),
         cmocka_unit_test(memory_freed_behind_a_launch_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

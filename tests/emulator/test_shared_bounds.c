@@ -276,6 +276,8 @@ static void an_access_stays_in_its_buffer_to_the_byte(void **state)
                     uint32_t at = last_place(&kinds[i], size);
                     wrong += check_buffer(&bench, i, size, gap, forget, at);
                     wrong += check_buffer(&bench, i, size, gap, forget, at + kinds[i].alignment);
+                    wrong += check_buffer(&bench, i, size, gap, forget,
+                                          last_place(&kinds[i], size + gap));
                     wrong +=
                         check_buffer(&bench, i, size, gap, forget, (size + gap + 127) / 128 * 128);
                 }
