@@ -50,7 +50,7 @@ static struct cta_layout lay_out(const struct emu_launch *launch)
 
 static uint32_t cta_clocks(const struct emu_launch *launch)
 {
-    return launch->warps + EMU_BARRIERS;
+    return launch->warps * (launch->program->arrives_relaxed ? 2 : 1) + EMU_BARRIERS;
 }
 
 size_t emu_cta_bytes(const struct emu_launch *launch)
@@ -128,6 +128,10 @@ static bool start_cta(struct emu_worker *worker, struct emu_cluster *cluster, ui
         warp->clock[warp->number] = 1;
         emu_clock_look(warp);
         clock += cluster->epochs;
+        if (launch->program->arrives_relaxed) {
+            warp->fenced = clock;
+            clock += cluster->epochs;
+        }
         emu_warp_start(warp);
     }
     for (uint32_t b = 0; b < EMU_BARRIERS; b++, clock += cluster->epochs)

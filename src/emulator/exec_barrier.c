@@ -207,7 +207,9 @@ static void cluster_arrive(struct emu_warp *warp, const struct emu_insn *insn, u
     for (uint32_t left = mask; left; left &= left - 1)
         warp->cluster_phase[__builtin_ctz(left)] = cluster->cluster_phase;
     cluster->cluster_arrived += (uint32_t)__builtin_popcount(mask);
-    if (!insn->has_value) /* not .relaxed */
+    if (insn->has_value) /* .relaxed: what a fence before it has released */
+        emu_clock_join(cluster->arrivals, warp->fenced, cluster->epochs);
+    else
         emu_clock_release(warp, cluster->arrivals);
     emu_go_on(warp->worker);
     cluster_complete(cluster);
@@ -235,7 +237,6 @@ static void cluster_wait(struct emu_warp *warp, const struct emu_insn *insn, uin
         }
     warp->cluster_arrived &= ~mask;
     emu_clock_acquire(warp, cluster->met);
-    emu_clock_acquire(warp, cluster->fences);
     warp->current->pc++;
 }
 
@@ -247,6 +248,7 @@ static void decode_cluster(struct emu_decoder *decoder, struct emu_insn *insn)
     emu_mod(decoder, "acquire");
     emu_mod(decoder, "release");
     insn->has_value = emu_mod(decoder, "relaxed");
+    decoder->program->arrives_relaxed |= insn->has_value;
     insn->aligned = emu_mod(decoder, "aligned");
     emu_need_operands(decoder, 0, 0);
     insn->exec = is_arrive ? cluster_arrive : cluster_wait;

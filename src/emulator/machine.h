@@ -71,6 +71,7 @@ struct emu_warp {
     bool yields;    /* let other warps run */
     uint8_t *local, *local_state;
     emu_clock clock;
+    emu_clock fenced;               /* the clock at its last fence; NULL: nobody asks for it */
     uint32_t others;                /* the least of the other warps' epochs in the clock */
     uint64_t polls;                 /* waiting reads */
     uint64_t seen_polls;            /* polls at the last look for a deadlock */

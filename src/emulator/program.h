@@ -171,6 +171,7 @@ struct emu_program {
     uint16_t *homes; /* by slot: the buffer that the register points into, plus 1; 0: any */
     uint32_t const_bytes;
     bool communicates; /* CTAs may depend on each other through global memory */
+    bool arrives_relaxed; /* at a cluster's barrier */
     bool uses_proxies; /* bulk copies, wgmma, or mbarriers of other CTAs */
 };
 

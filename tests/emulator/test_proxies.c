@@ -80,6 +80,11 @@ static const char head[] =
     ", without a fence.mbarrier_init.release.cluster by that thread or a fence.proxy.async of "    \
     "shared memory since"
 
+#define UNHEARD                                                                                    \
+    "the mbarrier was initialised at line %u" BY_FIRST                                             \
+    " of CTA 1 of the cluster without a fence.mbarrier_init.release.cluster or a release, and a "  \
+    "barrier of the cluster, since"
+
 struct planted {
     const char *name;
     ptxgen_emulator_check check;
@@ -173,18 +178,22 @@ static const struct planted faults[] = {
      PEER INIT_ONLY ANNOUNCE
      "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n"
      "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23];\n" CLUSTER_BAR,
-     "the mbarrier was initialised at line %u" BY_FIRST
-     " of CTA 1 of the cluster without a fence.mbarrier_init.release.cluster or a release, and a "
-     "barrier of the cluster, since"},
+     UNHEARD},
+    {"an_mbarrier_fenced_behind_a_relaxed_arrival", PROXY, 0, 2, 2,
+     PEER INIT_ONLY
+     "barrier.cluster.arrive.relaxed.aligned;\n" ANNOUNCE "barrier.cluster.wait.aligned;\n"
+     "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23];" HERE CLUSTER_BAR,
+     PEER INIT_ONLY
+     "barrier.cluster.arrive.aligned;\n" ANNOUNCE "barrier.cluster.wait.aligned;\n"
+     "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r23];\n" CLUSTER_BAR,
+     UNHEARD},
     {"an_mbarrier_used_without_a_barrier", PROXY, 0, 2, 2,
      PEER INIT_ONLY ANNOUNCE "@%p3 bra OVER;\n" LATE
                              "@%p2 mbarrier.arrive.shared::cluster.b64 _, [%r23];" HERE
                              "OVER:\n" CLUSTER_BAR,
      PEER INIT_ONLY ANNOUNCE CLUSTER_BAR
      "@%p1 mbarrier.arrive.shared::cluster.b64 _, [%r23];\n" CLUSTER_BAR,
-     "the mbarrier was initialised at line %u" BY_FIRST
-     " of CTA 1 of the cluster without a fence.mbarrier_init.release.cluster or a release, and a "
-     "barrier of the cluster, since"},
+     UNHEARD},
     {"a_bulk_store_not_waited_for", PTXGEN_CHECK_ASYNC, 0, 0, 0,
      FILL FENCE BAR STORE_OUT(FIRST) "ret;" HERE, FILL FENCE BAR OUT("\n") "ret;\n",
      "the thread exits while its asynchronous copy out of shared memory, at line %u, may still "
