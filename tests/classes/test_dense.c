@@ -5,12 +5,35 @@
 #include "src/cli/families/dense.h"
 #include "src/kernels/dense/layout.h"
 
-/* The last is sm_90 without what its exact target has. */
+/* The second is sm_90 without what its exact target has. */
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_90"};
-static const uint32_t sms[] = {4, 6, 20}, ms[] = {72, 300, 512}, ks[] = {64, 200, 712};
-static const uint32_t ns[] = {1, 17, 40, 70, 130, 300};
-enum { CHIPS = 3, PLAIN = 2, SMS = 3, MS = 3, KS = 3, NS = 6, TYPES = 2 };
-enum { PROBLEMS = CHIPS * SMS * MS * KS * NS * TYPES };
+enum { CHIPS = 3, PLAIN = 1, TYPES = 2 };
+
+/* Of the last: with a tile that a plan of the problems in `tiles` has. */
+static const struct axes {
+    struct axis sms, ms, ks, ns;
+    const struct axes *tiles;
+} tiles = {AXIS(16, 132), AXIS(300, 1024, 4096, 152064), AXIS(64, 4096),
+           AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096), NULL},
+  grids[GRIDS] = {
+      {AXIS(4, 6, 20), AXIS(72, 300, 512), AXIS(64, 200, 712), AXIS(1, 17, 40, 70, 130, 300), NULL},
+      {AXIS(16, 84, 108, 132, 188), AXIS(72, 300, 512, 1024, 3584, 4096, 14336, 152064),
+       AXIS(64, 200, 1024, 4096, 8192, 28672), AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096),
+       NULL},
+      {AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 200, 712, 2048), AXIS(30, 60, 130, 300),
+       &tiles},
+};
+
+static size_t count_of(const struct axes *g)
+{
+    return g->sms.count * g->ms.count * g->ks.count * g->ns.count;
+}
+
+static size_t problems_of(enum grid grid)
+{
+    const struct axes *g = &grids[grid];
+    return (g->tiles ? count_of(g->tiles) : 1) * count_of(g) * CHIPS * TYPES;
+}
 
 struct problem {
     size_t chip;
@@ -19,20 +42,15 @@ struct problem {
     struct dense_layout layout;
 };
 
-static struct problem problem_at(size_t number)
+static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
 {
-    struct problem p = {.chip = take_digit(&number, CHIPS)};
-    p.sms = sms[take_digit(&number, SMS)];
-    p.options.spec.m = ms[take_digit(&number, MS)];
-    p.options.spec.k = ks[take_digit(&number, KS)];
-    p.n = ns[take_digit(&number, NS)];
-    p.options.spec.type = take_digit(&number, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
-    p.layout.x_gap = p.sms == 6;
-    p.options.spec.bias = p.options.spec.residual = p.n % 2;
-    return p;
+    p->sms = take_value(number, &g->sms);
+    p->options.spec.m = take_value(number, &g->ms);
+    p->options.spec.k = take_value(number, &g->ks);
+    p->n = take_value(number, &g->ns);
 }
 
-static bool plan_of(const struct problem *p, ptxgen_dense_plan *plan)
+static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     if (p->chip == PLAIN)
@@ -40,45 +58,77 @@ static bool plan_of(const struct problem *p, ptxgen_dense_plan *plan)
     return dense_make_plan(&p->options, p->n, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static void name_class(const struct problem *p, const ptxgen_dense_plan *plan, char *name,
-                       size_t size)
+static bool make_problem(enum grid grid, size_t number, struct problem *p)
 {
+    const struct axes *g = &grids[grid];
+    struct random r = random_start(number);
+    struct problem model = {.chip = number % CHIPS};
+    size_t rest = number / CHIPS;
+    model.options.spec.type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
+    *p = model;
+    take_sizes(p, g, &rest);
+    p->layout.x_gap = random_below(&r, 2);
+    p->options.spec.bias = p->options.spec.residual = (uint8_t)random_below(&r, 2);
+    if (!g->tiles)
+        return true;
+    ptxgen_dense_plan plan;
+    take_sizes(&model, g->tiles, &rest);
+    if (!make_plan(&model, &plan))
+        return false;
+    p->options.tile = plan.variants[0];
+    return true;
+}
+
+static void name_classes(const struct problem *p, const ptxgen_dense_plan *plan,
+                         struct class_names *names)
+{
+    static const char *const targets[] = {"sm_80", "may overlap", "sm_90a"};
     const ptxgen_dense_variant *v = &plan->variants[0];
+    const char *target = targets[p->chip], *entry = ptxgen_dense_entry(v),
+               *type = plan->spec.type == PTXGEN_F32 ? "f32" : "f16";
     struct dense_schedule s;
     ptxgen_error err;
     uint32_t stages = dense_own_stages(&plan->spec, v);
     assert_ok(dense_make_schedule(plan, v, p->n, &s, &err), &err);
-    snprintf(name, size, "%s%s %s %s, %s, %s%s", chips[p->chip], p->chip == PLAIN ? " plain" : "",
-             plan->spec.type == PTXGEN_F32 ? "f32" : "f16", ptxgen_dense_entry(v),
-             dealing_of(&s.tiles, stages), stages > v->stages ? "ring turns" : "ring suffices",
-             p->layout.x_gap ? ", aligned first" : "");
+    snprintf(names->of[0], NAME, "%s, %s, %s, bias and residual %u", target, type, entry,
+             plan->spec.bias);
+    snprintf(names->of[1], NAME, "%s, %s, %s", type, entry, dealing_of(&s.tiles, stages));
+    snprintf(names->of[2], NAME, "%s, %s, %s tiles, %s", type, entry,
+             s.tiles.divides ? "divided" : "whole",
+             stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
+    snprintf(names->of[3], NAME, "%s, %s, %s tiles, %s", target, type,
+             s.tiles.divides ? "divided" : "whole",
+             p->layout.x_gap ? "aligned first" : "as they are");
 }
 
-static bool describe(size_t number, char *name, size_t size, uint64_t *work)
+static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
-    struct problem p = problem_at(number);
+    struct problem p;
     ptxgen_dense_plan plan;
-    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
-    if (*work > 1 << 25 || !plan_of(&p, &plan))
+    if (!make_problem(grid, number, &p))
         return false;
-    name_class(&p, &plan, name, size);
+    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
+    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
+        return false;
+    name_classes(&p, &plan, names);
     return true;
 }
 
-static void run(size_t number, uint64_t seed, char *name, size_t size)
+static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    struct problem at = problem_at(number);
+    struct problem at;
+    assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
-    struct check check = {.outputs = 0};
+    struct check check = {.once = once};
     struct dense_problem p;
     ptxgen_error err;
     assert_ok(dense_allocate(&p, &at.options, at.n, &at.layout, &device, &err), &err);
-    assert_true(plan_of(&at, &p.plan));
+    assert_true(make_plan(&at, &p.plan));
     dense_fill(&p, &r);
     assert_ok(dense_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_class(&at, &p.plan, name, size);
+    name_classes(&at, &p.plan, names);
     dense_release(&p);
     device_close(&device);
 }
@@ -94,7 +144,8 @@ static void every_class_of_dense_is_right(void **state)
                                          "divided among many",   "divided, several tiles",
                                          "ring turns",           "ring suffices",
                                          "aligned first",        NULL};
-    const struct class_family family = {PROBLEMS, describe, run, wanted};
+    const struct class_family family = {
+        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
     (void)state;
     run_classes(&family);
 }

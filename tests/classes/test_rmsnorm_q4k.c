@@ -6,11 +6,22 @@
 #include "src/kernels/rmsnorm_q4k/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_86"};
-static const uint32_t sms[] = {1, 3, 20}, ks[] = {256, 1024, 4096, 5120, 8192, 16384},
-                      ns[] = {16, 64, 100, 192, 400};
-static const uint32_t ms[] = {1, 2, 3, 8};
-enum { CHIPS = 3, SMS = 3, KS = 6, NS = 5, MS = 4, KINDS = 3 };
-enum { PROBLEMS = CHIPS * SMS * KS * NS * MS * KINDS };
+enum { CHIPS = 3, KINDS = 3 };
+
+static const struct axes {
+    struct axis sms, ks, ns, ms;
+} grids[GRIDS] = {
+    {AXIS(1, 3, 20), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
+     AXIS(16, 64, 100, 192, 400, 900), AXIS(1, 2, 3, 4, 8)},
+    {AXIS(16, 84, 132, 188), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
+     AXIS(64, 512, 1024, 4096, 14336, 152064), AXIS(1, 2, 3, 4, 5, 8)},
+};
+
+static size_t problems_of(enum grid grid)
+{
+    const struct axes *g = &grids[grid];
+    return g->sms.count * g->ks.count * g->ns.count * g->ms.count * CHIPS * KINDS;
+}
 
 struct problem {
     size_t chip;
@@ -18,71 +29,75 @@ struct problem {
     struct rmsnorm_q4k_options options;
 };
 
-static struct problem problem_at(size_t number)
+static struct problem problem_at(enum grid grid, size_t number)
 {
+    const struct axes *g = &grids[grid];
     struct problem p = {.chip = take_digit(&number, CHIPS)};
     ptxgen_rmsnorm_q4k_spec *s = &p.options.spec;
-    p.sms = sms[take_digit(&number, SMS)];
-    s->k = ks[take_digit(&number, KS)];
-    s->n[0] = ns[take_digit(&number, NS)];
-    p.m = ms[take_digit(&number, MS)];
-    size_t kind = take_digit(&number, KINDS);
-    s->x_type = kind ? PTXGEN_F16 : PTXGEN_F32;
-    s->residual = s->residual_out = s->bias = kind == 1;
+    p.sms = take_value(&number, &g->sms);
+    s->k = take_value(&number, &g->ks);
+    s->n[0] = take_value(&number, &g->ns);
+    p.m = take_value(&number, &g->ms);
+    s->x_type = number ? PTXGEN_F16 : PTXGEN_F32;
+    s->residual = s->residual_out = s->bias = number == 1;
     s->y_type = PTXGEN_F16;
     s->epsilon = 1e-5f;
     s->max_tokens = p.m;
     return p;
 }
 
-static bool plan_of(const struct problem *p, ptxgen_rmsnorm_q4k_plan *plan)
+static bool make_plan(const struct problem *p, ptxgen_rmsnorm_q4k_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     return rmsnorm_q4k_make_plan(&p->options.spec, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static void name_class(const struct problem *p, const ptxgen_rmsnorm_q4k_plan *plan, char *name,
-                       size_t size)
+static void name_classes(const struct problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
+                         struct class_names *names)
 {
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, p->m);
+    const char *entry = ptxgen_rmsnorm_q4k_entry(v);
+    const char *rounds = v->rounds > 2 ? "many rounds" : v->rounds > 1 ? "two rounds" : "one round";
     uint32_t staged = staged_bytes(plan, v);
-    snprintf(name, size, "%s %s, K among %s, rows among %s, %s, %u stages, %s, x %s",
-             chips[p->chip], ptxgen_rmsnorm_q4k_entry(v), v->wk > 1 ? "warps" : "none",
-             v->wr > 1 ? "warps" : "none",
-             v->rounds > 2   ? "many rounds"
-             : v->rounds > 1 ? "two rounds"
-                             : "one round",
-             v->stages, v->chunks > 1 ? "in chunks" : "at once",
+    snprintf(names->of[0], NAME, "%s, K among %s, rows among %s, %s", entry,
+             v->wk > 1 ? "warps" : "none", v->wr > 1 ? "warps" : "none", rounds);
+    snprintf(names->of[1], NAME, "%s, %s, %u stages, K among %s", entry, rounds, v->stages,
+             v->wk > 1 ? "warps" : "none");
+    snprintf(names->of[2], NAME, "%s, %s, x %s, %s", entry, v->chunks > 1 ? "in chunks" : "at once",
              !staged                            ? "loaded"
              : staged == staged_second_bytes(v) ? "staged in part"
-                                                : "staged");
+                                                : "staged",
+             rounds);
+    snprintf(names->of[3], NAME, "%s, x of %u bytes, residual and bias %u, %s", entry,
+             plan->spec.x_type == PTXGEN_F16 ? 2 : 4, plan->spec.bias,
+             plan->target.ptx.sm >= 90 ? "may overlap" : "in turn");
 }
 
-static bool describe(size_t number, char *name, size_t size, uint64_t *work)
+static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
-    struct problem p = problem_at(number);
+    struct problem p = problem_at(grid, number);
     ptxgen_rmsnorm_q4k_plan plan;
     *work = (uint64_t)p.m * p.options.spec.n[0] * p.options.spec.k;
-    if (*work > 1 << 24 || !plan_of(&p, &plan))
+    if ((grid != WIDE && *work > 1 << 25) || !make_plan(&p, &plan))
         return false;
-    name_class(&p, &plan, name, size);
+    name_classes(&p, &plan, names);
     return true;
 }
 
-static void run(size_t number, uint64_t seed, char *name, size_t size)
+static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
     const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
-    struct problem at = problem_at(number);
+    struct problem at = problem_at(grid, number);
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
-    struct check check = {.outputs = 0};
+    struct check check = {.once = once};
     struct rmsnorm_q4k_problem p;
     ptxgen_error err;
     assert_ok(rmsnorm_q4k_allocate(&p, &at.options.spec, at.m, &packed, &device, &err), &err);
     rmsnorm_q4k_fill(&p, &r);
     assert_ok(rmsnorm_q4k_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_class(&at, &p.plan, name, size);
+    name_classes(&at, &p.plan, names);
     rmsnorm_q4k_release(&p);
     device_close(&device);
 }
@@ -108,7 +123,8 @@ static void every_class_of_rmsnorm_q4k_is_right(void **state)
                                          "x loaded",
                                          "x staged in part",
                                          NULL};
-    const struct class_family family = {PROBLEMS, describe, run, wanted};
+    const struct class_family family = {
+        {problems_of(SMALL), problems_of(WIDE)}, describe, run, wanted};
     (void)state;
     run_classes(&family);
 }

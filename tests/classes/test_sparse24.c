@@ -6,10 +6,28 @@
 #include "src/kernels/sparse24/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
-static const uint32_t sms[] = {2, 6, 20}, ms[] = {72, 320, 520}, ks[] = {64, 520, 1024};
-static const uint32_t ns[] = {1, 13, 24, 50, 100, 200};
-enum { CHIPS = 3, SMS = 3, MS = 3, KS = 3, NS = 6, TYPES = 2, GAPS = 2 };
-enum { PROBLEMS = CHIPS * SMS * MS * KS * NS * TYPES * GAPS };
+enum { CHIPS = 3, TYPES = 2 };
+
+/* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
+static const struct axes {
+    struct axis sms, ms, ks, ns;
+} grids[GRIDS] = {
+    {AXIS(2, 6, 20), AXIS(72, 320, 520), AXIS(64, 520, 1024), AXIS(1, 13, 24, 50, 100, 200)},
+    {AXIS(16, 84, 132, 188), AXIS(72, 512, 1024, 3584, 4096, 14336, 152064),
+     AXIS(64, 520, 1024, 4096, 8192, 28672), AXIS(1, 12, 24, 32, 64, 100, 128, 256, 500, 4096)},
+    {AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 520, 1024, 2048), AXIS(1, 13, 30, 60, 130, 300)},
+};
+
+static size_t count_of(const struct axes *g)
+{
+    return g->sms.count * g->ms.count * g->ks.count * g->ns.count;
+}
+
+static size_t problems_of(enum grid grid)
+{
+    enum { DRAWN = 60000 };
+    return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * TYPES;
+}
 
 struct problem {
     size_t chip;
@@ -18,66 +36,104 @@ struct problem {
     struct sparse24_layout layout;
 };
 
-static struct problem problem_at(size_t number)
+static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
 {
-    struct problem p = {.chip = take_digit(&number, CHIPS)};
-    ptxgen_sparse24_spec *s = &p.options.spec;
-    p.sms = sms[take_digit(&number, SMS)];
-    s->m = ms[take_digit(&number, MS)];
-    s->k = ks[take_digit(&number, KS)];
-    p.n = ns[take_digit(&number, NS)];
-    s->type = take_digit(&number, TYPES) ? PTXGEN_SPARSE24_S8 : PTXGEN_SPARSE24_F16;
-    p.layout.x_gap = (uint32_t)take_digit(&number, GAPS);
-    s->y_type = PTXGEN_F16;
-    s->bias = s->residual = p.n % 2;
-    return p;
+    p->sms = take_value(number, &g->sms);
+    p->options.spec.m = take_value(number, &g->ms);
+    p->options.spec.k = take_value(number, &g->ks);
+    p->n = take_value(number, &g->ns);
 }
 
-static bool plan_of(const struct problem *p, ptxgen_sparse24_plan *plan)
+static bool make_plan(const struct problem *p, ptxgen_sparse24_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     return sparse24_make_plan(&p->options, p->n, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static void name_class(const struct problem *p, const ptxgen_sparse24_plan *plan, char *name,
-                       size_t size)
+static struct problem problem_at(enum grid grid, size_t number)
 {
-    const ptxgen_sparse24_variant *v = &plan->variants[0];
-    struct sparse24_schedule s;
-    ptxgen_error err;
-    uint32_t stages = sparse24_own_stages(&plan->spec, v);
-    assert_ok(sparse24_make_schedule(plan, v, p->n, &s, &err), &err);
-    snprintf(name, size, "%s %s %s%s, wk %u, cluster %u, %s, %s%s", chips[p->chip],
-             plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16", ptxgen_sparse24_entry(v),
-             sparse24_is_wgmma(v) ? " wgmma" : "", v->wk, v->cluster, dealing_of(&s.tiles, stages),
-             stages > v->stages ? "ring turns" : "ring suffices",
-             p->layout.x_gap ? ", aligned first" : "");
+    struct random r = random_start(number);
+    struct problem p = {.chip = take_digit(&number, CHIPS)};
+    ptxgen_sparse24_spec *s = &p.options.spec;
+    s->type = take_digit(&number, TYPES) ? PTXGEN_SPARSE24_S8 : PTXGEN_SPARSE24_F16;
+    s->y_type = PTXGEN_F16;
+    s->bias = s->residual = (uint8_t)random_below(&r, 2);
+    p.layout.x_gap = random_below(&r, 2);
+    take_sizes(&p, &grids[grid], &number);
+    return p;
 }
 
-static bool describe(size_t number, char *name, size_t size, uint64_t *work)
+static bool make_problem(enum grid grid, size_t number, struct problem *p)
 {
-    struct problem p = problem_at(number);
+    if (grid != PRESCRIBED) {
+        *p = problem_at(grid, number);
+        return true;
+    }
+    struct random r = random_start(number);
+    size_t kind = random_below(&r, CHIPS * TYPES);
+    uint32_t small = random_below(&r, (uint32_t)count_of(&grids[grid]));
+    uint32_t wide = random_below(&r, (uint32_t)count_of(&grids[WIDE]));
+    struct problem model = problem_at(WIDE, kind + CHIPS * TYPES * wide);
     ptxgen_sparse24_plan plan;
-    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
-    if (*work > 1 << 25 || !plan_of(&p, &plan))
+    *p = problem_at(grid, kind + CHIPS * TYPES * small);
+    if (!make_plan(&model, &plan))
         return false;
-    name_class(&p, &plan, name, size);
+    p->options.tile = plan.variants[0];
     return true;
 }
 
-static void run(size_t number, uint64_t seed, char *name, size_t size)
+/* False where a tile that is prescribed takes no such launch. */
+static bool name_classes(const struct problem *p, const ptxgen_sparse24_plan *plan,
+                         struct class_names *names)
 {
-    struct problem at = problem_at(number);
+    const ptxgen_sparse24_variant *v = &plan->variants[0];
+    const char *type = plan->spec.type == PTXGEN_SPARSE24_S8 ? "s8" : "f16",
+               *entry = ptxgen_sparse24_entry(v), *wgmma = sparse24_is_wgmma(v) ? " wgmma" : "";
+    struct sparse24_schedule s;
+    ptxgen_error err;
+    uint32_t stages = sparse24_own_stages(&plan->spec, v);
+    if (sparse24_make_schedule(plan, v, p->n, &s, &err) != PTXGEN_OK)
+        return false;
+    snprintf(names->of[0], NAME, "%s, %s%s, %u tokens, wk %u, cluster %u, bias and residual %u",
+             type, entry, wgmma, v->tile_n, v->wk, v->cluster, plan->spec.bias);
+    snprintf(names->of[1], NAME, "%s%s, wk %u, cluster %u, %s", entry, wgmma, v->wk, v->cluster,
+             dealing_of(&s.tiles, stages));
+    snprintf(names->of[2], NAME, "%s, %s%s, %s tiles, %s", type, entry, wgmma,
+             s.tiles.divides ? "divided" : "whole",
+             stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
+    snprintf(names->of[3], NAME, "%s, %s%s, %s tiles, %s", type,
+             plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", wgmma,
+             s.tiles.divides ? "divided" : "whole",
+             p->layout.x_gap ? "aligned first" : "as they are");
+    return true;
+}
+
+static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
+{
+    struct problem p;
+    ptxgen_sparse24_plan plan;
+    if (!make_problem(grid, number, &p))
+        return false;
+    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
+    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
+        return false;
+    return name_classes(&p, &plan, names);
+}
+
+static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
+{
+    struct problem at;
+    assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
-    struct check check = {.outputs = 0};
+    struct check check = {.once = once};
     struct sparse24_problem p;
     ptxgen_error err;
     assert_ok(sparse24_allocate(&p, &at.options, at.n, &at.layout, &device, &err), &err);
     assert_ok(sparse24_fill(&p, &r, &err), &err);
     assert_ok(sparse24_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_class(&at, &p.plan, name, size);
+    assert_true(name_classes(&at, &p.plan, names));
     sparse24_release(&p);
     device_close(&device);
 }
@@ -103,7 +159,8 @@ static void every_class_of_sparse24_is_right(void **state)
                                          "ring suffices",
                                          "aligned first",
                                          NULL};
-    const struct class_family family = {PROBLEMS, describe, run, wanted};
+    const struct class_family family = {
+        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
     (void)state;
     run_classes(&family);
 }

@@ -6,10 +6,30 @@
 #include "src/kernels/w8a8/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
-static const uint32_t sms[] = {4, 20, 132}, ks[] = {256, 261, 260, 1536}, ns[] = {72, 320, 520};
-static const uint32_t ms[] = {1, 7, 16, 30, 60, 100, 200, 300};
-enum { CHIPS = 3, SMS = 3, KS = 4, NS = 3, MS = 8, KINDS = 2 };
-enum { PROBLEMS = CHIPS * SMS * KS * NS * MS * KINDS };
+enum { CHIPS = 3, KINDS = 2 };
+
+/* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
+static const struct axes {
+    struct axis sms, ks, ns, ms;
+} grids[GRIDS] = {
+    {AXIS(4, 20, 84, 132), AXIS(256, 261, 260, 1024, 1536, 8192), AXIS(72, 320, 520, 1024),
+     AXIS(1, 7, 16, 30, 60, 100, 200, 300)},
+    {AXIS(16, 84, 132, 188), AXIS(256, 261, 260, 1024, 4096, 4100, 8192, 28672),
+     AXIS(72, 520, 1024, 4096, 14336, 152064), AXIS(1, 2, 4, 8, 16, 32, 64, 100, 256, 500, 4096)},
+    {AXIS(2, 4, 20), AXIS(256, 261, 260, 1024, 2048, 4096), AXIS(72, 320, 520),
+     AXIS(1, 2, 3, 14, 30, 60, 130, 300)},
+};
+
+static size_t count_of(const struct axes *g)
+{
+    return g->sms.count * g->ks.count * g->ns.count * g->ms.count;
+}
+
+static size_t problems_of(enum grid grid)
+{
+    enum { DRAWN = 100000 };
+    return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * KINDS;
+}
 
 struct problem {
     size_t chip;
@@ -17,68 +37,104 @@ struct problem {
     struct w8a8_options options;
 };
 
-static struct problem problem_at(size_t number)
+static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
 {
-    struct problem p = {.chip = take_digit(&number, CHIPS)};
-    ptxgen_w8a8_spec *s = &p.options.spec;
-    p.sms = sms[take_digit(&number, SMS)];
-    s->k = ks[take_digit(&number, KS)];
-    s->n = ns[take_digit(&number, NS)];
-    p.m = ms[take_digit(&number, MS)];
-    s->asymmetric = s->bias = (uint8_t)take_digit(&number, KINDS);
-    s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
-    s->y_type = PTXGEN_BF16;
-    return p;
+    p->sms = take_value(number, &g->sms);
+    p->options.spec.k = take_value(number, &g->ks);
+    p->options.spec.n = take_value(number, &g->ns);
+    p->m = take_value(number, &g->ms);
 }
 
-static bool plan_of(const struct problem *p, ptxgen_w8a8_plan *plan)
+static bool make_plan(const struct problem *p, ptxgen_w8a8_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     return w8a8_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static void name_class(const struct problem *p, const ptxgen_w8a8_plan *plan, char *name,
-                       size_t size)
+static struct problem problem_at(enum grid grid, size_t number)
+{
+    struct problem p = {.chip = take_digit(&number, CHIPS)};
+    ptxgen_w8a8_spec *s = &p.options.spec;
+    s->asymmetric = s->bias = (uint8_t)take_digit(&number, KINDS);
+    s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
+    s->y_type = PTXGEN_BF16;
+    take_sizes(&p, &grids[grid], &number);
+    return p;
+}
+
+static bool make_problem(enum grid grid, size_t number, struct problem *p)
+{
+    if (grid != PRESCRIBED) {
+        *p = problem_at(grid, number);
+        return true;
+    }
+    struct random r = random_start(number);
+    size_t kind = random_below(&r, CHIPS * KINDS);
+    uint32_t small = random_below(&r, (uint32_t)count_of(&grids[grid]));
+    uint32_t wide = random_below(&r, (uint32_t)count_of(&grids[WIDE]));
+    struct problem model = problem_at(WIDE, kind + CHIPS * KINDS * wide);
+    ptxgen_w8a8_plan plan;
+    *p = problem_at(grid, kind + CHIPS * KINDS * small);
+    if (!make_plan(&model, &plan))
+        return false;
+    p->options.tile = *ptxgen_w8a8_choose(&plan, model.m);
+    return true;
+}
+
+/* False where a tile that is prescribed takes no such launch. */
+static bool name_classes(const struct problem *p, const ptxgen_w8a8_plan *plan,
+                         struct class_names *names)
 {
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, p->m);
     struct w8a8_schedule s;
     ptxgen_error err;
     uint32_t stages = w8a8_own_steps(&plan->spec, v);
-    assert_ok(w8a8_schedule(plan, v, p->m, &s, &err), &err);
-    snprintf(name, size, "%s %u tokens%s%s, wk %u, cluster %u, %s, %s%s, copies of %u%s%s",
-             chips[p->chip], v->tokens, v->fused ? " fused" : "", v->wgmma ? " wgmma" : "", v->wk,
-             v->cluster, dealing_of(&s.tiles, stages),
-             stages > v->stages ? "ring turns" : "ring suffices",
-             w8a8_rotates(plan, v) ? ", rotated" : "", w8a8_copy_bytes(plan, v),
+    char tile[NAME / 2];
+    if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
+        return false;
+    snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tokens,
+             v->fused ? " fused" : "", v->wgmma ? " wgmma" : "", v->wk, v->cluster);
+    snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
+             plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
+             w8a8_rotates(plan, v) ? ", rotated" : "");
+    snprintf(names->of[1], NAME, "%s, %s", tile, dealing_of(&s.tiles, stages));
+    snprintf(names->of[2], NAME, "%s, %s tiles, %s", tile, s.tiles.divides ? "divided" : "whole",
+             stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
+    snprintf(names->of[3], NAME, "%s%s%s, %s tiles%s%s",
+             plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
+             v->wgmma ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
              w8a8_aligns(plan, v) ? ", aligned first" : "",
              s.prefetch.lines ? ", fetched ahead" : "");
-}
-
-static bool describe(size_t number, char *name, size_t size, uint64_t *work)
-{
-    struct problem p = problem_at(number);
-    ptxgen_w8a8_plan plan;
-    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
-    if (*work > 1 << 25 || !plan_of(&p, &plan))
-        return false;
-    name_class(&p, &plan, name, size);
     return true;
 }
 
-static void run(size_t number, uint64_t seed, char *name, size_t size)
+static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
+{
+    struct problem p;
+    ptxgen_w8a8_plan plan;
+    if (!make_problem(grid, number, &p))
+        return false;
+    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
+    if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
+        return false;
+    return name_classes(&p, &plan, names);
+}
+
+static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
     const struct w8a8_layout packed = {.x_gap = 0};
-    struct problem at = problem_at(number);
+    struct problem at;
+    assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
-    struct check check = {.outputs = 0};
+    struct check check = {.once = once};
     struct w8a8_problem p;
     ptxgen_error err;
     assert_ok(w8a8_allocate(&p, &at.options, at.m, &packed, &device, &err), &err);
     w8a8_fill(&p, &r);
     assert_ok(w8a8_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_class(&at, &p.plan, name, size);
+    assert_true(name_classes(&at, &p.plan, names));
     w8a8_release(&p);
     device_close(&device);
 }
@@ -104,7 +160,8 @@ static void every_class_of_w8a8_is_right(void **state)
                                          "aligned first",
                                          "fetched ahead",
                                          NULL};
-    const struct class_family family = {PROBLEMS, describe, run, wanted};
+    const struct class_family family = {
+        {problems_of(SMALL), problems_of(WIDE), problems_of(PRESCRIBED)}, describe, run, wanted};
     (void)state;
     run_classes(&family);
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /** A tile's numbers are a variant's members before its sizes. */
-enum { MARLIN_TILE_BYTES = offsetof(ptxgen_marlin_variant, shared_bytes) };
+enum { MARLIN_TILE_NUMBERS_BYTES = offsetof(ptxgen_marlin_variant, shared_bytes) };
 
 struct marlin_options {
     ptxgen_marlin_spec spec;

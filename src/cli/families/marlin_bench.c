@@ -161,7 +161,7 @@ static ptxgen_status describe(const struct bench_state *b, uint32_t m, struct be
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;
     s->entry = ptxgen_marlin_entry(variant);
-    memcpy(s->tile, variant, MARLIN_TILE_BYTES);
+    memcpy(s->tile, variant, MARLIN_TILE_NUMBERS_BYTES);
     return ptxgen_marlin_ctas(plan, m, &s->grid, err);
 }
 
@@ -203,7 +203,7 @@ static ptxgen_status set_m(struct bench_subject *s, uint32_t m, ptxgen_error *er
 static void use_tile(void *state, const uint32_t tile[PTXGEN_TILE_NUMBERS])
 {
     struct bench_state *b = state;
-    memcpy(&b->options.tile, tile, MARLIN_TILE_BYTES);
+    memcpy(&b->options.tile, tile, MARLIN_TILE_NUMBERS_BYTES);
     b->untimed = true;
 }
 
