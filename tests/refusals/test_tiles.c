@@ -333,6 +333,30 @@ static void marlin_refuses_launches_of_too_many_rows_or_stages(void **state)
                    "marlin: no variant serves m = 8");
 }
 
+static void marlin_refuses_tuned_tiles_that_do_not_go_together(void **state)
+{
+    (void)state;
+    const ptxgen_tiling *tiling = ptxgen_marlin_family()->tiling;
+    const ptxgen_marlin_plan good = marlin_plan("sm_80", 0, 4096, 4096);
+    ptxgen_marlin_plan plan = good;
+    ptxgen_tuned_range ranges[2] = {{.to_m = 4}, {.to_m = 8}};
+    ptxgen_error err = {0};
+    assert_true(tiling->candidate(&good, 0, ranges[0].tile));
+    for (size_t i = 1; ranges[1].tile[0] != 8; i++)
+        assert_true(tiling->candidate(&good, i, ranges[1].tile));
+    assert_int_equal(ranges[0].tile[0], 8);
+    assert_refusal(tiling->use(&plan, ranges, 2, &err), &err, UNSUPPORTED,
+                   "marlin: two different tiles are both marlin_m8");
+    plan = good;
+    ranges[1].tile[0] = 12;
+    assert_refusal(tiling->use(&plan, ranges, 2, &err), &err, UNSUPPORTED,
+                   "marlin: the tile for M up to 8 is none that this plan may have");
+    plan = good;
+    ranges[1] = ranges[0];
+    ranges[1].to_m = 8;
+    assert_ok(tiling->use(&plan, ranges, 2, &err), &err);
+}
+
 /* ---- sparse24 ---- */
 
 static ptxgen_status sparse24_tile(const void *tile, const void *with, ptxgen_error *err)
@@ -602,6 +626,7 @@ int main(void)
         cmocka_unit_test(marlin_refuses_each_wrong_number_of_a_tile),
         cmocka_unit_test(marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk),
         cmocka_unit_test(marlin_refuses_launches_of_too_many_rows_or_stages),
+        cmocka_unit_test(marlin_refuses_tuned_tiles_that_do_not_go_together),
         cmocka_unit_test(sparse24_refuses_each_wrong_number_of_a_tile),
         cmocka_unit_test(sparse24_refuses_each_wrong_number_of_a_tile_copied_in_bulk),
         cmocka_unit_test(sparse24_refuses_launches_of_too_many_rows_or_stages),

@@ -112,10 +112,10 @@ static ptxgen_status check(const ptxgen_dense_plan *plan, const ptxgen_dense_ope
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: no variant serves n = %llu",
                            (unsigned long long)o->n);
     for (uint32_t m = 0; s->bias && m < s->m; m++) {
-        float bias = (float)ptxgen_element_load((ptxgen_element)s->type, o->bias, m);
-        ptxgen_status status = ptxgen_bound_check_finite("bias", &bias, 1, err);
-        if (status != PTXGEN_OK)
-            return status;
+        double bias = ptxgen_element_load((ptxgen_element)s->type, o->bias, m);
+        if (!isfinite(bias))
+            return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                               "dense: bias[%u] is %g, not finite", m, bias);
     }
     return PTXGEN_OK;
 }

@@ -163,8 +163,8 @@ static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan,
     if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_row > s->n[matrix] ||
         rows > s->n[matrix] - first_row)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: the plan has no rows %u to %u of output %u", first_row,
-                           first_row + rows, matrix);
+                           "rmsnorm_q4k: the plan has no rows %u to %llu of output %u", first_row,
+                           (unsigned long long)first_row + rows, matrix);
     if (o->m && !ptxgen_rmsnorm_q4k_choose(plan, o->m))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: m = %u is above the plan's tokens", o->m);

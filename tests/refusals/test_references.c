@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every rule of the problems that the host's references take. */
+#include "src/kernels/marlin/reference.h"
+#include "src/kernels/sparse24/reference.h"
+#include "tests/marlin/support.h"
+
+#include <ptxgen/dense.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/w8a8.h>
+
+#include <math.h>
+
+#define INVALID PTXGEN_ERROR_INVALID_ARGUMENT
+#define UNSUPPORTED PTXGEN_ERROR_UNSUPPORTED
+#define REFUSED(status, call, sentence) assert_refusal(call, &err, status, sentence)
+#define TAKEN(call) assert_ok(call, &err)
+
+static void dense_reference_takes_rows_that_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { M = 24, K = 16 };
+    const ptxgen_dense_spec spec = {
+        .m = M, .k = K, .max_n = 2, .type = PTXGEN_F16, .bias = 1, .residual = 1};
+    const ptxgen_target target = target_of("sm_80");
+    uint16_t x[2 * K] = {0}, w[M * K] = {0}, bias[M] = {0}, residual[2 * M] = {0};
+    double y[2 * M], bound[2 * M];
+    ptxgen_dense_plan plan;
+    ptxgen_error err = {0};
+    TAKEN(ptxgen_dense_make_plan(&spec, &target, &plan, &err));
+    const ptxgen_dense_operands good = {.n = 2,
+                                        .x = x,
+                                        .w = w,
+                                        .bias = bias,
+                                        .residual = residual,
+                                        .x_stride = K,
+                                        .w_stride = K,
+                                        .residual_stride = M};
+    ptxgen_dense_operands o = good;
+#define CHANGED(change, sentence)                                                                  \
+    o = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, ptxgen_dense_reference(&plan, &o, y, bound, &err), sentence)
+    TAKEN(ptxgen_dense_reference(&plan, &o, y, bound, &err));
+    CHANGED(o.x = NULL, "dense: x is NULL");
+    CHANGED(o.w = NULL, "dense: w is NULL");
+    CHANGED(o.bias = NULL, "dense: bias is NULL");
+    CHANGED(o.residual = NULL, "dense: residual is NULL");
+    CHANGED(o.x_stride = 15, "dense: the row stride of x, 15, is below its 16 columns");
+    CHANGED(o.w_stride = 15, "dense: the row stride of w, 15, is below its 16 columns");
+    CHANGED(o.residual_stride = 23,
+            "dense: the row stride of residual, 23, is below its 24 columns");
+    CHANGED(o.n = 3, "dense: no variant serves n = 3");
+    bias[5] = 0x7C00;
+    CHANGED((void)0, "dense: bias[5] is inf, not finite");
+#undef CHANGED
+}
+
+static void marlin_reference_takes_matrices_of_one_shape(void **state)
+{
+    (void)state;
+    struct random r = {1};
+    ptxgen_w4_matrix b = matrix_random(&r, 32, 16, 16, PTXGEN_F32, false, false),
+                     other = matrix_random(&r, 48, 16, 16, PTXGEN_F32, false, false);
+    float a[2 * 32] = {0}, residual[2 * 16] = {0};
+    double c[2 * 16], bound[2 * 16];
+    ptxgen_error err = {0};
+    const struct marlin_problem good = {
+        .m = 2, .b = &b, .a = a, .lda = 32, .residual = residual, .ldr = 16, .depth = 32};
+    struct marlin_problem p = good;
+#define CHANGED(change, sentence)                                                                  \
+    p = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, marlin_reference(&p, c, bound, NULL, &err), sentence)
+    TAKEN(marlin_reference(&p, c, bound, NULL, &err));
+    CHANGED(p.a = NULL, "a is NULL or lda = 32 is less than K = 32");
+    CHANGED(p.lda = 31, "a is NULL or lda = 31 is less than K = 32");
+    CHANGED(p.ldr = 15, "ldr = 15 is less than N = 16");
+    CHANGED((p.up = &other, p.activation = PTXGEN_ACTIVATION_SILU),
+            "up is [48, 16], but b is [32, 16]");
+    CHANGED((p.up = &b, p.activation = PTXGEN_ACTIVATION_GELU),
+            "the activation is 2, but SwiGLU's is SiLU");
+    ((float *)b.scales)[16 + 3] = NAN;
+    CHANGED((void)0, "scales[1, 3] is nan, not finite");
+    matrix_free(&b);
+    matrix_free(&other);
+#undef CHANGED
+}
+
+static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
+{
+    (void)state;
+    enum { K = 256, N = 3 };
+    const ptxgen_rmsnorm_q4k_spec spec = {.k = K,
+                                          .n = {N},
+                                          .max_tokens = 2,
+                                          .x_type = PTXGEN_F32,
+                                          .y_type = PTXGEN_F32,
+                                          .bias = 1,
+                                          .residual = 1};
+    const ptxgen_target target = target_of("sm_80");
+    float x[2 * K] = {0}, gamma[K] = {0}, bias[N] = {0};
+    unsigned char weights[N * 144] = {0};
+    double y[2 * N], bound[2 * N];
+    ptxgen_rmsnorm_q4k_plan plan;
+    ptxgen_error err = {0};
+    TAKEN(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err));
+    const ptxgen_rmsnorm_q4k_operands good = {
+        .x = x, .residual = x, .gamma = gamma, .weights = {weights}, .bias = {bias}, .m = 2};
+    ptxgen_rmsnorm_q4k_operands o = good;
+#define REFERENCE(matrix, first, rows)                                                             \
+    ptxgen_rmsnorm_q4k_reference(&plan, &o, matrix, first, rows, y, bound, NULL, &err)
+#define CHANGED(change, sentence)                                                                  \
+    o = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, REFERENCE(0, 0, N), sentence)
+    TAKEN(REFERENCE(0, 0, N));
+    TAKEN(REFERENCE(0, N, 0));
+    TAKEN(REFERENCE(2, 0, 0));
+    REFUSED(INVALID, REFERENCE(0, 1, N), "rmsnorm_q4k: the plan has no rows 1 to 4 of output 0");
+    REFUSED(INVALID, REFERENCE(0, N + 1, 0),
+            "rmsnorm_q4k: the plan has no rows 4 to 4 of output 0");
+    REFUSED(INVALID, REFERENCE(0, 1, UINT32_MAX),
+            "rmsnorm_q4k: the plan has no rows 1 to 4294967296 of output 0");
+    REFUSED(INVALID, REFERENCE(1, 0, 1), "rmsnorm_q4k: the plan has no rows 0 to 1 of output 1");
+    REFUSED(INVALID, REFERENCE(3, 0, 0), "rmsnorm_q4k: the plan has no rows 0 to 0 of output 3");
+    CHANGED(o.m = 3, "rmsnorm_q4k: m = 3 is above the plan's tokens");
+    CHANGED(o.gamma = NULL, "rmsnorm_q4k: gamma is NULL");
+    CHANGED(o.x = NULL, "rmsnorm_q4k: x is NULL");
+    CHANGED(o.residual = NULL, "rmsnorm_q4k: residual is NULL");
+    CHANGED(o.weights[0] = NULL, "rmsnorm_q4k: weights[0] is NULL");
+    CHANGED(o.bias[0] = NULL, "rmsnorm_q4k: bias[0] is NULL");
+#undef CHANGED
+#undef REFERENCE
+}
+
+static void sparse24_reference_takes_what_its_kernels_do(void **state)
+{
+    (void)state;
+    enum { M = 4, K = 16, N = 2 };
+    int8_t values[M * K / 2] = {0}, x[N * K] = {0};
+    uint16_t halves[M * K / 2] = {0};
+    unsigned char metadata[M * K / 4];
+    float scales[N] = {1, 1}, residual[N * M] = {0};
+    double y[N * M], bound[N * M];
+    int32_t sums[N * M];
+    ptxgen_error err = {0};
+    memset(metadata, 0x4, sizeof metadata);
+    const struct sparse24_problem good = {.w = {PTXGEN_SPARSE24_S8, M, K},
+                                          .values = {values, sizeof values},
+                                          .form = PTXGEN_SPARSE24_BYTES,
+                                          .metadata = {metadata, sizeof metadata},
+                                          .n = N,
+                                          .x = x,
+                                          .ldx = K,
+                                          .residual = residual,
+                                          .ldr = M,
+                                          .dot_depth = K / 2};
+    struct sparse24_problem p = good;
+#define F16 p.w.type = PTXGEN_SPARSE24_F16, p.values.data = halves, p.values.bytes = sizeof halves
+#define CHANGED(change, sentence)                                                                  \
+    p = good;                                                                                      \
+    change;                                                                                        \
+    REFUSED(INVALID, sparse24_reference(&p, y, bound, NULL, &err), sentence)
+    TAKEN(sparse24_reference(&p, y, bound, NULL, &err));
+    TAKEN(sparse24_reference_s32(&p, sums, &err));
+    CHANGED((F16, p.x_scale = scales), "x_scale is for s8 weights only");
+    CHANGED((F16, p.w_scale = scales), "w_scale is for s8 weights only");
+    CHANGED(p.x = NULL, "x is NULL");
+    CHANGED(p.ldx = K - 1, "rows of x are 15 elements apart, less than their 16 elements");
+    CHANGED(p.ldr = M - 1, "rows of residual are 3 elements apart, less than their 4 elements");
+    CHANGED(p.activation = (ptxgen_activation)5, "5 is no activation");
+    CHANGED((p.stepwise = true, p.activation = PTXGEN_ACTIVATION_SILU),
+            "stepwise outputs are of s8 weights, with no activation or ReLU");
+    CHANGED((F16, p.stepwise = true),
+            "stepwise outputs are of s8 weights, with no activation or ReLU");
+    CHANGED(p.product_error = -1,
+            "product_error is -1 and activation_error 0; both must be at least 0");
+    CHANGED(p.activation_error = -0.5,
+            "product_error is 0 and activation_error -0.5; both must be at least 0");
+    p = good, F16;
+    REFUSED(INVALID, sparse24_reference_s32(&p, sums, &err),
+            "sums in s32 are of s8 weights, not of element type 1");
+    scales[1] = INFINITY;
+    CHANGED(p.x_scale = scales, "x_scale[1] is inf, not finite");
+
+    p = (struct sparse24_problem){.w = {PTXGEN_SPARSE24_S8, 0, 262136}, .ldx = 262136};
+    TAKEN(sparse24_reference(&p, y, bound, NULL, &err));
+    p.w.k = p.ldx = 262144;
+    REFUSED(UNSUPPORTED, sparse24_reference(&p, y, bound, NULL, &err),
+            "K = 262144: 131072 products of s8 can overflow s32");
+#undef CHANGED
+#undef F16
+}
+
+static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
+{
+    (void)state;
+    enum { N = 3, K = 4 };
+    const ptxgen_w8a8_spec spec = {.k = K,
+                                   .n = N,
+                                   .q_min = -100,
+                                   .q_max = 50,
+                                   .scales = PTXGEN_W8A8_TOKEN,
+                                   .asymmetric = 1};
+    float x[2 * K] = {0}, x_scale[2] = {1, 1}, w_scale[N] = {1, 1, 1}, y[N];
+    int32_t x_zero[2] = {-100, 50}, acc[N];
+    int8_t w[N * K] = {0}, codes[K];
+    ptxgen_w8a8_token token;
+    ptxgen_error err = {0};
+    ptxgen_w8a8_operands o = {.x = x,
+                              .w = w,
+                              .w_scale = w_scale,
+                              .x_scale = x_scale,
+                              .x_zero = x_zero,
+                              .x_stride = K,
+                              .m = 2};
+#define CODES(m) ptxgen_w8a8_reference_codes(&spec, &o, m, codes, &token, &err)
+#define ROWS(first, rows)                                                                          \
+    ptxgen_w8a8_reference(&spec, &o, codes, &token, first, rows, y, acc, &err)
+    TAKEN(CODES(0));
+    TAKEN(CODES(1));
+    x_zero[0] = -101;
+    REFUSED(INVALID, CODES(0), "w8a8: x_zero[0] is -101, not within -100 ... 50");
+    x_zero[1] = 51;
+    REFUSED(INVALID, CODES(1), "w8a8: x_zero[1] is 51, not within -100 ... 50");
+    x_scale[1] = 0;
+    REFUSED(INVALID, CODES(1), "w8a8: x_scale[1] is 0, not positive and finite");
+    o.x_stride = K - 1;
+    REFUSED(INVALID, CODES(0), "w8a8: the row stride of x, 3, is below its 4 columns");
+    o.x_stride = 0;
+    TAKEN(ROWS(0, N));
+    TAKEN(ROWS(N, 0));
+    REFUSED(INVALID, ROWS(1, N), "w8a8: rows 1 to 4 of a W of 3 rows");
+    REFUSED(INVALID, ROWS(N + 1, 0), "w8a8: rows 4 to 4 of a W of 3 rows");
+    REFUSED(INVALID, ROWS(1, UINT32_MAX), "w8a8: rows 1 to 4294967296 of a W of 3 rows");
+#undef CODES
+#undef ROWS
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dense_reference_takes_rows_that_do_not_overlap),
+        cmocka_unit_test(marlin_reference_takes_matrices_of_one_shape),
+        cmocka_unit_test(rmsnorm_q4k_reference_takes_rows_of_its_outputs),
+        cmocka_unit_test(sparse24_reference_takes_what_its_kernels_do),
+        cmocka_unit_test(w8a8_reference_takes_scales_and_rows_that_are_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
