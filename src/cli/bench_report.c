@@ -86,6 +86,8 @@ static void add_row(struct bench_report *report, const struct bench_row *row)
     add_timing(json, object, "time", &row->plain);
     add_timing(json, object, "overlapped", &row->overlapped);
     add_timing(json, object, "peer", &row->peer);
+    if (row->peer_missing[0])
+        json_add_string(json, object, "peer_missing", row->peer_missing);
 }
 
 /* ---- lines ---- */
@@ -113,6 +115,8 @@ static void print_row(const struct bench_report *report, const struct bench_row 
     print_timing("ptxgen", &row->plain, s->bytes, ceiling, s->flops);
     print_timing("overlapped", &row->overlapped, s->bytes, ceiling, s->flops);
     print_timing("peer", &row->peer, 0, ceiling, s->flops);
+    if (row->peer_missing[0])
+        printf("  %-11s not timed: %s\n", "peer", row->peer_missing);
     printf("  plan %.0f us, emission %.0f us, JIT %.1f ms of %" PRIu64
            " bytes; %u CTAs, %d registers, "
            "%d bytes spilled, %d shared%s%s\n",

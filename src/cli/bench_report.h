@@ -13,6 +13,7 @@ struct bench_row {
     struct timing plain;
     struct timing overlapped; /**< replays 0: not offered */
     struct timing peer;       /**< replays 0: none */
+    char peer_missing[256];   /**< why an open peer has no time here; "" otherwise */
 };
 
 struct bench_report {

@@ -167,6 +167,7 @@ static void time_peer(struct bench_row *row, const struct bench_options *o,
     const struct bench_subject *s = &row->subject;
     ptxgen_status status = PTXGEN_OK;
     ptxgen_error err;
+    row->peer_missing[0] = 0;
     if (peers->int8)
         status =
             int8_peer_time(peers->int8, s->m, s->k, s->n, launches, o->replays, &row->peer, &err);
@@ -176,6 +177,7 @@ static void time_peer(struct bench_row *row, const struct bench_options *o,
     if (status == PTXGEN_OK)
         return;
     row->peer.replays = 0;
+    snprintf(row->peer_missing, sizeof row->peer_missing, "%.255s", err.message);
     fprintf(stderr, "ptxgen: the peer was not timed: %s\n", err.message);
 }
 
