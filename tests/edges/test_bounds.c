@@ -5,6 +5,8 @@
  * roundings are known to be worst, and it is at least half a unit of the output's type. It is
  * hardly wider, so that an output a unit further off is refused.
  */
+#include "leaks.h"
+
 #include "tests/random.h"
 #include "tests/status.h"
 
@@ -131,6 +133,18 @@ static void check_problem(const struct family *f, const struct problem *p)
         check_output(f, p, i, o.y[i], o.bound[i]);
 }
 
+struct question {
+    const struct family *family;
+    const struct problem *problem;
+};
+
+static void ask_once(void *user)
+{
+    const struct question *q = user;
+    struct outputs o;
+    q->family->ask(q->problem, &o);
+}
+
 /* ---- problems ---- */
 
 /* Up to 4, in steps of 2^-6: 8 bits, as bf16 has. */
@@ -184,6 +198,8 @@ static void check_type(const struct family *f, const char *target, ptxgen_elemen
             continue;
         draw(f, &r, &p);
         check_problem(f, &p);
+        if (p.bias && p.residual == f->has_residual)
+            assert_keeps_nothing(name_of(f, &p), ask_once, &(struct question){f, &p});
         make_ties(&p);
         if (!p.swiglu && !p.activation && p.bias != p.residual)
             check_problem(f, &p);

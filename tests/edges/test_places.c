@@ -2,8 +2,10 @@
 /*
  * Each function that looks at the elements of an array refuses a bad one wherever it stands, and
  * what follows it, which is admitted but only after a second look where there is one, leaves the
- * refusal as it is.
+ * refusal as it is. Neither a refusal nor a success keeps memory.
  */
+#include "leaks.h"
+
 #include "tests/marlin/packing.h"
 
 #include <ptxgen/marlin_repack.h>
@@ -24,6 +26,18 @@ struct checker {
     const void *how;
 };
 
+struct call {
+    const struct checker *checker;
+    size_t bad;
+};
+
+static void call_once(void *user)
+{
+    const struct call *c = user;
+    ptxgen_error err;
+    (void)c->checker->call(c->checker->how, c->bad, &err);
+}
+
 static void check_places(const struct checker *c)
 {
     const size_t places[] = {0,
@@ -42,6 +56,8 @@ static void check_places(const struct checker *c)
         if (!err.message[0])
             fail_msg("%s: the refusal at place %zu says nothing", c->name, places[i]);
     }
+    assert_keeps_nothing(c->name, call_once, &(struct call){c, nowhere});
+    assert_keeps_nothing(c->name, call_once, &(struct call){c, c->places / 2});
 }
 
 /* ---- marlin ---- */
