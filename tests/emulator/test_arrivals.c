@@ -129,23 +129,22 @@ static void append_step(char *to, const struct step *step, int index)
     char value[20] = "";
     if (step->value)
         snprintf(value, sizeof value, ", %u", step->value);
-    to += strlen(to);
-    to += sprintf(to, "@%s mbarrier.%s.shared::cta.b64 %s[%%r1]%s;\n",
-                  step->lanes == 1 ? "%p1" : "%p2", names[step->operation],
-                  arrives(step->operation) ? "%rd3, " : "", value);
+    snprintf(to + strlen(to), 400, "@%s mbarrier.%s.shared::cta.b64 %s[%%r1]%s;\n",
+             step->lanes == 1 ? "%p1" : "%p2", names[step->operation],
+             arrives(step->operation) ? "%rd3, " : "", value);
     if (arrives(step->operation) && step->lanes == 1)
-        to += sprintf(to,
-                      "@%%p1 mbarrier.pending_count.b64 %%r3, %%rd3;\n"
-                      "@%%p1 mbarrier.test_wait.shared::cta.b64 %%p3, [%%r1], %%rd3;\n"
-                      "@%%p1 selp.u32 %%r4, 1, 0, %%p3;\n"
-                      "@%%p1 st.global.u32 [%%rd1+%d], %%r3;\n@%%p1 st.global.u32 [%%rd1+%d], "
-                      "%%r4;\n",
-                      16 * index, 16 * index + 4);
+        snprintf(to + strlen(to), 400,
+                 "@%%p1 mbarrier.pending_count.b64 %%r3, %%rd3;\n"
+                 "@%%p1 mbarrier.test_wait.shared::cta.b64 %%p3, [%%r1], %%rd3;\n"
+                 "@%%p1 selp.u32 %%r4, 1, 0, %%p3;\n"
+                 "@%%p1 st.global.u32 [%%rd1+%d], %%r3;\n@%%p1 st.global.u32 [%%rd1+%d], "
+                 "%%r4;\n",
+                 16 * index, 16 * index + 4);
     for (int parity = 0; parity < 2; parity++)
-        to += sprintf(to,
-                      "mbarrier.test_wait.parity.shared::cta.b64 %%p3, [%%r1], %d;\n"
-                      "selp.u32 %%r4, 1, 0, %%p3;\n@%%p1 st.global.u32 [%%rd1+%d], %%r4;\n",
-                      parity, 16 * index + 8 + 4 * parity);
+        snprintf(to + strlen(to), 400,
+                 "mbarrier.test_wait.parity.shared::cta.b64 %%p3, [%%r1], %d;\n"
+                 "selp.u32 %%r4, 1, 0, %%p3;\n@%%p1 st.global.u32 [%%rd1+%d], %%r4;\n",
+                 parity, 16 * index + 8 + 4 * parity);
 }
 
 static char *kernel_of(const struct step steps[STEPS], uint32_t expected)

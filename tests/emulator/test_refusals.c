@@ -347,8 +347,7 @@ static void each_refusal_says_why(void **state)
     bench_close(&bench);
 }
 
-/* The text, which is freed, is refused with this sentence. */
-static void assert_refused(char *text, const char *says)
+static void assert_refused(const char *text, const char *says)
 {
     struct bench bench;
     bench_open(&bench, "cpu:sm_90");
@@ -356,18 +355,20 @@ static void assert_refused(char *text, const char *says)
     if (!strstr(bench.log, says))
         fail_msg("'%s', not '%s'", bench.log, says);
     bench_close(&bench);
-    free(text);
 }
 
 static void more_registers_than_the_emulator_holds_are_refused(void **state)
 {
     (void)state;
     enum { COUNT = 132000, LINE = 40 };
-    char *text = malloc(COUNT * LINE / 2 + 1000), *at = text;
-    at += sprintf(at, HEADER ".visible .entry k()\n{\n.reg .b128 %%q<%d>;\n", COUNT);
+    static char text[COUNT * LINE / 2 + 1000];
+    size_t used = 0;
+    used += (size_t)snprintf(text + used, sizeof text - used,
+                             HEADER ".visible .entry k()\n{\n.reg .b128 %%q<%d>;\n", COUNT);
     for (int i = 0; i < COUNT; i += 2)
-        at += sprintf(at, "mov.b128 %%q%d, %%q%d;\n", i, i + 1);
-    strcpy(at, "ret;\n}\n");
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "mov.b128 %%q%d, %%q%d;\n", i, i + 1);
+    snprintf(text + used, sizeof text - used, "ret;\n}\n");
     assert_refused(text, "the kernel uses more registers than 64 MiB a warp hold");
 }
 
@@ -375,14 +376,17 @@ static void more_results_of_a_call_than_an_instruction_has_are_refused(void **st
 {
     (void)state;
     enum { COUNT = 400 };
-    char *text = malloc(COUNT * 40 + 1000), *at = text;
-    at += sprintf(at, HEADER ".func (.param .u32 p0");
+    static char text[COUNT * 40 + 1000];
+    size_t used = 0;
+    used += (size_t)snprintf(text + used, sizeof text - used, HEADER ".func (.param .u32 p0");
     for (int i = 1; i < COUNT; i++)
-        at += sprintf(at, ", .param .u32 p%d", i);
-    at += sprintf(at, ") f()\n{\nret;\n}\n.visible .entry k()\n{\n.reg .b32 %%r<400>;\ncall (%%r0");
+        used += (size_t)snprintf(text + used, sizeof text - used, ", .param .u32 p%d", i);
+    used += (size_t)snprintf(
+        text + used, sizeof text - used,
+        ") f()\n{\nret;\n}\n.visible .entry k()\n{\n.reg .b32 %%r<400>;\ncall (%%r0");
     for (int i = 1; i < COUNT; i++)
-        at += sprintf(at, ", %%r%d", i);
-    strcpy(at, "), f;\nret;\n}\n");
+        used += (size_t)snprintf(text + used, sizeof text - used, ", %%r%d", i);
+    snprintf(text + used, sizeof text - used, "), f;\nret;\n}\n");
     assert_refused(text, "too many registers in one instruction");
 }
 
