@@ -259,6 +259,18 @@ static ptxgen_status list_tiles(struct tuning *t, const void *spec, const ptxgen
     return status;
 }
 
+/* Says before minutes of measuring that there is no folder to keep the choice in. */
+static ptxgen_status check_folder(const struct tune_options *o, ptxgen_error *err)
+{
+    ptxgen_cache *cache = NULL;
+    if (o->dry_run)
+        return PTXGEN_OK;
+    ptxgen_status status =
+        ptxgen_cache_open(&(ptxgen_cache_options){.folder = o->folder}, &cache, err);
+    ptxgen_cache_close(cache);
+    return status;
+}
+
 static ptxgen_status keep(const struct tuning *t, const void *spec, const ptxgen_target *target,
                           ptxgen_error *err)
 {
@@ -316,7 +328,7 @@ static ptxgen_status tune_shapes(const struct family *family, void *family_optio
                                  const struct tune_options *o, struct device *device,
                                  ptxgen_error *err)
 {
-    ptxgen_status status = PTXGEN_OK;
+    ptxgen_status status = check_folder(o, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < (o->shape_count ? o->shape_count : 1); i++) {
         if (o->shape_count)
             family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);

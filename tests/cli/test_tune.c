@@ -215,6 +215,29 @@ static void what_cannot_be_tuned_is_refused(void **state)
     assert_int_not_equal(access(file_name(), F_OK), 0);
 }
 
+#define HOMELESS                                                                                   \
+    "env", "-u", "HOME", "-u", "XDG_CACHE_HOME", "-u", "PTXGEN_CACHE_DIR", PTXGEN_COMMAND
+
+static void without_a_folder_tune_measures_nothing_and_others_do_without(void **state)
+{
+    (void)state;
+    static const char sentence[] = "no cache folder is known";
+    struct outcome o = run_program((const char *const[]){HOMELESS, TUNE, "--m", "3", NULL});
+    assert_exit(&o, 4);
+    assert_contains(o.err, "marlin was not tuned: ");
+    assert_contains(o.err, sentence);
+    assert_string_equal(o.out, "");
+    outcome_free(&o);
+    o = run_program((const char *const[]){HOMELESS, "cache", "list", NULL});
+    assert_exit(&o, 4);
+    assert_contains(o.err, sentence);
+    outcome_free(&o);
+    o = run_program((const char *const[]){HOMELESS, "run", "marlin", "--device", "cpu", "--k",
+                                          "384", "--n", "128", NULL});
+    assert_exit(&o, 0);
+    outcome_free(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +251,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bench_and_run_take_what_was_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_keeps_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_tuned_is_refused, setup, teardown),
+        cmocka_unit_test(without_a_folder_tune_measures_nothing_and_others_do_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
