@@ -234,14 +234,16 @@ void ptx_label_bind_at(ptx_kernel *k, ptx_source here, ptx_label label)
     if (label.o.kind != PTX_OPERAND_LABEL || label.o.reserved != k->owner ||
         label.o.index >= k->label_count) {
         ptx_kernel_fail(k, PTXGEN_ERROR_LABEL,
-                        "at %s:%d a label that is not of this kernel was bound", here.file,
+                        "at %s:%d a label that is not of this kernel was bound",
+                        ptx_file_name(here.file),
                         here.line);
         return;
     }
     struct ptx_label_state *s = &k->labels[label.o.index];
     if (s->bound) {
         ptx_kernel_fail(k, PTXGEN_ERROR_LABEL, "label %u '%s' is bound twice, at %s:%d",
-                        (unsigned)label.o.index, ptx_note_text(k, s->note), here.file, here.line);
+                        (unsigned)label.o.index, ptx_note_text(k, s->note),
+                        ptx_file_name(here.file), here.line);
         return;
     }
     s->bound = true;

@@ -60,7 +60,7 @@ static struct ptx_instruction *append(ptx_kernel *k, unsigned op, ptx_source sou
 {
     if (k->ended)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "emitted into after its end (%s:%d)",
-                        source.file ? source.file : "?", source.line);
+                        ptx_file_name(source.file), source.line);
     if (ptx_failed(k) ||
         !ptx_reserve(k->module, &k->code, &k->code_capacity, (size_t)k->code_count + 1,
                      sizeof *k->code) ||
@@ -343,16 +343,17 @@ static bool is_callable(ptx_kernel *k, unsigned number, unsigned n, unsigned cou
 {
     if (number >= ptx_op_count) {
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s:%d: there is no instruction number %u",
-                        source.file, source.line, number);
+                        ptx_file_name(source.file), source.line, number);
         return false;
     }
     const struct ptx_op *op = &ptx_ops[number];
     if (ptx_op_n(op)->hi && !ptx_n_is_legal(ptx_op_n(op), n))
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d: n = %u is not a shape that it has",
-                        ptx_op_name(op).s, source.file, source.line, n);
+                        ptx_op_name(op).s, ptx_file_name(source.file), source.line, n);
     else if (count != operands_of(op, n))
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "%s at %s:%d takes %u operands, not %u",
-                        ptx_op_name(op).s, source.file, source.line, operands_of(op, n), count);
+                        ptx_op_name(op).s,
+                        ptx_file_name(source.file), source.line, operands_of(op, n), count);
     return !ptx_failed(k);
 }
 
@@ -447,7 +448,7 @@ void ptx_raw_at(ptx_kernel *k, ptx_source source, const char *text, int min_ptx,
             k, PTXGEN_ERROR_OPERAND,
             "raw instruction at %s:%d: it needs a text, at most %d operands, and no more "
             "results than operands",
-            source.file, source.line, MOST_OPERANDS);
+            ptx_file_name(source.file), source.line, MOST_OPERANDS);
         return;
     }
     for (unsigned i = 0; i < written; i++)

@@ -31,7 +31,7 @@ static bool is_innermost(const ptx_block *b, int kind)
 {
     static const char *const names[] = {"block", "if", "for", "loop", "guard"};
     ptx_kernel *k = b->kernel;
-    const char *file = b->source.file;
+    const char *file = ptx_file_name(b->source.file);
     if (ptx_failed(k))
         return false;
     if (b->phase == CLOSED || b->number > k->innermost)
@@ -43,7 +43,8 @@ static bool is_innermost(const ptx_block *b, int kind)
     else if (b->number < k->innermost)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "the block opened at %s:%d is closed while the one opened at %s:%d is open",
-                        file, b->source.line, k->innermost_source.file, k->innermost_source.line);
+                        file, b->source.line,
+                        ptx_file_name(k->innermost_source.file), k->innermost_source.line);
     return !ptx_failed(k);
 }
 
@@ -68,7 +69,8 @@ static bool free_of_guards(ptx_kernel *k, ptx_source here)
 {
     if (k && k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "structured control flow inside ptx_guarded, at %s:%d", here.file,
+                        "structured control flow inside ptx_guarded, at %s:%d",
+                        ptx_file_name(here.file),
                         here.line);
     return !ptx_failed(k);
 }
@@ -80,7 +82,7 @@ static bool is_predicate(ptx_kernel *k, ptx_source here, ptx_operand o)
     if (!good)
         ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND,
                         "the condition at %s:%d is not a predicate register of this kernel",
-                        here.file, here.line);
+                        ptx_file_name(here.file), here.line);
     return !ptx_failed(k);
 }
 
@@ -145,7 +147,8 @@ ptx_block ptx_for_begin(ptx_kernel *k, ptx_source here, ptx_u32 counter, ptx_u32
     b.limit = limit.o;
     b.step = step.o;
     if (!ptx_failed(k) && step.o.kind == PTX_OPERAND_IMMEDIATE && !step.o.bits)
-        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "the ptx_for at %s:%d has step 0", here.file,
+        ptx_kernel_fail(k, PTXGEN_ERROR_OPERAND, "the ptx_for at %s:%d has step 0",
+                        ptx_file_name(here.file),
                         here.line);
     /* Tested before the first turn, then at the bottom: one branch a turn. */
     if (free_of_guards(k, here))
@@ -186,11 +189,13 @@ void ptx_loop_break_if_at(ptx_block *b, ptx_source here, ptx_pred condition, boo
     ptx_kernel *k = b->kernel;
     if (!ptx_failed(k) && b->kind != LOOP && b->kind != FOR)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "a break at %s:%d from the block of line %d, which is no loop", here.file,
+                        "a break at %s:%d from the block of line %d, which is no loop",
+                        ptx_file_name(here.file),
                         here.line, b->source.line);
     if (!ptx_failed(k) && (b->phase == CLOSED || k->labels[b->tail.index].bound))
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "a break at %s:%d from the loop of line %d, which has ended", here.file,
+                        "a break at %s:%d from the loop of line %d, which has ended",
+                        ptx_file_name(here.file),
                         here.line, b->source.line);
     branch(k, here, b->tail, condition, negate);
 }
@@ -214,7 +219,7 @@ ptx_block ptx_guard_begin(ptx_kernel *k, ptx_source here, ptx_pred guard, bool n
     ptx_block b = open_block(k, here, GUARD);
     if (k && k->guarded)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE, "ptx_guarded inside ptx_guarded, at %s:%d",
-                        here.file, here.line);
+                        ptx_file_name(here.file), here.line);
     if (!ptx_failed(k) && is_predicate(k, here, guard.o)) {
         k->guarded = negate ? '-' : '+';
         k->guard = guard.o.index;

@@ -138,6 +138,8 @@ static inline bool ptx_failed(const ptx_kernel *k)
 {
     return !k || k->module->error.status != PTXGEN_OK;
 }
+/* What a sentence says of a source file: its name without folders; "?" for NULL. */
+const char *ptx_file_name(const char *path);
 /* Sets the sticky error for instruction `index`, or for the kernel when it is UINT32_MAX. */
 void ptx_fail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const char *format, ...)
     PTXGEN_PRINTF(4, 5);

@@ -83,10 +83,10 @@ ptxgen_status ptx_module_status(const ptx_module *m, ptxgen_error *err)
 
 /* ---- errors ---- */
 
-static const char *file_name(const char *path)
+const char *ptx_file_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path ? path : "?";
 }
 
 static void vfail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const char *format,
@@ -102,7 +102,7 @@ static void vfail_at(ptx_kernel *k, uint32_t index, ptxgen_status status, const 
         char mnemonic[PTX_MNEMONIC_SIZE];
         ptx_mnemonic(i, mnemonic);
         snprintf(where, sizeof where, " instruction %u (%s), emitted at %s:%d:", (unsigned)index,
-                 mnemonic, i->file ? file_name(i->file) : "?", i->line);
+                 mnemonic, ptx_file_name(i->file), i->line);
     }
     ptxgen_fail(&m->error, status, "kernel '%s':%s %s", k->name, where, sentence);
 }
@@ -198,8 +198,9 @@ void ptx_kernel_reqntid(ptx_kernel *k, unsigned x, unsigned y, unsigned z)
         return;
     if (!x || !y || !z || x > 1024 || y > 1024 || z > 64 || x * y * z > 1024)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
-                        "a CTA of %u × %u × %u threads is outside 1 … 1024 threads in all", x, y,
-                        z);
+                        "a CTA of %u × %u × %u threads is outside 1 … 1024 threads in all, 64 "
+                        "along z",
+                        x, y, z);
     k->ntid[0] = x;
     k->ntid[1] = y;
     k->ntid[2] = z;
@@ -342,7 +343,8 @@ void ptx_kernel_end(ptx_kernel *k)
         ptx_kernel_fail(k, PTXGEN_ERROR_STRUCTURE,
                         "%u structured blocks were left open, the innermost that of %s:%d (a C "
                         "break or return left their body)",
-                        k->open_blocks, k->innermost_source.file, k->innermost_source.line);
+                        k->open_blocks,
+                        ptx_file_name(k->innermost_source.file), k->innermost_source.line);
     check_directives(k);
     check_labels(k);
     end_with_ret(k);
