@@ -220,13 +220,19 @@ static enum emu_shared_kind kind_of(uint32_t flags)
     return flags & ACCESS_READ ? SHARED_ATOMIC : strong ? SHARED_STRONG_WRITE : SHARED_WRITE;
 }
 
+/* More reductions than a byte counts are as many as it does. */
+static uint8_t count_up(uint8_t state)
+{
+    return state < UINT8_MAX ? state + 1 : state;
+}
+
 /* What the access leaves of the bytes' state. */
 static void set_state(uint8_t *state, uint32_t bytes, uint32_t flags)
 {
     bool pending = flags & ACCESS_PENDING;
     if (flags & ACCESS_REDUCTION)
         for (uint32_t i = 0; i < bytes; i++)
-            state[i] = state[i] < BYTE_REDUCED ? BYTE_REDUCED + 1 : (uint8_t)(state[i] + 1);
+            state[i] = state[i] < BYTE_REDUCED ? BYTE_REDUCED + 1 : count_up(state[i]);
     else if (flags & ACCESS_WRITE)
         memset(state, pending ? BYTE_PENDING : BYTE_WRITTEN, bytes);
     else if (pending)

@@ -99,6 +99,22 @@ static void red_async_adds_up_every_threads_value(void **state)
     }
 }
 
+/* More of them under way to one word than a byte counts. */
+static void hundreds_of_reductions_meet_in_one_word(void **state)
+{
+    struct bench bench;
+    uint32_t out[CTAS * THREADS];
+    (void)state;
+    exchange(&bench,
+             "mov.u32 %r12, 5;\nmov.u32 %r13, 1;\n"
+             "MORE: red.async.relaxed.cluster" TO_PEER ".add.u32 [%r4], %r13, [%r3];\n"
+             "sub.u32 %r12, %r12, 1;\nsetp.ne.u32 %p2, %r12, 0;\n@%p2 bra MORE;\n",
+             5 * THREADS * 4, true);
+    run(&bench, out);
+    for (int cta = 0; cta < CTAS; cta++)
+        assert_int_equal(out[cta * THREADS], 7 + 5 * THREADS);
+}
+
 static void a_read_before_st_async_is_waited_for_is_found(void **state)
 {
     (void)state;
@@ -162,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(st_async_delivers_to_the_other_cta),
         cmocka_unit_test(red_async_adds_up_every_threads_value),
+        cmocka_unit_test(hundreds_of_reductions_meet_in_one_word),
         cmocka_unit_test(a_read_before_st_async_is_waited_for_is_found),
         cmocka_unit_test(an_mbarrier_of_another_cta_than_the_destination_is_found),
         cmocka_unit_test(counted_barrier_reductions_take_the_warps_that_are_named),
