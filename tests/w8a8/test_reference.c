@@ -224,6 +224,85 @@ static void f64_computes_in_f64(void **state)
     assert_true(y == acc * (0.3 / 127) * 0.1);
 }
 
+/* A hair off a tie, which f32 does not have: each code is the nearer one, and not the even one. */
+static void codes_of_f64_tell_what_f32_does_not(void **state)
+{
+    (void)state;
+    for (int scales = PTXGEN_W8A8_DYNAMIC; scales <= PTXGEN_W8A8_TOKEN; scales++)
+        for (int power = 30; power <= 45; power += 5) {
+            const double hair = ldexp(1, -power), one[K] = {1, 1, 1, 1};
+            const double x[K] = {127, 0.5 + hair, 1.5 - hair, -2.5 - hair};
+            const int8_t codes[K] = {127, 1, 1, -3};
+            const ptxgen_w8a8_spec s = {.k = K,
+                                        .n = 1,
+                                        .x_type = PTXGEN_F64,
+                                        .y_type = PTXGEN_F64,
+                                        .scales = (uint8_t)scales};
+            const ptxgen_w8a8_operands o = {.x = x, .w = w, .w_scale = one, .x_scale = one, .m = 1};
+            int8_t found[K];
+            ptxgen_w8a8_token token;
+            ptxgen_error err;
+            assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 0, found, &token, &err), &err);
+            assert_memory_equal(found, codes, K);
+        }
+}
+
+/* The same of weights: the scale is a 127th of 127. */
+static void codes_of_f64_weights_tell_what_f32_does_not(void **state)
+{
+    (void)state;
+    const double hair = 0x1p-40, x[K] = {127, 0.5 + hair, 1.5 - hair, -2.5 - hair};
+    const int8_t codes[K] = {127, 1, 1, -3};
+    const ptxgen_w8a8_weights weights = {.n = 1, .k = K, .type = PTXGEN_F64, .w = x};
+    int8_t found[K];
+    double scale;
+    ptxgen_error err;
+    assert_ok(ptxgen_w8a8_quantise(&weights, K, found, PTXGEN_F64, &scale, &err), &err);
+    assert_true(scale == 1);
+    assert_memory_equal(found, codes, K);
+}
+
+/* From left to right in the work type; a 16-bit output of f64 by way of f32. */
+static void outputs_of_every_two_types_are_rounded_from_left_to_right(void **state)
+{
+    (void)state;
+    struct random r = {5};
+    for (int i = 0; i < 16 * 64; i++) {
+        const ptxgen_element x_type = (ptxgen_element)(i % 4), y_type = (ptxgen_element)(i / 4 % 4);
+        const ptxgen_w8a8_spec s = {
+            .k = K, .n = 1, .x_type = (uint8_t)x_type, .y_type = (uint8_t)y_type, .bias = 1};
+        const ptxgen_element work = ptxgen_w8a8_work_type(&s);
+        double x[K], w_scale[1], b[1], y[1] = {0};
+        for (int k = 0; k < K; k++)
+            ptxgen_element_store(x_type, x, (size_t)k, random_normal(&r));
+        ptxgen_element_store(work, w_scale, 0, random_uniform(&r));
+        ptxgen_element_store(work, b, 0, 100 * random_normal(&r));
+        const ptxgen_w8a8_operands o = {.x = x, .w = w, .w_scale = w_scale, .bias = b, .m = 1};
+        int8_t codes[K];
+        ptxgen_w8a8_token token;
+        int32_t acc;
+        ptxgen_error err;
+        assert_ok(ptxgen_w8a8_reference_codes(&s, &o, 0, codes, &token, &err), &err);
+        assert_ok(ptxgen_w8a8_reference(&s, &o, codes, &token, 0, 1, y, &acc, &err), &err);
+        double wanted = acc, factors[] = {token.scale, ptxgen_element_load(work, w_scale, 0)};
+        if (work == PTXGEN_F32) {
+            volatile float f = (float)acc;
+            f = f * (float)factors[0];
+            f = f * (float)factors[1];
+            f = f + (float)ptxgen_element_load(work, b, 0);
+            wanted = (double)f;
+        } else {
+            wanted = wanted * factors[0] * factors[1] + ptxgen_element_load(work, b, 0);
+        }
+        assert_int_equal(work, x_type == PTXGEN_F64 || y_type == PTXGEN_F64 ? PTXGEN_F64 : work);
+        if (y_type == PTXGEN_F16 || y_type == PTXGEN_BF16)
+            wanted = (double)(float)wanted;
+        double stored[1] = {0};
+        ptxgen_element_store(y_type, stored, 0, wanted);
+        assert_memory_equal(y, stored, ptxgen_element_size(y_type));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +317,9 @@ int main(void)
         cmocka_unit_test(given_scales_and_zero_points_that_the_header_excludes_are_refused),
         cmocka_unit_test(outputs_are_rounded_from_left_to_right),
         cmocka_unit_test(f64_computes_in_f64),
+        cmocka_unit_test(codes_of_f64_tell_what_f32_does_not),
+        cmocka_unit_test(codes_of_f64_weights_tell_what_f32_does_not),
+        cmocka_unit_test(outputs_of_every_two_types_are_rounded_from_left_to_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
