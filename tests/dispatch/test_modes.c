@@ -364,7 +364,8 @@ static void a_folder_of_another_user_is_refused_by_name(void **state)
     skip_unless_root();
     fill(bench);
     own(bench->folder, NOBODY);
-    assert_words(refusal_of(bench->folder, &err), "belongs to user 65534, not to user 0", 0700);
+    assert_words(refusal_of(bench->folder, &err),
+                 "belongs to user 65534, not to user 0 who would run its contents", 0700);
     assert_assembled(bench, 1);
     assert_log(bench, "belongs to user 65534");
     own(bench->folder, 0);

@@ -308,6 +308,33 @@ static void the_file_stays_below_its_limit_and_keeps_the_newest(void **state)
     ptxgen_tuning_free(tuning);
 }
 
+static void what_cannot_be_written_is_not_stored(void **state)
+{
+    struct bench *b = *state;
+    const ptxgen_tuned_range right = other_tile(b, 8, 8);
+    static char name[TUNING_ENTRY_BYTES];
+    memset(name, 'x', sizeof name - 1);
+    const char *const names[] = {name, NULL};
+    ptxgen_tiling tiling = *marlin()->tiling;
+    ptxgen_family wordy = *marlin();
+    char says[FOLDER_PATH + 100];
+    ptxgen_error err = {0};
+    tiling.names = names;
+    wordy.tiling = &tiling;
+    assert_refusal(ptxgen_tuning_store(b->cache, &b->device.facts, &wordy, &b->spec, &b->target,
+                                       &right, 1, &err),
+                   &err, PTXGEN_ERROR_UNSUPPORTED,
+                   "marlin: the spec and its ranges are too long to be kept");
+    assert_int_not_equal(access(b->file, F_OK), 0);
+    assert_int_equal(mknod(b->file, S_IFSOCK | 0600, 0), 0);
+    snprintf(says, sizeof says, "%s, to which the choice would be added: it cannot be opened",
+             b->file);
+    assert_refusal(ptxgen_tuning_store(b->cache, &b->device.facts, marlin(), &b->spec, &b->target,
+                                       &right, 1, &err),
+                   &err, PTXGEN_ERROR_FILE, says);
+    unlink(b->file);
+}
+
 static void what_no_plan_can_use_is_not_stored(void **state)
 {
     struct bench *b = *state;
@@ -324,12 +351,12 @@ static void what_no_plan_can_use_is_not_stored(void **state)
         const ptxgen_tuned_range *ranges;
         size_t count;
         const char *words;
-    } cases[] = {{&odd, 1, "none that this plan may have"},
-                 {two_of_one_entry, 2, "are both marlin_m8"},
-                 {falling, 2, "up to 8 follows one up to 8"},
-                 {past_all, 2, "up to 8 follows one up to 4294967295"},
-                 {&right, 0, "0 ranges"},
-                 {&right, PTXGEN_TUNED_RANGES + 1, "33 ranges"}};
+    } cases[] = {{&odd, 1, "marlin: the tile for M up to 8 is none that this plan may have"},
+                 {two_of_one_entry, 2, "marlin: two different tiles are both marlin_m8"},
+                 {falling, 2, "marlin: a range of M up to 8 follows one up to 8"},
+                 {past_all, 2, "marlin: a range of M up to 8 follows one up to 4294967295"},
+                 {&right, 0, "marlin: 0 ranges of M are not 1 to 32"},
+                 {&right, PTXGEN_TUNED_RANGES + 1, "marlin: 33 ranges of M are not 1 to 32"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_error err = {0};
         assert_int_not_equal(ptxgen_tuning_store(b->cache, &b->device.facts, marlin(), &b->spec,
@@ -562,6 +589,7 @@ int main(void)
         claim(a_dispatcher_launches_what_was_tuned_unless_told_not_to),
         claim(a_new_choice_replaces_the_old_one_and_no_other),
         claim(the_file_stays_below_its_limit_and_keeps_the_newest),
+        claim(what_cannot_be_written_is_not_stored),
         claim(what_no_plan_can_use_is_not_stored),
         claim(what_was_measured_elsewhere_or_for_something_else_is_ignored),
         claim(a_file_cut_anywhere_or_with_any_bit_flipped_is_ignored),

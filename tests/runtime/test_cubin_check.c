@@ -58,7 +58,10 @@ static void offsets_that_wrap_around_are_refused(void **state)
     (void)state;
     struct tiny_cubin cubin = tiny_cubin_make();
     cubin.sections[1].sh_offset = UINT64_MAX - 8;
-    assert_fails(cubin_check(&cubin, sizeof cubin, &err), PTXGEN_ERROR_MALFORMED, err, "damaged");
+    char says[100];
+    snprintf(says, sizeof says,
+             "the cubin is cut short or damaged: it refers to bytes beyond its %zu", sizeof cubin);
+    assert_fails(cubin_check(&cubin, sizeof cubin, &err), PTXGEN_ERROR_MALFORMED, err, says);
     cubin = tiny_cubin_make();
     cubin.segment.p_filesz = UINT64_MAX;
     assert_int_equal(check_copy(&cubin, sizeof cubin), PTXGEN_ERROR_MALFORMED);
