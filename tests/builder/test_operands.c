@@ -506,6 +506,125 @@ static void raw_text_and_operands_are_checked(void **state)
     accepts(emit_raw_special);
 }
 
+/* ---- operands of another kind than the type says ---- */
+
+static void add_of_another_width(ptx_kernel *k)
+{
+    ptx_u64 wide = ptx_mov_u64(k, ptx_imm_u64(1));
+    ptx_add_u32(k, (ptx_u32){wide.o}, ptx_imm_u32(1));
+}
+static void add_of_no_such_register(ptx_kernel *k)
+{
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
+    x.o.index = 1000;
+    ptx_add_u32(k, x, ptx_imm_u32(1));
+}
+static void add_of_a_label(ptx_kernel *k)
+{
+    ptx_label l = ptx_label_new(k, NULL);
+    ptx_label_bind(k, l);
+    ptx_add_u32(k, (ptx_u32){l.o}, ptx_imm_u32(1));
+}
+static void add_of_a_parameter(ptx_kernel *k)
+{
+    ptx_param p = ptx_param_declare(k, "p", 4, 4);
+    ptx_add_u32(k, (ptx_u32){p.o}, ptx_imm_u32(1));
+}
+static void load_at_a_constant(ptx_kernel *k)
+{
+    ptx_ld_global_u32(k, ptx_imm_u64(4096), 0);
+}
+static void load_of_no_parameter(ptx_kernel *k)
+{
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
+    ptx_ld_param_u32(k, (ptx_param){x.o}, 0);
+}
+static void branch_to_a_register(ptx_kernel *k)
+{
+    ptx_u32 x = ptx_mov_u32(k, ptx_imm_u32(1));
+    ptx_bra(k, (ptx_label){x.o});
+}
+static void copy_tensor(ptx_kernel *k, bool map_is_register, bool whole)
+{
+    ptx_u32 s = ptx_shared_address(k, ptx_shared_declare(k, "s", 1024, 128));
+    ptx_u64 map = map_is_register ? ptx_mov_u64(k, ptx_imm_u64(0)) : ptx_imm_u64(4096);
+    ptx_label l = ptx_label_new(k, NULL);
+    ptx_label_bind(k, l);
+    ptx_s32 at[2] = {ptx_imm_s32(0), ptx_imm_s32(0)};
+    if (!whole)
+        at[1].o = l.o;
+    ptx_cp_async_bulk_tensor_2d_g2s(k, s, 0, map, at, s, 0);
+}
+static void tensor_at_a_constant(ptx_kernel *k)
+{
+    copy_tensor(k, false, true);
+}
+static void tensor_at_a_label(ptx_kernel *k)
+{
+    copy_tensor(k, true, false);
+}
+static void raw_result_that_is_a_constant(ptx_kernel *k)
+{
+    ptx_operand o[1] = {ptx_imm_u32(1).o};
+    ptx_raw(k, "mov.u32 %0, 1", 0, o, 1, 1);
+}
+
+static void operands_of_another_kind_than_their_type_are_refused(void **state)
+{
+    (void)state;
+    refuses(add_of_another_width, PTXGEN_ERROR_OPERAND, "register of another width");
+    refuses(add_of_no_such_register, PTXGEN_ERROR_OPERAND, "register of another kernel");
+    refuses(add_of_a_label, PTXGEN_ERROR_OPERAND, "a label stands where PTX takes a value");
+    refuses(add_of_a_parameter, PTXGEN_ERROR_OPERAND, "a parameter stands where PTX takes a value");
+    refuses(load_at_a_constant, PTXGEN_ERROR_OPERAND, "an address needs a register as its base");
+    refuses(load_of_no_parameter, PTXGEN_ERROR_OPERAND, "an address needs a parameter as its base");
+    refuses(branch_to_a_register, PTXGEN_ERROR_LABEL, "it needs a label of this kernel");
+    refuses_on(sm_90a, tensor_at_a_constant, PTXGEN_ERROR_OPERAND, "a tensor's map is not");
+    refuses_on(sm_90a, tensor_at_a_label, PTXGEN_ERROR_OPERAND, "a tensor's coordinate is not");
+    refuses(raw_result_that_is_a_constant, PTXGEN_ERROR_OPERAND, "the result %0 is not a register");
+}
+
+/* ---- pairs that exclude each other, and limits of one by the other ---- */
+
+static uint64_t load_modifiers;
+static void load_with_modifiers(ptx_kernel *k)
+{
+    ptx_ld_global_u32_m(k, load_modifiers, ptx_param_u64(k, "p"), 0);
+}
+
+static void a_cache_operator_and_an_eviction_priority_exclude_each_other(void **state)
+{
+    (void)state;
+    static const uint64_t operators[] = {0, PTX_LD_CA, PTX_LD_CG, PTX_LD_CS};
+    static const uint64_t priorities[] = {0, PTX_L1_EVICT_NORMAL, PTX_L1_EVICT_FIRST,
+                                          PTX_L1_EVICT_LAST};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) {
+            load_modifiers = operators[i] | priorities[j];
+            if (i && j)
+                refuses(load_with_modifiers, PTXGEN_ERROR_OPERAND, "exclude each other");
+            else
+                accepts(load_with_modifiers);
+        }
+}
+
+static uint32_t copied;
+static void copy_some(ptx_kernel *k)
+{
+    ptx_u32 s = ptx_shared_address(k, ptx_shared_declare(k, "s", 64, 16));
+    ptx_cp_async_ca_zfill(k, s, 0, ptx_param_u64(k, "p"), 0, 8, ptx_imm_u32(copied));
+    ptx_cp_async_wait_all(k);
+}
+
+static void no_more_bytes_are_copied_than_are_written(void **state)
+{
+    (void)state;
+    for (copied = 0; copied <= 8; copied += 4)
+        accepts(copy_some);
+    for (copied = 9; copied <= 16; copied += 7)
+        refuses(copy_some, PTXGEN_ERROR_OPERAND, "exceeds the 8 before it");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +646,9 @@ int main(void)
         TEST(direct_emission_with_wrong_count_number_or_shape_is_refused),
         TEST(raw_instruction_takes_more_than_ten_operands),
         TEST(raw_text_and_operands_are_checked),
+        TEST(operands_of_another_kind_than_their_type_are_refused),
+        TEST(a_cache_operator_and_an_eviction_priority_exclude_each_other),
+        TEST(no_more_bytes_are_copied_than_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

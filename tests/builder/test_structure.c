@@ -466,6 +466,22 @@ static void sizes_and_alignments_of_declarations_are_checked(void **state)
     refuses(many_params, PTXGEN_ERROR_OPERAND, "32765 bytes of parameters");
 }
 
+static unsigned buffers;
+static void many_buffers(ptx_kernel *k)
+{
+    for (unsigned i = 0; i < buffers; i++)
+        ptx_shared_declare(k, "b", 1, 1);
+}
+
+static void a_kernel_has_at_most_65535_buffers_of_a_space(void **state)
+{
+    (void)state;
+    buffers = 65535;
+    accepts(many_buffers);
+    buffers++;
+    refuses(many_buffers, PTXGEN_ERROR_STRUCTURE, "one declaration too many");
+}
+
 static void large_params(ptx_kernel *k)
 {
     ptx_param_declare(k, "p", 5000, 1);
@@ -513,6 +529,36 @@ static void barriers_are_counted_and_sized(void **state)
     refuses(odd_count, PTXGEN_ERROR_OPERAND, "48 threads");
     accepts(signal_and_wait);
     refuse_signal_of_unknown_count();
+}
+
+/* ---- what the text says beside instructions ---- */
+
+static void pragma_and_signs_are_in_the_text(void **state)
+{
+    (void)state;
+    ptx_module *m = ptx_module_create(&sm_80, NULL);
+    ptx_kernel *k = ptx_kernel_begin(m, "kernel");
+    ptx_nounroll(k);
+    ptx_comment(k, "K × N ≤ 8 äöü 😀 end");
+    ptx_kernel_end(k);
+    const char *text;
+    assert_int_equal(ptx_module_text(m, PTX_TEXT_ANNOTATE, &text, NULL, NULL), PTXGEN_OK);
+    assert_non_null(strstr(text, "\t.pragma \"nounroll\";\n"));
+    assert_non_null(strstr(text, "\t// K x N <= 8 ??? ? end\n"));
+    assert_ptr_equal(ptx_kernel_module(k), m);
+    assert_int_equal(ptx_module_target(m)->sm, 80);
+    ptx_module_destroy(m);
+}
+
+static void a_cap_below_the_targets_first_version_is_refused_with_both(void **state)
+{
+    (void)state;
+    ptxgen_error err;
+    ptx_target target = {.sm = 90, .suffix = 'a', .max_ptx = 79};
+    assert_int_equal(ptx_target_check(&target, &err), PTXGEN_ERROR_TARGET);
+    assert_says(&err, "sm_90a needs PTX 8.0, but the cap is PTX 7.9");
+    target.max_ptx = 80;
+    assert_int_equal(ptx_target_check(&target, &err), PTXGEN_OK);
 }
 
 /* ---- the sticky error ---- */
@@ -595,8 +641,11 @@ int main(void)
         TEST(shared_memory_is_static_up_to_48_kb_and_dynamic_beyond),
         TEST(buffers_keep_their_order_and_alignment),
         TEST(sizes_and_alignments_of_declarations_are_checked),
+        TEST(a_kernel_has_at_most_65535_buffers_of_a_space),
         TEST(large_parameters_need_ptx_8_1),
         TEST(barriers_are_counted_and_sized),
+        TEST(pragma_and_signs_are_in_the_text),
+        TEST(a_cap_below_the_targets_first_version_is_refused_with_both),
         TEST(first_error_stays_and_later_emitters_are_harmless),
         TEST(error_of_an_emitter_built_on_the_builder_sticks),
         TEST(helper_macros_report_the_callers_line),
