@@ -136,6 +136,28 @@ static void what_else_launches_leaves_nothing_behind(void **state)
     folder_remove(folder);
 }
 
+static void refuses(int code, const char *words, const char *command, const char *option,
+                    const char *value)
+{
+    struct outcome o = run_program((const char *const[]){
+        DEFERRED_COMMAND, command, "dense", "--m", "16", "--k", "16", option, value, NULL});
+    assert_exit(&o, code);
+    assert_contains(o.err, words);
+    assert_string_equal(o.out, "");
+    outcome_free(&o);
+}
+
+static void what_a_card_does_not_do_is_refused_by_name(void **state)
+{
+    (void)state;
+    refuses(3, "there is no gpu:99; the driver has ", "run", "--device", "gpu:99");
+    refuses(2, "\"gpu:one\" names no device", "run", "--device", "gpu:one");
+    refuses(2, "\"gpu:-1\" names no device", "run", "--device", "gpu:-1");
+    refuses(2, "\"gpu:\" names no device", "run", "--device", "gpu:");
+    refuses(2, "--device gpu:0: only the emulator counts", "profile", "--device", "gpu:0");
+    refuses(2, "--plot -: the times go to the standard output", "bench", "--plot", "-");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +166,7 @@ int main(void)
         cmocka_unit_test(random_problems_are_right),
         cmocka_unit_test(bench_gives_the_time_of_a_launch),
         cmocka_unit_test(what_else_launches_leaves_nothing_behind),
+        cmocka_unit_test(what_a_card_does_not_do_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
