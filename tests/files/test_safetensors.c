@@ -22,29 +22,19 @@ static struct bytes file_of(const char *header, size_t data_bytes)
     return file_of_n(header, strlen(header), data_bytes);
 }
 
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not contain \"%s\"", text, part);
-}
-
-static void expect_refusal_of(struct bytes b, ptxgen_status status, const char *names,
-                              const char *rule)
+static void expect_refusal_of(struct bytes b, ptxgen_status status, const char *says)
 {
     struct safetensors_file *file;
     ptxgen_error err = {0};
-    assert_int_equal(safetensors_parse(b.data, b.size, &file, &err), status);
+    assert_refusal(safetensors_parse(b.data, b.size, &file, &err), &err, status, says);
     assert_null(file);
     assert_int_equal(err.status, status);
-    assert_contains(err.message, names);
-    assert_contains(err.message, rule);
     bytes_free(&b);
 }
 
-static void expect_refusal(const char *header, size_t data_bytes, const char *names,
-                           const char *rule)
+static void expect_refusal(const char *header, size_t data_bytes, const char *says)
 {
-    expect_refusal_of(file_of(header, data_bytes), PTXGEN_ERROR_MALFORMED, names, rule);
+    expect_refusal_of(file_of(header, data_bytes), PTXGEN_ERROR_MALFORMED, says);
 }
 
 static struct safetensors_file *expect_file(const struct bytes *b)
@@ -130,34 +120,43 @@ static void safetensors_refuses_a_bad_header_length(void **state)
     (void)state;
     struct bytes b = {0};
     put_int(&b, 2, 7);
-    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "7 bytes", "fewer than the 8");
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED,
+                      "not a safetensors file: 7 bytes, fewer than the 8 of the header's length");
     b = (struct bytes){0};
     put_u64(&b, 100000001);
     put(&b, "{}", 2);
-    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 100000001", "at most 100000000");
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED,
+                      "safetensors header: length 100000001; at most 100000000 bytes are allowed");
     b = (struct bytes){0};
     put_u64(&b, 3);
     put(&b, "{}", 2);
-    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 3", "past the file's 10 bytes");
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED,
+                      "safetensors header: length 3 ends past the file's 10 bytes");
     b = (struct bytes){0};
     put_u64(&b, UINT64_MAX);
     put(&b, "{}", 2);
-    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED, "length 18446744073709551615", "at most");
+    expect_refusal_of(b, PTXGEN_ERROR_MALFORMED,
+                      "safetensors header: length 18446744073709551615; at most 100000000 bytes "
+                      "are allowed");
 }
 
 static void safetensors_refuses_bad_json(void **state)
 {
     (void)state;
-    expect_refusal("", 0, "header", "begin with '{'");
-    expect_refusal(" {}", 0, "header", "begin with '{'");
-    expect_refusal("[]", 0, "header", "begin with '{'");
-    expect_refusal("{\"t\":", 0, "JSON is malformed", "near byte");
-    expect_refusal("{} x", 0, "byte 3", "not white space");
-    expect_refusal_of(file_of_n("{}\0", 3, 0), PTXGEN_ERROR_MALFORMED, "byte 2", "not white space");
-    expect_refusal("{\"\xFF\":1}", 0, "header", "not UTF-8");
-    expect_refusal("{\"a\nb\":1}", 0, "control character 0x0A at byte 3", "raw");
-    expect_refusal("{\"a\\u0000b\":1}", 0, "NUL (\\u0000)", "byte 3");
-    expect_refusal("{\"\\ud800\":1}", 0, "JSON is malformed", "near byte");
+    expect_refusal("", 0, "safetensors header: it must begin with '{'");
+    expect_refusal(" {}", 0, "safetensors header: it must begin with '{'");
+    expect_refusal("[]", 0, "safetensors header: it must begin with '{'");
+    expect_refusal("{\"t\":", 0, "safetensors header: the JSON is malformed near byte 4");
+    expect_refusal("{} x", 0,
+                   "safetensors header: byte 3 follows the JSON object but is not white space");
+    expect_refusal_of(file_of_n("{}\0", 3, 0), PTXGEN_ERROR_MALFORMED,
+                      "safetensors header: byte 2 follows the JSON object but is not white space");
+    expect_refusal("{\"\xFF\":1}", 0, "safetensors header: it is not UTF-8");
+    expect_refusal("{\"a\nb\":1}", 0,
+                   "safetensors header: a string holds the raw control character 0x0A at byte 3");
+    expect_refusal("{\"a\\u0000b\":1}", 0,
+                   "safetensors header: a string holds a NUL (\\u0000) at byte 3");
+    expect_refusal("{\"\\ud800\":1}", 0, "safetensors header: the JSON is malformed near byte 2");
 }
 
 static void safetensors_reads_an_escaped_backslash_before_u0000(void **state)
@@ -175,46 +174,48 @@ static void safetensors_refuses_duplicates(void **state)
 {
     (void)state;
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-                   "\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-                   2, "tensor \"t\"", "appears twice");
+                   "\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
+                   "tensor \"t\" appears twice; names must differ");
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],"
-                   "\"data_offsets\":[0,1]}}",
-                   1, "tensor \"t\"", "\"dtype\" appears twice");
-    expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\"",
-                   "appears twice");
-    expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", 0, "key \"a\"",
-                   "appears twice");
+                   "\"data_offsets\":[0,1]}}", 1,
+                   "tensor \"t\": \"dtype\" appears twice");
+    expect_refusal("{\"__metadata__\":{},\"__metadata__\":{}}", 0,
+                   "\"__metadata__\" appears twice");
+    expect_refusal("{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", 0,
+                   "__metadata__ key \"a\" appears twice");
 }
 
 static void safetensors_refuses_bad_metadata(void **state)
 {
     (void)state;
-    expect_refusal("{\"__metadata__\":[]}", 0, "\"__metadata__\"", "not an object");
-    expect_refusal("{\"__metadata__\":{\"bits\":4}}", 0, "key \"bits\"", "not a string");
+    expect_refusal("{\"__metadata__\":[]}", 0, "\"__metadata__\" is not an object");
+    expect_refusal("{\"__metadata__\":{\"bits\":4}}", 0,
+                   "__metadata__ key \"bits\": its value is not a string");
 }
 
 static void safetensors_refuses_bad_tensor_entries(void **state)
 {
     (void)state;
-    expect_refusal("{\"t\":7}", 0, "tensor \"t\"", "not an object");
-    expect_refusal("{\"t\":{}}", 0, "tensor \"t\"", "\"dtype\" is missing");
-    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "tensor \"t\"",
-                   "\"shape\" is missing");
-    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "tensor \"t\"",
-                   "\"data_offsets\" is missing");
-    expect_refusal("{\"t\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "tensor \"t\"",
-                   "\"dtype\" is not a string");
+    expect_refusal("{\"t\":7}", 0, "tensor \"t\": its value is not an object");
+    expect_refusal("{\"t\":{}}", 0, "tensor \"t\": \"dtype\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1,
+                   "tensor \"t\": \"shape\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1,
+                   "tensor \"t\": \"data_offsets\" is missing");
+    expect_refusal("{\"t\":{\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+                   "tensor \"t\": \"dtype\" is not a string");
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":1,\"data_offsets\":[0,1]}}", 1,
-                   "tensor \"t\"", "\"shape\" is not an array");
+                   "tensor \"t\": \"shape\" is not an array");
     expect_refusal_of(
         file_of("{\"t\":{\"dtype\":\"Q4_K\",\"shape\":[256],\"data_offsets\":[0,144]}}", 144),
-        PTXGEN_ERROR_UNSUPPORTED, "tensor \"t\"", "dtype \"Q4_K\" is unknown");
+        PTXGEN_ERROR_UNSUPPORTED, "tensor \"t\": dtype \"Q4_K\" is unknown");
     expect_refusal_of(file_of("{\"t\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],"
                               "\"data_offsets\":[0,1]}}",
                               1),
-                      PTXGEN_ERROR_UNSUPPORTED, "tensor \"t\"", "more than 8 dimensions");
+                      PTXGEN_ERROR_UNSUPPORTED,
+                      "tensor \"t\": more than 8 dimensions");
     expect_refusal("{\"t\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1,
-                   "shape [3] has 3 elements", "not a multiple of F4's block of 2");
+                   "tensor \"t\": shape [3] has 3 elements, not a multiple of F4's block of 2");
 }
 
 static void safetensors_refuses_numbers_that_are_not_counts(void **state)
@@ -226,51 +227,58 @@ static void safetensors_refuses_numbers_that_are_not_counts(void **state)
         char header[256];
         snprintf(header, sizeof header,
                  "{\"t\":{\"dtype\":\"U8\",\"shape\":[2,%s],\"data_offsets\":[0,1]}}", bad[i]);
-        expect_refusal(header, 1, "tensor \"t\": dimension 1", "not an integer from 0");
+        expect_refusal(header, 1, "tensor \"t\": dimension 1 is not an integer from 0 to 2^53 - 1");
         snprintf(header, sizeof header,
                  "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,%s]}}", bad[i]);
-        expect_refusal(header, 1, "\"data_offsets\"", "not two integers");
+        expect_refusal(header, 1,
+                       "tensor \"t\": \"data_offsets\" is not two integers from 0 to 2^53 - 1");
     }
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
-                   "\"data_offsets\"", "not two integers");
+                   "tensor \"t\": \"data_offsets\" is not two integers from 0 to 2^53 - 1");
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1,
-                   "\"data_offsets\"", "not two integers");
+                   "tensor \"t\": \"data_offsets\" is not two integers from 0 to 2^53 - 1");
 }
 
 static void safetensors_refuses_shapes_that_overflow(void **state)
 {
     (void)state;
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[4503599627370496,4096],"
-                   "\"data_offsets\":[0,0]}}",
-                   0, "[4503599627370496, 4096]", "exceeds 64 bits");
+                   "\"data_offsets\":[0,0]}}", 0,
+                   "tensor \"t\": the element count of shape [4503599627370496, 4096] exceeds "
+                   "64 bits");
     expect_refusal("{\"t\":{\"dtype\":\"F64\",\"shape\":[4503599627370496,1024],"
-                   "\"data_offsets\":[0,0]}}",
-                   0, "[4503599627370496, 1024]", "more bytes than");
+                   "\"data_offsets\":[0,0]}}", 0,
+                   "tensor \"t\": shape [4503599627370496, 1024] of F64 takes more bytes than "
+                   "can be addressed");
 }
 
 static void safetensors_refuses_spans_that_disagree(void **state)
 {
     (void)state;
     expect_refusal("{\"t\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,12]}}", 12,
-                   "[0, 12] span 12 bytes", "shape [2, 2] of F32 takes 16");
+                   "tensor \"t\": data_offsets [0, 12] span 12 bytes, but shape [2, 2] of F32 "
+                   "takes 16");
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[4,3]}}", 4,
-                   "data_offsets [4, 3]", "run backwards");
+                   "tensor \"t\": data_offsets [4, 3] run backwards");
     expect_refusal("{\"t\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}", 3,
-                   "tensor \"t\": data_offsets end at 4", "past the file's 3 bytes");
+                   "tensor \"t\": data_offsets end at 4, past the file's 3 bytes of data");
 }
 
 static void safetensors_refuses_holes_overlaps_and_leftovers(void **state)
 {
     (void)state;
     expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-                   "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}",
-                   3, "tensor \"b\": data_offsets begin at 2", "end at 1: a hole");
+                   "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}", 3,
+                   "tensor \"b\": data_offsets begin at 2, but the tensors before it end at 1: "
+                   "a hole");
     expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-                   "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-                   3, "tensor \"b\": data_offsets begin at 1", "end at 2: an overlap");
+                   "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3,
+                   "tensor \"b\": data_offsets begin at 1, but the tensors before it end at 2: "
+                   "an overlap");
     expect_refusal("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 2,
-                   "the tensors end at 1", "2 bytes of data");
-    expect_refusal("{}", 1, "the tensors end at 0", "1 bytes of data");
+                   "safetensors data: the tensors end at 1, but the file holds 2 bytes of data");
+    expect_refusal("{}", 1,
+                   "safetensors data: the tensors end at 0, but the file holds 1 bytes of data");
 }
 
 static void safetensors_refuses_every_truncation(void **state)
