@@ -117,10 +117,14 @@ ptxgen_status safetensors_writer_append(struct safetensors_writer *w, const void
     ptxgen_status status = w->header_written ? PTXGEN_OK : write_header(w, err);
     if (status != PTXGEN_OK)
         return status;
-    if (w->appended == w->declared || bytes != w->bytes[w->appended])
+    if (w->appended == w->declared)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "tensor %zu of %zu does not have the %zu bytes that were declared",
-                           w->appended, w->declared, bytes);
+                           "data are given for more than the %zu tensors that were declared",
+                           w->declared);
+    if (bytes != w->bytes[w->appended])
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "tensor %zu of %zu is given %zu bytes, but %zu were declared",
+                           w->appended + 1, w->declared, bytes, w->bytes[w->appended]);
     w->appended++;
     return output_file_write(w->file, data, bytes, err);
 }

@@ -37,8 +37,9 @@ static ptxgen_status find_weight(const struct tensor_store *store, const char *l
     static const char suffix[] = ".weight";
     size_t length = strlen(layer), tail = sizeof suffix - 1;
     if (length + tail >= sizeof l->name)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "--layer: a name of %zu bytes",
-                           length);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "--layer: a name of %zu bytes, of which there may be %zu", length,
+                           sizeof l->name - tail - 1);
     bool has_suffix = length > tail && !strcmp(layer + length - tail, suffix);
     snprintf(l->name, sizeof l->name, "%.*s", (int)(has_suffix ? length - tail : length), layer);
     memcpy(l->weight_name, layer, length + 1);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command says of each thing that it refuses, word for word; and pieces of it. */
+#include "src/cli/buffer.h"
+#include "src/cli/safetensors_index.h"
+#include "src/cli/safetensors_writer.h"
+#include "tests/checks.h"
+#include "tests/dispatch/folder.h"
+
+#include "command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LAYERS GOLDEN_DIR "/marlin_g128.safetensors"
+#define SPARSE GOLDEN_DIR "/sparse24_torch.safetensors"
+#define GGUF GOLDEN_DIR "/q4k.gguf"
+#define CPU "--device", "cpu"
+#define TEN(x) x x x x x x x x x x
+#define LONGEST TEN(TEN(TEN("x"))) TEN("x") "xxxxxx"
+
+static char folder[FOLDER_PATH];
+
+static const char *in_folder(const char *name)
+{
+    static char path[FOLDER_PATH + 40];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    folder_make(folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    folder_remove(folder);
+    return 0;
+}
+
+/* ---- options and files ---- */
+
+static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
+{
+    (void)state;
+    assert_refuses(2, "ptxgen: dense needs --m and --k\n", "run", "dense", CPU);
+    assert_refuses(2, "ptxgen: rmsnorm_q4k needs --k and --n\n", "run", "rmsnorm_q4k", CPU);
+    assert_refuses(2, "ptxgen: sparse24 needs --m and --k\n", "run", "sparse24", CPU);
+    assert_refuses(2, "ptxgen: w8a8 needs --k and --n\n", "run", "w8a8", CPU);
+    assert_refuses(2, "ptxgen: marlin needs --k and --n\n", "run", "marlin", CPU);
+    assert_refuses(2, "ptxgen: dense: N = 3 is above the 2 rows of --max-n\n", "run", "dense",
+                   "--m", "64", "--k", "64", "--n", "3", "--max-n", "2", CPU);
+    assert_refuses(2, "ptxgen: sparse24: N = 3 is above the 2 rows of --max-n\n", "run",
+                   "sparse24", "--m", "64", "--k", "64", "--n", "3", "--max-n", "2", CPU);
+    assert_refuses(2, "ptxgen: rmsnorm_q4k: M = 9 is above the 8 tokens that one launch takes\n",
+                   "run", "rmsnorm_q4k", "--k", "256", "--n", "64", "--m", "9", CPU);
+    assert_refuses(2,
+                   "ptxgen: w8a8: M = 3 is outside --min-tokens, --max-tokens or --tile\n", "run",
+                   "w8a8", "--k", "64", "--n", "64", "--m", "3", "--max-tokens", "2", CPU);
+    assert_refuses(3,
+                   "ptxgen: dense was not run: no device is named \"tpu\"; there are auto, gpu, "
+                   "gpu:NUMBER, cpu, cpu:SM\n",
+                   "run", "dense", "--m", "64", "--k", "64", "--device", "tpu");
+    assert_refuses(2, "ptxgen: dense was not tuned: dense has no tiles to choose\n", "tune",
+                   "dense", "--m", "64", "--k", "64", CPU);
+}
+
+static void files_that_do_not_hold_what_is_asked_for_are_named(void **state)
+{
+    (void)state;
+    const char *junk = in_folder("junk");
+    char says[FOLDER_PATH + 200];
+    file_write(junk, "junk of 16 bytes", 16);
+    snprintf(says, sizeof says,
+             "ptxgen: %s: neither GGUF (begins with \"GGUF\") nor safetensors (byte 8 is '{'): its "
+             "16 bytes begin with \"junk of 1\"\n",
+             junk);
+    assert_refuses(4, says, "run", "marlin", "--safetensors", junk, "--layer", "x", CPU);
+    assert_refuses(4, "ptxgen: /dev/null is not a regular file\n", "run", "marlin",
+                   "--safetensors", "/dev/null", "--layer", "x", CPU);
+    assert_refuses(4,
+                   "ptxgen: the file has no none.qweight, none.weight_packed or none.B\n", "run",
+                   "marlin", "--safetensors", LAYERS, "--layer", "none", CPU);
+    assert_refuses(4,
+                   "ptxgen: the file has no weight none (a weight PREFIX has PREFIX.sparse and "
+                   "PREFIX.meta_cutlass, PREFIX.compressed and PREFIX.bitmask …)\n",
+                   "run", "sparse24", "--safetensors", SPARSE, "--layer", "none", CPU);
+    assert_refuses(2, "ptxgen: --layer: a name of 1017 bytes, of which there may be 1016\n",
+                   "run", "sparse24", "--safetensors", SPARSE, "--layer", LONGEST "x", CPU);
+    assert_refuses(4, "ptxgen: the file has no weight xxx", "run", "sparse24", "--safetensors",
+                   SPARSE, "--layer", LONGEST, CPU);
+    assert_refuses(4, "ptxgen: " SPARSE " has no 4-bit layer\n", "convert", SPARSE,
+                   in_folder("none"), "--to", "awq");
+    assert_refuses(4, "ptxgen: the output file has no name\n", "convert", LAYERS, "", "--to",
+                   "awq");
+    assert_refuses(2, "ptxgen: --tensor: no name is given\n", "run", "rmsnorm_q4k", "--gguf", GGUF,
+                   "--tensor", ",", "--norm", "blk.0.attn_norm.weight", CPU);
+    assert_refuses(2, "ptxgen: --tensor a,b,c,d: at most 3 names\n", "run", "rmsnorm_q4k",
+                   "--gguf", GGUF, "--tensor", "a,b,c,d", "--norm", "blk.0.attn_norm.weight", CPU);
+    assert_refuses(2, "ptxgen: --bias-tensor names 2 tensors for 1 matrices\n", "run",
+                   "rmsnorm_q4k", "--gguf", GGUF, "--tensor", "blk.0.attn_q.weight", "--norm",
+                   "blk.0.attn_norm.weight", "--bias-tensor", "a,b", CPU);
+}
+
+static void a_packed_layer_takes_no_option_of_its_checkpoint(void **state)
+{
+    (void)state;
+    char packed[FOLDER_PATH + 40];
+    snprintf(packed, sizeof packed, "%s", in_folder("packed.safetensors"));
+    struct outcome o = run("convert", LAYERS, packed, "--to", "packed", "--layer", "gptq");
+    assert_exit(&o, 0);
+    outcome_free(&o);
+    assert_refuses(2, "ptxgen: gptq is packed already\n", "convert", packed, in_folder("again"),
+                   "--to", "packed");
+    assert_refuses(2,
+                   "ptxgen: gptq is packed: --up-layer, --format, --group-size and --type do not "
+                   "go with it\n",
+                   "run", "marlin", "--safetensors", packed, "--layer", "gptq", "--format", "awq",
+                   CPU);
+}
+
+static void a_plot_is_of_rows_with_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *says;
+    } rows[] = {
+        {"{\"a\":1}", "ptxgen: the JSON has no array \"rows\"\n"},
+        {"{\"rows\":7}", "ptxgen: the JSON has no array \"rows\"\n"},
+        {"{\"rows\":[]}", "ptxgen: the JSON has no rows\n"},
+        {"{\"rows\":[{}]}",
+         "ptxgen: a row of the JSON has no \"m\" or no \"time\" of a positive \"median_us\"\n"},
+    };
+    char json[FOLDER_PATH + 40];
+    snprintf(json, sizeof json, "%s", in_folder("x.json"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file_write(json, rows[i].json, strlen(rows[i].json));
+        assert_refuses(4, rows[i].says, "plot", json, in_folder("x.svg"));
+    }
+}
+
+/* ---- pieces ---- */
+
+static void an_index_that_breaks_a_rule_is_refused(void **state)
+{
+    (void)state;
+#define INDEX "safetensors index: "
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"", INDEX "0 bytes; 1 to 100000000 are accepted"},
+        {"[]", INDEX "it is not an object"},
+        {"{}", INDEX "\"weight_map\" is missing; a sharded checkpoint's index has an object there"},
+        {"{\"weight_map\":1}",
+         INDEX "\"weight_map\" is not an object; a sharded checkpoint's index has an object there"},
+        {"{\"weight_map\":{},\"weight_map\":{}}", INDEX "\"weight_map\" appears twice"},
+        {"{\"weight_map\":{}}", INDEX "\"weight_map\" is empty"},
+        {"{\"weight_map\":{\"a\":1}}", INDEX "the file of tensor \"a\" is not a string"},
+        {"{\"weight_map\":{\"a\":\"../f\"}}",
+         INDEX "tensor \"a\" is in \"../f\", which is not the name of a file beside the index"},
+        {"{\"weight_map\":{\"a\":\"..\"}}",
+         INDEX "tensor \"a\" is in \"..\", which is not the name of a file beside the index"},
+        {"{\"weight_map\":{\"a\":\"\"}}",
+         INDEX "tensor \"a\" is in \"\", which is not the name of a file beside the index"},
+        {"{\"weight_map\":{\"a\":\"f\",\"a\":\"g\"}}", INDEX "tensor \"a\" appears twice"},
+    };
+#undef INDEX
+    struct safetensors_index *index;
+    ptxgen_error err = {.status = PTXGEN_OK};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_refusal(
+            safetensors_index_parse(rows[i].text, strlen(rows[i].text), &index, &err), &err,
+            PTXGEN_ERROR_MALFORMED, rows[i].says);
+    static const char good[] = "{\"weight_map\":{\"a\":\"f\",\"b\":\"f\"}}";
+    assert_ok(safetensors_index_parse(good, strlen(good), &index, &err), &err);
+    safetensors_index_free(index);
+}
+
+static void a_writer_takes_what_was_declared(void **state)
+{
+    (void)state;
+    const struct named_tensor tensor = {
+        .name = "t", .dtype = TENSOR_I8, .ndim = 1, .shape = {4}, .bytes = 4};
+    ptxgen_error err = {.status = PTXGEN_OK};
+    for (int appended = 0; appended < 3; appended++) {
+        struct safetensors_writer *w;
+        assert_ok(safetensors_writer_open(in_folder("w.safetensors"), true, &w, &err), &err);
+        assert_ok(safetensors_writer_declare(w, &tensor, &err), &err);
+        if (appended == 0)
+            assert_refusal(safetensors_writer_append(w, "abc", 3, &err), &err,
+                           PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "tensor 1 of 1 is given 3 bytes, but 4 were declared");
+        for (int i = 0; i < appended && i < 1; i++)
+            assert_ok(safetensors_writer_append(w, "abcd", 4, &err), &err);
+        if (appended == 2)
+            assert_refusal(safetensors_writer_append(w, "abcd", 4, &err), &err,
+                           PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "data are given for more than the 1 tensors that were declared");
+        if (appended)
+            assert_ok(safetensors_writer_finish(w, &err), &err);
+        else
+            assert_refusal(safetensors_writer_finish(w, &err), &err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "1 of 1 tensors have no data");
+    }
+}
+
+static ptxgen_cu_result no_memory(ptxgen_cu_deviceptr *address, size_t bytes)
+{
+    (void)address, (void)bytes;
+    return PTXGEN_CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void stray_writes_are_told_by_buffer_and_byte(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    struct buffer b;
+    ptxgen_error err = {.status = PTXGEN_OK};
+    assert_refusal(buffer_create(&device, "x", SIZE_MAX, 1, &b, &err), &err,
+                   PTXGEN_ERROR_OUT_OF_MEMORY, "x: 18446744073709551615 bytes are too many");
+    device.emulated = false; /* guard bands */
+    assert_ok(buffer_create(&device, "y", 16, 0, &b, &err), &err);
+    memset(b.host, 0, 16);
+    assert_ok(buffer_upload(&b, &err), &err);
+    assert_ok(buffer_verify(&b, &err), &err);
+    device.driver.memset_d8(b.address + 5, 7, 1);
+    assert_refusal(buffer_verify(&b, &err), &err, PTXGEN_ERROR_PTX_FAULT,
+                   "the kernel changed its input y at byte 5 of 16");
+    device.driver.memset_d8(b.address + 16, 7, 1);
+    assert_refusal(buffer_download(&b, &err), &err, PTXGEN_ERROR_PTX_FAULT,
+                   "the kernel wrote outside y: byte 16 of its 16 is now 0x07");
+    assert_ok(buffer_upload(&b, &err), &err);
+    device.driver.memset_d8(b.address - 1, 9, 1);
+    assert_refusal(buffer_download(&b, &err), &err, PTXGEN_ERROR_PTX_FAULT,
+                   "the kernel wrote outside y: byte -1 of its 16 is now 0x09");
+    buffer_destroy(&b);
+    device.emulated = true;
+    device.driver.mem_alloc = no_memory;
+    assert_refusal(buffer_create(&device, "z", 16, 0, &b, &err), &err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                   "allocating 16 bytes of device memory for z: CUDA_ERROR_OUT_OF_MEMORY (2, "
+                   "CUDA_ERROR_OUT_OF_MEMORY)");
+    buffer_destroy(&b);
+    device_close(&device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_that_are_missing_or_beyond_a_limit_are_named),
+        cmocka_unit_test(files_that_do_not_hold_what_is_asked_for_are_named),
+        cmocka_unit_test(a_packed_layer_takes_no_option_of_its_checkpoint),
+        cmocka_unit_test(a_plot_is_of_rows_with_times),
+        cmocka_unit_test(an_index_that_breaks_a_rule_is_refused),
+        cmocka_unit_test(a_writer_takes_what_was_declared),
+        cmocka_unit_test(stray_writes_are_told_by_buffer_and_byte),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
