@@ -101,9 +101,63 @@ static void files_that_do_not_hold_what_is_asked_for_are_named(void **state)
                    "--tensor", ",", "--norm", "blk.0.attn_norm.weight", CPU);
     assert_refuses(2, "ptxgen: --tensor a,b,c,d: at most 3 names\n", "run", "rmsnorm_q4k",
                    "--gguf", GGUF, "--tensor", "a,b,c,d", "--norm", "blk.0.attn_norm.weight", CPU);
+    assert_refuses(2, "ptxgen: --expect goes with one matrix, without bias and residual\n", "run",
+                   "rmsnorm_q4k", "--gguf", GGUF, "--tensor", "blk.0.attn_q.weight", "--norm",
+                   "blk.0.attn_norm.weight", "--input", "input", "--expect", "expected.output",
+                   "--residual", CPU);
     assert_refuses(2, "ptxgen: --bias-tensor names 2 tensors for 1 matrices\n", "run",
                    "rmsnorm_q4k", "--gguf", GGUF, "--tensor", "blk.0.attn_q.weight", "--norm",
                    "blk.0.attn_norm.weight", "--bias-tensor", "a,b", CPU);
+}
+
+/* A safetensors file of zeros. */
+static const char *file_of(const char *header, size_t data_bytes)
+{
+    const char *path = in_folder("zeros.safetensors");
+    size_t length = strlen(header), size = 8 + length + data_bytes;
+    unsigned char *bytes = calloc(1, size);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(length >> 8 * i);
+    memcpy(bytes + 8, header, length);
+    file_write(path, bytes, size);
+    free(bytes);
+    return path;
+}
+
+static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
+{
+    (void)state;
+    const char *file = file_of(
+        "{\"l.weight\":{\"dtype\":\"F16\",\"shape\":[4,4],\"data_offsets\":[0,32]}}", 32);
+    assert_refuses(2, "ptxgen: l.weight is F16 [4, 4]; expected a matrix of I8\n", "run", "w8a8",
+                   "--safetensors", file, "--layer", "l", CPU);
+    file = file_of("{\"w\":{\"dtype\":\"I32\",\"shape\":[8,8],\"data_offsets\":[0,256]}}", 256);
+    assert_refuses(2, "ptxgen: w is I32 [8, 8]; expected a matrix of F32, F16, BF16 or I8\n", "run",
+                   "sparse24", "--safetensors", file, "--layer", "w", CPU);
+    file = file_of("{\"w\":{\"dtype\":\"I8\",\"shape\":[8,8],\"data_offsets\":[0,64]},"
+                   "\"x\":{\"dtype\":\"F16\",\"shape\":[2,8],\"data_offsets\":[64,96]}}",
+                   96);
+    assert_refuses(2, "ptxgen: x is F16 [2, 8]; expected I8 [N, 8]\n", "run", "sparse24",
+                   "--safetensors", file, "--layer", "w", "--input", "x", CPU);
+    file = file_of("{\"l.weight\":{\"dtype\":\"F16\",\"shape\":[8,8],\"data_offsets\":[0,128]},"
+                   "\"l.bias\":{\"dtype\":\"F16\",\"shape\":[8],\"data_offsets\":[128,144]},"
+                   "\"l.weight.bias\":{\"dtype\":\"F16\",\"shape\":[8],\"data_offsets\":"
+                   "[144,160]}}",
+                   160);
+    assert_refuses(2,
+                   "ptxgen: the file has both l.bias and l.weight.bias; one of them is the "
+                   "layer's\n",
+                   "run", "sparse24", "--safetensors", file, "--layer", "l", CPU);
+    char says[FOLDER_PATH + 140];
+    file = file_of("{\"w\":{\"dtype\":\"F16\",\"shape\":[8,8],\"data_offsets\":[0,128]}}", 128);
+    snprintf(says, sizeof says,
+             "ptxgen: %s has no compressed 2:4 weight; --layer names a dense one\n", file);
+    assert_refuses(4, says, "convert", "sparse24", file, "/nonexistent/x", "--to", "bytes");
+    file = file_of(
+        "{\"l.marlin_codes\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[0,16]}}", 16);
+    assert_refuses(4,
+                   "ptxgen: l.marlin_codes needs marlin_scales, and a marlin_shape of three I64\n",
+                   "run", "marlin", "--safetensors", file, "--layer", "l", CPU);
 }
 
 static void a_packed_layer_takes_no_option_of_its_checkpoint(void **state)
@@ -148,27 +202,34 @@ static void a_plot_is_of_rows_with_times(void **state)
 static void an_index_that_breaks_a_rule_is_refused(void **state)
 {
     (void)state;
-#define INDEX "safetensors index: "
     static const struct {
         const char *text, *says;
     } rows[] = {
-        {"", INDEX "0 bytes; 1 to 100000000 are accepted"},
-        {"[]", INDEX "it is not an object"},
-        {"{}", INDEX "\"weight_map\" is missing; a sharded checkpoint's index has an object there"},
+        {"", "safetensors index: 0 bytes; 1 to 100000000 are accepted"},
+        {"[]", "safetensors index: it is not an object"},
+        {"{}",
+         "safetensors index: \"weight_map\" is missing; a sharded checkpoint's index has an "
+         "object there"},
         {"{\"weight_map\":1}",
-         INDEX "\"weight_map\" is not an object; a sharded checkpoint's index has an object there"},
-        {"{\"weight_map\":{},\"weight_map\":{}}", INDEX "\"weight_map\" appears twice"},
-        {"{\"weight_map\":{}}", INDEX "\"weight_map\" is empty"},
-        {"{\"weight_map\":{\"a\":1}}", INDEX "the file of tensor \"a\" is not a string"},
+         "safetensors index: \"weight_map\" is not an object; a sharded checkpoint's index has "
+         "an object there"},
+        {"{\"weight_map\":{},\"weight_map\":{}}",
+         "safetensors index: \"weight_map\" appears twice"},
+        {"{\"weight_map\":{}}", "safetensors index: \"weight_map\" is empty"},
+        {"{\"weight_map\":{\"a\":1}}",
+         "safetensors index: the file of tensor \"a\" is not a string"},
         {"{\"weight_map\":{\"a\":\"../f\"}}",
-         INDEX "tensor \"a\" is in \"../f\", which is not the name of a file beside the index"},
+         "safetensors index: tensor \"a\" is in \"../f\", which is not the name of a file "
+         "beside the index"},
         {"{\"weight_map\":{\"a\":\"..\"}}",
-         INDEX "tensor \"a\" is in \"..\", which is not the name of a file beside the index"},
+         "safetensors index: tensor \"a\" is in \"..\", which is not the name of a file beside "
+         "the index"},
         {"{\"weight_map\":{\"a\":\"\"}}",
-         INDEX "tensor \"a\" is in \"\", which is not the name of a file beside the index"},
-        {"{\"weight_map\":{\"a\":\"f\",\"a\":\"g\"}}", INDEX "tensor \"a\" appears twice"},
+         "safetensors index: tensor \"a\" is in \"\", which is not the name of a file beside "
+         "the index"},
+        {"{\"weight_map\":{\"a\":\"f\",\"a\":\"g\"}}",
+         "safetensors index: tensor \"a\" appears twice"},
     };
-#undef INDEX
     struct safetensors_index *index;
     ptxgen_error err = {.status = PTXGEN_OK};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -252,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_are_missing_or_beyond_a_limit_are_named),
         cmocka_unit_test(files_that_do_not_hold_what_is_asked_for_are_named),
+        cmocka_unit_test(tensors_of_another_type_than_a_layer_has_are_named),
         cmocka_unit_test(a_packed_layer_takes_no_option_of_its_checkpoint),
         cmocka_unit_test(a_plot_is_of_rows_with_times),
         cmocka_unit_test(an_index_that_breaks_a_rule_is_refused),

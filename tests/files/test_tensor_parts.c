@@ -190,12 +190,14 @@ static void an_index_that_is_not_true_is_refused(void **state)
     write_text(INDEX, "{\"weight_map\":{\"a\":\"" FIRST "\",\"b\":\"" FIRST "\"}}");
     expect_refusal(in_folder(INDEX), PTXGEN_ERROR_MALFORMED, "tensor \"b\" is in " FIRST,
                    "has none of that name");
-    expect_refusal(in_folder(SECOND), PTXGEN_ERROR_MALFORMED, SECOND, "does not name it");
+    expect_refusal(in_folder(SECOND), PTXGEN_ERROR_MALFORMED, "/" INDEX ": it is beside ",
+                   "/" SECOND ", whose name says that it is a part, and does not name it");
     write_shard(SECOND, "a", 2);
     write_text(INDEX, "{\"weight_map\":{\"a\":\"" FIRST "\",\"c\":\"" SECOND "\"}}");
     expect_refusal(in_folder(INDEX), PTXGEN_ERROR_MALFORMED, "tensor \"c\"", "none of that name");
     write_gguf(SECOND, 0, 1, -1, "c", 2);
-    expect_refusal(in_folder(INDEX), PTXGEN_ERROR_MALFORMED, SECOND, "no safetensors file");
+    expect_refusal(in_folder(INDEX), PTXGEN_ERROR_MALFORMED, INDEX,
+                   ": it names " SECOND ", which is no safetensors file");
 }
 
 static void of_a_tensor_in_two_shards_the_index_says_which_is_meant(void **state)
@@ -222,7 +224,10 @@ static void a_folder_has_one_file_that_is_meant(void **state)
     expect_refusal(folder, PTXGEN_ERROR_NOT_FOUND, folder, "without a safetensors or GGUF file");
     write_shards();
     write_text("other.safetensors.index.json", "{}");
-    expect_refusal(folder, PTXGEN_ERROR_INVALID_ARGUMENT, INDEX, "say which");
+    expect_refusal(folder, PTXGEN_ERROR_INVALID_ARGUMENT,
+                   " has several files that could be meant, ", "\"" INDEX "\"");
+    expect_refusal(folder, PTXGEN_ERROR_INVALID_ARGUMENT, "\"other.safetensors.index.json\"",
+                   " among them; say which");
 }
 
 static void indexes_are_checked(void **state)
@@ -292,20 +297,26 @@ static void gguf_parts_that_do_not_fit_are_refused_by_name(void **state)
     unlink(in_folder(PART_2));
     expect_refusal(in_folder(PART_1), PTXGEN_ERROR_FILE, PART_2 ": No such file", PART_1);
     write_gguf(PART_2, 0, 2, 2, "b", 2);
-    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2, "part 2 of 2");
+    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2,
+                   ": its name says part 2 of 2, and its keys part 1 of 2 (split.no + 1, "
+                   "split.count)");
     write_gguf(PART_2, 1, 3, 2, "b", 2);
-    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2, "part 2 of 3");
+    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2,
+                   ": its name says part 2 of 2, and its keys part 2 of 3 (split.no + 1, "
+                   "split.count)");
     write_gguf(PART_2, 1, 2, 2, "a", 2);
     expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, "\"a\"", "appears twice");
     write_gguf(PART_1, 0, 2, 3, "a", 1);
     write_gguf(PART_2, 1, 2, -1, "b", 2);
-    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, "split.tensors.count is 3",
-                   "have 2 tensors");
+    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_1,
+                   ": split.tensors.count is 3, but the 2 parts have 2 tensors");
     write_shard(PART_2, "b", 2);
-    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2, "no GGUF file");
+    expect_refusal(in_folder(PART_1), PTXGEN_ERROR_MALFORMED, PART_2,
+                   ": no GGUF file, as its name says");
     write_gguf("renamed.gguf", 0, 2, 2, "a", 1);
-    expect_refusal(in_folder("renamed.gguf"), PTXGEN_ERROR_UNSUPPORTED, "one of 2 parts",
-                   "-00001-of-00002.gguf");
+    expect_refusal(in_folder("renamed.gguf"), PTXGEN_ERROR_UNSUPPORTED, "/renamed.gguf",
+                   " is one of 2 parts (split.count), which are found by names that end in "
+                   "-00001-of-00002.gguf and so on");
     write_gguf("whole.gguf", 0, 1, -1, "a", 1);
     struct tensor_store *store;
     assert_int_equal(tensor_store_open(in_folder("whole.gguf"), &store, NULL), PTXGEN_OK);
