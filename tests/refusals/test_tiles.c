@@ -419,7 +419,7 @@ static void sparse24_refuses_each_wrong_number_of_a_tile(void **state)
         {{SET(cluster, 2)}, UNSUPPORTED, CLUSTER(2, 512)},
         {{SET(kind, PTXGEN_SPARSE24_WGMMA), SET(warp_m, 16)},
          UNSUPPORTED,
-         "sparse24: wgmma needs sm_90a"},
+         "sparse24: wgmma.sp needs sm_90a, PTX 8.2"},
     };
     static const struct refusal of_dense[] = {
         {{SET(wm, 4)}, INVALID, "sparse24: the tiles of tier 1 are dense's, not of this family"}};

@@ -193,7 +193,7 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
         {{.tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
         {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
-        {{.kind = 1, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16}, "wgmma needs sm_90a"},
+        {{.kind = 1, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16}, "wgmma.sp needs sm_90a"},
         {{.kind = 1, .tile_n = 64, .wm = 6, .wn = 1, .wk = 1, .pass_n = 16}, "wm is 6"},
         {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .cluster = 2, .pass_n = 16}, "wk is 2"},
         {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 4, .pass_n = 16},

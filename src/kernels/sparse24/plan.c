@@ -409,7 +409,8 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     if (status != PTXGEN_OK)
         return status;
     if (sparse24_is_wgmma(&v) && !sparse24_has_wgmma(&plan->target))
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "sparse24: wgmma needs sm_90a");
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                           "sparse24: wgmma.sp needs sm_90a, PTX 8.2");
     if (!can_cluster(plan, &v))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "sparse24: a cluster of %u CTAs needs sm_90, as many multiprocessors "
