@@ -151,7 +151,8 @@ static void what_a_card_does_not_do_is_refused_by_name(void **state)
 {
     (void)state;
     refuses(3, "there is no gpu:99; the driver has ", "run", "--device", "gpu:99");
-    refuses(2, "\"gpu:one\" names no device", "run", "--device", "gpu:one");
+    refuses(2, "\"gpu:one\" names no device; after the colon stands a number", "run", "--device",
+            "gpu:one");
     refuses(2, "\"gpu:-1\" names no device", "run", "--device", "gpu:-1");
     refuses(2, "\"gpu:\" names no device", "run", "--device", "gpu:");
     refuses(2, "--device gpu:0: only the emulator counts", "profile", "--device", "gpu:0");

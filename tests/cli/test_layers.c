@@ -198,7 +198,8 @@ static void refuses_scale(const char *const *arguments, const char *name, float 
     const float array[1] = {value};
     char sentence[160];
     fill_layer();
-    snprintf(sentence, sizeof sentence, "\"%s\" is %s (number 0); a scale is finite", name, said);
+    snprintf(sentence, sizeof sentence, "\"%s\" is %s (number 0); a scale is finite%s\n", name,
+             said, strcmp(name, "l.input_scale") ? "" : " and above 0");
     file.count = 0;
     add("l.weight", TENSOR_I8, N, K, weight);
     if (strcmp(name, "l.weight_scale") != 0)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the command says of each thing that it refuses, word for word; and pieces of it. */
 #include "src/cli/buffer.h"
+#include "src/cli/profile_tally.h"
 #include "src/cli/safetensors_index.h"
 #include "src/cli/safetensors_writer.h"
 #include "tests/checks.h"
 #include "tests/dispatch/folder.h"
+#include "tests/files/bytes.h"
 
 #include "command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LAYERS GOLDEN_DIR "/marlin_g128.safetensors"
@@ -110,18 +113,24 @@ static void files_that_do_not_hold_what_is_asked_for_are_named(void **state)
                    "blk.0.attn_norm.weight", "--bias-tensor", "a,b", CPU);
 }
 
-/* A safetensors file of zeros. */
-static const char *file_of(const char *header, size_t data_bytes)
+/* A safetensors file whose data begin with these, and go on with zeros. */
+static const char *file_with(const char *header, size_t data_bytes, const void *data, size_t given)
 {
-    const char *path = in_folder("zeros.safetensors");
+    const char *path = in_folder("made.safetensors");
     size_t length = strlen(header), size = 8 + length + data_bytes;
     unsigned char *bytes = calloc(1, size);
     for (int i = 0; i < 8; i++)
         bytes[i] = (unsigned char)(length >> 8 * i);
     memcpy(bytes + 8, header, length);
+    memcpy(bytes + 8 + length, data, given);
     file_write(path, bytes, size);
     free(bytes);
     return path;
+}
+
+static const char *file_of(const char *header, size_t data_bytes)
+{
+    return file_with(header, data_bytes, "", 0);
 }
 
 static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
@@ -131,6 +140,22 @@ static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
         "{\"l.weight\":{\"dtype\":\"F16\",\"shape\":[4,4],\"data_offsets\":[0,32]}}", 32);
     assert_refuses(2, "ptxgen: l.weight is F16 [4, 4]; expected a matrix of I8\n", "run", "w8a8",
                    "--safetensors", file, "--layer", "l", CPU);
+    file = file_of("{\"l.weight\":{\"dtype\":\"I8\",\"shape\":[8,8],\"data_offsets\":[0,64]},"
+                   "\"l.weight_scale\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[64,96]},"
+                   "\"l.weight_zero_point\":{\"dtype\":\"BOOL\",\"shape\":[8],\"data_offsets\":"
+                   "[96,104]}}",
+                   104);
+    assert_refuses(2,
+                   "ptxgen: \"l.weight_zero_point\" is BOOL, a type in which zero points are not "
+                   "read\n",
+                   "run", "w8a8", "--safetensors", file, "--layer", "l", CPU);
+    file = file_of("{\"l.qweight\":{\"dtype\":\"U8\",\"shape\":[1,8],\"data_offsets\":[0,8]},"
+                   "\"l.scales\":{\"dtype\":\"F16\",\"shape\":[1,8],\"data_offsets\":[8,24]}}",
+                   24);
+    assert_refuses(2,
+                   "ptxgen: l.qweight is U8 [1, 8]; expected I32, I8, F16, BF16 or F32 of one or "
+                   "two dimensions\n",
+                   "run", "marlin", "--safetensors", file, "--layer", "l", CPU);
     file = file_of("{\"w\":{\"dtype\":\"I32\",\"shape\":[8,8],\"data_offsets\":[0,256]}}", 256);
     assert_refuses(2, "ptxgen: w is I32 [8, 8]; expected a matrix of F32, F16, BF16 or I8\n", "run",
                    "sparse24", "--safetensors", file, "--layer", "w", CPU);
@@ -158,6 +183,79 @@ static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
     assert_refuses(4,
                    "ptxgen: l.marlin_codes needs marlin_scales, and a marlin_shape of three I64\n",
                    "run", "marlin", "--safetensors", file, "--layer", "l", CPU);
+    file = file_with(
+        "{\"l.marlin_shape\":{\"dtype\":\"I64\",\"shape\":[3],\"data_offsets\":[0,24]},"
+        "\"l.marlin_codes\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[24,40]},"
+        "\"l.marlin_scales\":{\"dtype\":\"F16\",\"shape\":[64],\"data_offsets\":[40,168]}}",
+        168, (const int64_t[]){64, 64, 64}, 24);
+    assert_refuses(4, "ptxgen: l.marlin_codes is of 16 bytes, but its layer needs 2048\n", "run",
+                   "marlin", "--safetensors", file, "--layer", "l", CPU);
+    file = file_of("{\"l.qweight\":{\"dtype\":\"I32\",\"shape\":[8,64],\"data_offsets\":[0,2048]},"
+                   "\"l.scales\":{\"dtype\":\"F16\",\"shape\":[2,64],\"data_offsets\":[2048,2304]},"
+                   "\"l.g_idx\":{\"dtype\":\"I32\",\"shape\":[64],\"data_offsets\":[2304,2560]}}",
+                   2560);
+    assert_refuses(2, "ptxgen: l: a marlin file has no place for the order of rows (g_idx)\n",
+                   "convert", file, "-", "--to", "marlin");
+}
+
+/* Two epsilons, matrices of 256 and 512 columns, weights of a tower's norm, and nine rows. */
+static const char *gguf_of_two(void)
+{
+    static const char *const keys[] = {"a.attention.layer_norm_rms_epsilon",
+                                       "b.attention.layer_norm_rms_epsilon"};
+    static const struct {
+        const char *name;
+        uint32_t type;
+        uint64_t columns, rows, offset;
+    } tensors[] = {{"a", 12, 256, 1, 0},
+                   {"b", 12, 512, 1, 160},
+                   {"v.g", 0, 256, 0, 448},
+                   {"x", 0, 256, 9, 1472}};
+    const char *path = in_folder("two.gguf");
+    struct bytes b = {0};
+    put(&b, "GGUF", 4);
+    put_u32(&b, 3);
+    put_u64(&b, 4);
+    put_u64(&b, 2);
+    for (int i = 0; i < 2; i++) {
+        put_u64(&b, strlen(keys[i]));
+        put(&b, keys[i], strlen(keys[i]));
+        put_u32(&b, 6);
+        put_u32(&b, 0x3727c5ac);
+    }
+    for (int i = 0; i < 4; i++) {
+        put_u64(&b, strlen(tensors[i].name));
+        put(&b, tensors[i].name, strlen(tensors[i].name));
+        put_u32(&b, tensors[i].rows ? 2 : 1);
+        put_u64(&b, tensors[i].columns);
+        if (tensors[i].rows)
+            put_u64(&b, tensors[i].rows);
+        put_u32(&b, tensors[i].type);
+        put_u64(&b, tensors[i].offset);
+    }
+    put_zeros(&b, 32 - b.size % 32);
+    put_zeros(&b, 1472 + 9 * 1024);
+    file_write(path, b.data, b.size);
+    bytes_free(&b);
+    return path;
+}
+
+static void matrices_that_do_not_share_x_and_epsilons_of_which_none_is_meant_are_named(void **state)
+{
+    (void)state;
+    const char *file = gguf_of_two();
+    assert_refuses(2,
+                   "ptxgen: b has 512 columns and a has 256; matrices of one launch share x\n",
+                   "run", "rmsnorm_q4k", "--gguf", file, "--tensor", "a,b", "--norm", "v.g", CPU);
+    assert_refuses(4,
+                   "ptxgen: the file has 2 keys *.attention.layer_norm_rms_epsilon, and v.g is not "
+                   "the text model's; say --epsilon\n",
+                   "run", "rmsnorm_q4k", "--gguf", file, "--tensor", "a", "--norm", "v.g", CPU);
+    assert_refuses(2,
+                   "ptxgen: x has 9 rows, and a launch takes 8; --m says how many of the first to "
+                   "take\n",
+                   "run", "rmsnorm_q4k", "--gguf", file, "--tensor", "a", "--norm", "v.g",
+                   "--epsilon", "1e-5", "--input", "x", CPU);
 }
 
 static void a_packed_layer_takes_no_option_of_its_checkpoint(void **state)
@@ -195,6 +293,23 @@ static void a_plot_is_of_rows_with_times(void **state)
         file_write(json, rows[i].json, strlen(rows[i].json));
         assert_refuses(4, rows[i].says, "plot", json, in_folder("x.svg"));
     }
+}
+
+static void a_gnuplot_that_fails_is_told(void **state)
+{
+    (void)state;
+    static const char script[] = "#!/bin/sh\nexit 3\n";
+    char *path = strdup(getenv("PATH")), gnuplot[FOLDER_PATH + 40];
+    snprintf(gnuplot, sizeof gnuplot, "%s", in_folder("gnuplot"));
+    file_write(gnuplot, script, sizeof script - 1);
+    assert_int_equal(chmod(gnuplot, 0700), 0);
+    setenv("PATH", folder, 1);
+    struct outcome o = run("bench", "dense", "--m", "64", "--k", "64", CPU, "--plot",
+                           in_folder("y.svg"));
+    setenv("PATH", path, 1);
+    free(path);
+    assert_contains(o.err, "gnuplot failed (wait status 768)\n");
+    outcome_free(&o);
 }
 
 /* ---- pieces ---- */
@@ -308,16 +423,46 @@ static void stray_writes_are_told_by_buffer_and_byte(void **state)
     device_close(&device);
 }
 
+static void a_profile_is_of_the_text_that_ran(void **state)
+{
+    (void)state;
+    static const char text[] = ".version 7.0\n.target sm_80\n.visible .entry k() {\nret;\n}\n";
+    struct device device = open_device("cpu:sm_80");
+    const ptxgen_emulator_options options = {.profile = true};
+    ptxgen_emulator_profile *profile;
+    ptxgen_cu_module module;
+    ptxgen_cu_function function;
+    struct profile_tally tally = {0};
+    ptxgen_error err = {.status = PTXGEN_OK};
+    assert_ok(ptxgen_emulator_set_options(device.context, &options, &err), &err);
+    assert_int_equal(device.driver.module_load_data_ex(&module, text, 0, NULL, NULL), 0);
+    assert_int_equal(device.driver.module_get_function(&function, module, "k"), 0);
+    assert_int_equal(
+        device.driver.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
+    assert_ok(ptxgen_emulator_profile_take(device.context, &profile, &err), &err);
+    assert_refusal(profile_tally_make(profile, ".visible .entry other() {\n}\n", &tally, &err),
+                   &err, PTXGEN_ERROR_STRUCTURE,
+                   "k: the annotated text has no \"ret;\" where the kernel has it");
+    profile_tally_free(&tally);
+    ptxgen_emulator_profile_free(profile);
+    device.driver.module_unload(module);
+    device_close(&device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_are_missing_or_beyond_a_limit_are_named),
         cmocka_unit_test(files_that_do_not_hold_what_is_asked_for_are_named),
         cmocka_unit_test(tensors_of_another_type_than_a_layer_has_are_named),
+        cmocka_unit_test(
+            matrices_that_do_not_share_x_and_epsilons_of_which_none_is_meant_are_named),
         cmocka_unit_test(a_packed_layer_takes_no_option_of_its_checkpoint),
         cmocka_unit_test(a_plot_is_of_rows_with_times),
+        cmocka_unit_test(a_gnuplot_that_fails_is_told),
         cmocka_unit_test(an_index_that_breaks_a_rule_is_refused),
         cmocka_unit_test(a_writer_takes_what_was_declared),
+        cmocka_unit_test(a_profile_is_of_the_text_that_ran),
         cmocka_unit_test(stray_writes_are_told_by_buffer_and_byte),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
