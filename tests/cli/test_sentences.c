@@ -72,6 +72,51 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
                    "dense", "--m", "64", "--k", "64", CPU);
 }
 
+static void options_with_another_value_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *says;
+        const char *arguments[8];
+    } rows[] = {
+        {" cache: list, show, verify, prune, clear or warm must be named\n", {"cache", "foo"}},
+        {" plot: BENCH.json and FILE.svg must be named\n", {"plot", "x.json"}},
+        {"ptxgen: no command is named \"frobnicate\"\n", {"frobnicate"}},
+        {" --chip foo: expected one of A100-80GB, ", {"inspect", "dense", "--chip", "foo"}},
+        {" --type f32: expected one of f16, bf16\n", {"run", "marlin", "--type", "f32"}},
+        {" --bandwidth 0: expected a positive number\n",
+         {"inspect", "dense", "--bandwidth", "0"}},
+        {" --m 0: expected a whole number from 1 to 4294967295\n", {"run", "dense", "--m", "0"}},
+        {" --m 4294967296: expected a whole number from 1 to 4294967295\n",
+         {"run", "dense", "--m", "4294967296"}},
+        {" --epsilon -1: expected a number from 0 to 3.4e38\n",
+         {"run", "rmsnorm_q4k", "--epsilon", "-1"}},
+        {" --epsilon 3.5e38: expected a number from 0 to 3.4e38\n",
+         {"run", "rmsnorm_q4k", "--epsilon", "3.5e38"}},
+        {" --epsilon 1e-50: f32 would make it 0\n",
+         {"run", "rmsnorm_q4k", "--epsilon", "1e-50"}},
+        {" --shape 64x: expected KxN, such as 4096x14336, with commas between\n",
+         {"bench", "marlin", "--shape", "64x"}},
+        {" c: one input and one output are enough\n", {"convert", "a", "b", "c"}},
+        {" --tile x: expected numbers of warp_m, warp_n, wm, wn, wk, ctas, stages, pass_n, kind, "
+         "cluster, split\n",
+         {"emit", "dense", "--tile", "x"}},
+        {" --swiglu on a file needs --up-layer\n",
+         {"run", "marlin", "--safetensors", LAYERS, "--layer", "gptq", "--swiglu"}},
+        {" --tensor, --norm, --bias-tensor, --input and --expect need --gguf\n",
+         {"run", "rmsnorm_q4k", "--tensor", "x"}},
+        {" --safetensors and --layer need each other, and --input needs both\n",
+         {"run", "sparse24", "--layer", "x"}},
+        {" --safetensors and --layer need each other, and --input needs both\n",
+         {"run", "sparse24", "--input", "x"}},
+        {" --codes 1: expected two magnitudes, as 128,127\n", {"run", "w8a8", "--codes", "1"}},
+        {" --layer, --input and --expect need --safetensors\n",
+         {"run", "w8a8", "--expect", "x"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_refused(rows[i].arguments, 2, rows[i].says);
+}
+
 static void files_that_do_not_hold_what_is_asked_for_are_named(void **state)
 {
     (void)state;
@@ -453,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_that_are_missing_or_beyond_a_limit_are_named),
+        cmocka_unit_test(options_with_another_value_are_named),
         cmocka_unit_test(files_that_do_not_hold_what_is_asked_for_are_named),
         cmocka_unit_test(tensors_of_another_type_than_a_layer_has_are_named),
         cmocka_unit_test(
