@@ -84,9 +84,11 @@ static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_
                         uint32_t rows)
 {
     size_t row_bytes = (size_t)super_blocks(&plan->spec) * SUPER_BLOCK_BYTES;
+    const unsigned char *w = o->weights[matrix]; /* may be NULL where no rows are asked for */
+    const float *bias = plan->spec.bias ? o->bias[matrix] : NULL;
     p->n = rows;
-    p->w = (const unsigned char *)o->weights[matrix] + first_row * row_bytes;
-    p->bias = plan->spec.bias ? o->bias[matrix] + first_row : NULL;
+    p->w = w ? w + first_row * row_bytes : NULL;
+    p->bias = bias ? bias + first_row : NULL;
 }
 
 /* What a reference fills of each output. */
