@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What README's tables are made of, as JSON files, the most telling first:
+# What the tables of docs/performance.md are made of, as JSON files, the most telling first:
 #
 #     tests/bench/times.sh PTXGEN FOLDER [SECONDS]
 #     tests/bench/tables.py FOLDER

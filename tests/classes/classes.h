@@ -240,9 +240,25 @@ struct axis {
             sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)                             \
     }
 
-static inline uint32_t take_value(size_t *number, const struct axis *axis)
+/* The sizes of a grid's problems: multiprocessors, both sizes of the weights, rows. */
+enum { AXES = 4 };
+struct axes {
+    struct axis axis[AXES];
+};
+
+static inline size_t count_of(const struct axes *axes)
 {
-    return axis->values[take_digit(number, axis->count)];
+    size_t count = 1;
+    for (int i = 0; i < AXES; i++)
+        count *= axes->axis[i].count;
+    return count;
+}
+
+/* The sizes that the number's digits say, which it is divided by. */
+static inline void take_sizes(size_t *number, const struct axes *axes, uint32_t *const sizes[AXES])
+{
+    for (int i = 0; i < AXES; i++)
+        *sizes[i] = axes->axis[i].values[take_digit(number, axes->axis[i].count)];
 }
 
 #endif

@@ -10,29 +10,25 @@ static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_90"};
 enum { CHIPS = 3, PLAIN = 1, TYPES = 2 };
 
 /* Of the last: with a tile that a plan of the problems in `tiles` has. */
-static const struct axes {
-    struct axis sms, ms, ks, ns;
+static const struct axes tiles = {{AXIS(16, 132), AXIS(300, 1024, 4096, 152064), AXIS(64, 4096),
+                                   AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096)}};
+static const struct grid_sizes {
+    struct axes axes;
     const struct axes *tiles;
-} tiles = {AXIS(16, 132), AXIS(300, 1024, 4096, 152064), AXIS(64, 4096),
-           AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096), NULL},
-  grids[GRIDS] = {
-      {AXIS(4, 6, 20), AXIS(72, 300, 512), AXIS(64, 200, 712), AXIS(1, 17, 40, 70, 130, 300), NULL},
-      {AXIS(16, 84, 108, 132, 188), AXIS(72, 300, 512, 1024, 3584, 4096, 14336, 152064),
-       AXIS(64, 200, 1024, 4096, 8192, 28672), AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096),
-       NULL},
-      {AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 200, 712, 2048), AXIS(30, 60, 130, 300),
-       &tiles},
+} grids[GRIDS] = {
+    {{{AXIS(4, 6, 20), AXIS(72, 300, 512), AXIS(64, 200, 712), AXIS(1, 17, 40, 70, 130, 300)}},
+     NULL},
+    {{{AXIS(16, 84, 108, 132, 188), AXIS(72, 300, 512, 1024, 3584, 4096, 14336, 152064),
+       AXIS(64, 200, 1024, 4096, 8192, 28672), AXIS(1, 8, 17, 32, 64, 100, 128, 256, 500, 4096)}},
+     NULL},
+    {{{AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 200, 712, 2048), AXIS(30, 60, 130, 300)}},
+     &tiles},
 };
-
-static size_t count_of(const struct axes *g)
-{
-    return g->sms.count * g->ms.count * g->ks.count * g->ns.count;
-}
 
 static size_t problems_of(enum grid grid)
 {
-    const struct axes *g = &grids[grid];
-    return (g->tiles ? count_of(g->tiles) : 1) * count_of(g) * CHIPS * TYPES;
+    const struct grid_sizes *g = &grids[grid];
+    return (g->tiles ? count_of(g->tiles) : 1) * count_of(&g->axes) * CHIPS * TYPES;
 }
 
 struct problem {
@@ -42,12 +38,10 @@ struct problem {
     struct dense_layout layout;
 };
 
-static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
+static void take(size_t *number, const struct axes *axes, struct problem *p)
 {
-    p->sms = take_value(number, &g->sms);
-    p->options.spec.m = take_value(number, &g->ms);
-    p->options.spec.k = take_value(number, &g->ks);
-    p->n = take_value(number, &g->ns);
+    ptxgen_dense_spec *s = &p->options.spec;
+    take_sizes(number, axes, (uint32_t *const[]){&p->sms, &s->m, &s->k, &p->n});
 }
 
 static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
@@ -60,19 +54,19 @@ static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
 
 static bool make_problem(enum grid grid, size_t number, struct problem *p)
 {
-    const struct axes *g = &grids[grid];
+    const struct grid_sizes *g = &grids[grid];
     struct random r = random_start(number);
     struct problem model = {.chip = number % CHIPS};
     size_t rest = number / CHIPS;
     model.options.spec.type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
     *p = model;
-    take_sizes(p, g, &rest);
+    take(&rest, &g->axes, p);
     p->layout.x_gap = random_below(&r, 2);
     p->options.spec.bias = p->options.spec.residual = (uint8_t)random_below(&r, 2);
     if (!g->tiles)
         return true;
     ptxgen_dense_plan plan;
-    take_sizes(&model, g->tiles, &rest);
+    take(&rest, g->tiles, &model);
     if (!make_plan(&model, &plan))
         return false;
     p->options.tile = plan.variants[0];

@@ -10,16 +10,18 @@ static const int32_t groups[] = {128, 64, 32, 16, PTXGEN_W4_PER_CHANNEL};
 enum { CHIPS = 3, GROUPS = 5, SCALES = 64 };
 
 /* Of the last: each tile that a plan for the problem may have, with rows for so many of them. */
-static const struct axes {
-    struct axis sms, ks, ns, ms;
+static const struct grid_sizes {
+    struct axes axes;
     size_t tiles;
 } grids[GRIDS] = {
-    {AXIS(2, 3, 5, 20), AXIS(64, 208, 512, 1024, 4096, 8192), AXIS(64, 72, 264, 448, 512, 896),
-     AXIS(1, 9, 13, 24, 40, 60, 90, 128, 150, 190, 256, 300), 1},
-    {AXIS(16, 84, 132, 188), AXIS(64, 256, 1024, 2048, 3584, 4096, 8192, 14336, 18944, 28672),
-     AXIS(64, 1024, 3584, 5120, 14336, 28672, 152064),
-     AXIS(1, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 500, 1024, 4096), 1},
-    {AXIS(2, 5), AXIS(64, 256, 512, 640, 1024, 2048, 8192), AXIS(64, 264, 448, 512), AXIS(1, 3),
+    {{{AXIS(2, 3, 5, 20), AXIS(64, 208, 512, 1024, 4096, 8192), AXIS(64, 72, 264, 448, 512, 896),
+       AXIS(1, 9, 13, 24, 40, 60, 90, 128, 150, 190, 256, 300)}},
+     1},
+    {{{AXIS(16, 84, 132, 188), AXIS(64, 256, 1024, 2048, 3584, 4096, 8192, 14336, 18944, 28672),
+       AXIS(64, 1024, 3584, 5120, 14336, 28672, 152064),
+       AXIS(1, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 500, 1024, 4096)}},
+     1},
+    {{{AXIS(2, 5), AXIS(64, 256, 512, 640, 1024, 2048, 8192), AXIS(64, 264, 448, 512), AXIS(1, 3)}},
      48},
 };
 
@@ -31,9 +33,9 @@ struct problem {
 };
 enum { AS_IT_IS, GATHERED, MISALIGNED, FRONTS };
 
-static size_t problems_of(const struct axes *g)
+static size_t problems_of(const struct grid_sizes *g)
 {
-    return g->tiles * g->sms.count * g->ks.count * g->ns.count * g->ms.count * CHIPS * GROUPS;
+    return g->tiles * count_of(&g->axes) * CHIPS * GROUPS;
 }
 
 /* What is not of the grid's axes is drawn, by the problem's number. */
@@ -67,15 +69,12 @@ static bool prescribe(struct problem *p, size_t number)
 
 static bool make_problem(enum grid grid, size_t number, struct problem *p)
 {
-    const struct axes *g = &grids[grid];
+    const struct grid_sizes *g = &grids[grid];
     *p = (struct problem){.chip = 0};
     ptxgen_marlin_spec *s = &p->options.spec;
     draw_options(p, number);
     size_t tile = take_digit(&number, g->tiles);
-    p->sms = take_value(&number, &g->sms);
-    s->k = take_value(&number, &g->ks);
-    s->n = take_value(&number, &g->ns);
-    p->m = take_value(&number, &g->ms);
+    take_sizes(&number, &g->axes, (uint32_t *const[]){&p->sms, &s->k, &s->n, &p->m});
     s->group_size = groups[take_digit(&number, GROUPS)];
     p->chip = number;
     return (s->group_size < 0 || s->k % (uint32_t)s->group_size == 0) &&

@@ -8,19 +8,16 @@
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_86"};
 enum { CHIPS = 3, KINDS = 3 };
 
-static const struct axes {
-    struct axis sms, ks, ns, ms;
-} grids[GRIDS] = {
-    {AXIS(1, 3, 20), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
-     AXIS(16, 64, 100, 192, 400, 900), AXIS(1, 2, 3, 4, 8)},
-    {AXIS(16, 84, 132, 188), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
-     AXIS(64, 512, 1024, 4096, 14336, 152064), AXIS(1, 2, 3, 4, 5, 8)},
+static const struct axes grids[GRIDS] = {
+    {{AXIS(1, 3, 20), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
+      AXIS(16, 64, 100, 192, 400, 900), AXIS(1, 2, 3, 4, 8)}},
+    {{AXIS(16, 84, 132, 188), AXIS(256, 1024, 3584, 4096, 5120, 8192, 14336, 28672, 53248),
+      AXIS(64, 512, 1024, 4096, 14336, 152064), AXIS(1, 2, 3, 4, 5, 8)}},
 };
 
 static size_t problems_of(enum grid grid)
 {
-    const struct axes *g = &grids[grid];
-    return g->sms.count * g->ks.count * g->ns.count * g->ms.count * CHIPS * KINDS;
+    return count_of(&grids[grid]) * CHIPS * KINDS;
 }
 
 struct problem {
@@ -31,13 +28,9 @@ struct problem {
 
 static struct problem problem_at(enum grid grid, size_t number)
 {
-    const struct axes *g = &grids[grid];
     struct problem p = {.chip = take_digit(&number, CHIPS)};
     ptxgen_rmsnorm_q4k_spec *s = &p.options.spec;
-    p.sms = take_value(&number, &g->sms);
-    s->k = take_value(&number, &g->ks);
-    s->n[0] = take_value(&number, &g->ns);
-    p.m = take_value(&number, &g->ms);
+    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n[0], &p.m});
     s->x_type = number ? PTXGEN_F16 : PTXGEN_F32;
     s->residual = s->residual_out = s->bias = number == 1;
     s->y_type = PTXGEN_F16;

@@ -9,19 +9,13 @@ static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
 enum { CHIPS = 3, TYPES = 2 };
 
 /* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
-static const struct axes {
-    struct axis sms, ms, ks, ns;
-} grids[GRIDS] = {
-    {AXIS(2, 6, 20), AXIS(72, 320, 520), AXIS(64, 520, 1024), AXIS(1, 13, 24, 50, 100, 200)},
-    {AXIS(16, 84, 132, 188), AXIS(72, 512, 1024, 3584, 4096, 14336, 152064),
-     AXIS(64, 520, 1024, 4096, 8192, 28672), AXIS(1, 12, 24, 32, 64, 100, 128, 256, 500, 4096)},
-    {AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 520, 1024, 2048), AXIS(1, 13, 30, 60, 130, 300)},
+static const struct axes grids[GRIDS] = {
+    {{AXIS(2, 6, 20), AXIS(72, 320, 520), AXIS(64, 520, 1024), AXIS(1, 13, 24, 50, 100, 200)}},
+    {{AXIS(16, 84, 132, 188), AXIS(72, 512, 1024, 3584, 4096, 14336, 152064),
+      AXIS(64, 520, 1024, 4096, 8192, 28672), AXIS(1, 12, 24, 32, 64, 100, 128, 256, 500, 4096)}},
+    {{AXIS(2, 4, 20), AXIS(72, 300, 520), AXIS(64, 520, 1024, 2048),
+      AXIS(1, 13, 30, 60, 130, 300)}},
 };
-
-static size_t count_of(const struct axes *g)
-{
-    return g->sms.count * g->ms.count * g->ks.count * g->ns.count;
-}
 
 static size_t problems_of(enum grid grid)
 {
@@ -35,14 +29,6 @@ struct problem {
     struct sparse24_options options;
     struct sparse24_layout layout;
 };
-
-static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
-{
-    p->sms = take_value(number, &g->sms);
-    p->options.spec.m = take_value(number, &g->ms);
-    p->options.spec.k = take_value(number, &g->ks);
-    p->n = take_value(number, &g->ns);
-}
 
 static bool make_plan(const struct problem *p, ptxgen_sparse24_plan *plan)
 {
@@ -59,7 +45,7 @@ static struct problem problem_at(enum grid grid, size_t number)
     s->y_type = PTXGEN_F16;
     s->bias = s->residual = (uint8_t)random_below(&r, 2);
     p.layout.x_gap = random_below(&r, 2);
-    take_sizes(&p, &grids[grid], &number);
+    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->m, &s->k, &p.n});
     return p;
 }
 

@@ -9,21 +9,14 @@ static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
 enum { CHIPS = 3, KINDS = 2 };
 
 /* Of the last, some are drawn, with a tile that the plan of a wide problem has. */
-static const struct axes {
-    struct axis sms, ks, ns, ms;
-} grids[GRIDS] = {
-    {AXIS(4, 20, 84, 132), AXIS(256, 261, 260, 1024, 1536, 8192), AXIS(72, 320, 520, 1024),
-     AXIS(1, 7, 16, 30, 60, 100, 200, 300)},
-    {AXIS(16, 84, 132, 188), AXIS(256, 261, 260, 1024, 4096, 4100, 8192, 28672),
-     AXIS(72, 520, 1024, 4096, 14336, 152064), AXIS(1, 2, 4, 8, 16, 32, 64, 100, 256, 500, 4096)},
-    {AXIS(2, 4, 20), AXIS(256, 261, 260, 1024, 2048, 4096), AXIS(72, 320, 520),
-     AXIS(1, 2, 3, 14, 30, 60, 130, 300)},
+static const struct axes grids[GRIDS] = {
+    {{AXIS(4, 20, 84, 132), AXIS(256, 261, 260, 1024, 1536, 8192), AXIS(72, 320, 520, 1024),
+      AXIS(1, 7, 16, 30, 60, 100, 200, 300)}},
+    {{AXIS(16, 84, 132, 188), AXIS(256, 261, 260, 1024, 4096, 4100, 8192, 28672),
+      AXIS(72, 520, 1024, 4096, 14336, 152064), AXIS(1, 2, 4, 8, 16, 32, 64, 100, 256, 500, 4096)}},
+    {{AXIS(2, 4, 20), AXIS(256, 261, 260, 1024, 2048, 4096), AXIS(72, 320, 520),
+      AXIS(1, 2, 3, 14, 30, 60, 130, 300)}},
 };
-
-static size_t count_of(const struct axes *g)
-{
-    return g->sms.count * g->ks.count * g->ns.count * g->ms.count;
-}
 
 static size_t problems_of(enum grid grid)
 {
@@ -36,14 +29,6 @@ struct problem {
     uint32_t sms, m;
     struct w8a8_options options;
 };
-
-static void take_sizes(struct problem *p, const struct axes *g, size_t *number)
-{
-    p->sms = take_value(number, &g->sms);
-    p->options.spec.k = take_value(number, &g->ks);
-    p->options.spec.n = take_value(number, &g->ns);
-    p->m = take_value(number, &g->ms);
-}
 
 static bool make_plan(const struct problem *p, ptxgen_w8a8_plan *plan)
 {
@@ -58,7 +43,7 @@ static struct problem problem_at(enum grid grid, size_t number)
     s->asymmetric = s->bias = (uint8_t)take_digit(&number, KINDS);
     s->x_type = s->asymmetric ? PTXGEN_F32 : PTXGEN_F16;
     s->y_type = PTXGEN_BF16;
-    take_sizes(&p, &grids[grid], &number);
+    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n, &p.m});
     return p;
 }
 
