@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "corpus.h"
 
+#include "code.h"
 #include "src/cli/options.h"
 #include "tests/share.h"
 
@@ -100,7 +101,23 @@ static ptxgen_status add_text(ptx_module *module, unsigned flags, struct blake2b
     return status;
 }
 
-ptxgen_status corpus_emit(const struct corpus_spec *spec, struct digest *digest, ptxgen_error *err)
+static ptxgen_status add_code(ptx_module *module, struct blake2b *hash, ptxgen_error *err)
+{
+    const char *text;
+    size_t length;
+    ptxgen_status status = ptx_module_text(module, 0, &text, &length, err);
+    if (status != PTXGEN_OK)
+        return status;
+    char *code = code_of(text);
+    if (!code)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the code of a text");
+    blake2b_add(hash, code, strlen(code));
+    free(code);
+    return PTXGEN_OK;
+}
+
+ptxgen_status corpus_emit(const struct corpus_spec *spec, enum corpus_part part,
+                          struct digest *digest, ptxgen_error *err)
 {
     enum { BYTES = DIGEST_HEX / 2 };
     struct blake2b hash;
@@ -111,8 +128,9 @@ ptxgen_status corpus_emit(const struct corpus_spec *spec, struct digest *digest,
     blake2b_begin(&hash, BYTES);
     ptxgen_status status = spec->family->emit(spec->options, &spec->target, spec->m, module, err);
     if (status == PTXGEN_OK)
-        status = add_text(module, 0, &hash, err);
-    if (status == PTXGEN_OK)
+        status =
+            part == CORPUS_CODE ? add_code(module, &hash, err) : add_text(module, 0, &hash, err);
+    if (status == PTXGEN_OK && part == CORPUS_TEXT)
         status = add_text(module, PTX_TEXT_ANNOTATE, &hash, err);
     ptx_module_destroy(module);
     blake2b_end(&hash, bytes);
@@ -123,6 +141,7 @@ ptxgen_status corpus_emit(const struct corpus_spec *spec, struct digest *digest,
 
 struct emission {
     const struct corpus *corpus;
+    enum corpus_part part;
     struct digest *digests;
     bool backwards;
     atomic_size_t next;
@@ -135,7 +154,7 @@ static void *emit_in_turn(void *state)
     for (size_t i; (i = atomic_fetch_add(&e->next, 1)) < e->corpus->count;) {
         size_t at = e->backwards ? e->corpus->count - 1 - i : i;
         ptxgen_error err = {0};
-        if (corpus_emit(&e->corpus->specs[at], &e->digests[at], &err) == PTXGEN_OK)
+        if (corpus_emit(&e->corpus->specs[at], e->part, &e->digests[at], &err) == PTXGEN_OK)
             continue;
         fprintf(stderr, "corpus: %s: %s\n", e->corpus->specs[at].line, err.message);
         atomic_store(&e->failed, true);
@@ -143,11 +162,12 @@ static void *emit_in_turn(void *state)
     return NULL;
 }
 
-bool corpus_emit_all(const struct corpus *corpus, unsigned threads, bool backwards,
-                     struct digest *digests)
+bool corpus_emit_all(const struct corpus *corpus, enum corpus_part part, unsigned threads,
+                     bool backwards, struct digest *digests)
 {
     enum { MOST_THREADS = 16 };
-    struct emission e = {.corpus = corpus, .digests = digests, .backwards = backwards};
+    struct emission e = {
+        .corpus = corpus, .part = part, .digests = digests, .backwards = backwards};
     pthread_t others[MOST_THREADS];
     unsigned started = 0;
     while (started + 1 < threads && started < MOST_THREADS &&

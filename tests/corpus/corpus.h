@@ -23,17 +23,24 @@ struct corpus {
 struct corpus corpus_read(const char *path);
 void corpus_free(struct corpus *corpus);
 
+/* What of a text a digest is of. */
+enum corpus_part {
+    CORPUS_TEXT, /* the plain text and the annotated one */
+    CORPUS_CODE, /* what code.h leaves of the plain one: no comments and no names */
+};
+
 /*
- * Emits the spec into a module of its own. The digest is of the plain text and of the annotated
- * one. Any number of threads may do so at once.
+ * Emits the spec into a module of its own, for a digest of the part. Any number of threads may do
+ * so at once.
  */
-ptxgen_status corpus_emit(const struct corpus_spec *spec, struct digest *digest, ptxgen_error *err);
+ptxgen_status corpus_emit(const struct corpus_spec *spec, enum corpus_part part,
+                          struct digest *digest, ptxgen_error *err);
 
 /*
  * All of them, on so many threads, which take turns from the list's end or its beginning. False,
  * with a sentence on stderr, if one fails.
  */
-bool corpus_emit_all(const struct corpus *corpus, unsigned threads, bool backwards,
-                     struct digest *digests);
+bool corpus_emit_all(const struct corpus *corpus, enum corpus_part part, unsigned threads,
+                     bool backwards, struct digest *digests);
 
 #endif

@@ -24,7 +24,7 @@ static int emit_all_once(void **state)
     corpus = corpus_read(SPECS);
     first = calloc(corpus.count, sizeof *first);
     again = calloc(corpus.count, sizeof *again);
-    return !first || !again || !corpus_emit_all(&corpus, 1, false, first) ||
+    return !first || !again || !corpus_emit_all(&corpus, CORPUS_TEXT, 1, false, first) ||
            !comma_locale_make(locale_folder);
 }
 
@@ -49,7 +49,7 @@ static void assert_the_same(void)
 static void emitted_on_threads(void **state)
 {
     (void)state;
-    assert_true(corpus_emit_all(&corpus, 4, false, again));
+    assert_true(corpus_emit_all(&corpus, CORPUS_TEXT, 4, false, again));
     assert_the_same();
 }
 
@@ -57,7 +57,7 @@ static void emitted_again_in_another_order_and_locale(void **state)
 {
     (void)state;
     assert_true(comma_locale_enter());
-    bool done = corpus_emit_all(&corpus, 1, true, again);
+    bool done = corpus_emit_all(&corpus, CORPUS_TEXT, 1, true, again);
     setlocale(LC_ALL, "C");
     assert_true(done);
     assert_the_same();
