@@ -1,326 +1,254 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading and launching the sparse24 family. */
+/* What a launch of the sparse24 family takes and enqueues. */
 #include <ptxgen/sparse24.h>
 
+#include "src/kernels/sparse24/inflate.h"
 #include "src/kernels/sparse24/layout.h"
-#include "src/kernels/tile/operand.h"
-#include "src/runtime/align.h"
-#include "src/runtime/array.h"
 #include "src/runtime/dense.h"
-#include "src/runtime/loaded.h"
-#include "src/runtime/rows.h"
-#include "src/runtime/sparse24_inflated.h"
+#include "src/runtime/family.h"
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
-/* The public type is never defined: it is the name of a ptxgen_loaded of this family. */
-static const ptxgen_loaded *loaded_of(const ptxgen_sparse24 *q)
+enum { CHUNK = 16 };
+
+FAMILY_CALLBACKS(sparse24)
+FAMILY_EMIT(sparse24)
+
+static bool is_inflated(const ptxgen_sparse24_plan *plan)
 {
-    return (const ptxgen_loaded *)q;
+    return sparse24_tier(&plan->spec) == 1;
 }
 
-static const ptxgen_sparse24_plan *plan_of(const ptxgen_sparse24 *q)
-{
-    return ptxgen_loaded_plan(loaded_of(q));
-}
-
-static bool is_inflated(const ptxgen_sparse24 *q)
-{
-    return sparse24_tier(&plan_of(q)->spec) == 1;
-}
-
-static ptxgen_status hand_over(ptxgen_status status, ptxgen_loaded *loaded,
-                               ptxgen_sparse24 **kernel)
-{
-    if (status == PTXGEN_OK)
-        *kernel = (ptxgen_sparse24 *)loaded;
-    return status;
-}
-
-/* ---- the family's table ---- */
-
-static ptxgen_status make_plan(const void *spec, const ptxgen_target *target, void *plan,
-                               ptxgen_error *err)
-{
-    return ptxgen_sparse24_make_plan(spec, target, plan, err);
-}
-
-static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *err)
-{
-    return ptxgen_sparse24_emit(plan, ~0u, module, err);
-}
-
-/* wgmma's X comes through a tensor map. */
+/* wgmma's X comes through a tensor map, and so do the operands of dense that are copied in bulk. */
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_sparse24_plan *p = plan;
+    bool needed = dense_takes_maps(&p->dense);
     for (uint32_t i = 0; i < p->variant_count; i++)
-        if (sparse24_is_wgmma(&p->variants[i]))
-            return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
-                                         err);
-    return dense_check_driver(driver, &p->dense, err);
+        needed = needed || sparse24_is_wgmma(&p->variants[i]);
+    return family_check_maps(driver, needed, err);
 }
 
 static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16", "s8"};
-    static const char *const activations[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
     const ptxgen_sparse24_spec *s = spec;
     snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s%s", s->m, s->k,
-             s->type < 4 ? types[s->type] : "?", s->y_type < 3 ? types[s->y_type] : "?", s->max_n,
-             s->activation < 5 ? activations[s->activation] : " ?", s->bias ? " bias" : "",
+             s->type < 4 ? types[s->type] : "?", family_element(s->y_type), s->max_n,
+             family_activation(s->activation), s->bias ? " bias" : "",
              s->residual ? " residual" : "", s->tier == 1 ? " inflated" : "");
 }
 
-const ptxgen_family *ptxgen_sparse24_family(void)
-{
-    static const ptxgen_family family = {.name = "sparse24",
-                                         .plan_version = 9,
-                                         .spec_bytes = sizeof(ptxgen_sparse24_spec),
-                                         .plan_bytes = sizeof(ptxgen_sparse24_plan),
-                                         .make_plan = make_plan,
-                                         .emit = emit,
-                                         .check_driver = check_driver,
-                                         .describe = describe,
-                                         .revision = library_revision};
-    return &family;
-}
-
-/* ---- loading ---- */
-
-ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver, const ptxgen_sparse24_plan *plan,
-                                   const ptxgen_module_options *options, ptxgen_sparse24 **kernel,
-                                   ptxgen_error *err)
-{
-    if (!driver || !sparse24_is_plan(plan) || !kernel)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: driver, a plan that was made, and kernel must be given");
-    ptxgen_loaded *loaded = NULL;
-    ptxgen_status status = loaded_from_plan(driver, ptxgen_sparse24_family(), plan, &plan->target,
-                                            options, &loaded, err);
-    return hand_over(status, loaded, kernel);
-}
-
-ptxgen_status ptxgen_sparse24_dispatch(ptxgen_dispatcher *dispatcher,
-                                       const ptxgen_sparse24_spec *spec, ptxgen_sparse24 **kernel,
-                                       ptxgen_error *err)
-{
-    ptxgen_loaded *loaded = NULL;
-    ptxgen_status status =
-        ptxgen_dispatch(dispatcher, ptxgen_sparse24_family(), spec, &loaded, err);
-    return hand_over(status, loaded, kernel);
-}
-
-void ptxgen_sparse24_destroy(ptxgen_sparse24 *q)
-{
-    ptxgen_release((ptxgen_loaded *)q);
-}
-
-/* Entries are loaded as they were emitted: the plan's variants, then sparse24_align. */
-static const ptxgen_kernel *entry_of(const ptxgen_sparse24 *q, const ptxgen_sparse24_variant *v)
-{
-    return ptxgen_loaded_entry(loaded_of(q), (unsigned)(v - plan_of(q)->variants));
-}
-
-static const ptxgen_kernel *align_of(const ptxgen_sparse24 *q)
-{
-    return ptxgen_loaded_entry(loaded_of(q), plan_of(q)->variant_count);
-}
-
-const ptxgen_kernel_attributes *ptxgen_sparse24_attributes(const ptxgen_sparse24 *q, uint64_t n)
-{
-    if (!q)
-        return NULL;
-    if (is_inflated(q))
-        return sparse24_inflated_attributes(loaded_of(q), n);
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan_of(q), n);
-    return v ? ptxgen_kernel_get_attributes(entry_of(q, v)) : NULL;
-}
-
-/* ---- checking arguments ---- */
-
-enum { CHUNK = 16 };
-static const uint64_t MOST_MAP_BYTES = UINT64_C(1) << 40; /* between rows, of a tensor map */
-
-/* Checks all arrays, and gives strides of 0 their meaning. */
-static ptxgen_status check_arrays(const ptxgen_sparse24_spec *s, ptxgen_sparse24_args *a,
-                                  uint64_t workspace, ptxgen_error *err)
+static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *to,
+                            ptxgen_error *err)
 {
     enum { SCALE = sizeof(float) };
+    const ptxgen_sparse24_spec *s = &((const ptxgen_sparse24_plan *)plan)->spec;
+    ptxgen_sparse24_args *a = args;
     bool scaled = sparse24_is_s8(s);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     size_t packed;
     ptxgen_status status = ptxgen_sparse24_packed_bytes(s, &packed, err);
     if (status != PTXGEN_OK)
         return status;
-    struct launch_array arrays[] = {
-        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->n),
-        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, a->packed, CHUNK, packed),
-        LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->n),
-        LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->m),
-        LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->m * y),
-        LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, y, &a->residual_stride,
-                    s->m, a->n),
-        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->m, a->n),
-        LAUNCH_BYTES("workspace", workspace > 0, LAUNCH_OUTPUT, a->workspace, CHUNK, workspace),
-    };
-    return launch_check_arrays("sparse24", arrays, sizeof arrays / sizeof *arrays, err);
-}
-
-/* ---- what a launch takes ---- */
-
-/* A launch worked out; of tier 1, only what it needs of the workspace. */
-struct work {
-    const ptxgen_sparse24_variant *variant;
-    struct sparse24_schedule schedule;
-    bool align; /* rows of X are brought to multiples of 16 bytes first */
-    uint64_t workspace_bytes;
-};
-
-static ptxgen_status work_out(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
-                              struct work *w, ptxgen_error *err)
-{
-    *w = (struct work){.variant = ptxgen_sparse24_choose(plan, a->n)};
-    if (sparse24_tier(&plan->spec) == 1)
-        return sparse24_inflated_workspace_bytes(plan, a, &w->workspace_bytes, err);
-    if (!w->variant)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: n = %llu is above the %u rows that the plan serves",
-                           (unsigned long long)a->n, plan->spec.max_n);
-    ptxgen_status status = sparse24_make_schedule(plan, w->variant, a->n, &w->schedule, err);
-    if (status != PTXGEN_OK)
-        return status;
-    uint32_t element = sparse24_element(&plan->spec);
-    w->align = a->x % CHUNK || a->x_stride % (CHUNK / element) || plan->spec.k % (CHUNK / element);
-    if (sparse24_is_wgmma(w->variant) && a->x_stride >= MOST_MAP_BYTES / element)
-        w->align = true;
-    w->workspace_bytes = w->schedule.workspace_bytes;
-    if (w->align)
-        w->workspace_bytes = w->schedule.aligned + a->n * sparse24_x_bytes(&plan->spec);
+    *to = (struct family_arrays){
+        7,
+        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->n),
+         LAUNCH_BYTES("packed", true, LAUNCH_INPUT, a->packed, CHUNK, packed),
+         LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->n),
+         LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->m),
+         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->m * y),
+         LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, y, &a->residual_stride,
+                     s->m, a->n),
+         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->m, a->n)}};
     return PTXGEN_OK;
 }
 
-/* The stride that decides whether rows must be aligned has its meaning then. */
-static ptxgen_sparse24_args with_stride(const ptxgen_sparse24_plan *plan,
-                                        const ptxgen_sparse24_args *args)
+/* ---- tier 1: W is inflated into the workspace, behind what dense needs of it ---- */
+
+/* Entries are loaded as they were emitted: dense's, its dense_align, then sparse24_inflate. */
+static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, uint64_t packed,
+                                   uint64_t dense)
 {
-    ptxgen_sparse24_args a = *args;
-    a.x_stride = a.x_stride ? a.x_stride : plan->spec.k;
-    return a;
+    enum { CTA_CHUNKS = SPARSE24_INFLATE_THREADS * SPARSE24_INFLATE_CHUNKS };
+    uint64_t ctas = (sparse24_inflate_chunks(&plan->spec) + CTA_CHUNKS - 1) / CTA_CHUNKS;
+    return (struct launch_entry){
+        .index = plan->dense.variant_count + 1,
+        .shape = launch_line(ctas, SPARSE24_INFLATE_THREADS, 0, 1),
+        .params = SPARSE24_INFLATE_PARAMS,
+        .wide = SPARSE24_INFLATE_PARAMS,
+        .values = {[SPARSE24_INFLATE_PACKED] = packed, [SPARSE24_INFLATE_DENSE] = dense}};
 }
 
-ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *q,
-                                              const ptxgen_sparse24_args *args, uint64_t *bytes,
-                                              ptxgen_error *err)
+static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
+                                   struct launch_list *to, ptxgen_error *err)
 {
-    if (!q || !args || !bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: kernel, args and bytes must be given");
-    struct work w;
-    const ptxgen_sparse24_args a = with_stride(plan_of(q), args);
-    *bytes = 0;
-    ptxgen_status status = a.n ? work_out(plan_of(q), &a, &w, err) : PTXGEN_OK;
-    if (status == PTXGEN_OK && a.n)
-        *bytes = w.workspace_bytes;
+    ptxgen_dense_args dense = {.n = a->n,
+                               .x = a->x,
+                               .w = CHUNK, /* aligned, wherever it will be */
+                               .w_stride = plan->spec.k,
+                               .bias = a->bias,
+                               .residual = a->residual,
+                               .y = a->y,
+                               .x_stride = a->x_stride,
+                               .residual_stride = a->residual_stride,
+                               .y_stride = a->y_stride,
+                               .workspace = a->workspace};
+    struct launch_list alone = {.count = 0};
+    ptxgen_status status = dense_list(&plan->dense, &dense, &alone, err);
+    if (status != PTXGEN_OK)
+        return status;
+    uint64_t offset = (alone.workspace_bytes + CHUNK - 1) / CHUNK * CHUNK;
+    dense.w = a->workspace + offset;
+    to->entries[to->count++] = inflate(plan, a->packed, dense.w);
+    status = dense_list(&plan->dense, &dense, to, err);
+    to->workspace_bytes = offset + sparse24_dense_weight_bytes(&plan->spec);
     return status;
 }
 
-/* ---- launching ---- */
-
-/* X goes to the workspace, where the product then reads it. */
-static ptxgen_status align(const ptxgen_sparse24 *q, const struct work *w, ptxgen_sparse24_args *a,
-                           ptxgen_cu_stream stream, ptxgen_error *err)
+static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan, uint64_t packed,
+                                     uint64_t dense, ptxgen_error *err)
 {
-    const ptxgen_sparse24_spec *s = &plan_of(q)->spec;
-    const struct launch_rows rows = {a->n, s->k, sparse24_element(s)};
-    return launch_align(align_of(q), &rows, a->workspace + w->schedule.aligned, &a->x, &a->x_stride,
-                        stream, err);
+    size_t packed_bytes;
+    if (!is_inflated(plan))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "sparse24: only kernels of tier 1 inflate");
+    ptxgen_status status = ptxgen_sparse24_packed_bytes(&plan->spec, &packed_bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    struct launch_array both[] = {
+        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, packed, CHUNK, packed_bytes),
+        LAUNCH_BYTES("dense", true, LAUNCH_OUTPUT, dense, CHUNK,
+                     sparse24_dense_weight_bytes(&plan->spec)),
+    };
+    return launch_check_arrays("sparse24", both, sizeof both / sizeof *both, err);
 }
 
-/* X's rows as a tensor, in the boxes that a stage takes. */
-static ptxgen_status map_x(const ptxgen_sparse24 *q, const ptxgen_sparse24_variant *v,
-                           const ptxgen_sparse24_args *a, ptxgen_cu_tensor_map maps[2],
-                           ptxgen_error *err)
+ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q, uint64_t packed, uint64_t dense,
+                                      ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!q)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: kernel must be given");
+    const ptxgen_loaded *loaded = (const ptxgen_loaded *)q;
+    const ptxgen_sparse24_plan *plan = ptxgen_loaded_plan(loaded);
+    ptxgen_status status = check_inflation(plan, packed, dense, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const struct launch_list one = {.count = 1, .entries = {inflate(plan, packed, dense)}};
+    return launch_list_run(loaded, &one, stream, err);
+}
+
+/* ---- tier 2 ---- */
+
+/* Whether rows of X are brought to multiples of 16 bytes before the product. */
+static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
+                       const ptxgen_sparse24_args *a)
+{
+    uint32_t element = sparse24_element(&plan->spec);
+    bool far = sparse24_is_wgmma(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / element;
+    return a->x % CHUNK || a->x_stride % (CHUNK / element) || plan->spec.k % (CHUNK / element) ||
+           far;
+}
+
+static struct launch_map map_x(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
+                               const ptxgen_sparse24_args *a)
 {
     static const ptxgen_cu_tensor_map_data_type types[] = {
         [PTXGEN_SPARSE24_F16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         [PTXGEN_SPARSE24_BF16] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
         [PTXGEN_SPARSE24_S8] = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
     };
-    const ptxgen_sparse24_spec *spec = &plan_of(q)->spec;
-    const struct operand_rows rows = {.family = "sparse24",
-                                      .name = "x",
-                                      .address = a->x,
-                                      .columns = spec->k,
-                                      .rows = a->n,
-                                      .stride = a->x_stride,
-                                      .type = types[spec->type],
-                                      .element = sparse24_element(spec),
-                                      .box_rows = v->tile_n};
-    return rows_map_boxes(loaded_of(q)->driver, &rows, maps, err);
+    return (struct launch_map){.holds = LAUNCH_MAP_AND_LAST,
+                               .name = "x",
+                               .address = a->x,
+                               .columns = s->k,
+                               .rows = a->n,
+                               .pitch = a->x_stride * sparse24_element(s),
+                               .type = types[s->type],
+                               .box_columns = LAUNCH_BOX_BYTES / sparse24_element(s),
+                               .box_rows = v->tile_n,
+                               .swizzled = true};
 }
 
-static ptxgen_status multiply(const ptxgen_sparse24 *q, struct work *w, ptxgen_sparse24_args *a,
-                              ptxgen_cu_stream stream, ptxgen_error *err)
+/* Entries are loaded as they were emitted: the plan's variants, then sparse24_align. */
+static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
+                                  const ptxgen_sparse24_args *args, struct launch_list *to,
+                                  ptxgen_error *err)
 {
-    uint32_t n = (uint32_t)a->n;
-    struct tile_schedule *s = &w->schedule.tiles;
-    ptxgen_cu_tensor_map maps[2] = {{{0}}};
-    if (sparse24_is_wgmma(w->variant)) {
-        ptxgen_status status = map_x(q, w->variant, a, maps, err);
-        if (status != PTXGEN_OK)
-            return status;
+    ptxgen_sparse24_args a = *args;
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, a.n);
+    if (!v)
+        return family_refuse_m("sparse24", a.n, plan->spec.max_n, err);
+    struct sparse24_schedule schedule;
+    ptxgen_status status = sparse24_make_schedule(plan, v, a.n, &schedule, err);
+    if (status != PTXGEN_OK)
+        return status;
+    bool programmatic = a.overlap_previous && sparse24_overlaps(plan);
+    to->workspace_bytes = schedule.workspace_bytes;
+    if (must_align(plan, v, &a)) {
+        const struct launch_rows rows = {a.n, plan->spec.k, sparse24_element(&plan->spec)};
+        launch_list_align(to, plan->variant_count, &rows, a.workspace + schedule.aligned, &a.x,
+                          &a.x_stride);
+        to->workspace_bytes = schedule.aligned + a.n * sparse24_x_bytes(&plan->spec);
+        programmatic = false;
     }
-    void *arguments[SPARSE24_PARAMS + 1] = {
-        [SPARSE24_X] = &a->x,
-        [SPARSE24_PACKED] = &a->packed,
-        [SPARSE24_X_SCALE] = &a->x_scale,
-        [SPARSE24_W_SCALE] = &a->w_scale,
-        [SPARSE24_BIAS] = &a->bias,
-        [SPARSE24_RESIDUAL] = &a->residual,
-        [SPARSE24_Y] = &a->y,
-        [SPARSE24_WORKSPACE] = &a->workspace,
-        [SPARSE24_X_STRIDE] = &a->x_stride,
-        [SPARSE24_RESIDUAL_STRIDE] = &a->residual_stride,
-        [SPARSE24_Y_STRIDE] = &a->y_stride,
-        [SPARSE24_N] = &n,
-        [SPARSE24_SHARE] = &s->share,
-        [SPARSE24_EXTRA] = &s->extra,
-        [SPARSE24_GRANULE] = &s->granule,
-        [SPARSE24_X_MAPS] = maps, /* past the parameters of the other entries */
-    };
-    ptxgen_launch_shape shape = {.grid = {w->schedule.grid, 1, 1},
-                                 .block = {sparse24_cta_threads(w->variant), 1, 1},
-                                 .dynamic_shared_bytes = w->variant->dynamic_shared_bytes,
-                                 .programmatic = a->overlap_previous && !w->align &&
-                                                 sparse24_overlaps(plan_of(q))};
-    if (w->variant->cluster > 1) {
-        shape.cluster[0] = w->variant->cluster;
-        shape.cluster[1] = shape.cluster[2] = 1;
-    }
-    return ptxgen_launch(entry_of(q, w->variant), &shape, stream, arguments, err);
+    if (sparse24_is_wgmma(v))
+        to->maps[to->map_count++] = map_x(&plan->spec, v, &a);
+    struct launch_entry *e = &to->entries[to->count++];
+    *e = (struct launch_entry){.index = (unsigned)(v - plan->variants),
+                               .shape = launch_line(schedule.grid, sparse24_cta_threads(v),
+                                                    v->dynamic_shared_bytes, v->cluster),
+                               .params = SPARSE24_PARAMS,
+                               .wide = SPARSE24_N,
+                               .values = {[SPARSE24_X] = a.x,
+                                          [SPARSE24_PACKED] = a.packed,
+                                          [SPARSE24_X_SCALE] = a.x_scale,
+                                          [SPARSE24_W_SCALE] = a.w_scale,
+                                          [SPARSE24_BIAS] = a.bias,
+                                          [SPARSE24_RESIDUAL] = a.residual,
+                                          [SPARSE24_Y] = a.y,
+                                          [SPARSE24_WORKSPACE] = a.workspace,
+                                          [SPARSE24_X_STRIDE] = a.x_stride,
+                                          [SPARSE24_RESIDUAL_STRIDE] = a.residual_stride,
+                                          [SPARSE24_Y_STRIDE] = a.y_stride,
+                                          [SPARSE24_N] = a.n,
+                                          [SPARSE24_SHARE] = schedule.tiles.share,
+                                          [SPARSE24_EXTRA] = schedule.tiles.extra,
+                                          [SPARSE24_GRANULE] = schedule.tiles.granule}};
+    e->shape.programmatic = programmatic;
+    return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *q, const ptxgen_sparse24_args *args,
-                                     ptxgen_cu_stream stream, ptxgen_error *err)
+/* ---- both ---- */
+
+static ptxgen_status list(const void *plan, const void *args, struct launch_list *to,
+                          ptxgen_error *err)
 {
-    if (!q || !args)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: kernel and args must be given");
-    if (!args->n)
-        return PTXGEN_OK;
-    ptxgen_sparse24_args a = with_stride(plan_of(q), args);
-    struct work w;
-    ptxgen_status status = work_out(plan_of(q), &a, &w, err);
-    if (status == PTXGEN_OK)
-        status =
-            launch_check_workspace("sparse24", a.workspace_bytes, w.workspace_bytes, "n", a.n, err);
-    if (status == PTXGEN_OK)
-        status = check_arrays(&plan_of(q)->spec, &a, w.workspace_bytes, err);
-    if (status == PTXGEN_OK && is_inflated(q))
-        return sparse24_inflated_launch(loaded_of(q), &a, stream, err);
-    if (status == PTXGEN_OK && w.align)
-        status = align(q, &w, &a, stream, err);
-    return status == PTXGEN_OK ? multiply(q, &w, &a, stream, err) : status;
+    return is_inflated(plan) ? list_inflated(plan, args, to, err)
+                             : list_product(plan, args, to, err);
 }
+
+static int entry(const void *plan, uint64_t m)
+{
+    const ptxgen_sparse24_plan *p = plan;
+    if (is_inflated(p))
+        return dense_entry(&p->dense, m);
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(p, m);
+    return v ? (int)(v - p->variants) : -1;
+}
+
+static const struct family sparse24 = {
+    .table = {FAMILY_TABLE(sparse24), .plan_version = 9, .check_driver = check_driver,
+              .describe = describe, .revision = library_revision},
+    FAMILY_MEMBERS(sparse24),
+    .args = {.m = offsetof(ptxgen_sparse24_args, n),
+             .workspace = offsetof(ptxgen_sparse24_args, workspace),
+             .workspace_bytes = offsetof(ptxgen_sparse24_args, workspace_bytes)},
+    .workspace_align = CHUNK,
+    .entry = entry,
+};
+FAMILY_FUNCTIONS(sparse24, sparse24)
+FAMILY_ATTRIBUTES(sparse24, sparse24, uint64_t)
+FAMILY_WORKSPACE(sparse24, sparse24)

@@ -73,7 +73,7 @@ static void more_rows_than_planned_are_refused(void **state)
     struct bench *b = *state;
     ptxgen_dense_args args = b->args;
     args.n = MOST_N + 1;
-    refused(b, &args, "n = 41 is above the 40 rows");
+    refused(b, &args, "m = 41 is above the 40 tokens");
     assert_null(ptxgen_dense_attributes(b->kernel, args.n));
     assert_non_null(ptxgen_dense_attributes(b->kernel, MOST_N));
 }
@@ -127,7 +127,7 @@ static void rows_of_x_that_are_not_aligned_need_room(void **state)
     assert_int_equal(misaligned, odd_stride);
     args.workspace_bytes = odd_stride - 1;
     char words[80];
-    snprintf(words, sizeof words, "%llu bytes is below the %llu that n = 2 needs",
+    snprintf(words, sizeof words, "%llu bytes is below the %llu that m = 2 needs",
              (unsigned long long)odd_stride - 1, (unsigned long long)odd_stride);
     refused(b, &args, words);
 }

@@ -73,7 +73,7 @@ static void more_rows_than_planned_are_refused(void **state)
     ptxgen_error err;
     uint64_t bytes;
     args.m = MOST_M + 1;
-    refused(b, &args, "m = 41 is above the 40 rows");
+    refused(b, &args, "m = 41 is above the 40 tokens");
     assert_int_equal(ptxgen_marlin_workspace_bytes(b->kernel, &args, &bytes, &err),
                      PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_null(ptxgen_marlin_attributes(b->kernel, args.m));

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "src/runtime/family.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- loading ---- */
+
+ptxgen_status family_load(const struct family *f, const ptxgen_driver *driver, const void *plan,
+                          const ptxgen_module_options *options, ptxgen_loaded **loaded,
+                          ptxgen_error *err)
+{
+    if (!driver || !f->is_plan(plan) || !loaded)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: driver, a plan that was made, and kernel must be given",
+                           f->table.name);
+    const void *target = (const char *)plan + f->plan_target;
+    return loaded_from_plan(driver, &f->table, plan, target, options, loaded, err);
+}
+
+const ptxgen_kernel_attributes *family_attributes(const struct family *f,
+                                                  const ptxgen_loaded *loaded, uint64_t m)
+{
+    int entry = loaded ? f->entry(loaded->plan, m) : -1;
+    return entry < 0 ? NULL : ptxgen_kernel_get_attributes(loaded->entries[entry]);
+}
+
+/* ---- a launch's arguments ---- */
+
+/* What a member of the arguments says, or `otherwise` where there is no such member. */
+static uint64_t member(const void *args, int offset, uint64_t otherwise)
+{
+    uint64_t value = otherwise;
+    if (offset != FAMILY_HAS_NONE)
+        memcpy(&value, (const char *)args + offset, sizeof value);
+    return value;
+}
+
+static void give_strides_their_meaning(const struct family_arrays *a)
+{
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->arrays[i].stride && !*a->arrays[i].stride)
+            *a->arrays[i].stride = a->arrays[i].columns;
+}
+
+/* A launch of at least one token, worked out and not yet checked. */
+struct work {
+    struct family_arrays arrays;
+    struct launch_list list;
+};
+
+static ptxgen_status work_out(const struct family *f, const void *plan, void *args, struct work *w,
+                              ptxgen_error *err)
+{
+    ptxgen_status status = f->arrays(plan, args, &w->arrays, err);
+    if (status != PTXGEN_OK)
+        return status;
+    give_strides_their_meaning(&w->arrays);
+    w->list.count = w->list.map_count = 0;
+    w->list.workspace_bytes = 0;
+    return f->list(plan, args, &w->list, err);
+}
+
+static ptxgen_status check_workspace(const struct family *f, const void *args, struct work *w,
+                                     ptxgen_error *err)
+{
+    const uint64_t needed = w->list.workspace_bytes;
+    w->arrays.arrays[w->arrays.count++] = (struct launch_array)LAUNCH_BYTES(
+        "workspace", needed > 0, LAUNCH_OUTPUT, member(args, f->args.workspace, 0),
+        f->workspace_align, needed);
+    return launch_check_workspace(f->table.name, member(args, f->args.workspace_bytes, needed),
+                                  needed, "m", member(args, f->args.m, 0), err);
+}
+
+/* ---- what families' functions share ---- */
+
+ptxgen_status family_workspace_bytes(const struct family *f, const ptxgen_loaded *loaded,
+                                     void *args, uint64_t *bytes, ptxgen_error *err)
+{
+    if (!loaded || !args || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: kernel, args and bytes must be given", f->table.name);
+    struct work w = {.list = {.workspace_bytes = 0}};
+    ptxgen_status status =
+        member(args, f->args.m, 1) ? work_out(f, loaded->plan, args, &w, err) : PTXGEN_OK;
+    if (status == PTXGEN_OK)
+        *bytes = w.list.workspace_bytes;
+    return status;
+}
+
+ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded, void *args,
+                            ptxgen_cu_stream stream, ptxgen_error *err)
+{
+    if (!loaded || !args)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s: kernel and args must be given",
+                           f->table.name);
+    if (!member(args, f->args.m, 1))
+        return PTXGEN_OK;
+    struct work w;
+    ptxgen_status status = work_out(f, loaded->plan, args, &w, err);
+    if (status == PTXGEN_OK && f->args.workspace != FAMILY_HAS_NONE)
+        status = check_workspace(f, args, &w, err);
+    if (status == PTXGEN_OK)
+        status = launch_check_arrays(f->table.name, w.arrays.arrays, w.arrays.count, err);
+    return status == PTXGEN_OK ? launch_list_run(loaded, &w.list, stream, err) : status;
+}
+
+/* ---- for descriptions ---- */
+
+ptxgen_status family_refuse_m(const char *family, uint64_t m, uint32_t most, ptxgen_error *err)
+{
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "%s: m = %llu is above the %u tokens that the plan serves", family,
+                       (unsigned long long)m, most);
+}
+
+ptxgen_status family_check_maps(const ptxgen_driver *driver, bool needed, ptxgen_error *err)
+{
+    return needed ? ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
+                                          err)
+                  : PTXGEN_OK;
+}
+
+const char *family_element(uint8_t type)
+{
+    static const char *const names[] = {"f32", "f16", "bf16", "f64"};
+    return type < sizeof names / sizeof *names ? names[type] : "?";
+}
+
+const char *family_activation(uint8_t activation)
+{
+    static const char *const words[] = {"", " silu", " gelu", " gelu_tanh", " relu"};
+    return activation < sizeof words / sizeof *words ? words[activation] : " ?";
+}
