@@ -2,8 +2,8 @@
 /*
  * The columns of the instruction table, derived a second time: alignment from the mnemonic's vector
  * and type, what a result does between lanes from the kind of operation, constants' ranges from
- * the ISA's limits, a modifier's text from its name; and which text runs on which chip, written
- * out.
+ * the ISA's limits, a modifier's text from its name; and what each needs, what it does to threads
+ * and memory, and which text runs on which chip, written out.
  */
 #include "support.h"
 
@@ -150,6 +150,141 @@ static void results_differ_between_lanes_as_the_operation_says(void **state)
     }
 }
 
+/* ---- lists of names ---- */
+
+/* Whether one of the patterns in the list, with spaces between, is of that name. */
+static bool is_listed(const char *list, const char *name)
+{
+    char pattern[64];
+    for (int used; sscanf(list, " %63s%n", pattern, &used) == 1; list += used)
+        if (!fnmatch(pattern, name, 0))
+            return true;
+    return false;
+}
+
+/* ---- needs ---- */
+
+/* PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of each instruction; the first row counts. */
+static const struct {
+    const char *needs, *names;
+} needs[] = {
+    {"7.1/80", ("*_and_popc *_test_wait_parity cvt_f32_bf* mma_sp_*_tf32 mma_sp_m16n8k128* "
+                "mma_sp_m16n8k16* mma_sp_m16n8k32* mma_sp_m16n8k64_s*")},
+    {"7.4/80", ("*_last *_normal createpolicy* discard* ld_global_hint* ld_global_nc_hint* "
+                "st_global_hint*")},
+    {"7.5/80", "*_alias *_ignore"},
+    {"7.6/80", "bmsk* szext*"},
+    {"7.7/80", "*_param cvta_param* cvta_to_param*"},
+    {"7.8/80", "barrier_cta* movmatrix*"},
+    {"7.8/90",
+     ("*_add_bf16x2 *_bf16_f16 *_bf16_f64 *_f16_bf16 *_f64_bf16 *_integral_bf16 "
+      "*_m16n8k16_f64 *_m16n8k4_f64 *_m16n8k8_f64 *_ns *_s16_bf16 *_s32_bf16 *_s64_bf16 "
+      "*_try_wait *_try_wait_parity *_u16_bf16 *_u32_bf16 *_u64_bf16 add_bf* atom_*_add_bf16 "
+      "atom_shared_cluster* cvt_bf16_s* cvt_bf16_u* cvt_ftz* cvt_tf* ex2_approx_ftz* "
+      "getctarank* griddepcontrol* isspacep_shared_* ld_shared_cluster* mapa* mbarrier_*_n "
+      "mul_bf* red_*_add_bf16 red_shared_cluster* setp_*_bf16 setp_*_bf16x2 sreg_cluster* "
+      "sreg_is* sreg_nclusterid* st_shared_cluster* stmatrix_x* sub_bf* tanh_approx_bf*")},
+    {"8.0/90",
+     ("*_arrive_cluster *_bulk_commit_group *_drop_cluster *_g2s *_g2s_hint *_multicast "
+      "*_multicast_hint *_n_cluster *_parity_cluster *_relu_s32 *_remote *_s16x2 *_s2c *_s2g "
+      "*_s2g_hint *_tensormap *_tx *_tx_cluster *_u16x2 *_wait_cluster barrier_cluster* "
+      "cp_*_L2 cp_async_bulk_wait* cp_reduce* elect* fence_mbarrier* fence_proxy_async*")},
+    {"8.0/90a", ("*_fence wgmma_*_group wgmma_k16* wgmma_k256* wgmma_k32_f* wgmma_k32_s32_s8_s* "
+                 "wgmma_k32_s32_u8_u* wgmma_k8*")},
+    {"8.0/90a 8.6/100a 8.6/101a 8.7/120a 8.8/100f 8.8/101f 8.8/120f", "setmaxnreg*"},
+    {"8.1/80", "cvt_rna_*_tf32_f32 cvt_satfinite_bf* cvt_satfinite_f*"},
+    {"8.1/89 7.8/90", "*_e4m3x2 *_e5m2x2 cvt_e4* cvt_e5*"},
+    {"8.1/90",
+     ("atom_global_add_v* atom_global_max_v* atom_global_min_v* red_async* red_global_add_v* "
+      "red_global_max_v* red_global_min_v* sreg_aggr* st_async*")},
+    {"8.2/80", "lop3_*_b32"},
+    {"8.2/90a", ("wgmma_sp_k16* wgmma_sp_k32* wgmma_sp_k64_f* wgmma_sp_k64_s32_s8_s* "
+                 "wgmma_sp_k64_s32_u8_u*")},
+    {"8.3/80", "ld_*_b128 mov_b128 pack_b128 st_*_b128 unpack_b128"},
+    {"8.3/90", "fence_proxy_tensormap*"},
+    {"8.4/89", "mma_m16n8k32_f32* mma_sp_m16n8k64_f*"},
+    {"8.4/90", "atom_*_b128"},
+    {"8.4/90a", "*_s8_u8_ra *_u8_s8_ra wgmma_*_s8_u8 wgmma_*_u8_s8"},
+    {"8.5/80", ("mma_spo_*_tf32 mma_spo_m16n8k128* mma_spo_m16n8k16* mma_spo_m16n8k32* "
+                "mma_spo_m16n8k64_s*")},
+    {"8.5/89", "mma_spo_m16n8k64_f*"},
+    {"8.6/100", "*_f32x2 add_f32_* cvt_satfinite_tf* fma_f32_* sub_f32_*"},
+    {"8.6/100a 8.6/101a 8.7/120a 8.8/100f 8.8/101f 8.8/120f",
+     "*_b8 *_e2m3x2 *_e3m2x2 *_ue8m0x2 cvt_e2* cvt_e3* cvt_rp* cvt_rz* ldmatrix_m*"},
+    {"8.6/100a 8.8/100f", "redux_*_f32"},
+    {"8.6/90", "*_cta_hint *_relaxed_cluster *_restrict_cta cp_*_cta fence_acquire*"},
+    {"8.7/100a 8.8/103a", "cvt_rs*"},
+    {"8.7/89", "mma_m16n8k16_*_e4m3 mma_m16n8k16_*_e5m2 mma_m16n8k32_f16*"},
+    {"8.8/100", "*_3_f32 *_v4_f64 *_v4_s64 *_v4_u64 *_v8_f32 *_v8_s32 *_v8_u32"},
+    {"7.0/80", "*"},
+};
+
+static void instructions_need_what_the_isa_notes_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ptx_op_count; i++) {
+        const struct ptx_op *op = &ptx_ops[i];
+        const struct ptx_string name = ptx_op_name(op);
+        char found[128] = "";
+        size_t row = 0;
+        for (unsigned n = 0; n < op->need_count; n++) {
+            const struct ptx_need *need = ptx_op_needs(op) + n;
+            snprintf(found + strlen(found), sizeof found - strlen(found), "%s%d.%d/%d%.1s",
+                     n ? " " : "", need->ptx / 10, need->ptx % 10, need->sm, &need->suffix);
+        }
+        while (!is_listed(needs[row].names, name.s))
+            row++;
+        if (strcmp(found, needs[row].needs) != 0)
+            fail_msg("%s needs %s, not %s", name.s, found, needs[row].needs);
+    }
+}
+
+/* ---- what an instruction does to the threads and to memory ---- */
+
+static const struct {
+    unsigned flag;
+    const char *names;
+} effects[] = {
+    {PTX_FLAG_ALIGNED,
+     ("*_cluster_arrive *_cluster_wait *_relaxed bar_*_n bar_red* bar_sync ldmatrix* mma* "
+      "movmatrix* setmaxnreg* stmatrix* wgmma*")},
+    {PTX_FLAG_CTABAR, "*_and_pred *_cta_sync *_or_pred *_popc_u32 bar_sync"},
+    {PTX_FLAG_BARN, "bar_*_n barrier_*_n"},
+    {PTX_FLAG_BRANCH, "bra*"},
+    {PTX_FLAG_EXIT, "exit ret"},
+    {PTX_FLAG_CPASYNC,
+     ("*_cta_hint *_g2s *_g2s_hint *_multicast *_multicast_hint *_s2c cp_*_cta cp_async_ca* "
+      "cp_async_cg* cp_reduce_async_bulk_s2c*")},
+    {PTX_FLAG_CPWAIT, "cp_async_bulk_wait* cp_async_wait* mbarrier_test* mbarrier_try*"},
+    {PTX_FLAG_READSH,
+     ("atom_shared_add* atom_shared_and* atom_shared_cas* atom_shared_dec* atom_shared_exch* "
+      "atom_shared_inc* atom_shared_max* atom_shared_min* atom_shared_or* atom_shared_xor* "
+      "ld_acquire_shared* ld_relaxed_shared* ld_shared_b* ld_shared_f* ld_shared_s* "
+      "ld_shared_u* ld_shared_v* ld_volatile_shared* ldmatrix*")},
+    {PTX_FLAG_MATH,
+     ("*_approx_f32 abs* add* and* bfe* bfi* bfind* bmsk* brev* clz* cnot* copysign* cvt* "
+      "div* dp2* dp4* ex2* fma* fns* getctarank* isspacep* lop* mad* mapa* max* min* mov_* "
+      "mul* neg* not* or_* pack* popc* prmt* rcp* rem* rsqrt* sad* selp* setp* shf_* shl* "
+      "shr* sqrt* sub* szext* tanh* testp* unpack* xor*")},
+    {PTX_FLAG_MMA, "mma* wgmma_k* wgmma_sp*"},
+};
+
+static void instructions_have_the_effects_of_their_operations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ptx_op_count; i++) {
+        const struct ptx_string name = ptx_op_name(&ptx_ops[i]);
+        unsigned known = BETWEEN;
+        for (size_t f = 0; f < sizeof effects / sizeof *effects; f++) {
+            bool found = ptx_ops[i].flags & effects[f].flag;
+            known |= effects[f].flag;
+            if (found != is_listed(effects[f].names, name.s))
+                fail_msg("%s: flag %x is %s", name.s, effects[f].flag, found ? "there" : "missing");
+        }
+        assert_int_equal(ptx_ops[i].flags & ~known, 0);
+    }
+}
+
 /* ---- constants ---- */
 
 /* The ranges of an instruction's constants, in the order of its operands; the first row counts. */
@@ -287,6 +422,76 @@ static void modifiers_have_the_text_of_their_names(void **state)
     assert_int_equal(named, count);
 }
 
+/* What modifiers need over their instruction's own needs; those of no row need nothing. */
+static const struct {
+    const char *group, *text;
+    int ptx, sm;
+} modifier_needs[] = {
+    {"xorsign", "*", 72, 86},      {"l1", "*", 74, 0}, {"l2pf", "*", 74, 0},
+    {"scope", ".cluster", 78, 90}, {"*", "*", 0, 0},
+};
+
+static void modifiers_need_what_the_isa_notes_say(void **state)
+{
+    (void)state;
+    for (size_t g = 0; g < ptx_modifier_group_count; g++)
+        for (size_t a = 0; a < ptx_modifier_groups[g].count; a++) {
+            const struct ptx_modifier *modifier = &ptx_modifier_groups[g].alternatives[a];
+            size_t row = 0;
+            while (fnmatch(modifier_needs[row].group, ptx_modifier_groups[g].name, 0) ||
+                   fnmatch(modifier_needs[row].text, modifier->text, 0))
+                row++;
+            if (modifier->ptx != modifier_needs[row].ptx || modifier->sm != modifier_needs[row].sm)
+                fail_msg("%s needs %d and sm_%d, not %d and sm_%d", modifier->text, modifier->ptx,
+                         modifier->sm, modifier_needs[row].ptx, modifier_needs[row].sm);
+        }
+}
+
+/* {group!} prints the first alternative where the caller names none. */
+static void groups_hold_their_alternatives_the_default_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *group, *texts;
+    } rows[] = {
+        {"rnd", ".rn .rz .rm .rp"},
+        {"rnz", ".rn .rz"},
+        {"rndi", ".rzi .rni .rmi .rpi"},
+        {"satrelu", ".sat .relu"},
+        {"bool", ".and .or .xor"},
+        {"ldcop", ".ca .cg .cs .lu .cv"},
+        {"nccop", ".ca .cg .cs"},
+        {"stcop", ".wb .cg .cs .wt"},
+        {"l1", (".L1::evict_normal .L1::evict_unchanged .L1::evict_first .L1::evict_last "
+                ".L1::no_allocate")},
+        {"l2pf", ".L2::64B .L2::128B .L2::256B"},
+        {"scope", ".gpu .cta .cluster .sys"},
+        {"sem", ".relaxed .acquire .release .acq_rel"},
+        {"redsem", ".relaxed .release"},
+        {"fencesem", ".acq_rel .sc"},
+        {"prmtmode", ".f4e .b4e .rc8 .ecl .ecr .rc16"},
+        {"ftz", ".ftz"},
+        {"sat", ".sat"},
+        {"relu", ".relu"},
+        {"satf", ".satfinite"},
+        {"nan", ".NaN"},
+        {"xorsign", ".xorsign.abs"},
+        {"trans", ".trans"},
+        {"multicast", ".multicast::cluster"},
+    };
+    assert_int_equal(ptx_modifier_group_count, sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct ptx_modifier_group *group =
+            ptx_find_group(rows[i].group, strlen(rows[i].group));
+        char texts[128] = "";
+        assert_non_null(group);
+        for (size_t a = 0; a < group->count; a++)
+            snprintf(texts + strlen(texts), sizeof texts - strlen(texts), "%s%s", a ? " " : "",
+                     group->alternatives[a].text);
+        assert_string_equal(texts, rows[i].texts);
+    }
+}
+
 /* ---- targets and chips ---- */
 
 /*
@@ -361,8 +566,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alignment_is_that_of_vector_and_type),
         cmocka_unit_test(results_differ_between_lanes_as_the_operation_says),
+        cmocka_unit_test(instructions_need_what_the_isa_notes_say),
+        cmocka_unit_test(instructions_have_the_effects_of_their_operations),
         cmocka_unit_test(constants_have_the_isas_ranges),
         cmocka_unit_test(modifiers_have_the_text_of_their_names),
+        cmocka_unit_test(modifiers_need_what_the_isa_notes_say),
+        cmocka_unit_test(groups_hold_their_alternatives_the_default_first),
         cmocka_unit_test(text_runs_on_these_chips_alone),
         cmocka_unit_test(every_target_has_its_chips),
     };
