@@ -279,6 +279,16 @@ static uint32_t most_threads(const struct CUfunc_st *function)
     return threads < 1024 ? (uint32_t)threads : 1024;
 }
 
+/* Every function of a module sees all of the module's constant memory. */
+static uint64_t constant_bytes(const struct emu_module *parsed)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < parsed->variable_count; i++)
+        if (parsed->variables[i].space == SPACE_CONST)
+            bytes += parsed->variables[i].size;
+    return bytes;
+}
+
 ptxgen_cu_result emu_cu_func_get_attribute(int *value, ptxgen_cu_function_attribute attribute,
                                            ptxgen_cu_function function)
 {
@@ -292,7 +302,7 @@ ptxgen_cu_result emu_cu_func_get_attribute(int *value, ptxgen_cu_function_attrib
         *value = (int)most_threads(function);
         break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)program->shared_bytes; break;
-    case PTXGEN_CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)program->const_bytes; break;
+    case PTXGEN_CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)constant_bytes(parsed); break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)program->local_bytes; break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_NUM_REGS: *value = (int)emu_register_count(function); break;
     case PTXGEN_CU_FUNC_ATTRIBUTE_PTX_VERSION:

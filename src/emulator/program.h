@@ -167,12 +167,11 @@ struct emu_program {
     uint32_t local_bytes;       /* local memory of one thread */
     struct emu_buffer *buffers; /* of shared memory, in order */
     size_t buffer_count, buffer_capacity;
-    uint32_t seam;   /* an aligned access of so many bytes crosses from no buffer into the next */
-    uint16_t *homes; /* by slot: the buffer that the register points into, plus 1; 0: any */
-    uint32_t const_bytes;
+    uint32_t seam;     /* an aligned access of so many bytes crosses from no buffer into the next */
+    uint16_t *homes;   /* by slot: the buffer that the register points into, plus 1; 0: any */
     bool communicates; /* CTAs may depend on each other through global memory */
     bool arrives_relaxed; /* at a cluster's barrier */
-    bool uses_proxies; /* bulk copies, wgmma, or mbarriers of other CTAs */
+    bool uses_proxies;    /* bulk copies, wgmma, or mbarriers of other CTAs */
 };
 
 #endif
