@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "activation.h"
 
-/* v / (1 + 2^(v·rate)) */
+/* v / (1 + 2^power) */
 static ptx_f32 gate(ptx_kernel *k, ptx_f32 v, ptx_f32 power)
 {
     ptx_f32 e = ptx_ex2_approx_f32(k, power);
@@ -23,8 +23,9 @@ ptx_f32 tile_gelu_tanh(ptx_kernel *k, ptx_f32 v)
 }
 
 /*
- * erf(x) = 1 − (a₁t + … + a₅t⁵)·e^−x², t = 1/(1 + px), x ≥ 0, off by 1.5e-7 at most (Abramowitz and
- * Stegun, Handbook of Mathematical Functions, 7.1.26).
+ * For x ≥ 0, erf(x) = 1 − (a₁t + … + a₅t⁵)·e^−x² with t = 1/(1 + px); the error of this
+ * approximation is at most 1.5e-7 (Abramowitz and Stegun, Handbook of Mathematical Functions,
+ * 7.1.26).
  */
 ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v)
 {
@@ -42,7 +43,7 @@ ptx_f32 tile_gelu(ptx_kernel *k, ptx_f32 v)
     ptx_f32 power = ptx_mul_f32(k, square, F32(-1.44269504f));
     ptx_f32 e = ptx_ex2_approx_f32(k, power);
     ptx_f32 half = ptx_mul_f32(k, weighted, F32(0.5f));
-    ptx_f32 tail = ptx_mul_f32(k, half, e); /* (1 − erf|x|)/2: the share of the other sign */
+    ptx_f32 tail = ptx_mul_f32(k, half, e); /* (1 − erf|x|)/2 */
     ptx_pred negative = ptx_setp_lt_f32(k, v, F32(0));
     ptx_f32 rest = ptx_sub_f32(k, F32(1), tail);
     ptx_f32 share = ptx_selp_f32(k, tail, rest, negative);

@@ -5,12 +5,12 @@
 
 enum { AROUND_BYTES = TILE_CHUNK_BYTES + 4 };
 
-/* What an entry copies: elements of a row, of which the last 16 bytes may have fewer. */
+/* The 16 bytes of a row that a thread copies at once; a row may end within its last 16 bytes. */
 struct row {
     ptx_kernel *k;
     uint32_t element;
-    ptx_u64 at;   /* the thread's 16 bytes */
-    ptx_u32 left; /* elements from there on */
+    ptx_u64 at;   /* address of the first of the 16 bytes in x */
+    ptx_u32 left; /* elements of the row from `at` to its end */
 };
 
 static ptx_u32 load_element(const struct row *r, uint32_t i)
@@ -23,7 +23,7 @@ static ptx_u32 load_element(const struct row *r, uint32_t i)
     return ptx_cvt_u32_u16(r->k, ptx_ld_global_nc_u16(r->k, r->at, offset));
 }
 
-/* Into words that are zero, as far as the row goes. */
+/* Loads the 16 bytes element by element into words that are zero, up to the row's end. */
 static void load_elements(const struct row *r, const ptx_u32 words[4])
 {
     uint32_t each = 4 / r->element, bits = 8 * r->element;
@@ -34,7 +34,10 @@ static void load_elements(const struct row *r, const ptx_u32 words[4])
     }
 }
 
-/* Of words around the 16 bytes, all of which are in the row. */
+/*
+ * Loads five aligned words that contain the 16 bytes, and shifts them into place by prmt. All five
+ * words must lie within the row.
+ */
 static void load_shifted(const struct row *r, const ptx_u32 words[4])
 {
     ptx_kernel *k = r->k;

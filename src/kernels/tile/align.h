@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a matrix brought to multiples of 16 bytes, for copies of 16 bytes: an entry of its own.
+ * An entry of its own that copies a row-major matrix whose rows start anywhere into a workspace
+ * where each row starts at a multiple of 16 bytes, as cp.async and tensor copies of 16 bytes need.
+ *
+ *     x    │ k elements │ gap │ k elements │ …      rows x_stride elements apart
+ *     out  │ k elements │ zeros to 16 bytes │ …     rows tile_aligned_bytes apart
  */
 #ifndef PTXGEN_KERNELS_TILE_ALIGN_H
 #define PTXGEN_KERNELS_TILE_ALIGN_H
@@ -9,11 +13,11 @@
 
 #include <stdint.h>
 
-/* out[r, k] = x[r, k], dense rows of tile_aligned_bytes. A CTA a row. */
+/* The parameters of the entry, in order. A launch has a CTA for each row. */
 enum tile_align_param { TILE_ALIGN_X, TILE_ALIGN_OUT, TILE_ALIGN_X_STRIDE, TILE_ALIGN_PARAMS };
 enum { TILE_ALIGN_THREADS = 256 };
 
-/* Of a row of `k` elements, of 1, 2 or 4 bytes each, padded with zeros. */
+/* Bytes of a copied row: `k` elements of `element` (1, 2 or 4) bytes, padded with zeros. */
 static inline uint64_t tile_aligned_bytes(uint64_t k, uint32_t element)
 {
     return (k * element + 15) / 16 * 16;

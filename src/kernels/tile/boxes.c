@@ -9,14 +9,14 @@ void tile_boxes_begin(ptx_kernel *k, struct tile_boxes *b)
     b->bytes = ptx_mov_u32(k, U32(b->stage_bytes));
 }
 
-/* Rows that a tile's boxes do not have, of those that a whole one's have, where it has so many. */
+/* Rows by which the boxes of a tile are lower than whole boxes, where the tile has `left` rows. */
 static ptx_u32 spared(ptx_kernel *k, const struct tile_boxes *b, ptx_u32 left)
 {
     ptx_u32 present = ptx_min_u32(k, left, U32(b->rows));
     return ptx_sub_u32(k, U32(b->rows), present);
 }
 
-/* Slots are cleared one after the other, a chunk a thread at once. */
+/* Clears one slot after the other; each thread writes 16 bytes at a time. */
 static void clear_slots(ptx_kernel *k, const struct tile_boxes *b, const struct tile_threads *at,
                         uint32_t threads, const struct tile_ring *ring, ptx_u32 rows)
 {

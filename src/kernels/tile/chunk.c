@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chunk.h"
 
-/* Bounded for the compiler's sake. */
+/* The bound shows the compiler that arrays of TILE_SUMS_WIDTH elements suffice. */
 static uint32_t width(const struct tile_chunk *c)
 {
     return c->width < TILE_SUMS_WIDTH ? c->width : TILE_SUMS_WIDTH;
@@ -81,9 +81,9 @@ static void store_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to, c
     }
 }
 
-/* ---- … and element by element, as many as are there ---- */
+/* ---- a chunk element by element, up to the row's end ---- */
 
-/* Element `i`; zero where it is not there. */
+/* Element `i` of the chunk, or zero where the row ends before it. */
 static ptx_u16 load_element(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from, uint32_t i)
 {
     if (!c->ragged)

@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of a row of f16, bf16 or f32 in global memory: read and written as f32 values. */
+/*
+ * Chunks of a row of f16, bf16 or f32 in global memory, read and written as f32 values. A chunk is
+ * what a thread handles at once: by vector accesses where it is aligned and all of it is in the
+ * row, else element by element.
+ */
 #ifndef PTXGEN_KERNELS_TILE_CHUNK_H
 #define PTXGEN_KERNELS_TILE_CHUNK_H
 
 #include "sums.h"
 
 struct tile_chunk {
-    uint32_t width; /* elements: 2, 4 or 8 */
-    bool bf16, f32; /* else f16 */
-    bool ragged;    /* rows may end within a chunk */
-    /* Whether chunks may be accessed whole; where ragged, this one, of which `left` > 0 elements
-     * are there. */
-    ptx_pred aligned;
-    ptx_u32 left;
+    uint32_t width;   /* elements: 2, 4 or 8 */
+    bool bf16, f32;   /* else f16 */
+    bool ragged;      /* rows may end within a chunk */
+    ptx_pred aligned; /* the chunk may be accessed by vectors */
+    ptx_u32 left;     /* where ragged: elements from the chunk's first to the row's end, above 0 */
 };
 
-/* The narrowest chunk that leaves each thread one of `sums`, if any does. */
+/*
+ * The narrowest chunk with which `threads` threads cover `sums` sums in one pass; the widest chunk
+ * where none does.
+ */
 uint32_t tile_chunk_width(uint32_t sums, uint32_t threads);
 /*
- * Whether all arrays of 16-bit elements that are used, and their rows, start at multiples of a
- * chunk: `address` has `strides` addresses, then strides in elements, `count` in all.
+ * Whether every array of 16-bit elements in use, and every row of it, starts at a multiple of a
+ * chunk. `address` holds `count` values: first `strides` addresses, then strides in elements.
+ * used[i] says whether value i counts.
  */
 ptx_pred tile_chunks_are_aligned(ptx_kernel *k, uint32_t width, const ptx_u64 *address,
                                  const bool *used, int strides, int count);
@@ -27,10 +33,10 @@ void tile_chunk_load(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                      ptx_f32 to[TILE_SUMS_WIDTH]);
 void tile_chunk_store(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
                       const ptx_f32 values[TILE_SUMS_WIDTH]);
-/* … of what is rounded already: words of two elements, or of one of f32. */
+/* Stores elements that have been rounded: a word holds two 16-bit elements, or one f32. */
 void tile_chunk_store_words(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 to,
                             const ptx_u32 words[]);
-/* v += the chunk at `from`. */
+/* Adds the chunk at `from` to v, element by element. */
 void tile_chunk_add(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 from,
                     ptx_f32 v[TILE_SUMS_WIDTH]);
 

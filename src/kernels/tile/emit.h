@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every piece of a tile kernel's emitter uses: constants, and who a thread is. */
+/*
+ * What every emitter of a matrix product uses: short names for immediates, the place of a thread in
+ * its CTA, and division by constants.
+ */
 #ifndef PTXGEN_KERNELS_TILE_EMIT_H
 #define PTXGEN_KERNELS_TILE_EMIT_H
 
@@ -14,28 +17,28 @@
 #define ALL_LANES ptx_imm_u32(0xFFFFFFFF)
 
 /*
- * A parameter of 64 bits, read where it is used: all are declared, so that all entries of a module
- * are launched alike.
+ * Declares a 64-bit parameter, and reads it if `used`. Every entry of a module declares the same
+ * parameters, so that one array of arguments launches any of them.
  */
 ptx_u64 tile_param_u64(ptx_kernel *k, const char *name, bool used);
-/* Registers of their own, 0, for what is written over and over. */
+/* Fills `registers` with `count` new registers that hold 0 and may be written repeatedly. */
 void tile_new_registers(ptx_kernel *k, ptx_u32 *registers, uint32_t count);
 
 /*
- * A warp's lanes hold fragments by group (lane / 4) and quad lane (lane % 4). Where a team of a
- * CTA's threads works by itself, `thread` and `warp` are numbers within it, and `team` is how many
- * they are.
+ * The place of a thread in its CTA. `group` is lane / 4 and `quad` is lane % 4, by which mma's
+ * fragments are spread over the lanes of a warp. Where a team of threads synchronises apart from
+ * the rest of the CTA, `thread` and `warp` count within the team.
  */
 struct tile_threads {
     ptx_u32 cta, thread, warp, lane, group, quad;
-    uint32_t team;   /* 0: the whole CTA */
-    ptx_u32 barrier; /* a team's own */
+    uint32_t team;   /* threads of the team; 0: the team is the whole CTA */
+    ptx_u32 barrier; /* number of the barrier that only the team uses, where `team` is not 0 */
 };
 struct tile_threads tile_find_threads(ptx_kernel *k);
-/* Waits for the CTA's threads, or the team's. */
+/* A barrier of all threads of the team, or of the CTA where there are no teams. */
 void tile_sync(ptx_kernel *k, const struct tile_threads *at);
 
-/* floor(x / divisor), and what is left. */
+/* Quotient (rounded down) and remainder of x by a constant divisor above 0. */
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
 ptx_u32 tile_remainder(ptx_kernel *k, ptx_u32 x, uint32_t divisor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
-/* Row groups of a thread that are exchanged between CTAs: all, or a team's. */
+/* Row groups of a thread that remain after the exchange between teams. */
 static uint32_t team_groups(const struct tile_exchange *x)
 {
     return x->row_groups / x->teams;
@@ -27,14 +27,14 @@ void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct ti
 }
 
 /*
- * The first thread says how many bytes come behind the cluster's barrier, not behind its init of
- * the mbarrier, a uniform instruction in SASS: compute-sanitizer's racecheck (CUDA 13.0) takes that
- * for another lane's.
+ * Thread 0 sets the expected bytes here, after the cluster barrier, and not next to
+ * mbarrier.init: that is a uniform instruction in SASS, which compute-sanitizer's racecheck (CUDA
+ * 13.0) attributes to another lane and reports as a race with expect_tx.
  */
 void tile_exchange_open(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x)
 {
     uint32_t bytes = sent_bytes(x);
-    ptx_barrier_cluster_wait(k); /* the other's barrier is there */
+    ptx_barrier_cluster_wait(k); /* the other CTA's mbarrier is set up */
     ptx_guarded(k, ptx_setp_eq_u32(k, at->thread, U32(0)))
         ptx_mbarrier_arrive_expect_tx(k, x->received, (int)bytes, U32(bytes));
     if (x->teams > 1) {
@@ -51,10 +51,10 @@ void tile_exchange_open(ptx_kernel *k, const struct tile_threads *at, struct til
     x->all.barrier = ptx_add_u32(k, x->received, U32(bytes));
 }
 
-/* A fragment's sums, of one half of the rows or the other. */
+/* Fragment i of the lower half of the rows, and the same fragment of the higher half. */
 struct halves {
     ptx_u32 low[4], high[4];
-    int offset; /* of the fragment among what is sent */
+    int offset; /* bytes from a thread's place in `received` to its fragment i */
 };
 static struct halves halves_of(const struct tile_exchange *x, uint32_t half, uint32_t i,
                                tile_sums_register *acc, const void *from)
@@ -86,7 +86,10 @@ static void add(ptx_kernel *k, const struct tile_exchange *x, const ptx_u32 own[
     }
 }
 
-/* Each team leaves the other half of the rows: its sums stand where the first half's were. */
+/*
+ * Each team writes its sums of the other team's half of the rows to of_teams, and adds the sums
+ * that the other team wrote to its own half, in the accumulators of the lower half.
+ */
 static void divide_rows(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
                         const void *from)
 {

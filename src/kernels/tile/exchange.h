@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sums of a cluster of two CTAs that divide a tile's K: each sends the other its sums of the
- * half of the rows that the other finishes, from registers into the other's shared memory, and adds
- * what it is sent to its own half.
+ * Split-K within a cluster of two CTAs. Each CTA has partial sums of the whole tile, over its half
+ * of K, and finishes one half of the tile's rows (tokens): st.async stores its sums of the other
+ * half from registers into the other CTA's shared memory, and the CTA adds the sums that it
+ * receives to those of its own half.
  *
- *     CTA 0    rows 0 … h − 1   own + sent ─▶ Y          CTA 1    ── sent ─▶ CTA 0
- *              rows h … 2h − 1  ── sent ─▶ CTA 1                  own + sent ─▶ Y
+ *                 sums of rows 0 to h − 1       sums of rows h to 2h − 1
+ *     CTA 0       kept, + received ─▶ Y         st.async ─▶ CTA 1
+ *     CTA 1       st.async ─▶ CTA 0             kept, + received ─▶ Y
  *
- * Where two teams of each CTA divide K, they first leave each other half of the rows, in shared
- * memory, so that half as much goes between the CTAs, at some 40 bytes a nanosecond: 4096 × 4096
- * with 64 rows takes 6.6 µs of an H200 so, 7.0 where teams add up what the CTAs have exchanged, and
- * 7.2 where each sends its sums to the three others. What is asked of the other CTA before the sums
- * are there, and done between sending and receiving, saves 0.1 to 0.2 µs.
+ * Where two teams of warps of each CTA divide the CTA's K once more, the teams first exchange
+ * halves of the rows through the CTA's own shared memory; that halves the bytes between the CTAs.
  *
- * An mbarrier counts the bytes that come, and a thread waits for these alone. A barrier of the
- * cluster, between what both stage and what both read, would wait for all that a thread has in
- * flight in the device (MEMBAR.GPU), and for two ways between the CTAs: marlin's 4096 × 4096 with
- * 64 rows took 8.5 µs of an H200 so, and takes 7.7, with 32 rows 7.05 and 6.15. st.async is of PTX
- * 8.1, sm_90.
+ * An mbarrier in the receiving CTA counts the bytes of st.async, so a thread waits for those bytes
+ * alone. A cluster barrier instead would also wait for all of a thread's accesses to global memory
+ * (ptxas emits MEMBAR.GPU with it). st.async needs PTX 8.1 and sm_90.
  */
 #ifndef PTXGEN_KERNELS_TILE_EXCHANGE_H
 #define PTXGEN_KERNELS_TILE_EXCHANGE_H
@@ -27,24 +24,25 @@
 
 struct tile_exchange {
     /* Set by the caller. */
-    uint32_t threads;           /* that have sums, of a CTA */
-    uint32_t teams;             /* one, or two halves of the threads that divide the CTA's K … */
-    uint32_t barrier;           /* … and have a barrier */
-    uint32_t tiles, row_groups; /* of a thread's accumulators (sums.h); row groups by all teams */
-    bool integer;               /* s32, else f32; registers are untyped */
+    uint32_t threads;           /* of a CTA that hold sums */
+    uint32_t teams;             /* 1, or 2: halves of `threads` divide the CTA's K */
+    uint32_t barrier;           /* number of the CTA barrier for two teams */
+    uint32_t tiles, row_groups; /* of a thread's accumulators (sums.h), of all teams together */
+    bool integer;               /* sums are s32, else f32; registers are untyped */
     ptx_u32 rank;               /* of the CTA in its cluster */
-    ptx_u32 team;               /* the thread's, where there are two */
+    ptx_u32 team;               /* 0 or 1, where there are two */
 
-    ptx_u32 received; /* the other's sums, then the barrier that says that they are there */
-    ptx_u32 of_teams; /* what two teams have for each other */
-    struct tile_ring_place all;   /* that barrier, to be waited for */
-    ptx_u32 here, there;          /* the thread's place in `received`, and in the other CTA's … */
-    ptx_u32 of_other;             /* … which is there */
-    ptx_u32 own_team, other_team; /* the thread's place in what is for its team, and the other */
-    ptx_pred second;              /* whether this CTA finishes the second half */
+    /* Shared addresses, but for `second`. */
+    ptx_u32 received;             /* buffer for the other CTA's sums; the mbarrier follows it */
+    ptx_u32 of_teams;             /* buffer for the exchange between teams */
+    struct tile_ring_place all;   /* the mbarrier, in the form that tile_ring_wait takes */
+    ptx_u32 here, there;          /* the thread's place in this and in the other CTA's `received` */
+    ptx_u32 of_other;             /* the other CTA's mbarrier */
+    ptx_u32 own_team, other_team; /* the thread's place in of_teams to read from, and to write to */
+    ptx_pred second;              /* this CTA finishes the second half of the rows */
 };
 
-/* Of shared memory. */
+/* Bytes of shared memory that an exchange takes. */
 static inline uint32_t tile_exchange_bytes(uint32_t threads, uint32_t teams, uint32_t tiles,
                                            uint32_t row_groups)
 {
@@ -53,17 +51,25 @@ static inline uint32_t tile_exchange_bytes(uint32_t threads, uint32_t teams, uin
     return (teams > 1 ? half + half / 2 : half) + BARRIER;
 }
 
-/* Executed by all threads of the cluster, once; all but those with sums execute a wait later on. */
+/*
+ * Sets up the mbarrier and arrives at the cluster barrier. To be executed once by all threads of
+ * the cluster. The threads without sums have to wait at the cluster barrier later on; those with
+ * sums do so in tile_exchange_open.
+ */
 void tile_exchange_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x);
-/* Executed by the threads with sums, before they send: waits for the other CTA to begin. */
+/* Waits until the other CTA has begun. To be executed by the threads with sums before they send. */
 void tile_exchange_open(ptx_kernel *k, const struct tile_threads *at, struct tile_exchange *x);
 /*
- * Leaves the sums of the rows that the CTA, or its team, finishes in the accumulators of the first
- * half, or quarter, …
+ * Sends the sums of the other CTA's rows. The sums of the rows that the CTA finishes are then in
+ * the accumulators of the first half of the rows; with two teams, the sums of the rows that a team
+ * finishes are in those of the first quarter.
  */
 void tile_exchange_send(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
                         const void *from);
-/* … and adds the other CTA's. What stands between the two costs no time. */
+/*
+ * Waits for the other CTA's sums and adds them to the accumulators that tile_exchange_send left.
+ * Work that is emitted between tile_exchange_send and this call overlaps the transfer.
+ */
 void tile_exchange_receive(ptx_kernel *k, const struct tile_exchange *x, tile_sums_register *acc,
                            const void *from);
 

@@ -9,8 +9,9 @@ static uint32_t pitch(const struct tile_halves *h)
 }
 
 /*
- * stmatrix.x4: lanes 8i … 8i + 7 give the rows of block i, the blocks being the columns 0–7 and
- * 8–15 of the warp's tile in 8 rows, then in the next 8.
+ * In stmatrix.x4 the lanes 8i to 8i + 7 give the addresses of the rows of block i. Blocks 0 and 1
+ * are the columns 0–7 and 8–15 of the warp's tile in the first 8 rows, blocks 2 and 3 the same
+ * columns in the next 8 rows.
  */
 void tile_halves_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_halves *h)
 {

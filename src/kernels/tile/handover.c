@@ -8,7 +8,7 @@ static uint32_t pitch(const struct tile_handover *h)
     return h->threads * FRAGMENT;
 }
 
-/* Fragments of all threads that a slot takes: as many in each. */
+/* Fragments of each thread that a slot holds: the largest divisor of `fragments` that fits. */
 static uint32_t fragments_of_slot(const struct tile_handover *h)
 {
     uint32_t fit = h->ring->stage_bytes / pitch(h), each = h->fragments;
@@ -22,7 +22,7 @@ void tile_handover_tell(ptx_kernel *k, const struct tile_handover *h)
     ptx_bar_arrive_n(k, U32(h->barrier), U32(h->threads + WARP));
 }
 
-/* The barrier puts the others' stores before the release. */
+/* The barrier orders the consumers' stores before the release of the flag. */
 void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h,
                             const struct tile_threads *at, ptx_u64 flags)
 {
@@ -31,7 +31,10 @@ void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h,
         tile_raise_flag(k, flags, at->cta);
 }
 
-/* Sums were stored as memory is by default, and are read by bulk copies: the fence is between. */
+/*
+ * Sums are stored through the generic proxy and copied through the async proxy, so a proxy fence
+ * has to stand between the flag and the copies.
+ */
 void tile_handover_send(ptx_kernel *k, const struct tile_handover *h, ptx_u32 lowest, ptx_u64 flags,
                         ptx_u64 sums, struct tile_ring_place *place)
 {

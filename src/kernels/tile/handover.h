@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of divided tiles (stream_k.h), handed over beside the products of a ring's users (ring.h):
+ * The fix-up of divided tiles (stream_k.h) for kernels with a ring (ring.h): partial sums go from
+ * the CTA with the earlier part of a tile to the CTA that ends the tile without holding up the
+ * warps that multiply.
  *
- *     users    │ store sums, tell the herald, go on …     │ wait for sums as for a stage, add
- *     herald   │   waits until they are in the L2, flag   │
- *     sender   │                                          │ waits for the flag, sends after stages
+ *     CTA with a part     consumers    store partial sums, arrive at a CTA barrier, go on
+ *                         flag warp    waits at that barrier, then releases the CTA's flag
+ *     CTA that ends it    producer     acquires the flag, copies the sums into slots of the ring
+ *                         consumers    wait for those slots as for stages, and add
  *
- * A warp that multiplies would wait for its stores at one end, for flags and loads at the other: of
- * marlin's 8192 × 28672 with 128 rows 7 of an H200's 87 µs went with ends, and now 4.
+ * So no consumer waits until its stores are visible in the L2, for a flag, or for loads of sums.
  */
 #ifndef PTXGEN_KERNELS_TILE_HANDOVER_H
 #define PTXGEN_KERNELS_TILE_HANDOVER_H
@@ -17,23 +19,31 @@
 
 struct tile_handover {
     /* Set by the caller. */
-    uint32_t threads, fragments; /* that have sums, of a CTA; of four, of a thread */
-    uint32_t barrier;            /* of the CTA, used for nothing else */
+    uint32_t threads;   /* consumer threads of a CTA: they hold the sums */
+    uint32_t fragments; /* of four sums, of a thread */
+    uint32_t barrier;   /* number of a CTA barrier that is used for nothing else */
     const struct tile_ring *ring;
 };
 
-/* Executed by those who have stored their sums (tile_partials_store). */
+/* Arrives at the barrier. To be executed by the consumers after tile_partials_store. */
 void tile_handover_tell(ptx_kernel *k, const struct tile_handover *h);
-/* Executed by the herald, a warp, of a CTA whose last stage does not end a tile. */
+/*
+ * Waits until all consumers have stored their sums, then sets the CTA's flag. To be executed by
+ * the flag warp, in a CTA whose last stage does not end a tile.
+ */
 void tile_handover_announce(ptx_kernel *k, const struct tile_handover *h,
                             const struct tile_threads *at, ptx_u64 flags);
 /*
- * Executed by the sender behind the last stage, for a tile that the CTA ends: sends for what those
- * from `lowest` up to it have of it, `lowest` being a variable. `sums`: of the first CTA.
+ * Issues the copies of the partial sums of the CTAs from `lowest` up to this one. To be executed by
+ * the producer after the last stage of a tile that the CTA ends and that has earlier parts.
+ * `lowest` is a register that the call changes; `sums` is the address of the sums of CTA 0.
  */
 void tile_handover_send(ptx_kernel *k, const struct tile_handover *h, ptx_u32 lowest, ptx_u64 flags,
                         ptx_u64 sums, struct tile_ring_place *place);
-/* Executed by the users behind their last stage, at `place`: adds that to their sums. */
+/*
+ * Adds those partial sums to the accumulators. To be executed by the consumers after the last stage
+ * of the same tile; `place` is the slot of that stage.
+ */
 void tile_handover_add(ptx_kernel *k, const struct tile_handover *h, const struct tile_threads *at,
                        ptx_u32 lowest, struct tile_ring_place *place, ptx_pred releases,
                        tile_fragment_register *get, const void *from);

@@ -10,10 +10,10 @@ static uint32_t passes(const struct tile_operand *o)
     return (o->rows + o->pass_rows - 1) / o->pass_rows;
 }
 
-/* After how many passes the swizzle of the thread's row repeats. */
+/* The number of passes after which the swizzle of the thread's row repeats. */
 static uint32_t patterns(const struct tile_operand *o)
 {
-    uint32_t power = o->pass_rows & -o->pass_rows; /* of two, in pass_rows */
+    uint32_t power = o->pass_rows & -o->pass_rows; /* largest power of two that divides pass_rows */
     return power < 8 ? 8 / power : 1;
 }
 
@@ -27,7 +27,7 @@ static ptx_u32 chunk_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32
     return ptx_mad_lo_u32(k, line, U32(TILE_BLOCK_BYTES), bytes);
 }
 
-/* ldmatrix: lane l gives the address of row l % 8 of matrix l / 8. */
+/* In ldmatrix lane l gives the address of row l % 8 of matrix l / 8. */
 static ptx_u32 fragment_offset(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane)
 {
     ptx_u32 matrix = ptx_shr_u32(k, lane, U32(3)), row = ptx_and_b32(k, lane, U32(7)),
@@ -84,7 +84,7 @@ void tile_operand_locate(ptx_kernel *k, struct tile_operand *o, ptx_u64 base, pt
         ptx_mad_lo_u32_to(k, o->offset, stage, U32(stage_bytes), o->column);
 }
 
-/* The bytes of the pass's chunk that exist: all or none. */
+/* The size of the thread's chunk in a pass: 16 bytes, or 0 past the end of the matrix. */
 static ptx_u32 chunk_bytes(ptx_kernel *k, const struct tile_operand *o, uint32_t pass)
 {
     ptx_s32 left = ptx_u32_as_s32(o->rows_left), before = S32((int)(pass * o->pass_rows));
@@ -94,7 +94,7 @@ static ptx_u32 chunk_bytes(ptx_kernel *k, const struct tile_operand *o, uint32_t
     return ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
 }
 
-/* All threads copy a chunk each, in pass_rows rows; in a last, shorter pass only some do. */
+/* Each thread copies a chunk of pass_rows rows; in a shorter last pass only some threads copy. */
 static void send_pass(ptx_kernel *k, const struct tile_operand *o, ptx_u32 slot, uint32_t pass,
                       ptx_u64 from)
 {
@@ -131,7 +131,7 @@ ptx_u32 tile_operand_lane(ptx_kernel *k, const struct tile_operand *o, ptx_u32 s
                           : ptx_mad_lo_u32(k, block, U32(o->rows * TILE_BLOCK_BYTES), lane);
 }
 
-/* Slots and blocks start at multiples of 128 bytes, so a step's chunks are an xor away. */
+/* Slots and blocks start at multiples of 128 bytes, so xor moves a swizzled address to a step. */
 ptx_u32 tile_operand_step(ptx_kernel *k, const struct tile_operand *o, ptx_u32 lane, uint32_t step)
 {
     (void)o;

@@ -11,7 +11,7 @@ static ptx_u64 in_bytes(const struct tile_output *o, ptx_u64 elements)
     return ptx_shl_b64(o->k, elements, U32(element(o) / 2));
 }
 
-/* Whether all arrays, and their rows, start at multiples of what a chunk is accessed by. */
+/* Whether all arrays, and all of their rows, are aligned for the vector accesses of a chunk. */
 static ptx_pred find_aligned(const struct tile_output *o)
 {
     ptx_kernel *k = o->k;
@@ -27,7 +27,7 @@ static ptx_pred find_aligned(const struct tile_output *o)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
-/* As many rows as the sums' staging holds. */
+/* A pass has as many rows of 16-bit results as fit into the staging memory of f32 sums. */
 static void begin_halves(struct tile_output *o)
 {
     const struct tile_sums *s = &o->sums;
@@ -116,7 +116,7 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     }
 }
 
-/* The same, rounded already. */
+/* Stores a chunk of results that tile_halves_stage has rounded. */
 static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
 {
     const struct tile_output *o = user;

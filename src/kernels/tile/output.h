@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a tile's sums: Y = f(sums + bias) + residual, rounded to Y's type and stored, a
- * chunk of a row a thread. Rows of any length, at any multiple of an element.
+ * The epilogue of a tile: y = f(sums + bias) + residual, rounded to y's type and stored. Threads
+ * work on chunks of a row of y (chunk.h). Rows may have any length, and start at any multiple of an
+ * element.
+ *
+ *     accumulators ─▶ staging in shared memory (sums.h, halves.h) ─▶ chunk: scale, + bias,
+ *                     activation, + residual, round ─▶ y
  */
 #ifndef PTXGEN_KERNELS_TILE_OUTPUT_H
 #define PTXGEN_KERNELS_TILE_OUTPUT_H
@@ -10,7 +14,7 @@
 #include "chunk.h"
 #include "part.h"
 
-/* Where a chunk of Y stands. */
+/* A chunk of y, with its row and column in y. */
 struct tile_output_place {
     struct tile_chunk chunk;
     ptx_u32 row, column;
@@ -21,21 +25,21 @@ struct tile_output {
     ptx_kernel *k;
     const struct tile_threads *at;
     const struct tile_division *division;
-    ptxgen_element type; /* of Y, bias and residual */
+    ptxgen_element type; /* of y, bias and residual */
     ptxgen_activation activation;
     bool has_bias, has_residual;
-    uint32_t m; /* columns of Y */
-    ptx_u32 n;  /* rows */
+    uint32_t m;                                           /* columns of y */
+    ptx_u32 n;                                            /* rows of y */
     ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
-    ptx_u64 flags;             /* of the CTAs */
-    struct tile_sums sums;     /* but for its width */
-    struct tile_partials partials; /* begun; of no fragments: tiles are whole */
-    ptx_u32 along, along_k; /* the warp's place among those of other columns, and along K */
-    bool only;              /* tile of the CTA */
-    bool has_stmatrix;      /* for warps that are alone */
-    uint32_t most_width;    /* columns of a chunk */
+    ptx_u64 flags;                 /* address of the CTAs' flags (stream_k.h) */
+    struct tile_sums sums;         /* all that its caller sets, but for `width` */
+    struct tile_partials partials; /* begun; no fragments where tiles are never divided */
+    ptx_u32 along, along_k;        /* index of the warp along the columns, and along K */
+    bool only;                     /* the CTA never has a second tile */
+    bool has_stmatrix;             /* the target has stmatrix; read only where warps are alone */
+    uint32_t most_width;           /* columns of a chunk, at most */
     tile_sums_register *acc;
-    /* Makes f32 of a chunk's s32 sums, in all its columns; NULL: they are f32. */
+    /* Converts a chunk's s32 sums to f32 and scales them; NULL where sums are f32. */
     void (*scale)(void *user, const struct tile_output_place *at, const ptx_u32 *sums, ptx_f32 *v);
     /* Sets the first row and column of a tile. */
     void (*locate)(void *user, ptx_u32 tile, struct tile_output *o);
@@ -43,12 +47,12 @@ struct tile_output {
 
     ptx_u32 first_row, first_column;
     struct tile_chunk chunk;
-    bool rounds; /* sums in their registers: wgmma's, to which nothing more is done */
+    bool rounds; /* sums are rounded in their registers (halves.h): there is nothing to add */
     struct tile_halves halves;
 };
 
 void tile_output_begin(struct tile_output *o);
-/* Ends the part of a tile that `w` has just walked through, from stage `first` on. */
+/* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
 void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 first);
 
 #endif

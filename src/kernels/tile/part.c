@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "part.h"
 
-/* Those that end the part together. */
+/* The threads that end a part together. */
 static uint32_t threads(const struct tile_part *p)
 {
     return p->at->team ? p->at->team : p->partials->threads;
@@ -17,7 +17,7 @@ static uint32_t width(const struct tile_part *p)
     return p->halves ? TILE_HALVES_WIDTH : p->sums->width;
 }
 
-/* The staged rows that exist, a chunk a thread: of all who end the part, or of a warp alone. */
+/* The threads that end a part, or of a warp that is alone, finish the staged rows that exist. */
 static void finish_pass(ptx_kernel *k, const struct tile_part *p)
 {
     const struct tile_sums *s = p->sums;
@@ -46,7 +46,7 @@ static void stage(ptx_kernel *k, const struct tile_part *p, uint32_t pass)
         tile_sums_stage(k, p->sums, pass, p->acc, p->acc_from);
 }
 
-/* Accumulators have fixed registers, so each pass has its own stores. */
+/* The registers of a pass are fixed in the text, so each pass has a branch of its own. */
 static void stage_pass(ptx_kernel *k, const struct tile_part *p)
 {
     const struct tile_sums *s = p->sums;
@@ -61,7 +61,7 @@ static void stage_pass(ptx_kernel *k, const struct tile_part *p)
             stage(k, p, i);
 }
 
-/* Waits for all who stage together. */
+/* A barrier of the threads that stage together: a cluster, a warp that is alone, or a team. */
 static void synchronise(ptx_kernel *k, const struct tile_part *p)
 {
     if (p->sums->ctas) {
@@ -73,7 +73,7 @@ static void synchronise(ptx_kernel *k, const struct tile_part *p)
         tile_sync(k, p->at);
 }
 
-/* The tile's sums of this CTA, and what it has of the output. */
+/* Stages and finishes the rows of a tile whose sums are complete, pass by pass. */
 static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
 {
     const struct tile_sums *s = p->sums;
@@ -81,7 +81,7 @@ static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
     ptx_u32 end = own_rows ? ptx_add_u32(k, s->warp_row, U32(s->warp_m)) : U32(s->tile_m);
     p->locate(p->user, p, tile);
     if ((p->at->team || s->ctas) && !p->only)
-        synchronise(k, p); /* all have read what was staged of the tile before */
+        synchronise(k, p); /* all threads have read the staged rows of the tile before */
     p->pass_row = ptx_mov_u32(k, own_rows ? s->warp_row : U32(0));
     ptx_loop(k, passes) {
         ptx_nounroll(k);
@@ -90,7 +90,7 @@ static void finish_tile(ptx_kernel *k, struct tile_part *p, ptx_u32 tile)
         finish_pass(k, p);
         ptx_add_u32_to(k, p->pass_row, p->pass_row, U32(rows_of_pass(p)));
         ptx_loop_break_if(&passes, ptx_setp_ge_u32(k, p->pass_row, end), false);
-        synchronise(k, p); /* all have read what the next pass overwrites */
+        synchronise(k, p); /* all threads have read the rows that the next pass overwrites */
     }
 }
 
@@ -101,7 +101,7 @@ static ptx_u32 fragment(const void *from, uint32_t i, uint32_t r)
     return p->acc(p->acc_from, i / row_groups, i % row_groups, r);
 }
 
-/* The CTAs below have handed over their shares of the tile; this one adds them to its own. */
+/* The fix-up: adds the partial sums of the CTAs with earlier parts of the tile. */
 static void add_others(ptx_kernel *k, const struct tile_part *p, ptx_u32 tile)
 {
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(p->division->stages));

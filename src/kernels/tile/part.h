@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a CTA's part of a tile: its sums are handed over, or, where the part ends the tile,
- * brought together with the other CTAs', staged pass by pass and finished a chunk a thread.
+ * The end of a CTA's part of a tile (stream-K). Where the part does not end the tile, its partial
+ * sums are stored for the CTA that ends the tile. Where it does, the partial sums of the other CTAs
+ * are added, then the rows of the tile are staged in shared memory pass by pass, and threads finish
+ * them chunk by chunk.
+ *
+ *     part without the last stage    accumulators ─▶ workspace, flag
+ *     part with the last stage       accumulators + workspace ─▶ pass: stage, synchronise, finish
  */
 #ifndef PTXGEN_KERNELS_TILE_PART_H
 #define PTXGEN_KERNELS_TILE_PART_H
@@ -16,31 +21,33 @@ struct tile_part {
     const struct tile_threads *at;
     const struct tile_division *division;
     const struct tile_sums *sums;
-    const struct tile_halves *halves; /* what is staged instead of sums, or NULL */
-    const struct tile_partials *partials; /* NULL: tiles are whole */
-    const struct tile_handover *handover; /* others hand sums over, or NULL */
-    struct tile_ring_place *place;        /* … to their ring, where the thread stands, … */
-    ptx_pred releases;                    /* … and whether it gives slots back */
-    const struct tile_threads *in_cta;    /* … and which of the CTA's it is */
-    ptx_u64 flags;    /* of the CTAs */
-    uint32_t columns; /* of the output, in a tile */
-    bool only;        /* tile of the CTA: nothing is staged before or after it */
+    const struct tile_halves *halves;     /* 16-bit results are staged, not sums; or NULL */
+    const struct tile_partials *partials; /* NULL where tiles are never divided */
+    /* NULL, or the fix-up goes through a ring, whose consumer the thread is. */
+    const struct tile_handover *handover;
+    struct tile_ring_place *place;     /* with `handover`: the thread's slot of the ring */
+    ptx_pred releases;                 /* with `handover`: the thread releases slots */
+    const struct tile_threads *in_cta; /* with `handover`: the thread's place among all consumers */
+    ptx_u64 flags;                     /* address of the CTAs' flags (stream_k.h) */
+    uint32_t columns;                  /* of y, in a tile */
+    bool only; /* the CTA never has a second tile, so nothing is staged before or after this one */
     tile_sums_register *acc;
     const void *acc_from;
-    /* Turns to a tile, sets `rows`, and may do something to the accumulators. */
+    /* Makes `tile` the current one: sets `rows`, and may change the accumulators. */
     void (*locate)(void *user, struct tile_part *p, ptx_u32 tile);
-    /* Finishes the chunk at a row of the pass and a column of the output's tile. */
+    /* Finishes the chunk at `row` of the pass and `column` of the tile of y. */
     void (*finish)(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 column);
     void *user;
 
-    ptx_u32 rows;     /* of the output, from the tile's first one on */
-    ptx_u32 pass_row; /* the first row, within the tile, that is staged */
+    ptx_u32 rows;     /* rows of y from the tile's first row on */
+    ptx_u32 pass_row; /* first row of the pass, within the tile */
 };
 
 /*
- * Ends the part that `w` has just walked through, from stage `first` on. In a cluster whose CTAs
- * have sums of the same tile, these have all of it between them; before they exit, the cluster has
- * to synchronise, since others may still read their sums.
+ * Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. The
+ * CTAs of a cluster that have sums of the same tile (sums.ctas) have all of the tile's sums between
+ * them, and read each other's shared memory: the caller synchronises the cluster before a CTA
+ * exits.
  */
 void tile_part_end(ptx_kernel *k, struct tile_part *p, const struct tile_walk *w, ptx_u32 first);
 

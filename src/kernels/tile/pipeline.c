@@ -25,7 +25,7 @@ void tile_pipeline_send(ptx_kernel *k, struct tile_pipeline *p)
     ptx_cp_async_commit_group(k);
 }
 
-/* Waits, with all threads, for all but the newest groups of copies. */
+/* Waits for all but the newest `stages` − 3 groups of copies, those of all threads of the CTA. */
 static void wait_for_copies(ptx_kernel *k, const struct tile_pipeline *p)
 {
     ptx_cp_async_wait_group(k, p->stages - 3);
@@ -42,7 +42,7 @@ void tile_pipeline_next(ptx_kernel *k, struct tile_pipeline *p)
     wait_for_copies(k, p);
 }
 
-/* Two slots stay free. */
+/* Slots that stay free when the copies of the first stages are issued. */
 enum { FREE = 2 };
 
 static void send_first(ptx_kernel *k, struct tile_pipeline *p, uint32_t from, uint32_t to)

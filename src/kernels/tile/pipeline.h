@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pipeline of copies into shared memory, ahead of the arithmetic and on through tiles' ends: a
- * walk of its own over a CTA's stages, and a ring of slots that a stage each is copied into.
+ * The multistage pipeline of cp.async for kernels in which all warps both copy and multiply. The
+ * copies have a walk of their own over the CTA's stages (stream_k.h), so they run ahead of the
+ * products across the ends of tiles.
  *
- * At the barrier near a stage's end warps may still read that stage, but none reads the one before;
- * so the next stage sends into the slot of the one before, and `stages` − 2 are under way.
+ *     slots    │ s − 1: done │ s: multiplied │ s + 1 … s + stages − 2: copies under way │
+ *
+ * At the CTA barrier near the end of stage s, a warp may still read stage s, but none reads stage
+ * s − 1. So the copies that are issued in stage s + 1 go to the slot of stage s − 1, and those of
+ * `stages` − 2 stages are under way.
  */
 #ifndef PTXGEN_KERNELS_TILE_PIPELINE_H
 #define PTXGEN_KERNELS_TILE_PIPELINE_H
@@ -14,33 +18,35 @@
 struct tile_pipeline {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of 128 bytes each */
-    uint32_t early; /* first stages that are sent for before `sent` is called; 0: all */
+    uint32_t early; /* of the first stages: those issued before `sent` is called; 0: all */
     const struct tile_division *division;
-    /* Turns the copies to the part of a tile that the walk has come to. */
+    /* Moves the operands to the part of a tile at which the walk of the copies is. */
     void (*locate)(void *user, const struct tile_walk *walk);
-    /* Sends for the next stage, to the shared address `slot`, and moves on. */
+    /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
     void (*send)(void *user, ptx_u32 slot);
-    /*
-     * NULL, or what is to be done once the first stages are sent for, before they are waited for.
-     */
+    /* NULL, or called once after the copies of the first stages are issued, before a wait. */
     void (*sent)(void *user);
     void *user;
 
     struct tile_walk copies;
-    ptx_u32 to_send, to_read; /* stages that are not sent for, and not begun, yet */
-    ptx_u32 begin, end;       /* of the slots, shared addresses */
-    ptx_u32 fill, read;
+    ptx_u32 to_send, to_read; /* stages whose copies are not issued, and whose products not begun */
+    ptx_u32 begin, end;       /* shared addresses of the first slot, and behind the last one */
+    ptx_u32 fill, read;       /* shared addresses of the slots to copy to, and to multiply from */
 };
 
-/* First stages are sent for, and the first has landed, for the stages [first, end) of the CTA. */
+/*
+ * Begins the pipeline over the stages [first, end) of the CTA: issues the copies of the first
+ * stages, and waits for the first stage.
+ */
 void tile_pipeline_begin(ptx_kernel *k, struct tile_pipeline *p, ptx_u32 first, ptx_u32 end);
-/* Where some are early `sent` calls this, to send for the other first stages. */
+/* Issues the copies of the other first stages. Where `early` is not 0, `sent` calls this. */
 void tile_pipeline_fill(ptx_kernel *k, struct tile_pipeline *p);
 /*
- * Once a stage, before its products: sends for another, one group of copies, empty past the last.
+ * Issues the copies of one more stage and commits them as a group; past the CTA's last stage the
+ * group is empty. To be executed once a stage, before its products.
  */
 void tile_pipeline_send(ptx_kernel *k, struct tile_pipeline *p);
-/* Waits for the next stage, and moves the read slot to it if there is one. */
+/* Moves `read` to the next stage, if there is one, and waits for that stage's copies. */
 void tile_pipeline_next(ptx_kernel *k, struct tile_pipeline *p);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ring.h"
 
+/* Bytes from the full barrier of a slot to its empty barrier. */
 static uint32_t released(const struct tile_ring *r)
 {
     return r->stages * 8;
@@ -20,7 +21,7 @@ void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r)
     r->barriers = ptx_shared_address(k, ptx_shared_declare(k, "barriers", bytes, 8));
 }
 
-/* All slots' barriers that stand `offset` behind those that say so when a stage has landed. */
+/* Sets up, for all slots, the barriers that are `offset` bytes behind the full barriers. */
 static void init(ptx_kernel *k, const struct tile_ring *r, uint32_t offset, uint32_t arrivals)
 {
     for (uint32_t i = 0; i < r->stages; i++)
@@ -33,7 +34,7 @@ void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r)
     ptx_fence_mbarrier_init_release_cluster(k);
 }
 
-/* Lanes of a warp that release a slot. */
+/* Lanes of a consumer warp that arrive at an empty barrier. */
 static uint32_t releasers(const struct tile_ring *r)
 {
     return r->by_lane ? 32 : r->ctas ? r->ctas : 1;
@@ -62,7 +63,10 @@ void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_r
         ptx_bar_sync(k, 0);
 }
 
-/* The phase before a barrier's first counts as complete: slots are free at the start. */
+/*
+ * A producer starts at parity 1: the phase before an mbarrier's first phase counts as complete,
+ * so all slots are empty at the start.
+ */
 struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender)
 {
     struct tile_ring_place p;
@@ -163,14 +167,14 @@ ptx_pred tile_ring_refilled(ptx_kernel *k, const struct tile_ring *r, ptx_u32 le
 }
 
 /*
- * In a cluster lane c says so to CTA c. Of what the warp has read its registers have come, so that
- * the order of a CTA is enough: a release to the cluster, and an acquire, would empty the L1 each
- * time.
+ * In a cluster lane c arrives at the empty barrier of CTA c. The arrival has CTA scope: the values
+ * that the warp read from the slot are in registers by then, so nothing has to be ordered at
+ * cluster scope, where a release and an acquire would invalidate the L1 for each stage.
  */
 void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier, ptx_pred releases)
 {
     if (!r->by_lane)
-        ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have done with the slot */
+        ptx_bar_warp_sync(k, ALL_LANES); /* all lanes have read the slot */
     if (!r->ctas) {
         ptx_guarded(k, releases)
             ptx_mbarrier_arrive(k, barrier, (int)released(r));

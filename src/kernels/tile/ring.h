@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of slots in shared memory between a warp that sends for stages by bulk copies and teams of
- * warps that use them (sm_90): an mbarrier a slot says that a stage has landed, another that all
- * warps have done with it; a third, if wanted, that something is noted of it. CTAs of a cluster may
- * send to each other's slots, all to the same: then a slot is free when the warps of all of them
- * have done with it.
+ * A ring of slots in shared memory between a producer warp, which issues bulk copies of stages, and
+ * consumer warps, which multiply (sm_90 and later).
  *
- *     sender   for each stage:  tile_ring_claim, copies that complete at the barrier, advance
- *     user     for each stage:  tile_ring_wait, reads, tile_ring_release, advance
+ *     producer   for each stage:  tile_ring_claim       wait for empty, expect bytes at full
+ *                                 copies that complete at the full barrier
+ *                                 tile_ring_advance
+ *     consumer   for each stage:  tile_ring_wait        wait for full
+ *                                 reads
+ *                                 tile_ring_release     arrive at empty
+ *                                 tile_ring_advance
+ *
+ * Each slot has two mbarriers: full (the copies of the stage have completed) and empty (all
+ * consumer warps have released the slot). A slot may have a third one, the side barrier: something
+ * that a second producer computes of a stage, or copies beside it, is in shared memory; consumers
+ * wait for the side barrier where they need that. The CTAs of a cluster may multicast each copy to
+ * the same slot of all of them; a slot is then empty when the consumers of all CTAs have released
+ * it.
  */
 #ifndef PTXGEN_KERNELS_TILE_RING_H
 #define PTXGEN_KERNELS_TILE_RING_H
@@ -19,91 +28,111 @@ enum { TILE_RING_ALIGN = 1024 /* of slots: what swizzled operands of wgmma want 
 struct tile_ring {
     /* Set by the caller. */
     uint32_t stages, stage_bytes; /* slots, a multiple of TILE_RING_ALIGN each */
-    uint32_t users;               /* warps that release a slot, of a CTA */
-    bool by_lane; /* lanes load from slots, or note: each says when it has; not with `ctas` */
-    bool noted;    /* a third warp works something out of each stage, which users wait for */
-    uint32_t ctas; /* of a cluster that send to each other's slots, at most 32; 0: this one only */
+    uint32_t users;               /* consumer warps of a CTA */
+    bool by_lane;  /* each of a warp's 32 lanes arrives, not one for all; not with `ctas` */
+    bool noted;    /* slots have a side barrier */
+    uint32_t ctas; /* of a cluster that multicast to each other's slots, at most 32; 0: none */
 
-    ptx_u32 slots, slots_end, barriers; /* shared addresses: landed barriers, then released ones */
-    ptx_u32 lane;                       /* in a cluster, the thread's */
+    ptx_u32 slots, slots_end; /* shared addresses */
+    ptx_u32 barriers;         /* shared address: all full barriers, all empty, all side barriers */
+    ptx_u32 lane;             /* of the thread; set in a cluster only */
 };
 
-/* Where one side of the ring stands. */
+/* The slot at which one side of the ring is. */
 struct tile_ring_place {
-    ptx_u32 slot, barrier, parity; /* `barrier`: the slot's that says it has landed */
+    ptx_u32 slot, barrier, parity; /* `barrier` is the address of the slot's full barrier */
 };
 
+/* Bytes of shared memory for the full and empty barriers. */
 static inline uint32_t tile_ring_barrier_bytes(uint32_t stages)
 {
     return stages * 16;
 }
-/* … where something is noted. */
+/* Bytes of shared memory for the full, empty and side barriers. */
 static inline uint32_t tile_ring_noted_bytes(uint32_t stages)
 {
     return stages * 24;
 }
 
-/* Declares the slots. */
+/* Declares the shared memory of the slots. */
 void tile_ring_declare(ptx_kernel *k, struct tile_ring *r);
 /*
- * Declares the barriers, and sets them up, by two threads: the first may send for as many stages as
- * there are slots, before others know, when it has set up those that say that a stage has landed.
+ * tile_ring_begin in three steps, for a producer that is not to wait for the rest of the CTA. The
+ * first call declares the shared memory of the barriers. A thread that has executed
+ * tile_ring_init_landed, which sets up the full barriers, may issue the copies of as many stages as
+ * there are slots at once. Another thread executes tile_ring_init_others, which sets up the rest;
+ * then the CTA, or the cluster, synchronises.
  */
 void tile_ring_declare_barriers(ptx_kernel *k, struct tile_ring *r);
 void tile_ring_init_landed(ptx_kernel *k, const struct tile_ring *r);
 void tile_ring_init_others(ptx_kernel *k, const struct tile_ring *r);
-/* All that, and others know: executed by all threads of the CTA, or the cluster. */
+/*
+ * Declares and sets up all barriers, and synchronises. To be executed by all threads of the CTA, or
+ * of the cluster.
+ */
 void tile_ring_begin(ptx_kernel *k, const struct tile_threads *at, struct tile_ring *r);
-/* The first slot, for a sender or a user. */
+/* The first slot, for a producer or a consumer. */
 struct tile_ring_place tile_ring_first(ptx_kernel *k, const struct tile_ring *r, bool sender);
-/* On to the next slot, into registers that exist; where `more` holds, unless it is NULL. */
+/*
+ * Moves `p`, whose registers are written, to the next slot. Where `more` is not NULL, the move
+ * happens only if that predicate holds.
+ */
 void tile_ring_advance(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
                        const ptx_pred *more);
-/* The sender waits until the slot is free, and says how many bytes will land there. */
+/* Producer: waits until the slot is empty, then expects `bytes` bytes at the full barrier. */
 void tile_ring_claim(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                      uint32_t bytes);
-/* … of which there may be fewer in some stages. */
+/* Producer: the same for a number of bytes that is in a register, and may differ by stage. */
 void tile_ring_claim_some(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes);
-/* Another sender, of what the first has counted among those bytes, waits for the slot alone. */
+/*
+ * Waits until the slot is empty: for a second producer, whose bytes the first producer's claim
+ * includes.
+ */
 void tile_ring_wait_free(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
-/* A user waits until the stage has landed. */
+/* Consumer: waits at the full barrier. */
 void tile_ring_wait(ptx_kernel *k, const struct tile_ring_place *p);
-/* Where the barrier is, from a place's, that says so of a note. */
+/* Bytes from the full barrier of a slot to its side barrier. */
 static inline uint32_t tile_ring_note_offset(const struct tile_ring *r)
 {
     return r->stages * 16;
 }
-/* What is noted may be copied, too: another sender waits until the slot is free, and says so. */
+/* Second producer: waits until the slot is empty, then expects `bytes` at the side barrier. */
 void tile_ring_claim_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p,
                           ptx_u32 bytes);
 /*
- * A lane, or by_lane all of a warp, says that what is to be noted of the stage is in shared memory;
- * users wait for that.
+ * Arrives at the side barrier: what was computed of the stage is in shared memory. To be executed
+ * by one lane, or with `by_lane` by all lanes of a warp.
  */
 void tile_ring_note(ptx_kernel *k, const struct tile_ring *r, const struct tile_ring_place *p);
+/* Consumer: waits at the side barrier. */
 void tile_ring_wait_for_note(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_ring_place *p);
 /*
- * A user turns to the next stage and waits for it, where any of its are `left` after the present
- * one, whose barrier is then `held`, to be released.
+ * Consumer: keeps the full barrier of the current slot in `held`, for a later release, and moves to
+ * the next slot and waits for its stage. `left` counts the consumer's stages after the current one
+ * and is reduced by one; at 0 the place stays where it is.
  */
 void tile_ring_turn(ptx_kernel *k, const struct tile_ring *r, struct tile_ring_place *p,
                     ptx_u32 held, ptx_u32 left);
 /*
- * The lanes that release slots: all, or one, or one for each CTA of the cluster. One lane's word
- * for what others have loaded is in order behind bar.warp.sync, but compute-sanitizer's racecheck
- * does not follow that; 32 words cost nothing that was measured.
+ * The lanes of a consumer warp that release slots: all with `by_lane`, one for each CTA in a
+ * cluster, else one. A release by one lane after bar.warp.sync covers the loads of the other lanes,
+ * too, but compute-sanitizer's racecheck does not follow that, so warps that load from slots by
+ * ld.shared use `by_lane`.
  */
 ptx_pred tile_ring_releasers(ptx_kernel *k, const struct tile_ring *r,
                              const struct tile_threads *at);
 /*
- * Those of `releases`, where the slot is filled again, or may be: `left` stages of the CTA come
- * after its, or after the next.
+ * The lanes of `releases` if the slot may be filled again, else none. `left` stages of the CTA come
+ * after the slot's stage, or after the one that follows it.
  */
 ptx_pred tile_ring_refilled(ptx_kernel *k, const struct tile_ring *r, ptx_u32 left,
                             ptx_pred releases);
-/* They say, where `releases` holds, that the warp has done with the slot of that barrier. */
+/*
+ * Consumer: the lanes of `releases` arrive at the empty barrier of a slot. `barrier` is the address
+ * of the slot's full barrier.
+ */
 void tile_ring_release(ptx_kernel *k, const struct tile_ring *r, ptx_u32 barrier,
                        ptx_pred releases);
 

@@ -2,8 +2,8 @@
 #include "schedule.h"
 
 /*
- * Whole tiles are dealt out where that leaves no CTA idle for more than the rest of this share;
- * else tiles are divided, which takes some time at their ends.
+ * CTAs get whole tiles where at least this share of the CTAs' time is spent on tiles then. Else
+ * tiles are divided, at the cost of a fix-up for each divided tile.
  */
 enum { WHOLE_TILES_PERCENT = 94 };
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a launch divides tiles among CTAs, on the host; see stream_k.h. */
+/*
+ * The division of a launch's tiles among CTAs, as the host computes it; the kernel's side of the
+ * division is stream_k.h.
+ *
+ *     whole tiles       CTA 0 │ tile 0 │ tile 1 │  CTA 1 │ tile 2 │ tile 3 │  …
+ *     divided tiles     CTA 0 │ tile 0 │ tile 1 ┊  CTA 1 ┊ tile 1 │ tile 2 ┊  …
+ */
 #ifndef PTXGEN_KERNELS_TILE_SCHEDULE_H
 #define PTXGEN_KERNELS_TILE_SCHEDULE_H
 
@@ -7,27 +13,32 @@
 #include <stdint.h>
 
 /*
- * Tiles have `stages` stages along K each; a granule, a stage or a whole tile, is never divided.
- * CTA c has the granules from c·share + min(c, extra) on, `share` of them and one more where
+ * Each tile has `stages` stages along K. A granule is what is never divided: one stage, or a whole
+ * tile. CTA c has `share` granules from number c·share + min(c, extra) on, and one more where
  * c < extra.
  */
 struct tile_schedule {
-    uint32_t grid, share, extra, granule;
-    bool divides; /* tiles: CTAs hand sums over */
+    uint32_t grid, share, extra; /* CTAs, granules of each, CTAs with one granule more */
+    uint32_t granule;            /* stages of a granule; 0: see tile_deal_early */
+    bool divides;                /* tiles are divided, so CTAs exchange partial sums */
 };
 
-/* Whether whole tiles for each of so many CTAs leave few of them idle. */
+/* Whether a schedule of whole tiles keeps nearly all of the CTAs busy to the end. */
 bool tile_deals_whole(uint64_t tiles, uint32_t ctas);
-/* tiles > 0, tiles · stages below 2³². */
+/*
+ * A schedule of whole tiles where tile_deals_whole says so, else of stages. tiles > 0 and
+ * tiles · stages < 2³².
+ */
 struct tile_schedule tile_make_schedule(uint64_t tiles, uint32_t stages, uint32_t most_ctas);
 /*
- * Divided tiles, fewer than CTAs: a CTA whose stages are all within one tile ends `early` stages
- * sooner than those that have its last, which wait for its sums. Granules leave these out: a tile
- * has `stages` − `early` of them, and 0 for `granule` says so.
+ * A schedule for fewer tiles than CTAs. A CTA that has the last stage of a tile waits for the
+ * partial sums of the others, so it gets `early` stages more than a CTA whose stages all lie before
+ * a tile's end. For that a tile counts as `stages` − `early` granules, of which the last one stands
+ * for `early` + 1 stages; `granule` is 0 in this schedule.
  */
 struct tile_schedule tile_deal_early(uint64_t tiles, uint32_t stages, uint32_t early,
                                      uint32_t ctas);
-/* … in whole tiles, or not, as the caller says. */
+/* A schedule of whole tiles, or of stages, as the caller says. */
 struct tile_schedule tile_deal(uint64_t tiles, uint32_t stages, uint32_t most_ctas, bool whole);
 
 #endif

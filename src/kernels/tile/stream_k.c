@@ -21,7 +21,10 @@ ptx_u32 tile_first_stage(ptx_kernel *k, const struct tile_division *d, ptx_u32 c
     return ptx_selp_u32(k, early, even, ptx_setp_eq_u32(k, d->granule, U32(0)));
 }
 
-/* The CTA that ends the tile, which this one has stages of: this one, or one soon after it. */
+/*
+ * The CTA that ends a tile of which this CTA has stages. The search starts at this CTA: the owner
+ * is this CTA or one soon after it.
+ */
 static ptx_u32 owner_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile)
 {
     ptx_u32 end = ptx_mul_lo_u32(k, ptx_add_u32(k, tile, U32(1)), U32(d->stages));
@@ -37,8 +40,8 @@ static ptx_u32 owner_of(ptx_kernel *k, const struct tile_division *d, ptx_u32 ti
 }
 
 /*
- * All CTAs end `each` tiles, or one more: the i-th of CTA c has place i·CTAs + c, the odd ones
- * follow.
+ * Each CTA ends `each` tiles or one more. Tile i < `each` of CTA c has place i·CTAs + c; the places
+ * of all additional tiles follow.
  */
 ptx_u32 tile_deal_places(ptx_kernel *k, const struct tile_division *d, ptx_u32 tile)
 {
@@ -96,7 +99,7 @@ struct tile_place tile_locate(ptx_kernel *k, ptx_u32 tile, ptx_u32 tiles_m, uint
     return tile_locate_in_band(k, tile, tiles_m, tiles_n, 16);
 }
 
-/* ---- handing over ---- */
+/* ---- fix-up ---- */
 
 static ptx_u64 flag_of(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
 {
@@ -118,7 +121,7 @@ void tile_take_flag(ptx_kernel *k, ptx_u64 flags, ptx_u32 cta)
     ptx_st_global_u32(k, flag, 0, U32(0));
 }
 
-/* The barrier puts the other threads' stores before the first thread's release. */
+/* The barrier orders the stores of all threads before the release of the flag by thread 0. */
 void tile_hand_over(ptx_kernel *k, const struct tile_threads *at, ptx_u64 flags)
 {
     tile_sync(k, at);
@@ -180,14 +183,14 @@ static void add_to(ptx_kernel *k, const struct tile_partials *p, ptx_u32 sum, pt
 
 enum { MOST_PARTS = 4, MOST_LOADS = 24 };
 
-/* CTAs whose sums are on their way at once: as many as leave registers for them. */
+/* CTAs whose partial sums are loaded at once: as many as MOST_LOADS loads in flight allow. */
 static uint32_t parts_at_once(const struct tile_partials *p)
 {
     uint32_t parts = MOST_LOADS / p->fragments;
     return parts < 1 ? 1 : parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 
-/* Loads go past the L1, which is not coherent with what other CTAs have written. */
+/* Loads bypass the L1 (.cg), which is not coherent with the stores of other CTAs. */
 static void load_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u64 nearest, ptx_u32 left,
                        ptx_u32 to[MOST_LOADS][4])
 {
@@ -210,7 +213,7 @@ static void load_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u64 nea
     }
 }
 
-/* The nearest CTA's sums first; those of CTAs that are not there are 0. */
+/* Adds the nearest CTA's sums first. The loads left 0 for CTAs that do not exist. */
 static void add_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u32 parts[MOST_LOADS][4],
                       tile_fragment_register *get, const void *from)
 {
@@ -220,7 +223,7 @@ static void add_parts(ptx_kernel *k, const struct tile_partials *p, ptx_u32 part
                 add_to(k, p, get(from, i, r), parts[c * p->fragments + i][r]);
 }
 
-/* Many fragments: each is added as it comes. */
+/* For many fragments: adds each fragment right after its load. */
 static void add_part(ptx_kernel *k, const struct tile_partials *p, ptx_u64 part,
                      tile_fragment_register *get, const void *from)
 {

@@ -67,7 +67,7 @@ static void load_shared(ptx_kernel *k, const struct tile_sums *s, ptx_u32 at, ui
         ptx_ld_shared_v2_u32(k, to, at, (int)offset);
 }
 
-/* Adds up, over the warps along K, what stands at `place` of the sums staged at `staged`. */
+/* Adds up the sums at byte `place` of each warp along K, of those staged at address `staged`. */
 static void add_staged(ptx_kernel *k, const struct tile_sums *s, ptx_u32 staged, ptx_u32 place,
                        bool first, ptx_u32 sums[TILE_SUMS_WIDTH])
 {

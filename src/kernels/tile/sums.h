@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From accumulators to rows: the sums of a tile, spread over lanes and warps along K, are brought
- * together in shared memory, where a thread reads them as chunks of a row.
+ * Staging of a tile's sums in shared memory. The accumulators of a tile are spread over lanes, over
+ * warps along K, and over the CTAs of a cluster; an epilogue reads their sums as chunks of a row.
  *
- * The accumulators are those of mma.m16n8 with the columns of C as A's rows: register r of tile t
- * and row group j is column 16t + g + 8·(r / 2), row 8j + 2q + r % 2 of the lane g, q.
+ *     accumulators ── st.shared ─▶ [warp along K][row of the pass][tile_n + 4 sums]
+ *                                  ── ld.shared, add over warps and CTAs ─▶ chunk of a row
+ *
+ * Rows are tokens and columns are features. The products are mma.m16n8 with features along mma's M
+ * and tokens along mma's N: register r of tile t and row group j of the lane with group g and quad
+ * q is the sum at column 16t + g + 8·(r / 2) and row 8j + 2q + r % 2.
  */
 #ifndef PTXGEN_KERNELS_TILE_SUMS_H
 #define PTXGEN_KERNELS_TILE_SUMS_H
@@ -19,24 +23,25 @@ struct tile_sums {
     /* Set by the caller. */
     uint32_t tile_m, tile_n; /* of the CTA */
     uint32_t warp_n, wk;     /* columns of a warp; warps along K */
-    bool interleaved;        /* a warp's tiles are 64 columns apart, four warps' side by side */
-    uint32_t warp_m;         /* rows of a warp, where it does not have all; 0: tile_m */
-    ptx_u32 warp_row;        /* … and the first of them */
-    uint32_t pass_m;         /* rows that are staged at once: a multiple of 8, divides a warp's */
+    bool interleaved;        /* tiles of a warp are 64 columns apart (wgmma); else contiguous */
+    uint32_t warp_m;         /* rows of a warp where warps divide the rows; 0: all tile_m rows */
+    ptx_u32 warp_row;        /* first row of the warp where warp_m is not 0 */
+    uint32_t pass_m;         /* rows staged at once: a multiple of 8 that divides a warp's rows */
     uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
-    uint32_t ctas;           /* of a cluster that have sums of the same tile; 0: this one only */
-    ptx_u32 rank;            /* … and this one's place there */
+    uint32_t ctas;           /* of a cluster that have sums of the same tile; 0: this CTA only */
+    ptx_u32 rank;            /* of this CTA among `ctas` */
     bool alone;              /* each warp stages and finishes its own sums; wk is 1 */
-    bool integer;            /* s32, else f32; registers are untyped */
-    ptx_u32 staging;         /* shared, tile_sums_bytes or tile_sums_alone_bytes */
-    bool remote;             /* for loads: `staging` is another CTA's of the cluster */
+    bool integer;            /* sums are s32, else f32; registers are untyped */
+    ptx_u32 staging;         /* shared address of tile_sums_bytes or tile_sums_alone_bytes */
+    bool remote;             /* for loads: `staging` is in another CTA of the cluster */
 
-    ptx_u32 lane;                   /* where the lane's accumulators go */
-    ptx_u32 of_cta[TILE_SUMS_CTAS]; /* what each of a cluster's has staged */
-    ptx_u32 staged, warp_column;    /* where staged sums begin, and the warp's first column */
+    ptx_u32 lane;                   /* shared address for the lane's first accumulator */
+    ptx_u32 of_cta[TILE_SUMS_CTAS]; /* the staging address in each CTA of the cluster */
+    ptx_u32 staged;                 /* staging address of the warp that is alone, or of the CTA */
+    ptx_u32 warp_column;            /* first column of the warp */
 };
 
-/* A row of the staging area is 16 bytes longer than its columns, against bank conflicts. */
+/* Bytes between staged rows: 16 more than the columns take, against bank conflicts. */
 static inline uint32_t tile_sums_pitch(uint32_t tile_n)
 {
     return (tile_n + 4) * 4;
@@ -49,7 +54,7 @@ static inline uint32_t tile_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_
 {
     return wk * pass_m * tile_sums_pitch(tile_n);
 }
-/* … where warps are alone, with `warps` of them. */
+/* Bytes of staging where each of `warps` warps is alone. */
 static inline uint32_t tile_sums_alone_bytes(uint32_t warp_n, uint32_t pass_m, uint32_t warps)
 {
     return warps * pass_m * tile_sums_pitch(warp_n);
@@ -57,14 +62,14 @@ static inline uint32_t tile_sums_alone_bytes(uint32_t warp_n, uint32_t pass_m, u
 
 void tile_sums_begin(ptx_kernel *k, const struct tile_threads *at, ptx_u32 warp_along_n,
                      ptx_u32 warp_along_k, struct tile_sums *s);
-/* Register r of tile t and row group j. */
+/* Returns register r of tile t and row group j of the thread's accumulators. */
 typedef ptx_u32 tile_sums_register(const void *from, uint32_t t, uint32_t j, uint32_t r);
-/* Stages the lane's accumulators of the rows of a pass over its warp's rows. */
+/* Stages the lane's accumulators of pass `pass` over the rows of its warp. */
 void tile_sums_stage(ptx_kernel *k, const struct tile_sums *s, uint32_t pass,
                      tile_sums_register *acc, const void *from);
 /*
- * The sums of a chunk over the warps along K, and the CTAs of a cluster, at row `row` of the pass
- * and column `column`.
+ * Loads a chunk at row `row` of the pass and column `column`: each sum is added up over the warps
+ * along K and the CTAs of the cluster.
  */
 void tile_sums_load(ptx_kernel *k, const struct tile_sums *s, ptx_u32 row, ptx_u32 column,
                     ptx_u32 sums[TILE_SUMS_WIDTH]);

@@ -38,9 +38,10 @@ void tile_sync(ptx_kernel *k, const struct tile_threads *at)
 }
 
 /*
- * By a reciprocal, since assemblers divide by constants as by anything else: with 2^l ≥ d and
- * m = ⌊2^32·(2^l − d)/d⌋ + 1, and t the high half of m·x, the quotient is (t + (x − t)/2) / 2^(l−1)
- * (Granlund and Montgomery, Division by Invariant Integers using Multiplication, PLDI 1994).
+ * ptxas does not turn a division by a constant into a multiplication, so this function emits the
+ * multiplication by a reciprocal: with 2^l ≥ d, m = ⌊2^32·(2^l − d)/d⌋ + 1, and t the high half of
+ * m·x, the quotient is (t + (x − t)/2) / 2^(l−1) (Granlund and Montgomery, Division by Invariant
+ * Integers using Multiplication, PLDI 1994).
  */
 ptx_u32 tile_divide(ptx_kernel *k, ptx_u32 x, uint32_t divisor)
 {

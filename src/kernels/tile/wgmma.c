@@ -4,8 +4,8 @@
 enum { UNIT = 16, ROWS_OF_8 = 1024 };
 
 /*
- * Start, leading (which a swizzled K-major operand does not use) and stride offsets, and the
- * swizzle.
+ * The descriptor without its start address: the leading offset (which a swizzled K-major operand
+ * does not use), the stride offset, and the 128-byte swizzle.
  */
 static const uint64_t fields =
     UINT64_C(1) << 16 | (uint64_t)(ROWS_OF_8 / UNIT) << 32 | UINT64_C(1) << 62;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wgmma's operand B in shared memory, as tensor copies bring it: rows of an operand, in blocks of
- * 128 bytes along K under the 128-byte swizzle,
+ * Matrix descriptors for operands of wgmma that tensor copies have brought into shared memory: rows
+ * in blocks of 128 bytes along K, with the 128-byte swizzle.
  *
- *     [block][row][128 bytes], the 16-byte chunk c of row r standing at c ^ (r & 7)
+ *     [block][row][128 bytes], where the 16-byte chunk c of row r is at position c ^ (r & 7)
  *
- * K-major, core matrices of 8 rows 1024 bytes apart (PTX ISA, "Shared Memory Matrix Layout").
+ * The layout is K-major, with core matrices of 8 rows 1024 bytes apart (PTX ISA, "Shared Memory
+ * Matrix Layout").
  */
 #ifndef PTXGEN_KERNELS_TILE_WGMMA_H
 #define PTXGEN_KERNELS_TILE_WGMMA_H
@@ -16,14 +17,16 @@
 
 enum { TILE_WARPGROUP = 128 /* threads */ };
 
-/* The matrix descriptor of the block at a shared address, a multiple of 1024. */
+/* The matrix descriptor of the block at a shared address that is a multiple of 1024. */
 ptx_u64 tile_wgmma_descriptor(ptx_kernel *k, ptx_u32 address);
-/* … and of what lies `bytes` further on: a step of 32 bytes within the block, or another block. */
+/* The descriptor `bytes` further on: of a step of 32 bytes within the block, or another block. */
 ptx_u64 tile_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes);
 
 /*
- * Registers of a thread of a CTA of `groups` warpgroups that multiply and one that sends for them:
- * those take what these leave. Executed by all of a warpgroup.
+ * setmaxnreg for a CTA of `groups` consumer warpgroups and one producer warpgroup: the
+ * producer's threads give registers up, and the consumers' threads take these. To be executed by
+ * all threads of a warpgroup; `multiplies` says whether that warpgroup is a consumer. With one
+ * consumer warpgroup nothing is emitted.
  */
 void tile_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies);
 
