@@ -101,6 +101,7 @@ ptxgen_status rmsnorm_q4k_run_random(uint64_t seed, struct device *device, struc
     struct rmsnorm_q4k_layout layout = random_layout(&r, &spec);
     uint32_t m = random_below(&r, most + 1);
     struct rmsnorm_q4k_problem p;
+    rmsnorm_q4k_name(&spec, m, check->problem, sizeof check->problem);
     ptxgen_status status = rmsnorm_q4k_allocate(&p, &spec, m, &layout, device, err);
     if (status != PTXGEN_OK)
         return status;
