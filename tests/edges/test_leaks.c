@@ -242,6 +242,39 @@ static void dispatch(void *user)
     ptxgen_dispatcher_destroy(dispatcher);
 }
 
+/* Three kernels, of which one is released: what is still referenced goes with the dispatcher. */
+static void destroy_with_references(void *user)
+{
+    struct bench *b = user;
+    const ptxgen_dispatch_options options = {.no_cache = true};
+    ptxgen_dispatcher *dispatcher;
+    ptxgen_loaded *loaded[3];
+    ptxgen_error err;
+    assert_ok(ptxgen_dispatcher_create(&b->driver, &options, &dispatcher, &err), &err);
+    for (uint32_t i = 0; i < 3; i++) {
+        ptxgen_dense_spec spec = dense_spec;
+        spec.k += 8 * i;
+        assert_ok(ptxgen_dispatch(dispatcher, ptxgen_dense_family(), &spec, &loaded[i], &err),
+                  &err);
+    }
+    ptxgen_release(loaded[1]);
+    ptxgen_dispatcher_destroy(dispatcher);
+}
+
+static ptxgen_cu_result broken(void)
+{
+    return PTXGEN_CUDA_ERROR_LAUNCH_FAILED;
+}
+
+/* A context in which a kernel has failed: waiting for it fails. */
+static void destroy_in_a_broken_context(void *user)
+{
+    struct bench *b = user;
+    b->driver.ctx_synchronize = broken;
+    destroy_with_references(b);
+    b->driver.ctx_synchronize = b->emulated.driver.ctx_synchronize;
+}
+
 static void create_with_cache(void *user)
 {
     struct bench *b = user;
@@ -357,10 +390,20 @@ static void a_dispatcher_that_cannot_be_created_keeps_no_memory(void **state)
     assert_true(b->fails);
 }
 
+static void a_dispatcher_with_kernels_left_keeps_no_memory(void **state)
+{
+    struct bench *b = *state;
+    b->driver = b->emulated.driver;
+    assert_keeps_nothing("a dispatcher of which kernels are referenced", destroy_with_references,
+                         b);
+    assert_keeps_nothing("a dispatcher in a broken context", destroy_in_a_broken_context, b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_loaded_or_fails_to_keeps_no_memory),
+        cmocka_unit_test(a_dispatcher_with_kernels_left_keeps_no_memory),
         cmocka_unit_test(a_dispatcher_that_cannot_be_created_keeps_no_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
