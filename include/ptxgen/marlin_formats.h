@@ -2,8 +2,9 @@
 /**
  * 4-bit weights on the host: the formats that checkpoints use, and one neutral form between them.
  *
- * A weight of the matrix B[K,N] is w = s·(q − z): a code q of 0…15, and the scale s and zero
- * point z of the row's group and the column. A `ptxgen_w4_matrix` holds that plainly. A
+ * The weights are a matrix w [N, K] of N output features: w[n,k] = s·(q − z), a code q of 0…15, and
+ * the scale s and zero point z of feature n in k's group. Most formats store it transposed, [K,N]: a
+ * row is then a k, and a column a feature. A `ptxgen_w4_matrix` holds that plainly. A
  * `ptxgen_w4_checkpoint` holds the same as a file's tensors, in one of these layouts (G = K/group
  * size; a nibble is four bits of an int32, the lowest first):
  *
@@ -67,7 +68,7 @@ extern "C" {
 
 enum { PTXGEN_W4_SYMMETRIC_ZERO = 8, PTXGEN_W4_PER_CHANNEL = -1 };
 
-/** B[K,N] in the neutral form. Arrays are row-major. */
+/** The weights in the neutral form, stored transposed: [k, n], row-major. */
 typedef struct ptxgen_w4_matrix {
     size_t k, n;
     ptrdiff_t group_size; /**< divides k; or PTXGEN_W4_PER_CHANNEL, the same as k */
@@ -166,7 +167,7 @@ PTXGEN_API ptxgen_status ptxgen_w4_pack(const ptxgen_w4_matrix *matrix,
 
 /**
  * Brings the rows of each group together: row i of `sorted` is row order[i] of `matrix`, so that
- * A·B is the sum over i of A[:, order[i]]·sorted[i, :]. Rows keep their order within a group.
+ * y[m,n] is the sum over i of x[m,order[i]]·sorted[i,n]. Rows keep their order within a group.
  * Only codes [k,n] and order [k] are written; `sorted` borrows scales and zeros. Refuses groups
  * that do not have exactly group_size rows. The codes of `sorted` may not be those of `matrix`.
  */

@@ -52,7 +52,7 @@ typedef struct ptxgen_marlin_repack_spec {
     int32_t group_size;
     uint8_t type;       /**< of the packed scales: PTXGEN_F16 or PTXGEN_BF16 */
     uint8_t zeros;      /**< 1: zero points are packed */
-    uint8_t act_order;  /**< 1: rows are gathered by `order`; of GPTQ and PACK_QUANTIZED */
+    uint8_t act_order;  /**< 1: K is gathered by `order`; of GPTQ and PACK_QUANTIZED */
     uint8_t epilogue;   /**< with PTXGEN_EPILOGUE_SWIGLU gate and up are interleaved */
     uint8_t format;     /**< ptxgen_w4_format of the checkpoint */
     uint8_t scale_type; /**< of its scales: PTXGEN_F16, PTXGEN_BF16 or PTXGEN_F32 */
@@ -141,7 +141,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_repack_launch(const ptxgen_marlin_repack 
 
 /**
  * What a launch has left in `refused`: PTXGEN_OK for 0; else PTXGEN_ERROR_UNSUPPORTED and a sentence
- * with the first scale that is not admitted, its group and its column, gate's before up's. Pure.
+ * with the first scale that is not admitted, its group and its feature, gate's before up's. Pure.
  * PTXGEN_ERROR_INVALID_ARGUMENT for a word that is no launch's of this spec.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_repack_verdict(const ptxgen_marlin_repack_spec *spec,

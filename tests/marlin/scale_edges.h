@@ -17,7 +17,7 @@ static const struct scale_edge {
     {PTXGEN_F16, 0, 8, PTXGEN_F16, 8188, NULL},
     {PTXGEN_F16, 0, 8, PTXGEN_F16, -8188, NULL},
     {PTXGEN_F16, 0, 8, PTXGEN_F16, 8192,
-     "scale 8192 of weights, group 3, column 17, with the zero point 8 makes weights up to 65536"},
+     "scale 8192 of weights, group 3, feature 17, with the zero point 8 makes weights up to 65536"},
     {PTXGEN_F16, 0, 8, PTXGEN_F16, -8192, "scale -8192 of weights"},
     {PTXGEN_F16, 0, 8, PTXGEN_F32, 8189.9, NULL}, /* rounds to 8188 */
     {PTXGEN_F16, 0, 8, PTXGEN_F32, 8190.1, "makes weights up to 65536"},
@@ -31,15 +31,15 @@ static const struct scale_edge {
     {PTXGEN_F16, 0, 8, PTXGEN_F16, 0, NULL},
     {PTXGEN_F16, 0, 8, PTXGEN_F32, -0.0, NULL},
     {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1.000002p-25, NULL},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1p-25, "group 3, column 17, is not 0, but rounds to 0 as f16"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 0x1p-25, "group 3, feature 17, is not 0, but rounds to 0 as f16"},
     {PTXGEN_F16, 0, 8, PTXGEN_BF16, -0x1p-133, "is not 0, but rounds to 0 as f16"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F16, -INFINITY, "scale -inf of weights, group 3, column 17, is not"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F16, -INFINITY, "scale -inf of weights, group 3, feature 17, is not"},
     {PTXGEN_F16, 0, 8, PTXGEN_BF16, NAN, "is not finite as f16"},
-    {PTXGEN_F16, 0, 8, PTXGEN_F32, 65520, "scale 65520 of weights, group 3, column 17, is not f"},
+    {PTXGEN_F16, 0, 8, PTXGEN_F32, 65520, "scale 65520 of weights, group 3, feature 17, is not f"},
     {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1.FEp24, NULL},
     {PTXGEN_BF16, 1, 0, PTXGEN_BF16, -0x1.FEp24, NULL},
     {PTXGEN_BF16, 0, 8, PTXGEN_BF16, 0x1p25, "is not between -2^25 and 2^25"},
-    {PTXGEN_BF16, 1, 3, PTXGEN_BF16, -0x1p25, "group 3, column 17, is not between -2^25 and 2^25"},
+    {PTXGEN_BF16, 1, 3, PTXGEN_BF16, -0x1p25, "group 3, feature 17, is not between -2^25 and 2^25"},
     {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FEFFp24, NULL},
     {PTXGEN_BF16, 0, 8, PTXGEN_F32, 0x1.FFp24, "is not between -2^25 and 2^25"},
     {PTXGEN_BF16, 0, 8, PTXGEN_F16, 65504, NULL},
@@ -52,7 +52,7 @@ static const struct scale_edge {
 };
 enum { SCALE_EDGES = sizeof scale_edges / sizeof *scale_edges };
 
-/* K = 256, N = 64 in groups of 64 with that scale, and zero point, in group 3, column 17. */
+/* K = 256, N = 64 in groups of 64 with that scale, and zero point, in group 3, feature 17. */
 static inline struct weights make_edge(const struct scale_edge *e, ptxgen_w4_format format)
 {
     enum { AT = 3 * 64 + 17 };

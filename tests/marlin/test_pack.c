@@ -245,7 +245,7 @@ static void packing_refuses_scales_that_the_type_cannot_hold(void **state)
         ptxgen_element_store(scales[i].from, w.checkpoints[0].scales.data, 3 * 64 + 17,
                              scales[i].value);
         expect_refusal(&plain, &w, &packed, PTXGEN_ERROR_UNSUPPORTED,
-                       "group 3, column 17, is not finite as f16");
+                       "group 3, feature 17, is not finite as f16");
         packed_free(&packed);
         free_weights(&w);
     }
@@ -290,11 +290,11 @@ static void packed_weights_from_elsewhere_are_checked_by_their_scales(void **sta
         uint16_t bits; /* of the 9th scale of a strip's packed group 5: column 1 or gate's 1 */
         const char *words;
     } cases[] = {
-        {PTXGEN_F16, 0, 0x7000, "scale 8192 of weights, group 1, column 1, with the zero point 8"},
-        {PTXGEN_F16, 1, 0x7C00, "scale inf of gate, group 1, column 1, is not finite as f16"},
+        {PTXGEN_F16, 0, 0x7000, "scale 8192 of weights, group 1, feature 1, with the zero point 8"},
+        {PTXGEN_F16, 1, 0x7C00, "scale inf of gate, group 1, feature 1, is not finite as f16"},
         {PTXGEN_BF16, 0, 0xCC00,
-         "scale -3.35544e+07 of weights, group 1, column 1, is not between"},
-        {PTXGEN_BF16, 1, 0x7FC0, "scale nan of gate, group 1, column 1, is not finite as bf16"},
+         "scale -3.35544e+07 of weights, group 1, feature 1, is not between"},
+        {PTXGEN_BF16, 1, 0x7FC0, "scale nan of gate, group 1, feature 1, is not finite as bf16"},
     };
     struct random r = {12};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

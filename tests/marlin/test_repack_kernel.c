@@ -217,7 +217,7 @@ static void scales_are_refused_at_the_same_edges_as_on_the_host(void **state)
         assert_int_equal(status, e->refused ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK);
         assert_int_equal(refused != 0, e->refused != NULL);
         if (e->refused && e->zeros && e->type == PTXGEN_F16)
-            assert_says(&err, "group 3, column 17, makes with its zero point weights past 65504");
+            assert_says(&err, "group 3, feature 17, makes with its zero point weights past 65504");
         else if (e->refused)
             assert_says(&err, e->refused);
         free_weights(&w);
@@ -237,10 +237,10 @@ static void the_first_refused_scale_is_named_and_gates_before_ups(void **state)
         double value;
         const char *words;
     } scales[] = {
-        {1, 3 * 72 + 71, -9000, "scale -9000 of up, group 3, column 71, with the zero point 8"},
-        {1, 2 * 72 + 70, 10000, "scale 10000 of up, group 2, column 70, "},
-        {0, 3 * 72 + 71, INFINITY, "scale inf of gate, group 3, column 71, is not finite as f16"},
-        {0, 3, NAN, "scale nan of gate, group 0, column 3, is not finite as f16"},
+        {1, 3 * 72 + 71, -9000, "scale -9000 of up, group 3, feature 71, with the zero point 8"},
+        {1, 2 * 72 + 70, 10000, "scale 10000 of up, group 2, feature 70, "},
+        {0, 3 * 72 + 71, INFINITY, "scale inf of gate, group 3, feature 71, is not finite as f16"},
+        {0, 3, NAN, "scale nan of gate, group 0, feature 3, is not finite as f16"},
     };
     struct random r = {17};
     struct weights w = make_weights(&r, &product, PTXGEN_W4_GPTQ_V2, PTXGEN_F32);

@@ -100,7 +100,7 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
         return PTXGEN_OK;
     const struct marlin_scale s = {.matrix = source->name,
                                    .group = group,
-                                   .column = column,
+                                   .feature = column,
                                    .zero = w4_zero(from->from, &from->dims, group, column),
                                    .given = ptxgen_element_load(from_type, scales, index),
                                    .stored = ptxgen_element_load(type, scale, 0)};

@@ -200,7 +200,7 @@ static ptxgen_status check_scales(const struct packed_view *v, bool up, ptxgen_e
                           : marlin_gated(spec) ? "gate"
                                                : "weights",
                 .group = packed * rows / marlin_group_rows(spec),
-                .column = n,
+                .feature = n,
                 .zero = found.zero,
                 .given = value,
                 .stored = value,

@@ -110,7 +110,7 @@ static ptxgen_status round_scales(const char *name, const ptxgen_w4_matrix *from
         struct marlin_scale s = {
             .matrix = name,
             .group = i / info.n,
-            .column = i % info.n,
+            .feature = i % info.n,
             .zero = from->zeros ? from->zeros[i] : PTXGEN_W4_SYMMETRIC_ZERO,
             .given = ptxgen_element_load(from->scale_type, from->scales, i),
         };

@@ -130,7 +130,7 @@ ptxgen_status ptxgen_marlin_repack_verdict(const ptxgen_marlin_repack_spec *spec
                   : marlin_gated(&product) ? "gate"
                                            : "weights",
         .group = index % each / spec->n,
-        .column = index % each % spec->n,
+        .feature = index % each % spec->n,
         .zero = spec->zeros ? MARLIN_UNKNOWN_ZERO : PTXGEN_W4_SYMMETRIC_ZERO,
         .given = (double)given,
         .stored = ptxgen_element_round((ptxgen_element)spec->type, (double)given),

@@ -10,30 +10,30 @@ ptxgen_status marlin_check_scale(ptxgen_element type, const struct marlin_scale 
     unsigned most = marlin_most_difference(s->zero);
     if (!isfinite(s->stored))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: the scale %g of %s, group %zu, column %zu, is not finite as %s",
-                           s->given, s->matrix, s->group, s->column, name);
+                           "marlin: the scale %g of %s, group %zu, feature %zu, is not finite as %s",
+                           s->given, s->matrix, s->group, s->feature, name);
     if (s->stored == 0 && s->given != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: the scale %g of %s, group %zu, column %zu, is not 0, but "
+                           "marlin: the scale %g of %s, group %zu, feature %zu, is not 0, but "
                            "rounds to 0 as %s",
-                           s->given, s->matrix, s->group, s->column, name);
+                           s->given, s->matrix, s->group, s->feature, name);
     bool leaves = type == PTXGEN_F16 && fabs(s->stored) * most > marlin_largest_weight;
     if (leaves && s->zero == MARLIN_UNKNOWN_ZERO)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: the scale %g of %s, group %zu, column %zu, makes with its zero "
+                           "marlin: the scale %g of %s, group %zu, feature %zu, makes with its zero "
                            "point weights past %.0f, where f16 ends",
-                           s->given, s->matrix, s->group, s->column, marlin_largest_weight);
+                           s->given, s->matrix, s->group, s->feature, marlin_largest_weight);
     if (leaves)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: the scale %g of %s, group %zu, column %zu, with the zero point "
+                           "marlin: the scale %g of %s, group %zu, feature %zu, with the zero point "
                            "%u makes weights up to %.0f, but f16 ends at %.0f",
-                           s->given, s->matrix, s->group, s->column, s->zero,
+                           s->given, s->matrix, s->group, s->feature, s->zero,
                            fabs(s->stored) * most, marlin_largest_weight);
     if (type == PTXGEN_BF16 && fabs(s->stored) >= marlin_scales_end)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "marlin: the scale %g of %s, group %zu, column %zu, is not between -2^25 "
+            "marlin: the scale %g of %s, group %zu, feature %zu, is not between -2^25 "
             "and 2^25, as scales in bf16 are to be",
-            s->given, s->matrix, s->group, s->column);
+            s->given, s->matrix, s->group, s->feature);
     return PTXGEN_OK;
 }

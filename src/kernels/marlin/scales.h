@@ -18,7 +18,7 @@ enum { MARLIN_UNKNOWN_ZERO = 16 };
 /* A scale of a checkpoint, and what it is in the spec's type. */
 struct marlin_scale {
     const char *matrix; /* the name that a refusal gives it */
-    size_t group, column;
+    size_t group, feature;
     unsigned zero; /* if unknown, the one that admits least */
     double given, stored;
 };

@@ -1,7 +1,7 @@
 refused() { # by these words, with exit status 2
     "$@" >output 2>&1
     status=$?
-    if [ "$status" != 2 ] || ! grep -q 'the scale .* of weights, group 0, column 5, is not 0, but rounds to 0 as f16' output; then
+    if [ "$status" != 2 ] || ! grep -q 'the scale .* of weights, group 0, feature 5, is not 0, but rounds to 0 as f16' output; then
         echo "exit status $status of $*:"
         cat output
         exit 1

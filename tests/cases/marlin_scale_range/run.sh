@@ -29,7 +29,7 @@ while read -r type zero scale words; do # refused, whatever M is
     "$PTXGEN" convert in.safetensors out.safetensors --to packed >output 2>&1
     [ $? = 2 ] && grep -q "l: .*$words" output || fail "converting $type zero $zero scale $scale"
 done <<LIST
-F16 8 8192 scale 8192 of weights, group 0, column 0, with the zero point 8 makes weights up to 65536
+F16 8 8192 scale 8192 of weights, group 0, feature 0, with the zero point 8 makes weights up to 65536
 F16 0 -4368 with the zero point 0 makes weights up to 65520
 F16 8 inf is not finite as f16
 F16 8 nan is not finite as f16
@@ -48,4 +48,4 @@ assert old in raw
 open('packed.safetensors', 'wb').write(raw.replace(old, new))
 END
 run --device cpu:sm_80 --safetensors packed.safetensors
-[ $? = 2 ] && grep -q "scale 8192 of weights, group 0, column 0" output || fail "running packed scales of 8192"
+[ $? = 2 ] && grep -q "scale 8192 of weights, group 0, feature 0" output || fail "running packed scales of 8192"
