@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a launch of the marlin_repack family takes and enqueues. */
-#include "src/kernels/marlin/repack_layout.h"
+#include "src/kernels/marlin/repack/layout.h"
 #include "src/kernels/plan.h"
 #include "src/runtime/family.h"
 

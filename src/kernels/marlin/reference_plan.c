@@ -4,8 +4,8 @@
  * figures read off the variant that serves this M.
  */
 #include "emit.h"
+#include "formats/scale_range.h"
 #include "reference.h"
-#include "scales.h"
 #include "spec.h"
 
 #include <stdlib.h>

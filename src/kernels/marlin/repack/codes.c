@@ -8,7 +8,7 @@
  * A chunk is the largest of 16, 8 and 4 bytes that lines are made of; chunks past K or N become
  * zeros. With act_order a chunk is put together from the eight rows that its words are to hold, so
  * that what lies in shared memory is in the order of the groups; rows of a layout along K are put
- * together from columns that lie there as they are, see repack_columns.c.
+ * together from columns that lie there as they are, see codes_by_column.c.
  *
  * A lane's output word has eight nibbles, each from a word in shared memory: the word is rotated
  * until the nibble is in its place, and the place is selected. Where the nibble stands depends on
@@ -20,9 +20,9 @@
  *     by column  a column         2q + odd
  *     Marlin   16 rows            half·2 + high + 4·odd, of the lane's own word
  */
-#include "../tile/emit.h"
-#include "places.h"
-#include "repack_emit.h"
+#include "../../tile/emit.h"
+#include "../formats/format_table.h"
+#include "emit.h"
 
 enum { NIBBLES = 8, WORD_BYTES = 4, TILES = MARLIN_STRIP / MARLIN_TILE, SELECT_BY_C = 0xD8 };
 
@@ -115,12 +115,12 @@ static ptx_u64 split(struct repack *q, ptx_u32 *position)
     return ptx_selp_u64(k, q->sources[1], q->sources[0], up);
 }
 
-static struct chunk find_chunk(struct repack *q, uint32_t turn)
+static struct chunk find_chunk(struct repack *q, uint32_t round)
 {
     ptx_kernel *k = q->k;
     uint32_t step = REPACK_THREADS / q->chunks;
     struct chunk c = {.source = q->sources[0]};
-    c.line = ptx_add_u32(k, tile_divide(k, q->at.thread, q->chunks), U32(turn * step));
+    c.line = ptx_add_u32(k, tile_divide(k, q->at.thread, q->chunks), U32(round * step));
     c.index = ptx_and_b32(k, q->at.thread, U32(q->chunks - 1));
     ptx_u32 line_at = ptx_mad_lo_u32(k, c.line, U32(q->pitch), q->staged);
     c.to = ptx_mad_lo_u32(k, c.index, U32(q->chunk_bytes), line_at);
@@ -251,8 +251,8 @@ static void stage(struct repack *q)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "copy four steps of strips to shared memory");
-    for (uint32_t turn = 0; turn < q->shape->lines * q->chunks / REPACK_THREADS; turn++) {
-        struct chunk c = find_chunk(q, turn);
+    for (uint32_t round = 0; round < q->shape->lines * q->chunks / REPACK_THREADS; round++) {
+        struct chunk c = find_chunk(q, round);
         find_existence(q, &c);
         if (q->spec->act_order)
             gather_chunk(q, &c);
@@ -412,12 +412,12 @@ static ptx_u64 find_output(struct repack *q, ptx_u32 tile, ptx_u32 strip, ptx_u3
     return ptx_mad_wide_u32(k, q->at.lane, U32(16), tile_at);
 }
 
-static void pack_part(struct repack *q, const struct reading *r, uint32_t turn,
+static void pack_part(struct repack *q, const struct reading *r, uint32_t round,
                       const ptx_u32 rotations[NIBBLES], ptx_u64 to)
 {
     ptx_u32 words[4];
     for (uint32_t w = 0; w < 4; w++)
-        words[w] = pack_word(q, r, w, turn * r->part_bytes, rotations);
+        words[w] = pack_word(q, r, w, round * r->part_bytes, rotations);
     ptx_st_global_v4_u32(q->k, to, 0, words);
 }
 
@@ -439,15 +439,15 @@ static void pack(struct repack *q)
     uint64_t pitch =
         along_k ? MARLIN_STEP_BYTES : (uint64_t)marlin_steps(&product) * MARLIN_STEP_BYTES;
     ptx_u64 to = find_output(q, tile, strip, step);
-    for (uint32_t turn = 0; turn < REPACK_PARTS / 2; turn++) {
-        ptx_u64 at = turn ? ptx_add_u64(k, to, U64(2 * turn * pitch)) : to;
+    for (uint32_t round = 0; round < REPACK_PARTS / 2; round++) {
+        ptx_u64 at = round ? ptx_add_u64(k, to, U64(2 * round * pitch)) : to;
         if (limit % REPACK_PARTS == 0) {
-            pack_part(q, &r, turn, rotations, at);
+            pack_part(q, &r, round, rotations, at);
             continue;
         }
-        ptx_u32 index = ptx_add_u32(k, *moves, U32(2 * turn));
+        ptx_u32 index = ptx_add_u32(k, *moves, U32(2 * round));
         ptx_if(k, ptx_setp_lt_u32(k, index, U32(limit)))
-            pack_part(q, &r, turn, rotations, at);
+            pack_part(q, &r, round, rotations, at);
     }
 }
 

@@ -3,7 +3,7 @@
 #ifndef PTXGEN_KERNELS_MARLIN_REPACK_LAYOUT_H
 #define PTXGEN_KERNELS_MARLIN_REPACK_LAYOUT_H
 
-#include "layout.h"
+#include "../layout.h"
 
 #include <ptxgen/marlin_repack.h>
 

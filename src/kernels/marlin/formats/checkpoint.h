@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks that every conversion starts with. */
-#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_H
-#define PTXGEN_KERNELS_MARLIN_FORMATS_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_CHECKPOINT_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_CHECKPOINT_H
 
-#include "places.h"
+#include "format_table.h"
 
 static inline struct w4_dims w4_dims_of(const ptxgen_w4_info *info)
 {

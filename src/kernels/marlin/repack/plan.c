@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../half.h"
-#include "../plan.h"
-#include "act_order.h"
-#include "formats.h"
-#include "repack_layout.h"
-#include "scales.h"
-#include "spec.h"
+#include "../../half.h"
+#include "../../plan.h"
+#include "../formats/checkpoint.h"
+#include "../formats/group_order.h"
+#include "../formats/scale_range.h"
+#include "../spec.h"
+#include "layout.h"
 
 enum { MOST_N = 1 << 28 }; /* so that a line has 2^31 bytes at most */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * To Marlin's layout, a 16×64 block at a time: 512 bytes in, 512 bytes out. The four tiles of a
- * block are the four elements of a vector in turn.h. Within a part, blocks go down before they go
- * right, so that a cache line of a layout along K is used whole while it is there.
+ * block are the four elements of a vector in lane_words.h. Within a part, blocks go down before
+ * they go right, so that a cache line of a layout along K is used whole while it is there.
  */
-#include "act_order.h"
-#include "parts.h"
-#include "rows.h"
-#include "turn.h"
+#include "gptq_words.h"
+#include "group_order.h"
+#include "lane_words.h"
+#include "threaded_rows.h"
 
 enum { BLOCK_ROWS = 16, BLOCK_COLUMNS = 64, BLOCK_BYTES = 512 };
 
@@ -28,8 +28,9 @@ static void repack_block(const struct job *job, size_t row, size_t column, unsig
     for (size_t half = 0; half < 2; half++)
         job->load(&job->rows, row + half * W4_WORD_ROWS, column, BLOCK_COLUMNS, words[half]);
     for (size_t c = 0; c < 8; c++)
-        w4_turn(column_of_tiles(words[0], c), column_of_tiles(words[1], c),
-                column_of_tiles(words[0], c + 8), column_of_tiles(words[1], c + 8), out + c * 64);
+        w4_store_lane_words(column_of_tiles(words[0], c), column_of_tiles(words[1], c),
+                            column_of_tiles(words[0], c + 8), column_of_tiles(words[1], c + 8),
+                            out + c * 64);
 }
 
 static ptxgen_status repack_part(void *argument, size_t first, size_t end, ptxgen_error *err)

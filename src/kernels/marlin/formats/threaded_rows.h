@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work on rows of weights, shared out among threads in parts of 128 rows. */
-#ifndef PTXGEN_KERNELS_MARLIN_PARTS_H
-#define PTXGEN_KERNELS_MARLIN_PARTS_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_THREADED_ROWS_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_THREADED_ROWS_H
 
 #include <ptxgen/marlin_formats.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where each format keeps codes, zero points and scales: one row of a table per format. */
-#ifndef PTXGEN_KERNELS_MARLIN_PLACES_H
-#define PTXGEN_KERNELS_MARLIN_PLACES_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_FORMAT_TABLE_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_FORMAT_TABLE_H
 
 #include <ptxgen/marlin_formats.h>
 

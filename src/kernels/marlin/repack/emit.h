@@ -3,14 +3,14 @@
 #ifndef PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
 #define PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
 
-#include "repack_layout.h"
+#include "layout.h"
 
 #include <ptxgen/ptx.h>
 
 /* Declares the parameters, and reads those that are used. */
 void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
                           ptx_u64 addresses[REPACK_PARAMS]);
-/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end (repack_columns.c). */
+/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end (codes_by_column.c). */
 void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
 
 /* What brings nibble `row` of a word to place i; rotations count modulo 32. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "act_order.h"
+#include "group_order.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "gptq_words.h"
 
 static size_t source_row(const struct w4_rows *rows, size_t row)
 {

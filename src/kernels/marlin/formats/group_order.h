@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PTXGEN_KERNELS_MARLIN_ACT_ORDER_H
-#define PTXGEN_KERNELS_MARLIN_ACT_ORDER_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_GROUP_ORDER_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_GROUP_ORDER_H
 
-#include "formats.h"
+#include "checkpoint.h"
 
 /*
  * The stable order that brings rows of a group together: order[i] is the row that comes i-th.

@@ -4,10 +4,10 @@
  * packed group of a strip: 16 bytes of scales, a word of zero points. They are a few per cent of
  * the weights, so nothing is staged.
  */
-#include "../tile/emit.h"
-#include "places.h"
-#include "repack_emit.h"
-#include "spec.h"
+#include "../../tile/emit.h"
+#include "../formats/format_table.h"
+#include "../spec.h"
+#include "emit.h"
 
 enum { COLUMNS = 8, TILES = MARLIN_STRIP / MARLIN_TILE };
 
@@ -25,7 +25,7 @@ struct groups {
 
 /* ---- where the checkpoint has them ---- */
 
-/* Where Marlin's permutation has column n, as places.c says. */
+/* Where Marlin's permutation has column n, as format_table.c says. */
 static ptx_u32 marlin_position(const struct groups *q, ptx_u32 n)
 {
     ptx_kernel *k = q->k;
@@ -94,7 +94,7 @@ static struct scale load_scale(const struct groups *q, ptx_u64 from)
     return s;
 }
 
-/* Whether it is past the ends that scales.h has; `z` with the spec's zeros, else it is 8. */
+/* Whether it is past the ends that scale_range.h has; `z` with the spec's zeros, else it is 8. */
 static ptx_pred is_past_the_ends(const struct groups *q, ptx_u16 stored, ptx_u32 magnitude,
                                  ptx_u32 z)
 {

@@ -2,9 +2,9 @@
 /* The sizes of packed weights, and the way back from them. */
 #include "packed.h"
 
-#include "layout.h"
-#include "scales.h"
-#include "spec.h"
+#include "../layout.h"
+#include "../spec.h"
+#include "scale_range.h"
 
 #include <stdlib.h>
 #include <string.h>

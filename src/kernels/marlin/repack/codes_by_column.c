@@ -6,12 +6,12 @@
  *     16 columns, K/2 bytes each ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──▶ codes
  *
  * Words of rows that follow each other are anywhere in a column: read from memory for a step of a
- * strip alone, as repack_emit.c would, each brings a sector of 32 bytes for one nibble. On an H200
+ * strip alone, as codes.c would, each brings a sector of 32 bytes for one nibble. On an H200
  * that gave 323 GB/s, and this 1237, where rows in any order of a layout along N have 1520.
  */
-#include "../plan.h"
-#include "../tile/emit.h"
-#include "repack_emit.h"
+#include "../../plan.h"
+#include "../../tile/emit.h"
+#include "emit.h"
 
 enum { TILES = MARLIN_STRIP / MARLIN_TILE, WORD_BYTES = 4, WARPS = REPACK_THREADS / 32 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "formats.h"
+#include "checkpoint.h"
 
 #include <limits.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Codes of any checkpoint as GPTQ's words: eight rows of a column, the first in the low nibble. */
-#ifndef PTXGEN_KERNELS_MARLIN_ROWS_H
-#define PTXGEN_KERNELS_MARLIN_ROWS_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_GPTQ_WORDS_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_GPTQ_WORDS_H
 
-#include "formats.h"
+#include "checkpoint.h"
 
 enum { W4_WORD_ROWS = 8, W4_MOST_COLUMNS = 64 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PTXGEN_KERNELS_MARLIN_PACKED_H
-#define PTXGEN_KERNELS_MARLIN_PACKED_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_PACKED_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_PACKED_H
 
 #include <ptxgen/marlin.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between a checkpoint and the neutral form, a nibble at a time, by the table of places. */
-#include "formats.h"
+#include "checkpoint.h"
 
 static ptxgen_status check_room(const ptxgen_w4_matrix *m, const ptxgen_w4_info *info,
                                 ptxgen_error *err)

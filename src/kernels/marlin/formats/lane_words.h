@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turn from GPTQ's words, which hold eight rows of a column, to words of mma.m16n8k16's lanes,
- * which hold four pairs of rows:
+ * From GPTQ's words, which hold eight rows of a column, to words of mma.m16n8k16's lanes, which
+ * hold four pairs of rows:
  *
  *     a, b, c, d: words of one column, rows 0–7 and 8–15, and of the column 8 further, in an order
  *     that the layout chooses
@@ -10,10 +10,10 @@
  *     is a nibble of byte i of      a low  b low  c low  d low  a hi  b hi  c hi  d hi
  *
  * So masks make four words whose bytes i are the four bytes of output word i, and a 4×4 byte
- * transpose finishes. Four such turns are the four elements of a vector, in and out.
+ * transpose finishes. Four such transposes are the four elements of a vector, in and out.
  */
-#ifndef PTXGEN_KERNELS_MARLIN_TURN_H
-#define PTXGEN_KERNELS_MARLIN_TURN_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_LANE_WORDS_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_LANE_WORDS_H
 
 #include <stdint.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static inline void w4_store_words(unsigned char *out, w4_words words)
 }
 
 /* Writes the words of the column's four lanes, 16 bytes each. */
-static inline void w4_turn(w4_words a, w4_words b, w4_words c, w4_words d, unsigned char *out)
+static inline void w4_store_lane_words(w4_words a, w4_words b, w4_words c, w4_words d,
+                                       unsigned char *out)
 {
     w4_words byte0 = (a & 0x0F0F0F0F) | (b & 0x0F0F0F0F) << 4;
     w4_words byte1 = (c & 0x0F0F0F0F) | (d & 0x0F0F0F0F) << 4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scales that every tile of a plan multiplies by as <ptxgen/marlin.h> says. */
-#ifndef PTXGEN_KERNELS_MARLIN_SCALES_H
-#define PTXGEN_KERNELS_MARLIN_SCALES_H
+#ifndef PTXGEN_KERNELS_MARLIN_FORMATS_SCALE_RANGE_H
+#define PTXGEN_KERNELS_MARLIN_FORMATS_SCALE_RANGE_H
 
 #include <ptxgen/status.h>
 #include <ptxgen/types.h>

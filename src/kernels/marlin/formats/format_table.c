@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "places.h"
+#include "format_table.h"
 
 enum { PER_WORD = 8, NIBBLE_BITS = 4 };
 

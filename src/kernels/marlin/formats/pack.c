@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To the kernel's layout, a step of a strip at a time: 64 rows of 64 columns, 2 KB in, 2 KB out.
- * The four words of a lane, one for each 16 rows, are the four elements of a vector in turn.h;
- * register i of mma's operand A is low, then high in: rows 0–7 of column g, of column g + 8, rows
- * 8–15 of column g, of column g + 8.
+ * To the kernel's layout, a step of a strip at a time: 64 of K of 64 features, 2 KB in, 2 KB out.
+ * The four words of a lane, one for each 16 of K, are the four elements of a vector in
+ * lane_words.h. Register i of mma's operand A is low, then high in: k 0–7 of feature g, of feature
+ * g + 8, k 8–15 of feature g, of feature g + 8. Rows and columns are those of [K,N].
  *
  * A part takes with its rows the groups that begin there. Within it steps go down before strips go
  * right, so that a cache line of a layout along K is used whole while it is there.
  */
-#include "act_order.h"
-#include "layout.h"
+#include "../layout.h"
+#include "../spec.h"
+#include "gptq_words.h"
+#include "group_order.h"
+#include "lane_words.h"
 #include "packed.h"
-#include "parts.h"
-#include "rows.h"
-#include "scales.h"
-#include "spec.h"
-#include "turn.h"
+#include "scale_range.h"
+#include "threaded_rows.h"
 
 #include <stdlib.h>
 
@@ -70,8 +70,8 @@ static void pack_step(const struct job *job, size_t strip, size_t step)
     for (size_t tile = 0; tile < TILES; tile++)
         for (size_t g = 0; g < 8; g++) {
             size_t c = tile * MARLIN_TILE + g;
-            w4_turn(ROWS(0, c), ROWS(0, c + 8), ROWS(1, c), ROWS(1, c + 8),
-                    out + tile * MARLIN_TILE_BYTES + g * 4 * LANE_BYTES);
+            w4_store_lane_words(ROWS(0, c), ROWS(0, c + 8), ROWS(1, c), ROWS(1, c + 8),
+                                out + tile * MARLIN_TILE_BYTES + g * 4 * LANE_BYTES);
         }
 #undef ROWS
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "threaded_rows.h"
 
 #include <pthread.h>
 #include <stdlib.h>
