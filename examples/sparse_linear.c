@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { M = 96, N = 12, K = 512 }; /* output features, rows of x, inputs */
+enum { N = 96, M = 12, K = 512 }; /* output features, tokens, inputs */
 
-static uint16_t x[N][K], dense[M][K], pruned[M][K], values[M][K / 2], y[N][M];
-static uint8_t metadata[M][K / 4];
+static uint16_t x[M][K], dense[N][K], pruned[N][K], values[N][K / 2], y[M][N];
+static uint8_t metadata[N][K / 4];
 
 /* About normal: a sum of uniform numbers. */
 static double draw(void)
@@ -31,12 +31,12 @@ static double draw(void)
 
 static void make_layer(void)
 {
-    for (int m = 0; m < M; m++)
-        for (int k = 0; k < K; k++)
-            ptxgen_element_store(PTXGEN_F16, dense[m], k, 0.05 * draw());
     for (int n = 0; n < N; n++)
         for (int k = 0; k < K; k++)
-            ptxgen_element_store(PTXGEN_F16, x[n], k, draw());
+            ptxgen_element_store(PTXGEN_F16, dense[n], k, 0.05 * draw());
+    for (int m = 0; m < M; m++)
+        for (int k = 0; k < K; k++)
+            ptxgen_element_store(PTXGEN_F16, x[m], k, draw());
 }
 
 /* ---- errors ---- */
@@ -53,15 +53,15 @@ static double output(const uint16_t w[K], const uint16_t row[K])
 static void report_pruning(void)
 {
     double lost = 0, all = 0, lost_y = 0, all_y = 0;
-    for (int m = 0; m < M; m++) {
+    for (int n = 0; n < N; n++) {
         for (int k = 0; k < K; k++) {
-            double w = ptxgen_element_load(PTXGEN_F16, dense[m], k);
-            double kept = ptxgen_element_load(PTXGEN_F16, pruned[m], k);
+            double w = ptxgen_element_load(PTXGEN_F16, dense[n], k);
+            double kept = ptxgen_element_load(PTXGEN_F16, pruned[n], k);
             lost += (w - kept) * (w - kept);
             all += w * w;
         }
-        for (int n = 0; n < N; n++) {
-            double exact = output(dense[m], x[n]), after = output(pruned[m], x[n]);
+        for (int m = 0; m < M; m++) {
+            double exact = output(dense[n], x[m]), after = output(pruned[n], x[m]);
             lost_y += (exact - after) * (exact - after);
             all_y += exact * exact;
         }
@@ -74,10 +74,10 @@ static void report_pruning(void)
 static double error_of_y(void)
 {
     double largest = 0, squares = 0;
-    for (int n = 0; n < N; n++)
-        for (int m = 0; m < M; m++) {
-            double exact = output(pruned[m], x[n]);
-            largest = fmax(largest, fabs(ptxgen_element_load(PTXGEN_F16, y[n], m) - exact));
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++) {
+            double exact = output(pruned[n], x[m]);
+            largest = fmax(largest, fabs(ptxgen_element_load(PTXGEN_F16, y[m], n) - exact));
             squares += exact * exact;
         }
     return largest / sqrt(squares / (M * N));
@@ -87,7 +87,7 @@ static double error_of_y(void)
 
 static ptxgen_status prune_and_compress(ptxgen_error *err)
 {
-    const ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_F16, M, K};
+    const ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_F16, N, K};
     ptxgen_status status = ptxgen_sparse24_prune(&shape, (ptxgen_const_span){dense, sizeof dense},
                                                  (ptxgen_span){pruned, sizeof pruned}, err);
     if (status != PTXGEN_OK)
@@ -133,10 +133,10 @@ static ptxgen_status run_layer(const ptxgen_driver *cuda, const ptxgen_target *t
 {
     ptxgen_sparse24_plan plan;
     ptxgen_sparse24 *kernel = NULL;
-    ptxgen_sparse24_args args = {.n = N};
+    ptxgen_sparse24_args args = {.m = M};
     ptxgen_status status = ptxgen_sparse24_make_plan(spec, target, &plan, err);
     if (status == PTXGEN_OK)
-        status = pack(cuda, spec, &args.packed, err);
+        status = pack(cuda, spec, &args.w, err);
     if (status == PTXGEN_OK)
         status = ptxgen_sparse24_load(cuda, &plan, NULL, &kernel, err);
     if (status != PTXGEN_OK)
@@ -158,7 +158,7 @@ int main(void)
     static const char *const tiers[] = {"inflated by the launch",
                                         "straight from compressed (mma.sp)"};
     ptxgen_sparse24_spec spec = {
-        .m = M, .k = K, .max_n = N, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+        .n = N, .k = K, .max_m = M, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_driver cuda;
     ptxgen_device_facts gpu;
     ptxgen_cu_context context;

@@ -3,21 +3,21 @@
  * dense: a plain matrix product on tensor cores (mma.sync, wgmma), for weights that are not
  * compressed or have been inflated.
  *
- *     Y[n,m] = f(Σ_k X[n,k]·W[m,k] + bias[m]) + residual[n,m]      f: identity, ReLU, SiLU or GELU
+ *     Y[m,n] = f(Σ_k X[m,k]·W[n,k] + bias[n]) + residual[m,n]      f: identity, ReLU, SiLU or GELU
  *
- * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
- * launches nothing. All are of one type, f16, bf16 or f32. Sums are f32, in an order that depends
- * on the plan and N only, so equal inputs give equal bits. M, N and K are any.
+ * X is [M,K], M tokens, which belong to the launch: 0 launches nothing. W is [N,K], N output
+ * features, Y is [M,N]. All are of one type, f16, bf16 or f32. Sums are f32, in an order that
+ * depends on the plan and M only, so equal inputs give equal bits. M, N and K are any.
  *
  * f32 products are made of three tf32 ones and are off by at most 2⁻²¹ of |x·w|, four roundings'
  * worth, before they are summed; they ask for |x|, |w| < 2¹²⁸ − 2¹¹⁶, and underflow below 2⁻¹³⁶.
  *
- *     ptxgen_dense_spec spec = {.m = 14336, .k = 4096, .type = PTXGEN_F16};
+ *     ptxgen_dense_spec spec = {.n = 14336, .k = 4096, .type = PTXGEN_F16};
  *     ptxgen_dense_plan plan;
  *     ptxgen_dense_make_plan(&spec, &target, &plan, &err);
  *     ptxgen_dense *kernel;
  *     ptxgen_dense_load(&driver, &plan, NULL, &kernel, &err);
- *     ptxgen_dense_args args = {.n = 4096, .x = …, .w = …, .y = …};
+ *     ptxgen_dense_args args = {.m = 4096, .x = …, .w = …, .y = …};
  *     uint64_t bytes;
  *     ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_dense_launch(kernel, &args, stream, &err);
@@ -41,9 +41,9 @@ extern "C" {
 
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_dense_spec {
-    uint32_t m;         /**< rows of W: columns of Y */
-    uint32_t k;         /**< columns of X and W */
-    uint32_t max_n;     /**< the most rows of X that will be launched; 0: any */
+    uint32_t n;         /**< output features */
+    uint32_t k;         /**< input features */
+    uint32_t max_m;     /**< the most tokens that will be launched; 0: any */
     uint8_t type;       /**< of all matrices and the bias: PTXGEN_F16, _BF16 or _F32 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
@@ -61,18 +61,18 @@ enum {
 
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 128 bytes of K of warp_m rows of W with those of warp_n rows of X. With
- * wgmma four warps along M are a warpgroup, and four more warps send for what the others multiply;
+ * stage a warp multiplies 128 bytes of K of warp_m tokens with those of warp_n features. With
+ * wgmma four warps along N are a warpgroup, and four more warps send for what the others multiply;
  * of _BULK's own one at a time does.
  */
 typedef struct ptxgen_dense_variant {
-    uint32_t warp_m, warp_n; /**< rows of W: 16, 32 or 64; of X: 16, 32 or 64, with wgmma to 256 */
+    uint32_t warp_m, warp_n; /**< tokens: 16, 32 or 64, with wgmma to 256; features: 16, 32 or 64 */
     uint32_t wm, wn, wk;     /**< warps, powers of two: 16 in all at most */
     uint32_t ctas;         /**< of a multiprocessor, at once: 1 to PTXGEN_DENSE_MOST_CTAS */
     uint32_t stages;       /**< of the pipeline of copies */
-    uint32_t pass_n;       /**< rows of a warp's sums that are brought together at once */
+    uint32_t pass_m;       /**< tokens of a warp whose sums are brought together at once */
     uint32_t kind;         /**< PTXGEN_DENSE_MMA, _WGMMA or _BULK */
-    uint32_t cluster; /**< in bulk 2: two CTAs, a cluster, have the same rows of X; else 1 */
+    uint32_t cluster; /**< in bulk 2: two CTAs, a cluster, have the same tokens; else 1 */
     uint32_t split;   /**< with wgmma 2: two CTAs, a cluster, divide K among them; else 1 */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
@@ -82,11 +82,11 @@ typedef struct ptxgen_dense_plan {
     ptxgen_dense_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by the rows that they are for */
+    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by the tokens that they are for */
 } ptxgen_dense_plan;
 
 /**
- * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
  * or K of 0 or above 2³¹ − 1 (K: 2³¹ bytes a row), f64; with PTXGEN_ERROR_INVALID_ARGUMENT a NULL,
  * a type or an activation that is none, a flag that is neither 0 nor 1 or a target that is none.
  */
@@ -94,19 +94,20 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
                                                 const ptxgen_target *target,
                                                 ptxgen_dense_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its rows, warps, ctas (0: 1), stages (0:
- * all that fit) and pass_n; the rest is worked out here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for
- * a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
+ * Makes `tile` the plan's only variant, for measuring it: its warp_m, warp_n, warps, ctas (0: 1),
+ * stages (0: all that fit) and pass_m; the rest is worked out here. Errors:
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a
+ * tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan,
                                                const ptxgen_dense_variant *tile, ptxgen_error *err);
-/** The variant that serves n rows; NULL when n is 0 or above the plan's most. */
+/** The variant that serves m tokens; NULL when m is 0 or above the plan's most. */
 PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan,
-                                                           uint64_t n);
-/** CTAs that a launch of n rows has. */
-PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n,
+                                                           uint64_t m);
+/** CTAs that a launch of m tokens has. */
+PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,
                                            uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, by the rows of X in a tile: "dense_n16", "dense_bulk_n256" */
+/** The entry's name in the module, by the tokens of a tile: "dense_m16", "dense_bulk_m256" */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "dense_align",
@@ -119,15 +120,15 @@ PTXGEN_API ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32
 
 /** A problem in host memory. Strides are in elements, 0: the row. */
 typedef struct ptxgen_dense_operands {
-    uint64_t n;
-    const void *x, *w;    /**< [n, k], [m, k] */
-    const void *bias;     /**< [m] */
-    const void *residual; /**< [n, m] */
+    uint64_t m;
+    const void *x, *w;    /**< [m, k], [n, k] */
+    const void *bias;     /**< [n] */
+    const void *residual; /**< [m, n] */
     uint64_t x_stride, w_stride, residual_stride;
 } ptxgen_dense_operands;
 
 /**
- * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
+ * Y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
  * promises nothing. Slow and allocating. What is not an ordinary number:
  *   - Where the sum is NaN, so is Y, whatever the activation (ReLU of NaN is NaN). A residual that
  *     is NaN or infinite makes its output so.
@@ -138,7 +139,7 @@ typedef struct ptxgen_dense_operands {
 PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                                 const ptxgen_dense_operands *operands, double *y,
                                                 double *bound, ptxgen_error *err);
-/** The same, and the spread of each output, [n, m]: accuracy.h says what for. */
+/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
 PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
                                                        const ptxgen_dense_operands *operands,
                                                        double *y, double *bound,
@@ -157,12 +158,12 @@ PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *
  * Y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_dense_args {
-    uint64_t n;        /**< rows: 0 launches nothing */
-    uint64_t x;        /**< [n, k], row stride x_stride ≥ k */
-    uint64_t w;        /**< [m, k], row stride w_stride ≥ k */
-    uint64_t bias;     /**< [m] */
-    uint64_t residual; /**< [n, m], row stride residual_stride ≥ m */
-    uint64_t y;        /**< [n, m], row stride y_stride ≥ m */
+    uint64_t m;        /**< tokens: 0 launches nothing */
+    uint64_t x;        /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w;        /**< [n, k], row stride w_stride ≥ k */
+    uint64_t bias;     /**< [n] */
+    uint64_t residual; /**< [m, n], row stride residual_stride ≥ n */
+    uint64_t y;        /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, w_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
      * At least ptxgen_dense_workspace_bytes. Zeroed once when it is allocated; every launch leaves
@@ -189,9 +190,9 @@ PTXGEN_API ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver,
                                            ptxgen_dense **kernel, ptxgen_error *err);
 /** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
 PTXGEN_API void ptxgen_dense_destroy(ptxgen_dense *kernel);
-/** The driver's attributes of the entry that serves n rows; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *kernel,
-                                                                   uint64_t n);
+                                                                   uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0; pure. */
 PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel,
                                                       const ptxgen_dense_args *args,
@@ -200,7 +201,7 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
  * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W
  * whose rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
  * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
- * the argument for a null or misaligned address, a stride below its row, arrays that overlap, n
+ * the argument for a null or misaligned address, a stride below its row, arrays that overlap, m
  * above the plan's most or a workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,

@@ -4,25 +4,25 @@
  * sparse tensor cores (mma.sp: tier 2), or of the weight inflated by every launch, on dense ones
  * (tier 1: f32, which mma.sp does not have, or what must be rounded as a dense product is).
  *
- *     S[n,m] = Σ_k X[n,k]·W[m,k]                      over the kept elements of W
- *     S[n,m] = S·x_scale[n]·w_scale[m]                s8 only
- *     Y[n,m] = f(S + bias[m]) + residual[n,m]         f: identity, ReLU, SiLU or GELU
+ *     S[m,n] = Σ_k X[m,k]·W[n,k]                      over the kept elements of W
+ *     S[m,n] = S·x_scale[m]·w_scale[n]                s8 only
+ *     Y[m,n] = f(S + bias[n]) + residual[m,n]         f: identity, ReLU, SiLU or GELU
  *
- * W is [M,K], output features by inputs, X and Y have N rows, which belong to the launch: 0
- * launches nothing. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or for
- * s8 f16 or bf16, scales f32: any finite numbers. s8 has tier 2 only.
+ * X is [M,K], M tokens, which belong to the launch: 0 launches nothing. W is [N,K], N output
+ * features, Y is [M,N]. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or
+ * for s8 f16 or bf16, scales f32: any finite numbers. s8 has tier 2 only.
  * An infinity or NaN in X leaves other rows as they are. In its own row, tier 2 does not multiply it
  * where W keeps no element of its column, so that this output is the formula's. Tier 1 is a dense
  * product, in which what W does not keep is 0: this output is NaN (0·∞).
- * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and N only, so equal
- * inputs give equal bits. M is any, K a multiple of 8, as 2:4 metadata needs.
+ * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and M only, so equal
+ * inputs give equal bits. N is any, K a multiple of 8, as 2:4 metadata needs.
  *
  * Weights are pruned and compressed by <ptxgen/sparse24_formats.h>, or come compressed from a
  * checkpoint, and are packed once into the order in which the kernel's lanes read them; that order
  * is the same for every target. Packing refuses metadata that stands for no 2:4 weight, so that a
  * launch meets none.
  *
- *     ptxgen_sparse24_spec spec = {.m = 14336, .k = 4096, .type = PTXGEN_SPARSE24_F16,
+ *     ptxgen_sparse24_spec spec = {.n = 14336, .k = 4096, .type = PTXGEN_SPARSE24_F16,
  *                                  .y_type = PTXGEN_F16};
  *     ptxgen_sparse24_plan plan;
  *     ptxgen_sparse24_make_plan(&spec, &target, &plan, &err);
@@ -32,7 +32,7 @@
  *     …copy it to the device…
  *     ptxgen_sparse24 *kernel;
  *     ptxgen_sparse24_load(&driver, &plan, NULL, &kernel, &err);
- *     ptxgen_sparse24_args args = {.n = 16, .x = …, .packed = …, .y = …};
+ *     ptxgen_sparse24_args args = {.m = 16, .x = …, .w = …, .y = …};
  *     uint64_t bytes;
  *     ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
@@ -57,9 +57,9 @@ extern "C" {
 
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_sparse24_spec {
-    uint32_t m;         /**< rows of W: columns of Y */
+    uint32_t n;         /**< output features */
     uint32_t k;         /**< a multiple of 8 */
-    uint32_t max_n;     /**< the most rows of X that will be launched; 0: any */
+    uint32_t max_m;     /**< the most tokens that will be launched; 0: any */
     uint8_t type;       /**< of X and W: ptxgen_sparse24_type */
     uint8_t y_type;     /**< of Y, bias and residual: that of X, or for s8 PTXGEN_F16 or _BF16 */
     uint8_t activation; /**< ptxgen_activation */
@@ -79,17 +79,17 @@ enum {
 
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 32·wn rows by 128 columns of W with tile_n / wn rows of X. With wgmma
- * four warps along M are a warpgroup, its warps may have 16 rows each instead of 32, and four more
- * warps send for what the others multiply.
+ * stage a warp multiplies 32·wm features by 128 columns of W with tile_m / wm tokens. With wgmma
+ * four warps along N are a warpgroup, its warps may have 16 features each instead of 32, and four
+ * more warps send for what the others multiply.
  */
 typedef struct ptxgen_sparse24_variant {
-    uint32_t tile_n;       /**< rows of X that a tile takes: 8, 16, 32, 64 or 128 */
-    uint32_t wm, wn, wk;   /**< warps along M, along N (1 or 2) and along K */
-    uint32_t warp_m;       /**< rows of W of a warp, for each along N: 32, or 16 with wgmma */
+    uint32_t tile_m;       /**< tokens of a CTA's tile: 8, 16, 32, 64 or 128 */
+    uint32_t wm, wn, wk;   /**< warps along M (1 or 2), along N and along K */
+    uint32_t warp_n;       /**< features of a warp, for each along M: 32, or 16 with wgmma */
     uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K (of wgmma with wk = 1); else 1 */
     uint32_t stages;       /**< of the pipeline of copies */
-    uint32_t pass_n;       /**< rows of a tile's sums that are brought together at once */
+    uint32_t pass_m;       /**< tokens whose sums are brought together at once */
     uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */
     uint32_t shared_bytes; /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
@@ -99,20 +99,20 @@ typedef struct ptxgen_sparse24_plan {
     ptxgen_sparse24_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_n; of tier 2 */
+    ptxgen_sparse24_variant variants[PTXGEN_SPARSE24_VARIANTS]; /**< by rising tile_m; of tier 2 */
     ptxgen_dense_plan dense; /**< of tier 1 */
 } ptxgen_sparse24_plan;
 
 /**
- * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: M
+ * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: N
  * or K of 0, K not a multiple of 8, types that are not as above, an s8 K whose sums could overflow.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
                                                    const ptxgen_target *target,
                                                    ptxgen_sparse24_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its tile_n, warps, warp_m (0: 32), stages
- * (0: all that fit), cluster (0: 1) and pass_n; the rest is worked out here. Errors:
+ * Makes `tile` the plan's only variant, for measuring it: its tile_m, warps, warp_n (0: 32), stages
+ * (0: all that fit), cluster (0: 1) and pass_m; the rest is worked out here. Errors:
  * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan of tier 1,
  * PTXGEN_ERROR_UNSUPPORTED for a cluster or warps along K that the target or K does not allow,
  * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
@@ -120,13 +120,13 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
 PTXGEN_API ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
                                                   const ptxgen_sparse24_variant *tile,
                                                   ptxgen_error *err);
-/** Tier 2's variant that serves n rows; NULL when n is 0 or above the plan's most. */
+/** Tier 2's variant that serves m tokens; NULL when m is 0 or above the plan's most. */
 PTXGEN_API const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan,
-                                                                 uint64_t n);
-/** CTAs that a launch of n rows has. */
-PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n,
+                                                                 uint64_t m);
+/** CTAs that a launch of m tokens has. */
+PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                               uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module: "sparse24_n8", "sparse24_n16" … */
+/** The entry's name in the module: "sparse24_m8", "sparse24_m16" … */
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
@@ -151,7 +151,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, 
 PTXGEN_API ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec,
                                                       size_t *bytes, ptxgen_error *err);
 /**
- * Packs a compressed weight of M × K in any form of metadata; see sparse24_formats.h for the sizes.
+ * Packs a compressed weight of N × K in any form of metadata; see sparse24_formats.h for the sizes.
  * Refuses sizes that are not the spec's, and metadata of a group that does not name two positions
  * in order. On the device the packed weight starts at a multiple of 16 bytes.
  */
@@ -164,19 +164,19 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec,
 
 /** A problem in host memory. Strides are in elements, 0: the row. */
 typedef struct ptxgen_sparse24_operands {
-    uint64_t n;
-    const void *x; /**< [n, k] */
+    uint64_t m;
+    const void *x; /**< [m, k] */
     ptxgen_const_span values;
     ptxgen_sparse24_form form;
     ptxgen_const_span metadata;
-    const float *x_scale, *w_scale; /**< s8: [n], [m], refused unless finite */
-    const void *bias;               /**< [m] */
-    const void *residual;           /**< [n, m] */
+    const float *x_scale, *w_scale; /**< s8: [m], [n], refused unless finite */
+    const void *bias;               /**< [n] */
+    const void *residual;           /**< [m, n] */
     uint64_t x_stride, residual_stride;
 } ptxgen_sparse24_operands;
 
 /**
- * Y in double precision, [n, m], and how far this plan's kernel may be from it after rounding: NaN
+ * Y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
  * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds,
  * with bounds of 0. What is not an ordinary number is as dense.h has it at
  * ptxgen_dense_reference. Bias and scales must be finite. Slow and allocating.
@@ -184,7 +184,7 @@ typedef struct ptxgen_sparse24_operands {
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,
                                                    double *y, double *bound, ptxgen_error *err);
-/** The same, and the spread of each output, [n, m]: accuracy.h says what for. */
+/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
                                                           const ptxgen_sparse24_operands *operands,
                                                           double *y, double *bound,
@@ -203,13 +203,13 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
  * Y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
-    uint64_t n;      /**< rows: 0 launches nothing */
-    uint64_t x;      /**< [n, k], row stride x_stride ≥ k */
-    uint64_t packed; /**< as packed */
-    uint64_t x_scale, w_scale; /**< s8: f32 [n], [m] */
-    uint64_t bias;     /**< [m] */
-    uint64_t residual; /**< [n, m], row stride residual_stride ≥ m */
-    uint64_t y;        /**< [n, m], row stride y_stride ≥ m */
+    uint64_t m;      /**< tokens: 0 launches nothing */
+    uint64_t x;      /**< [m, k], row stride x_stride ≥ k */
+    uint64_t w;      /**< as packed */
+    uint64_t x_scale, w_scale; /**< s8: f32 [m], [n] */
+    uint64_t bias;     /**< [n] */
+    uint64_t residual; /**< [m, n], row stride residual_stride ≥ n */
+    uint64_t y;        /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
      * At least ptxgen_sparse24_workspace_bytes. Zeroed once when it is allocated; every launch
@@ -242,15 +242,15 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver,
                                               ptxgen_sparse24 **kernel, ptxgen_error *err);
 /** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
 PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
-/** The driver's attributes of the entry that serves n rows; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *
-ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t n);
+ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0, of tier 1 with W's; pure. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
 /**
- * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[M,K] at `dense`, for
+ * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[N,K] at `dense`, for
  * ptxgen_dense_launch or others. Both start at multiples of 16 bytes. What is not kept is +0, the
  * rest is copied bit for bit. Whatever the metadata holds, each group's elements stay in it.
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
@@ -265,7 +265,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, 
  * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates W, too. No
  * allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row, arrays that overlap, n above the plan's most or a
+ * misaligned address, a stride below its row, arrays that overlap, m above the plan's most or a
  * workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,

@@ -2,30 +2,30 @@
 /**
  * 2:4 structured sparsity on the host: pruning, compressing, and the forms of its metadata.
  *
- * A weight W[M,K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
+ * A weight W[N,K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
  * most two non-zeros. It is then kept as
  *
- *     values    [M, K/2]: two elements of each group, in the order of their columns
+ *     values    [N, K/2]: two elements of each group, in the order of their columns
  *     metadata  which two: positions first < second in 0 … 3, for each of the K/4 groups of a row
  *
  * K must be a multiple of 8. Metadata comes in four forms that say the same; the values are alike
  * in all of them. With group g covering columns 4g … 4g+3, and the nibble first | second << 2:
  *
- *     BYTES    [M, K/4] bytes, one a group: the nibble, bits 4–7 zero. As u16 [M, K/8], the lower
+ *     BYTES    [N, K/4] bytes, one a group: the nibble, bits 4–7 zero. As u16 [N, K/8], the lower
  *              byte is the even group.
- *     NIBBLES  [M, K/8] bytes: group 2i in bits 0–3 of byte i, group 2i+1 in bits 4–7. Four bytes
+ *     NIBBLES  [N, K/8] bytes: group 2i in bits 0–3 of byte i, group 2i+1 in bits 4–7. Four bytes
  *              are one metadata register's half (16-bit types) or whole (s8) for one row.
- *     BITMASK  [M, K/8] bytes: column 8i+j is bit j of byte i (least significant first), 1 where
+ *     BITMASK  [N, K/8] bytes: column 8i+j is bit j of byte i (least significant first), 1 where
  *              an element is kept. Every group has exactly two ones.
- *     CUTLASS  what PyTorch's SparseSemiStructuredTensorCUTLASS keeps, int16 [M, K/16] for f16 and
- *              bf16, int32 [M, K/32] for s8: whole warps' metadata registers of mma.sp, in the
+ *     CUTLASS  what PyTorch's SparseSemiStructuredTensorCUTLASS keeps, int16 [N, K/16] for f16 and
+ *              bf16, int32 [N, K/32] for s8: whole warps' metadata registers of mma.sp, in the
  *              order of lanes. A tile of 32 rows × 32 columns (16-bit types; m16n8k32, two
  *              selectors) or 16 rows × 64 columns (s8; m16n8k64) is 32 words of 32 bits; tiles
  *              follow each other down the rows, then across. In a tile, with r the row,
  *                16-bit: lane 4·(r mod 8) + 2·(r div 16) + c, half r div 8 mod 2 (low, high),
  *                        holds columns 16c … 16c+15, four nibbles, c in 0 … 1
  *                s8:     lane 4·(r mod 8) + 2·c + r div 8 holds columns 32c … 32c+31, c in 0 … 1
- *              M must be a multiple of the tile's rows and K of its columns. There is none for f32.
+ *              N must be a multiple of the tile's rows and K of its columns. There is none for f32.
  *
  * Multi-byte metadata and 16- and 32-bit elements are in the host's order, little-endian.
  *
@@ -34,10 +34,12 @@
  * is written may not overlap what is read (save where said). After a failure, the contents of
  * what would have been written are unspecified. Nothing here allocates or keeps state: any thread.
  *
- *     ptxgen_sparse24_shape w = {PTXGEN_SPARSE24_F16, m, k};
- *     ptxgen_sparse24_prune(&w, (ptxgen_const_span){dense, n}, (ptxgen_span){dense, n}, &err);
- *     if (ptxgen_sparse24_compress(&w, (ptxgen_const_span){dense, n}, (ptxgen_span){values, n / 2},
- *                                  PTXGEN_SPARSE24_BYTES, (ptxgen_span){meta, m * k / 4}, &err))
+ *     ptxgen_sparse24_shape w = {PTXGEN_SPARSE24_F16, n, k};
+ *     ptxgen_sparse24_prune(&w, (ptxgen_const_span){dense, bytes}, (ptxgen_span){dense, bytes},
+ *                           &err);
+ *     if (ptxgen_sparse24_compress(&w, (ptxgen_const_span){dense, bytes},
+ *                                  (ptxgen_span){values, bytes / 2}, PTXGEN_SPARSE24_BYTES,
+ *                                  (ptxgen_span){meta, n * k / 4}, &err))
  *         return report(&err); // "row 3, group 7 (columns 28 to 31) has 3 non-zeros; …"
  */
 #ifndef PTXGEN_SPARSE24_FORMATS_H
@@ -67,10 +69,10 @@ typedef enum ptxgen_sparse24_form {
     PTXGEN_SPARSE24_CUTLASS = 3
 } ptxgen_sparse24_form;
 
-/** A weight of `m` rows (output features) of `k` elements; `m` and `k` may be 0. */
+/** A weight of `n` rows, output features, of `k` elements; `n` and `k` may be 0. */
 typedef struct ptxgen_sparse24_shape {
     ptxgen_sparse24_type type;
-    size_t m, k;
+    size_t n, k;
 } ptxgen_sparse24_shape;
 
 /** The caller's memory; `data` may be NULL where `bytes` is 0. */

@@ -39,7 +39,6 @@ struct run_request {
 struct family {
     const char *name;
     const char *summary; /**< one line */
-    const char *rows;    /**< the option for rows of a launch, where M is not its letter; or NULL */
 
     const ptxgen_family *(*kernels)(void); /**< the library's family */
     size_t spec_offset;                    /**< of its spec in the options */

@@ -259,50 +259,15 @@ static const struct argp_option target_options[] = {
 };
 const struct argp target_argp = {.options = target_options, .parser = parse_target};
 
-/* ---- rows of a launch ---- */
-
-static const struct argp_option *find_rows(const struct argp *argp)
-{
-    const struct argp_option *found = NULL;
-    for (const struct argp_option *o = argp->options; o && (o->name || o->doc); o++)
-        if (o->key == OPTION_ROWS)
-            return o;
-    for (const struct argp_child *c = argp->children; c && c->argp && !found; c++)
-        found = find_rows(c->argp);
-    return found;
-}
+/* ---- tokens of a launch ---- */
 
 unsigned parse_rows(struct argp_state *state, const char *text, uint64_t low, uint32_t *rows,
                     unsigned capacity)
 {
-    const struct argp_option *option = find_rows(state->root_argp);
-    char name[16];
-    snprintf(name, sizeof name, "--%s", option ? option->name : "m");
     if (capacity > 1)
-        return parse_numbers(state, name, text, low, UINT32_MAX, rows, capacity);
-    rows[0] = (uint32_t)parse_number(state, name, text, low, UINT32_MAX);
+        return parse_numbers(state, "--m", text, low, UINT32_MAX, rows, capacity);
+    rows[0] = (uint32_t)parse_number(state, "--m", text, low, UINT32_MAX);
     return 1;
-}
-
-/* The command's options, with the family's letter for rows. */
-enum { MAX_OPTIONS = 24 };
-
-static struct argp with_letter(const struct argp *command, const char *letter,
-                               struct argp_option options[MAX_OPTIONS])
-{
-    struct argp renamed = *command;
-    const struct argp_option *rows = letter ? find_rows(command) : NULL;
-    int count = 0;
-    while (count < MAX_OPTIONS && (command->options[count].name || command->options[count].doc))
-        count++;
-    if (!rows || count == MAX_OPTIONS)
-        return renamed;
-    memcpy(options, command->options, (size_t)(count + 1) * sizeof *options);
-    struct argp_option *option = options + (rows - command->options);
-    option->name = letter;
-    option->arg = strchr(option->arg, ',') ? "ROWS[,ROWS...]" : "ROWS";
-    renamed.options = options;
-    return renamed;
 }
 
 /* ---- families ---- */
@@ -351,18 +316,16 @@ static const struct family *take_family(int *argc, char ***argv,
     return family;
 }
 
-/* The output features are N unless that letter is of the rows. */
 static struct given_options find_given(const struct family *family, const struct option_once *once,
                                        int count)
 {
-    const char *features = family->rows ? "m" : "n";
     struct given_options given = {false, false};
     for (int i = 0; i < count; i++) {
         if (once[i].inner != family->spec_options && once[i].inner != family->data_options)
             continue;
         given.any = given.any || once[i].count;
         if (once[i].inner == family->spec_options)
-            given.shape = option_once_given(&once[i], "k") || option_once_given(&once[i], features);
+            given.shape = option_once_given(&once[i], "k") || option_once_given(&once[i], "n");
     }
     return given;
 }
@@ -379,10 +342,6 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     }
     family->set_defaults(options);
 
-    struct argp_option command_options[MAX_OPTIONS];
-    const struct argp own = arguments->command
-                                ? with_letter(arguments->command, family->rows, command_options)
-                                : (struct argp){0};
     struct combined combined = {0};
     struct option_once once[MAX_CHILDREN];
     struct argp_child children[MAX_CHILDREN + 1] = {0};
@@ -391,7 +350,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
         void *input;
         const char *title;
     } parts[MAX_CHILDREN] = {
-        {arguments->command ? &own : NULL, arguments->input, NULL},
+        {arguments->command, arguments->input, NULL},
         {arguments->shared, arguments->shared_input, NULL},
         {family->spec_options, options, "The kernel:"},
         {arguments->with_data ? family->data_options : NULL, options, "The data:"},

@@ -49,8 +49,8 @@ void parse_tile(struct argp_state *state, const char *text, char *const *names,
 enum { OPTION_COMMAND_KEYS = 1000, OPTION_SHARED_KEYS = 2000, OPTION_FAMILY_KEYS = 3000 };
 
 /**
- * The key of a command's option for the rows of a launch. Its table calls it "m"; a family with a
- * letter of its own renames it. Numbers from `low` on are read, up to `capacity` of them.
+ * The key of a command's option --m, the tokens of a launch. Numbers from `low` on are read, up to
+ * `capacity` of them.
  */
 enum { OPTION_ROWS = 999 };
 unsigned parse_rows(struct argp_state *state, const char *text, uint64_t low, uint32_t *rows,

@@ -28,8 +28,8 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 static void describe(const void *spec, char *text, size_t size)
 {
     const ptxgen_dense_spec *s = spec;
-    snprintf(text, size, "m=%u k=%u %s max_n=%u%s%s%s", s->m, s->k, family_element(s->type),
-             s->max_n, family_activation(s->activation), s->bias ? " bias" : "",
+    snprintf(text, size, "k=%u n=%u %s max_m=%u%s%s%s", s->k, s->n, family_element(s->type),
+             s->max_m, family_activation(s->activation), s->bias ? " bias" : "",
              s->residual ? " residual" : "");
 }
 
@@ -39,16 +39,16 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     const ptxgen_dense_spec *s = &((const ptxgen_dense_plan *)plan)->spec;
     ptxgen_dense_args *a = args;
     uint32_t size = dense_element(s);
-    uint64_t bias = (uint64_t)s->m * size;
+    uint64_t bias = (uint64_t)s->n * size;
     (void)err;
     *to = (struct family_arrays){
         5,
-        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, size, &a->x_stride, s->k, a->n),
-         LAUNCH_ROWS("w", true, LAUNCH_INPUT, a->w, size, &a->w_stride, s->k, s->m),
+        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, size, &a->x_stride, s->k, a->m),
+         LAUNCH_ROWS("w", true, LAUNCH_INPUT, a->w, size, &a->w_stride, s->k, s->n),
          LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, size, bias),
          LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, size,
-                     &a->residual_stride, s->m, a->n),
-         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, size, &a->y_stride, s->m, a->n)}};
+                     &a->residual_stride, s->n, a->m),
+         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, size, &a->y_stride, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -82,7 +82,7 @@ static void map_operands(const ptxgen_dense_spec *s, const ptxgen_dense_variant 
                              .name = "x",
                              .address = a->x,
                              .columns = s->k,
-                             .rows = a->n,
+                             .rows = a->m,
                              .pitch = a->x_stride * dense_element(s),
                              .type = launch_map_type(s->type),
                              .box_columns = LAUNCH_BOX_BYTES / dense_element(s),
@@ -92,34 +92,34 @@ static void map_operands(const ptxgen_dense_spec *s, const ptxgen_dense_variant 
     map.holds = LAUNCH_MAP;
     map.name = "w";
     map.address = a->w;
-    map.rows = s->m;
+    map.rows = s->n;
     map.pitch = a->w_stride * dense_element(s);
-    map.box_rows = dense_tile_m(v);
+    map.box_rows = dense_tile_n(v);
     list->maps[list->map_count++] = map;
 }
 
 /* Entries are loaded as they were emitted: the plan's variants, then dense_align. */
-int dense_entry(const ptxgen_dense_plan *plan, uint64_t n)
+int dense_entry(const ptxgen_dense_plan *plan, uint64_t m)
 {
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
     return v ? (int)(v - plan->variants) : -1;
 }
 
 ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args *args,
                          struct launch_list *list, ptxgen_error *err)
 {
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, args->n);
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, args->m);
     if (!v)
-        return family_refuse_m("dense", args->n, plan->spec.max_n, err);
+        return family_refuse_m("dense", args->m, plan->spec.max_m, err);
     struct dense_schedule schedule;
-    ptxgen_status status = dense_make_schedule(plan, v, args->n, &schedule, err);
+    ptxgen_status status = dense_make_schedule(plan, v, args->m, &schedule, err);
     if (status != PTXGEN_OK)
         return status;
     ptxgen_dense_args a = *args;
     uint64_t end = schedule.aligned;
     list->workspace_bytes = schedule.workspace_bytes;
-    align(plan, v, args, a.n, &a.x, &a.x_stride, list, &end);
-    align(plan, v, args, plan->spec.m, &a.w, &a.w_stride, list, &end);
+    align(plan, v, args, a.m, &a.x, &a.x_stride, list, &end);
+    align(plan, v, args, plan->spec.n, &a.w, &a.w_stride, list, &end);
     if (dense_is_bulk(v))
         map_operands(&plan->spec, v, &a, list);
     struct launch_entry *e = &list->entries[list->count++];
@@ -127,7 +127,7 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
                                .shape = launch_line(schedule.grid, dense_cta_threads(v),
                                                     v->dynamic_shared_bytes, dense_cluster(v)),
                                .params = DENSE_PARAMS,
-                               .wide = DENSE_N,
+                               .wide = DENSE_M,
                                .values = {[DENSE_X] = a.x,
                                           [DENSE_W] = a.w,
                                           [DENSE_BIAS] = a.bias,
@@ -138,7 +138,7 @@ ptxgen_status dense_list(const ptxgen_dense_plan *plan, const ptxgen_dense_args 
                                           [DENSE_W_STRIDE] = a.w_stride,
                                           [DENSE_RESIDUAL_STRIDE] = a.residual_stride,
                                           [DENSE_Y_STRIDE] = a.y_stride,
-                                          [DENSE_N] = a.n,
+                                          [DENSE_M] = a.m,
                                           [DENSE_SHARE] = schedule.tiles.share,
                                           [DENSE_EXTRA] = schedule.tiles.extra,
                                           [DENSE_GRANULE] = schedule.tiles.granule}};
@@ -157,10 +157,10 @@ static int entry(const void *plan, uint64_t m)
 }
 
 static const struct family dense = {
-    .table = {FAMILY_TABLE(dense), .plan_version = 10, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(dense), .plan_version = 11, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(dense),
-    .args = {.m = offsetof(ptxgen_dense_args, n),
+    .args = {.m = offsetof(ptxgen_dense_args, m),
              .workspace = offsetof(ptxgen_dense_args, workspace),
              .workspace_bytes = offsetof(ptxgen_dense_args, workspace_bytes)},
     .workspace_align = 16,

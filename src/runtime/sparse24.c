@@ -35,8 +35,8 @@ static void describe(const void *spec, char *text, size_t size)
 {
     static const char *const types[] = {"f32", "f16", "bf16", "s8"};
     const ptxgen_sparse24_spec *s = spec;
-    snprintf(text, size, "m=%u k=%u %s to %s max_n=%u%s%s%s%s", s->m, s->k,
-             s->type < 4 ? types[s->type] : "?", family_element(s->y_type), s->max_n,
+    snprintf(text, size, "k=%u n=%u %s to %s max_m=%u%s%s%s%s", s->k, s->n,
+             s->type < 4 ? types[s->type] : "?", family_element(s->y_type), s->max_m,
              family_activation(s->activation), s->bias ? " bias" : "",
              s->residual ? " residual" : "", s->tier == 1 ? " inflated" : "");
 }
@@ -55,14 +55,14 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
         return status;
     *to = (struct family_arrays){
         7,
-        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->n),
-         LAUNCH_BYTES("packed", true, LAUNCH_INPUT, a->packed, CHUNK, packed),
-         LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->n),
-         LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->m),
-         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->m * y),
+        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->m),
+         LAUNCH_BYTES("w", true, LAUNCH_INPUT, a->w, CHUNK, packed),
+         LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->m),
+         LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->n),
+         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->n * y),
          LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, y, &a->residual_stride,
-                     s->m, a->n),
-         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->m, a->n)}};
+                     s->n, a->m),
+         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -85,7 +85,7 @@ static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, uint64_t pa
 static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_args *a,
                                    struct launch_list *to, ptxgen_error *err)
 {
-    ptxgen_dense_args dense = {.n = a->n,
+    ptxgen_dense_args dense = {.m = a->m,
                                .x = a->x,
                                .w = CHUNK, /* aligned, wherever it will be */
                                .w_stride = plan->spec.k,
@@ -102,7 +102,7 @@ static ptxgen_status list_inflated(const ptxgen_sparse24_plan *plan, const ptxge
         return status;
     uint64_t offset = (alone.workspace_bytes + CHUNK - 1) / CHUNK * CHUNK;
     dense.w = a->workspace + offset;
-    to->entries[to->count++] = inflate(plan, a->packed, dense.w);
+    to->entries[to->count++] = inflate(plan, a->w, dense.w);
     status = dense_list(&plan->dense, &dense, to, err);
     to->workspace_bytes = offset + sparse24_dense_weight_bytes(&plan->spec);
     return status;
@@ -164,11 +164,11 @@ static struct launch_map map_x(const ptxgen_sparse24_spec *s, const ptxgen_spars
                                .name = "x",
                                .address = a->x,
                                .columns = s->k,
-                               .rows = a->n,
+                               .rows = a->m,
                                .pitch = a->x_stride * sparse24_element(s),
                                .type = types[s->type],
                                .box_columns = LAUNCH_BOX_BYTES / sparse24_element(s),
-                               .box_rows = v->tile_n,
+                               .box_rows = v->tile_m,
                                .swizzled = true};
 }
 
@@ -178,20 +178,20 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
                                   ptxgen_error *err)
 {
     ptxgen_sparse24_args a = *args;
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, a.n);
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, a.m);
     if (!v)
-        return family_refuse_m("sparse24", a.n, plan->spec.max_n, err);
+        return family_refuse_m("sparse24", a.m, plan->spec.max_m, err);
     struct sparse24_schedule schedule;
-    ptxgen_status status = sparse24_make_schedule(plan, v, a.n, &schedule, err);
+    ptxgen_status status = sparse24_make_schedule(plan, v, a.m, &schedule, err);
     if (status != PTXGEN_OK)
         return status;
     bool programmatic = a.overlap_previous && sparse24_overlaps(plan);
     to->workspace_bytes = schedule.workspace_bytes;
     if (must_align(plan, v, &a)) {
-        const struct launch_rows rows = {a.n, plan->spec.k, sparse24_element(&plan->spec)};
+        const struct launch_rows rows = {a.m, plan->spec.k, sparse24_element(&plan->spec)};
         launch_list_align(to, plan->variant_count, &rows, a.workspace + schedule.aligned, &a.x,
                           &a.x_stride);
-        to->workspace_bytes = schedule.aligned + a.n * sparse24_x_bytes(&plan->spec);
+        to->workspace_bytes = schedule.aligned + a.m * sparse24_x_bytes(&plan->spec);
         programmatic = false;
     }
     if (sparse24_is_wgmma(v))
@@ -201,9 +201,9 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
                                .shape = launch_line(schedule.grid, sparse24_cta_threads(v),
                                                     v->dynamic_shared_bytes, v->cluster),
                                .params = SPARSE24_PARAMS,
-                               .wide = SPARSE24_N,
+                               .wide = SPARSE24_M,
                                .values = {[SPARSE24_X] = a.x,
-                                          [SPARSE24_PACKED] = a.packed,
+                                          [SPARSE24_W] = a.w,
                                           [SPARSE24_X_SCALE] = a.x_scale,
                                           [SPARSE24_W_SCALE] = a.w_scale,
                                           [SPARSE24_BIAS] = a.bias,
@@ -213,7 +213,7 @@ static ptxgen_status list_product(const ptxgen_sparse24_plan *plan,
                                           [SPARSE24_X_STRIDE] = a.x_stride,
                                           [SPARSE24_RESIDUAL_STRIDE] = a.residual_stride,
                                           [SPARSE24_Y_STRIDE] = a.y_stride,
-                                          [SPARSE24_N] = a.n,
+                                          [SPARSE24_M] = a.m,
                                           [SPARSE24_SHARE] = schedule.tiles.share,
                                           [SPARSE24_EXTRA] = schedule.tiles.extra,
                                           [SPARSE24_GRANULE] = schedule.tiles.granule}};
@@ -240,10 +240,10 @@ static int entry(const void *plan, uint64_t m)
 }
 
 static const struct family sparse24 = {
-    .table = {FAMILY_TABLE(sparse24), .plan_version = 9, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(sparse24), .plan_version = 10, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(sparse24),
-    .args = {.m = offsetof(ptxgen_sparse24_args, n),
+    .args = {.m = offsetof(ptxgen_sparse24_args, m),
              .workspace = offsetof(ptxgen_sparse24_args, workspace),
              .workspace_bytes = offsetof(ptxgen_sparse24_args, workspace_bytes)},
     .workspace_align = CHUNK,

@@ -36,7 +36,7 @@ ROW(ptxgen_dense_launch, ANY, INVALID_ARGUMENT, "dense: kernel and args must be 
 ROW(ptxgen_dense_load, ANY, INVALID_ARGUMENT,
     "dense: driver, a plan that was made, and kernel must be given")
 ROW(ptxgen_dense_make_plan, NO, INVALID_ARGUMENT, "dense: spec, target and plan must be given")
-ROW(ptxgen_dense_make_plan, ZEROS, UNSUPPORTED, "dense: M = 0 is not between 1 and 2147483647")
+ROW(ptxgen_dense_make_plan, ZEROS, UNSUPPORTED, "dense: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_dense_make_plan, ONES, INVALID_ARGUMENT,
     "dense: the type 255 is none of PTXGEN_F32, _F16 and _BF16")
 ROW(ptxgen_dense_reference, ANY, INVALID_ARGUMENT,
@@ -218,18 +218,18 @@ ROW(ptxgen_sparse24_load, ANY, INVALID_ARGUMENT,
 ROW(ptxgen_sparse24_make_plan, NO, INVALID_ARGUMENT,
     "sparse24: spec, target and plan must be given")
 ROW(ptxgen_sparse24_make_plan, ZEROS, UNSUPPORTED,
-    "sparse24: M = 0 is not between 1 and 2147483647")
+    "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_make_plan, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_metadata_bytes, NO, INVALID_ARGUMENT, "shape is NULL")
 ROW(ptxgen_sparse24_metadata_bytes, ONES, INVALID_ARGUMENT, "-1 is no element type of a 2:4 weight")
 ROW(ptxgen_sparse24_pack, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
-ROW(ptxgen_sparse24_pack, ZEROS, UNSUPPORTED, "sparse24: M = 0 is not between 1 and 2147483647")
+ROW(ptxgen_sparse24_pack, ZEROS, UNSUPPORTED, "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_pack, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_packed_bytes, NO, INVALID_ARGUMENT, "sparse24: spec is NULL")
 ROW(ptxgen_sparse24_packed_bytes, ZEROS, UNSUPPORTED,
-    "sparse24: M = 0 is not between 1 and 2147483647")
+    "sparse24: N = 0 is not between 1 and 2147483647")
 ROW(ptxgen_sparse24_packed_bytes, ONES, INVALID_ARGUMENT,
     "sparse24: the type 255 is no ptxgen_sparse24_type")
 ROW(ptxgen_sparse24_prune, NO, INVALID_ARGUMENT, "shape is NULL")

@@ -10,12 +10,12 @@
 
 #include <stdlib.h>
 
-static const ptxgen_dense_spec dense = {.m = 64, .k = 256, .type = PTXGEN_F16};
+static const ptxgen_dense_spec dense = {.n = 64, .k = 256, .type = PTXGEN_F16};
 static const ptxgen_marlin_spec marlin = {.k = 256, .n = 64, .group_size = 128, .type = PTXGEN_F16};
 static const ptxgen_marlin_repack_spec repack = {
     .k = 256, .n = 64, .group_size = 128, .type = PTXGEN_F16, .scale_type = PTXGEN_F16};
 static const ptxgen_sparse24_spec sparse24 = {
-    .m = 64, .k = 256, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    .n = 64, .k = 256, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
 static const ptxgen_w8a8_spec w8a8 = {
     .k = 256, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {

@@ -48,10 +48,10 @@ static const ptxgen_w8a8_spec w8a8_spec = {
     .k = 4096, .n = 14336, .max_tokens = 16, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
 static const ptxgen_sparse24_spec sparse24_spec = {
-    .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    .n = 14336, .k = 4096, .max_m = 16, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
 
 static const ptxgen_dense_spec dense_spec = {
-    .m = 14336, .k = 4096, .max_n = 16, .type = PTXGEN_F16};
+    .n = 14336, .k = 4096, .max_m = 16, .type = PTXGEN_F16};
 
 /* Whatever there is in a batch: most variants, the longest texts. */
 static const ptxgen_marlin_spec whole_marlin_spec = {
@@ -66,8 +66,8 @@ static struct subject subject_at(int index)
         {ptxgen_rmsnorm_q4k_family(), &rmsnorm_spec, "rmsnorm_q4k 4096x14336, M=1"},
         {ptxgen_marlin_family(), &marlin_spec, "marlin 4096x14336, M<=16"},
         {ptxgen_w8a8_family(), &w8a8_spec, "w8a8 4096x14336, M<=16"},
-        {ptxgen_sparse24_family(), &sparse24_spec, "sparse24 4096x14336, N<=16"},
-        {ptxgen_dense_family(), &dense_spec, "dense 4096x14336, N<=16"},
+        {ptxgen_sparse24_family(), &sparse24_spec, "sparse24 4096x14336, M<=16"},
+        {ptxgen_dense_family(), &dense_spec, "dense 4096x14336, M<=16"},
         {ptxgen_marlin_family(), &whole_marlin_spec, "marlin 4096x14336, M<=4096"},
         {ptxgen_w8a8_family(), &whole_w8a8_spec, "w8a8 4096x14336, M<=4096"},
     };

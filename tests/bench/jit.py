@@ -5,7 +5,7 @@ Each is loaded seven times, turn about with the others, without the driver's cac
 median and the most, in milliseconds. A host whose cores are shared varies by half and more: the
 least is nearest to the assembler's own time.
 
-    ptxgen emit dense --m 4096 --k 4096 --n 4096 --target sm_80 -o dense.ptx
+    ptxgen emit dense --n 4096 --k 4096 --m 4096 --target sm_80 -o dense.ptx
     python3 jit.py dense.ptx [...]
 """
 import ctypes

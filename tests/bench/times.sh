@@ -38,7 +38,7 @@ done
 bench rmsnorm_q4k-1 rmsnorm_q4k --m 1 --max-tokens 1 \
     --shape 4096x4096,4096x14336,14336x4096,8192x8192,3584x18944,8192x28672
 for shape in 8192x8192 4096x14336 14336x4096; do
-    bench "sparse24-$shape" sparse24 --shape $shape --n 1,16,32,64,128,4096
+    bench "sparse24-$shape" sparse24 --shape $shape --m 1,16,32,64,128,4096
 done
 bench w8a8-8192x8192 w8a8 --shape 8192x8192 --m 1,2,4,8,16,32,64,128,1024,4096
 for kind in "" --zeros "--type bf16" "--group-size 32"; do
@@ -54,9 +54,9 @@ for shape in 4096x14336 14336x4096; do
 done
 bench rmsnorm_q4k rmsnorm_q4k --m 1,2,4,8 \
     --shape 4096x4096,4096x14336,14336x4096,8192x8192,3584x18944,8192x28672
-bench dense dense --shape 4096x4096,8192x8192 --n 16,64,1024,4096,8192
-bench dense-mma.sync dense --shape 4096x4096,8192x8192 --n 4096,8192 \
-    --tile warp_m=64,warp_n=64,wm=2,wn=4,kind=2,pass_n=16,cluster=2
+bench dense dense --shape 4096x4096,8192x8192 --m 16,64,1024,4096,8192
+bench dense-mma.sync dense --shape 4096x4096,8192x8192 --m 4096,8192 \
+    --tile warp_m=64,warp_n=64,wm=4,wn=2,kind=2,pass_m=16,cluster=2
 bench w8a8-f32 w8a8 --shape 8192x8192 --m 1,16,64 --dtype f32 --no-peer
 bench w8a8-unaligned w8a8 --shape 4089x4096 --m 1,16,128,1024 --no-peer
 exit $missing

@@ -33,7 +33,7 @@ static size_t problems_of(enum grid grid)
 
 struct problem {
     size_t chip;
-    uint32_t sms, n;
+    uint32_t sms, m;
     struct dense_options options;
     struct dense_layout layout;
 };
@@ -41,7 +41,7 @@ struct problem {
 static void take(size_t *number, const struct axes *axes, struct problem *p)
 {
     ptxgen_dense_spec *s = &p->options.spec;
-    take_sizes(number, axes, (uint32_t *const[]){&p->sms, &s->m, &s->k, &p->n});
+    take_sizes(number, axes, (uint32_t *const[]){&p->sms, &s->n, &s->k, &p->m});
 }
 
 static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
@@ -49,7 +49,7 @@ static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     if (p->chip == PLAIN)
         target.ptx.suffix = 0;
-    return dense_make_plan(&p->options, p->n, &target, plan, NULL) == PTXGEN_OK;
+    return dense_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
 static bool make_problem(enum grid grid, size_t number, struct problem *p)
@@ -83,7 +83,7 @@ static void name_classes(const struct problem *p, const ptxgen_dense_plan *plan,
     struct dense_schedule s;
     ptxgen_error err;
     uint32_t stages = dense_own_stages(&plan->spec, v);
-    assert_ok(dense_make_schedule(plan, v, p->n, &s, &err), &err);
+    assert_ok(dense_make_schedule(plan, v, p->m, &s, &err), &err);
     snprintf(names->of[0], NAME, "%s, %s, %s, bias and residual %u", target, type, entry,
              plan->spec.bias);
     snprintf(names->of[1], NAME, "%s, %s, %s", type, entry, dealing_of(&s.tiles, stages));
@@ -101,7 +101,7 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
     ptxgen_dense_plan plan;
     if (!make_problem(grid, number, &p))
         return false;
-    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
+    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
     if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
         return false;
     name_classes(&p, &plan, names);
@@ -117,7 +117,7 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
     struct check check = {.once = once};
     struct dense_problem p;
     ptxgen_error err;
-    assert_ok(dense_allocate(&p, &at.options, at.n, &at.layout, &device, &err), &err);
+    assert_ok(dense_allocate(&p, &at.options, at.m, &at.layout, &device, &err), &err);
     assert_true(make_plan(&at, &p.plan));
     dense_fill(&p, &r);
     assert_ok(dense_check(&p, &device, &check, &err), &err);
@@ -129,11 +129,11 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
 
 static void every_class_of_dense_is_right(void **state)
 {
-    static const char *const wanted[] = {"dense_n16,",           "dense_n32,",
-                                         "dense_n64,",           "dense_n128,",
+    static const char *const wanted[] = {"dense_m16,",           "dense_m32,",
+                                         "dense_m64,",           "dense_m128,",
                                          "dense_wgmma_n",        "dense_wgmma_pair_n",
-                                         "dense_wgmma_split_n",  "dense_bulk_n256",
-                                         "dense_bulk_pair_n256", "a whole tile",
+                                         "dense_wgmma_split_m",  "dense_bulk_m256",
+                                         "dense_bulk_pair_m256", "a whole tile",
                                          "several whole tiles",  "divided between two",
                                          "divided among many",   "divided, several tiles",
                                          "ring turns",           "ring suffices",

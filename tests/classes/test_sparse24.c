@@ -25,7 +25,7 @@ static size_t problems_of(enum grid grid)
 
 struct problem {
     size_t chip;
-    uint32_t sms, n;
+    uint32_t sms, m;
     struct sparse24_options options;
     struct sparse24_layout layout;
 };
@@ -33,7 +33,7 @@ struct problem {
 static bool make_plan(const struct problem *p, ptxgen_sparse24_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
-    return sparse24_make_plan(&p->options, p->n, &target, plan, NULL) == PTXGEN_OK;
+    return sparse24_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
 static struct problem problem_at(enum grid grid, size_t number)
@@ -45,7 +45,7 @@ static struct problem problem_at(enum grid grid, size_t number)
     s->y_type = PTXGEN_F16;
     s->bias = s->residual = (uint8_t)random_below(&r, 2);
     p.layout.x_gap = random_below(&r, 2);
-    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->m, &s->k, &p.n});
+    take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->n, &s->k, &p.m});
     return p;
 }
 
@@ -78,10 +78,10 @@ static bool name_classes(const struct problem *p, const ptxgen_sparse24_plan *pl
     struct sparse24_schedule s;
     ptxgen_error err;
     uint32_t stages = sparse24_own_stages(&plan->spec, v);
-    if (sparse24_make_schedule(plan, v, p->n, &s, &err) != PTXGEN_OK)
+    if (sparse24_make_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
     snprintf(names->of[0], NAME, "%s, %s%s, %u tokens, wk %u, cluster %u, bias and residual %u",
-             type, entry, wgmma, v->tile_n, v->wk, v->cluster, plan->spec.bias);
+             type, entry, wgmma, v->tile_m, v->wk, v->cluster, plan->spec.bias);
     snprintf(names->of[1], NAME, "%s%s, wk %u, cluster %u, %s", entry, wgmma, v->wk, v->cluster,
              dealing_of(&s.tiles, stages));
     snprintf(names->of[2], NAME, "%s, %s%s, %s tiles, %s", type, entry, wgmma,
@@ -100,7 +100,7 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
     ptxgen_sparse24_plan plan;
     if (!make_problem(grid, number, &p))
         return false;
-    *work = (uint64_t)p.n * p.options.spec.m * p.options.spec.k;
+    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
     if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
         return false;
     return name_classes(&p, &plan, names);
@@ -115,7 +115,7 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
     struct check check = {.once = once};
     struct sparse24_problem p;
     ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &at.options, at.n, &at.layout, &device, &err), &err);
+    assert_ok(sparse24_allocate(&p, &at.options, at.m, &at.layout, &device, &err), &err);
     assert_ok(sparse24_fill(&p, &r, &err), &err);
     assert_ok(sparse24_check(&p, &device, &check, &err), &err);
     assert_right(&check);
@@ -126,11 +126,11 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
 
 static void every_class_of_sparse24_is_right(void **state)
 {
-    static const char *const wanted[] = {"sparse24_n8",
-                                         "sparse24_n16",
-                                         "sparse24_n32",
-                                         "sparse24_n64",
-                                         "sparse24_n128",
+    static const char *const wanted[] = {"sparse24_m8",
+                                         "sparse24_m16",
+                                         "sparse24_m32",
+                                         "sparse24_m64",
+                                         "sparse24_m128",
                                          "wgmma",
                                          "wk 1",
                                          "wk 2",

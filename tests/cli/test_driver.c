@@ -29,8 +29,8 @@ static const struct problem {
     {"marlin", {"--k", "256", "--n", "128", "--m", "3"}},
     {"rmsnorm_q4k", {"--k", "512", "--n", "48", "--m", "2"}},
     {"w8a8", {"--k", "256", "--n", "128", "--m", "3"}},
-    {"sparse24", {"--m", "128", "--k", "256", "--n", "3"}},
-    {"dense", {"--m", "128", "--k", "256", "--n", "3"}},
+    {"sparse24", {"--k", "256", "--n", "128", "--m", "3"}},
+    {"dense", {"--k", "256", "--n", "128", "--m", "3"}},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -140,7 +140,7 @@ static void refuses(int code, const char *words, const char *command, const char
                     const char *value)
 {
     struct outcome o = run_program((const char *const[]){
-        DEFERRED_COMMAND, command, "dense", "--m", "16", "--k", "16", option, value, NULL});
+        DEFERRED_COMMAND, command, "dense", "--n", "16", "--k", "16", option, value, NULL});
     assert_exit(&o, code);
     assert_contains(o.err, words);
     assert_string_equal(o.out, "");

@@ -166,10 +166,10 @@ static void bench_names_the_graph_call_that_an_old_driver_lacks(void **state)
 static void a_tile_that_no_cta_holds_is_a_matter_of_usage(void **state)
 {
     static const char *const problems[][10] = {
-        {"emit", "dense", "--m", "4096", "--k", "4096", "--target", "sm_80", "--tile",
-         "warp_m=64,warp_n=64,wm=4,wn=2,stages=16"},
-        {"emit", "sparse24", "--m", "4096", "--k", "4096", "--target", "sm_80", "--tile",
-         "tile_n=128,wm=4,wn=2,stages=16"},
+        {"emit", "dense", "--n", "4096", "--k", "4096", "--target", "sm_80", "--tile",
+         "warp_m=64,warp_n=64,wm=2,wn=4,stages=16"},
+        {"emit", "sparse24", "--n", "4096", "--k", "4096", "--target", "sm_80", "--tile",
+         "tile_m=128,wm=2,wn=4,stages=16"},
         {"emit", "marlin", "--k", "4096", "--n", "4096", "--target", "sm_80", "--tile",
          "tile_m=128,warp_n=64,wn=4,wk=1,stages=16,steps=4,ctas=1,pass_m=16"},
         {"emit", "w8a8", "--k", "4096", "--n", "4096", "--target", "sm_80", "--tile",

@@ -398,8 +398,8 @@ static void counted_figures_agree_with_each_other_in_every_family(void **state)
         {"profile", "rmsnorm_q4k", "--k", "256", "--n", "16"},
         {"profile", "marlin", "--k", "128", "--n", "64", "--m", "1"},
         {"profile", "w8a8", "--k", "64", "--n", "64", "--m", "1"},
-        {"profile", "dense", "--k", "64", "--m", "64", "--n", "1"},
-        {"profile", "sparse24", "--k", "64", "--m", "64", "--n", "1"},
+        {"profile", "dense", "--k", "64", "--n", "64", "--m", "1"},
+        {"profile", "sparse24", "--k", "64", "--n", "64", "--m", "1"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {

@@ -29,10 +29,10 @@ static void an_option_with_two_values_is_refused(void **state)
                    "64", "--k", "512");
     assert_refuses(2, "--m is given twice, as 1 and 2", "run", "w8a8", "--k", "256", "--n", "64",
                    "--m", "1", "--m=2", "--device", "cpu");
-    assert_refuses(2, "--n is given twice, as 1 and 2", "run", "dense", "--k", "256", "--m", "64",
-                   "--n", "1", "--n=2", "--device", "cpu");
+    assert_refuses(2, "--m is given twice, as 1 and 2", "run", "dense", "--k", "256", "--n", "64",
+                   "--m", "1", "--m=2", "--device", "cpu");
     assert_refuses(2, "--target is given twice, as sm_80 and sm_90", "inspect", "dense", "--k",
-                   "256", "--m", "64", "--target", "sm_80", "--target", "sm_90");
+                   "256", "--n", "64", "--target", "sm_80", "--target", "sm_90");
     assert_refuses(2, "--shape is given twice", "bench", "marlin", "--shape", "128x64", "--shape",
                    "64x64", "--device", "cpu");
     assert_refuses(2, "--to is given twice, as awq and gptq", "convert", LAYERS, "/nonexistent/x",
@@ -61,7 +61,7 @@ static void random_problems_take_no_other_option_of_a_problem(void **state)
     static const char sentence[] = "--random-specs draws problems of its own";
     assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--k", "256");
     assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--bias");
-    assert_refuses(2, sentence, "run", "dense", "--random-specs", "1", "--n", "3");
+    assert_refuses(2, sentence, "run", "dense", "--random-specs", "1", "--m", "3");
     assert_refuses(2, sentence, "run", "marlin", "--random-specs", "1", "--safetensors", LAYERS,
                    "--layer", "gptq");
 }
@@ -74,11 +74,11 @@ static void two_shapes_are_refused(void **state)
                    "cpu");
     assert_refuses(2, sentence, "bench", "rmsnorm_q4k", "--n", "64", "--shape", "256x64",
                    "--device", "cpu");
-    assert_refuses(2, sentence, "bench", "dense", "--m", "64", "--shape", "256x64", "--device",
+    assert_refuses(2, sentence, "bench", "dense", "--n", "64", "--shape", "256x64", "--device",
                    "cpu");
     assert_refuses(2, sentence, "tune", "marlin", "--shape", "128x64", "--n", "64", "--device",
                    "cpu");
-    struct outcome o = run("bench", "dense", "--n", "2", "--shape", "256x64", "--device", "cpu",
+    struct outcome o = run("bench", "dense", "--m", "2", "--shape", "256x64", "--device", "cpu",
                            "--replays", "1", "--launches", "1");
     assert_exit(&o, 0); /* here n are rows, of which --shape says nothing */
     outcome_free(&o);
@@ -124,7 +124,7 @@ static void one_is_singular(void **state)
     assert_exit(&o, 0);
     assert_contains(o.out, "1 random problem on");
     outcome_free(&o);
-    o = run("run", "dense", "--m", "1", "--k", "16", "--n", "1", "--device", "cpu");
+    o = run("run", "dense", "--n", "1", "--k", "16", "--m", "1", "--device", "cpu");
     assert_exit(&o, 0);
     assert_contains(o.out, "1 output: largest error");
     outcome_free(&o);

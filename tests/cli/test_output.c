@@ -209,7 +209,7 @@ static void a_failure_keeps_the_old_file_and_leaves_no_other(void **state)
 {
     (void)state;
     static const char *const scripts[] = {
-        "ulimit -f 1; exec \"$0\" emit dense --m 4096 --k 4096 -o \"$1\" --force",
+        "ulimit -f 1; exec \"$0\" emit dense --n 4096 --k 4096 -o \"$1\" --force",
         "ulimit -f 1; exec \"$0\" convert " LAYERS " \"$1\" --to awq --force"};
     file_write(path, "old", 3);
     for (int i = 0; i < 2; i++) {

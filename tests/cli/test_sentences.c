@@ -50,15 +50,15 @@ static int teardown(void **state)
 static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
 {
     (void)state;
-    assert_refuses(2, "ptxgen: dense needs --m and --k\n", "run", "dense", CPU);
+    assert_refuses(2, "ptxgen: dense needs --k and --n\n", "run", "dense", CPU);
     assert_refuses(2, "ptxgen: rmsnorm_q4k needs --k and --n\n", "run", "rmsnorm_q4k", CPU);
-    assert_refuses(2, "ptxgen: sparse24 needs --m and --k\n", "run", "sparse24", CPU);
+    assert_refuses(2, "ptxgen: sparse24 needs --k and --n\n", "run", "sparse24", CPU);
     assert_refuses(2, "ptxgen: w8a8 needs --k and --n\n", "run", "w8a8", CPU);
     assert_refuses(2, "ptxgen: marlin needs --k and --n\n", "run", "marlin", CPU);
-    assert_refuses(2, "ptxgen: dense: N = 3 is above the 2 rows of --max-n\n", "run", "dense",
-                   "--m", "64", "--k", "64", "--n", "3", "--max-n", "2", CPU);
-    assert_refuses(2, "ptxgen: sparse24: N = 3 is above the 2 rows of --max-n\n", "run",
-                   "sparse24", "--m", "64", "--k", "64", "--n", "3", "--max-n", "2", CPU);
+    assert_refuses(2, "ptxgen: dense: M = 3 is above the 2 tokens of --max-m\n", "run", "dense",
+                   "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);
+    assert_refuses(2, "ptxgen: sparse24: M = 3 is above the 2 tokens of --max-m\n", "run",
+                   "sparse24", "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);
     assert_refuses(2, "ptxgen: rmsnorm_q4k: M = 9 is above the 8 tokens that one launch takes\n",
                    "run", "rmsnorm_q4k", "--k", "256", "--n", "64", "--m", "9", CPU);
     assert_refuses(2,
@@ -67,9 +67,9 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
     assert_refuses(3,
                    "ptxgen: dense was not run: no device is named \"tpu\"; there are auto, gpu, "
                    "gpu:NUMBER, cpu, cpu:SM\n",
-                   "run", "dense", "--m", "64", "--k", "64", "--device", "tpu");
+                   "run", "dense", "--n", "64", "--k", "64", "--device", "tpu");
     assert_refuses(2, "ptxgen: dense was not tuned: dense has no tiles to choose\n", "tune",
-                   "dense", "--m", "64", "--k", "64", CPU);
+                   "dense", "--n", "64", "--k", "64", CPU);
 }
 
 static void options_with_another_value_are_named(void **state)
@@ -86,9 +86,9 @@ static void options_with_another_value_are_named(void **state)
         {" --type f32: expected one of f16, bf16\n", {"run", "marlin", "--type", "f32"}},
         {" --bandwidth 0: expected a positive number\n",
          {"inspect", "dense", "--bandwidth", "0"}},
-        {" --m 0: expected a whole number from 1 to 4294967295\n", {"run", "dense", "--m", "0"}},
-        {" --m 4294967296: expected a whole number from 1 to 4294967295\n",
-         {"run", "dense", "--m", "4294967296"}},
+        {" --n 0: expected a whole number from 1 to 4294967295\n", {"run", "dense", "--n", "0"}},
+        {" --n 4294967296: expected a whole number from 1 to 4294967295\n",
+         {"run", "dense", "--n", "4294967296"}},
         {" --epsilon -1: expected a number from 0 to 3.4e38\n",
          {"run", "rmsnorm_q4k", "--epsilon", "-1"}},
         {" --epsilon 3.5e38: expected a number from 0 to 3.4e38\n",
@@ -98,7 +98,7 @@ static void options_with_another_value_are_named(void **state)
         {" --shape 64x: expected KxN, such as 4096x14336, with commas between\n",
          {"bench", "marlin", "--shape", "64x"}},
         {" c: one input and one output are enough\n", {"convert", "a", "b", "c"}},
-        {" --tile x: expected numbers of warp_m, warp_n, wm, wn, wk, ctas, stages, pass_n, kind, "
+        {" --tile x: expected numbers of warp_m, warp_n, wm, wn, wk, ctas, stages, pass_m, kind, "
          "cluster, split\n",
          {"emit", "dense", "--tile", "x"}},
         {" --swiglu on a file needs --up-layer\n",
@@ -207,7 +207,7 @@ static void tensors_of_another_type_than_a_layer_has_are_named(void **state)
     file = file_of("{\"w\":{\"dtype\":\"I8\",\"shape\":[8,8],\"data_offsets\":[0,64]},"
                    "\"x\":{\"dtype\":\"F16\",\"shape\":[2,8],\"data_offsets\":[64,96]}}",
                    96);
-    assert_refuses(2, "ptxgen: x is F16 [2, 8]; expected I8 [N, 8]\n", "run", "sparse24",
+    assert_refuses(2, "ptxgen: x is F16 [2, 8]; expected I8 [M, 8]\n", "run", "sparse24",
                    "--safetensors", file, "--layer", "w", "--input", "x", CPU);
     file = file_of("{\"l.weight\":{\"dtype\":\"F16\",\"shape\":[8,8],\"data_offsets\":[0,128]},"
                    "\"l.bias\":{\"dtype\":\"F16\",\"shape\":[8],\"data_offsets\":[128,144]},"
@@ -349,7 +349,7 @@ static void a_gnuplot_that_fails_is_told(void **state)
     file_write(gnuplot, script, sizeof script - 1);
     assert_int_equal(chmod(gnuplot, 0700), 0);
     setenv("PATH", folder, 1);
-    struct outcome o = run("bench", "dense", "--m", "64", "--k", "64", CPU, "--plot",
+    struct outcome o = run("bench", "dense", "--n", "64", "--k", "64", CPU, "--plot",
                            in_folder("y.svg"));
     setenv("PATH", path, 1);
     free(path);

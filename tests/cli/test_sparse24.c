@@ -37,15 +37,15 @@ static void assert_same_tensor(const char *path, const char *layer, const char *
 static void m_are_output_features_and_n_rows(void **state)
 {
     (void)state;
-    struct outcome o = run("run", "sparse24", "--m", "40", "--n", "3,5", "--k", "64", "--dtype",
+    struct outcome o = run("run", "sparse24", "--n", "40", "--m", "3,5", "--k", "64", "--dtype",
                            "s8", "--device", "cpu");
     assert_exit(&o, 0);
-    assert_contains(o.out, "M=40 N=3 K=64");
+    assert_contains(o.out, "K=64 N=40 M=3");
     assert_contains(o.out, "120 outputs: largest error 0,");
     assert_contains(o.out, "200 outputs: largest error 0,");
     outcome_free(&o);
-    assert_refuses(2, "--n 1,x: expected whole numbers", "run", "sparse24", "--m", "40", "--k",
-                   "64", "--n", "1,x");
+    assert_refuses(2, "--m 1,x: expected whole numbers", "run", "sparse24", "--n", "40", "--k",
+                   "64", "--m", "1,x");
 }
 
 static void pytorchs_weights_run_in_every_type(void **state)
@@ -53,9 +53,9 @@ static void pytorchs_weights_run_in_every_type(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct outcome o = run("run", "sparse24", "--safetensors", GOLDEN, "--layer", layers[i],
-                               "--n", "9", "--device", "cpu");
+                               "--m", "9", "--device", "cpu");
         assert_exit(&o, 0);
-        assert_contains(o.out, "M=64 N=9 K=128");
+        assert_contains(o.out, "K=128 N=64 M=9");
         outcome_free(&o);
     }
 }
@@ -79,7 +79,7 @@ static void every_form_converts_there_and_back_bit_for_bit(void **state)
         for (int i = 0; i < 3; i++) {
             assert_same_tensor(back, layers[i], "sparse");
             assert_same_tensor(back, layers[i], "meta_cutlass");
-            o = run("run", "sparse24", "--safetensors", there, "--layer", layers[i], "--n", "2",
+            o = run("run", "sparse24", "--safetensors", there, "--layer", layers[i], "--m", "2",
                     "--device", "cpu");
             assert_exit(&o, 0);
             outcome_free(&o);

@@ -55,7 +55,7 @@ static const struct row {
     {"marlin", "residual", NULL, {FIELD(spec.residual, 1)}},
     {"marlin",
      "tile",
-     "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,kind=19,cluster=20",
+     "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,wgmma=19,cluster=20",
      {FIELD(tile.tile_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
       FIELD(tile.stages, 15), FIELD(tile.steps, 16), FIELD(tile.ctas, 17), FIELD(tile.pass_m, 18),
       FIELD(tile.kind, 19), FIELD(tile.cluster, 20)}},
@@ -103,9 +103,9 @@ static const struct row {
       FIELD(tile.wgmma, 19)}},
 #undef OPTIONS
 #define OPTIONS sparse24_options
-    {"sparse24", "m", "456", {FIELD(spec.m, 456)}},
+    {"sparse24", "n", "456", {FIELD(spec.n, 456)}},
     {"sparse24", "k", "320", {FIELD(spec.k, 320)}},
-    {"sparse24", "max-n", "71", {FIELD(spec.max_n, 71)}},
+    {"sparse24", "max-m", "71", {FIELD(spec.max_m, 71)}},
     {"sparse24",
      "dtype",
      "bf16",
@@ -125,15 +125,15 @@ static const struct row {
     {"sparse24", "inflate", NULL, {FIELD(spec.tier, 1), FIELD(inflate, 1)}},
     {"sparse24",
      "tile",
-     "tile_n=11,wm=12,wn=13,wk=14,cluster=15,stages=16,pass_n=17,kind=18,warp_m=19",
-     {FIELD(tile.tile_n, 11), FIELD(tile.wm, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
-      FIELD(tile.cluster, 15), FIELD(tile.stages, 16), FIELD(tile.pass_n, 17),
-      FIELD(tile.kind, 18), FIELD(tile.warp_m, 19)}},
+     "tile_m=11,wm=12,wn=13,wk=14,cluster=15,stages=16,pass_m=17,kind=18,warp_n=19",
+     {FIELD(tile.tile_m, 11), FIELD(tile.wm, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
+      FIELD(tile.cluster, 15), FIELD(tile.stages, 16), FIELD(tile.pass_m, 17),
+      FIELD(tile.kind, 18), FIELD(tile.warp_n, 19)}},
 #undef OPTIONS
 #define OPTIONS dense_options
-    {"dense", "m", "456", {FIELD(spec.m, 456)}},
+    {"dense", "n", "456", {FIELD(spec.n, 456)}},
     {"dense", "k", "320", {FIELD(spec.k, 320)}},
-    {"dense", "max-n", "71", {FIELD(spec.max_n, 71)}},
+    {"dense", "max-m", "71", {FIELD(spec.max_m, 71)}},
     {"dense", "dtype", "bf16", {FIELD(spec.type, PTXGEN_BF16)}},
     {"dense", "dtype", "f32", {FIELD(spec.type, PTXGEN_F32)}},
     {"dense", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
@@ -144,9 +144,9 @@ static const struct row {
     {"dense", "residual", NULL, {FIELD(spec.residual, 1)}},
     {"dense",
      "tile",
-     "warp_m=11,warp_n=12,wm=13,wn=14,wk=15,ctas=16,stages=17,pass_n=18,kind=19,cluster=20,split=21",
+     "warp_m=11,warp_n=12,wm=13,wn=14,wk=15,ctas=16,stages=17,pass_m=18,kind=19,cluster=20,split=21",
      {FIELD(tile.warp_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wm, 13), FIELD(tile.wn, 14),
-      FIELD(tile.wk, 15), FIELD(tile.ctas, 16), FIELD(tile.stages, 17), FIELD(tile.pass_n, 18),
+      FIELD(tile.wk, 15), FIELD(tile.ctas, 16), FIELD(tile.stages, 17), FIELD(tile.pass_m, 18),
       FIELD(tile.kind, 19), FIELD(tile.cluster, 20), FIELD(tile.split, 21)}},
 #undef OPTIONS
 };
@@ -221,9 +221,8 @@ static void a_shape_is_k_by_output_features(void **state)
     (void)state;
     const struct family *family;
     for (size_t f = 0; (family = family_at(f)); f++) {
-        const char *features = family->rows ? "m" : "n";
         unsigned char *options = parsed(family, NULL, NULL), *wanted = parsed(family, "k", "320");
-        unsigned char *n = parsed(family, features, "456");
+        unsigned char *n = parsed(family, "n", "456");
         const unsigned char *plain = options;
         size_t bytes = family->kernels()->spec_bytes, at = family->spec_offset;
         for (size_t i = at; i < at + bytes; i++)
@@ -231,7 +230,7 @@ static void a_shape_is_k_by_output_features(void **state)
                 wanted[i] = n[i];
         family->set_shape(options, 320, 456);
         if (memcmp(options + at, wanted + at, bytes) != 0)
-            fail_msg("%s: --shape 320x456 is not --k 320 --%s 456", family->name, features);
+            fail_msg("%s: --shape 320x456 is not --k 320 --n 456", family->name);
         free(options);
         free(wanted);
         free(n);

@@ -12,14 +12,14 @@
 /* ---- a problem on a device ---- */
 
 static struct dense_problem make(struct device *device, const ptxgen_dense_spec *spec,
-                                    uint32_t n, const struct dense_layout *layout)
+                                    uint32_t m, const struct dense_layout *layout)
 {
     const struct dense_layout packed = {.x_gap = 0};
     const struct dense_options options = {.spec = *spec};
     struct dense_problem p;
-    struct random r = random_start(n + spec->k);
+    struct random r = random_start(m + spec->k);
     ptxgen_error err;
-    assert_ok(dense_allocate(&p, &options, n, layout ? layout : &packed, device, &err), &err);
+    assert_ok(dense_allocate(&p, &options, m, layout ? layout : &packed, device, &err), &err);
     dense_fill(&p, &r);
     return p;
 }
@@ -30,21 +30,21 @@ static void check_problem(struct dense_problem *p, struct device *device)
     ptxgen_error err;
     assert_ok(dense_check(p, device, &check, &err), &err);
     assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
+    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
 }
 
-static void run_spec(const char *device_name, const ptxgen_dense_spec *spec, uint32_t n)
+static void run_spec(const char *device_name, const ptxgen_dense_spec *spec, uint32_t m)
 {
     struct device device = open_device(device_name);
-    struct dense_problem p = make(&device, spec, n, NULL);
+    struct dense_problem p = make(&device, spec, m, NULL);
     check_problem(&p, &device);
     dense_release(&p);
     device_close(&device);
 }
 
-static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t m, uint32_t k)
+static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t n, uint32_t k)
 {
-    return (ptxgen_dense_spec){.m = m, .k = k, .type = (uint8_t)type};
+    return (ptxgen_dense_spec){.n = n, .k = k, .type = (uint8_t)type};
 }
 
 /* ---- many problems ---- */
@@ -61,19 +61,19 @@ static void random_problems_are_within_their_bounds(void **state)
 static void f32_sums_are_as_near_as_those_of_plain_f32(void **state)
 {
     (void)state;
-    enum { M = 64, K = 1024, N = 32 };
+    enum { N = 64, K = 1024, M = 32 };
     struct device device = open_device("cpu:sm_90");
-    ptxgen_dense_spec spec = spec_of(PTXGEN_F32, M, K);
-    struct dense_problem p = make(&device, &spec, N, NULL);
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F32, N, K);
+    struct dense_problem p = make(&device, &spec, M, NULL);
     check_problem(&p, &device);
     const float *x = (const float *)(const void *)p.x.host, *w = (const float *)(const void *)p.w.host;
     double ours = 0, plain = 0;
-    for (int i = 0; i < N * M; i++) {
+    for (int i = 0; i < M * N; i++) {
         double exact = 0, y = ptxgen_element_load(PTXGEN_F32, p.y.host, (size_t)i);
         float sum = 0;
         for (int k = 0; k < K; k++) {
-            exact += (double)x[i / M * K + k] * w[i % M * K + k];
-            sum += x[i / M * K + k] * w[i % M * K + k];
+            exact += (double)x[i / N * K + k] * w[i % N * K + k];
+            sum += x[i / N * K + k] * w[i % N * K + k];
         }
         ours += (y - exact) * (y - exact);
         plain += (sum - exact) * (sum - exact);
@@ -115,8 +115,8 @@ static void no_rows_leave_no_error_for_the_next_launch(void **state)
     (void)state;
     struct device device = open_device("cpu");
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 64, 128);
-    for (uint32_t n = 0; n < 2; n++) {
-        struct dense_problem p = make(&device, &spec, n, NULL);
+    for (uint32_t m = 0; m < 2; m++) {
+        struct dense_problem p = make(&device, &spec, m, NULL);
         check_problem(&p, &device);
         dense_release(&p);
     }
@@ -127,8 +127,8 @@ static void the_smallest_k_and_odd_m_are_done(void **state)
 {
     (void)state;
     for (int type = PTXGEN_F32; type <= PTXGEN_BF16; type++)
-        for (uint32_t m = 1; m <= 101; m += 25) {
-            ptxgen_dense_spec spec = spec_of(type, m, m % 4 + 1);
+        for (uint32_t n = 1; n <= 101; n += 25) {
+            ptxgen_dense_spec spec = spec_of(type, n, n % 4 + 1);
             run_spec("cpu:sm_80", &spec, 3);
         }
 }
@@ -143,7 +143,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 static void addresses_at_every_element_give_the_same(void **state)
 {
     (void)state;
-    static const uint32_t ns[] = {1, 16, 33};
+    static const uint32_t ms[] = {1, 16, 33};
     struct device device = open_device("cpu:sm_80");
     for (int type = PTXGEN_F32; type <= PTXGEN_F16; type++)
         for (size_t offset = 1; offset <= 4; offset *= 2)
@@ -155,7 +155,7 @@ static void addresses_at_every_element_give_the_same(void **state)
                                                     .y_offset = offset,
                                                     .bias_offset = offset};
                 spec.bias = spec.residual = 1;
-                struct dense_problem p = make(&device, &spec, ns[i], &layout);
+                struct dense_problem p = make(&device, &spec, ms[i], &layout);
                 check_problem(&p, &device);
                 dense_release(&p);
             }
@@ -181,13 +181,13 @@ static void few_multiprocessors_take_several_tiles_each(void **state)
 static void warps_in_any_order_do_not_race(void **state)
 {
     (void)state;
-    static const uint32_t ns[] = {1, 32, 64, 100, 128};
+    static const uint32_t ms[] = {1, 32, 64, 100, 128};
     struct device device = open_device("cpu:sm_80");
     for (uint64_t seed = 1; seed <= 2 + (uint64_t)test_share(8); seed++) {
         order_by(&device, seed);
         ptxgen_dense_spec spec =
             spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_F32, 256, 768);
-        struct dense_problem p = make(&device, &spec, ns[seed % 5], NULL);
+        struct dense_problem p = make(&device, &spec, ms[seed % 5], NULL);
         check_problem(&p, &device);
         dense_release(&p);
     }
@@ -202,10 +202,10 @@ static void warpgroups_in_any_order_do_not_race(void **state)
 {
     (void)state;
     static const ptxgen_dense_variant tiles[] = {
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .cluster = 2},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .cluster = 1},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 64, .wm = 4, .cluster = 2},
-        {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .split = 2}};
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 256, .wn = 8, .cluster = 2},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 128, .wn = 8, .cluster = 1},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 32, .warp_m = 64, .wn = 4, .cluster = 2},
+        {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 64, .wn = 4, .split = 2}};
     enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
     for (uint32_t seed = 1; seed <= TILES - 1 + (uint32_t)test_share(7); seed++) {
@@ -217,8 +217,8 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         ptxgen_dense_variant tile = tiles[seed % TILES];
         struct dense_problem p = make(&device, &spec, tile.split ? 60 : 300, NULL);
         p.plan.target.multiprocessors = tile.split ? 20 : 2 + seed % 3 * 2;
-        tile.wn = tile.wk = 1;
-        tile.pass_n = 16;
+        tile.wm = tile.wk = 1;
+        tile.pass_m = 16;
         assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);
         check_problem(&p, &device);
         dense_release(&p);
@@ -227,7 +227,7 @@ static void warpgroups_in_any_order_do_not_race(void **state)
 }
 
 /*
- * The tile of many rows that plain sm_90 has, in pairs and by itself, whole and at M's, N's and K's
+ * The tile of many rows that plain sm_90 has, in pairs and by itself, whole and at N's, M's and K's
  * ends, in warps of ten orders: sums are rounded in their registers, or first are added to.
  */
 static void warps_that_send_in_turn_do_not_race(void **state)
@@ -238,8 +238,8 @@ static void warps_that_send_in_turn_do_not_race(void **state)
         order_by(&device, seed);
         ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 328, 584);
         spec.bias = spec.residual = seed % 4 < 2;
-        ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2,
-                                     .wn = 4, .wk = 1, .pass_n = 16, .cluster = 1 + seed / 2 % 2};
+        ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_BULK, .warp_n = 64, .warp_m = 64, .wn = 2,
+                                     .wm = 4, .wk = 1, .pass_m = 16, .cluster = 1 + seed / 2 % 2};
         struct dense_problem p = make(&device, &spec, 300, NULL);
         p.plan.target.multiprocessors = 2 + seed % 3 * 2;
         ptxgen_error err;
@@ -259,8 +259,8 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     struct dense_problem p = make(&device, &spec, 2, NULL);
     ptxgen_element_store(PTXGEN_F16, p.w.host, 32 * 136 + 135, INFINITY);
     check_problem(&p, &device);
-    for (size_t m = 0; m < 32; m++)
-        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, m)));
+    for (size_t n = 0; n < 32; n++)
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, n)));
     assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
     dense_release(&p);
     device_close(&device);

@@ -4,7 +4,7 @@
 
 #include <ptxgen/dense.h>
 
-enum { K = 256, M = 64, MOST_N = 40 };
+enum { K = 256, N = 64, MOST_M = 40 };
 
 struct bench {
     struct emulated emulated;
@@ -12,9 +12,9 @@ struct bench {
     ptxgen_dense_args args;
 };
 
-static const ptxgen_dense_spec full = {.m = M,
+static const ptxgen_dense_spec full = {.n = N,
                                           .k = K,
-                                          .max_n = MOST_N,
+                                          .max_m = MOST_M,
                                           .type = PTXGEN_F16,
                                           .bias = 1,
                                           .residual = 1};
@@ -29,7 +29,7 @@ static int setup(void **state)
     ptxgen_error err;
     assert_ok(ptxgen_dense_make_plan(&full, &target, &plan, &err), &err);
     assert_ok(ptxgen_dense_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
-    b.args = (ptxgen_dense_args){.n = 2,
+    b.args = (ptxgen_dense_args){.m = 2,
                                     .x = 0x10000,
                                     .w = 0x20000,
                                     .bias = 0x50000,
@@ -59,7 +59,7 @@ static void refused(const void *bench, const void *args, const char *words)
 static void no_rows_launch_nothing_and_leave_no_error(void **state)
 {
     struct bench *b = *state;
-    ptxgen_dense_args args = {.n = 0};
+    ptxgen_dense_args args = {.m = 0};
     ptxgen_error err;
     uint64_t bytes = 1;
     assert_int_equal(ptxgen_dense_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
@@ -72,10 +72,10 @@ static void more_rows_than_planned_are_refused(void **state)
 {
     struct bench *b = *state;
     ptxgen_dense_args args = b->args;
-    args.n = MOST_N + 1;
+    args.m = MOST_M + 1;
     refused(b, &args, "m = 41 is above the 40 tokens");
-    assert_null(ptxgen_dense_attributes(b->kernel, args.n));
-    assert_non_null(ptxgen_dense_attributes(b->kernel, MOST_N));
+    assert_null(ptxgen_dense_attributes(b->kernel, args.m));
+    assert_non_null(ptxgen_dense_attributes(b->kernel, MOST_M));
 }
 
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
@@ -102,7 +102,7 @@ static void strides_below_a_row_are_refused(void **state)
     args.x_stride = K - 1;
     refused(b, &args, "row stride of x, 255, is below its 256");
     args = b->args;
-    args.residual_stride = M - 1;
+    args.residual_stride = N - 1;
     refused(b, &args, "row stride of residual, 63");
     args = b->args;
     args.y_stride = 1;

@@ -10,28 +10,28 @@
 
 #include <ptxgen/dense.h>
 
-enum { M = 64 };
+enum { N = 64 };
 
 struct operands {
-    uint32_t n, k;
-    double *x, *w; /* [n, k], [M, k], values of the type */
+    uint32_t m, k;
+    double *x, *w; /* [m, k], [N, k], values of the type */
 };
 
 static struct said ask(const char *target_name, ptxgen_element type, struct operands *o)
 {
-    ptxgen_dense_spec spec = {.m = M, .k = o->k, .type = (uint8_t)type};
+    ptxgen_dense_spec spec = {.n = N, .k = o->k, .type = (uint8_t)type};
     ptxgen_target target;
     ptxgen_dense_plan plan;
     ptxgen_error err;
-    struct random r = {o->k + o->n};
-    size_t x_count = (size_t)o->n * o->k, w_count = (size_t)M * o->k;
+    struct random r = {o->k + o->m};
+    size_t x_count = (size_t)o->m * o->k, w_count = (size_t)N * o->k;
     void *x = allocate_some(x_count, 4), *w = allocate_some(w_count, 4);
     o->x = draw_elements(&r, type, x_count, x);
     o->w = draw_elements(&r, type, w_count, w);
     assert_ok(ptxgen_target_parse(target_name, &target, &err), &err);
     assert_ok(ptxgen_dense_make_plan(&spec, &target, &plan, &err), &err);
-    const ptxgen_dense_operands operands = {.n = o->n, .x = x, .w = w};
-    struct said s = said_allocate((size_t)o->n * M);
+    const ptxgen_dense_operands operands = {.m = o->m, .x = x, .w = w};
+    struct said s = said_allocate((size_t)o->m * N);
     assert_ok(ptxgen_dense_reference_spread(&plan, &operands, s.y, s.bound, s.spread, &err), &err);
     free(x);
     free(w);
@@ -40,13 +40,13 @@ static struct said ask(const char *target_name, ptxgen_element type, struct oper
 
 /* Far over its limit for each fault but the first, which is none. */
 static void check_faults(const char *target, ptxgen_element type,
-                         const struct product_fault *faults, size_t count, uint32_t n, uint32_t k)
+                         const struct product_fault *faults, size_t count, uint32_t m, uint32_t k)
 {
-    struct operands o = {.n = n, .k = k};
+    struct operands o = {.m = m, .k = k};
     struct said s = ask(target, type, &o);
     double *y = allocate_some(s.count, sizeof *y);
     for (size_t i = 0; i < count; i++) {
-        multiply_with_fault(&faults[i], o.x, o.w, n, M, k, y);
+        multiply_with_fault(&faults[i], o.x, o.w, m, N, k, y);
         assert_tells(&s, type, y, i > 0, faults[i].name, target, k);
     }
     free(y);

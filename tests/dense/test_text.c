@@ -13,11 +13,11 @@ enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 /* Whole blocks, and tails of everything with all of the epilogue. */
 static const ptxgen_dense_spec specs[] = {
-    {.m = 4096, .k = 4096, .type = PTXGEN_F16},
-    {.m = 333, .k = 1401, .type = PTXGEN_BF16, .bias = 1, .residual = 1,
+    {.n = 4096, .k = 4096, .type = PTXGEN_F16},
+    {.n = 333, .k = 1401, .type = PTXGEN_BF16, .bias = 1, .residual = 1,
      .activation = PTXGEN_ACTIVATION_GELU},
-    {.m = 4096, .k = 4096, .type = PTXGEN_F32},
-    {.m = 333, .k = 1401, .type = PTXGEN_F32, .bias = 1, .residual = 1,
+    {.n = 4096, .k = 4096, .type = PTXGEN_F32},
+    {.n = 333, .k = 1401, .type = PTXGEN_F32, .bias = 1, .residual = 1,
      .activation = PTXGEN_ACTIVATION_SILU},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
@@ -54,7 +54,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
                 assert_declares(
                     module, i,
                     (struct declared){.name = ptxgen_dense_entry(v),
-                                      .threads = 32 * (v->wm * v->wn * v->wk + senders),
+                                      .threads = 32 * (v->wn * v->wm * v->wk + senders),
                                       .shared_bytes = v->shared_bytes,
                                       .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
@@ -109,13 +109,13 @@ static void specs_that_cannot_be_done_are_refused_by_name(void **state)
         ptxgen_dense_spec spec;
         const char *words;
     } cases[] = {
-        {{.m = 0, .k = 8, .type = 1}, "M = 0"},
-        {{.m = 8, .k = 0, .type = 1}, "K = 0"},
-        {{.m = 8, .k = 1u << 30, .type = 1}, "K = 1073741824"},
-        {{.m = 8, .k = 8, .type = 3}, "the type 3"},
-        {{.m = 8, .k = 8, .type = 1, .activation = 5}, "5 is not an activation"},
-        {{.m = 8, .k = 8, .type = 1, .bias = 2}, "bias is 2"},
-        {{.m = 8, .k = 8, .type = 1, .residual = 3}, "residual is 3"},
+        {{.n = 0, .k = 8, .type = 1}, "N = 0"},
+        {{.n = 8, .k = 0, .type = 1}, "K = 0"},
+        {{.n = 8, .k = 1u << 30, .type = 1}, "K = 1073741824"},
+        {{.n = 8, .k = 8, .type = 3}, "the type 3"},
+        {{.n = 8, .k = 8, .type = 1, .activation = 5}, "5 is not an activation"},
+        {{.n = 8, .k = 8, .type = 1, .bias = 2}, "bias is 2"},
+        {{.n = 8, .k = 8, .type = 1, .residual = 3}, "residual is 3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_target target = target_of("sm_90");
@@ -134,11 +134,11 @@ static void no_plan_leaves_a_scheduler_without_a_warp(void **state)
     static const uint32_t shapes[][2] = {{8192, 8192}, {4096, 4096}, {14336, 4096}, {4096, 14336}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int t = 0; t < TARGETS; t++) {
-            ptxgen_dense_spec s = {.m = shapes[i][0], .k = shapes[i][1], .type = PTXGEN_F16};
+            ptxgen_dense_spec s = {.n = shapes[i][0], .k = shapes[i][1], .type = PTXGEN_F16};
             ptxgen_dense_plan plan = plan_of(&s, target_names[t]);
-            for (uint32_t n = 1; n <= 64; n++) {
-                const ptxgen_dense_variant *v = ptxgen_dense_choose(&plan, n);
-                assert_true(v->wm * v->wn * v->wk * v->ctas >= 4);
+            for (uint32_t m = 1; m <= 64; m++) {
+                const ptxgen_dense_variant *v = ptxgen_dense_choose(&plan, m);
+                assert_true(v->wn * v->wm * v->wk * v->ctas >= 4);
             }
         }
 }
@@ -150,21 +150,21 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_dense_variant tile;
         const char *words;
     } cases[] = {
-        {{.warp_m = 24, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .pass_n = 8}, "warp_m is 24"},
-        {{.warp_m = 64, .warp_n = 16, .wm = 8, .wn = 1, .wk = 8, .pass_n = 8}, "the 16 of a CTA"},
-        {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 4, .wk = 1, .pass_n = 8}, "rows of X is 256"},
-        {{.warp_m = 64, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8},
+        {{.warp_n = 24, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .pass_m = 8}, "warp_n is 24"},
+        {{.warp_n = 64, .warp_m = 16, .wn = 8, .wm = 1, .wk = 8, .pass_m = 8}, "the 16 of a CTA"},
+        {{.warp_n = 64, .warp_m = 64, .wn = 4, .wm = 4, .wk = 1, .pass_m = 8}, "tile_m is 256"},
+        {{.warp_n = 64, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .stages = 2, .pass_m = 8},
          "stages is 2"},
-        {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .stages = 4, .pass_n = 32},
+        {{.warp_n = 64, .warp_m = 64, .wn = 4, .wm = 2, .wk = 1, .stages = 4, .pass_m = 32},
          "shared memory"},
-        {{.warp_m = 64, .warp_n = 16, .wm = 1, .wn = 1, .wk = 1, .pass_n = 32}, "pass_n is 32"},
-        {{.kind = 1, .warp_m = 16, .warp_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16},
+        {{.warp_n = 64, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .pass_m = 32}, "pass_m is 32"},
+        {{.kind = 1, .warp_n = 16, .warp_m = 64, .wn = 8, .wm = 1, .wk = 1, .pass_m = 16},
          "wgmma needs sm_90a"},
-        {{.kind = 1, .warp_m = 16, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-         "wm is 2"},
-        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1, .pass_n = 16},
+        {{.kind = 1, .warp_n = 16, .warp_m = 64, .wn = 2, .wm = 1, .wk = 1, .pass_m = 16},
+         "wn is 2"},
+        {{.kind = 2, .warp_n = 64, .warp_m = 64, .wn = 2, .wm = 4, .wk = 1, .pass_m = 16},
          "copies in bulk need sm_90"},
-        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 2, .pass_n = 16},
+        {{.kind = 2, .warp_n = 64, .warp_m = 64, .wn = 2, .wm = 2, .wk = 2, .pass_m = 16},
          "wk is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -179,9 +179,9 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 static void ctas_that_divide_k_get_no_second_tile(void **state)
 {
     (void)state;
-    const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64,
-                                       .wm = 4, .wn = 1, .wk = 1, .split = 2, .pass_n = 16};
-    const ptxgen_dense_spec spec = {.m = 4096, .k = 4096, .type = PTXGEN_F16};
+    const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = 64,
+                                       .wn = 4, .wm = 1, .wk = 1, .split = 2, .pass_m = 16};
+    const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .type = PTXGEN_F16};
     ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
     ptxgen_error err = {0};
     uint32_t ctas;
@@ -189,17 +189,17 @@ static void ctas_that_divide_k_get_no_second_tile(void **state)
     assert_ok(ptxgen_dense_ctas(&plan, 64, &ctas, &err), &err);
     assert_int_equal(ctas, 128);
     assert_int_equal(ptxgen_dense_ctas(&plan, 65, &ctas, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "no variant serves n = 65");
+    assert_says(&err, "no variant serves m = 65");
 }
 
 /* 16 pairs for 66 clusters: of 256 rows of X each has one of its own, of 128 rows all have a share. */
 static void tiles_of_most_sums_are_never_divided(void **state)
 {
     (void)state;
-    const ptxgen_dense_spec spec = {.m = 4096, .k = 4096, .type = PTXGEN_F16};
+    const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .type = PTXGEN_F16};
     for (uint32_t rows = 128; rows <= 256; rows *= 2) {
-        const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = rows,
-                                           .wm = 8, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 32};
+        const ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_WGMMA, .warp_n = 16, .warp_m = rows,
+                                           .wn = 8, .wm = 1, .wk = 1, .cluster = 2, .pass_m = 32};
         ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
         ptxgen_error err = {0};
         uint32_t ctas;

@@ -62,9 +62,9 @@ static const ptxgen_marlin_repack_spec key_repack = {
     .k = 256, .n = 64, .group_size = 128, .type = PTXGEN_F16, .scale_type = PTXGEN_F16};
 static const ptxgen_w8a8_spec key_w8a8 = {
     .k = 64, .n = 64, .q_min = -127, .q_max = 127, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
-static const ptxgen_dense_spec key_dense = {.m = 64, .k = 64, .type = PTXGEN_F16};
+static const ptxgen_dense_spec key_dense = {.n = 64, .k = 64, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec key_sparse24 = {
-    .m = 64, .k = 64, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
+    .n = 64, .k = 64, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
 
 #define ROW(member, other) KEY(ptxgen_rmsnorm_q4k_spec, member, other)
 static const struct keyed keyed_rmsnorm_q4k = {
@@ -110,7 +110,7 @@ static const struct keyed keyed_w8a8 = {
 static const struct keyed keyed_dense = {
     ptxgen_dense_family,
     &key_dense,
-    {ROW(m, 128), ROW(k, 128), ROW(max_n, 8), ROW(type, PTXGEN_BF16),
+    {ROW(n, 128), ROW(k, 128), ROW(max_m, 8), ROW(type, PTXGEN_BF16),
      ROW(activation, PTXGEN_ACTIVATION_RELU), ROW(bias, 1), ROW(residual, 1)}};
 #undef ROW
 
@@ -118,7 +118,7 @@ static const struct keyed keyed_dense = {
 static const struct keyed keyed_sparse24 = {
     ptxgen_sparse24_family,
     &key_sparse24,
-    {ROW(m, 128), ROW(k, 128), ROW(max_n, 8), ROW(type, PTXGEN_SPARSE24_F16),
+    {ROW(n, 128), ROW(k, 128), ROW(max_m, 8), ROW(type, PTXGEN_SPARSE24_F16),
      ROW(y_type, PTXGEN_BF16), ROW(activation, PTXGEN_ACTIVATION_RELU), ROW(bias, 1),
      ROW(residual, 1), ROW(tier, 2), RESERVED(ptxgen_sparse24_spec, reserved)}};
 #undef ROW

@@ -91,10 +91,10 @@ static void use_family(struct worker *worker)
     const ptxgen_w8a8_spec w8a8 = {
         .k = 256, .n = n, .max_tokens = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     const ptxgen_sparse24_spec sparse24 = {
-        .m = n, .k = 256, .max_n = 8, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+        .n = n, .k = 256, .max_m = 8, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_sparse24_spec inflated = sparse24;
     inflated.tier = 1;
-    const ptxgen_dense_spec dense = {.m = n, .k = 256, .max_n = 8, .type = PTXGEN_F16};
+    const ptxgen_dense_spec dense = {.n = n, .k = 256, .max_m = 8, .type = PTXGEN_F16};
     const struct {
         const ptxgen_family *family;
         const void *spec;

@@ -242,14 +242,14 @@ static void ask_dense(const struct problem *p, struct outputs *o)
 {
     enum { K = 2 };
     float x[K], w[COLUMNS * K], bias[COLUMNS], residual[COLUMNS];
-    const ptxgen_dense_spec spec = {.m = COLUMNS,
+    const ptxgen_dense_spec spec = {.n = COLUMNS,
                                     .k = K,
                                     .type = (uint8_t)p->type,
                                     .activation = (uint8_t)p->activation,
                                     .bias = p->bias,
                                     .residual = p->residual};
     const ptxgen_dense_operands operands = {
-        .n = 1, .x = x, .w = w, .bias = bias, .residual = residual};
+        .m = 1, .x = x, .w = w, .bias = bias, .residual = residual};
     ptxgen_target target = target_of(p->target);
     ptxgen_dense_plan plan;
     ptxgen_error err;
@@ -267,7 +267,7 @@ static void ask_sparse24(const struct problem *p, struct outputs *o)
     enum { K = 8 };
     float x[K] = {0}, values[COLUMNS * K / 2] = {0}, bias[COLUMNS], residual[COLUMNS];
     unsigned char metadata[COLUMNS * K / 4];
-    const ptxgen_sparse24_spec spec = {.m = COLUMNS,
+    const ptxgen_sparse24_spec spec = {.n = COLUMNS,
                                        .k = K,
                                        .type = (uint8_t)p->type,
                                        .y_type = (uint8_t)p->type,
@@ -275,7 +275,7 @@ static void ask_sparse24(const struct problem *p, struct outputs *o)
                                        .bias = p->bias,
                                        .residual = p->residual};
     const ptxgen_sparse24_operands operands = {
-        .n = 1,
+        .m = 1,
         .x = x,
         .values = {values, COLUMNS * K / 2 * ptxgen_element_size(p->type)},
         .metadata = {metadata, sizeof metadata},
@@ -309,7 +309,7 @@ static void ask_marlin(const struct problem *p, struct outputs *o)
                                      .bias = p->bias,
                                      .residual = p->residual};
     const ptxgen_marlin_operands operands = {.m = 1,
-                                             .x = a,
+                                             .a = a,
                                              .weights = &w[0],
                                              .up = p->swiglu ? &w[1] : NULL,
                                              .bias = bias,

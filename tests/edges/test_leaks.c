@@ -133,11 +133,11 @@ static int teardown(void **state)
     return 0;
 }
 
-static const ptxgen_dense_spec dense_spec = {.m = 8, .k = 8, .max_n = 1, .type = PTXGEN_F16};
+static const ptxgen_dense_spec dense_spec = {.n = 8, .k = 8, .max_m = 1, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec sparse24_spec = {
-    .m = 8, .k = 8, .max_n = 1, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    .n = 8, .k = 8, .max_m = 1, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
 static const ptxgen_sparse24_spec inflated_spec = {
-    .m = 8, .k = 8, .max_n = 1, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = 1};
+    .n = 8, .k = 8, .max_m = 1, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = 1};
 static const ptxgen_marlin_spec marlin_spec = {
     .k = 16, .n = 8, .group_size = 16, .max_m = 1, .type = PTXGEN_F16};
 static const ptxgen_marlin_repack_spec repack_spec = {

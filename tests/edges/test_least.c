@@ -31,7 +31,7 @@ static void dense_takes_its_least_sizes(void **state)
         struct device device = open_device(devices[i % DEVICES]);
         struct random r = random_start((uint64_t)i);
         struct check check = {.outputs = 0};
-        const struct dense_options o = {.spec = {.m = size_of(which, 0, 1, 24),
+        const struct dense_options o = {.spec = {.n = size_of(which, 0, 1, 24),
                                                  .k = size_of(which, 1, 1, 40),
                                                  .type = (uint8_t)(i / DEVICES % 3),
                                                  .bias = i % 2,
@@ -60,7 +60,7 @@ static void sparse24_takes_its_least_sizes(void **state)
         struct random r = random_start((uint64_t)i);
         struct check check = {.outputs = 0};
         const struct sparse24_options o = {
-            .spec = {.m = size_of(which, 0, 1, 24),
+            .spec = {.n = size_of(which, 0, 1, 24),
                      .k = size_of(which, 1, 8, 72),
                      .type = type,
                      .y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_BF16 : type,
@@ -80,7 +80,7 @@ static void sparse24_takes_its_least_sizes(void **state)
 
 static void marlin_takes_its_least_sizes(void **state)
 {
-    const struct marlin_layout packed = {.x_gap = 0};
+    const struct marlin_layout packed = {.a_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 2 * 8; i++) {
         unsigned which = (unsigned)i / (DEVICES * 2);
@@ -178,9 +178,9 @@ static void what_is_below_the_least_is_refused(void **state)
     ptxgen_target target = target_of("sm_90a");
     ptxgen_error err = {0};
     for (unsigned none = 0; none < 2; none++) {
-        const ptxgen_dense_spec dense = {.m = none, .k = !none, .type = PTXGEN_F16};
+        const ptxgen_dense_spec dense = {.n = none, .k = !none, .type = PTXGEN_F16};
         const ptxgen_sparse24_spec sparse24 = {
-            .m = none, .k = 8 * !none, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+            .n = none, .k = 8 * !none, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
         const ptxgen_marlin_spec marlin = {
             .k = 16 * none, .n = 8 * !none, .group_size = 16, .type = PTXGEN_F16};
         const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {

@@ -65,7 +65,7 @@ static void check_dense(const struct emulated *e, const ptxgen_dense_plan *plan,
     ptxgen_error err = {0};
     uint32_t ctas = 7;
     struct untouched u = untouched();
-    const ptxgen_dense_operands none = {.n = 0, .w = zeros, .bias = zeros};
+    const ptxgen_dense_operands none = {.m = 0, .w = zeros, .bias = zeros};
     assert_null(ptxgen_dense_choose(plan, 0));
     assert_ok(ptxgen_dense_ctas(plan, 0, &ctas, &err), &err);
     assert_int_equal(ctas, 0);
@@ -78,7 +78,7 @@ static void check_dense(const struct emulated *e, const ptxgen_dense_plan *plan,
         return;
     ptxgen_dense *kernel;
     uint64_t bytes = 7;
-    const ptxgen_dense_args args = {.n = 0};
+    const ptxgen_dense_args args = {.m = 0};
     assert_ok(ptxgen_dense_load(&e->driver, plan, NULL, &kernel, &err), &err);
     assert_null(ptxgen_dense_attributes(kernel, 0));
     assert_non_null(ptxgen_dense_attributes(kernel, 1));
@@ -93,9 +93,9 @@ static void dense_takes_no_rows(void **state)
 {
     for (int t = 0; t < TARGETS; t++)
         for (uint8_t i = 0; i < 12; i++) {
-            const ptxgen_dense_spec spec = {.m = 3,
+            const ptxgen_dense_spec spec = {.n = 3,
                                             .k = 5,
-                                            .max_n = i % 2 ? 4 : 0,
+                                            .max_m = i % 2 ? 4 : 0,
                                             .type = i % 3,
                                             .activation = i % 5,
                                             .bias = i / 2 % 2,
@@ -116,13 +116,13 @@ static void check_sparse24(const struct emulated *e, const ptxgen_sparse24_plan 
     struct untouched u = untouched();
     unsigned char values[256] = {0}, metadata[64];
     static const float scales[8];
-    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->m, s->k};
-    ptxgen_sparse24_operands none = {.n = 0, .w_scale = scales, .bias = scales};
+    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->n, s->k};
+    ptxgen_sparse24_operands none = {.m = 0, .w_scale = scales, .bias = scales};
     size_t dense_bytes;
     memset(metadata, 4, sizeof metadata);
     assert_ok(ptxgen_sparse24_dense_bytes(&shape, &dense_bytes, &err), &err);
     none.values = (ptxgen_const_span){values, dense_bytes / 2};
-    none.metadata = (ptxgen_const_span){metadata, (size_t)s->m * s->k / 4};
+    none.metadata = (ptxgen_const_span){metadata, (size_t)s->n * s->k / 4};
     assert_null(ptxgen_sparse24_choose(plan, 0));
     assert_ok(ptxgen_sparse24_ctas(plan, 0, &ctas, &err), &err);
     assert_int_equal(ctas, 0);
@@ -135,7 +135,7 @@ static void check_sparse24(const struct emulated *e, const ptxgen_sparse24_plan 
         return;
     ptxgen_sparse24 *kernel;
     uint64_t bytes = 7;
-    const ptxgen_sparse24_args args = {.n = 0};
+    const ptxgen_sparse24_args args = {.m = 0};
     assert_ok(ptxgen_sparse24_load(&e->driver, plan, NULL, &kernel, &err), &err);
     assert_null(ptxgen_sparse24_attributes(kernel, 0));
     assert_non_null(ptxgen_sparse24_attributes(kernel, 1));
@@ -150,9 +150,9 @@ static void sparse24_takes_no_rows(void **state)
 {
     for (int t = 0; t < TARGETS; t++)
         for (uint8_t i = 0; i < 16; i++) {
-            ptxgen_sparse24_spec spec = {.m = 3,
+            ptxgen_sparse24_spec spec = {.n = 3,
                                          .k = 8,
-                                         .max_n = i % 3 ? 4 : 0,
+                                         .max_m = i % 3 ? 4 : 0,
                                          .type = i % 4,
                                          .y_type = i % 4,
                                          .activation = i % 5,

@@ -139,7 +139,7 @@ static ptxgen_status refer_scales(const void *how, size_t bad, ptxgen_error *err
     if (bad != nowhere)
         ptxgen_element_store(h->scale_type, w.matrices[h->up].scales, bad, -INFINITY);
     const ptxgen_marlin_operands o = {
-        .m = 1, .x = a, .weights = &w.matrices[0], .up = w.count == 2 ? &w.matrices[1] : NULL};
+        .m = 1, .a = a, .weights = &w.matrices[0], .up = w.count == 2 ? &w.matrices[1] : NULL};
     assert_ok(ptxgen_marlin_make_plan(&w.spec, &target, &plan, err), err);
     ptxgen_status status = ptxgen_marlin_reference(&plan, &o, c, NULL, err);
     free_weights(&w);
@@ -389,7 +389,7 @@ static ptxgen_status call_sparse24(int call, const struct sparse_how *h,
                                        (ptxgen_span){out, SPARSE_GROUPS}, err);
     default: break;
     }
-    const ptxgen_sparse24_spec spec = {.m = ROWS,
+    const ptxgen_sparse24_spec spec = {.n = ROWS,
                                        .k = COLUMNS,
                                        .type = (uint8_t)h->type,
                                        .y_type = h->type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16
@@ -461,7 +461,7 @@ static ptxgen_status refer_sparse24(const void *how, size_t bad, ptxgen_error *e
     float x_scale[TOKENS], w_scale[ROWS], bias[ROWS] = {0};
     double y[TOKENS * ROWS], bound[TOKENS * ROWS];
     const ptxgen_sparse24_spec spec = {
-        .m = ROWS, .k = COLUMNS, .type = h->type, .y_type = PTXGEN_F16, .bias = 1};
+        .n = ROWS, .k = COLUMNS, .type = h->type, .y_type = PTXGEN_F16, .bias = 1};
     ptxgen_target target = target_of("sm_80");
     ptxgen_sparse24_plan plan;
     for (int i = 0; i < TOKENS; i++)
@@ -472,7 +472,7 @@ static ptxgen_status refer_sparse24(const void *how, size_t bad, ptxgen_error *e
         ptxgen_element_store(PTXGEN_F16, bias, bad, NAN);
     else if (bad != nowhere)
         (h->array == X_SCALE ? x_scale : w_scale)[bad] = INFINITY;
-    const ptxgen_sparse24_operands o = {.n = TOKENS,
+    const ptxgen_sparse24_operands o = {.m = TOKENS,
                                         .x = x,
                                         .values = {a.values, a.dense_bytes / 2},
                                         .metadata = {a.metadata, a.metadata_bytes},

@@ -152,20 +152,20 @@ static bool make_dense(size_t number, struct subject *s)
 {
     static const char *const types[] = {".tf32.tf32", ".f16.f16", ".bf16.bf16"};
     s->as.dense = (struct dense_options){
-        .spec = {.m = 72, .k = 136, .type = (uint8_t)number, .bias = number == 1}};
+        .spec = {.n = 72, .k = 136, .type = (uint8_t)number, .bias = number == 1}};
     s->family = ptxgen_dense_family();
     s->spec = &s->as.dense.spec;
     s->types = types[number];
     return true;
 }
 
-static void run_dense(const struct subject *s, uint32_t n, struct random *r, struct device *device,
+static void run_dense(const struct subject *s, uint32_t m, struct random *r, struct device *device,
                       struct check *check)
 {
     const struct dense_layout packed = {.x_gap = 0};
     struct dense_problem p;
     ptxgen_error err;
-    assert_ok(dense_allocate(&p, &s->as.dense, n, &packed, device, &err), &err);
+    assert_ok(dense_allocate(&p, &s->as.dense, m, &packed, device, &err), &err);
     dense_fill(&p, r);
     assert_ok(dense_check(&p, device, check, &err), &err);
     dense_release(&p);
@@ -177,7 +177,7 @@ static bool make_sparse24(size_t number, struct subject *s)
     uint8_t type = (uint8_t)(number % 4), tier = number < 4 ? 2 : 1;
     bool is_s8 = type == PTXGEN_SPARSE24_S8;
     s->as.sparse24 =
-        (struct sparse24_options){.spec = {.m = 72,
+        (struct sparse24_options){.spec = {.n = 72,
                                            .k = 136,
                                            .type = type,
                                            .y_type = is_s8 ? (uint8_t)PTXGEN_BF16 : type,
@@ -189,13 +189,13 @@ static bool make_sparse24(size_t number, struct subject *s)
     return tier == 2 ? type != PTXGEN_SPARSE24_F32 : !is_s8;
 }
 
-static void run_sparse24(const struct subject *s, uint32_t n, struct random *r,
+static void run_sparse24(const struct subject *s, uint32_t m, struct random *r,
                          struct device *device, struct check *check)
 {
     const struct sparse24_layout packed = {.x_gap = 0};
     struct sparse24_problem p;
     ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &s->as.sparse24, n, &packed, device, &err), &err);
+    assert_ok(sparse24_allocate(&p, &s->as.sparse24, m, &packed, device, &err), &err);
     assert_ok(sparse24_fill(&p, r, &err), &err);
     assert_ok(sparse24_check(&p, device, check, &err), &err);
     sparse24_release(&p);
@@ -218,7 +218,7 @@ static bool make_marlin(size_t number, struct subject *s)
 static void run_marlin(const struct subject *s, uint32_t n, struct random *r, struct device *device,
                        struct check *check)
 {
-    const struct marlin_layout packed = {.x_gap = 0};
+    const struct marlin_layout packed = {.a_gap = 0};
     struct marlin_weights weights = {.count = 0};
     struct marlin_problem p;
     ptxgen_error err;

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { M = 256, K = 256, MOST_ROWS = 512, ARRAY = 1 << 20, ARRAYS = 8 };
+enum { N = 256, K = 256, MOST_ROWS = 512, ARRAY = 1 << 20, ARRAYS = 8 };
 
 struct bench {
     struct emulated emulated;
@@ -100,17 +100,17 @@ static ptxgen_status launch_dense(const void *kernel, const void *args, ptxgen_e
 static void dense_says_which_map_is_refused(void **state)
 {
     struct bench *b = *state;
-    const ptxgen_dense_spec spec = {.m = M, .k = K, .type = PTXGEN_F16};
+    const ptxgen_dense_spec spec = {.n = N, .k = K, .type = PTXGEN_F16};
     ptxgen_dense_plan plan;
     ptxgen_dense *kernel;
     ptxgen_error err;
-    uint32_t n = MOST_ROWS;
+    uint32_t m = MOST_ROWS;
     assert_ok(ptxgen_dense_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (n && ptxgen_dense_choose(&plan, n)->kind == PTXGEN_DENSE_MMA)
-        n--;
-    assert_true(n > 0);
+    while (m && ptxgen_dense_choose(&plan, m)->kind == PTXGEN_DENSE_MMA)
+        m--;
+    assert_true(m > 0);
     assert_ok(ptxgen_dense_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_dense_args args = {.n = n,
+    const ptxgen_dense_args args = {.m = m,
                                     .x = array(b, 0),
                                     .w = array(b, 1),
                                     .y = array(b, 2),
@@ -129,19 +129,19 @@ static void sparse24_says_which_map_is_refused(void **state)
 {
     struct bench *b = *state;
     const ptxgen_sparse24_spec spec = {
-        .m = M, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+        .n = N, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_sparse24_plan plan;
     ptxgen_sparse24 *kernel;
     ptxgen_error err;
-    uint32_t n = MOST_ROWS;
+    uint32_t m = MOST_ROWS;
     size_t bytes;
-    unsigned char *values = calloc(M, K), *metadata = malloc(M * K / 4), *packed;
+    unsigned char *values = calloc(N, K), *metadata = malloc(N * K / 4), *packed;
     assert_ok(ptxgen_sparse24_packed_bytes(&spec, &bytes, &err), &err);
     packed = malloc(bytes);
     assert_true(values && metadata && packed && bytes <= ARRAY);
-    memset(metadata, 0 | 1 << 2, M * K / 4);
-    assert_ok(ptxgen_sparse24_pack(&spec, (ptxgen_const_span){values, M * K}, PTXGEN_SPARSE24_BYTES,
-                                   (ptxgen_const_span){metadata, M * K / 4},
+    memset(metadata, 0 | 1 << 2, N * K / 4);
+    assert_ok(ptxgen_sparse24_pack(&spec, (ptxgen_const_span){values, N * K}, PTXGEN_SPARSE24_BYTES,
+                                   (ptxgen_const_span){metadata, N * K / 4},
                                    (ptxgen_span){packed, bytes}, &err),
               &err);
     b->driver.memcpy_htod(array(b, 1), packed, bytes);
@@ -149,13 +149,13 @@ static void sparse24_says_which_map_is_refused(void **state)
     free(metadata);
     free(packed);
     assert_ok(ptxgen_sparse24_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (n && ptxgen_sparse24_choose(&plan, n)->kind == PTXGEN_SPARSE24_MMA)
-        n--;
-    assert_true(n > 0);
+    while (m && ptxgen_sparse24_choose(&plan, m)->kind == PTXGEN_SPARSE24_MMA)
+        m--;
+    assert_true(m > 0);
     assert_ok(ptxgen_sparse24_load(&b->driver, &plan, NULL, &kernel, &err), &err);
-    const ptxgen_sparse24_args args = {.n = n,
+    const ptxgen_sparse24_args args = {.m = m,
                                        .x = array(b, 0),
-                                       .packed = array(b, 1),
+                                       .w = array(b, 1),
                                        .y = array(b, 2),
                                        .workspace = array(b, 3),
                                        .workspace_bytes = (ARRAYS - 3) * (uint64_t)ARRAY};
@@ -171,7 +171,7 @@ static ptxgen_status launch_marlin(const void *kernel, const void *args, ptxgen_
 static void marlin_says_which_map_is_refused(void **state)
 {
     struct bench *b = *state;
-    const ptxgen_marlin_spec spec = {.k = K, .n = M, .group_size = 64, .type = PTXGEN_F16};
+    const ptxgen_marlin_spec spec = {.k = K, .n = N, .group_size = 64, .type = PTXGEN_F16};
     ptxgen_marlin_plan plan;
     ptxgen_marlin *kernel;
     ptxgen_error err;
@@ -182,13 +182,13 @@ static void marlin_says_which_map_is_refused(void **state)
     assert_true(m > 0);
     assert_ok(ptxgen_marlin_load(&b->driver, &plan, NULL, &kernel, &err), &err);
     const ptxgen_marlin_args args = {.m = m,
-                                     .x = array(b, 0),
+                                     .a = array(b, 0),
                                      .codes = array(b, 1),
                                      .scales = array(b, 4),
-                                     .y = array(b, 2),
+                                     .c = array(b, 2),
                                      .workspace = array(b, 5),
                                      .workspace_bytes = (ARRAYS - 5) * (uint64_t)ARRAY};
-    check_launch(b, launch_marlin, kernel, &args, args.y, "marlin: ");
+    check_launch(b, launch_marlin, kernel, &args, args.c, "marlin: ");
     ptxgen_marlin_destroy(kernel);
 }
 
@@ -200,7 +200,7 @@ static ptxgen_status launch_w8a8(const void *kernel, const void *args, ptxgen_er
 static void w8a8_says_which_map_is_refused(void **state)
 {
     struct bench *b = *state;
-    const ptxgen_w8a8_spec spec = {.k = K, .n = M, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    const ptxgen_w8a8_spec spec = {.k = K, .n = N, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     ptxgen_w8a8_plan plan;
     ptxgen_w8a8 *kernel;
     ptxgen_error err;
@@ -228,7 +228,7 @@ static ptxgen_status launch_rmsnorm_q4k(const void *kernel, const void *args, pt
 static void rmsnorm_q4k_says_which_map_is_refused(void **state)
 {
     struct bench *b = *state;
-    const ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {M}, .epsilon = 1, .y_type = PTXGEN_F16};
+    const ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {N}, .epsilon = 1, .y_type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     ptxgen_error err;

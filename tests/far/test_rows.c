@@ -125,7 +125,7 @@ static void run_dense(struct device *device, const struct dense_options *options
     assert_ok(dense_check(&p, device, &check, &err), &err);
     assert_right(&check);
     size_t e = ptxgen_element_size((ptxgen_element)p.plan.spec.type);
-    ptxgen_dense_args args = {.n = ROWS,
+    ptxgen_dense_args args = {.m = ROWS,
                               .x = place_far(&far, &p.x, stride, e),
                               .w = far_weights ? place_far(&far, &p.w, stride, e) : p.w.address,
                               .bias = p.bias.address,
@@ -158,12 +158,12 @@ static void rows_of_dense_are_reached(void **state)
                 .spec = {.k = 136, .type = type, .bias = 1, .residual = 1}};
             ptxgen_dense_plan plan;
             ptxgen_error err;
-            options.spec.m = 72;
+            options.spec.n = 72;
             assert_ok(ptxgen_dense_make_plan(&options.spec, &target, &plan, &err), &err);
             for (uint32_t v = 0; v < plan.variant_count; v++)
                 for (int s = 0; s < 2 * STRIDES; s++) {
                     options.tile = plan.variants[v];
-                    options.spec.m = s < STRIDES ? 72 : ROWS;
+                    options.spec.n = s < STRIDES ? 72 : ROWS;
                     if (test_in_share(done++))
                         run_dense(&device, &options, strides[s % STRIDES], s >= STRIDES);
                 }
@@ -176,7 +176,7 @@ static void rows_of_dense_are_reached(void **state)
 
 static void run_marlin(struct device *device, const struct marlin_options *options, uint32_t stride)
 {
-    const struct marlin_layout packed = {.x_gap = 0};
+    const struct marlin_layout packed = {.a_gap = 0};
     struct far_arrays far = {.device = device};
     struct check check = {.outputs = 0};
     struct random r = random_start(1);
@@ -191,7 +191,7 @@ static void run_marlin(struct device *device, const struct marlin_options *optio
     assert_ok(marlin_check(&p, device, &check, &err), &err);
     assert_right(&check);
     ptxgen_marlin_args args = {.m = ROWS,
-                               .x = place_far(&far, &p.x, stride, 2),
+                               .a = place_far(&far, &p.a, stride, 2),
                                .codes = p.codes.address,
                                .scales = p.scales.address,
                                .zeros = p.zeros.address,
@@ -199,15 +199,15 @@ static void run_marlin(struct device *device, const struct marlin_options *optio
                                .bias = p.bias.address,
                                .up_bias = p.up_bias.address,
                                .residual = place_far(&far, &p.residual, stride, 2),
-                               .y = place_far(&far, &p.y, stride, 2),
-                               .x_stride = stride,
+                               .c = place_far(&far, &p.c, stride, 2),
+                               .a_stride = stride,
                                .residual_stride = stride,
-                               .y_stride = stride};
+                               .c_stride = stride};
     assert_ok(ptxgen_marlin_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
     assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
     args.workspace = allocate(&far, args.workspace_bytes);
     ran(device, ptxgen_marlin_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.y, check.problem);
+    expect_rows(&far, &p.c, check.problem);
     ptxgen_marlin_destroy(kernel);
     release(&far);
     marlin_release(&p);
@@ -256,9 +256,9 @@ static void run_sparse24(struct device *device, const struct sparse24_options *o
     assert_right(&check);
     size_t y = ptxgen_element_size((ptxgen_element)p.plan.spec.y_type);
     ptxgen_sparse24_args args = {
-        .n = ROWS,
+        .m = ROWS,
         .x = place_far(&far, &p.x, stride, sparse24_x_element(&p.plan.spec)),
-        .packed = p.packed.address,
+        .w = p.w.address,
         .x_scale = p.x_scale.address,
         .w_scale = p.w_scale.address,
         .bias = p.bias.address,
@@ -285,7 +285,7 @@ static void rows_of_sparse24_are_reached(void **state)
         struct device device = open_device(devices[d]);
         ptxgen_target target = ptxgen_device_target(&device.facts);
         for (uint8_t type = PTXGEN_SPARSE24_F32; type <= PTXGEN_SPARSE24_S8; type++) {
-            struct sparse24_options options = {.spec = {.m = 72, .k = 256, .type = type}};
+            struct sparse24_options options = {.spec = {.n = 72, .k = 256, .type = type}};
             ptxgen_sparse24_plan plan;
             ptxgen_error err;
             options.spec.y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : type;

@@ -28,8 +28,8 @@ const struct job command_jobs[] = {
     COMMAND("emit rmsnorm_q4k --k 256 --n 8 --annotate", 0),
     COMMAND("emit marlin --k 128 --n 64 --m 1 -o new.ptx", 0),
     COMMAND("emit w8a8 --k 64 --n 64 --m 64 --target sm_90a", 0),
-    COMMAND("emit dense --k 64 --m 64 --n 4", 0),
-    COMMAND("emit sparse24 --k 64 --m 64 --n 4", 0),
+    COMMAND("emit dense --k 64 --n 64 --m 4", 0),
+    COMMAND("emit sparse24 --k 64 --n 64 --m 4", 0),
     COMMAND("inspect rmsnorm_q4k --k 256 --n 8", 0),
     COMMAND("inspect marlin --k 128 --n 64", 0),
     COMMAND("run rmsnorm_q4k --k 256 --n 8 --m 1,3 --device cpu:sm_80", 0),
@@ -44,10 +44,10 @@ const struct job command_jobs[] = {
             0),
     COMMAND("run w8a8 --k 64 --n 64 --m 3,70 --asymmetric --bias --device cpu:sm_80", 0),
     COMMAND("run w8a8 --safetensors " W8A8 " --device cpu:sm_80", 0),
-    COMMAND("run dense --k 72 --m 24 --n 5 --residual --device cpu:sm_80", 0),
-    COMMAND("run sparse24 --k 64 --m 40 --n 3 --tier 2 --device cpu:sm_90", 0),
-    COMMAND("run sparse24 --k 64 --m 40 --n 3 --tier 1 --device cpu:sm_80", 0),
-    COMMAND("run sparse24 --safetensors " SPARSE24 " --layer f16 --n 2 --device cpu:sm_80", 0),
+    COMMAND("run dense --k 72 --n 24 --m 5 --residual --device cpu:sm_80", 0),
+    COMMAND("run sparse24 --k 64 --n 40 --m 3 --tier 2 --device cpu:sm_90", 0),
+    COMMAND("run sparse24 --k 64 --n 40 --m 3 --tier 1 --device cpu:sm_80", 0),
+    COMMAND("run sparse24 --safetensors " SPARSE24 " --layer f16 --m 2 --device cpu:sm_80", 0),
     COMMAND("run rmsnorm_q4k --random-specs 1 --seed 3 --device cpu:sm_80", 0),
     COMMAND("profile rmsnorm_q4k --k 256 --n 8 --device cpu:sm_80", 0),
     COMMAND("profile marlin --k 128 --n 64 --json --device cpu:sm_80", 0),
@@ -66,7 +66,7 @@ const struct job command_jobs[] = {
     COMMAND("bench rmsnorm_q4k --device cpu:sm_80 --shape 256x8 --replays 1 --launches 1 "
             "--no-peer",
             VARIES_TEXT),
-    COMMAND("bench dense --device cpu:sm_80 --k 64 --m 16 --n 4 --replays 1 --launches 1 --json",
+    COMMAND("bench dense --device cpu:sm_80 --k 64 --n 16 --m 4 --replays 1 --launches 1 --json",
             VARIES_TEXT),
     COMMAND("plot bench.json new.svg", VARIES_TEXT | VARIES_FILES),
 };
@@ -107,7 +107,7 @@ static void prepare(struct tree *tree, const char *words, const char *name)
 struct tree prepare_files(void)
 {
     static const char specs[] = "rmsnorm_q4k --k 256 --n 8\nmarlin --k 128 --n 64 --max-m 8\n";
-    static const char more[] = "dense --k 64 --m 16\nrmsnorm_q4k --k 256 --n 8\n"
+    static const char more[] = "dense --k 64 --n 16\nrmsnorm_q4k --k 256 --n 8\n"
                                "w8a8 --k 64 --n 64 --max-tokens 4\n";
     struct tree tree = {0};
     add_file(&tree, "specs", specs, sizeof specs - 1);
@@ -115,7 +115,7 @@ struct tree prepare_files(void)
     prepare(&tree, "cache warm specs --device cpu:sm_80", NULL);
     prepare(&tree, "tune marlin --k 128 --n 128 --m 1 --replays 1 --device cpu:sm_80", NULL);
     prepare(&tree,
-            "bench dense --device cpu:sm_80 --k 64 --m 16 --n 1:3 --replays 1 --launches 1 "
+            "bench dense --device cpu:sm_80 --k 64 --n 16 --m 1:3 --replays 1 --launches 1 "
             "--no-peer --json",
             "bench.json");
     return tree;

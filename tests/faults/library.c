@@ -162,10 +162,10 @@ static ptxgen_status print_result(struct device *d, const char *what, uint64_t f
 
 static const ptxgen_marlin_spec marlin_spec = {
     .k = 128, .n = 64, .group_size = 64, .type = PTXGEN_F16, .max_m = 8};
-static const ptxgen_dense_spec dense_spec = {.m = 16, .k = 64, .type = PTXGEN_F16, .max_n = 8};
+static const ptxgen_dense_spec dense_spec = {.n = 16, .k = 64, .type = PTXGEN_F16, .max_m = 8};
 static const ptxgen_w8a8_spec w8a8_spec = {
     .k = 64, .n = 32, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32, .max_tokens = 4};
-static const ptxgen_sparse24_spec sparse24_spec = {.m = 16, .k = 64, .max_n = 8, .tier = 1};
+static const ptxgen_sparse24_spec sparse24_spec = {.n = 16, .k = 64, .max_m = 8, .tier = 1};
 static const ptxgen_rmsnorm_q4k_spec q4k_spec = {
     .k = 256, .n = {8}, .epsilon = 1e-6f, .max_tokens = 1};
 
@@ -391,18 +391,18 @@ static ptxgen_status layer_run(struct layer *l, struct device *d,
     ptxgen_marlin *kernel = NULL;
     ptxgen_marlin_args args = {.m = ROWS};
     double c[ROWS * N], bound[ROWS * N];
-    const ptxgen_marlin_operands operands = {.m = ROWS, .x = l->x, .weights = &l->matrix};
+    const ptxgen_marlin_operands operands = {.m = ROWS, .a = l->x, .weights = &l->matrix};
     ptxgen_status status = ptxgen_marlin_make_plan(&marlin_spec, &d->target, &plan, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_load(&d->cuda, &plan, NULL, &kernel, err);
     if (status == PTXGEN_OK)
-        status = upload(d, l->x, sizeof l->x, &args.x, err);
+        status = upload(d, l->x, sizeof l->x, &args.a, err);
     if (status == PTXGEN_OK)
         status = upload(d, packed->codes, packed->codes_bytes, &args.codes, err);
     if (status == PTXGEN_OK)
         status = upload(d, packed->scales, packed->scales_bytes, &args.scales, err);
     if (status == PTXGEN_OK)
-        status = upload(d, NULL, ROWS * N * 2, &args.y, err);
+        status = upload(d, NULL, ROWS * N * 2, &args.c, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, err);
     if (status == PTXGEN_OK)
@@ -410,7 +410,7 @@ static ptxgen_status layer_run(struct layer *l, struct device *d,
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_launch(kernel, &args, NULL, err);
     if (status == PTXGEN_OK)
-        status = print_result(d, "y", args.y, ROWS * N * 2, err);
+        status = print_result(d, "C", args.c, ROWS * N * 2, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_reference(&plan, &operands, c, bound, err);
     if (status == PTXGEN_OK) {
@@ -451,7 +451,7 @@ static ptxgen_status compute_dense(ptxgen_error *err)
         ptxgen_element_store(PTXGEN_F16, x, i, (double)(i % 7) / 8);
     for (size_t i = 0; i < 16 * 64; i++)
         ptxgen_element_store(PTXGEN_F16, w, i, (double)(i % 5) / 8);
-    const ptxgen_dense_operands operands = {.n = 4, .x = x, .w = w};
+    const ptxgen_dense_operands operands = {.m = 4, .x = x, .w = w};
     ptxgen_status status = ptxgen_target_parse("sm_80", &target, err);
     if (status == PTXGEN_OK)
         status = ptxgen_dense_make_plan(&dense_spec, &target, &plan, err);

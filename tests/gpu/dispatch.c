@@ -89,10 +89,10 @@ static ptxgen_status use_marlin(ptxgen_dispatcher *dispatcher, const struct shap
     const ptxgen_marlin_spec spec = {
         .k = shape->k, .n = shape->n, .group_size = 128, .max_m = 8, .type = PTXGEN_F16};
     const ptxgen_marlin_args args = {.m = shape->m,
-                                     .x = in->vectors[0],
+                                     .a = in->vectors[0],
                                      .codes = in->weights,
                                      .scales = in->vectors[1],
-                                     .y = out->y,
+                                     .c = out->y,
                                      .workspace = out->workspace,
                                      .workspace_bytes = out->workspace_bytes};
     ptxgen_marlin *kernel;
@@ -125,12 +125,11 @@ static ptxgen_status use_w8a8(ptxgen_dispatcher *dispatcher, const struct shape 
     return status;
 }
 
-/* That family calls the outputs M and the rows N. */
 static ptxgen_sparse24_spec sparse24_spec(const struct shape *shape, unsigned tier)
 {
-    return (ptxgen_sparse24_spec){.m = shape->n,
+    return (ptxgen_sparse24_spec){.n = shape->n,
                                   .k = shape->k,
-                                  .max_n = 8,
+                                  .max_m = 8,
                                   .type = PTXGEN_SPARSE24_F16,
                                   .y_type = PTXGEN_F16,
                                   .tier = (uint8_t)tier};
@@ -141,9 +140,9 @@ static ptxgen_status use_tier(unsigned tier, ptxgen_dispatcher *dispatcher,
                               const struct outputs *out, ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec spec = sparse24_spec(shape, tier);
-    const ptxgen_sparse24_args args = {.n = shape->m,
+    const ptxgen_sparse24_args args = {.m = shape->m,
                                        .x = in->vectors[0],
-                                       .packed = in->sparse[shape->width][tier - 1],
+                                       .w = in->sparse[shape->width][tier - 1],
                                        .y = out->y,
                                        .workspace = out->workspace,
                                        .workspace_bytes = out->workspace_bytes};
@@ -175,8 +174,8 @@ static ptxgen_status use_dense(ptxgen_dispatcher *dispatcher, const struct shape
                                const struct inputs *in, const struct outputs *out,
                                ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    const ptxgen_dense_spec spec = {.m = shape->n, .k = shape->k, .max_n = 8, .type = PTXGEN_F16};
-    const ptxgen_dense_args args = {.n = shape->m,
+    const ptxgen_dense_spec spec = {.n = shape->n, .k = shape->k, .max_m = 8, .type = PTXGEN_F16};
+    const ptxgen_dense_args args = {.m = shape->m,
                                     .x = in->vectors[0],
                                     .w = in->weights,
                                     .y = out->y,

@@ -32,7 +32,7 @@ commands() {
         done
     done
     for layer in f16 bf16 s8; do
-        echo "$ptxgen run sparse24 --device $device --n 1,16,64" \
+        echo "$ptxgen run sparse24 --device $device --m 1,16,64" \
             "--safetensors $golden/sparse24_torch.safetensors --layer $layer"
     done
     for x in f32 f16 bf16; do

@@ -35,26 +35,26 @@ marlin --m 300 --k 1024 --n 512 --group-size 64 --swiglu
 w8a8 --m 1 --k 528 --n 100
 w8a8 --m 33 --k 1024 --n 256
 w8a8 --m 130 --k 1024 --n 384
-sparse24 --n 1 --k 512 --m 264
-sparse24 --n 33 --k 1024 --m 256
-sparse24 --n 130 --k 1024 --m 512
-sparse24 --n 200 --k 1024 --m 512 --dtype s8
-dense --n 33 --k 1024 --m 256
-dense --n 300 --k 1024 --m 512
+sparse24 --m 1 --k 512 --n 264
+sparse24 --m 33 --k 1024 --n 256
+sparse24 --m 130 --k 1024 --n 512
+sparse24 --m 200 --k 1024 --n 512 --dtype s8
+dense --m 33 --k 1024 --n 256
+dense --m 300 --k 1024 --n 512
 rmsnorm_q4k --m 1 --k 2048 --n 300
 rmsnorm_q4k --m 8 --k 1024 --n 100
-marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,kind=2
+marlin --m 1 --k 4096 --n 7168 --group-size 128 --tile tile_m=8,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=8,wgmma=2
 marlin --m 16 --k 8192 --n 1024 --group-size 128
-marlin --m 16 --k 4096 --n 7168 --group-size 128 --tile tile_m=16,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=16,kind=2
+marlin --m 16 --k 4096 --n 7168 --group-size 128 --tile tile_m=16,warp_n=32,wn=7,wk=2,stages=3,steps=1,ctas=1,pass_m=16,wgmma=2
 marlin --m 64 --k 8192 --n 384 --group-size 128
 marlin --m 192 --k 4096 --n 512 --group-size 128
 w8a8 --m 16 --k 8192 --n 1024
 w8a8 --m 128 --k 4096 --n 1024
-sparse24 --n 64 --k 4096 --m 1024
-dense --n 64 --k 4096 --m 1024
-dense --n 300 --k 1024 --m 512 --tile warp_m=64,warp_n=64,wm=2,wn=4,pass_n=16,stages=3,kind=2,cluster=2
-dense --n 300 --k 1024 --m 512 --tile warp_m=64,warp_n=64,wm=4,wn=2,pass_n=32
-dense --n 64 --k 1024 --m 256 --tile warp_m=32,warp_n=64,wm=2,wn=1,wk=4,pass_n=16
+sparse24 --m 64 --k 4096 --n 1024
+dense --m 64 --k 4096 --n 1024
+dense --m 300 --k 1024 --n 512 --tile warp_m=64,warp_n=64,wm=4,wn=2,pass_m=16,stages=3,kind=2,cluster=2
+dense --m 300 --k 1024 --n 512 --tile warp_m=64,warp_n=64,wm=2,wn=4,pass_m=32
+dense --m 64 --k 1024 --n 256 --tile warp_m=64,warp_n=32,wm=1,wn=2,wk=4,pass_m=16
 rmsnorm_q4k --m 1 --k 4096 --n 8192
 X
 }

@@ -18,23 +18,23 @@
 static void dense_reference_takes_rows_that_do_not_overlap(void **state)
 {
     (void)state;
-    enum { M = 24, K = 16 };
+    enum { N = 24, K = 16 };
     const ptxgen_dense_spec spec = {
-        .m = M, .k = K, .max_n = 2, .type = PTXGEN_F16, .bias = 1, .residual = 1};
+        .n = N, .k = K, .max_m = 2, .type = PTXGEN_F16, .bias = 1, .residual = 1};
     const ptxgen_target target = target_of("sm_80");
-    uint16_t x[2 * K] = {0}, w[M * K] = {0}, bias[M] = {0}, residual[2 * M] = {0};
-    double y[2 * M], bound[2 * M];
+    uint16_t x[2 * K] = {0}, w[N * K] = {0}, bias[N] = {0}, residual[2 * N] = {0};
+    double y[2 * N], bound[2 * N];
     ptxgen_dense_plan plan;
     ptxgen_error err = {0};
     TAKEN(ptxgen_dense_make_plan(&spec, &target, &plan, &err));
-    const ptxgen_dense_operands good = {.n = 2,
+    const ptxgen_dense_operands good = {.m = 2,
                                         .x = x,
                                         .w = w,
                                         .bias = bias,
                                         .residual = residual,
                                         .x_stride = K,
                                         .w_stride = K,
-                                        .residual_stride = M};
+                                        .residual_stride = N};
     ptxgen_dense_operands o = good;
 #define CHANGED(change, sentence)                                                                  \
     o = good;                                                                                      \
@@ -49,7 +49,7 @@ static void dense_reference_takes_rows_that_do_not_overlap(void **state)
     CHANGED(o.w_stride = 15, "dense: the row stride of w, 15, is below its 16 columns");
     CHANGED(o.residual_stride = 23,
             "dense: the row stride of residual, 23, is below its 24 columns");
-    CHANGED(o.n = 3, "dense: no variant serves n = 3");
+    CHANGED(o.m = 3, "dense: no variant serves m = 3");
     bias[5] = 0x7C00;
     CHANGED((void)0, "dense: bias[5] is inf, not finite");
 #undef CHANGED
@@ -59,34 +59,29 @@ static void marlin_reference_takes_matrices_of_one_shape(void **state)
 {
     (void)state;
     struct random r = {1};
-    ptxgen_w4_matrix w = matrix_random(&r, 32, 16, 16, PTXGEN_F32, false, false),
+    ptxgen_w4_matrix b = matrix_random(&r, 32, 16, 16, PTXGEN_F32, false, false),
                      other = matrix_random(&r, 48, 16, 16, PTXGEN_F32, false, false);
-    float x[2 * 32] = {0}, residual[2 * 16] = {0};
-    double y[2 * 16], bound[2 * 16];
+    float a[2 * 32] = {0}, residual[2 * 16] = {0};
+    double c[2 * 16], bound[2 * 16];
     ptxgen_error err = {0};
-    const struct marlin_problem good = {.m = 2,
-                                        .w = &w,
-                                        .x = x,
-                                        .x_stride = 32,
-                                        .residual = residual,
-                                        .residual_stride = 16,
-                                        .depth = 32};
+    const struct marlin_problem good = {
+        .m = 2, .b = &b, .a = a, .lda = 32, .residual = residual, .ldr = 16, .depth = 32};
     struct marlin_problem p = good;
 #define CHANGED(change, sentence)                                                                  \
     p = good;                                                                                      \
     change;                                                                                        \
-    REFUSED(INVALID, marlin_reference(&p, y, bound, NULL, &err), sentence)
-    TAKEN(marlin_reference(&p, y, bound, NULL, &err));
-    CHANGED(p.x = NULL, "x is NULL or x_stride = 32 is less than K = 32");
-    CHANGED(p.x_stride = 31, "x is NULL or x_stride = 31 is less than K = 32");
-    CHANGED(p.residual_stride = 15, "residual_stride = 15 is less than N = 16");
+    REFUSED(INVALID, marlin_reference(&p, c, bound, NULL, &err), sentence)
+    TAKEN(marlin_reference(&p, c, bound, NULL, &err));
+    CHANGED(p.a = NULL, "a is NULL or lda = 32 is less than K = 32");
+    CHANGED(p.lda = 31, "a is NULL or lda = 31 is less than K = 32");
+    CHANGED(p.ldr = 15, "ldr = 15 is less than N = 16");
     CHANGED((p.up = &other, p.activation = PTXGEN_ACTIVATION_SILU),
-            "up is [48, 16], but w is [32, 16]");
-    CHANGED((p.up = &w, p.activation = PTXGEN_ACTIVATION_GELU),
+            "up is [48, 16], but b is [32, 16]");
+    CHANGED((p.up = &b, p.activation = PTXGEN_ACTIVATION_GELU),
             "the activation is 2, but SwiGLU's is SiLU");
-    ((float *)w.scales)[16 + 3] = NAN;
+    ((float *)b.scales)[16 + 3] = NAN;
     CHANGED((void)0, "scales[1, 3] is nan, not finite");
-    matrix_free(&w);
+    matrix_free(&b);
     matrix_free(&other);
 #undef CHANGED
 }
@@ -141,24 +136,24 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
 static void sparse24_reference_takes_what_its_kernels_do(void **state)
 {
     (void)state;
-    enum { M = 4, K = 16, N = 2 };
-    int8_t values[M * K / 2] = {0}, x[N * K] = {0};
-    uint16_t halves[M * K / 2] = {0};
-    unsigned char metadata[M * K / 4];
-    float scales[N] = {1, 1}, residual[N * M] = {0};
-    double y[N * M], bound[N * M];
-    int32_t sums[N * M];
+    enum { N = 4, K = 16, M = 2 };
+    int8_t values[N * K / 2] = {0}, x[M * K] = {0};
+    uint16_t halves[N * K / 2] = {0};
+    unsigned char metadata[N * K / 4];
+    float scales[M] = {1, 1}, residual[M * N] = {0};
+    double y[M * N], bound[M * N];
+    int32_t sums[M * N];
     ptxgen_error err = {0};
     memset(metadata, 0x4, sizeof metadata);
-    const struct sparse24_problem good = {.w = {PTXGEN_SPARSE24_S8, M, K},
+    const struct sparse24_problem good = {.w = {PTXGEN_SPARSE24_S8, N, K},
                                           .values = {values, sizeof values},
                                           .form = PTXGEN_SPARSE24_BYTES,
                                           .metadata = {metadata, sizeof metadata},
-                                          .n = N,
+                                          .m = M,
                                           .x = x,
                                           .ldx = K,
                                           .residual = residual,
-                                          .ldr = M,
+                                          .ldr = N,
                                           .dot_depth = K / 2};
     struct sparse24_problem p = good;
 #define F16 p.w.type = PTXGEN_SPARSE24_F16, p.values.data = halves, p.values.bytes = sizeof halves
@@ -172,7 +167,7 @@ static void sparse24_reference_takes_what_its_kernels_do(void **state)
     CHANGED((F16, p.w_scale = scales), "w_scale is for s8 weights only");
     CHANGED(p.x = NULL, "x is NULL");
     CHANGED(p.ldx = K - 1, "rows of x are 15 elements apart, less than their 16 elements");
-    CHANGED(p.ldr = M - 1, "rows of residual are 3 elements apart, less than their 4 elements");
+    CHANGED(p.ldr = N - 1, "rows of residual are 3 elements apart, less than their 4 elements");
     CHANGED(p.activation = (ptxgen_activation)5, "5 is no activation");
     CHANGED((p.stepwise = true, p.activation = PTXGEN_ACTIVATION_SILU),
             "stepwise outputs are of s8 weights, with no activation or ReLU");

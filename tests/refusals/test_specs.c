@@ -23,7 +23,7 @@ static ptxgen_status plan_dense(const void *spec, const void *target, ptxgen_err
 static void dense_refuses_each_wrong_number(void **state)
 {
     (void)state;
-    const ptxgen_dense_spec good = {.m = 64, .k = 64, .type = PTXGEN_F16};
+    const ptxgen_dense_spec good = {.n = 64, .k = 64, .type = PTXGEN_F16};
     const ptxgen_target target = target_of("sm_80");
 #define SET(member, number) CHANGE(ptxgen_dense_spec, member, number)
     static const struct refusal rows[] = {
@@ -33,12 +33,12 @@ static void dense_refuses_each_wrong_number(void **state)
          UNSUPPORTED,
          "dense: the type 3 is none of PTXGEN_F32, _F16 and _BF16"},
         {{SET(type, 4)}, INVALID, "dense: the type 4 is none of PTXGEN_F32, _F16 and _BF16"},
-        {{SET(m, 0)}, UNSUPPORTED, "dense: M = 0 is not between 1 and 2147483647"},
-        {{SET(m, 1)}, ACCEPTED},
-        {{SET(m, 2147483647)}, ACCEPTED},
-        {{SET(m, 2147483648)},
+        {{SET(n, 0)}, UNSUPPORTED, "dense: N = 0 is not between 1 and 2147483647"},
+        {{SET(n, 1)}, ACCEPTED},
+        {{SET(n, 2147483647)}, ACCEPTED},
+        {{SET(n, 2147483648)},
          UNSUPPORTED,
-         "dense: M = 2147483648 is not between 1 and 2147483647"},
+         "dense: N = 2147483648 is not between 1 and 2147483647"},
         {{SET(k, 0)}, UNSUPPORTED, "dense: K = 0 is not between 1 and 1073741808"},
         {{SET(k, 1)}, ACCEPTED},
         {{SET(k, 1073741808)}, ACCEPTED},
@@ -297,17 +297,17 @@ static void sparse24_refuses_each_wrong_number(void **state)
 {
     (void)state;
     const ptxgen_sparse24_spec good = {
-        .m = 64, .k = 64, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+        .n = 64, .k = 64, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     const ptxgen_target target = target_of("sm_80");
 #define SET(member, number) CHANGE(ptxgen_sparse24_spec, member, number)
 #define S8 SET(type, PTXGEN_SPARSE24_S8)
     static const struct refusal rows[] = {
-        {{SET(m, 0)}, UNSUPPORTED, "sparse24: M = 0 is not between 1 and 2147483647"},
-        {{SET(m, 1)}, ACCEPTED},
-        {{SET(m, 2147483647)}, ACCEPTED},
-        {{SET(m, 2147483648)},
+        {{SET(n, 0)}, UNSUPPORTED, "sparse24: N = 0 is not between 1 and 2147483647"},
+        {{SET(n, 1)}, ACCEPTED},
+        {{SET(n, 2147483647)}, ACCEPTED},
+        {{SET(n, 2147483648)},
          UNSUPPORTED,
-         "sparse24: M = 2147483648 is not between 1 and 2147483647"},
+         "sparse24: N = 2147483648 is not between 1 and 2147483647"},
         {{SET(k, 0)}, UNSUPPORTED, "sparse24: K = 0 is not between 1 and 2147483647"},
         {{SET(k, 8)}, ACCEPTED},
         {{SET(k, 12)},

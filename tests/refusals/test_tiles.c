@@ -22,7 +22,7 @@ static ptxgen_status dense_tile(const void *tile, const void *with, ptxgen_error
 
 static ptxgen_dense_plan dense_plan(const char *name, uint32_t multiprocessors)
 {
-    const ptxgen_dense_spec spec = {.m = 65536, .k = 65536, .type = PTXGEN_F16};
+    const ptxgen_dense_spec spec = {.n = 65536, .k = 65536, .type = PTXGEN_F16};
     ptxgen_target target = target_of(name);
     ptxgen_dense_plan plan;
     ptxgen_error err = {0};
@@ -31,8 +31,8 @@ static ptxgen_dense_plan dense_plan(const char *name, uint32_t multiprocessors)
     return plan;
 }
 
-static const ptxgen_dense_variant dense_mma = {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2,
-                                               .wk = 1,      .stages = 3,  .pass_n = 16};
+static const ptxgen_dense_variant dense_mma = {.warp_n = 64, .warp_m = 64, .wn = 2, .wm = 2,
+                                               .wk = 1,      .stages = 3,  .pass_m = 16};
 
 #define SET(member, number) CHANGE(ptxgen_dense_variant, member, number)
 #define TILE "dense: a tile's "
@@ -45,20 +45,20 @@ static void dense_refuses_each_wrong_number_of_a_tile(void **state)
     "1024 stages along K"
     static const struct refusal rows[] = {
         {{SET(kind, 3)}, INVALID, TILE "kind is 3, not 0 to 2"},
-        {{SET(warp_m, 16)}, ACCEPTED},
-        {{SET(warp_m, 8)}, INVALID, TILE "warp_m is 8, not a power of two of 16 to 64"},
-        {{SET(warp_m, 48)}, INVALID, TILE "warp_m is 48, not a power of two of 16 to 64"},
-        {{SET(warp_m, 128)}, INVALID, TILE "warp_m is 128, not a power of two of 16 to 64"},
         {{SET(warp_n, 16)}, ACCEPTED},
         {{SET(warp_n, 8)}, INVALID, TILE "warp_n is 8, not a power of two of 16 to 64"},
+        {{SET(warp_n, 48)}, INVALID, TILE "warp_n is 48, not a power of two of 16 to 64"},
         {{SET(warp_n, 128)}, INVALID, TILE "warp_n is 128, not a power of two of 16 to 64"},
-        {{SET(wm, 0)}, INVALID, TILE "wm is 0, not a power of two of 1 to 16"},
-        {{SET(wm, 32)}, INVALID, TILE "wm is 32, not a power of two of 1 to 16"},
+        {{SET(warp_m, 16)}, ACCEPTED},
+        {{SET(warp_m, 8)}, INVALID, TILE "warp_m is 8, not a power of two of 16 to 64"},
+        {{SET(warp_m, 128)}, INVALID, TILE "warp_m is 128, not a power of two of 16 to 64"},
         {{SET(wn, 0)}, INVALID, TILE "wn is 0, not a power of two of 1 to 16"},
         {{SET(wn, 32)}, INVALID, TILE "wn is 32, not a power of two of 1 to 16"},
+        {{SET(wm, 0)}, INVALID, TILE "wm is 0, not a power of two of 1 to 16"},
+        {{SET(wm, 32)}, INVALID, TILE "wm is 32, not a power of two of 1 to 16"},
         {{SET(wk, 0)}, INVALID, TILE "wk is 0, not a power of two of 1 to 8"},
         {{SET(wk, 16)}, INVALID, TILE "wk is 16, not a power of two of 1 to 8"},
-        {{SET(ctas, 4), SET(warp_m, 16), SET(warp_n, 16)}, ACCEPTED},
+        {{SET(ctas, 4), SET(warp_n, 16), SET(warp_m, 16)}, ACCEPTED},
         {{SET(ctas, 5)}, INVALID, TILE "ctas is 5, not 1 to 4"},
         {{SET(cluster, 2)}, INVALID, TILE "cluster is 2, not a power of two of 1 to 1"},
         {{SET(split, 2)}, INVALID, TILE "split is 2, not a power of two of 1 to 1"},
@@ -68,19 +68,19 @@ static void dense_refuses_each_wrong_number_of_a_tile(void **state)
          SHARED,
          "dense: the tile takes 172288 bytes of shared memory, but a CTA has 166912"},
         {{SET(stages, 4)}, ACCEPTED},
-        {{SET(pass_n, 4)}, INVALID, TILE "pass_n is 4, not a power of two of 8 to 64"},
-        {{SET(pass_n, 8)}, ACCEPTED},
-        {{SET(pass_n, 64)}, ACCEPTED},
-        {{SET(pass_n, 128)}, INVALID, TILE "pass_n is 128, not a power of two of 8 to 64"},
-        {{SET(wn, 4)}, INVALID, TILE "rows of X is 256, not a power of two of 16 to 128"},
-        {{SET(wm, 8), SET(warp_m, 16)}, ACCEPTED},
-        {{SET(wm, 8), SET(wk, 2)},
+        {{SET(pass_m, 4)}, INVALID, TILE "pass_m is 4, not a power of two of 8 to 64"},
+        {{SET(pass_m, 8)}, ACCEPTED},
+        {{SET(pass_m, 64)}, ACCEPTED},
+        {{SET(pass_m, 128)}, INVALID, TILE "pass_m is 128, not a power of two of 8 to 64"},
+        {{SET(wm, 4)}, INVALID, TILE "tile_m is 256, not a power of two of 16 to 128"},
+        {{SET(wn, 8), SET(warp_n, 16)}, ACCEPTED},
+        {{SET(wn, 8), SET(wk, 2)},
          INVALID,
-         "dense: 8 times 2 times 2 warps are more than the 16 of a CTA"},
+         "dense: 2 times 8 times 2 warps are more than the 16 of a CTA"},
         {{SET(kind, PTXGEN_DENSE_BULK)},
          UNSUPPORTED,
          "dense: copies in bulk need sm_90, PTX 8.0" BULK},
-        {{SET(kind, PTXGEN_DENSE_WGMMA), SET(warp_m, 16), SET(wm, 4), SET(wn, 1)},
+        {{SET(kind, PTXGEN_DENSE_WGMMA), SET(warp_n, 16), SET(wn, 4), SET(wm, 1)},
          UNSUPPORTED,
          "dense: wgmma needs sm_90a" BULK},
     };
@@ -91,15 +91,15 @@ static void dense_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **stat
 {
     (void)state;
     const ptxgen_dense_plan plan = dense_plan("sm_90a", 132), odd = dense_plan("sm_90a", 131);
-    const ptxgen_dense_variant wgmma = {.warp_m = 16,
-                                        .warp_n = 64,
-                                        .wm = 4,
-                                        .wn = 1,
+    const ptxgen_dense_variant wgmma = {.warp_n = 16,
+                                        .warp_m = 64,
+                                        .wn = 4,
+                                        .wm = 1,
                                         .wk = 1,
                                         .stages = 3,
-                                        .pass_n = 16,
+                                        .pass_m = 16,
                                         .kind = PTXGEN_DENSE_WGMMA};
-#define MMA SET(kind, PTXGEN_DENSE_BULK), SET(warp_m, 64)
+#define MMA SET(kind, PTXGEN_DENSE_BULK), SET(warp_n, 64)
     static const struct refusal rows[] = {
         {{SET(cluster, 2)}, ACCEPTED},
         {{SET(cluster, 4)}, INVALID, TILE "cluster is 4, not a power of two of 1 to 2"},
@@ -108,18 +108,18 @@ static void dense_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **stat
         {{SET(cluster, 2), SET(split, 2)},
          INVALID,
          TILE "split is 2, not a power of two of 1 to 1"},
-        {{SET(warp_n, 256)}, ACCEPTED},
-        {{SET(warp_n, 512)}, INVALID, TILE "warp_n is 512, not a power of two of 16 to 256"},
-        {{SET(wm, 2)}, INVALID, TILE "wm is 2, not a power of two of 4 to 16"},
-        {{SET(wn, 2)}, INVALID, TILE "wn is 2, not a power of two of 1 to 1"},
+        {{SET(warp_m, 256)}, ACCEPTED},
+        {{SET(warp_m, 512)}, INVALID, TILE "warp_m is 512, not a power of two of 16 to 256"},
+        {{SET(wn, 2)}, INVALID, TILE "wn is 2, not a power of two of 4 to 16"},
+        {{SET(wm, 2)}, INVALID, TILE "wm is 2, not a power of two of 1 to 1"},
         {{SET(wk, 2)}, INVALID, TILE "wk is 2, not a power of two of 1 to 1"},
         {{SET(ctas, 2)}, INVALID, TILE "ctas is 2, not 1 to 1"},
         {{MMA}, ACCEPTED},
-        {{MMA, SET(warp_m, 32)}, INVALID, TILE "warp_m is 32, not a power of two of 64 to 64"},
-        {{MMA, SET(wm, 1), SET(wn, 4)}, ACCEPTED},
-        {{MMA, SET(wm, 1), SET(wn, 8)},
+        {{MMA, SET(warp_n, 32)}, INVALID, TILE "warp_n is 32, not a power of two of 64 to 64"},
+        {{MMA, SET(wn, 1), SET(wm, 4)}, ACCEPTED},
+        {{MMA, SET(wn, 1), SET(wm, 8)},
          INVALID,
-         TILE "rows of X is 512, not a power of two of 16 to 256"},
+         TILE "tile_m is 512, not a power of two of 16 to 256"},
     };
     static const struct refusal of_odd[] = {
         {{SET(cluster, 1)}, ACCEPTED},
@@ -136,7 +136,7 @@ static void dense_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **stat
 #undef BULK
 #undef MMA
 
-/* A tile of 128 by 128 has 512 along M, of 1024 stages each. */
+/* A tile of 128 by 128 has 512 along N, of 1024 stages each. */
 static void dense_refuses_launches_of_too_many_rows_or_stages(void **state)
 {
     (void)state;
@@ -146,16 +146,16 @@ static void dense_refuses_launches_of_too_many_rows_or_stages(void **state)
     assert_ok(ptxgen_dense_use_tile(&plan, &dense_mma, &err), &err);
     assert_ok(ptxgen_dense_ctas(&plan, 8191 * 128, &ctas, &err), &err);
     assert_refusal(ptxgen_dense_ctas(&plan, 8191 * 128 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "dense: n = 1048449 rows with M = 65536, K = 65536 are 4294967296 stages, more "
+                   "dense: m = 1048449 tokens with N = 65536, K = 65536 are 4294967296 stages, more "
                    "than 2^32");
-    plan.spec.m = plan.spec.k = 64;
+    plan.spec.n = plan.spec.k = 64;
     assert_ok(ptxgen_dense_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_dense_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
-                   "dense: n = 2147483648 rows are more than a launch takes, 2147483647");
-    plan.spec.max_n = 7;
+                   "dense: m = 2147483648 tokens are more than a launch takes, 2147483647");
+    plan.spec.max_m = 7;
     assert_ok(ptxgen_dense_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_dense_ctas(&plan, 8, &ctas, &err), &err, INVALID,
-                   "dense: no variant serves n = 8");
+                   "dense: no variant serves m = 8");
 }
 
 /* ---- marlin ---- */
@@ -365,10 +365,10 @@ static ptxgen_status sparse24_tile(const void *tile, const void *with, ptxgen_er
     return ptxgen_sparse24_use_tile(&plan, tile, err);
 }
 
-static ptxgen_sparse24_plan sparse24_plan(const char *name, uint32_t m, uint32_t k, uint8_t tier)
+static ptxgen_sparse24_plan sparse24_plan(const char *name, uint32_t n, uint32_t k, uint8_t tier)
 {
     const ptxgen_sparse24_spec spec = {
-        .m = m, .k = k, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = tier};
+        .n = n, .k = k, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = tier};
     const ptxgen_target target = target_of(name);
     ptxgen_sparse24_plan plan;
     ptxgen_error err = {0};
@@ -377,7 +377,7 @@ static ptxgen_sparse24_plan sparse24_plan(const char *name, uint32_t m, uint32_t
 }
 
 static const ptxgen_sparse24_variant sparse24_mma = {
-    .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 32, .stages = 3, .pass_n = 16};
+    .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .warp_n = 32, .stages = 3, .pass_m = 16};
 
 #define SET(member, number) CHANGE(ptxgen_sparse24_variant, member, number)
 #define TILE "sparse24: a tile's "
@@ -391,38 +391,38 @@ static void sparse24_refuses_each_wrong_number_of_a_tile(void **state)
                                dense = sparse24_plan("sm_80", 64, 64, 1);
     static const struct refusal rows[] = {
         {{SET(kind, 2)}, INVALID, TILE "kind is 2, not 0 to 1"},
-        {{SET(tile_n, 8), SET(pass_n, 8)}, ACCEPTED},
-        {{SET(tile_n, 4)}, INVALID, TILE "tile_n is 4, not a power of two of 8 to 128"},
-        {{SET(tile_n, 24)}, INVALID, TILE "tile_n is 24, not a power of two of 8 to 128"},
-        {{SET(tile_n, 256)}, INVALID, TILE "tile_n is 256, not a power of two of 8 to 128"},
-        {{SET(wm, 3)}, ACCEPTED},
-        {{SET(wm, 0)}, INVALID, TILE "wm is 0, not 1 to 8"},
-        {{SET(wm, 9)}, INVALID, TILE "wm is 9, not 1 to 8"},
-        {{SET(wn, 2), SET(wm, 2)}, ACCEPTED},
-        {{SET(wn, 4)}, INVALID, TILE "wn is 4, not a power of two of 1 to 2"},
+        {{SET(tile_m, 8), SET(pass_m, 8)}, ACCEPTED},
+        {{SET(tile_m, 4)}, INVALID, TILE "tile_m is 4, not a power of two of 8 to 128"},
+        {{SET(tile_m, 24)}, INVALID, TILE "tile_m is 24, not a power of two of 8 to 128"},
+        {{SET(tile_m, 256)}, INVALID, TILE "tile_m is 256, not a power of two of 8 to 128"},
+        {{SET(wn, 3)}, ACCEPTED},
+        {{SET(wn, 0)}, INVALID, TILE "wn is 0, not 1 to 8"},
+        {{SET(wn, 9)}, INVALID, TILE "wn is 9, not 1 to 8"},
+        {{SET(wm, 2), SET(wn, 2)}, ACCEPTED},
+        {{SET(wm, 4)}, INVALID, TILE "wm is 4, not a power of two of 1 to 2"},
         {{SET(wk, 0)}, INVALID, TILE "wk is 0, not a power of two of 1 to 8"},
         {{SET(wk, 16)}, INVALID, TILE "wk is 16, not a power of two of 1 to 8"},
-        {{SET(warp_m, 16)}, INVALID, TILE "warp_m is 16, not a power of two of 32 to 32"},
+        {{SET(warp_n, 16)}, INVALID, TILE "warp_n is 16, not a power of two of 32 to 32"},
         {{SET(cluster, 16)}, INVALID, TILE "cluster is 16, not a power of two of 1 to 8"},
         {{SET(stages, 2)}, INVALID, TILE "stages is 2, not 3 to 16"},
         {{SET(stages, 17)}, INVALID, TILE "stages is 17, not 3 to 16"},
         {{SET(stages, 16)},
          SHARED,
          "sparse24: the tile takes 566272 bytes of shared memory, but a CTA has 166912"},
-        {{SET(pass_n, 4)}, INVALID, TILE "pass_n is 4, not a power of two of 8 to 64"},
-        {{SET(pass_n, 64)}, ACCEPTED},
-        {{SET(pass_n, 128)}, INVALID, TILE "pass_n is 128, not a power of two of 8 to 64"},
-        {{SET(wn, 2), SET(pass_n, 64)}, INVALID, TILE "pass_n is 64, not a power of two of 8 to 32"},
-        {{SET(wk, 4), SET(wm, 5)},
+        {{SET(pass_m, 4)}, INVALID, TILE "pass_m is 4, not a power of two of 8 to 64"},
+        {{SET(pass_m, 64)}, ACCEPTED},
+        {{SET(pass_m, 128)}, INVALID, TILE "pass_m is 128, not a power of two of 8 to 64"},
+        {{SET(wm, 2), SET(pass_m, 64)}, INVALID, TILE "pass_m is 64, not a power of two of 8 to 32"},
+        {{SET(wk, 4), SET(wn, 5)},
          INVALID,
-         "sparse24: 5 times 1 times 4 warps are more than the 16 of a CTA"},
+         "sparse24: 1 times 5 times 4 warps are more than the 16 of a CTA"},
         {{SET(cluster, 2)}, UNSUPPORTED, CLUSTER(2, 512)},
-        {{SET(kind, PTXGEN_SPARSE24_WGMMA), SET(warp_m, 16)},
+        {{SET(kind, PTXGEN_SPARSE24_WGMMA), SET(warp_n, 16)},
          UNSUPPORTED,
          "sparse24: wgmma.sp needs sm_90a, PTX 8.2"},
     };
     static const struct refusal of_dense[] = {
-        {{SET(wm, 4)}, INVALID, "sparse24: the tiles of tier 1 are dense's, not of this family"}};
+        {{SET(wn, 4)}, INVALID, "sparse24: the tiles of tier 1 are dense's, not of this family"}};
     ASSERT_REFUSALS(rows, sparse24_mma, sparse24_tile, &plan);
     ASSERT_REFUSALS(of_dense, sparse24_mma, sparse24_tile, &dense);
 }
@@ -433,39 +433,39 @@ static void sparse24_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **s
     const ptxgen_sparse24_plan plan = sparse24_plan("sm_90a", 4224, 384, 2),
                                more = sparse24_plan("sm_90a", 4225, 512, 2),
                                even = sparse24_plan("sm_90a", 4224, 512, 2);
-    const ptxgen_sparse24_variant wgmma = {.tile_n = 64,
-                                           .wm = 4,
-                                           .wn = 1,
+    const ptxgen_sparse24_variant wgmma = {.tile_m = 64,
+                                           .wn = 4,
+                                           .wm = 1,
                                            .wk = 1,
-                                           .warp_m = 16,
+                                           .warp_n = 16,
                                            .stages = 3,
-                                           .pass_n = 16,
+                                           .pass_m = 16,
                                            .kind = PTXGEN_SPARSE24_WGMMA};
-#define MMA SET(kind, PTXGEN_SPARSE24_MMA), SET(warp_m, 32)
+#define MMA SET(kind, PTXGEN_SPARSE24_MMA), SET(warp_n, 32)
     static const struct refusal rows[] = {
         {{SET(wk, 1)}, ACCEPTED},
         {{SET(wk, 2)},
          UNSUPPORTED,
          "sparse24: 2 warpgroups along K do not divide its 3 steps of 128"},
-        {{SET(wm, 2)}, INVALID, TILE "wm is 2, not a power of two of 4 to 16"},
-        {{SET(wm, 12)}, INVALID, TILE "wm is 12, not a power of two of 4 to 16"},
-        {{SET(wn, 2)}, INVALID, TILE "wn is 2, not a power of two of 1 to 1"},
-        {{SET(warp_m, 8)}, INVALID, TILE "warp_m is 8, not a power of two of 16 to 32"},
+        {{SET(wn, 2)}, INVALID, TILE "wn is 2, not a power of two of 4 to 16"},
+        {{SET(wn, 12)}, INVALID, TILE "wn is 12, not a power of two of 4 to 16"},
+        {{SET(wm, 2)}, INVALID, TILE "wm is 2, not a power of two of 1 to 1"},
+        {{SET(warp_n, 8)}, INVALID, TILE "warp_n is 8, not a power of two of 16 to 32"},
         {{SET(cluster, 4)}, INVALID, TILE "cluster is 4, not a power of two of 1 to 2"},
         {{SET(cluster, 2)}, UNSUPPORTED, CLUSTER(2, 3)},
         {{SET(cluster, 2), SET(wk, 2)}, INVALID, TILE "wk is 2, not a power of two of 1 to 1"},
-        {{SET(cluster, 2), SET(tile_n, 8)},
+        {{SET(cluster, 2), SET(tile_m, 8)},
          INVALID,
-         TILE "tile_n is 8, not a power of two of 16 to 128"},
+         TILE "tile_m is 8, not a power of two of 16 to 128"},
         {{MMA, SET(cluster, 2)}, UNSUPPORTED, CLUSTER(2, 3)},
     };
     static const struct refusal of_even[] = {
         {{SET(wk, 2)}, ACCEPTED},
         {{SET(cluster, 2)}, ACCEPTED},
-        {{SET(wm, 16)}, ACCEPTED},
-        {{SET(wm, 16), SET(wk, 2)},
+        {{SET(wn, 16)}, ACCEPTED},
+        {{SET(wn, 16), SET(wk, 2)},
          INVALID,
-         "sparse24: 16 times 1 times 2 warps are more than the 16 of a CTA"},
+         "sparse24: 1 times 16 times 2 warps are more than the 16 of a CTA"},
         {{MMA, SET(cluster, 4)}, ACCEPTED},
         {{MMA, SET(cluster, 8)}, UNSUPPORTED, CLUSTER(8, 4)},
     };
@@ -477,7 +477,7 @@ static void sparse24_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **s
 #undef SET
 #undef TILE
 
-/* A tile of 64 by 128 has 512 along M, of 512 stages each. */
+/* A tile of 64 by 128 has 512 along N, of 512 stages each. */
 static void sparse24_refuses_launches_of_too_many_rows_or_stages(void **state)
 {
     (void)state;
@@ -487,38 +487,38 @@ static void sparse24_refuses_launches_of_too_many_rows_or_stages(void **state)
     assert_ok(ptxgen_sparse24_use_tile(&plan, &sparse24_mma, &err), &err);
     assert_ok(ptxgen_sparse24_ctas(&plan, 16383 * 64, &ctas, &err), &err);
     assert_refusal(ptxgen_sparse24_ctas(&plan, 16383 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "sparse24: n = 1048513 rows with M = 65536, K = 65536 are 4294967296 stages, "
+                   "sparse24: m = 1048513 tokens with N = 65536, K = 65536 are 4294967296 stages, "
                    "more than 2^32");
-    plan.spec.m = plan.spec.k = 64;
+    plan.spec.n = plan.spec.k = 64;
     assert_ok(ptxgen_sparse24_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_sparse24_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
-                   "sparse24: n = 2147483648 rows are more than a launch takes, 2147483647");
-    plan.spec.max_n = 7;
+                   "sparse24: m = 2147483648 tokens are more than a launch takes, 2147483647");
+    plan.spec.max_m = 7;
     assert_ok(ptxgen_sparse24_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_sparse24_ctas(&plan, 8, &ctas, &err), &err, INVALID,
-                   "sparse24: no variant serves n = 8");
+                   "sparse24: no variant serves m = 8");
 }
 
-/* Clusters have a tile each: 66 of them, with 8 tiles along M. */
+/* Clusters have a tile each: 66 of them, with 8 tiles along N. */
 static void sparse24_refuses_launches_of_more_tiles_than_clusters(void **state)
 {
     (void)state;
     ptxgen_sparse24_plan plan = sparse24_plan("sm_90a", 512, 512, 2);
-    const ptxgen_sparse24_variant tile = {.tile_n = 64,
-                                          .wm = 4,
-                                          .wn = 1,
+    const ptxgen_sparse24_variant tile = {.tile_m = 64,
+                                          .wn = 4,
+                                          .wm = 1,
                                           .wk = 1,
-                                          .warp_m = 16,
+                                          .warp_n = 16,
                                           .cluster = 2,
                                           .stages = 3,
-                                          .pass_n = 16,
+                                          .pass_m = 16,
                                           .kind = PTXGEN_SPARSE24_WGMMA};
     ptxgen_error err = {0};
     uint32_t ctas = 0;
     assert_ok(ptxgen_sparse24_use_tile(&plan, &tile, &err), &err);
     assert_ok(ptxgen_sparse24_ctas(&plan, 8 * 64, &ctas, &err), &err);
     assert_refusal(ptxgen_sparse24_ctas(&plan, 8 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "sparse24: n = 513 rows make 72 tiles, more than the 66 clusters of this tile's "
+                   "sparse24: m = 513 tokens make 72 tiles, more than the 66 clusters of this tile's "
                    "launch");
 }
 

@@ -369,10 +369,10 @@ static void repacking_on_the_device_says_what_it_met(void **state)
 static void weights_of_2_4_are_checked(void **state)
 {
     (void)state;
-    enum { M = 16, COLUMNS = 16 };
-    ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_S8, M, COLUMNS};
-    int8_t dense[M * COLUMNS] = {0}, values[M * COLUMNS / 2];
-    unsigned char metadata[M * COLUMNS / 4];
+    enum { N = 16, COLUMNS = 16 };
+    ptxgen_sparse24_shape shape = {PTXGEN_SPARSE24_S8, N, COLUMNS};
+    int8_t dense[N * COLUMNS] = {0}, values[N * COLUMNS / 2];
+    unsigned char metadata[N * COLUMNS / 4];
     ptxgen_error err = {0};
     size_t bytes;
 #define COMPRESS()                                                                                 \
@@ -400,25 +400,25 @@ static void weights_of_2_4_are_checked(void **state)
             "f32 has no CUTLASS metadata: the hardware has no 2:4 product of f32");
     shape = (ptxgen_sparse24_shape){PTXGEN_SPARSE24_F16, 32, 32};
     TAKEN(BYTES(PTXGEN_SPARSE24_CUTLASS));
-    shape.m = 48;
+    shape.n = 48;
     REFUSED(UNSUPPORTED, BYTES(PTXGEN_SPARSE24_CUTLASS),
-            "M = 48, K = 32 have no CUTLASS metadata: M must be a multiple of 32 and K of 32");
-    shape.m = 32, shape.k = 48;
+            "N = 48, K = 32 have no CUTLASS metadata: N must be a multiple of 32 and K of 32");
+    shape.n = 32, shape.k = 48;
     REFUSED(UNSUPPORTED, BYTES(PTXGEN_SPARSE24_CUTLASS),
-            "M = 32, K = 48 have no CUTLASS metadata: M must be a multiple of 32 and K of 32");
+            "N = 32, K = 48 have no CUTLASS metadata: N must be a multiple of 32 and K of 32");
     shape.type = (ptxgen_sparse24_type)4;
     REFUSED(INVALID, ptxgen_sparse24_dense_bytes(&shape, &bytes, &err),
             "4 is no element type of a 2:4 weight");
     shape = (ptxgen_sparse24_shape){PTXGEN_SPARSE24_F16, 1, 12};
     REFUSED(UNSUPPORTED, ptxgen_sparse24_dense_bytes(&shape, &bytes, &err),
             "K = 12 is not a multiple of 8, as 2:4 metadata needs");
-    shape.m = (size_t)1 << 31, shape.k = (size_t)1 << 31;
+    shape.n = (size_t)1 << 31, shape.k = (size_t)1 << 31;
     TAKEN(ptxgen_sparse24_dense_bytes(&shape, &bytes, &err));
     shape.k *= 4;
     REFUSED(INVALID, ptxgen_sparse24_dense_bytes(&shape, &bytes, &err),
-            "a weight of M = 2147483648 rows of K = 8589934592 elements is too large for memory");
+            "a weight of N = 2147483648 features of K = 8589934592 elements is too large for memory");
     const ptxgen_sparse24_spec spec = {
-        .m = M, .k = COLUMNS, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
+        .n = N, .k = COLUMNS, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16};
     REFUSED(INVALID, ptxgen_sparse24_packed_bytes(&spec, NULL, &err), "sparse24: bytes is NULL");
 }
 

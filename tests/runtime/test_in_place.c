@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { K = 512, M = 136, MOST_ROWS = 96, MOST_BUFFERS = 12 };
+enum { K = 512, N = 136, MOST_ROWS = 96, MOST_BUFFERS = 12 };
 
 struct bench {
     struct emulated emulated;
@@ -83,7 +83,7 @@ static void *download(struct bench *b, uint64_t address, size_t bytes)
 /* The outputs of two launches, the second into its residual. */
 static void expect_same(struct bench *b, uint64_t apart, uint64_t in_place, uint32_t rows)
 {
-    size_t bytes = 2 * (size_t)M * rows;
+    size_t bytes = 2 * (size_t)N * rows;
     void *one = download(b, apart, bytes), *other = download(b, in_place, bytes);
     assert_memory_equal(one, other, bytes);
     free(one);
@@ -92,29 +92,29 @@ static void expect_same(struct bench *b, uint64_t apart, uint64_t in_place, uint
 
 static void dense_adds_a_residual_in_place(void **state)
 {
-    static const ptxgen_dense_spec spec = {.m = M, .k = K, .type = PTXGEN_F16, .residual = 1};
+    static const ptxgen_dense_spec spec = {.n = N, .k = K, .type = PTXGEN_F16, .residual = 1};
     (void)state;
     for (int i = 0; i < 2 * 3; i++) {
         struct bench b;
-        uint32_t n = row_counts[i % 3];
+        uint32_t m = row_counts[i % 3];
         ptxgen_dense_plan plan;
         ptxgen_dense *kernel;
         ptxgen_error err;
         start(&b, devices[i / 3]);
         assert_ok(ptxgen_dense_make_plan(&spec, &b.target, &plan, &err), &err);
         assert_ok(ptxgen_dense_load(&b.emulated.driver, &plan, NULL, &kernel, &err), &err);
-        ptxgen_dense_args args = {.n = n,
-                                  .x = upload(&b, 2 * K * n),
-                                  .w = upload(&b, 2 * K * M),
-                                  .residual = upload(&b, 2 * M * n),
-                                  .y = upload(&b, 2 * M * n)};
+        ptxgen_dense_args args = {.m = m,
+                                  .x = upload(&b, 2 * K * m),
+                                  .w = upload(&b, 2 * K * N),
+                                  .residual = upload(&b, 2 * N * m),
+                                  .y = upload(&b, 2 * N * m)};
         assert_ok(ptxgen_dense_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
         args.workspace = zeros(&b, args.workspace_bytes);
         assert_ok(ptxgen_dense_launch(kernel, &args, NULL, &err), &err);
         uint64_t apart = args.y;
         args.y = args.residual;
         assert_ok(ptxgen_dense_launch(kernel, &args, NULL, &err), &err);
-        expect_same(&b, apart, args.y, n);
+        expect_same(&b, apart, args.y, m);
         ptxgen_dense_destroy(kernel);
         stop(&b);
     }
@@ -123,7 +123,7 @@ static void dense_adds_a_residual_in_place(void **state)
 static void marlin_adds_a_residual_in_place(void **state)
 {
     static const ptxgen_marlin_spec spec = {
-        .k = K, .n = M, .group_size = 128, .type = PTXGEN_F16, .residual = 1};
+        .k = K, .n = N, .group_size = 128, .type = PTXGEN_F16, .residual = 1};
     (void)state;
     for (int i = 0; i < 2 * 3; i++) {
         struct bench b;
@@ -137,18 +137,18 @@ static void marlin_adds_a_residual_in_place(void **state)
         assert_ok(ptxgen_marlin_packed_layout(&spec, &packed, &err), &err);
         assert_ok(ptxgen_marlin_load(&b.emulated.driver, &plan, NULL, &kernel, &err), &err);
         ptxgen_marlin_args args = {.m = m,
-                                   .x = upload(&b, 2 * K * m),
+                                   .a = upload(&b, 2 * K * m),
                                    .codes = upload(&b, packed.codes_bytes),
                                    .scales = upload(&b, packed.scales_bytes),
-                                   .residual = upload(&b, 2 * M * m),
-                                   .y = upload(&b, 2 * M * m)};
+                                   .residual = upload(&b, 2 * N * m),
+                                   .c = upload(&b, 2 * N * m)};
         assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
         args.workspace = zeros(&b, args.workspace_bytes);
         assert_ok(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err);
-        uint64_t apart = args.y;
-        args.y = args.residual;
+        uint64_t apart = args.c;
+        args.c = args.residual;
         assert_ok(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err);
-        expect_same(&b, apart, args.y, m);
+        expect_same(&b, apart, args.c, m);
         ptxgen_marlin_destroy(kernel);
         stop(&b);
     }
@@ -157,7 +157,7 @@ static void marlin_adds_a_residual_in_place(void **state)
 /* Two of four, the first two: any values are a 2:4 weight then. */
 static uint64_t upload_sparse(struct bench *b, const ptxgen_sparse24_spec *spec)
 {
-    size_t bytes, values = (size_t)M * K / 2 * 2, metadata = (size_t)M * K / 4;
+    size_t bytes, values = (size_t)N * K / 2 * 2, metadata = (size_t)N * K / 4;
     unsigned char *from = malloc(values), *positions = malloc(metadata), *packed;
     ptxgen_error err;
     assert_ok(ptxgen_sparse24_packed_bytes(spec, &bytes, &err), &err);
@@ -183,25 +183,25 @@ static void sparse24_adds_a_residual_in_place(void **state)
 {
     (void)state;
     for (int i = 0; i < 2 * 2 * 3; i++) {
-        const ptxgen_sparse24_spec spec = {.m = M,
+        const ptxgen_sparse24_spec spec = {.n = N,
                                            .k = K,
                                            .type = PTXGEN_SPARSE24_F16,
                                            .y_type = PTXGEN_F16,
                                            .residual = 1,
                                            .tier = (uint8_t)(1 + i / 6)};
         struct bench b;
-        uint32_t n = row_counts[i % 3];
+        uint32_t m = row_counts[i % 3];
         ptxgen_sparse24_plan plan;
         ptxgen_sparse24 *kernel;
         ptxgen_error err;
         start(&b, devices[i / 3 % 2]);
         assert_ok(ptxgen_sparse24_make_plan(&spec, &b.target, &plan, &err), &err);
         assert_ok(ptxgen_sparse24_load(&b.emulated.driver, &plan, NULL, &kernel, &err), &err);
-        ptxgen_sparse24_args args = {.n = n,
-                                     .x = upload(&b, 2 * K * n),
-                                     .packed = upload_sparse(&b, &spec),
-                                     .residual = upload(&b, 2 * M * n),
-                                     .y = upload(&b, 2 * M * n)};
+        ptxgen_sparse24_args args = {.m = m,
+                                     .x = upload(&b, 2 * K * m),
+                                     .w = upload_sparse(&b, &spec),
+                                     .residual = upload(&b, 2 * N * m),
+                                     .y = upload(&b, 2 * N * m)};
         assert_ok(ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err),
                   &err);
         args.workspace = zeros(&b, args.workspace_bytes);
@@ -209,7 +209,7 @@ static void sparse24_adds_a_residual_in_place(void **state)
         uint64_t apart = args.y;
         args.y = args.residual;
         assert_ok(ptxgen_sparse24_launch(kernel, &args, NULL, &err), &err);
-        expect_same(&b, apart, args.y, n);
+        expect_same(&b, apart, args.y, m);
         ptxgen_sparse24_destroy(kernel);
         stop(&b);
     }

@@ -249,11 +249,11 @@ static void launches_with_attributes_need_launch_kernel_ex_and_plain_ones_do_not
     ptxgen_module_destroy(module);
 }
 
-static const ptxgen_dense_spec dense = {.m = 64, .k = 64, .type = PTXGEN_F16};
+static const ptxgen_dense_spec dense = {.n = 64, .k = 64, .type = PTXGEN_F16};
 static const ptxgen_marlin_spec marlin = {
     .k = 256, .n = 256, .group_size = 128, .type = PTXGEN_F16};
 static const ptxgen_sparse24_spec sparse24 = {
-    .m = 64, .k = 64, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
+    .n = 64, .k = 64, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
 static const ptxgen_w8a8_spec w8a8 = {.k = 64, .n = 64, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k = {
     .k = 256, .n = {64}, .epsilon = 1e-5f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};

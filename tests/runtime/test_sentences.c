@@ -236,20 +236,20 @@ static void a_map_that_cannot_be_made_is_of_a_named_operand(void **state)
                    "CUDA_ERROR_INVALID_VALUE (1, CUDA_ERROR_INVALID_VALUE)");
     ptxgen_rmsnorm_q4k_destroy(norm_kernel);
 
-    const ptxgen_dense_spec dense = {.m = 64, .k = 128, .type = PTXGEN_F16};
-    const ptxgen_dense_variant tile = {.warp_m = 16,
-                                       .warp_n = 64,
-                                       .wm = 4,
-                                       .wn = 1,
+    const ptxgen_dense_spec dense = {.n = 64, .k = 128, .type = PTXGEN_F16};
+    const ptxgen_dense_variant tile = {.warp_n = 16,
+                                       .warp_m = 64,
+                                       .wn = 4,
+                                       .wm = 1,
                                        .wk = 1,
-                                       .pass_n = 16,
+                                       .pass_m = 16,
                                        .kind = PTXGEN_DENSE_WGMMA};
     ptxgen_dense_plan dense_plan;
     ptxgen_dense *dense_kernel;
     assert_ok(ptxgen_dense_make_plan(&dense, &target, &dense_plan, &err), &err);
     assert_ok(ptxgen_dense_use_tile(&dense_plan, &tile, &err), &err);
     assert_ok(ptxgen_dense_load(&driver, &dense_plan, NULL, &dense_kernel, &err), &err);
-    ptxgen_dense_args dense_args = {.x = 0x1000, .w = 0x2000, .y = 0x8000, .n = 3, .x_stride = 136,
+    ptxgen_dense_args dense_args = {.x = 0x1000, .w = 0x2000, .y = 0x8000, .m = 3, .x_stride = 136,
                                     .workspace = 0x10000, .workspace_bytes = 1 << 20};
     assert_refusal(ptxgen_dense_launch(dense_kernel, &dense_args, NULL, &err), &err,
                    PTXGEN_ERROR_DRIVER,

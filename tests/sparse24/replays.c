@@ -14,23 +14,23 @@
 enum { REPLAYS = 100 };
 
 struct shape {
-    uint32_t n;
+    uint32_t m;
     ptxgen_sparse24_spec spec;
 };
 
 /* Divided and whole tiles of every size, tails, aligned rows. */
 static const struct shape gpu_shapes[] = {
-    {1, {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
-    {16, {.m = 8192, .k = 8192, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .bias = 1}},
-    {9, {.m = 1000, .k = 10944, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16}},
-    {33, {.m = 640, .k = 4104, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16}},
-    {64, {.m = 4096, .k = 2048, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16}},
-    {500, {.m = 2048, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
+    {1, {.n = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
+    {16, {.n = 8192, .k = 8192, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .bias = 1}},
+    {9, {.n = 1000, .k = 10944, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16}},
+    {33, {.n = 640, .k = 4104, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16}},
+    {64, {.n = 4096, .k = 2048, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16}},
+    {500, {.n = 2048, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
 };
 static const struct shape cpu_shapes[] = {
-    {5, {.m = 96, .k = 1032, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
-    {17, {.m = 72, .k = 520, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16, .bias = 1}},
-    {130, {.m = 33, .k = 136, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16}},
+    {5, {.n = 96, .k = 1032, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16}},
+    {17, {.n = 72, .k = 520, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16, .bias = 1}},
+    {130, {.n = 33, .k = 136, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16}},
 };
 
 struct bench {
@@ -61,8 +61,8 @@ static bool is_right(void *bench, const unsigned char *y)
 
 static void upload(struct sparse24_problem *p)
 {
-    struct buffer *const inputs[] = {&p->x,       &p->packed, &p->x_scale,
-                                     &p->w_scale, &p->bias,   &p->residual};
+    struct buffer *const inputs[] = {&p->x,       &p->w,    &p->x_scale,
+                                     &p->w_scale, &p->bias, &p->residual};
     ptxgen_error err;
     must_do(buffers_each(inputs, sizeof inputs / sizeof *inputs, buffer_upload, &err), "an upload",
             &err);
@@ -74,16 +74,16 @@ static unsigned run(struct device *device, const struct shape *shape)
     const struct sparse24_layout packed = {.x_gap = 0};
     struct bench b;
     struct sparse24_problem *p = &b.problem;
-    struct random r = random_start(shape->n);
+    struct random r = random_start(shape->m);
     ptxgen_error err;
-    must_do(sparse24_allocate(p, &options, shape->n, &packed, device, &err), "the plan", &err);
+    must_do(sparse24_allocate(p, &options, shape->m, &packed, device, &err), "the plan", &err);
     must_do(sparse24_fill(p, &r, &err), "the operands", &err);
     upload(p);
     must_do(ptxgen_sparse24_load(&device->driver, &p->plan, NULL, &b.kernel, &err), "loading",
             &err);
-    b.args = (ptxgen_sparse24_args){.n = p->n,
+    b.args = (ptxgen_sparse24_args){.m = p->m,
                                     .x = p->x.address,
-                                    .packed = p->packed.address,
+                                    .w = p->w.address,
                                     .x_scale = p->x_scale.address,
                                     .w_scale = p->w_scale.address,
                                     .bias = p->bias.address};
@@ -111,8 +111,8 @@ int main(int argc, char **argv)
                                    : sizeof gpu_shapes / sizeof *gpu_shapes;
     for (size_t i = 0; i < count; i++) {
         unsigned different = run(&device, &shapes[i]);
-        printf("M=%u N=%u K=%u: %d replays on each of %d streams, %u with other bits\n",
-               shapes[i].spec.m, shapes[i].n, shapes[i].spec.k, test_share(REPLAYS), REPLAY_STREAMS,
+        printf("N=%u M=%u K=%u: %d replays on each of %d streams, %u with other bits\n",
+               shapes[i].spec.n, shapes[i].m, shapes[i].spec.k, test_share(REPLAYS), REPLAY_STREAMS,
                different);
         fflush(stdout);
         all += different;

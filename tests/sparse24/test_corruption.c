@@ -154,7 +154,7 @@ static void shapes_that_no_form_can_hold_are_refused(void **state)
     refuses_with((ptxgen_sparse24_shape){PTXGEN_SPARSE24_F32, 64, 64}, PTXGEN_SPARSE24_CUTLASS,
                  unsupported, "f32");
     refuses_with((ptxgen_sparse24_shape){PTXGEN_SPARSE24_F16, 48, 64}, PTXGEN_SPARSE24_CUTLASS,
-                 unsupported, "M = 48");
+                 unsupported, "N = 48");
     refuses_with((ptxgen_sparse24_shape){PTXGEN_SPARSE24_S8, 64, 96}, PTXGEN_SPARSE24_CUTLASS,
                  unsupported, "K = 96");
     refuses_with((ptxgen_sparse24_shape){4, 1, 8}, PTXGEN_SPARSE24_BYTES, invalid, "4 is no");

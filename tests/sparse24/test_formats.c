@@ -199,7 +199,7 @@ static void validate_names_row_group_value_and_rule(void **state)
 
 static ptxgen_span random_weight(struct random *r, const ptxgen_sparse24_shape *shape)
 {
-    size_t count = shape->m * shape->k;
+    size_t count = shape->n * shape->k;
     ptxgen_span dense = span_of(count * element_bytes(shape->type));
     for (size_t i = 0; i < count; i++) {
         double value = random_bits(r) % 3 == 0 ? 0 : 40 * random_normal(r);
@@ -245,7 +245,7 @@ static void pruned_weights_of_any_shape_come_back_from_every_form(void **state)
         ptxgen_sparse24_shape shape = {all_types[i % 4], random_bits(&r) % 70,
                                        random_bits(&r) % 20 * 8};
         if (i % 3 == 0) { /* CUTLASS's too */
-            shape.m = 32 * (random_bits(&r) % 4);
+            shape.n = 32 * (random_bits(&r) % 4);
             shape.k = 64 * (random_bits(&r) % 4);
         }
         round_trip(&r, &shape);

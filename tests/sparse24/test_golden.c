@@ -54,7 +54,7 @@ static void check_decompress(const struct golden_weight *w)
                                          dense, &err),
               &err);
     ptxgen_sparse24_type type = w->shape.type;
-    for (size_t i = 0; i < w->shape.m * w->shape.k; i++) {
+    for (size_t i = 0; i < w->shape.n * w->shape.k; i++) {
         size_t row = i / w->shape.k, group = i % w->shape.k / 4, column = i % 4;
         unsigned nibble;
         assert_ok(sparse24_load_group(&w->shape, PTXGEN_SPARSE24_CUTLASS, w->cutlass.data, row,
@@ -162,14 +162,14 @@ static void check_bitmask(const struct golden_weight *w)
                                       PTXGEN_SPARSE24_BITMASK, mask, &err),
               &err);
     size_t value = 0;
-    for (size_t i = 0; i < w->shape.m * w->shape.k; i++) {
+    for (size_t i = 0; i < w->shape.n * w->shape.k; i++) {
         uint32_t dense = sparse24_bits(w->shape.type, w->dense.data, i);
         if (((uint8_t *)mask.data)[i / 8] >> i % 8 & 1)
             assert_int_equal(sparse24_bits(w->shape.type, w->values.data, value++), dense);
         else
             assert_int_equal(sparse24_magnitude(w->shape.type, dense), 0);
     }
-    assert_int_equal(value, w->shape.m * w->shape.k / 2);
+    assert_int_equal(value, w->shape.n * w->shape.k / 2);
     free(mask.data);
 }
 
@@ -193,7 +193,7 @@ static void check_tiles(const struct golden_weight *w)
     free(values.data);
     const uint8_t *expected = w->cutlass.data;
     for (size_t column = 0; column < w->shape.k; column += tile.columns)
-        for (size_t row = 0; row < w->shape.m; row += tile.rows) {
+        for (size_t row = 0; row < w->shape.n; row += tile.rows) {
             uint32_t words[32];
             assert_ok(sparse24_tile_words(&w->shape, PTXGEN_SPARSE24_BYTES, bytes.data, row, column,
                                           words, &err),

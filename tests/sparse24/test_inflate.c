@@ -19,22 +19,22 @@ struct bench {
 
 static size_t dense_bytes(const ptxgen_sparse24_spec *s)
 {
-    return (size_t)s->m * s->k * (s->type == PTXGEN_SPARSE24_F32 ? 4 : 2);
+    return (size_t)s->n * s->k * (s->type == PTXGEN_SPARSE24_F32 ? 4 : 2);
 }
 
 static ptxgen_sparse24_shape shape_of(const ptxgen_sparse24_spec *s)
 {
-    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)s->type, s->m, s->k};
+    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)s->type, s->n, s->k};
 }
 
-static void start(struct bench *b, int type, uint32_t m, uint32_t k)
+static void start(struct bench *b, int type, uint32_t n, uint32_t k)
 {
     ptxgen_sparse24_plan plan;
     ptxgen_error err;
     size_t bytes;
     memset(b, 0, sizeof *b);
     b->spec = (ptxgen_sparse24_spec){
-        .m = m, .k = k, .max_n = 1, .type = (uint8_t)type, .y_type = (uint8_t)type, .tier = 1};
+        .n = n, .k = k, .max_m = 1, .type = (uint8_t)type, .y_type = (uint8_t)type, .tier = 1};
     assert_ok(device_open("cpu", &b->device, &err), &err);
     ptxgen_target target = ptxgen_device_target(&b->device.facts);
     assert_ok(ptxgen_sparse24_make_plan(&b->spec, &target, &plan, &err), &err);
@@ -80,7 +80,7 @@ static void fill(struct bench *b, uint64_t seed)
 {
     static const unsigned char nibbles[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
     struct random r = random_start(seed);
-    size_t values = dense_bytes(&b->spec) / 2, groups = (size_t)b->spec.m * b->spec.k / 4;
+    size_t values = dense_bytes(&b->spec) / 2, groups = (size_t)b->spec.n * b->spec.k / 4;
     unsigned char *bits = malloc(values), *metadata = malloc(groups);
     assert_true(bits && metadata);
     random_fill(&r, bits, values);
@@ -96,7 +96,7 @@ static void fill(struct bench *b, uint64_t seed)
 static unsigned char *decompress(const struct bench *b)
 {
     const ptxgen_sparse24_shape shape = shape_of(&b->spec);
-    size_t bytes = dense_bytes(&b->spec), groups = (size_t)b->spec.m * b->spec.k / 4;
+    size_t bytes = dense_bytes(&b->spec), groups = (size_t)b->spec.n * b->spec.k / 4;
     unsigned char *dense = malloc(bytes);
     ptxgen_error err;
     assert_non_null(dense);
@@ -134,7 +134,7 @@ static void pytorchs_weights_come_back(void **state)
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
         struct bench b;
-        start(&b, w.shape.type, (uint32_t)w.shape.m, (uint32_t)w.shape.k);
+        start(&b, w.shape.type, (uint32_t)w.shape.n, (uint32_t)w.shape.k);
         pack(&b, w.values, PTXGEN_SPARSE24_CUTLASS, w.cutlass);
         inflate(&b);
         assert_int_equal(b.dense.bytes, w.dense.bytes);

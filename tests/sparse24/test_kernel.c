@@ -14,14 +14,14 @@
 /* ---- a problem on a device ---- */
 
 static struct sparse24_problem make(struct device *device, const ptxgen_sparse24_spec *spec,
-                                    uint32_t n, const struct sparse24_layout *layout)
+                                    uint32_t m, const struct sparse24_layout *layout)
 {
     const struct sparse24_layout packed = {.x_gap = 0};
     const struct sparse24_options options = {.spec = *spec};
     struct sparse24_problem p;
-    struct random r = random_start(n + spec->k);
+    struct random r = random_start(m + spec->k);
     ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &options, n, layout ? layout : &packed, device, &err), &err);
+    assert_ok(sparse24_allocate(&p, &options, m, layout ? layout : &packed, device, &err), &err);
     assert_ok(sparse24_fill(&p, &r, &err), &err);
     return p;
 }
@@ -32,21 +32,21 @@ static void check_problem(struct sparse24_problem *p, struct device *device)
     ptxgen_error err;
     assert_ok(sparse24_check(p, device, &check, &err), &err);
     assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->n * p->plan.spec.m);
+    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
 }
 
-static void run_spec(const char *device_name, const ptxgen_sparse24_spec *spec, uint32_t n)
+static void run_spec(const char *device_name, const ptxgen_sparse24_spec *spec, uint32_t m)
 {
     struct device device = open_device(device_name);
-    struct sparse24_problem p = make(&device, spec, n, NULL);
+    struct sparse24_problem p = make(&device, spec, m, NULL);
     check_problem(&p, &device);
     sparse24_release(&p);
     device_close(&device);
 }
 
-static ptxgen_sparse24_spec spec_of(int type, uint32_t m, uint32_t k)
+static ptxgen_sparse24_spec spec_of(int type, uint32_t n, uint32_t k)
 {
-    return (ptxgen_sparse24_spec){.m = m,
+    return (ptxgen_sparse24_spec){.n = n,
                                   .k = k,
                                   .type = (uint8_t)type,
                                   .y_type =
@@ -65,19 +65,19 @@ static void random_problems_are_within_their_bounds(void **state)
 static void outputs_of_s8_are_right_in_every_bit(void **state)
 {
     (void)state;
-    static const uint32_t ns[] = {3, 9, 17, 40, 150};
+    static const uint32_t ms[] = {3, 9, 17, 40, 150};
     struct device device = open_device("cpu:sm_90");
-    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++) {
+    for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
         ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 300, 648);
         spec.bias = spec.residual = i % 2;
         spec.activation = i % 2 ? PTXGEN_ACTIVATION_RELU : PTXGEN_ACTIVATION_NONE;
-        struct sparse24_problem p = make(&device, &spec, ns[i], NULL);
+        struct sparse24_problem p = make(&device, &spec, ms[i], NULL);
         struct check check = {.outputs = 0};
         ptxgen_error err;
         assert_ok(sparse24_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         assert_true(check.error == 0);
-        assert_int_equal(check.outputs, ns[i] * spec.m);
+        assert_int_equal(check.outputs, ms[i] * spec.n);
         sparse24_release(&p);
     }
     device_close(&device);
@@ -101,10 +101,10 @@ static void scales_of_s8_at_the_ends_of_f32_give_the_references_numbers(void **s
             spec.bias = i % 3 == 0;
             struct sparse24_problem p = make(&device, &spec, rows[i / 2], NULL);
             float *x = (float *)(void *)p.x_scale.host, *w = (float *)(void *)p.w_scale.host;
-            for (uint32_t n = 0; n < p.n; n++)
-                x[n] = scales[n % SCALES];
-            for (uint32_t m = 0; m < spec.m; m++)
-                w[m] = scales[m / 2 % SCALES];
+            for (uint32_t m = 0; m < p.m; m++)
+                x[m] = scales[m % SCALES];
+            for (uint32_t n = 0; n < spec.n; n++)
+                w[n] = scales[n / 2 % SCALES];
             check_problem(&p, &device);
             sparse24_release(&p);
         }
@@ -119,7 +119,7 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
     struct device device = open_device("cpu:sm_90");
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
-        ptxgen_sparse24_spec spec = spec_of(w.shape.type, (uint32_t)w.shape.m, (uint32_t)w.shape.k);
+        ptxgen_sparse24_spec spec = spec_of(w.shape.type, (uint32_t)w.shape.n, (uint32_t)w.shape.k);
         struct sparse24_problem p = make(&device, &spec, spec.k, NULL);
         ptxgen_error err;
         for (size_t x = 0; x < (size_t)spec.k * spec.k; x++)
@@ -130,14 +130,14 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
                                           PTXGEN_SPARSE24_BYTES, p.metadata, &err),
                   &err);
         assert_ok(ptxgen_sparse24_pack(&spec, w.values, PTXGEN_SPARSE24_CUTLASS, w.cutlass,
-                                       (ptxgen_span){p.packed.host, p.packed.bytes}, &err),
+                                       (ptxgen_span){p.w.host, p.w.bytes}, &err),
                   &err);
         check_problem(&p, &device);
-        for (size_t m = 0; m < spec.m; m++)
+        for (size_t n = 0; n < spec.n; n++)
             for (size_t k = 0; k < spec.k; k++)
                 assert_true(
-                    ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host, k * spec.m + m) ==
-                    ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data, m * spec.k + k));
+                    ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host, k * spec.n + n) ==
+                    ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data, n * spec.k + k));
         sparse24_release(&p);
     }
     device_close(&device);
@@ -151,8 +151,8 @@ static void no_rows_leave_no_error_for_the_next_launch(void **state)
     (void)state;
     struct device device = open_device("cpu");
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 64, 128);
-    for (uint32_t n = 0; n < 2; n++) {
-        struct sparse24_problem p = make(&device, &spec, n, NULL);
+    for (uint32_t m = 0; m < 2; m++) {
+        struct sparse24_problem p = make(&device, &spec, m, NULL);
         check_problem(&p, &device);
         sparse24_release(&p);
     }
@@ -163,8 +163,8 @@ static void the_smallest_k_and_odd_m_are_done(void **state)
 {
     (void)state;
     for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type++)
-        for (uint32_t m = 1; m <= 101; m += 25) {
-            ptxgen_sparse24_spec spec = spec_of(type, m, 8);
+        for (uint32_t n = 1; n <= 101; n += 25) {
+            ptxgen_sparse24_spec spec = spec_of(type, n, 8);
             run_spec("cpu:sm_80", &spec, 3);
         }
 }
@@ -179,7 +179,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 static void addresses_at_every_element_give_the_same(void **state)
 {
     (void)state;
-    static const uint32_t ns[] = {1, 16, 33};
+    static const uint32_t ms[] = {1, 16, 33};
     struct device device = open_device("cpu:sm_80");
     for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type += 2)
         for (size_t offset = 1; offset <= 4; offset *= 2)
@@ -190,7 +190,7 @@ static void addresses_at_every_element_give_the_same(void **state)
                                                        .y_offset = offset,
                                                        .bias_offset = offset};
                 spec.bias = spec.residual = 1;
-                struct sparse24_problem p = make(&device, &spec, ns[i], &layout);
+                struct sparse24_problem p = make(&device, &spec, ms[i], &layout);
                 check_problem(&p, &device);
                 sparse24_release(&p);
             }
@@ -201,13 +201,13 @@ static void addresses_at_every_element_give_the_same(void **state)
 static void warps_in_any_order_do_not_race(void **state)
 {
     (void)state;
-    static const uint32_t ns[] = {1, 16, 32, 64, 128};
+    static const uint32_t ms[] = {1, 16, 32, 64, 128};
     struct device device = open_device("cpu:sm_80");
     for (uint64_t seed = 1; seed <= 2 + (uint64_t)test_share(8); seed++) {
         order_by(&device, seed);
         ptxgen_sparse24_spec spec =
             spec_of(seed % 2 ? PTXGEN_SPARSE24_F16 : PTXGEN_SPARSE24_S8, 256, 1024);
-        struct sparse24_problem p = make(&device, &spec, ns[seed % 5], NULL);
+        struct sparse24_problem p = make(&device, &spec, ms[seed % 5], NULL);
         check_problem(&p, &device);
         sparse24_release(&p);
     }
@@ -222,13 +222,13 @@ static void warpgroups_in_any_order_do_not_race(void **state)
 {
     (void)state;
     static const ptxgen_sparse24_variant tiles[] = {
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wk = 1},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 16, .wk = 1, .warp_m = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 1},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wk = 2, .warp_m = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 8, .wk = 2, .warp_m = 16},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wk = 1, .warp_m = 16, .cluster = 2},
-        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wk = 1, .cluster = 2}};
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wn = 8, .wk = 1},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wn = 16, .wk = 1, .warp_n = 16},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4, .wk = 1},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4, .wk = 2, .warp_n = 16},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wn = 8, .wk = 2, .warp_n = 16},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wn = 4, .wk = 1, .warp_n = 16, .cluster = 2},
+        {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 8, .wk = 1, .cluster = 2}};
     enum { TILES = sizeof tiles / sizeof *tiles };
     struct device device = open_device("cpu:sm_90");
     for (uint32_t seed = 1; seed <= TILES + (uint32_t)test_share(7); seed++) {
@@ -241,8 +241,8 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         ptxgen_sparse24_variant tile = tiles[seed % TILES];
         struct sparse24_problem p = make(&device, &spec, tile.cluster ? 31 : 300, NULL);
         p.plan.target.multiprocessors = tile.cluster ? 20 : 2 + seed % 3 * 2;
-        tile.wn = 1;
-        tile.pass_n = 16;
+        tile.wm = 1;
+        tile.pass_m = 16;
         assert_ok(ptxgen_sparse24_use_tile(&p.plan, &tile, &err), &err);
         check_problem(&p, &device);
         sparse24_release(&p);
@@ -265,8 +265,8 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     ptxgen_element_store(PTXGEN_F16, p.values.data, 32 * 68 + 67, INFINITY);
     assert_ok(sparse24_repack(&p, &err), &err);
     check_problem(&p, &device);
-    for (size_t m = 0; m < 32; m++)
-        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, m)));
+    for (size_t n = 0; n < 32; n++)
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, n)));
     assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
     sparse24_release(&p);
     device_close(&device);
@@ -275,25 +275,25 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
 /* Row 1 of X has an infinity in column 8, which some rows of W keep and others do not. */
 static void check_infinity(const char *device_name, int type, uint8_t tier)
 {
-    enum { M = 40, K = 64, N = 4, COLUMN = 8 };
+    enum { N = 40, K = 64, M = 4, COLUMN = 8 };
     struct device device = open_device(device_name);
-    ptxgen_sparse24_spec spec = spec_of(type, M, K);
+    ptxgen_sparse24_spec spec = spec_of(type, N, K);
     const ptxgen_element element = (ptxgen_element)type;
     spec.tier = tier;
     spec.y_type = (uint8_t)type;
-    struct sparse24_problem p = make(&device, &spec, N, NULL);
+    struct sparse24_problem p = make(&device, &spec, M, NULL);
     ptxgen_element_store(element, p.x.host, K + COLUMN, INFINITY);
     check_problem(&p, &device);
     int kept_by = 0;
     const unsigned char *metadata = p.metadata.data;
-    for (size_t m = 0; m < M; m++) {
-        size_t group = m * (K / 4) + COLUMN / 4;
+    for (size_t n = 0; n < N; n++) {
+        size_t group = n * (K / 4) + COLUMN / 4;
         bool kept = (metadata[group] & 3) == COLUMN % 4;
         bool is_zero = ptxgen_element_load(element, p.values.data, 2 * group) == 0;
         kept_by += kept;
-        for (size_t n = 0; n < N; n++) {
-            double y = ptxgen_element_load(element, p.y.host, n * M + m);
-            if (n != 1 || (!kept && tier == 2))
+        for (size_t m = 0; m < M; m++) {
+            double y = ptxgen_element_load(element, p.y.host, m * N + n);
+            if (m != 1 || (!kept && tier == 2))
                 assert_true(isfinite(y));
             else if (!kept || is_zero)
                 assert_true(isnan(y));
@@ -301,7 +301,7 @@ static void check_infinity(const char *device_name, int type, uint8_t tier)
                 assert_true(isinf(y));
         }
     }
-    assert_in_range(kept_by, 1, M - 1);
+    assert_in_range(kept_by, 1, N - 1);
     sparse24_release(&p);
     device_close(&device);
 }
@@ -337,9 +337,9 @@ static void invalid_metadata_is_refused_when_it_is_packed(void **state)
     p.metadata.bytes--;
     assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     p.metadata.bytes++;
-    p.packed.bytes--;
+    p.w.bytes--;
     assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    p.packed.bytes++;
+    p.w.bytes++;
     sparse24_release(&p);
     device_close(&device);
 }

@@ -4,7 +4,7 @@
 
 #include <ptxgen/sparse24.h>
 
-enum { K = 256, M = 64, MOST_N = 40 };
+enum { K = 256, N = 64, MOST_M = 40 };
 
 struct bench {
     struct emulated emulated;
@@ -12,9 +12,9 @@ struct bench {
     ptxgen_sparse24_args args;
 };
 
-static const ptxgen_sparse24_spec full = {.m = M,
+static const ptxgen_sparse24_spec full = {.n = N,
                                           .k = K,
-                                          .max_n = MOST_N,
+                                          .max_m = MOST_M,
                                           .type = PTXGEN_SPARSE24_S8,
                                           .y_type = PTXGEN_F16,
                                           .bias = 1,
@@ -30,9 +30,9 @@ static int setup(void **state)
     ptxgen_error err;
     assert_ok(ptxgen_sparse24_make_plan(&full, &target, &plan, &err), &err);
     assert_ok(ptxgen_sparse24_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
-    b.args = (ptxgen_sparse24_args){.n = 2,
+    b.args = (ptxgen_sparse24_args){.m = 2,
                                     .x = 0x10000,
-                                    .packed = 0x20000,
+                                    .w = 0x20000,
                                     .x_scale = 0x30000,
                                     .w_scale = 0x40000,
                                     .bias = 0x50000,
@@ -62,7 +62,7 @@ static void refused(const void *bench, const void *args, const char *words)
 static void no_rows_launch_nothing_and_leave_no_error(void **state)
 {
     struct bench *b = *state;
-    ptxgen_sparse24_args args = {.n = 0};
+    ptxgen_sparse24_args args = {.m = 0};
     ptxgen_error err;
     uint64_t bytes = 1;
     assert_int_equal(ptxgen_sparse24_launch(b->kernel, &args, NULL, &err), PTXGEN_OK);
@@ -75,10 +75,10 @@ static void more_rows_than_planned_are_refused(void **state)
 {
     struct bench *b = *state;
     ptxgen_sparse24_args args = b->args;
-    args.n = MOST_N + 1;
+    args.m = MOST_M + 1;
     refused(b, &args, "m = 41 is above the 40 tokens");
-    assert_null(ptxgen_sparse24_attributes(b->kernel, args.n));
-    assert_non_null(ptxgen_sparse24_attributes(b->kernel, MOST_N));
+    assert_null(ptxgen_sparse24_attributes(b->kernel, args.m));
+    assert_non_null(ptxgen_sparse24_attributes(b->kernel, MOST_M));
 }
 
 static void null_and_misaligned_addresses_are_refused_by_name(void **state)
@@ -86,7 +86,7 @@ static void null_and_misaligned_addresses_are_refused_by_name(void **state)
     struct bench *b = *state;
     static const struct address addresses[] = {
         {"x", offsetof(ptxgen_sparse24_args, x), 1},
-        {"packed", offsetof(ptxgen_sparse24_args, packed), 16},
+        {"w", offsetof(ptxgen_sparse24_args, w), 16},
         {"x_scale", offsetof(ptxgen_sparse24_args, x_scale), 4},
         {"w_scale", offsetof(ptxgen_sparse24_args, w_scale), 4},
         {"bias", offsetof(ptxgen_sparse24_args, bias), 2},
@@ -107,7 +107,7 @@ static void strides_below_a_row_are_refused(void **state)
     args.x_stride = K - 1;
     refused(b, &args, "row stride of x, 255, is below its 256");
     args = b->args;
-    args.residual_stride = M - 1;
+    args.residual_stride = N - 1;
     refused(b, &args, "row stride of residual, 63");
     args = b->args;
     args.y_stride = 1;

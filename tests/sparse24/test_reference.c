@@ -10,15 +10,15 @@
 
 #include <math.h>
 
-enum { M = 24, N = 5, K = 256, LDX = K + 8, LDR = M + 3 };
+enum { N = 24, M = 5, K = 256, LDX = K + 8, LDR = N + 3 };
 
 /* A random problem with storage of its own. */
 struct test_case {
     struct sparse24_problem p;
-    unsigned char x[N * LDX * 4], dense[M * K * 4], values[M * K * 2], metadata[M * K / 4];
-    unsigned char residual_storage[N * LDR * 4];
-    float x_scale[N], w_scale[M], bias[M];
-    double y[N * M], bound[N * M];
+    unsigned char x[M * LDX * 4], dense[N * K * 4], values[N * K * 2], metadata[N * K / 4];
+    unsigned char residual_storage[M * LDR * 4];
+    float x_scale[M], w_scale[N], bias[N];
+    double y[M * N], bound[M * N];
 };
 
 static void store(ptxgen_sparse24_type type, void *array, size_t index, double value)
@@ -39,7 +39,7 @@ static double load(ptxgen_sparse24_type type, const void *array, size_t index)
 /* Recompresses `dense`, which must be 2:4 sparse. */
 static void compress(struct test_case *c)
 {
-    size_t bytes = M * K * element_bytes(c->p.w.type);
+    size_t bytes = N * K * element_bytes(c->p.w.type);
     ptxgen_error err;
     assert_ok(ptxgen_sparse24_compress(&c->p.w, (ptxgen_const_span){c->dense, bytes},
                                        (ptxgen_span){c->values, bytes / 2}, PTXGEN_SPARSE24_BYTES,
@@ -52,31 +52,31 @@ static struct test_case *make_case(ptxgen_sparse24_type type, uint64_t seed)
     struct test_case *c = calloc(1, sizeof *c);
     assert_non_null(c);
     struct random r = {seed};
-    size_t bytes = M * K * element_bytes(type);
+    size_t bytes = N * K * element_bytes(type);
     c->p = (struct sparse24_problem){
-        .w = {type, M, K},
+        .w = {type, N, K},
         .values = {c->values, bytes / 2},
         .form = PTXGEN_SPARSE24_BYTES,
         .metadata = {c->metadata, sizeof c->metadata},
-        .n = N,
+        .m = M,
         .x = c->x,
         .ldx = LDX,
         .y_type = PTXGEN_F32,
         .dot_depth = K / 2,
     };
-    for (size_t i = 0; i < N * LDX; i++)
+    for (size_t i = 0; i < M * LDX; i++)
         store(type, c->x, i, random_normal(&r));
-    for (size_t i = 0; i < M * K; i++)
+    for (size_t i = 0; i < N * K; i++)
         store(type, c->dense, i, random_normal(&r) / 8);
     ptxgen_span dense = {c->dense, bytes};
     assert_int_equal(ptxgen_sparse24_prune(&c->p.w, read_only(dense), dense, NULL), PTXGEN_OK);
     compress(c);
-    for (int m = 0; m < M; m++) {
-        c->bias[m] = (float)random_normal(&r);
-        c->w_scale[m] = (float)(0.01 * (1 + random_uniform(&r)));
+    for (int n = 0; n < N; n++) {
+        c->bias[n] = (float)random_normal(&r);
+        c->w_scale[n] = (float)(0.01 * (1 + random_uniform(&r)));
     }
-    for (int n = 0; n < N; n++)
-        c->x_scale[n] = (float)(0.02 * (1 + random_uniform(&r)));
+    for (int m = 0; m < M; m++)
+        c->x_scale[m] = (float)(0.02 * (1 + random_uniform(&r)));
     return c;
 }
 
@@ -91,7 +91,7 @@ static void use_scales(struct test_case *c)
 static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activation)
 {
     struct random r = {99};
-    for (size_t i = 0; i < N * LDR; i++)
+    for (size_t i = 0; i < M * LDR; i++)
         ptxgen_element_store(y_type, c->residual_storage, i, random_normal(&r));
     c->p.y_type = y_type;
     c->p.activation = activation;
@@ -110,11 +110,11 @@ static void run(struct test_case *c)
 
 /* ---- values ---- */
 
-static double dense_sum(const struct test_case *c, size_t n, size_t m)
+static double dense_sum(const struct test_case *c, size_t m, size_t n)
 {
     double sum = 0;
     for (size_t k = 0; k < K; k++)
-        sum += load(c->p.w.type, c->x, n * LDX + k) * load(c->p.w.type, c->dense, m * K + k);
+        sum += load(c->p.w.type, c->x, m * LDX + k) * load(c->p.w.type, c->dense, n * K + k);
     return sum;
 }
 
@@ -124,8 +124,8 @@ static void the_product_is_that_of_the_dense_weight(void **state)
     for (int type = 0; type <= PTXGEN_SPARSE24_S8; type++) {
         struct test_case *c = make_case(type, 1);
         run(c);
-        for (size_t i = 0; i < N * M; i++)
-            assert_true(fabs(c->y[i] - dense_sum(c, i / M, i % M)) <= 1e-13 * (1 + fabs(c->y[i])));
+        for (size_t i = 0; i < M * N; i++)
+            assert_true(fabs(c->y[i] - dense_sum(c, i / N, i % N)) <= 1e-13 * (1 + fabs(c->y[i])));
         free(c);
     }
 }
@@ -139,11 +139,11 @@ static void s8_sums_are_exact_in_s32(void **state)
         ((int8_t *)c->dense)[k] = k % 4 < 2 ? -128 : 0;
     }
     compress(c);
-    int32_t sums[N * M];
+    int32_t sums[M * N];
     assert_int_equal(sparse24_reference_s32(&c->p, sums, NULL), PTXGEN_OK);
     assert_int_equal(sums[0], K / 2 * 128 * 128);
-    for (size_t i = 0; i < N * M; i++)
-        assert_true(sums[i] == dense_sum(c, i / M, i % M));
+    for (size_t i = 0; i < M * N; i++)
+        assert_true(sums[i] == dense_sum(c, i / N, i % N));
     free(c);
 }
 
@@ -156,7 +156,7 @@ static double activated(int activation, double value, double *bound)
     struct sparse24_problem p = {.w = {PTXGEN_SPARSE24_F32, 1, 8},
                                  .values = {w, sizeof w},
                                  .metadata = {metadata, 2},
-                                 .n = 1,
+                                 .m = 1,
                                  .x = x,
                                  .ldx = 8,
                                  .activation = activation,
@@ -225,14 +225,14 @@ struct style {
     bool drops_residual;
 };
 
-static double kernel(const struct test_case *c, size_t n, size_t m, struct style style)
+static double kernel(const struct test_case *c, size_t m, size_t n, struct style style)
 {
     const struct sparse24_problem *p = &c->p;
     float partial[64] = {0};
     size_t term = 0;
     for (size_t k = 0; k < K; k++) {
-        float w = (float)load(p->w.type, c->dense, m * K + k);
-        float x = (float)load(p->w.type, c->x, n * LDX + k);
+        float w = (float)load(p->w.type, c->dense, n * K + k);
+        float x = (float)load(p->w.type, c->x, m * LDX + k);
         if (w == 0 || k == style.skipped)
             continue;
         float *acc = &partial[term++ % style.threads];
@@ -245,12 +245,12 @@ static double kernel(const struct test_case *c, size_t n, size_t m, struct style
             partial[i] += partial[i + half];
     float v = partial[0];
     if (p->x_scale)
-        v = v * p->x_scale[n] * p->w_scale[m];
+        v = v * p->x_scale[m] * p->w_scale[n];
     if (p->bias)
-        v += p->bias[m];
+        v += p->bias[n];
     v = f32_activation(p->activation, v);
     if (p->residual && !style.drops_residual)
-        v += (float)ptxgen_element_load(p->y_type, p->residual, n * LDR + m);
+        v += (float)ptxgen_element_load(p->y_type, p->residual, m * LDR + n);
     return ptxgen_element_round(p->y_type, v);
 }
 
@@ -258,9 +258,9 @@ static double kernel(const struct test_case *c, size_t n, size_t m, struct style
 static unsigned violations(const struct test_case *c, struct style style)
 {
     unsigned count = 0;
-    for (size_t i = 0; i < N * M; i++) {
+    for (size_t i = 0; i < M * N; i++) {
         assert_true(isfinite(c->bound[i]));
-        count += !ptxgen_bound_agrees(kernel(c, i / M, i % M, style), c->y[i], c->bound[i]);
+        count += !ptxgen_bound_agrees(kernel(c, i / N, i % N, style), c->y[i], c->bound[i]);
     }
     return count;
 }
@@ -292,13 +292,13 @@ static void the_bound_catches_a_lost_column_half_sums_and_a_lost_residual(void *
         use_scales(c);
         run(c);
         /* about half of the rows keep a given column */
-        assert_in_range(violations(c, (struct style){1, true, 17, false, false}), N * M / 4, N * M);
+        assert_in_range(violations(c, (struct style){1, true, 17, false, false}), M * N / 4, M * N);
         if (type != PTXGEN_SPARSE24_S8)
-            assert_in_range(violations(c, (struct style){1, true, K, true, false}), N * M / 2,
-                            N * M);
+            assert_in_range(violations(c, (struct style){1, true, K, true, false}), M * N / 2,
+                            M * N);
         use_epilogue(c, PTXGEN_F16, PTXGEN_ACTIVATION_SILU);
         run(c);
-        assert_in_range(violations(c, (struct style){1, true, K, false, true}), N * M / 2, N * M);
+        assert_in_range(violations(c, (struct style){1, true, K, false, true}), M * N / 2, M * N);
         free(c);
     }
 }
@@ -308,10 +308,10 @@ static void the_bound_is_a_small_part_of_the_terms(void **state)
     (void)state;
     struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 4);
     run(c);
-    for (size_t i = 0; i < N * M; i++) {
+    for (size_t i = 0; i < M * N; i++) {
         double abs_sum = 0;
         for (size_t k = 0; k < K; k++)
-            abs_sum += fabs(load(1, c->x, i / M * LDX + k) * load(1, c->dense, i % M * K + k));
+            abs_sum += fabs(load(1, c->x, i / N * LDX + k) * load(1, c->dense, i % N * K + k));
         assert_true(c->bound[i] > 0 && c->bound[i] < 1.01 * (K / 2 + 1) * 0x1p-24 * abs_sum);
     }
     free(c);
@@ -327,15 +327,15 @@ static void nan_in_a_kept_column_is_nan_and_in_another_promises_nothing(void **s
         c->p.activation = activation;
         store(PTXGEN_SPARSE24_F32, c->x, 1 * LDX + 9, NAN);
         run(c);
-        for (size_t m = 0; m < M; m++) {
-            if (load(PTXGEN_SPARSE24_F32, c->dense, m * K + 9) != 0) {
-                assert_true(isnan(c->y[M + m]) && c->bound[M + m] == 0);
-                assert_false(ptxgen_bound_agrees(0, c->y[M + m], c->bound[M + m]));
+        for (size_t n = 0; n < N; n++) {
+            if (load(PTXGEN_SPARSE24_F32, c->dense, n * K + 9) != 0) {
+                assert_true(isnan(c->y[N + n]) && c->bound[N + n] == 0);
+                assert_false(ptxgen_bound_agrees(0, c->y[N + n], c->bound[N + n]));
             } else {
-                assert_true(isnan(c->bound[M + m]));
+                assert_true(isnan(c->bound[N + n]));
             }
-            assert_true(isfinite(c->y[m]) && isfinite(c->bound[m]));
-            assert_true(isfinite(c->y[2 * M + m]) && isfinite(c->bound[2 * M + m]));
+            assert_true(isfinite(c->y[n]) && isfinite(c->bound[n]));
+            assert_true(isfinite(c->y[2 * N + n]) && isfinite(c->bound[2 * N + n]));
         }
         free(c);
     }
@@ -381,13 +381,13 @@ static void what_leaves_f32_before_an_activation_or_a_residual_promises_nothing(
         store(PTXGEN_SPARSE24_F32, c->x, k, copysign(1e36, load(0, c->dense, k)));
     c->bias[0] = 3.4e38f;
     run(c);
-    assert_true(isnan(c->bound[0]) && isfinite(c->bound[M]));
+    assert_true(isnan(c->bound[0]) && isfinite(c->bound[N]));
     c->p.residual = NULL;
     run(c);
     assert_true(c->y[0] == INFINITY && c->bound[0] == 0);
     c->p.activation = PTXGEN_ACTIVATION_SILU;
     run(c);
-    assert_true(isnan(c->bound[0]) && isfinite(c->bound[M]));
+    assert_true(isnan(c->bound[0]) && isfinite(c->bound[N]));
     free(c);
 }
 
@@ -421,7 +421,7 @@ static void refuses_what_has_no_answer(void **state)
 {
     (void)state;
     struct test_case *c = make_case(PTXGEN_SPARSE24_F16, 8);
-    c->metadata[M * K / 4 - 1] = 0xF;
+    c->metadata[N * K / 4 - 1] = 0xF;
     refused(c, PTXGEN_ERROR_MALFORMED, "row 23, group 63");
     c = make_case(PTXGEN_SPARSE24_F16, 8);
     c->p.ldx = K - 1;

@@ -8,12 +8,12 @@
 
 #include <ptxgen/sparse24.h>
 
-enum { M = 64 };
+enum { N = 64 };
 
-/* X, [n, k], and a pruned W, [M, k], as values, and compressed in `packed` and `metadata`. */
+/* X, [m, k], and a pruned W, [N, k], as values, and compressed in `packed` and `metadata`. */
 struct problem {
     ptxgen_sparse24_spec spec;
-    uint32_t n;
+    uint32_t m;
     void *x_elements, *packed, *metadata;
     double *x, *w;
 };
@@ -21,15 +21,15 @@ struct problem {
 static void draw(struct problem *p)
 {
     ptxgen_element type = (ptxgen_element)p->spec.type;
-    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)type, M, p->spec.k};
-    struct random r = {p->spec.k + p->n};
-    size_t count = (size_t)M * p->spec.k, bytes = count * ptxgen_element_size(type);
+    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)type, N, p->spec.k};
+    struct random r = {p->spec.k + p->m};
+    size_t count = (size_t)N * p->spec.k, bytes = count * ptxgen_element_size(type);
     void *dense = allocate_some(count, 4);
     ptxgen_error err;
-    p->x_elements = allocate_some((size_t)p->n * p->spec.k, 4);
+    p->x_elements = allocate_some((size_t)p->m * p->spec.k, 4);
     p->packed = allocate_some(bytes / 2, 1);
     p->metadata = allocate_some(count / 4, 1);
-    p->x = draw_elements(&r, type, (size_t)p->n * p->spec.k, p->x_elements);
+    p->x = draw_elements(&r, type, (size_t)p->m * p->spec.k, p->x_elements);
     p->w = draw_elements(&r, type, count, dense);
     assert_ok(ptxgen_sparse24_prune(&shape, (ptxgen_const_span){dense, bytes},
                                     (ptxgen_span){dense, bytes}, &err),
@@ -46,16 +46,16 @@ static void draw(struct problem *p)
 static struct said ask(const char *target_name, const struct problem *p)
 {
     ptxgen_target target = target_of(target_name);
-    size_t count = (size_t)M * p->spec.k;
+    size_t count = (size_t)N * p->spec.k;
     size_t bytes = count / 2 * ptxgen_element_size((ptxgen_element)p->spec.type);
-    const ptxgen_sparse24_operands operands = {.n = p->n,
+    const ptxgen_sparse24_operands operands = {.m = p->m,
                                                .x = p->x_elements,
                                                .values = {p->packed, bytes},
                                                .form = PTXGEN_SPARSE24_BYTES,
                                                .metadata = {p->metadata, count / 4}};
     ptxgen_sparse24_plan plan;
     ptxgen_error err;
-    struct said s = said_allocate((size_t)p->n * M);
+    struct said s = said_allocate((size_t)p->m * N);
     assert_ok(ptxgen_sparse24_make_plan(&p->spec, &target, &plan, &err), &err);
     assert_ok(ptxgen_sparse24_reference_spread(&plan, &operands, s.y, s.bound, s.spread, &err),
               &err);
@@ -70,7 +70,7 @@ static void check_faults(struct problem *p, const char *target, const struct pro
     struct said s = ask(target, p);
     double *y = allocate_some(s.count, sizeof *y);
     for (size_t i = 0; i < count; i++) {
-        multiply_with_fault(&faults[i], p->x, p->w, p->n, M, p->spec.k, y);
+        multiply_with_fault(&faults[i], p->x, p->w, p->m, N, p->spec.k, y);
         assert_tells(&s, type, y, i > 0, faults[i].name, target, p->spec.k);
     }
     free(y);
@@ -89,8 +89,8 @@ static void check_everywhere(ptxgen_element type, uint8_t tier, const struct pro
     static const char *const targets[] = {"sm_80", "sm_90a"};
     for (int i = 0; i < 8; i++)
         if (test_in_share(i + (int)type)) {
-            struct problem p = {.n = rows[i >> 1 & 1],
-                                .spec = {.m = M,
+            struct problem p = {.m = rows[i >> 1 & 1],
+                                .spec = {.n = N,
                                          .k = depths[i >> 2],
                                          .type = (uint8_t)type,
                                          .y_type = (uint8_t)type,

@@ -14,11 +14,11 @@ enum { TARGETS = sizeof target_names / sizeof *target_names };
 
 /* Whole blocks, and tails of everything with all of the epilogue. */
 static const ptxgen_sparse24_spec specs[] = {
-    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16},
-    {.m = 333, .k = 1400, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16, .bias = 1,
+    {.n = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16},
+    {.n = 333, .k = 1400, .type = PTXGEN_SPARSE24_BF16, .y_type = PTXGEN_BF16, .bias = 1,
      .residual = 1, .activation = PTXGEN_ACTIVATION_GELU},
-    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16},
-    {.m = 333, .k = 1400, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16, .bias = 1,
+    {.n = 4096, .k = 4096, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_F16},
+    {.n = 333, .k = 1400, .type = PTXGEN_SPARSE24_S8, .y_type = PTXGEN_BF16, .bias = 1,
      .residual = 1, .activation = PTXGEN_ACTIVATION_RELU},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
@@ -56,7 +56,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
                 assert_declares(
                     module, i,
                     (struct declared){.name = ptxgen_sparse24_entry(v),
-                                      .threads = 32 * (v->wm * v->wn * v->wk + (v->kind ? 4 : 0)),
+                                      .threads = 32 * (v->wn * v->wm * v->wk + (v->kind ? 4 : 0)),
                                       .shared_bytes = v->shared_bytes,
                                       .dynamic_shared_bytes = v->dynamic_shared_bytes});
                 assert_true(v->shared_bytes <= plan.target.shared_per_cta);
@@ -140,7 +140,7 @@ static void weights_of_bulk_copies_leave_the_l2_first(void **state)
             continue;
         char *text = text_of(&plan, 1u << i);
         unsigned copies = count_of(text, "cp.async.bulk.shared::cluster.global");
-        uint32_t strips = plan.variants[i].wm * plan.variants[i].warp_m / STRIP;
+        uint32_t strips = plan.variants[i].wn * plan.variants[i].warp_n / STRIP;
         assert_int_equal(copies, strips < MANY_STRIPS ? strips : 1);
         assert_int_equal(count_of(text, "L2::evict_first"), 1);
         assert_int_equal(count_of(text, "L2::cache_hint"), copies);
@@ -158,18 +158,18 @@ static void specs_that_cannot_be_done_are_refused_by_name(void **state)
         ptxgen_sparse24_spec spec;
         const char *words;
     } cases[] = {
-        {{.m = 8, .k = 12, .type = 1, .y_type = 1}, "K = 12 is not a multiple of 8"},
-        {{.m = 0, .k = 8, .type = 1, .y_type = 1}, "M = 0"},
-        {{.m = 8, .k = 8, .type = 4, .y_type = 1}, "the type 4"},
-        {{.m = 8, .k = 8, .type = 0, .y_type = 1}, "output type 1 is not that of X"},
-        {{.m = 8, .k = 8, .type = 0, .tier = 2}, "tier 2 does not have the type f32"},
-        {{.m = 8, .k = 8, .type = 3, .y_type = 1, .tier = 1}, "tier 1 does not have the type s8"},
-        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .tier = 3}, "the tier 3"},
-        {{.m = 8, .k = 8, .type = 1, .y_type = 2}, "output type 2 is not that of X"},
-        {{.m = 8, .k = 8, .type = 3, .y_type = 0}, "output type 0"},
-        {{.m = 8, .k = 262152, .type = 3, .y_type = 1}, "can overflow s32"},
-        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .activation = 5}, "5 is not an activation"},
-        {{.m = 8, .k = 8, .type = 1, .y_type = 1, .bias = 2}, "bias is 2"},
+        {{.n = 8, .k = 12, .type = 1, .y_type = 1}, "K = 12 is not a multiple of 8"},
+        {{.n = 0, .k = 8, .type = 1, .y_type = 1}, "N = 0"},
+        {{.n = 8, .k = 8, .type = 4, .y_type = 1}, "the type 4"},
+        {{.n = 8, .k = 8, .type = 0, .y_type = 1}, "output type 1 is not that of X"},
+        {{.n = 8, .k = 8, .type = 0, .tier = 2}, "tier 2 does not have the type f32"},
+        {{.n = 8, .k = 8, .type = 3, .y_type = 1, .tier = 1}, "tier 1 does not have the type s8"},
+        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .tier = 3}, "the tier 3"},
+        {{.n = 8, .k = 8, .type = 1, .y_type = 2}, "output type 2 is not that of X"},
+        {{.n = 8, .k = 8, .type = 3, .y_type = 0}, "output type 0"},
+        {{.n = 8, .k = 262152, .type = 3, .y_type = 1}, "can overflow s32"},
+        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .activation = 5}, "5 is not an activation"},
+        {{.n = 8, .k = 8, .type = 1, .y_type = 1, .bias = 2}, "bias is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_target target = target_of("sm_90");
@@ -188,18 +188,18 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_sparse24_variant tile;
         const char *words;
     } cases[] = {
-        {{.tile_n = 24, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "tile_n is 24"},
-        {{.tile_n = 8, .wm = 8, .wn = 1, .wk = 8, .stages = 3, .pass_n = 8}, "the 16 of a CTA"},
-        {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_n = 8}, "stages is 2"},
-        {{.tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .stages = 3, .pass_n = 8}, "shared memory"},
-        {{.tile_n = 8, .wm = 1, .wn = 1, .wk = 1, .stages = 3, .pass_n = 16}, "pass_n is 16"},
-        {{.kind = 1, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .pass_n = 16}, "wgmma.sp needs sm_90a"},
-        {{.kind = 1, .tile_n = 64, .wm = 6, .wn = 1, .wk = 1, .pass_n = 16}, "wm is 6"},
-        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 2, .cluster = 2, .pass_n = 16}, "wk is 2"},
-        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 4, .pass_n = 16},
+        {{.tile_m = 24, .wn = 1, .wm = 1, .wk = 1, .stages = 3, .pass_m = 8}, "tile_m is 24"},
+        {{.tile_m = 8, .wn = 8, .wm = 1, .wk = 8, .stages = 3, .pass_m = 8}, "the 16 of a CTA"},
+        {{.tile_m = 8, .wn = 1, .wm = 1, .wk = 1, .stages = 2, .pass_m = 8}, "stages is 2"},
+        {{.tile_m = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 3, .pass_m = 8}, "shared memory"},
+        {{.tile_m = 8, .wn = 1, .wm = 1, .wk = 1, .stages = 3, .pass_m = 16}, "pass_m is 16"},
+        {{.kind = 1, .tile_m = 64, .wn = 8, .wm = 1, .wk = 1, .pass_m = 16}, "wgmma.sp needs sm_90a"},
+        {{.kind = 1, .tile_m = 64, .wn = 6, .wm = 1, .wk = 1, .pass_m = 16}, "wn is 6"},
+        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2, .pass_m = 16}, "wk is 2"},
+        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .cluster = 4, .pass_m = 16},
          "cluster is 4"},
-        {{.kind = 1, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
-         "pass_n is 64"},
+        {{.kind = 1, .tile_m = 64, .wn = 4, .wm = 1, .wk = 1, .cluster = 2, .pass_m = 64},
+         "pass_m is 64"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_86", 0);
@@ -213,9 +213,9 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
 static void clusters_of_wgmma_get_no_second_tile(void **state)
 {
     (void)state;
-    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4,
-                                          .wn = 1, .wk = 1, .warp_m = 16, .cluster = 2,
-                                          .pass_n = 16};
+    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 4,
+                                          .wm = 1, .wk = 1, .warp_n = 16, .cluster = 2,
+                                          .pass_m = 16};
     ptxgen_sparse24_plan plan = plan_of(&specs[0], "sm_90a", 0);
     ptxgen_error err = {0};
     uint32_t ctas;
@@ -225,7 +225,7 @@ static void clusters_of_wgmma_get_no_second_tile(void **state)
     assert_int_equal(ptxgen_sparse24_ctas(&plan, 65, &ctas, &err), PTXGEN_ERROR_UNSUPPORTED);
     assert_says(&err, "more than the 66 clusters");
     ptxgen_sparse24_spec wide = specs[0];
-    wide.m = 8192;
+    wide.n = 8192;
     plan = plan_of(&wide, "sm_90a", 0);
     assert_int_equal(ptxgen_sparse24_use_tile(&plan, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
 }
@@ -235,12 +235,12 @@ static void one_row_of_tiles_is_whole_where_it_keeps_memory_busy(void **state)
 {
     (void)state;
     const struct {
-        uint32_t m, ctas;
+        uint32_t n, ctas;
     } cases[] = {{14336, 112}, {4096, 132}};
-    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8,
-                                          .wn = 1, .wk = 1, .warp_m = 16, .pass_n = 16};
+    const ptxgen_sparse24_variant tile = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wn = 8,
+                                          .wm = 1, .wk = 1, .warp_n = 16, .pass_m = 16};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const ptxgen_sparse24_spec spec = {.m = cases[i].m, .k = 4096, .type = PTXGEN_SPARSE24_F16,
+        const ptxgen_sparse24_spec spec = {.n = cases[i].n, .k = 4096, .type = PTXGEN_SPARSE24_F16,
                                            .y_type = PTXGEN_F16};
         ptxgen_sparse24_plan plan = plan_of(&spec, "sm_90a", 0);
         ptxgen_error err = {0};

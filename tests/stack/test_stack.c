@@ -98,15 +98,15 @@ static const ptxgen_w8a8_spec w8a8_spec = {.k = 4096,
                                            .y_type = PTXGEN_F16,
                                            .asymmetric = 1,
                                            .bias = 1};
-static const ptxgen_dense_spec dense_spec = {.m = 4096,
+static const ptxgen_dense_spec dense_spec = {.n = 4096,
                                              .k = 4096,
                                              .type = PTXGEN_F16,
                                              .bias = 1,
                                              .activation = PTXGEN_ACTIVATION_GELU,
                                              .residual = 1};
 static const ptxgen_sparse24_spec sparse24_specs[] = {
-    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .bias = 1},
-    {.m = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32, .residual = 1}};
+    {.n = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .bias = 1},
+    {.n = 4096, .k = 4096, .type = PTXGEN_SPARSE24_F32, .y_type = PTXGEN_F32, .residual = 1}};
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {.k = 4096,
                                                          .n = {4096, 4096},
                                                          .epsilon = 1e-6f,
@@ -206,7 +206,7 @@ static void refer(void *argument)
     double *y = (double *)((char *)o->memory + MEMORY), *bound = y + 8 * SIDE;
     const ptxgen_rmsnorm_q4k_operands vectors = {
         .x = o->memory, .gamma = o->memory, .weights = {o->memory}, .m = 8};
-    const ptxgen_dense_operands matrices = {.n = 8, .x = o->memory, .w = o->memory};
+    const ptxgen_dense_operands matrices = {.m = 8, .x = o->memory, .w = o->memory};
     o->status =
         ptxgen_rmsnorm_q4k_reference(o->rmsnorm_q4k, &vectors, 0, 0, SIDE, y, bound, NULL, &o->err);
     if (o->status == PTXGEN_OK)
@@ -221,7 +221,7 @@ static void launch(void *argument)
     const ptxgen_rmsnorm_q4k_args vectors = {
         .x = in, .gamma = in, .weights = {in}, .y = {out}, .m = 8};
     const ptxgen_dense_args matrices = {
-        .n = 8, .x = in, .w = in, .y = out, .workspace = 2 * out, .workspace_bytes = out};
+        .m = 8, .x = in, .w = in, .y = out, .workspace = 2 * out, .workspace_bytes = out};
     o->status = ptxgen_rmsnorm_q4k_launch(o->loaded_rmsnorm_q4k, &vectors, NULL, &o->err);
     if (o->status == PTXGEN_OK)
         o->status = ptxgen_dense_launch(o->loaded_dense, &matrices, NULL, &o->err);
@@ -232,7 +232,7 @@ static void launches_take_8_and_references_24_kilobytes(void **state)
     (void)state;
     struct device device = open_device("cpu:sm_90");
     const ptxgen_rmsnorm_q4k_spec q4k = {.k = SIDE, .n = {SIDE}, .epsilon = 1e-6f};
-    const ptxgen_dense_spec dense = {.m = SIDE, .k = SIDE, .type = PTXGEN_F16};
+    const ptxgen_dense_spec dense = {.n = SIDE, .k = SIDE, .type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan q4k_plan;
     ptxgen_dense_plan dense_plan;
     ptxgen_driver driver = device.driver;

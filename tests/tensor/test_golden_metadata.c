@@ -13,7 +13,7 @@
 
 #include "slow_mma.h"
 
-enum { M = 64, K = 128 };
+enum { N = 64, K = 128 };
 
 typedef struct golden_file {
     char *bytes;
@@ -56,7 +56,7 @@ static emu_lanes metadata_of(const uint32_t *words, bool bytes, unsigned row, un
     /* one ldmatrix row of four words covers rows g, g + 8 (bytes), and g + 16, g + 24 (halves) */
     emu_lanes lanes;
     unsigned block = bytes ? row / 16 : row / 32;
-    unsigned tile_words = bytes ? 2 * M : M;
+    unsigned tile_words = bytes ? 2 * N : N;
     for (unsigned lane = 0; lane < 32; lane++)
         lanes.lane[lane] = words[tile * tile_words + block * 32 + lane];
     return lanes;
@@ -136,7 +136,7 @@ static void pytorch_metadata_gives_back_the_dense_matrix(void **state)
 {
     (void)state;
     golden_file golden = read_golden(GOLDEN_DIR "/sparse24_torch.safetensors");
-    for (unsigned row = 0; row < M; row += 16) {
+    for (unsigned row = 0; row < N; row += 16) {
         for (unsigned tile = 0; tile < K / 64; tile++)
             check_tile(&golden, "s8", EMU_S8, row, tile);
         for (unsigned tile = 0; tile < K / 32; tile++) {

@@ -47,17 +47,17 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
 }
 
 static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_dense_spec *s,
-                                       uint32_t n, uint32_t copies, ptxgen_error *err)
+                                       uint32_t m, uint32_t copies, ptxgen_error *err)
 {
-    size_t element = ptxgen_element_size((ptxgen_element)s->type), y_bytes = element * n * s->m;
+    size_t element = ptxgen_element_size((ptxgen_element)s->type), y_bytes = element * m * s->n;
     const struct bench_operand operands[] = {
-        {"X", true, element * n * s->k, element, &b->args.x},
+        {"X", true, element * m * s->k, element, &b->args.x},
         {"the weights", true, b->copy_bytes * copies, element, &b->args.w},
         {"Y", true, y_bytes, element, &b->args.y},
         {"the residual", s->residual, y_bytes, element, &b->args.residual},
-        {"the bias", s->bias, element * s->m, element, &b->args.bias},
+        {"the bias", s->bias, element * s->n, element, &b->args.bias},
     };
-    b->args.n = n;
+    b->args.m = m;
     ptxgen_status status =
         bench_random_operands(&b->memory, operands, sizeof operands / sizeof *operands, err);
     return status == PTXGEN_OK ? allocate_workspace(b, err) : status;
@@ -70,49 +70,49 @@ static ptxgen_status emit(const void *plan, ptx_module *module, ptxgen_error *er
     return ptxgen_dense_emit(plan, ~0u, module, err);
 }
 
-static ptxgen_status describe(const ptxgen_dense_plan *plan, const ptxgen_dense *kernel, uint32_t n,
+static ptxgen_status describe(const ptxgen_dense_plan *plan, const ptxgen_dense *kernel, uint32_t m,
                               struct bench_subject *s, ptxgen_error *err)
 {
-    const ptxgen_kernel_attributes *attributes = ptxgen_dense_attributes(kernel, n);
+    const ptxgen_kernel_attributes *attributes = ptxgen_dense_attributes(kernel, m);
     struct work work;
-    dense_work(&plan->spec, n, &work);
-    dense_name(&plan->spec, n, s->shape, sizeof s->shape);
+    dense_work(&plan->spec, m, &work);
+    dense_name(&plan->spec, m, s->shape, sizeof s->shape);
     s->bytes = work.bytes;
     s->flops = work.flops;
     s->tensor_f16 = plan->spec.type != PTXGEN_F32;
     s->k = plan->spec.k;
-    s->n = plan->spec.m;
-    s->m = n;
+    s->n = plan->spec.n;
+    s->m = m;
     s->type = (ptxgen_element)plan->spec.type;
     s->shared_bytes = (int)plan->variants[0].shared_bytes;
     s->registers = attributes->registers;
     s->local_bytes = attributes->local_bytes;
-    return ptxgen_dense_ctas(plan, n, &s->grid, err);
+    return ptxgen_dense_ctas(plan, m, &s->grid, err);
 }
 
-static ptxgen_status prepare(struct bench_state *b, const struct dense_options *o, uint32_t n,
+static ptxgen_status prepare(struct bench_state *b, const struct dense_options *o, uint32_t m,
                              struct bench_subject *s, ptxgen_error *err)
 {
     ptxgen_target target = ptxgen_device_target(&b->device->facts);
     ptxgen_dense_plan plan;
     double started = now_seconds();
-    ptxgen_status status = dense_make_plan(o, n, &target, &plan, err);
+    ptxgen_status status = dense_make_plan(o, m, &target, &plan, err);
     s->plan_seconds = now_seconds() - started;
     if (status == PTXGEN_OK)
         status = bench_emission(b->device, &target, emit, &plan, s, err);
     if (status == PTXGEN_OK)
         status = ptxgen_dense_load(&b->device->driver, &plan, NULL, &b->kernel, err);
     if (status == PTXGEN_OK)
-        status = describe(&plan, b->kernel, n, s, err);
+        status = describe(&plan, b->kernel, m, s, err);
     if (status != PTXGEN_OK)
         return status;
-    b->copy_bytes = ptxgen_element_size((ptxgen_element)plan.spec.type) * plan.spec.m * plan.spec.k;
+    b->copy_bytes = ptxgen_element_size((ptxgen_element)plan.spec.type) * plan.spec.n * plan.spec.k;
     s->weight_bytes = b->copy_bytes;
     s->copies = bench_copies(b->device, s->weight_bytes);
-    return allocate_operands(b, &plan.spec, n, s->copies, err);
+    return allocate_operands(b, &plan.spec, m, s->copies, err);
 }
 
-ptxgen_status dense_bench(const void *options, uint32_t n, struct device *device,
+ptxgen_status dense_bench(const void *options, uint32_t m, struct device *device,
                           struct bench_subject *subject, ptxgen_error *err)
 {
     struct bench_state *b = calloc(1, sizeof *b);
@@ -120,7 +120,7 @@ ptxgen_status dense_bench(const void *options, uint32_t n, struct device *device
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a bench");
     b->device = b->memory.device = device;
     *subject = (struct bench_subject){.state = b, .launch = launch, .destroy = destroy};
-    ptxgen_status status = prepare(b, options, n, subject, err);
+    ptxgen_status status = prepare(b, options, m, subject, err);
     if (status != PTXGEN_OK)
         destroy(b);
     return status;

@@ -20,11 +20,11 @@ static ptxgen_status compare_one(const void *problem, const struct block *b,
 {
     const struct dense_problem *p = problem;
     ptxgen_dense_plan plan = p->plan; /* has only the variant that was launched */
-    plan.spec.m = b->columns;
+    plan.spec.n = b->columns;
     struct block_reference r;
     size_t e = element_of(p);
     const ptxgen_dense_operands operands = {
-        .n = b->rows,
+        .m = b->rows,
         .x = buffer_at(&p->x, b->row * p->x_stride * e),
         .w = buffer_at(&p->w, b->column * p->w_stride * e),
         .bias = buffer_at(&p->bias, b->column * e),
@@ -48,11 +48,11 @@ static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *e
     const ptxgen_dense_spec *s = &p->plan.spec;
     const struct blocks blocks = {.problem = p,
                                   .compare = compare_one,
-                                  .rows = p->n,
-                                  .columns = s->m,
-                                  .work = (double)p->n * s->m * s->k,
+                                  .rows = p->m,
+                                  .columns = s->n,
+                                  .work = (double)p->m * s->n * s->k,
                                   .most_work = 0x1p36};
-    buffer_check_gaps(&p->y, p->n, s->m, p->y_stride, element_of(p), check);
+    buffer_check_gaps(&p->y, p->m, s->n, p->y_stride, element_of(p), check);
     return compare_blocks(&blocks, check, NULL, err);
 }
 
@@ -61,7 +61,7 @@ static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *e
 static ptxgen_dense_args arguments_of(const struct dense_problem *p)
 {
     return (ptxgen_dense_args){
-        .n = p->n,
+        .m = p->m,
         .x = p->x.address,
         .w = p->w.address,
         .bias = p->bias.address,
@@ -91,8 +91,8 @@ static void prepare(void *problem)
     struct dense_problem *p = problem;
     size_t e = element_of(p);
     if (p->in_place)
-        buffer_copy_rows(&p->y, e * p->y_stride, &p->residual, e * p->residual_stride, p->n,
-                         e * p->plan.spec.m);
+        buffer_copy_rows(&p->y, e * p->y_stride, &p->residual, e * p->residual_stride, p->m,
+                         e * p->plan.spec.n);
 }
 
 struct launching {
@@ -116,7 +116,7 @@ static ptxgen_status launch_and_compare(const ptxgen_dense *kernel, struct dense
     uint32_t ctas = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
     if (status == PTXGEN_OK)
-        status = ptxgen_dense_ctas(&p->plan, p->n, &ctas, err);
+        status = ptxgen_dense_ctas(&p->plan, p->m, &ctas, err);
     if (status != PTXGEN_OK)
         return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
@@ -130,7 +130,7 @@ static ptxgen_status launch_and_compare(const ptxgen_dense *kernel, struct dense
         .flags = ctas,
         .activations = &p->x,
         .activation_type = p->plan.spec.type,
-        .has_rows = p->n > 0,
+        .has_rows = p->m > 0,
         .in_place = p->in_place,
         .prepare = prepare,
         .launch = enqueue,
@@ -146,7 +146,7 @@ ptxgen_status dense_check(struct dense_problem *p, struct device *device, struct
     ptxgen_error local;
     ptxgen_dense *kernel = NULL;
     err = err ? err : &local;
-    dense_name(&p->plan.spec, p->n, check->problem, sizeof check->problem);
+    dense_name(&p->plan.spec, p->m, check->problem, sizeof check->problem);
     ptxgen_status status = ptxgen_dense_load(&device->driver, &p->plan, NULL, &kernel, err);
     if (status == PTXGEN_OK)
         status = launch_and_compare(kernel, p, device, check, err);

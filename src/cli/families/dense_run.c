@@ -26,13 +26,13 @@ static ptxgen_dense_spec random_spec(struct random *r, bool small)
     s.k = 1 + random_below(r, 2 * most);
     if (random_below(r, 3))
         s.k = (s.k + 7) / 8 * 8;
-    s.m = 1 + random_below(r, small ? 300 : most);
+    s.n = 1 + random_below(r, small ? 300 : most);
     if (random_below(r, 3) == 0)
-        s.m = (s.m + 63) / 64 * 64;
+        s.n = (s.n + 63) / 64 * 64;
     uint32_t deep = random_deep_k(r, random_below(r, 2) ? 64 : 1);
     if (deep) {
         s.k = deep;
-        s.m = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+        s.n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
     }
     s.activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
     s.bias = (uint8_t)random_below(r, 2);
@@ -41,9 +41,9 @@ static ptxgen_dense_spec random_spec(struct random *r, bool small)
 }
 
 /* Of a size that the reference does in a second. */
-static uint32_t random_n(struct random *r, bool small, const ptxgen_dense_spec *s)
+static uint32_t random_m(struct random *r, bool small, const ptxgen_dense_spec *s)
 {
-    uint64_t most = (small ? 1u << 20 : 1u << 31) / ((uint64_t)s->k * s->m);
+    uint64_t most = (small ? 1u << 20 : 1u << 31) / ((uint64_t)s->k * s->n);
     return random_launch_rows(r, small, most);
 }
 
@@ -73,13 +73,13 @@ ptxgen_status dense_run_random(uint64_t seed, struct device *device, struct chec
 {
     struct random r = random_start(seed);
     struct dense_options options = {.spec = random_spec(&r, device->emulated)};
-    uint32_t n = random_n(&r, device->emulated, &options.spec);
+    uint32_t m = random_m(&r, device->emulated, &options.spec);
     if (random_below(&r, 4) == 0)
-        options.spec.max_n = n + 1 + random_below(&r, 3);
+        options.spec.max_m = m + 1 + random_below(&r, 3);
     struct dense_layout layout = random_layout(&r, &options.spec);
     struct dense_problem p;
-    dense_name(&options.spec, n, check->problem, sizeof check->problem);
-    ptxgen_status status = dense_allocate(&p, &options, n, &layout, device, err);
+    dense_name(&options.spec, m, check->problem, sizeof check->problem);
+    ptxgen_status status = dense_allocate(&p, &options, m, &layout, device, err);
     if (status != PTXGEN_OK)
         return status;
     dense_fill(&p, &r);

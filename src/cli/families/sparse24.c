@@ -9,10 +9,10 @@
 
 enum {
     KEY_K = OPTION_FAMILY_KEYS,
-    KEY_M,
+    KEY_N,
     KEY_DTYPE,
     KEY_Y_TYPE,
-    KEY_MAX_N,
+    KEY_MAX_M,
     KEY_ACTIVATION,
     KEY_BIAS,
     KEY_RESIDUAL,
@@ -32,10 +32,10 @@ static const char *const activation_names[] = {"none", "silu", "gelu", "gelu-tan
 
 static const struct argp_option spec_options[] = {
     {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of W: a multiple of 8"},
-    {.name = "m",
-     .key = KEY_M,
-     .arg = "M",
-     .doc = "Rows of W: output features, any; --n are rows of X"},
+    {.name = "n",
+     .key = KEY_N,
+     .arg = "N",
+     .doc = "Rows of W: output features, any; --m are rows of X"},
     {.name = "dtype",
      .key = KEY_DTYPE,
      .arg = "TYPE",
@@ -44,7 +44,10 @@ static const struct argp_option spec_options[] = {
      .key = KEY_Y_TYPE,
      .arg = "TYPE",
      .doc = "Of Y, bias and residual with s8: f16 (default) or bf16"},
-    {.name = "max-n", .key = KEY_MAX_N, .arg = "N", .doc = "The most rows of X launched (any)"},
+    {.name = "max-m",
+     .key = KEY_MAX_M,
+     .arg = "M",
+     .doc = "The most tokens that will be launched (any)"},
     {.name = "activation",
      .key = KEY_ACTIVATION,
      .arg = "NAME",
@@ -62,20 +65,20 @@ static const struct argp_option spec_options[] = {
     {.name = "tile",
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
-     .doc = "Use this tile instead of the plan's, for tuning, as tile_n=16, wm=4, wn=1, wk=2, "
-            "cluster=1, stages=4, pass_n=16, kind=0, warp_m=32; stages=0: all that fit, kind=1: "
+     .doc = "Use this tile instead of the plan's, for tuning, as tile_m=16, wm=1, wn=4, wk=2, "
+            "cluster=1, stages=4, pass_m=16, kind=0, warp_n=32; stages=0: all that fit, kind=1: "
             "wgmma"},
     {0},
 };
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_sparse24_variant *tile)
 {
-    static char *const names[] = {"tile_n", "wm",     "wn",   "wk",     "cluster",
-                                  "stages", "pass_n", "kind", "warp_m", NULL};
-    uint32_t *const members[] = {&tile->tile_n, &tile->wm,      &tile->wn,
+    static char *const names[] = {"tile_m", "wm",     "wn",   "wk",     "cluster",
+                                  "stages", "pass_m", "kind", "warp_n", NULL};
+    uint32_t *const members[] = {&tile->tile_m, &tile->wm,      &tile->wn,
                                  &tile->wk,     &tile->cluster, &tile->stages,
-                                 &tile->pass_n, &tile->kind,    &tile->warp_m};
-    *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_n = 8};
+                                 &tile->pass_m, &tile->kind,    &tile->warp_n};
+    *tile = (ptxgen_sparse24_variant){.wm = 1, .wn = 1, .wk = 1, .pass_m = 8};
     parse_tile(state, text, names, members);
 }
 
@@ -85,7 +88,7 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     ptxgen_sparse24_spec *s = &o->spec;
     switch (key) {
     case KEY_K: s->k = (uint32_t)parse_number(state, "--k", arg, 1, UINT32_MAX); return 0;
-    case KEY_M: s->m = (uint32_t)parse_number(state, "--m", arg, 1, UINT32_MAX); return 0;
+    case KEY_N: s->n = (uint32_t)parse_number(state, "--n", arg, 1, UINT32_MAX); return 0;
     case KEY_DTYPE:
         s->type = (uint8_t)parse_choice(state, "--dtype", arg, type_names);
         o->dtype_given = true;
@@ -94,8 +97,8 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
         s->y_type = (uint8_t)parse_choice(state, "--y-type", arg, type_names);
         o->y_type_given = true;
         return 0;
-    case KEY_MAX_N:
-        s->max_n = (uint32_t)parse_number(state, "--max-n", arg, 1, UINT32_MAX);
+    case KEY_MAX_M:
+        s->max_m = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
         return 0;
     case KEY_ACTIVATION:
         s->activation = (uint8_t)parse_choice(state, "--activation", arg, activation_names);
@@ -150,8 +153,8 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
             argp_error(state, "--expect needs --input");
         if (!o->safetensors != !o->layer || (o->input && !o->layer))
             argp_error(state, "--safetensors and --layer need each other, and --input needs both");
-        if (o->safetensors && (o->spec.k || o->spec.m || o->dtype_given))
-            argp_error(state, "--m, --k and --dtype come from the tensors of --safetensors");
+        if (o->safetensors && (o->spec.k || o->spec.n || o->dtype_given))
+            argp_error(state, "--n, --k and --dtype come from the tensors of --safetensors");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -162,11 +165,11 @@ static void set_defaults(void *options)
     ((struct sparse24_options *)options)->spec.type = PTXGEN_SPARSE24_F16;
 }
 
-static void set_shape(void *options, uint32_t k, uint32_t m)
+static void set_shape(void *options, uint32_t k, uint32_t n)
 {
     ptxgen_sparse24_spec *s = &((struct sparse24_options *)options)->spec;
     s->k = k;
-    s->m = m;
+    s->n = n;
 }
 
 /* ---- the spec ---- */
@@ -176,23 +179,23 @@ size_t sparse24_x_element(const ptxgen_sparse24_spec *s)
     return s->type == PTXGEN_SPARSE24_S8 ? 1 : ptxgen_element_size((ptxgen_element)s->type);
 }
 
-ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
+ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t m,
                                  const ptxgen_target *target, ptxgen_sparse24_plan *plan,
                                  ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &o->spec;
-    if (!s->k || !s->m)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24 needs --m and --k");
+    if (!s->k || !s->n)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24 needs --k and --n");
     ptxgen_status status = ptxgen_sparse24_make_plan(s, target, plan, err);
-    if (status == PTXGEN_OK && o->tile.tile_n)
+    if (status == PTXGEN_OK && o->tile.tile_m)
         status = ptxgen_sparse24_use_tile(plan, &o->tile, err);
-    if (status != PTXGEN_OK || !n)
+    if (status != PTXGEN_OK || !m)
         return status;
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
-    const ptxgen_dense_variant *dense = ptxgen_dense_choose(&plan->dense, n);
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, m);
+    const ptxgen_dense_variant *dense = ptxgen_dense_choose(&plan->dense, m);
     if (!v && !dense)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: N = %u is above the %u rows of --max-n", n, s->max_n);
+                           "sparse24: M = %u is above the %u tokens of --max-m", m, s->max_m);
     if (v)
         plan->variants[0] = *v;
     else
@@ -202,16 +205,16 @@ ptxgen_status sparse24_make_plan(const struct sparse24_options *o, uint32_t n,
     return PTXGEN_OK;
 }
 
-void sparse24_name(const ptxgen_sparse24_spec *s, uint32_t n, char *text, size_t size)
+void sparse24_name(const ptxgen_sparse24_spec *s, uint32_t m, char *text, size_t size)
 {
-    snprintf(text, size, "M=%u N=%u K=%u %s%s%s%s%s%s%s%s", s->m, n, s->k, type_names[s->type],
+    snprintf(text, size, "K=%u N=%u M=%u %s%s%s%s%s%s%s%s", s->k, s->n, m, type_names[s->type],
              s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
              s->activation ? " " : "", s->activation ? activation_names[s->activation] : "",
              s->bias ? " bias" : "", s->residual ? " residual" : "",
              s->tier == 1 ? " inflated" : "");
 }
 
-ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t n, struct work *work,
+ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t m, struct work *work,
                             ptxgen_error *err)
 {
     size_t packed;
@@ -220,35 +223,35 @@ ptxgen_status sparse24_work(const ptxgen_sparse24_spec *s, uint32_t n, struct wo
         return status;
     bool scaled = s->type == PTXGEN_SPARSE24_S8;
     size_t y = ptxgen_element_size((ptxgen_element)s->y_type);
-    work->bytes = packed + sparse24_x_element(s) * (uint64_t)n * s->k +
-                  y * ((1 + s->residual) * (uint64_t)n * s->m + (uint64_t)s->bias * s->m) +
-                  (scaled ? 4 * ((uint64_t)n + s->m) : 0);
-    work->flops = 2.0 * s->m * s->k * n;
+    work->bytes = packed + sparse24_x_element(s) * (uint64_t)m * s->k +
+                  y * ((1 + s->residual) * (uint64_t)m * s->n + (uint64_t)s->bias * s->n) +
+                  (scaled ? 4 * ((uint64_t)m + s->n) : 0);
+    work->flops = 2.0 * m * s->n * s->k;
     return PTXGEN_OK;
 }
 
 /* ---- emit and describe ---- */
 
-static ptxgen_status emit(const void *options, const ptxgen_target *target, uint32_t n,
+static ptxgen_status emit(const void *options, const ptxgen_target *target, uint32_t m,
                           ptx_module *module, ptxgen_error *err)
 {
     ptxgen_sparse24_plan plan;
-    ptxgen_status status = sparse24_make_plan(options, n, target, &plan, err);
+    ptxgen_status status = sparse24_make_plan(options, m, target, &plan, err);
     return status == PTXGEN_OK ? ptxgen_sparse24_emit(&plan, ~0u, module, err) : status;
 }
 
-static ptxgen_status describe(const void *options, const ptxgen_target *target, uint32_t n,
+static ptxgen_status describe(const void *options, const ptxgen_target *target, uint32_t m,
                               struct work *work, ptxgen_error *err)
 {
     ptxgen_sparse24_plan plan;
-    ptxgen_status status = sparse24_make_plan(options, n, target, &plan, err);
+    ptxgen_status status = sparse24_make_plan(options, m, target, &plan, err);
     if (status == PTXGEN_OK)
-        status = sparse24_work(&plan.spec, n, work, err);
+        status = sparse24_work(&plan.spec, m, work, err);
     if (status != PTXGEN_OK)
         return status;
     work->entry = plan.variant_count ? ptxgen_sparse24_entry(&plan.variants[0])
                                      : ptxgen_dense_entry(&plan.dense.variants[0]);
-    return ptxgen_sparse24_ctas(&plan, n, &work->grid, err);
+    return ptxgen_sparse24_ctas(&plan, m, &work->grid, err);
 }
 
 static const struct argp spec_argp = {.options = spec_options, .parser = parse_spec};
@@ -257,7 +260,6 @@ static const struct argp data_argp = {.options = data_options, .parser = parse_d
 const struct family sparse24_family = {
     .name = "sparse24",
     .summary = "Matrix product with 2:4 sparse weights on sparse tensor cores",
-    .rows = "n",
     .options_size = sizeof(struct sparse24_options),
     .spec_offset = offsetof(struct sparse24_options, spec),
     .kernels = ptxgen_sparse24_family,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** What the command's sparse24 files share, in the family's letters: N are the rows of X. */
+/** What the command's sparse24 files share. */
 #ifndef PTXGEN_CLI_SPARSE24_H
 #define PTXGEN_CLI_SPARSE24_H
 
@@ -14,7 +14,7 @@ struct sparse24_options {
     ptxgen_sparse24_spec spec;
     bool dtype_given, y_type_given;
     bool inflate;                 /* bench inflates only */
-    ptxgen_sparse24_variant tile; /* of --tile; tile_n 0: the plan's own */
+    ptxgen_sparse24_variant tile; /* of --tile; tile_m 0: the plan's own */
     /* run: the file, and names in it; NULL where not given */
     const char *safetensors, *layer, *input, *expect;
 };
@@ -22,10 +22,10 @@ struct sparse24_options {
 /** The data of one run: operands in guarded buffers, and how they are laid out. */
 struct sparse24_problem {
     ptxgen_sparse24_plan plan;
-    uint32_t n;
+    uint32_t m;
     uint64_t x_stride, residual_stride, y_stride;
     bool in_place; /* Y is the residual */
-    struct buffer x, packed, x_scale, w_scale, bias, residual, y, workspace;
+    struct buffer x, w, x_scale, w_scale, bias, residual, y, workspace;
     ptxgen_span values, metadata; /* for the reference, metadata as bytes */
     struct expected expected;     /* the file's own output */
 };
@@ -40,20 +40,20 @@ struct sparse24_layout {
 size_t sparse24_x_element(const ptxgen_sparse24_spec *spec);
 /**
  * The plan, with the tile of the options if there is one, cut down to the variant that serves
- * n > 0 rows. Refuses a spec without K or M by naming the options.
+ * m > 0 tokens. Refuses a spec without K or N by naming the options.
  */
-ptxgen_status sparse24_make_plan(const struct sparse24_options *options, uint32_t n,
+ptxgen_status sparse24_make_plan(const struct sparse24_options *options, uint32_t m,
                                  const ptxgen_target *target, ptxgen_sparse24_plan *plan,
                                  ptxgen_error *err);
-/** "M=14336 N=1 K=4096 f16 …" */
-void sparse24_name(const ptxgen_sparse24_spec *spec, uint32_t n, char *text, size_t size);
+/** "K=4096 N=14336 M=1 f16 …" */
+void sparse24_name(const ptxgen_sparse24_spec *spec, uint32_t m, char *text, size_t size);
 /** What one launch moves and computes, in dense operations. */
-ptxgen_status sparse24_work(const ptxgen_sparse24_spec *spec, uint32_t n, struct work *work,
+ptxgen_status sparse24_work(const ptxgen_sparse24_spec *spec, uint32_t m, struct work *work,
                             ptxgen_error *err);
 
 /** Makes the plan for the device, and buffers of its sizes, all poison. */
 ptxgen_status sparse24_allocate(struct sparse24_problem *p, const struct sparse24_options *options,
-                                uint32_t n, const struct sparse24_layout *layout,
+                                uint32_t m, const struct sparse24_layout *layout,
                                 struct device *device, ptxgen_error *err);
 void sparse24_release(struct sparse24_problem *p);
 /** Random operands; the weight is a random one, pruned, compressed and packed. */
@@ -78,7 +78,7 @@ ptxgen_status sparse24_run(const void *options, const struct run_request *reques
                            struct device *device, struct check *check, ptxgen_error *err);
 ptxgen_status sparse24_run_random(uint64_t seed, struct device *device, struct check *check,
                                   ptxgen_error *err);
-ptxgen_status sparse24_bench(const void *options, uint32_t n, struct device *device,
+ptxgen_status sparse24_bench(const void *options, uint32_t m, struct device *device,
                              struct bench_subject *subject, ptxgen_error *err);
 
 #endif

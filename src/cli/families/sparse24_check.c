@@ -9,9 +9,9 @@
 static ptxgen_sparse24_args arguments_of(const struct sparse24_problem *p)
 {
     return (ptxgen_sparse24_args){
-        .n = p->n,
+        .m = p->m,
         .x = p->x.address,
-        .packed = p->packed.address,
+        .w = p->w.address,
         .x_scale = p->x_scale.address,
         .w_scale = p->w_scale.address,
         .bias = p->bias.address,
@@ -39,9 +39,9 @@ static ptxgen_status count_flags(const struct sparse24_problem *p, uint32_t *fla
                                  ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &p->plan.spec;
-    bool inflates = !ptxgen_sparse24_choose(&p->plan, p->n);
-    ptxgen_status status = ptxgen_sparse24_ctas(&p->plan, p->n, flags, err);
-    if (inflates && p->workspace.bytes == (size_t)s->m * s->k * sparse24_x_element(s))
+    bool inflates = !ptxgen_sparse24_choose(&p->plan, p->m);
+    ptxgen_status status = ptxgen_sparse24_ctas(&p->plan, p->m, flags, err);
+    if (inflates && p->workspace.bytes == (size_t)s->n * s->k * sparse24_x_element(s))
         *flags = 0;
     return status;
 }
@@ -52,8 +52,8 @@ static void prepare(void *problem)
     struct sparse24_problem *p = problem;
     size_t y = ptxgen_element_size((ptxgen_element)p->plan.spec.y_type);
     if (p->in_place)
-        buffer_copy_rows(&p->y, y * p->y_stride, &p->residual, y * p->residual_stride, p->n,
-                         y * p->plan.spec.m);
+        buffer_copy_rows(&p->y, y * p->y_stride, &p->residual, y * p->residual_stride, p->m,
+                         y * p->plan.spec.n);
 }
 
 struct launching {
@@ -77,8 +77,8 @@ static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *e
 static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sparse24_problem *p,
                                         struct device *d, struct check *check, ptxgen_error *err)
 {
-    struct buffer *const inputs[] = {&p->x,       &p->packed, &p->x_scale,
-                                     &p->w_scale, &p->bias,   &p->residual};
+    struct buffer *const inputs[] = {&p->x,       &p->w,    &p->x_scale,
+                                     &p->w_scale, &p->bias, &p->residual};
     struct buffer *const outputs[] = {&p->y};
     uint32_t flags = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
@@ -97,7 +97,7 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
         .flags = flags,
         .activations = &p->x,
         .activation_type = p->plan.spec.type == PTXGEN_SPARSE24_S8 ? LAUNCH_S8 : (int)p->plan.spec.type,
-        .has_rows = p->n > 0,
+        .has_rows = p->m > 0,
         .in_place = p->in_place,
         .prepare = prepare,
         .launch = enqueue,
@@ -114,7 +114,7 @@ ptxgen_status sparse24_check(struct sparse24_problem *p, struct device *device, 
     ptxgen_error local;
     ptxgen_sparse24 *kernel = NULL;
     err = err ? err : &local;
-    sparse24_name(&p->plan.spec, p->n, check->problem, sizeof check->problem);
+    sparse24_name(&p->plan.spec, p->m, check->problem, sizeof check->problem);
     ptxgen_status status = ptxgen_sparse24_load(&device->driver, &p->plan, NULL, &kernel, err);
     if (status == PTXGEN_OK)
         status = launch_and_compare(kernel, p, device, check, err);

@@ -53,13 +53,13 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
                              ptxgen_error *err)
 {
     const struct sparse24_problem *p = problem;
-    uint32_t all = p->plan.spec.m;
+    uint32_t all = p->plan.spec.n;
     ptxgen_sparse24_plan plan = p->plan; /* has only the variant that was launched */
-    plan.spec.m = b->columns;
+    plan.spec.n = b->columns;
     size_t e = ptxgen_element_size((ptxgen_element)plan.spec.y_type);
     struct block_reference r;
     const ptxgen_sparse24_operands operands = {
-        .n = b->rows,
+        .m = b->rows,
         .x = buffer_at(&p->x, b->row * p->x_stride * sparse24_x_element(&plan.spec)),
         .values = part_of(&p->values, all, b->column, b->columns),
         .form = PTXGEN_SPARSE24_BYTES,
@@ -87,11 +87,11 @@ ptxgen_status sparse24_compare(const struct sparse24_problem *p, struct check *c
     const ptxgen_sparse24_spec *s = &p->plan.spec;
     const struct blocks blocks = {.problem = p,
                                   .compare = compare,
-                                  .rows = p->n,
-                                  .columns = s->m,
-                                  .work = (double)p->n * s->m * s->k,
+                                  .rows = p->m,
+                                  .columns = s->n,
+                                  .work = (double)p->m * s->n * s->k,
                                   .most_work = 0x1p36};
-    buffer_check_gaps(&p->y, p->n, s->m, p->y_stride,
+    buffer_check_gaps(&p->y, p->m, s->n, p->y_stride,
                       ptxgen_element_size((ptxgen_element)s->y_type), check);
     struct check expected;
     ptxgen_status status = compare_blocks(&blocks, check, &expected, err);

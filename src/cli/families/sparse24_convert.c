@@ -190,7 +190,7 @@ static ptxgen_status fill(const struct conversion *c, const struct sparse24_laye
 static ptxgen_status write_weight(const struct conversion *c, const struct weight *w,
                                   const struct sparse24_layer_tensors *t, ptxgen_error *err)
 {
-    const int64_t shape[2] = {(int64_t)w->layer.shape.m, (int64_t)w->layer.shape.k};
+    const int64_t shape[2] = {(int64_t)w->layer.shape.n, (int64_t)w->layer.shape.k};
     ptxgen_span values = {malloc(t->items[0].bytes + 1), t->items[0].bytes};
     ptxgen_span metadata = {malloc(t->items[1].bytes + 1), t->items[1].bytes};
     ptxgen_status status = PTXGEN_ERROR_OUT_OF_MEMORY;

@@ -3,11 +3,11 @@
  * Operands of sparse24 from a safetensors file. A layer L has its weight, in any form
  * (sparse24_layer.h), under L or L.weight; where they are there
  *
- *     L.bias           floats [M]
- *     L.weight_scale   of I8: floats [M], or one for all; ones otherwise
+ *     L.bias           floats [N]
+ *     L.weight_scale   of I8: floats [N], or one for all; ones otherwise
  *     L.weight_zero_point, L.input_zero_point   all zeros
  *     L.input_scale    of I8: the scale of the input, one for all; 1 otherwise
- *     an input         floats [N, K], or I8 for a weight of I8
+ *     an input         floats [M, K], or I8 for a weight of I8
  *
  * A weight that is called L itself may have these as L.bias and so on too.
  */
@@ -90,7 +90,7 @@ static ptxgen_status refuse_scale_of_floats(const struct ptxgen_sparse24_spec *s
 static ptxgen_status find_scales(const struct tensor_store *store, const ptxgen_sparse24_spec *s,
                                  struct file_layer *l, ptxgen_error *err)
 {
-    ptxgen_status status = find_floats(store, l, "weight_scale", s->m, true, &l->scale, err);
+    ptxgen_status status = find_floats(store, l, "weight_scale", s->n, true, &l->scale, err);
     if (status == PTXGEN_OK)
         status = refuse_scale_of_floats(s, l->scale, err);
     if (status == PTXGEN_OK)
@@ -122,7 +122,7 @@ static ptxgen_status find_input(const struct tensor_store *store, const char *na
     if (status != PTXGEN_OK)
         return status;
     if (l->input->dtype != TENSOR_I8 || l->input->ndim != 2 || l->input->shape[1] != s->k)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected I8 [N, %u]",
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected I8 [M, %u]",
                            name, tensor_dtype_info(l->input->dtype)->name,
                            tensor_shape_text(l->input).text, s->k);
     l->input_rows = l->input->shape[0];
@@ -135,7 +135,7 @@ static ptxgen_status find_data(const struct tensor_store *store, const struct sp
 {
     ptxgen_status status = o->input ? find_input(store, o->input, s, l, err) : PTXGEN_OK;
     if (status == PTXGEN_OK && o->expect)
-        status = expected_find(store, o->expect, o->input, s->m, l->input_rows, &l->expect, err);
+        status = expected_find(store, o->expect, o->input, s->n, l->input_rows, &l->expect, err);
     if (status == PTXGEN_OK && o->expect && s->residual)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "--expect does not go with --residual, which is random");
@@ -149,10 +149,10 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct s
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_sparse24_shape *shape = &l->weight.shape;
-    if (shape->m > INT32_MAX || shape->k > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is %zu by %zu", o->layer, shape->m,
+    if (shape->n > INT32_MAX || shape->k > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is %zu by %zu", o->layer, shape->n,
                            shape->k);
-    s->m = (uint32_t)shape->m;
+    s->n = (uint32_t)shape->n;
     s->k = (uint32_t)shape->k;
     s->type = (uint8_t)shape->type;
     if (s->type != PTXGEN_SPARSE24_S8 && o->y_type_given && s->y_type != s->type)
@@ -161,7 +161,7 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct s
                            l->weight_name);
     if (s->type != PTXGEN_SPARSE24_S8)
         s->y_type = s->type;
-    status = find_floats(store, l, "bias", s->m, false, &l->bias, err);
+    status = find_floats(store, l, "bias", s->n, false, &l->bias, err);
     if (status == PTXGEN_OK && s->bias && !l->bias)
         status = layer_require_part(store, l->name, "bias", &l->bias, err);
     if (status == PTXGEN_OK && l->bias)
@@ -223,8 +223,8 @@ static void read_floats(const struct named_tensor *from, ptxgen_element type, si
 static void read_input(struct sparse24_problem *p, const struct file_layer *l)
 {
     const ptxgen_sparse24_spec *s = &p->plan.spec;
-    for (size_t n = 0; n < p->n; n++) {
-        size_t row = n * s->k, to = n * p->x_stride;
+    for (size_t m = 0; m < p->m; m++) {
+        size_t row = m * s->k, to = m * p->x_stride;
         if (s->type == PTXGEN_SPARSE24_S8)
             memcpy(p->x.host + to, (const char *)l->input->data + row, s->k);
         else
@@ -245,16 +245,16 @@ static ptxgen_status fill(struct sparse24_problem *p, const struct file_layer *l
     if (status != PTXGEN_OK)
         return status;
     if (l->bias)
-        read_floats(l->bias, (ptxgen_element)s->y_type, s->m, &p->bias);
+        read_floats(l->bias, (ptxgen_element)s->y_type, s->n, &p->bias);
     if (s->type == PTXGEN_SPARSE24_S8) {
-        read_floats(l->scale, PTXGEN_F32, s->m, &p->w_scale);
+        read_floats(l->scale, PTXGEN_F32, s->n, &p->w_scale);
         if (l->input || l->input_scale)
-            read_floats(l->input_scale, PTXGEN_F32, p->n, &p->x_scale);
+            read_floats(l->input_scale, PTXGEN_F32, p->m, &p->x_scale);
     }
     if (l->input)
         read_input(p, l);
     status = sparse24_repack(p, err);
-    return status == PTXGEN_OK ? expected_copy(l->expect, p->n, s->m, &p->expected, err) : status;
+    return status == PTXGEN_OK ? expected_copy(l->expect, p->m, s->n, &p->expected, err) : status;
 }
 
 static ptxgen_status read_from(const struct tensor_store *store, struct sparse24_problem *p,
@@ -264,14 +264,14 @@ static ptxgen_status read_from(const struct tensor_store *store, struct sparse24
     struct sparse24_options options = *o;
     const struct sparse24_layout packed = {0};
     struct file_layer l = {.input = NULL};
-    uint32_t n = request->m;
+    uint32_t m = request->m;
     ptxgen_status status = find_layer(store, o, &options.spec, &l, err);
     if (status == PTXGEN_OK && l.input)
-        status = input_rows_choose(request, "n", l.input, l.input_rows, UINT32_MAX, &n, err);
+        status = input_rows_choose(request, "m", l.input, l.input_rows, UINT32_MAX, &m, err);
     if (status != PTXGEN_OK)
         return status;
     warn_of_unused(store, &l);
-    status = sparse24_allocate(p, &options, n, &packed, device, err);
+    status = sparse24_allocate(p, &options, m, &packed, device, err);
     if (status == PTXGEN_OK && (status = fill(p, &l, request->seed, err)) != PTXGEN_OK)
         sparse24_release(p);
     return status;

@@ -16,7 +16,7 @@ static const struct {
     [PTXGEN_SPARSE24_CUTLASS] = {"sparse", "meta_cutlass"},
     [SPARSE24_DENSE] = {"dense", NULL},
 };
-static const char shape_suffix[] = "shape"; /* beside a bitmask: M, K */
+static const char shape_suffix[] = "shape"; /* beside a bitmask: N, K */
 
 static const struct {
     enum tensor_dtype dtype;
@@ -121,11 +121,11 @@ ptxgen_status sparse24_layer_lay_out(const char *prefix, const ptxgen_sparse24_s
     if (form == PTXGEN_SPARSE24_CUTLASS)
         of_metadata = shape->type == PTXGEN_SPARSE24_S8 ? TENSOR_I32 : TENSOR_I16;
     t->count = 0;
-    add(t, prefix, suffixes[form].values, dtype, shape->m, dense ? shape->k : shape->k / 2,
+    add(t, prefix, suffixes[form].values, dtype, shape->n, dense ? shape->k : shape->k / 2,
         dense ? values : values / 2);
-    if (!dense && shape->m)
-        add(t, prefix, suffixes[form].metadata, of_metadata, shape->m,
-            metadata / shape->m / tensor_dtype_info(of_metadata)->block_bytes, metadata);
+    if (!dense && shape->n)
+        add(t, prefix, suffixes[form].metadata, of_metadata, shape->n,
+            metadata / shape->n / tensor_dtype_info(of_metadata)->block_bytes, metadata);
     if (form == PTXGEN_SPARSE24_BITMASK)
         add(t, prefix, shape_suffix, TENSOR_I64, 2, 0, 2 * sizeof(int64_t));
     return PTXGEN_OK;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * 2:4 sparse weights in a file of tensors. A weight PREFIX, M by K, stands there in one form or in
+ * 2:4 sparse weights in a file of tensors. A weight PREFIX, N by K, stands there in one form or in
  * several:
  *
- *     dense     PREFIX.dense, or PREFIX itself   [M, K] F32, F16, BF16 or I8
- *     bytes     PREFIX.sparse                    [M, K/2], with PREFIX.meta_bytes    [M, K/4] U8
- *     nibbles   PREFIX.sparse                    …         with PREFIX.meta_nibbles  [M, K/8] U8
- *     bitmask   PREFIX.compressed, as compressed-tensors has it, PREFIX.bitmask      [M, K/8] U8
+ *     dense     PREFIX.dense, or PREFIX itself   [N, K] F32, F16, BF16 or I8
+ *     bytes     PREFIX.sparse                    [N, K/2], with PREFIX.meta_bytes    [N, K/4] U8
+ *     nibbles   PREFIX.sparse                    …         with PREFIX.meta_nibbles  [N, K/8] U8
+ *     bitmask   PREFIX.compressed, as compressed-tensors has it, PREFIX.bitmask      [N, K/8] U8
  *     cutlass   PREFIX.sparse                    …         with PREFIX.meta_cutlass
- *                                                [M, K/16] I16 of 16-bit types, [M, K/32] I32 of I8
+ *                                                [N, K/16] I16 of 16-bit types, [N, K/32] I32 of I8
  */
 #ifndef PTXGEN_CLI_SPARSE24_LAYER_H
 #define PTXGEN_CLI_SPARSE24_LAYER_H

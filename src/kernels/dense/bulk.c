@@ -12,10 +12,10 @@ static void begin_walk(struct dense_bulk *b)
 {
     struct dense_product *q = &b->q;
     ptx_kernel *k = q->k;
-    uint32_t tile_n = dense_tile_n(q->v);
+    uint32_t tile_m = dense_tile_m(q->v);
     dense_load_params(q);
     q->at = tile_find_threads(k);
-    q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
+    q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(tile_m - 1)), tile_m);
     q->unit = tile_divide(k, q->at.cta, dense_cluster(q->v));
     q->rank = ptx_and_b32(k, q->at.cta, U32(dense_cluster(q->v) - 1));
     b->first = tile_first_stage(k, &q->division, q->unit);
@@ -40,11 +40,11 @@ void dense_bulk_begin(struct dense_bulk *b, ptx_module *module)
     b->w_map = ptx_param_declare(k, "w_map", TILE_MAP_BYTES, TILE_MAP_ALIGN);
     tile_ring_declare(k, &b->ring);
     tile_ring_begin(k, &q->at, &b->ring);
-    b->boxes = (struct tile_boxes){.rows = dense_tile_n(v),
+    b->boxes = (struct tile_boxes){.rows = dense_tile_m(v),
                                    .blocks = 1,
                                    .stage_bytes = dense_stage_bytes(v),
                                    .maps = ptx_param_address(k, x_maps),
-                                   .all = q->n};
+                                   .all = q->m};
     tile_boxes_begin(k, &b->boxes);
     if (v->cluster == 1) /* a pair's boxes are halves, whatever X has of them */
         tile_boxes_clear(k, &b->boxes, &q->at, dense_cta_threads(v), &b->ring);
@@ -63,7 +63,7 @@ void dense_bulk_end(struct dense_bulk *b)
 
 uint32_t dense_bulk_x_bytes(const struct dense_bulk *b)
 {
-    return tile_operand_stage_bytes(dense_tile_n(b->q.v), 1);
+    return tile_operand_stage_bytes(dense_tile_m(b->q.v), 1);
 }
 
 /* ---- sending ---- */

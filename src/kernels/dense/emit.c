@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dense kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma's operand A, 8 rows of X the
- * columns of its B. Persistent CTAs of wm × wn × wk warps walk through their shares of the tiles
+ * columns of its B. Persistent CTAs of wn × wm × wk warps walk through their shares of the tiles
  * (tile/stream_k.h). Stages of both operands, 128·wk bytes of K, are copied by cp.async, on through
  * the ends of tiles, swizzled (tile/operand.h) and read by ldmatrix:
  *
- *               X: tile_n rows             warps wm × wn = 4 × 2, 64 × 64 each: 256 rows of W
+ *               X: tile_m rows             warps wn × wm = 4 × 2, 64 × 64 each: 256 rows of W
  *              ┌──────┬──────┐             by 128 of X, 48 KB a stage of 64 columns in 16 bits,
  *     W:       │  w0  │  w4  │             for 1536 cycles of products: 32 bytes of the L2
- *     tile_m   ├──────┼──────┤             a cycle. A warp's mma step reads 4 KB of shared memory
+ *     tile_n   ├──────┼──────┤             a cycle. A warp's mma step reads 4 KB of shared memory
  *     rows     │  w1  │  w5  │             for 32 products of 6 cycles of a quarter of the
  *              ├──────┼──────┤             multiprocessor: the 8 warps 85 bytes a cycle of 128.
  *              │  …   │  …   │
@@ -38,15 +38,15 @@ static bool is_used(const ptxgen_dense_spec *s, int param)
 
 void dense_load_params(struct dense_product *q)
 {
-    static const char *const names[DENSE_N] = {
+    static const char *const names[DENSE_M] = {
         [DENSE_X] = "x", [DENSE_W] = "w", [DENSE_BIAS] = "bias", [DENSE_RESIDUAL] = "residual",
         [DENSE_Y] = "y", [DENSE_WORKSPACE] = "workspace", [DENSE_X_STRIDE] = "x_stride",
         [DENSE_W_STRIDE] = "w_stride", [DENSE_RESIDUAL_STRIDE] = "residual_stride",
         [DENSE_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
-    for (int i = 0; i < DENSE_N; i++)
+    for (int i = 0; i < DENSE_M; i++)
         q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
-    q->n = ptx_param_u32(k, "n");
+    q->m = ptx_param_u32(k, "m");
     tile_division_begin(k, dense_own_stages(q->spec, q->v), &q->division);
 }
 
@@ -66,17 +66,17 @@ static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
 {
-    uint32_t tiles_m = dense_tiles_m(q->spec, q->v), cluster = q->v->cluster;
+    uint32_t tiles_n = dense_tiles_n(q->spec, q->v), cluster = q->v->cluster;
     ptx_u32 dealt = tile; /* one of each cluster that divides K */
     if (cluster > 1)
         dealt = deal_to_clusters(q, tile);
     else if (q->v->split == 1)
         dealt = tile_deal_places(q->k, &q->division, tile);
-    struct tile_place place = tile_locate(q->k, dealt, q->tiles_n, tiles_m);
-    place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_n(q->v)));
+    struct tile_place place = tile_locate(q->k, dealt, q->tiles_m, tiles_n);
+    place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_m(q->v)));
     if (cluster > 1)
         place.n = ptx_mad_lo_u32(q->k, place.n, U32(cluster), q->rank);
-    place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_m(q->v)));
+    place.n = ptx_mul_lo_u32(q->k, place.n, U32(dense_tile_n(q->v)));
     return place;
 }
 
@@ -84,14 +84,14 @@ static void locate(void *user, const struct tile_walk *w)
 {
     struct dense_product *q = user;
     struct tile_place first = dense_find_tile(q, w->tile);
-    tile_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->n, w->stage);
-    tile_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->m), w->stage);
+    tile_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->m, w->stage);
+    tile_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
 }
 
 static void send(void *user, ptx_u32 slot)
 {
     struct dense_product *q = user;
-    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_n(q->v), q->v->wk);
+    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
     tile_operand_send(q->k, &q->x, slot);
     tile_operand_send(q->k, &q->w, ptx_add_u32(q->k, slot, U32(x_bytes)));
 }
@@ -107,10 +107,10 @@ void dense_find_warp(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_dense_variant *v = q->v;
-    ptx_u32 above_m = tile_divide(k, q->at.warp, v->wm);
-    q->along_m = rest_of(k, q->at.warp, v->wm);
-    q->along_n = rest_of(k, above_m, v->wn);
-    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, above_m, v->wn);
+    ptx_u32 above_n = tile_divide(k, q->at.warp, v->wn);
+    q->along_n = rest_of(k, q->at.warp, v->wn);
+    q->along_m = rest_of(k, above_n, v->wm);
+    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, above_n, v->wm);
 }
 
 static void find_fragments(struct dense_product *q, struct tile_operand *o, ptx_u32 along,
@@ -132,8 +132,8 @@ static void begin_reading(struct dense_product *q, struct tile_operand *o, uint3
 void dense_begin_reading(struct dense_product *q)
 {
     q->w.as_a = true;
-    begin_reading(q, &q->x, dense_tile_n(q->v), q->along_n, q->v->warp_n);
-    begin_reading(q, &q->w, dense_tile_m(q->v), q->along_m, q->v->warp_m);
+    begin_reading(q, &q->x, dense_tile_m(q->v), q->along_m, q->v->warp_m);
+    begin_reading(q, &q->w, dense_tile_n(q->v), q->along_n, q->v->warp_n);
 }
 
 /* A warp's fragments are those from its first row on. */
@@ -153,14 +153,14 @@ static void begin_operand(struct dense_product *q, struct tile_operand *o, uint3
 static void begin(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t tile_n = dense_tile_n(q->v);
+    uint32_t tile_m = dense_tile_m(q->v);
     dense_load_params(q);
     q->at = tile_find_threads(k);
     dense_find_warp(q);
-    q->tiles_n = tile_divide(k, ptx_add_u32(k, q->n, U32(tile_n - 1)), tile_n);
+    q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(tile_m - 1)), tile_m);
     q->w.as_a = true;
-    begin_operand(q, &q->x, tile_n, DENSE_X_STRIDE, q->along_n, q->v->warp_n);
-    begin_operand(q, &q->w, dense_tile_m(q->v), DENSE_W_STRIDE, q->along_m, q->v->warp_m);
+    begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
+    begin_operand(q, &q->w, dense_tile_n(q->v), DENSE_W_STRIDE, q->along_n, q->v->warp_n);
     dense_operands_begin(q);
 }
 
@@ -214,25 +214,25 @@ void dense_begin_output(struct dense_product *q)
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = s->m,
-        .n = q->n,
+        .m = q->m,
+        .n = s->n,
         .y = q->address[DENSE_Y],
         .y_stride = q->address[DENSE_Y_STRIDE],
         .bias = q->address[DENSE_BIAS],
         .residual = q->address[DENSE_RESIDUAL],
         .residual_stride = q->address[DENSE_RESIDUAL_STRIDE],
         .flags = q->address[DENSE_WORKSPACE],
-        .sums = {.tile_m = dense_tile_n(v),
-                 .tile_n = dense_tile_m(v),
-                 .warp_m = v->warp_n,
-                 .warp_n = v->warp_m,
+        .sums = {.tile_m = dense_tile_m(v),
+                 .tile_n = dense_tile_n(v),
+                 .warp_m = v->warp_m,
+                 .warp_n = v->warp_n,
                  .wk = v->wk,
                  .interleaved = dense_is_wgmma(v),
                  .alone = dense_is_alone(v),
                  .ctas = v->split > 1 ? v->split : 0,
                  .rank = q->rank,
-                 .pass_m = v->pass_n},
-        .along = q->along_m,
+                 .pass_m = v->pass_m},
+        .along = q->along_n,
         .along_k = q->along_k,
         .only = v->split > 1,
         .has_stmatrix = dense_is_bulk(v),
@@ -244,8 +244,8 @@ void dense_begin_output(struct dense_product *q)
     uint32_t staging = dense_staging_bytes(v);
     uint32_t align = dense_is_alone(v) ? 128 : 16;
     o->sums.staging = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, align));
-    if (v->wn > 1)
-        o->sums.warp_row = ptx_mul_lo_u32(k, q->along_n, U32(v->warp_n));
+    if (v->wm > 1)
+        o->sums.warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m));
     if (dense_divides(v))
         begin_partials(q);
     tile_output_begin(o);

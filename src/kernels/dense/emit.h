@@ -29,8 +29,8 @@ struct dense_product {
     struct tile_threads at;
     ptx_u32 along_m, along_n, along_k; /* the warp's place */
     ptx_u32 unit, rank, last_tile; /* of a cluster: its number, the CTA's in it, its last tile */
-    ptx_u64 address[DENSE_N];          /* parameters of 64 bits, those that are used */
-    ptx_u32 n, tiles_n;
+    ptx_u64 address[DENSE_M];          /* parameters of 64 bits, those that are used */
+    ptx_u32 m, tiles_m;
     struct tile_division division;
     struct tile_operand x, w;
     struct tile_pipeline pipeline;
@@ -41,11 +41,11 @@ struct dense_product {
 
 static inline uint32_t dense_tiles(const struct dense_product *q)
 {
-    return q->v->warp_m / DENSE_TILE;
+    return q->v->warp_n / DENSE_TILE;
 }
 static inline uint32_t dense_row_groups(const struct dense_product *q)
 {
-    return q->v->warp_n / 8;
+    return q->v->warp_m / 8;
 }
 
 /* ---- emit.c ---- */

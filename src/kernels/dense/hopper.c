@@ -4,10 +4,10 @@
  * stages, 64 columns of both operands in swizzled boxes of 128 bytes a row that tensor copies bring
  * (zeros past their ends); warpgroups multiply them, each its own rows of W with all of X's:
  *
- *               X: tile_n rows      wgmma's operand A is 64 rows of W, its B all of X, both from
+ *               X: tile_m rows      wgmma's operand A is 64 rows of W, its B all of X, both from
  *              ┌─────────────┐      shared memory, which gives 128 bytes a cycle. A slice of 16
  *     W:       │ warpgroup 0 │      columns of 64 × 256 products takes 128 cycles and reads 10 KB,
- *     tile_m   ├─────────────┤      one of 64 × 128 takes 64 cycles and reads 6 KB; the copies of
+ *     tile_n   ├─────────────┤      one of 64 × 128 takes 64 cycles and reads 6 KB; the copies of
  *     rows     │ warpgroup 1 │      128 + 256 rows take 48 bytes a cycle more.
  *              └─────────────┘
  *
@@ -53,7 +53,7 @@ static void send_all(struct dense_bulk *b)
 static void multiply_tile(struct hopper *h, uint32_t t, ptx_u64 w, ptx_u64 x)
 {
     struct dense_product *q = &h->b.q;
-    int n = (int)dense_tile_n(q->v);
+    int n = (int)dense_tile_m(q->v);
     ptx_f32 *acc = q->acc[t][0];
     if (q->spec->type == PTXGEN_BF16)
         ptx_wgmma_k16_f32_bf16(q->k, n, acc, w, x, h->accumulate, 1, 1, 0, 0);
@@ -120,8 +120,8 @@ static void begin_multiplying(struct hopper *h)
     q->at.barrier = U32(1);
     ptx_u32 group = ptx_shr_u32(k, q->at.warp, U32(2));
     ptx_u32 in_group = ptx_and_b32(k, q->at.warp, U32(DENSE_WARPGROUP - 1));
-    q->along_m = ptx_mad_lo_u32(k, group, U32(tiles * DENSE_WARPGROUP), in_group);
-    q->along_n = q->along_k = U32(0);
+    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * DENSE_WARPGROUP), in_group);
+    q->along_m = q->along_k = U32(0);
     uint32_t bytes = tiles * DENSE_WARPGROUP * DENSE_TILE * DENSE_BLOCK_BYTES;
     h->w_at = ptx_mad_lo_u32(k, group, U32(bytes), U32(dense_bulk_x_bytes(&h->b)));
     for (uint32_t t = 0; t < tiles; t++)

@@ -26,7 +26,7 @@ enum dense_param {
     DENSE_X, DENSE_W, DENSE_BIAS, DENSE_RESIDUAL, DENSE_Y, DENSE_WORKSPACE,
     DENSE_X_STRIDE, DENSE_W_STRIDE, DENSE_RESIDUAL_STRIDE, DENSE_Y_STRIDE,
     /* … and of 32. */
-    DENSE_N, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,
+    DENSE_M, DENSE_SHARE, DENSE_EXTRA, DENSE_GRANULE,
     DENSE_PARAMS
 };
 /* … and in bulk the tensor maps of X (tile/boxes.h) and W: boxes of 128 bytes of the rows that a
@@ -84,8 +84,8 @@ static inline bool dense_is_alone(const ptxgen_dense_variant *v)
 static inline uint32_t dense_staging_bytes(const ptxgen_dense_variant *v)
 {
     if (dense_is_alone(v))
-        return tile_sums_alone_bytes(v->warp_m, v->pass_n, v->wm * v->wn);
-    return tile_sums_bytes(dense_tile_m(v), v->pass_n, v->wk);
+        return tile_sums_alone_bytes(v->warp_n, v->pass_m, v->wm * v->wn);
+    return tile_sums_bytes(dense_tile_n(v), v->pass_m, v->wk);
 }
 /* … padded to where sums may start that warps stage alone. */
 static inline uint32_t dense_barrier_bytes(const ptxgen_dense_variant *v)
@@ -98,15 +98,15 @@ static inline uint32_t dense_cta_threads(const ptxgen_dense_variant *v)
 {
     return dense_threads(v) + (dense_is_wgmma(v) ? 32 * DENSE_WARPGROUP : 0);
 }
-/* Rows of X that a CTA sends for. */
+/* Tokens that a CTA sends for. */
 static inline uint32_t dense_box_rows(const ptxgen_dense_variant *v)
 {
-    return v->wn * v->warp_n / v->cluster;
+    return v->wm * v->warp_m / v->cluster;
 }
 /* Accumulators of a thread, by four. */
 static inline uint32_t dense_fragments(const ptxgen_dense_variant *v)
 {
-    return v->warp_m / DENSE_TILE * (v->warp_n / 8);
+    return v->warp_n / DENSE_TILE * (v->warp_m / 8);
 }
 /*
  * Whether tiles may be divided among CTAs. Those of more sums are always whole: to add others' to
@@ -117,11 +117,11 @@ static inline bool dense_divides(const ptxgen_dense_variant *v)
     bool few = dense_is_wgmma(v) && dense_fragments(v) <= DENSE_MOST_DIVIDED;
     return v->split == 1 && (few || !dense_is_bulk(v));
 }
-/* Of a CTA, or of a pair that has the same rows of X. */
-static inline uint32_t dense_tiles_m(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
+/* Of a CTA, or of a pair that has the same tokens. */
+static inline uint32_t dense_tiles_n(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
-    uint32_t rows = dense_tile_m(v) * v->cluster;
-    return s->m / rows + (s->m % rows != 0);
+    uint32_t rows = dense_tile_n(v) * v->cluster;
+    return s->n / rows + (s->n % rows != 0);
 }
 static inline uint32_t dense_stages_along_k(const ptxgen_dense_spec *s,
                                             const ptxgen_dense_variant *v)
@@ -142,7 +142,7 @@ static inline uint32_t dense_own_stages(const ptxgen_dense_spec *s, const ptxgen
 /* X, then W. */
 static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)
 {
-    return (dense_tile_n(v) + dense_tile_m(v)) * v->wk * DENSE_BLOCK_BYTES;
+    return (dense_tile_m(v) + dense_tile_n(v)) * v->wk * DENSE_BLOCK_BYTES;
 }
 
 /*
@@ -161,7 +161,7 @@ struct dense_schedule {
     uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */
 };
 ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan,
-                                  const ptxgen_dense_variant *variant, uint64_t n,
+                                  const ptxgen_dense_variant *variant, uint64_t m,
                                   struct dense_schedule *schedule, ptxgen_error *err);
 
 /* Whether it is a plan that ptxgen_dense_make_plan filled. */

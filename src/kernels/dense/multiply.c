@@ -53,7 +53,7 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct dense_operands *o = &q->operands;
-    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_n(q->v), q->v->wk);
+    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
     ptx_u32 stage_w = ptx_add_u32(k, slot, U32(x_bytes));
     ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->x, slot, q->along_k));
     ptx_mov_u32_to(k, o->w_lane, tile_operand_lane(k, &q->w, stage_w, q->along_k));
@@ -208,7 +208,7 @@ static void multiply_step(struct dense_product *q, uint32_t i)
 /*
  * ptxas (13.0) takes longer for a loop of many products than for two of half as many: 852 million
  * instructions for 544 from copies in bulk, on sm_80 1054 for 720, which a host's driver had done
- * in 198 ms and in 116. So half of a step is in a loop of its own, of one turn: n is never 0, but
+ * in 198 ms and in 116. So half of a step is in a loop of its own, of one turn: m is never 0, but
  * only the launch says so. It costs up to 1.6 % of 4096³, where a scheduler has one warp 5 %, and
  * fewer rows nothing; those of few products are left as they are.
  */
@@ -222,7 +222,7 @@ static void multiply_step_in_halves(struct dense_product *q, uint32_t i)
     ptx_loop(k, once) {
         ptx_nounroll(k);
         multiply_some(q, &s, products(q) / 2, products(q));
-        ptx_loop_break_if(&once, ptx_setp_ne_u32(k, q->n, U32(0)), false);
+        ptx_loop_break_if(&once, ptx_setp_ne_u32(k, q->m, U32(0)), false);
     }
 }
 

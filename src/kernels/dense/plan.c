@@ -22,9 +22,9 @@ static ptxgen_status check_spec(const ptxgen_dense_spec *s, ptxgen_error *err)
         return ptxgen_fail(err, plan_refuses_enumerator(s->type <= PTXGEN_F64),
                            "dense: the type %u is none of PTXGEN_F32, _F16 and _BF16", s->type);
     uint32_t most_k = INT32_MAX / dense_element(s) - 15;
-    if (!s->m || s->m > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: M = %u is not between 1 and %d",
-                           s->m, INT32_MAX);
+    if (!s->n || s->n > INT32_MAX)
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: N = %u is not between 1 and %d",
+                           s->n, INT32_MAX);
     if (!s->k || s->k > most_k)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "dense: K = %u is not between 1 and %u",
                            s->k, most_k);
@@ -68,13 +68,13 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
     if (dense_is_bulk(v))
         return 1900;
     if (s->type == PTXGEN_F32)
-        return dense_tile_n(v) == MOST_ROWS ? 205 : 165;
-    uint64_t warps = (uint64_t)v->wm * v->wn * v->wk * v->ctas * v->warp_m * 205 / 32;
+        return dense_tile_m(v) == MOST_ROWS ? 205 : 165;
+    uint64_t warps = (uint64_t)v->wm * v->wn * v->wk * v->ctas * v->warp_n * 205 / 32;
     return warps < 1700 ? warps : 1700;
 }
 
 /*
- * How long the fullest CTA takes for n rows, in picoseconds, by marlin's figures for an H100: a
+ * How long the fullest CTA takes for m tokens, in picoseconds, by marlin's figures for an H100: a
  * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
  * nanosecond and multiprocessor, once for all rows of tiles), reading both operands from the L2 (by
  * cp.async 45; copies in bulk have brought 90), and multiplying; dividing tiles takes 2.5 µs and
@@ -82,13 +82,13 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
  * once. In bulk a little is added for the L2, beside the others, and to pairs 2 ns for each row of
  * a box that X does not have.
  */
-static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t n)
+static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t m)
 {
     const ptxgen_dense_spec *s = &plan->spec;
-    uint64_t w = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
-    uint64_t x = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
-    uint64_t rows = (n + dense_tile_n(v) - 1) / dense_tile_n(v);
-    uint64_t products = w / dense_element(s) * dense_tile_n(v) * 1000 / multiply_adds(s, v);
+    uint64_t w = (uint64_t)dense_tile_n(v) * DENSE_BLOCK_BYTES;
+    uint64_t x = (uint64_t)dense_tile_m(v) * DENSE_BLOCK_BYTES;
+    uint64_t rows = (m + dense_tile_m(v) - 1) / dense_tile_m(v);
+    uint64_t products = w / dense_element(s) * dense_tile_m(v) * 1000 / multiply_adds(s, v);
     uint64_t memory = w * 1000 / 23 / rows;
     uint64_t l2 = (w + x / v->cluster) * 1000 / (dense_is_bulk(v) ? 90 : 45);
     uint64_t step = memory > l2 ? memory : l2;
@@ -96,8 +96,8 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
     if (dense_is_wgmma(v))
         step += l2 / 16;
     if (v->cluster > 1)
-        step += (rows * dense_tile_n(v) - n) * PAST_ROW / rows;
-    uint64_t tiles = rows * dense_tiles_m(s, v);
+        step += (rows * dense_tile_m(v) - m) * PAST_ROW / rows;
+    uint64_t tiles = rows * dense_tiles_n(s, v);
     uint64_t steps = (uint64_t)dense_stages_along_k(s, v) * v->wk;
     uint64_t ctas = plan->target.multiprocessors * v->ctas / dense_cluster(v);
     step *= v->ctas;
@@ -105,60 +105,60 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
         return tiles > ctas ? UINT64_MAX : steps / v->split * step + 2500000;
     if (!dense_divides(v) || tile_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
-    uint64_t ends = 2500000 + (uint64_t)dense_tile_n(v) * 60000 + (v->cluster - 1) * 1000000;
+    uint64_t ends = 2500000 + (uint64_t)dense_tile_m(v) * 60000 + (v->cluster - 1) * 1000000;
     return (tiles * steps + ctas - 1) / ctas * step + ends;
 }
 
-/* For equally many rows of X the cheapest is taken, the first among equals. */
+/* For equally many tokens the cheapest is taken, the first among equals. */
 static const ptxgen_dense_variant candidates[] = {
-    {.warp_m = 32, .warp_n = 16, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 16, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 16, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 32, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 4, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 2, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 1, .wk = 1, .pass_n = 16},
-    {.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_n = 32},
-    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
-    {.warp_m = 32, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_n = 16},
+    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 32, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 2, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 4, .wk = 1, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 1, .wn = 2, .wk = 1, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1, .pass_m = 32},
+    {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 1, .pass_m = 16},
+    {.warp_m = 64, .warp_n = 32, .wm = 2, .wn = 2, .wk = 1, .pass_m = 16},
 };
 
 /* With wgmma, one a name. Clusters of four that divide K took two turns on an H200. */
 static const ptxgen_dense_variant wgmma_candidates[] = {
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 32, .wm = 4, .wn = 1, .wk = 1,
-     .pass_n = 32},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 32, .wm = 4, .wn = 1, .wk = 1,
-     .pass_n = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1,
-     .pass_n = 32},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 64, .wm = 4, .wn = 1, .wk = 1,
-     .pass_n = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 4, .wn = 1, .wk = 1,
-     .pass_n = 16},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
-     .pass_n = 32, .split = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 256, .wm = 8, .wn = 1, .wk = 1,
-     .pass_n = 32, .cluster = 2},
-    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 16, .warp_n = 128, .wm = 8, .wn = 1, .wk = 1,
-     .pass_n = 32, .cluster = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+     .pass_m = 32},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+     .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+     .pass_m = 32},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+     .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
+     .pass_m = 16},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
+     .pass_m = 32, .split = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 256, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
+     .pass_m = 32, .cluster = 2},
+    {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 128, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1,
+     .pass_m = 32, .cluster = 2},
 };
 
 /* With mma.sync from copies in bulk, for many rows: alone where multiprocessors are no pairs. */
 static const ptxgen_dense_variant bulk_candidates[] = {
-    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1,
-     .pass_n = 16, .cluster = 2},
-    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1,
-     .pass_n = 16},
+    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1,
+     .pass_m = 16, .cluster = 2},
+    {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1,
+     .pass_m = 16},
 };
 
 /* For one stage of K ptxas for sm_87 keeps more of this tile than a thread has registers. */
 static bool is_spilled(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
-    return plan->target.ptx.sm == 87 && plan->spec.type != PTXGEN_F32 && v->warp_m == 64 &&
+    return plan->target.ptx.sm == 87 && plan->spec.type != PTXGEN_F32 && v->warp_n == 64 &&
            v->wm == 2 && v->wn == 2 && dense_stages_along_k(&plan->spec, v) == 1;
 }
 
@@ -179,19 +179,19 @@ static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
     v->ctas = 1;
     v->cluster = v->cluster ? v->cluster : 1;
     v->split = v->split ? v->split : 1;
-    if (s->type != PTXGEN_F32 || v->warp_m < 64)
+    if (s->type != PTXGEN_F32 || v->warp_n < 64)
         return;
-    v->wm = 2;
-    v->wn = 4;
-    v->warp_n = 32;
+    v->wm = 4;
+    v->wn = 2;
+    v->warp_m = 32;
 }
 
-/* Candidates, and which are asked: those with `least` to `most` rows of X in a tile, for n rows. */
+/* Candidates, and which are asked: those with `least` to `most` tokens in a tile, for m tokens. */
 struct choice {
     const ptxgen_dense_variant *among;
     size_t count;
     uint32_t least, most;
-    uint64_t n;
+    uint64_t m;
 };
 
 /* The cheapest joins the plan, if there is one and it is not there yet. */
@@ -202,11 +202,11 @@ static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
     for (size_t i = 0; i < c->count; i++) {
         ptxgen_dense_variant v = c->among[i];
         adapt(&plan->spec, &v);
-        bool asked = dense_tile_n(&v) >= c->least && dense_tile_n(&v) <= c->most;
+        bool asked = dense_tile_m(&v) >= c->least && dense_tile_m(&v) <= c->most;
         if (!asked || !is_usable(plan, &v) || !fill_stages(&plan->target, &v) ||
-            cost(plan, &v, c->n) >= least)
+            cost(plan, &v, c->m) >= least)
             continue;
-        least = cost(plan, &v, c->n);
+        least = cost(plan, &v, c->m);
         best = v;
     }
     for (uint32_t i = 0; i < plan->variant_count; i++)
@@ -218,40 +218,40 @@ static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
 }
 
 /* One of each width up to `widest`; the widest of all serves any number of rows. */
-static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_n, uint32_t widest)
+static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_m, uint32_t widest)
 {
     struct choice c = {candidates, sizeof candidates / sizeof *candidates, 0, 0, 0};
-    for (uint32_t rows = 16, served = 0; rows <= widest && served < most_n; rows *= 2) {
+    for (uint32_t rows = 16, served = 0; rows <= widest && served < most_m; rows *= 2) {
         c.least = c.most = rows;
-        c.n = rows == MOST_ROWS ? INT32_MAX : rows;
+        c.m = rows == MOST_ROWS ? INT32_MAX : rows;
         served = choose_tile(plan, &c) ? rows : served;
     }
 }
 
 /* One of each width up to 64 rows, then what is best for so many rows, whatever its width. */
-static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_n)
+static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_m)
 {
     struct choice c = {wgmma_candidates, sizeof wgmma_candidates / sizeof *wgmma_candidates, 0, 0,
                        0};
-    for (uint32_t rows = 32; rows <= 1024 && rows / 2 < most_n; rows *= 2) {
+    for (uint32_t rows = 32; rows <= 1024 && rows / 2 < most_m; rows *= 2) {
         c.least = rows < MOST_ROWS ? rows : MOST_ROWS;
         c.most = rows < MOST_ROWS ? rows : MOST_BULK_ROWS;
-        c.n = rows == 1024 ? INT32_MAX : rows;
+        c.m = rows == 1024 ? INT32_MAX : rows;
         choose_tile(plan, &c);
     }
 }
 
-static void choose_bulk(ptxgen_dense_plan *plan, uint32_t most_n)
+static void choose_bulk(ptxgen_dense_plan *plan, uint32_t most_m)
 {
     struct choice c = {bulk_candidates, sizeof bulk_candidates / sizeof *bulk_candidates,
                        MOST_BULK_ROWS, MOST_BULK_ROWS, INT32_MAX};
-    if (most_n > MOST_ROWS)
+    if (most_m > MOST_ROWS)
         choose_tile(plan, &c);
 }
 
 static ptxgen_status choose_tiles(ptxgen_dense_plan *plan, ptxgen_error *err)
 {
-    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX;
+    uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX;
     bool wgmma = dense_has_wgmma(plan);
     choose_mma(plan, most, wgmma ? 16 : MOST_ROWS);
     if (wgmma)
@@ -287,17 +287,17 @@ static ptxgen_status check_tile(const ptxgen_dense_variant *v, ptxgen_error *err
     bool wgmma = dense_is_wgmma(v), bulk = dense_is_bulk(v);
     const struct plan_number numbers[] = {
         {"kind", v->kind, PTXGEN_DENSE_MMA, PTXGEN_DENSE_BULK, false},
-        {"warp_m", v->warp_m, bulk && !wgmma ? 64 : 16, 64, true},
-        {"warp_n", v->warp_n, 16, wgmma ? MOST_BULK_ROWS : 64, true},
-        {"wm", v->wm, wgmma ? DENSE_WARPGROUP : 1, 16, true},
-        {"wn", v->wn, 1, wgmma ? 1 : 16, true},
+        {"warp_m", v->warp_m, 16, wgmma ? MOST_BULK_ROWS : 64, true},
+        {"warp_n", v->warp_n, bulk && !wgmma ? 64 : 16, 64, true},
+        {"wm", v->wm, 1, wgmma ? 1 : 16, true},
+        {"wn", v->wn, wgmma ? DENSE_WARPGROUP : 1, 16, true},
         {"wk", v->wk, 1, bulk ? 1 : 8, true},
         {"ctas", v->ctas, 1, bulk ? 1 : PTXGEN_DENSE_MOST_CTAS, false},
         {"cluster", v->cluster, 1, bulk ? 2 : 1, true},
         {"split", v->split, 1, wgmma && v->cluster == 1 ? 2 : 1, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
-        {"pass_n", v->pass_n, 8, v->warp_n, true},
-        {"rows of X", dense_tile_n(v), 16, bulk ? MOST_BULK_ROWS : MOST_ROWS, true},
+        {"pass_m", v->pass_m, 8, v->warp_m, true},
+        {"tile_m", dense_tile_m(v), 16, bulk ? MOST_BULK_ROWS : MOST_ROWS, true},
     };
     ptxgen_status status =
         plan_check_numbers("dense", numbers, sizeof numbers / sizeof *numbers, err);
@@ -344,18 +344,18 @@ ptxgen_status ptxgen_dense_use_tile(ptxgen_dense_plan *plan, const ptxgen_dense_
 
 /* ---- what serves a launch ---- */
 
-const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t n)
+const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, uint64_t m)
 {
-    if (!dense_is_plan(plan) || !n || (plan->spec.max_n && n > plan->spec.max_n))
+    if (!dense_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
     const ptxgen_dense_variant *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < plan->variant_count; i++) {
         const ptxgen_dense_variant *v = &plan->variants[i];
         bool last = i + 1 == plan->variant_count;
-        if (dense_is_wgmma(v) && dense_tile_n(v) < n && n <= MOST_ROWS && !last)
+        if (dense_is_wgmma(v) && dense_tile_m(v) < m && m <= MOST_ROWS && !last)
             continue; /* one of one row of tiles follows */
-        uint64_t time = cost(plan, v, n < INT32_MAX ? n : INT32_MAX);
+        uint64_t time = cost(plan, v, m < INT32_MAX ? m : INT32_MAX);
         if (time < least) {
             least = time;
             best = v;
@@ -367,22 +367,22 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
 {
     enum { WIDTHS = 5 };
-    static const char *const mma[WIDTHS] = {"dense_n16", "dense_n32", "dense_n64", "dense_n128"};
+    static const char *const mma[WIDTHS] = {"dense_m16", "dense_m32", "dense_m64", "dense_m128"};
     static const char *const wgmma[WIDTHS][3] = {
-        {"dense_wgmma_n16", "dense_wgmma_pair_n16", "dense_wgmma_split_n16"},
-        {"dense_wgmma_n32", "dense_wgmma_pair_n32", "dense_wgmma_split_n32"},
-        {"dense_wgmma_n64", "dense_wgmma_pair_n64", "dense_wgmma_split_n64"},
-        {"dense_wgmma_n128", "dense_wgmma_pair_n128", "dense_wgmma_split_n128"},
-        {"dense_wgmma_n256", "dense_wgmma_pair_n256", "dense_wgmma_split_n256"}};
-    static const char *const bulk[WIDTHS][2] = {{"dense_bulk_n16", "dense_bulk_pair_n16"},
-                                                {"dense_bulk_n32", "dense_bulk_pair_n32"},
-                                                {"dense_bulk_n64", "dense_bulk_pair_n64"},
-                                                {"dense_bulk_n128", "dense_bulk_pair_n128"},
-                                                {"dense_bulk_n256", "dense_bulk_pair_n256"}};
+        {"dense_wgmma_m16", "dense_wgmma_pair_m16", "dense_wgmma_split_m16"},
+        {"dense_wgmma_m32", "dense_wgmma_pair_m32", "dense_wgmma_split_m32"},
+        {"dense_wgmma_m64", "dense_wgmma_pair_m64", "dense_wgmma_split_m64"},
+        {"dense_wgmma_m128", "dense_wgmma_pair_m128", "dense_wgmma_split_m128"},
+        {"dense_wgmma_m256", "dense_wgmma_pair_m256", "dense_wgmma_split_m256"}};
+    static const char *const bulk[WIDTHS][2] = {{"dense_bulk_m16", "dense_bulk_pair_m16"},
+                                                {"dense_bulk_m32", "dense_bulk_pair_m32"},
+                                                {"dense_bulk_m64", "dense_bulk_pair_m64"},
+                                                {"dense_bulk_m128", "dense_bulk_pair_m128"},
+                                                {"dense_bulk_m256", "dense_bulk_pair_m256"}};
     if (!variant)
         return NULL;
     uint32_t i = 0, pair = variant->cluster > 1 ? 1 : 0;
-    while (16u << i < dense_tile_n(variant))
+    while (16u << i < dense_tile_m(variant))
         i++;
     switch (variant->kind) {
     case PTXGEN_DENSE_WGMMA: return wgmma[i][pair ? 1 : variant->split > 1 ? 2 : 0];
@@ -392,19 +392,19 @@ const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)
 }
 
 ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v,
-                                  uint64_t n, struct dense_schedule *schedule, ptxgen_error *err)
+                                  uint64_t m, struct dense_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = dense_own_stages(&plan->spec, v);
-    if (n > INT32_MAX)
+    if (m > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "dense: n = %llu rows are more than a launch takes, %d",
-                           (unsigned long long)n, INT32_MAX);
-    uint64_t tiles = (n + dense_tile_n(v) - 1) / dense_tile_n(v) * dense_tiles_m(&plan->spec, v);
+                           "dense: m = %llu tokens are more than a launch takes, %d",
+                           (unsigned long long)m, INT32_MAX);
+    uint64_t tiles = (m + dense_tile_m(v) - 1) / dense_tile_m(v) * dense_tiles_n(&plan->spec, v);
     if (tiles * stages > UINT32_MAX)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "dense: n = %llu rows with M = %u, K = %u are %llu stages, more than 2^32",
-            (unsigned long long)n, plan->spec.m, plan->spec.k,
+            "dense: m = %llu tokens with N = %u, K = %u are %llu stages, more than 2^32",
+            (unsigned long long)m, plan->spec.n, plan->spec.k,
             (unsigned long long)(tiles * stages));
     struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
     uint32_t units = plan->target.multiprocessors * v->ctas / dense_cluster(v);
@@ -418,20 +418,20 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t n, uint32_t *ctas,
+ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m, uint32_t *ctas,
                                 ptxgen_error *err)
 {
     if (!dense_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, and ctas, must be given");
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, n);
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
     struct dense_schedule schedule = {.aligned = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)
-        status = dense_make_schedule(plan, v, n, &schedule, err);
-    else if (n)
+        status = dense_make_schedule(plan, v, m, &schedule, err);
+    else if (m)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "dense: no variant serves n = %llu", (unsigned long long)n);
+                             "dense: no variant serves m = %llu", (unsigned long long)m);
     *ctas = schedule.grid;
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Y and its bound by linear.h, with the figures of the variant that serves this N.
+ * Y and its bound by linear.h, with the figures of the variant that serves this M.
  *
  * f32: x = h + l exactly, h the nearest tf32, so |l| ≤ 2⁻¹¹|x|; of l the tensor core takes 11
  * bits, l', which leaves |l − l'| ≤ 2⁻²³|x|, for l has at most 12. h·h' + h·l' + l'·h' are
@@ -94,10 +94,10 @@ static ptxgen_status check(const ptxgen_dense_plan *plan, const ptxgen_dense_ope
         const void *given;
         bool needed;
         uint64_t stride, columns;
-    } arrays[] = {{"x", o->x, o->n, o->x_stride, s->k},
+    } arrays[] = {{"x", o->x, o->m, o->x_stride, s->k},
                   {"w", o->w, true, o->w_stride, s->k},
                   {"bias", o->bias, s->bias, 0, 0},
-                  {"residual", o->residual, s->residual && o->n, o->residual_stride, s->m}};
+                  {"residual", o->residual, s->residual && o->m, o->residual_stride, s->n}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
         if (arrays[i].needed && !arrays[i].given)
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: %s is NULL",
@@ -108,14 +108,14 @@ static ptxgen_status check(const ptxgen_dense_plan *plan, const ptxgen_dense_ope
                                arrays[i].name, (unsigned long long)arrays[i].stride,
                                (unsigned long long)arrays[i].columns);
     }
-    if (o->n && !ptxgen_dense_choose(plan, o->n))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: no variant serves n = %llu",
-                           (unsigned long long)o->n);
-    for (uint32_t m = 0; s->bias && m < s->m; m++) {
-        double bias = ptxgen_element_load((ptxgen_element)s->type, o->bias, m);
+    if (o->m && !ptxgen_dense_choose(plan, o->m))
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "dense: no variant serves m = %llu",
+                           (unsigned long long)o->m);
+    for (uint32_t n = 0; s->bias && n < s->n; n++) {
+        double bias = ptxgen_element_load((ptxgen_element)s->type, o->bias, n);
         if (!isfinite(bias))
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                               "dense: bias[%u] is %g, not finite", m, bias);
+                               "dense: bias[%u] is %g, not finite", n, bias);
     }
     return PTXGEN_OK;
 }
@@ -131,17 +131,17 @@ struct reference {
 };
 
 static struct linear_result finish(const struct reference *r, struct linear_estimate sum,
-                                   const struct row *w, uint64_t n, uint32_t m)
+                                   const struct row *w, uint64_t m, uint32_t n)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
     ptxgen_element type = (ptxgen_element)s->type;
-    uint64_t stride = o->residual_stride ? o->residual_stride : s->m;
-    float bias = s->bias ? (float)ptxgen_element_load(type, o->bias, m) : 0;
-    double residual = s->residual ? ptxgen_element_load(type, o->residual, n * stride + m) : 0;
-    bool promised = r->rows[n].is_finite && (w->is_finite || s->type != PTXGEN_F32);
+    uint64_t stride = o->residual_stride ? o->residual_stride : s->n;
+    float bias = s->bias ? (float)ptxgen_element_load(type, o->bias, n) : 0;
+    double residual = s->residual ? ptxgen_element_load(type, o->residual, m * stride + n) : 0;
+    bool promised = r->rows[m].is_finite && (w->is_finite || s->type != PTXGEN_F32);
     if (s->type == PTXGEN_F32) {
-        double lost = split_unit * (r->rows[n].sum + w->sum);
+        double lost = split_unit * (r->rows[m].sum + w->sum);
         sum.error += lost;
         spread_widen(&sum.spread, lost);
     }
@@ -155,25 +155,25 @@ struct results {
     ptxgen_spread *spread;
 };
 
-/* Row m of W with all rows of X. */
-static void compute(const struct reference *r, uint32_t m, const struct results *to)
+/* Row n of W with all rows of X. */
+static void compute(const struct reference *r, uint32_t n, const struct results *to)
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
-    const struct row w = load_row(s, o->w, m * (o->w_stride ? o->w_stride : s->k), r->w, 1);
-    for (uint64_t first = 0; first < o->n; first += DOTS_ROWS) {
+    const struct row w = load_row(s, o->w, n * (o->w_stride ? o->w_stride : s->k), r->w, 1);
+    for (uint64_t first = 0; first < o->m; first += DOTS_ROWS) {
         struct dots dots;
         struct walk walks[DOTS_ROWS];
         dots_walk(r->x + first * s->k, r->w, s->k, &r->ways, &dots, walks);
-        for (uint64_t n = first; n < o->n && n < first + DOTS_ROWS; n++) {
+        for (uint64_t m = first; m < o->m && m < first + DOTS_ROWS; m++) {
             struct linear_estimate sum =
-                linear_add_up(&r->sum, dots.sums[n - first], dots.magnitudes[n - first],
-                              &walks[n - first], walk_floor(&w.operands, &r->rows[n].operands));
-            const struct linear_result result = finish(r, sum, &w, n, m);
-            to->y[n * s->m + m] = result.y;
-            to->bound[n * s->m + m] = result.bound;
+                linear_add_up(&r->sum, dots.sums[m - first], dots.magnitudes[m - first],
+                              &walks[m - first], walk_floor(&w.operands, &r->rows[m].operands));
+            const struct linear_result result = finish(r, sum, &w, m, n);
+            to->y[m * s->n + n] = result.y;
+            to->bound[m * s->n + n] = result.bound;
             if (to->spread)
-                to->spread[n * s->m + m] = result.spread;
+                to->spread[m * s->n + n] = result.spread;
         }
     }
 }
@@ -182,21 +182,21 @@ static ptxgen_status run(struct reference *r, const struct results *to, ptxgen_e
 {
     const ptxgen_dense_spec *s = r->spec;
     const ptxgen_dense_operands *o = r->o;
-    r->x = dots_allocate(o->n, s->k);
+    r->x = dots_allocate(o->m, s->k);
     r->w = malloc(s->k * sizeof *r->w);
-    r->rows = calloc(o->n + 1, sizeof *r->rows);
+    r->rows = calloc(o->m + 1, sizeof *r->rows);
     bool have = r->x && r->w && r->rows;
-    for (uint64_t n = 0; have && n < o->n; n++)
-        r->rows[n] = load_row(s, o->x, n * (o->x_stride ? o->x_stride : s->k),
-                              dots_row(r->x, n, s->k), DOTS_ROWS);
-    for (uint32_t m = 0; have && m < s->m; m++)
-        compute(r, m, to);
+    for (uint64_t m = 0; have && m < o->m; m++)
+        r->rows[m] = load_row(s, o->x, m * (o->x_stride ? o->x_stride : s->k),
+                              dots_row(r->x, m, s->k), DOTS_ROWS);
+    for (uint32_t n = 0; have && n < s->n; n++)
+        compute(r, n, to);
     free(r->x);
     free(r->w);
     free(r->rows);
     return have ? PTXGEN_OK
                 : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
-                              "dense: no memory for %llu rows of %u", (unsigned long long)o->n,
+                              "dense: no memory for %llu tokens of %u", (unsigned long long)o->m,
                               s->k);
 }
 
@@ -211,7 +211,7 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
                                             const ptxgen_dense_operands *operands, double *y,
                                             double *bound, ptxgen_spread *spread, ptxgen_error *err)
 {
-    if (!dense_is_plan(plan) || !operands || (operands->n && (!y || !bound)))
+    if (!dense_is_plan(plan) || !operands || (operands->m && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "dense: a plan that was made, operands, y and bound must be given");
     ptxgen_status status = check(plan, operands, err);
@@ -220,7 +220,7 @@ ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
     const ptxgen_dense_spec *s = &plan->spec;
     bool is_curved =
         s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
-    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, operands->n ? operands->n : 1);
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, operands->m ? operands->m : 1);
     struct reference r = {
         .spec = s,
         .o = operands,

@@ -52,7 +52,7 @@ ptxgen_status ptxgen_sparse24_compress(const ptxgen_sparse24_shape *shape, ptxge
         (status = sparse24_check_span("dense", dense.data, dense.bytes, 2 * values.bytes, err)) !=
             PTXGEN_OK)
         return status;
-    for (size_t row = 0; row < shape->m; row++)
+    for (size_t row = 0; row < shape->n; row++)
         for (size_t group = 0; group < group_count(shape); group++) {
             size_t first = row * shape->k + group * SPARSE24_GROUP;
             unsigned nonzeros = nonzeros_of(shape->type, dense.data, first);
@@ -79,7 +79,7 @@ ptxgen_status ptxgen_sparse24_decompress(const ptxgen_sparse24_shape *shape,
         (status = sparse24_check_span("dense", dense.data, dense.bytes, 2 * values.bytes, err)) !=
             PTXGEN_OK)
         return status;
-    for (size_t row = 0; row < shape->m; row++)
+    for (size_t row = 0; row < shape->n; row++)
         for (size_t group = 0; group < group_count(shape); group++) {
             size_t first = row * shape->k + group * SPARSE24_GROUP;
             unsigned nibble;
@@ -104,7 +104,7 @@ ptxgen_status ptxgen_sparse24_validate(const ptxgen_sparse24_shape *shape, ptxge
         check_arrays(shape, values.data, values.bytes, form, metadata.data, metadata.bytes, err);
     if (status != PTXGEN_OK)
         return status;
-    for (size_t row = 0; row < shape->m; row++)
+    for (size_t row = 0; row < shape->n; row++)
         for (size_t group = 0; group < group_count(shape); group++) {
             unsigned nibble;
             status = sparse24_load_group(shape, form, metadata.data, row, group, &nibble, err);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
- * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wm × wn × wk
+ * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
  * warps, walks through its share of the tiles (tile/stream_k.h). In a stage of the pipeline each
  * warp copies 32 rows by 128 columns of W, and all share the rows of X that go with them:
  *
- *              K: stages ──▶                  warps wm × wn × wk = 2 × 1 × 2
+ *              K: stages ──▶                  warps wn × wm × wk = 2 × 1 × 2
  *            ┌─────────┬─────────┬───
- *    M:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of W: 4608 bytes in 16 bits, 2560 of s8
- *    32·wm   ├────┼────┼────┼────┼───
+ *    N:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of W: 4608 bytes in 16 bits, 2560 of s8
+ *    32·wn   ├────┼────┼────┼────┼───
  *            │ w1 │ w3 │ w1 │ w3 │ …
  *            └─────────┴─────────┴───
- *    X:      [tile_n rows] × 128·wk columns a stage
+ *    X:      [tile_m rows] × 128·wk columns a stage
  *
- * Where N is large, two warps along N share 64 rows of W, each with half of X's rows: 64 × 64
+ * Where M is large, two warps along M share 64 rows of W, each with half of X's rows: 64 × 64
  * products of a warp read 2/3 of the shared memory that 32 × 128 do.
  *
  * Weights, metadata among them, are read from memory once, 16 bytes a lane at a time, as the lane
@@ -42,15 +42,15 @@ static bool is_used(const ptxgen_sparse24_spec *s, int param)
 
 void sparse24_load_params(struct sparse24_product *q)
 {
-    static const char *const names[SPARSE24_N] = {
-        [SPARSE24_X] = "x", [SPARSE24_PACKED] = "packed", [SPARSE24_X_SCALE] = "x_scale",
+    static const char *const names[SPARSE24_M] = {
+        [SPARSE24_X] = "x", [SPARSE24_W] = "w", [SPARSE24_X_SCALE] = "x_scale",
         [SPARSE24_W_SCALE] = "w_scale", [SPARSE24_BIAS] = "bias", [SPARSE24_RESIDUAL] = "residual",
         [SPARSE24_Y] = "y", [SPARSE24_WORKSPACE] = "workspace", [SPARSE24_X_STRIDE] = "x_stride",
         [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
-    for (int i = 0; i < SPARSE24_N; i++)
+    for (int i = 0; i < SPARSE24_M; i++)
         q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
-    q->n = ptx_param_u32(k, "n");
+    q->m = ptx_param_u32(k, "m");
     tile_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
 }
 
@@ -59,8 +59,8 @@ void sparse24_load_params(struct sparse24_product *q)
 void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 padded = ptx_add_u32(k, q->n, U32(q->v->tile_n - 1));
-    q->tiles_n = tile_divide(k, padded, q->v->tile_n);
+    ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
+    q->tiles_m = tile_divide(k, padded, q->v->tile_m);
     q->unit = tile_divide(k, q->at.cta, q->v->cluster);
     if (q->v->cluster > 1)
         q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
@@ -83,8 +83,8 @@ struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
     ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
     ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
-    return tile_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_n,
-                       sparse24_tiles_m(q->spec, q->v));
+    return tile_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_m,
+                       sparse24_tiles_n(q->spec, q->v));
 }
 
 /* Along K: the second CTA of a cluster has the second half. */
@@ -102,9 +102,9 @@ static void locate(void *user, const struct tile_walk *w)
     struct sparse24_product *q = user;
     ptx_kernel *k = q->k;
     struct tile_place place = sparse24_place_of(q, w->tile);
-    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
+    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     ptx_u32 stage = sparse24_stage_of(q, w->stage);
-    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->n, stage);
+    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->m, stage);
     sparse24_weights_locate(q, place.n, stage);
 }
 
@@ -141,12 +141,12 @@ static void find_warp(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
     q->at = tile_find_threads(k);
-    q->along_n = q->v->wn == 1 ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wn));
-    ptx_u32 rest = tile_divide(k, q->at.warp, q->v->wn);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, rest, q->v->wm);
-    q->along_m = q->v->wk == 1   ? rest
-                 : q->v->wm == 1 ? U32(0)
-                                 : ptx_rem_u32(k, rest, U32(q->v->wm));
+    q->along_m = q->v->wm == 1 ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wm));
+    ptx_u32 rest = tile_divide(k, q->at.warp, q->v->wm);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, rest, q->v->wn);
+    q->along_n = q->v->wk == 1   ? rest
+                 : q->v->wn == 1 ? U32(0)
+                                 : ptx_rem_u32(k, rest, U32(q->v->wn));
 }
 
 static ptx_u64 in_bytes(ptx_kernel *k, ptx_u64 elements, uint32_t element)
@@ -159,7 +159,7 @@ static void begin(struct sparse24_product *q)
     ptx_kernel *k = q->k;
     sparse24_load_params(q);
     find_warp(q);
-    q->x = (struct tile_operand){.rows = q->v->tile_n,
+    q->x = (struct tile_operand){.rows = q->v->tile_m,
                                  .blocks = sparse24_x_blocks(q->spec, q->v),
                                  .threads = sparse24_threads(q->v),
                                  .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),

@@ -10,7 +10,7 @@
 
 enum {
     SPARSE24_ROW_GROUPS = 16, /* of 8 rows, of a warp, at most */
-    SPARSE24_WARP_TILES = SPARSE24_MOST_WN * SPARSE24_TILES
+    SPARSE24_WARP_TILES = SPARSE24_MOST_WM * SPARSE24_TILES
 };
 
 /* A warp's copies of packed weights: where they come from, and where in a stage they go. */
@@ -35,8 +35,8 @@ struct sparse24_product {
     const ptxgen_sparse24_variant *v;
     struct tile_threads at;
     ptx_u32 along_m, along_n, along_k; /* the warp's place */
-    ptx_u64 address[SPARSE24_N]; /* parameters of 64 bits, those that are used */
-    ptx_u32 n, tiles_n;
+    ptx_u64 address[SPARSE24_M]; /* parameters of 64 bits, those that are used */
+    ptx_u32 m, tiles_m;
     ptx_u32 unit, rank; /* the CTA, or its cluster and the place there */
     ptx_u32 first, end, end_granule; /* the unit's stages, and granules */
     struct tile_division division;
@@ -52,7 +52,7 @@ struct sparse24_product {
 
 static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 {
-    return sparse24_warp_n(q->v) / 8;
+    return sparse24_warp_m(q->v) / 8;
 }
 
 /* ---- a stage in shared memory: X, then each warp's block of the packed weights ---- */
@@ -65,7 +65,7 @@ static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
 static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
                                               const ptxgen_sparse24_variant *v)
 {
-    return tile_operand_stage_bytes(v->tile_n, sparse24_x_blocks(s, v));
+    return tile_operand_stage_bytes(v->tile_m, sparse24_x_blocks(s, v));
 }
 static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
                                             const ptxgen_sparse24_variant *v)
@@ -91,8 +91,8 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
 /* ---- weights.c ---- */
 
 void sparse24_weights_begin(struct sparse24_product *q);
-/* Turns to the warp's rows of W of tile `tile_m`, at stage `stage`. */
-void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage);
+/* Turns to the warp's rows of W of tile `tile_n`, at stage `stage`. */
+void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Sends for the next stage, to the shared address `slot`, and moves on. */
 void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
 /* Brings those of the first stages that were located, before stage `stage_end`, to the L2. */

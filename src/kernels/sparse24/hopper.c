@@ -6,11 +6,11 @@
  *
  *              K: stages of 128 ──▶    Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
  *            ┌───────┬───────┬───      a warp takes 16 rows of each 64 of W, two warps a packed
- *    M:      │ warpgroup 0   │ …       strip of 32. X is operand B, swizzled boxes of 128 bytes of
+ *    N:      │ warpgroup 0   │ …       strip of 32. X is operand B, swizzled boxes of 128 bytes of
  *    strips  ├───────┼───────┼───      a row that a tensor copy brings (zeros past its ends). A
  *            │ warpgroup 1   │ …       strip's block of a stage is one bulk copy.
  *            └───────┴───────┴───
- *    X:      [tile_n rows] × 128 columns a stage
+ *    X:      [tile_m rows] × 128 columns a stage
  *
  * wgmma.sp reads its operand B at 128 bytes a cycle, all that shared memory gives. Beside that, for
  * 32 columns of 16-bit types, a tile of 256 × 128 reads 9 KB of weights and takes 17 KB of copies:
@@ -31,7 +31,7 @@
  * each CTA at another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
  *
  * Overlapped launches gain from weights that are on their way before the kernel ahead ends. Where
- * one thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (M × K)
+ * one thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (N × K)
  * took 19.4, 18.2, 17.3 and 16.7 µs of 64, 32, 16 rows and one; with a ring full of them and a
  * thread for X 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16
  * rows and one 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle
@@ -124,14 +124,14 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     ptx_kernel *k = q->k;
     tile_walk_next(k, &q->division, walk);
     struct tile_place place = sparse24_place_of(q, walk->tile);
-    s->row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_n));
+    s->row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     tile_boxes_locate(k, &h->boxes, s->row);
     ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
     ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last the last again, unused */
     s->strips_left = ptx_sub_u32(k, last, strip);
-    s->strip = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)),
-                              q->address[SPARSE24_PACKED]);
+    s->strip =
+        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)), q->address[SPARSE24_W]);
 }
 
 static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
@@ -143,7 +143,7 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     ptx_u32 column = ptx_mul_lo_u32(k, at, U32(v->wk * SPARSE24_STEP));
     for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
-        int to = (int)tile_operand_stage_bytes(v->tile_n, i);
+        int to = (int)tile_operand_stage_bytes(v->tile_m, i);
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner,
                                         s->place.barrier, 0);
         column = ptx_add_u32(k, column, U32(columns));
@@ -156,7 +156,7 @@ static ptx_u64 weights_policy(const struct sparse24_product *q)
     ptx_kernel *k = q->k;
     ptx_u64 first = ptx_createpolicy_fractional_L2_evict_first_b64(k);
     ptx_u64 normal = ptx_createpolicy_fractional_L2_evict_normal_b64(k);
-    return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_n, U32(1)));
+    return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_m, U32(1)));
 }
 
 /* Of the tile's first strip in a stage; the others follow, past W's last that again, unused. */
@@ -262,8 +262,8 @@ static void set_up_ring(struct hopper *h)
 static uint32_t stages_ahead(const struct hopper *h)
 {
     const ptxgen_sparse24_variant *v = h->q.v;
-    bool few = sparse24_exchanges(v) && v->tile_n >= 64;
-    return few ? 256 / sparse24_tile_m(v) : h->ring.stages;
+    bool few = sparse24_exchanges(v) && v->tile_m >= 64;
+    return few ? 256 / sparse24_tile_n(v) : h->ring.stages;
 }
 
 /*
@@ -346,7 +346,7 @@ static void send_all(struct hopper *h)
 
 /*
  * Tile t of the lane's rows is in strip 2t + warp / 2 of the warpgroup's, its half warp % 2.
- * Warpgroups along M have rows of their own, those along K their own blocks and columns of X.
+ * Warpgroups along N have rows of their own, those along K their own blocks and columns of X.
  */
 static void find_lane(struct hopper *h)
 {
@@ -355,15 +355,15 @@ static void find_lane(struct hopper *h)
     uint32_t block = sparse24_block_bytes(q->spec), tiles = warp_tiles(h);
     ptx_u32 in_group = ptx_and_b32(k, q->at.warp, U32(SPARSE24_WARPGROUP - 1));
     ptx_u32 of_all = ptx_shr_u32(k, q->at.warp, U32(2));
-    ptx_u32 group = tile_remainder(k, of_all, q->v->wm / SPARSE24_WARPGROUP);
+    ptx_u32 group = tile_remainder(k, of_all, q->v->wn / SPARSE24_WARPGROUP);
     ptx_u32 half = ptx_and_b32(k, q->at.warp, U32(1));
     ptx_u32 second = ptx_bfe_u32(k, q->at.warp, U32(1), U32(1));
     ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(tiles * TILE_STRIPS), second);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wm);
-    q->along_m = ptx_mad_lo_u32(k, group, U32(tiles * SPARSE24_WARPGROUP), in_group);
-    q->along_n = U32(0);
+    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
+    q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * SPARSE24_WARPGROUP), in_group);
+    q->along_m = U32(0);
     uint32_t x_blocks = sparse24_x_blocks(q->spec, q->v) / q->v->wk;
-    h->x_at = ptx_mul_lo_u32(k, q->along_k, U32(tile_operand_stage_bytes(q->v->tile_n, x_blocks)));
+    h->x_at = ptx_mul_lo_u32(k, q->along_k, U32(tile_operand_stage_bytes(q->v->tile_m, x_blocks)));
     ptx_u32 at = ptx_mad_lo_u32(k, strip, U32(strip_stage_bytes(q)),
                                 U32(sparse24_stage_x_bytes(q->spec, q->v)));
     ptx_u32 own = ptx_mad_lo_u32(k, q->along_k, U32(block), at);
@@ -400,7 +400,7 @@ static void multiply_tile(struct hopper *h, uint32_t i, uint32_t t, ptx_u64 x)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    int n = (int)q->v->tile_n, selector = (int)(i % word_mmas(h));
+    int n = (int)q->v->tile_m, selector = (int)(i % word_mmas(h));
     const ptx_u32 *a = h->a[i % 2][t], metadata = h->metadata[i / word_mmas(h)][t];
     ptx_f32 f[SPARSE24_ROW_GROUPS * 4];
     ptx_s32 s[SPARSE24_ROW_GROUPS * 4];
@@ -420,7 +420,7 @@ static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
 {
     enum { BLOCK_STEPS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES };
     ptx_kernel *k = h->q.k;
-    uint32_t bytes = tile_operand_stage_bytes(h->q.v->tile_n, i / BLOCK_STEPS) +
+    uint32_t bytes = tile_operand_stage_bytes(h->q.v->tile_m, i / BLOCK_STEPS) +
                      i % BLOCK_STEPS * SPARSE24_MMA_BYTES;
     ptx_u64 x = tile_wgmma_advance(k, stage, bytes);
     ptx_wgmma_fence(k);
@@ -538,16 +538,16 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
     tile_ring_declare_barriers(k, &h->ring);
-    h->boxes = (struct tile_boxes){.rows = v->tile_n,
+    h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = sparse24_x_blocks(q->spec, v),
                                    .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                    .maps = ptx_param_address(k, maps),
-                                   .all = q->n};
+                                   .all = q->m};
     if (sparse24_exchanges(v)) {
         h->exchange = (struct tile_exchange){.threads = sparse24_threads(v),
                                              .teams = 1,
                                              .tiles = warp_tiles(h),
-                                             .row_groups = v->tile_n / 8,
+                                             .row_groups = v->tile_m / 8,
                                              .integer = sparse24_is_s8(q->spec),
                                              .rank = q->rank};
         tile_exchange_begin(k, &q->at, &h->exchange);

@@ -13,7 +13,7 @@ enum { SPARSE24_INFLATE_THREADS = 256, SPARSE24_INFLATE_CHUNKS = 4 /* of a threa
 
 static inline uint64_t sparse24_dense_weight_bytes(const ptxgen_sparse24_spec *s)
 {
-    return (uint64_t)s->m * s->k * (s->type == PTXGEN_SPARSE24_F32 ? 4 : 2);
+    return (uint64_t)s->n * s->k * (s->type == PTXGEN_SPARSE24_F32 ? 4 : 2);
 }
 static inline uint64_t sparse24_inflate_chunks(const ptxgen_sparse24_spec *s)
 {

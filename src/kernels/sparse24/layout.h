@@ -19,7 +19,7 @@ enum {
     SPARSE24_STEP = 128, /* columns of W that are packed together: a warp's of a stage */
     SPARSE24_TILE = 16,  /* rows of mma's operand A */
     SPARSE24_TILES = SPARSE24_STRIP / SPARSE24_TILE,
-    SPARSE24_MOST_WN = 2,
+    SPARSE24_MOST_WM = 2,
     SPARSE24_MMA_BYTES = 64,    /* of a row of X in an mma step */
     SPARSE24_WORD_COLUMNS = 64, /* of W, whose metadata is one word of each lane */
     SPARSE24_WORDS = SPARSE24_STEP / SPARSE24_WORD_COLUMNS,
@@ -28,10 +28,10 @@ enum {
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
 enum sparse24_param {
-    SPARSE24_X, SPARSE24_PACKED, SPARSE24_X_SCALE, SPARSE24_W_SCALE, SPARSE24_BIAS,
+    SPARSE24_X, SPARSE24_W, SPARSE24_X_SCALE, SPARSE24_W_SCALE, SPARSE24_BIAS,
     SPARSE24_RESIDUAL, SPARSE24_Y, SPARSE24_WORKSPACE,
     SPARSE24_X_STRIDE, SPARSE24_RESIDUAL_STRIDE, SPARSE24_Y_STRIDE, /* 64 bits up to here, … */
-    SPARSE24_N, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
+    SPARSE24_M, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
     SPARSE24_PARAMS
 };
 /* … and with wgmma the tensor maps of X, in boxes of 128 bytes of a tile's rows (tile/boxes.h). */
@@ -57,7 +57,7 @@ static inline uint64_t sparse24_x_bytes(const ptxgen_sparse24_spec *s)
 
 static inline uint32_t sparse24_strips(const ptxgen_sparse24_spec *s)
 {
-    return s->m / SPARSE24_STRIP + (s->m % SPARSE24_STRIP != 0);
+    return s->n / SPARSE24_STRIP + (s->n % SPARSE24_STRIP != 0);
 }
 static inline uint32_t sparse24_steps(const ptxgen_sparse24_spec *s)
 {
@@ -78,14 +78,14 @@ static inline uint32_t sparse24_block_bytes(const ptxgen_sparse24_spec *s)
     return (sparse24_pieces(s) + 1) * SPARSE24_PIECE;
 }
 
-static inline uint32_t sparse24_tile_m(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_tile_n(const ptxgen_sparse24_variant *v)
 {
-    return v->wm * v->wn * v->warp_m;
+    return v->wm * v->wn * v->warp_n;
 }
 /* Strips of a tile. With mma each warp copies one, of wm · wn strips and wk steps. */
 static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
 {
-    return sparse24_tile_m(v) / SPARSE24_STRIP;
+    return sparse24_tile_n(v) / SPARSE24_STRIP;
 }
 static inline uint32_t sparse24_threads(const ptxgen_sparse24_variant *v)
 {
@@ -111,11 +111,11 @@ static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)
 /* Of a warp: tiles of 16 rows of W, and rows of X. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
 {
-    return v->wn * v->warp_m / SPARSE24_TILE;
+    return v->wm * v->warp_n / SPARSE24_TILE;
 }
-static inline uint32_t sparse24_warp_n(const ptxgen_sparse24_variant *v)
+static inline uint32_t sparse24_warp_m(const ptxgen_sparse24_variant *v)
 {
-    return v->tile_n / v->wn;
+    return v->tile_m / v->wm;
 }
 /* Where no others' sums are added, warps finish theirs without waiting for each other. */
 static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
@@ -125,8 +125,8 @@ static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
 static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
 {
     return sparse24_warps_are_alone(v)
-               ? tile_sums_alone_bytes(v->wn * v->warp_m, v->pass_n, v->wm * v->wn)
-               : tile_sums_bytes(sparse24_tile_m(v), v->pass_n, v->wk);
+               ? tile_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
+               : tile_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
 }
 /* Whether the two CTAs of a cluster send each other sums, and finish half of the rows each. */
 static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
@@ -135,19 +135,19 @@ static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
 }
 static inline uint32_t sparse24_finished_rows(const ptxgen_sparse24_variant *v)
 {
-    return sparse24_exchanges(v) ? v->tile_n / 2 : v->tile_n;
+    return sparse24_exchanges(v) ? v->tile_m / 2 : v->tile_m;
 }
 /* Accumulators of a thread, by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
 {
-    return sparse24_warp_tiles(v) * (sparse24_warp_n(v) / 8);
+    return sparse24_warp_tiles(v) * (sparse24_warp_m(v) / 8);
 }
 /* Five warps a scheduler leave each thread 96, of which these have 64 sums. */
 static inline bool sparse24_has_few_registers(const ptxgen_sparse24_variant *v)
 {
     return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
 }
-static inline uint32_t sparse24_tiles_m(const ptxgen_sparse24_spec *s,
+static inline uint32_t sparse24_tiles_n(const ptxgen_sparse24_spec *s,
                                         const ptxgen_sparse24_variant *v)
 {
     return (sparse24_strips(s) + sparse24_tile_strips(v) - 1) / sparse24_tile_strips(v);
@@ -188,7 +188,7 @@ struct sparse24_schedule {
     uint64_t workspace_bytes; /* without an aligned X: `aligned`, or 0 where nothing is needed */
 };
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
-                                     const ptxgen_sparse24_variant *variant, uint64_t n,
+                                     const ptxgen_sparse24_variant *variant, uint64_t m,
                                      struct sparse24_schedule *schedule, ptxgen_error *err);
 
 /* Whether it is a plan that ptxgen_sparse24_make_plan filled; of tier 1 the variants are dense's. */

@@ -74,7 +74,7 @@ static struct place place_in_cutlass(const ptxgen_sparse24_shape *shape, size_t 
 {
     struct sparse24_tile tile = sparse24_metadata_tile(shape->type);
     size_t tile_groups = tile.columns / SPARSE24_GROUP;
-    size_t index = group / tile_groups * (shape->m / tile.rows) + row / tile.rows;
+    size_t index = group / tile_groups * (shape->n / tile.rows) + row / tile.rows;
     struct sparse24_lane_slot slot = sparse24_lane_slot(shape->type, (unsigned)(row % tile.rows),
                                                         (unsigned)(group % tile_groups));
     return (struct place){(index * WARP + slot.lane) * sizeof(uint32_t) + slot.bit / 8,
@@ -103,11 +103,11 @@ static ptxgen_status check_tiling(const ptxgen_sparse24_shape *shape, ptxgen_err
     if (tile.rows == 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "f32 has no CUTLASS metadata: the hardware has no 2:4 product of f32");
-    if (shape->m % tile.rows != 0 || shape->k % tile.columns != 0)
+    if (shape->n % tile.rows != 0 || shape->k % tile.columns != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "M = %zu, K = %zu have no CUTLASS metadata: M must be a multiple of %u "
+                           "N = %zu, K = %zu have no CUTLASS metadata: N must be a multiple of %u "
                            "and K of %u",
-                           shape->m, shape->k, tile.rows, tile.columns);
+                           shape->n, shape->k, tile.rows, tile.columns);
     return PTXGEN_OK;
 }
 
@@ -125,7 +125,7 @@ ptxgen_status ptxgen_sparse24_metadata_bytes(const ptxgen_sparse24_shape *shape,
                            (int)form);
     if (form == PTXGEN_SPARSE24_CUTLASS && (status = check_tiling(shape, err)) != PTXGEN_OK)
         return status;
-    *bytes = shape->m * groups(shape) / forms[form].groups_a_byte;
+    *bytes = shape->n * groups(shape) / forms[form].groups_a_byte;
     return PTXGEN_OK;
 }
 
@@ -196,7 +196,7 @@ ptxgen_status sparse24_tile_words(const ptxgen_sparse24_shape *shape, ptxgen_spa
         for (unsigned g = 0; g < tile.columns / SPARSE24_GROUP; g++) {
             size_t at_row = row + r, at_group = column / SPARSE24_GROUP + g;
             unsigned nibble = FILLER;
-            if (at_row < shape->m && at_group < groups(shape)) {
+            if (at_row < shape->n && at_group < groups(shape)) {
                 ptxgen_status status =
                     sparse24_load_group(shape, form, metadata, at_row, at_group, &nibble, err);
                 if (status != PTXGEN_OK)
@@ -218,7 +218,7 @@ ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape, ptxgen
         (status = sparse24_check_metadata_span(shape, to, target.data, target.bytes, err)) !=
             PTXGEN_OK)
         return status;
-    for (size_t row = 0; row < shape->m; row++)
+    for (size_t row = 0; row < shape->n; row++)
         for (size_t group = 0; group < groups(shape); group++) {
             unsigned nibble;
             status = sparse24_load_group(shape, from, source.data, row, group, &nibble, err);

@@ -48,7 +48,7 @@ struct sparse24_lane_slot sparse24_lane_slot(ptxgen_sparse24_type type, unsigned
 /**
  * The 32 lanes' metadata registers for the tile whose first row and column are given (multiples of
  * the tile's). For 16-bit types selector 0 takes rows 0–15 of the tile and selector 1 rows 16–31;
- * s8 has selector 0 alone, and f32 no tile at all. Beyond M and K, where the tile hangs over,
+ * s8 has selector 0 alone, and f32 no tile at all. Beyond N and K, where the tile hangs over,
  * groups are positions 0, 1.
  */
 ptxgen_status sparse24_tile_words(const ptxgen_sparse24_shape *shape, ptxgen_sparse24_form form,

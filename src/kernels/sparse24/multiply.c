@@ -42,7 +42,7 @@ struct bases {
 static struct bases find_bases(struct sparse24_product *q, ptx_u32 slot, ptx_u32 word)
 {
     ptx_kernel *k = q->k;
-    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_n * TILE_BLOCK_BYTES;
+    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_m * TILE_BLOCK_BYTES;
     struct bases b = {.x = ptx_mad_lo_u32(k, word, U32(x_bytes), slot)};
     b.weights = ptx_mad_lo_u32(k, word, U32(pieces * SPARSE24_PIECE), slot);
     b.metadata = ptx_mad_lo_u32(k, word, U32(SPARSE24_TILES * 4), slot);
@@ -61,9 +61,9 @@ static ptx_u32 find_x_lane(struct sparse24_product *q)
     ptx_kernel *k = q->k;
     uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / TILE_BLOCK_BYTES;
     ptx_u32 lane = tile_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
-    if (q->v->wn == 1)
+    if (q->v->wm == 1)
         return lane;
-    return ptx_mad_lo_u32(k, q->along_n, U32(sparse24_warp_n(q->v) * TILE_BLOCK_BYTES), lane);
+    return ptx_mad_lo_u32(k, q->along_m, U32(sparse24_warp_m(q->v) * TILE_BLOCK_BYTES), lane);
 }
 
 void sparse24_operands_begin(struct sparse24_product *q)
@@ -86,7 +86,7 @@ static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i
     };
     ptx_u32 lane = ptx_add_u32(q->k, b->x, q->x_lane);
     ptx_u32 step = tile_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
-    uint32_t row8 = i / BLOCK_MMAS * q->v->tile_n / 8 + p;
+    uint32_t row8 = i / BLOCK_MMAS * q->v->tile_m / 8 + p;
     tile_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 

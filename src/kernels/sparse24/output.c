@@ -33,13 +33,13 @@ static void locate(void *user, ptx_u32 tile, struct tile_output *o)
 {
     struct sparse24_product *q = user;
     struct tile_place place = sparse24_place_of(q, tile);
-    o->first_row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_n));
+    o->first_row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_m));
     if (sparse24_exchanges(q->v)) {
         uint32_t rows = sparse24_finished_rows(q->v);
         ptx_u32 own = ptx_mad_lo_u32(q->k, q->rank, U32(rows), o->first_row);
-        o->first_row = ptx_min_u32(q->k, own, q->n);
+        o->first_row = ptx_min_u32(q->k, own, q->m);
     }
-    o->first_column = ptx_mul_lo_u32(q->k, place.n, U32(sparse24_tile_m(q->v)));
+    o->first_column = ptx_mul_lo_u32(q->k, place.n, U32(sparse24_tile_n(q->v)));
 }
 
 ptx_u32 sparse24_accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
@@ -62,8 +62,8 @@ void sparse24_output_begin(struct sparse24_product *q)
         .activation = (ptxgen_activation)s->activation,
         .has_bias = s->bias,
         .has_residual = s->residual,
-        .m = s->m,
-        .n = q->n,
+        .m = q->m,
+        .n = s->n,
         .y = q->address[SPARSE24_Y],
         .y_stride = q->address[SPARSE24_Y_STRIDE],
         .bias = q->address[SPARSE24_BIAS],
@@ -71,19 +71,19 @@ void sparse24_output_begin(struct sparse24_product *q)
         .residual_stride = q->address[SPARSE24_RESIDUAL_STRIDE],
         .flags = q->address[SPARSE24_WORKSPACE],
         .sums = {.tile_m = sparse24_finished_rows(v),
-                 .tile_n = sparse24_tile_m(v),
-                 .warp_m = sparse24_finished_rows(v) / v->wn,
-                 .warp_n = v->wn * v->warp_m,
-                 .warp_row = ptx_mul_lo_u32(k, q->along_n, U32(sparse24_warp_n(v))),
+                 .tile_n = sparse24_tile_n(v),
+                 .warp_m = sparse24_finished_rows(v) / v->wm,
+                 .warp_n = v->wm * v->warp_n,
+                 .warp_row = ptx_mul_lo_u32(k, q->along_m, U32(sparse24_warp_m(v))),
                  .wk = v->wk,
                  .interleaved = sparse24_is_wgmma(v),
                  .alone = sparse24_warps_are_alone(v),
                  .integer = integer,
                  .ctas = v->cluster > 1 && !exchanges ? v->cluster : 0,
                  .rank = q->rank,
-                 .pass_m = v->pass_n,
+                 .pass_m = v->pass_m,
                  .staging = q->staging},
-        .along = q->along_m,
+        .along = q->along_n,
         .along_k = q->along_k,
         .only = exchanges,
         .most_width = sparse24_has_few_registers(v) ? FEW : TILE_SUMS_WIDTH,

@@ -22,7 +22,7 @@ struct packing {
 
 static ptxgen_sparse24_shape shape_of(const ptxgen_sparse24_spec *spec)
 {
-    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)spec->type, spec->m, spec->k};
+    return (ptxgen_sparse24_shape){(ptxgen_sparse24_type)spec->type, spec->n, spec->k};
 }
 
 ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, size_t *bytes,
@@ -37,13 +37,13 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
         size_t dense;
         const ptxgen_sparse24_shape shape = shape_of(spec);
         status = ptxgen_sparse24_dense_bytes(&shape, &dense, err);
-        *bytes = sparse24_metadata_offset(spec) + (size_t)spec->m * spec->k / SPARSE24_GROUP;
+        *bytes = sparse24_metadata_offset(spec) + (size_t)spec->n * spec->k / SPARSE24_GROUP;
         return status;
     }
     uint64_t blocks = (uint64_t)sparse24_strips(spec) * sparse24_steps(spec);
     if (blocks > SIZE_MAX / sparse24_block_bytes(spec))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: a weight of M = %u, K = %u is too large for memory", spec->m,
+                           "sparse24: a weight of N = %u, K = %u is too large for memory", spec->n,
                            spec->k);
     *bytes = (size_t)blocks * sparse24_block_bytes(spec);
     return PTXGEN_OK;
@@ -58,7 +58,7 @@ static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigne
             size_t at_row = row + lane / 4 + 8 * (r % 2),
                    at = byte + 16 * (r / 2) + lane % 4 * WORD;
             unsigned char *word = to + (lane * 4 + r) * WORD;
-            if (at_row < p->shape.m && at < row_bytes)
+            if (at_row < p->shape.n && at < row_bytes)
                 memcpy(word, p->values + at_row * row_bytes + at, WORD);
             else
                 memset(word, 0, WORD);
@@ -82,7 +82,7 @@ static ptxgen_status pack_metadata(const struct packing *p, size_t row, size_t c
         for (unsigned g = 0; g < SPARSE24_STEP / SPARSE24_GROUP; g++) {
             unsigned nibble = FILLER;
             size_t group = column / SPARSE24_GROUP + g;
-            if (row + r < p->shape.m && group < p->shape.k / SPARSE24_GROUP) {
+            if (row + r < p->shape.n && group < p->shape.k / SPARSE24_GROUP) {
                 ptxgen_status status = sparse24_load_group(&p->shape, p->form, p->metadata, row + r,
                                                            group, &nibble, err);
                 if (status != PTXGEN_OK)
@@ -112,7 +112,7 @@ static ptxgen_status pack_plain(const struct packing *p, size_t bytes, ptxgen_co
                                 unsigned char *to, ptxgen_error *err)
 {
     size_t offset = sparse24_metadata_offset(p->spec);
-    const ptxgen_span plain = {to + offset, p->shape.m * p->shape.k / SPARSE24_GROUP};
+    const ptxgen_span plain = {to + offset, p->shape.n * p->shape.k / SPARSE24_GROUP};
     memcpy(to, p->values, bytes);
     memset(to + bytes, 0, offset - bytes);
     return ptxgen_sparse24_convert(&p->shape, p->form, metadata, PTXGEN_SPARSE24_BYTES, plain, err);

@@ -21,7 +21,7 @@ static ptxgen_status check_sizes(const ptxgen_sparse24_spec *s, ptxgen_error *er
     const struct {
         const char *name;
         uint32_t size;
-    } sizes[] = {{"M", s->m}, {"K", s->k}};
+    } sizes[] = {{"N", s->n}, {"K", s->k}};
     for (int i = 0; i < 2; i++)
         if (sizes[i].size == 0 || sizes[i].size > INT32_MAX)
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
@@ -97,7 +97,7 @@ static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
     uint32_t barriers = sparse24_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0;
     if (sparse24_exchanges(v))
         barriers +=
-            tile_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_n / 8);
+            tile_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_m / 8);
     return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 
@@ -130,10 +130,10 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_v
                           uint64_t busy, uint64_t units)
 {
     uint64_t weights = (uint64_t)sparse24_tile_strips(v) * sparse24_block_bytes(s);
-    uint64_t x = (uint64_t)v->tile_n * SPARSE24_STEP * sparse24_element(s);
+    uint64_t x = (uint64_t)v->tile_m * SPARSE24_STEP * sparse24_element(s);
     uint64_t memory = weights * 1000 / 23 * busy / units;
     uint64_t l2 = (weights + x) * 1000 / (sparse24_is_wgmma(v) ? 62 : 45);
-    uint64_t products = x * sparse24_tile_m(v) / 2 * 10 / 22;
+    uint64_t products = x * sparse24_tile_n(v) / 2 * 10 / 22;
     uint64_t most = memory > l2 ? memory : l2;
     most = most > products ? most : products;
     return sparse24_is_wgmma(v) ? most + (weights + x) * 1000 / 90 / 16 : most;
@@ -152,7 +152,7 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
                              uint64_t tiles, uint64_t units)
 {
     return tiles * sparse24_steps(s) * step_cost(s, v, 1, 1) / units + 2500000 +
-           (uint64_t)v->tile_n * 60000;
+           (uint64_t)v->tile_m * 60000;
 }
 
 /*
@@ -166,7 +166,7 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_var
 {
     if (v->cluster > 1 || tile_deals_whole(tiles, units))
         return true;
-    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_m(s, v) &&
+    return sparse24_is_wgmma(v) && tiles == sparse24_tiles_n(s, v) &&
            tiles * 100 >= units * 80ull &&
            whole_cost(s, v, tiles, units) <= divided_cost(s, v, tiles, units);
 }
@@ -178,7 +178,7 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_var
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                          const ptxgen_sparse24_variant *v)
 {
-    uint64_t tiles = sparse24_tiles_m(s, v);
+    uint64_t tiles = sparse24_tiles_n(s, v);
     uint32_t units = target->multiprocessors / v->cluster;
     if (sparse24_exchanges(v))
         return whole_cost(s, v, tiles, units) / v->cluster + 1000000;
@@ -216,7 +216,7 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_var
     return v->cluster == 1 ||
            (p->target.ptx.sm >= 90 && p->target.multiprocessors % v->cluster == 0 &&
             sparse24_stages_along_k(&p->spec, v) % v->cluster == 0 &&
-            (!sparse24_is_wgmma(v) || sparse24_tiles_m(&p->spec, v) <= clusters));
+            (!sparse24_is_wgmma(v) || sparse24_tiles_n(&p->spec, v) <= clusters));
 }
 
 /* A bulk copy brings whole blocks, and can make none of zeros where K has no more. */
@@ -229,67 +229,67 @@ static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse2
  * By the rows that they take; of those for equally many the cheapest is used, of equals the first.
  */
 static const ptxgen_sparse24_variant candidates[] = {
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 4, .wn = 1, .wk = 4, .warp_m = 16,
-     .cluster = 1, .pass_n = 8},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 8, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 1, .pass_n = 8},
-    {.tile_n = 8, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
-    {.tile_n = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 8},
-    {.tile_n = 8, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 8},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 16, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 1, .pass_n = 16},
-    {.tile_n = 16, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
-    {.tile_n = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_n = 16},
-    {.tile_n = 16, .wm = 4, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 8, .wn = 1, .wk = 2, .warp_m = 16,
-     .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 2, .pass_n = 16},
-    {.tile_n = 32, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 32},
-    {.tile_n = 32, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 1, .pass_n = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 1, .pass_n = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 2, .pass_n = 32},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 64, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 2, .pass_n = 16},
-    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 2, .pass_n = 64},
-    {.tile_n = 64, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
-    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 2, .cluster = 1, .pass_n = 16},
-    {.tile_n = 64, .wm = 2, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 8, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 1, .pass_n = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 8, .wm = 1, .wn = 4, .wk = 4, .warp_n = 16,
+     .cluster = 1, .pass_m = 8},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 8, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+     .cluster = 1, .pass_m = 8},
+    {.tile_m = 8, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 8},
+    {.tile_m = 8, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_m = 8},
+    {.tile_m = 8, .wm = 1, .wn = 4, .wk = 2, .cluster = 1, .pass_m = 8},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
+     .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 16, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+     .cluster = 1, .pass_m = 16},
+    {.tile_m = 16, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 16},
+    {.tile_m = 16, .wm = 1, .wn = 1, .wk = 4, .cluster = 1, .pass_m = 16},
+    {.tile_m = 16, .wm = 1, .wn = 4, .wk = 2, .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 2, .warp_n = 16,
+     .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 8, .wk = 2, .warp_n = 16,
+     .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 32, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+     .cluster = 2, .pass_m = 16},
+    {.tile_m = 32, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 32},
+    {.tile_m = 32, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+     .cluster = 1, .pass_m = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+     .cluster = 1, .pass_m = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .warp_n = 16,
+     .cluster = 2, .pass_m = 32},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+     .cluster = 2, .pass_m = 16},
+    {.tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .cluster = 2, .pass_m = 64},
+    {.tile_m = 64, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
+    {.tile_m = 64, .wm = 1, .wn = 2, .wk = 2, .cluster = 1, .pass_m = 16},
+    {.tile_m = 64, .wm = 1, .wn = 2, .wk = 1, .cluster = 1, .pass_m = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wm = 1, .wn = 8, .wk = 1, .warp_n = 16,
+     .cluster = 1, .pass_m = 32},
 };
 
 /* … and for any number of rows. */
 static const ptxgen_sparse24_variant many[] = {
-    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_n = 128, .wm = 16, .wn = 1, .wk = 1, .warp_m = 16,
-     .cluster = 1, .pass_n = 16},
-    {.tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .cluster = 1, .pass_n = 8},
-    {.tile_n = 128, .wm = 4, .wn = 1, .wk = 1, .cluster = 1, .pass_n = 16},
+    {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wm = 1, .wn = 16, .wk = 1, .warp_n = 16,
+     .cluster = 1, .pass_m = 16},
+    {.tile_m = 128, .wm = 2, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 8},
+    {.tile_m = 128, .wm = 1, .wn = 4, .wk = 1, .cluster = 1, .pass_m = 16},
 };
 
 /*
  * Of s8, for one step of K or one row of tiles, ptxas for sm_90 and sm_100 keeps more of the tile
- * with two warps along N than a thread has registers.
+ * with two warps along M than a thread has registers.
  */
 static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
-    return sparse24_is_s8(&p->spec) && v->wn == 2 && !sparse24_is_wgmma(v) &&
-           (sparse24_steps(&p->spec) == 1 || sparse24_tiles_m(&p->spec, v) == 1);
+    return sparse24_is_s8(&p->spec) && v->wm == 2 && !sparse24_is_wgmma(v) &&
+           (sparse24_steps(&p->spec) == 1 || sparse24_tiles_n(&p->spec, v) == 1);
 }
 
 /* Whether the target has what the tile takes. */
 static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
     bool wgmma = sparse24_has_wgmma(&p->target);
-    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_n < WGMMA_ROWS;
+    bool fits_target = sparse24_is_wgmma(v) ? wgmma : !wgmma || v->tile_m < WGMMA_ROWS;
     return fits_target && !is_spilled(p, v) && can_cluster(p, v) && can_divide_steps(p, v);
 }
 
@@ -300,15 +300,15 @@ struct choice {
                      const ptxgen_sparse24_variant *v);
 };
 
-/* The cheapest for `tile_n` rows, the first among equals, becomes the plan's next variant. */
-static bool choose_tile(ptxgen_sparse24_plan *p, uint32_t tile_n, const struct choice *c)
+/* The cheapest for `tile_m` rows, the first among equals, becomes the plan's next variant. */
+static bool choose_tile(ptxgen_sparse24_plan *p, uint32_t tile_m, const struct choice *c)
 {
     const ptxgen_sparse24_spec *s = &p->spec;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < c->count; i++) {
         ptxgen_sparse24_variant v = c->among[i];
-        v.warp_m = v.warp_m ? v.warp_m : SPARSE24_STRIP;
-        if (v.tile_n != tile_n || !is_usable(p, &v) || !fill_stages(s, &p->target, &v) ||
+        v.warp_n = v.warp_n ? v.warp_n : SPARSE24_STRIP;
+        if (v.tile_m != tile_m || !is_usable(p, &v) || !fill_stages(s, &p->target, &v) ||
             c->cost(s, &p->target, &v) >= least)
             continue;
         least = c->cost(s, &p->target, &v);
@@ -322,10 +322,10 @@ static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
 {
     static const struct choice few = {candidates, sizeof candidates / sizeof *candidates, cost};
     static const struct choice any = {many, sizeof many / sizeof *many, cost_of_many};
-    uint32_t most = plan->spec.max_n ? plan->spec.max_n : UINT32_MAX, served = 0;
-    for (uint32_t tile_n = 8; tile_n <= MOST_ROWS && served < most; tile_n *= 2)
-        if (choose_tile(plan, tile_n, &few))
-            served = tile_n;
+    uint32_t most = plan->spec.max_m ? plan->spec.max_m : UINT32_MAX, served = 0;
+    for (uint32_t tile_m = 8; tile_m <= MOST_ROWS && served < most; tile_m *= 2)
+        if (choose_tile(plan, tile_m, &few))
+            served = tile_m;
     if (served < most)
         choose_tile(plan, MOST_ROWS, &any);
     if (!plan->variant_count)
@@ -336,9 +336,9 @@ static ptxgen_status choose_tiles(ptxgen_sparse24_plan *plan, ptxgen_error *err)
 static ptxgen_status plan_dense(ptxgen_sparse24_plan *plan, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &plan->spec;
-    const ptxgen_dense_spec dense = {.m = s->m,
+    const ptxgen_dense_spec dense = {.n = s->n,
                                      .k = s->k,
-                                     .max_n = s->max_n,
+                                     .max_m = s->max_m,
                                      .type = s->type, /* the same numbers */
                                      .activation = s->activation,
                                      .bias = s->bias,
@@ -369,17 +369,17 @@ ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *spec,
 static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *err)
 {
     bool wgmma = sparse24_is_wgmma(v);
-    uint32_t most_pass = sparse24_finished_rows(v) / (v->wn == 2 ? 2 : 1);
+    uint32_t most_pass = sparse24_finished_rows(v) / (v->wm == 2 ? 2 : 1);
     const struct plan_number numbers[] = {
         {"kind", v->kind, PTXGEN_SPARSE24_MMA, PTXGEN_SPARSE24_WGMMA, false},
-        {"tile_n", v->tile_n, sparse24_exchanges(v) ? 16 : 8, MOST_ROWS, true},
-        {"wm", v->wm, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
-        {"wn", v->wn, 1, wgmma ? 1 : SPARSE24_MOST_WN, true},
+        {"tile_m", v->tile_m, sparse24_exchanges(v) ? 16 : 8, MOST_ROWS, true},
+        {"wm", v->wm, 1, wgmma ? 1 : SPARSE24_MOST_WM, true},
+        {"wn", v->wn, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
         {"wk", v->wk, 1, sparse24_exchanges(v) ? 1 : 8, true},
-        {"warp_m", v->warp_m, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
+        {"warp_n", v->warp_n, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
         {"cluster", v->cluster, 1, wgmma ? 2 : TILE_SUMS_CTAS, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
-        {"pass_n", v->pass_n, 8, most_pass, true},
+        {"pass_m", v->pass_m, 8, most_pass, true},
     };
     ptxgen_status status =
         plan_check_numbers("sparse24", numbers, sizeof numbers / sizeof *numbers, err);
@@ -404,7 +404,7 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
     ptxgen_sparse24_variant v = *tile;
     v.stages = tile->stages ? tile->stages : LEAST_STAGES;
     v.cluster = tile->cluster ? tile->cluster : 1;
-    v.warp_m = tile->warp_m ? tile->warp_m : SPARSE24_STRIP;
+    v.warp_n = tile->warp_n ? tile->warp_n : SPARSE24_STRIP;
     ptxgen_status status = check_tile(&v, err);
     if (status != PTXGEN_OK)
         return status;
@@ -435,53 +435,53 @@ ptxgen_status ptxgen_sparse24_use_tile(ptxgen_sparse24_plan *plan,
 
 /* ---- what serves a launch ---- */
 
-const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t n)
+const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan *plan, uint64_t m)
 {
-    if (!sparse24_is_plan(plan) || !n || (plan->spec.max_n && n > plan->spec.max_n))
+    if (!sparse24_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
         return NULL;
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (n <= plan->variants[i].tile_n || i + 1 == plan->variant_count)
+        if (m <= plan->variants[i].tile_m || i + 1 == plan->variant_count)
             return &plan->variants[i];
     return NULL;
 }
 
 const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
 {
-    static const char *const mma[] = {"sparse24_n8", "sparse24_n16", "sparse24_n32", "sparse24_n64",
-                                      "sparse24_n128"};
-    static const char *const wgmma[] = {"sparse24_wgmma_n8", "sparse24_wgmma_n16",
-                                        "sparse24_wgmma_n32", "sparse24_wgmma_n64",
-                                        "sparse24_wgmma_n128"};
+    static const char *const mma[] = {"sparse24_m8", "sparse24_m16", "sparse24_m32", "sparse24_m64",
+                                      "sparse24_m128"};
+    static const char *const wgmma[] = {"sparse24_wgmma_m8", "sparse24_wgmma_m16",
+                                        "sparse24_wgmma_m32", "sparse24_wgmma_m64",
+                                        "sparse24_wgmma_m128"};
     if (!variant)
         return NULL;
     uint32_t i = 0;
-    while (i < 4 && 8u << i < variant->tile_n)
+    while (i < 4 && 8u << i < variant->tile_m)
         i++;
-    if (sparse24_is_wgmma(variant) && sparse24_tile_m(variant) > 128)
+    if (sparse24_is_wgmma(variant) && sparse24_tile_n(variant) > 128)
         return "sparse24_wgmma";
     return sparse24_is_wgmma(variant) ? wgmma[i] : mma[i];
 }
 
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
-                                     const ptxgen_sparse24_variant *v, uint64_t n,
+                                     const ptxgen_sparse24_variant *v, uint64_t m,
                                      struct sparse24_schedule *schedule, ptxgen_error *err)
 {
     uint32_t stages = sparse24_own_stages(&plan->spec, v);
     uint32_t units = plan->target.multiprocessors / v->cluster;
-    if (n > INT32_MAX)
+    if (m > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: n = %llu rows are more than a launch takes, %d",
-                           (unsigned long long)n, INT32_MAX);
-    uint64_t tiles = (n + v->tile_n - 1) / v->tile_n * sparse24_tiles_m(&plan->spec, v);
+                           "sparse24: m = %llu tokens are more than a launch takes, %d",
+                           (unsigned long long)m, INT32_MAX);
+    uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * sparse24_tiles_n(&plan->spec, v);
     if (tiles * stages > UINT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: n = %llu rows with M = %u, K = %u are %llu stages, more than "
-                           "2^32", (unsigned long long)n, plan->spec.m, plan->spec.k,
+                           "sparse24: m = %llu tokens with N = %u, K = %u are %llu stages, more than "
+                           "2^32", (unsigned long long)m, plan->spec.n, plan->spec.k,
                            (unsigned long long)(tiles * stages));
     if (sparse24_is_wgmma(v) && v->cluster > 1 && tiles > units)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "sparse24: n = %llu rows make %llu tiles, more than the %u clusters of "
-                           "this tile's launch", (unsigned long long)n, (unsigned long long)tiles,
+                           "sparse24: m = %llu tokens make %llu tiles, more than the %u clusters of "
+                           "this tile's launch", (unsigned long long)m, (unsigned long long)tiles,
                            units);
     struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
     s.tiles = tile_deal(tiles, stages, units, deals_whole(&plan->spec, v, tiles, units));
@@ -495,22 +495,22 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
     return PTXGEN_OK;
 }
 
-ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t n, uint32_t *ctas,
+ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m, uint32_t *ctas,
                                    ptxgen_error *err)
 {
     if (!sparse24_is_plan(plan) || !ctas)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: a plan that was made, and ctas, must be given");
     if (sparse24_tier(&plan->spec) == 1)
-        return ptxgen_dense_ctas(&plan->dense, n, ctas, err);
-    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, n);
+        return ptxgen_dense_ctas(&plan->dense, m, ctas, err);
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, m);
     struct sparse24_schedule schedule = {.partials = 0};
     ptxgen_status status = PTXGEN_OK;
     if (v)
-        status = sparse24_make_schedule(plan, v, n, &schedule, err);
-    else if (n)
+        status = sparse24_make_schedule(plan, v, m, &schedule, err);
+    else if (m)
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "sparse24: no variant serves n = %llu", (unsigned long long)n);
+                             "sparse24: no variant serves m = %llu", (unsigned long long)m);
     *ctas = schedule.grid;
     return status;
 }

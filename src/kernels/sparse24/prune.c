@@ -33,7 +33,7 @@ ptxgen_status ptxgen_sparse24_prune(const ptxgen_sparse24_shape *shape, ptxgen_c
         (status = sparse24_check_span("pruned", pruned.data, pruned.bytes, bytes, err)) !=
             PTXGEN_OK)
         return status;
-    for (size_t i = 0; i < shape->m * shape->k; i += SPARSE24_GROUP)
+    for (size_t i = 0; i < shape->n * shape->k; i += SPARSE24_GROUP)
         prune_group(shape->type, dense.data, pruned.data, i);
     return PTXGEN_OK;
 }

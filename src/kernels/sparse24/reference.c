@@ -54,12 +54,12 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
     if ((status = ptxgen_sparse24_validate(&p->w, p->values, p->form, p->metadata, err)) !=
             PTXGEN_OK ||
         (status = check_type(p, err)) != PTXGEN_OK ||
-        (status = check_rows("x", p->x, p->ldx, p->w.k, p->n, err)) != PTXGEN_OK ||
+        (status = check_rows("x", p->x, p->ldx, p->w.k, p->m, err)) != PTXGEN_OK ||
         (p->residual &&
-         (status = check_rows("residual", p->residual, p->ldr, p->w.m, p->n, err)) != PTXGEN_OK) ||
-        (status = ptxgen_bound_check_finite("x_scale", p->x_scale, p->n, err)) != PTXGEN_OK ||
-        (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.m, err)) != PTXGEN_OK ||
-        (status = ptxgen_bound_check_finite("bias", p->bias, p->w.m, err)) != PTXGEN_OK)
+         (status = check_rows("residual", p->residual, p->ldr, p->w.n, p->m, err)) != PTXGEN_OK) ||
+        (status = ptxgen_bound_check_finite("x_scale", p->x_scale, p->m, err)) != PTXGEN_OK ||
+        (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.n, err)) != PTXGEN_OK ||
+        (status = ptxgen_bound_check_finite("bias", p->bias, p->w.n, err)) != PTXGEN_OK)
         return status;
     if ((unsigned)p->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%d is no activation",
@@ -92,14 +92,14 @@ struct stored {
 };
 
 /* The two of a row's group; the metadata was checked. */
-static void load_stored(const struct sparse24_problem *p, size_t m, size_t group,
+static void load_stored(const struct sparse24_problem *p, size_t n, size_t group,
                         struct stored stored[SPARSE24_KEPT])
 {
     unsigned nibble;
-    sparse24_load_group(&p->w, p->form, p->metadata.data, m, group, &nibble, NULL);
+    sparse24_load_group(&p->w, p->form, p->metadata.data, n, group, &nibble, NULL);
     const unsigned position[] = {sparse24_first(nibble), sparse24_second(nibble)};
     for (size_t i = 0; i < SPARSE24_KEPT; i++) {
-        size_t index = m * (p->w.k / 2) + group * SPARSE24_KEPT + i;
+        size_t index = n * (p->w.k / 2) + group * SPARSE24_KEPT + i;
         stored[i].weight = element(p->w.type, p->values.data, index);
         stored[i].column = group * SPARSE24_GROUP + position[i];
     }
@@ -111,9 +111,9 @@ enum { BLOCK_ROWS = 64 };
 /* rows of X from `first` on, by columns: [k][BLOCK_ROWS] */
 static void load_block(const struct sparse24_problem *p, size_t first, size_t rows, double *block)
 {
-    for (size_t n = 0; n < rows; n++)
+    for (size_t m = 0; m < rows; m++)
         for (size_t k = 0; k < p->w.k; k++)
-            block[k * BLOCK_ROWS + n] = element(p->w.type, p->x, (first + n) * p->ldx + k);
+            block[k * BLOCK_ROWS + m] = element(p->w.type, p->x, (first + m) * p->ldx + k);
 }
 
 /* Σ x·w, Σ|x·w|, the way there, and its floor. */
@@ -122,8 +122,8 @@ struct sum {
     struct walk walk;
 };
 
-/* Row m's sums with the block's rows of X; a step of the way is 16 terms, as of an mma. */
-static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, const double *block,
+/* Row n's sums with the block's rows of X; a step of the way is 16 terms, as of an mma. */
+static void sum_row(const struct sparse24_problem *p, size_t n, size_t rows, const double *block,
                     const struct walk_operands x_rows[BLOCK_ROWS], struct sum sums[BLOCK_ROWS])
 {
     enum { STEP_GROUPS = WALK_TERMS / SPARSE24_KEPT };
@@ -133,34 +133,34 @@ static void sum_row(const struct sparse24_problem *p, size_t m, size_t rows, con
     memset(sums, 0, rows * sizeof *sums);
     for (size_t group = 0; group < groups; group++) {
         struct stored stored[SPARSE24_KEPT];
-        load_stored(p, m, group, stored);
+        load_stored(p, n, group, stored);
         for (size_t i = 0; i < SPARSE24_KEPT; i++) {
             const double *x = block + stored[i].column * BLOCK_ROWS;
             if (p->w.type == PTXGEN_SPARSE24_F16)
                 walk_note(&w_row, stored[i].weight);
-            for (size_t n = 0; n < rows; n++) {
-                double product = x[n] * stored[i].weight;
-                sum[n] += product;
-                abs_sum[n] += fabs(product);
+            for (size_t m = 0; m < rows; m++) {
+                double product = x[m] * stored[i].weight;
+                sum[m] += product;
+                abs_sum[m] += fabs(product);
             }
         }
         if (group % STEP_GROUPS == STEP_GROUPS - 1 || group + 1 == groups)
-            for (size_t n = 0; n < rows; n++) {
-                walk_step(&sums[n].walk, sum[n] - sums[n].value, abs_sum[n] - sums[n].magnitude);
-                sums[n].value = sum[n];
-                sums[n].magnitude = abs_sum[n];
+            for (size_t m = 0; m < rows; m++) {
+                walk_step(&sums[m].walk, sum[m] - sums[m].value, abs_sum[m] - sums[m].magnitude);
+                sums[m].value = sum[m];
+                sums[m].magnitude = abs_sum[m];
             }
     }
-    for (size_t n = 0; n < rows; n++)
-        sums[n].floor = walk_floor(&w_row, &x_rows[n]);
+    for (size_t m = 0; m < rows; m++)
+        sums[m].floor = walk_floor(&w_row, &x_rows[m]);
 }
 
 /* ---- one output ---- */
 
-static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_t n, size_t m,
+static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_t m, size_t n,
                                          double sum, double abs_sum)
 {
-    double x_scale = p->x_scale ? p->x_scale[n] : 1, w_scale = p->w_scale ? p->w_scale[m] : 1;
+    double x_scale = p->x_scale ? p->x_scale[m] : 1, w_scale = p->w_scale ? p->w_scale[n] : 1;
     double roundings = 1 + (p->x_scale != NULL) + (p->w_scale != NULL);
     double value = sum * x_scale * w_scale, a = fabs(sum), sx = fabs(x_scale), sw = fabs(w_scale);
     double g = ptxgen_bound_factor(roundings, unit_f32);
@@ -175,21 +175,21 @@ static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_
 }
 
 /* s8: every rounding of the kernel, in its order; `volatile` keeps a compiler from fusing two. */
-static double finish_stepwise(const struct sparse24_problem *p, size_t n, size_t m, double sum)
+static double finish_stepwise(const struct sparse24_problem *p, size_t m, size_t n, double sum)
 {
     volatile float v = (float)sum;
-    v = v * (p->x_scale ? p->x_scale[n] : 1);
-    v = v * (p->w_scale ? p->w_scale[m] : 1);
+    v = v * (p->x_scale ? p->x_scale[m] : 1);
+    v = v * (p->w_scale ? p->w_scale[n] : 1);
     if (p->bias)
-        v = v + p->bias[m];
+        v = v + p->bias[n];
     if (p->activation == PTXGEN_ACTIVATION_RELU)
         v = v < 0 ? 0 : v;
     if (p->residual)
-        v = v + (float)ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
+        v = v + (float)ptxgen_element_load(p->y_type, p->residual, m * p->ldr + n);
     return ptxgen_element_round(p->y_type, v);
 }
 
-static struct linear_result finish(const struct sparse24_problem *p, size_t n, size_t m,
+static struct linear_result finish(const struct sparse24_problem *p, size_t m, size_t n,
                                    bool row_is_finite, const struct sum *total)
 {
     double terms = (double)(p->w.k / 2), residual = 0;
@@ -199,21 +199,21 @@ static struct linear_result finish(const struct sparse24_problem *p, size_t n, s
                                    .cuts = {p->cut_sums, WALK_TERMS}};
     const struct linear_output output = {p->activation, p->activation_error, p->y_type, terms};
     if (p->stepwise)
-        return (struct linear_result){.y = finish_stepwise(p, n, m, total->value)};
+        return (struct linear_result){.y = finish_stepwise(p, m, n, total->value)};
     struct linear_estimate sum =
         p->w.type == PTXGEN_SPARSE24_S8
-            ? scaled_sum(p, n, m, total->value, total->magnitude)
+            ? scaled_sum(p, m, n, total->value, total->magnitude)
             : linear_add_up(&how, total->value, total->magnitude, &total->walk, total->floor);
     if (p->residual)
-        residual = ptxgen_element_load(p->y_type, p->residual, n * p->ldr + m);
-    return linear_finish(&output, sum, p->bias ? &p->bias[m] : NULL, p->residual ? &residual : NULL,
+        residual = ptxgen_element_load(p->y_type, p->residual, m * p->ldr + n);
+    return linear_finish(&output, sum, p->bias ? &p->bias[n] : NULL, p->residual ? &residual : NULL,
                          row_is_finite);
 }
 
-static bool is_finite_row(const struct sparse24_problem *p, size_t n)
+static bool is_finite_row(const struct sparse24_problem *p, size_t m)
 {
     for (size_t k = 0; k < p->w.k; k++)
-        if (!isfinite(element(p->w.type, p->x, n * p->ldx + k)))
+        if (!isfinite(element(p->w.type, p->x, m * p->ldx + k)))
             return false;
     return true;
 }
@@ -225,16 +225,16 @@ static void compute(const struct sparse24_problem *p, size_t first, size_t rows,
     bool is_finite[BLOCK_ROWS];
     struct walk_operands x_rows[BLOCK_ROWS] = {{.largest = 0}};
     struct sum sums[BLOCK_ROWS];
-    for (size_t n = 0; n < rows; n++)
-        is_finite[n] = is_finite_row(p, first + n);
+    for (size_t m = 0; m < rows; m++)
+        is_finite[m] = is_finite_row(p, first + m);
     for (size_t k = 0; p->w.type == PTXGEN_SPARSE24_F16 && k < p->w.k; k++)
-        for (size_t n = 0; n < rows; n++)
-            walk_note(&x_rows[n], block[k * BLOCK_ROWS + n]);
-    for (size_t m = 0; m < p->w.m; m++) {
-        sum_row(p, m, rows, block, x_rows, sums);
-        for (size_t n = 0; n < rows; n++) {
-            size_t at = (first + n) * p->w.m + m;
-            const struct linear_result r = finish(p, first + n, m, is_finite[n], &sums[n]);
+        for (size_t m = 0; m < rows; m++)
+            walk_note(&x_rows[m], block[k * BLOCK_ROWS + m]);
+    for (size_t n = 0; n < p->w.n; n++) {
+        sum_row(p, n, rows, block, x_rows, sums);
+        for (size_t m = 0; m < rows; m++) {
+            size_t at = (first + m) * p->w.n + n;
+            const struct linear_result r = finish(p, first + m, n, is_finite[m], &sums[m]);
             y[at] = r.y;
             bound[at] = r.bound;
             if (spread)
@@ -249,11 +249,11 @@ ptxgen_status sparse24_reference(const struct sparse24_problem *p, double *y, do
     ptxgen_status status = check(p, err);
     if (status != PTXGEN_OK)
         return status;
-    double *block = p->n ? calloc(p->w.k, BLOCK_ROWS * sizeof *block) : NULL;
-    if (p->n && p->w.k && !block)
+    double *block = p->m ? calloc(p->w.k, BLOCK_ROWS * sizeof *block) : NULL;
+    if (p->m && p->w.k && !block)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for rows of %zu", p->w.k);
-    for (size_t first = 0; first < p->n; first += BLOCK_ROWS) {
-        size_t rows = p->n - first < BLOCK_ROWS ? p->n - first : BLOCK_ROWS;
+    for (size_t first = 0; first < p->m; first += BLOCK_ROWS) {
+        size_t rows = p->m - first < BLOCK_ROWS ? p->m - first : BLOCK_ROWS;
         load_block(p, first, rows, block);
         compute(p, first, rows, block, y, bound, spread);
     }
@@ -271,16 +271,16 @@ ptxgen_status sparse24_reference_s32(const struct sparse24_problem *p, int32_t *
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sums in s32 are of s8 weights, not of element type %d", (int)p->w.type);
     const int8_t *x = p->x;
-    for (size_t m = 0; m < p->w.m; m++) {
-        for (size_t n = 0; n < p->n; n++)
-            sums[n * p->w.m + m] = 0;
+    for (size_t n = 0; n < p->w.n; n++) {
+        for (size_t m = 0; m < p->m; m++)
+            sums[m * p->w.n + n] = 0;
         for (size_t group = 0; group < p->w.k / SPARSE24_GROUP; group++) {
             struct stored stored[SPARSE24_KEPT];
-            load_stored(p, m, group, stored);
-            for (size_t n = 0; n < p->n; n++)
+            load_stored(p, n, group, stored);
+            for (size_t m = 0; m < p->m; m++)
                 for (size_t i = 0; i < SPARSE24_KEPT; i++)
-                    sums[n * p->w.m + m] +=
-                        x[n * p->ldx + stored[i].column] * (int32_t)stored[i].weight;
+                    sums[m * p->w.n + n] +=
+                        x[m * p->ldx + stored[i].column] * (int32_t)stored[i].weight;
         }
     }
     return PTXGEN_OK;

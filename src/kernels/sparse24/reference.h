@@ -3,9 +3,9 @@
  * The 2:4 sparse product in double precision, from compressed weights, with an error bound for a
  * kernel that accumulates in f32 (s8: in s32).
  *
- *     v[n,m] = Σ_k X[n,k]·W[m,k]            over the stored elements of W
- *     v[n,m] = v · x_scale[n]·w_scale[m]    s8 only
- *     Y[n,m] = activation(v + bias[m]) + residual[n,m], rounded to Y's type
+ *     v[m,n] = Σ_k X[m,k]·W[n,k]            over the stored elements of W
+ *     v[m,n] = v · x_scale[m]·w_scale[n]    s8 only
+ *     Y[m,n] = activation(v + bias[n]) + residual[m,n], rounded to Y's type
  *
  * The rules for what is not an ordinary number are those of linear.h; besides, a kernel that
  * inflates W multiplies a NaN or an infinity of X by zeros, one that does not leaves them out. Bias
@@ -28,16 +28,16 @@ struct sparse24_problem {
     ptxgen_sparse24_form form;
     ptxgen_const_span metadata;
 
-    size_t n;      /**< rows of X and Y; may be 0 */
-    const void *x; /**< [n, k] of W's type, rows `ldx` elements apart */
+    size_t m;      /**< rows of X and Y; may be 0 */
+    const void *x; /**< [m, k] of W's type, rows `ldx` elements apart */
     size_t ldx;
-    const float *x_scale; /**< [n], or NULL for ones; s8 only */
-    const float *w_scale; /**< [m], or NULL for ones; s8 only */
+    const float *x_scale; /**< [m], or NULL for ones; s8 only */
+    const float *w_scale; /**< [n], or NULL for ones; s8 only */
 
-    const float *bias; /**< [m], or NULL */
+    const float *bias; /**< [n], or NULL */
     ptxgen_activation activation;
     ptxgen_element y_type;
-    const void *residual; /**< [n, m] of y_type, rows `ldr` elements apart, or NULL */
+    const void *residual; /**< [m, n] of y_type, rows `ldr` elements apart, or NULL */
     size_t ldr;
 
     /** How the kernel sums, for bound and spread: see struct linear_sum and linear_output. */
@@ -53,14 +53,14 @@ struct sparse24_problem {
 };
 
 /**
- * Fills y[n·m] and bound[n·m]: the farthest that a correct kernel's output can be from y. NaN
- * there promises nothing; compare with ptxgen_bound_agrees. Unless it is NULL, spread[n·m] is as
+ * Fills y[m·n] and bound[m·n]: the farthest that a correct kernel's output can be from y. NaN
+ * there promises nothing; compare with ptxgen_bound_agrees. Unless it is NULL, spread[m·n] is as
  * ptxgen/accuracy.h says. See linear.c for the derivation of both.
  */
 ptxgen_status sparse24_reference(const struct sparse24_problem *problem, double *y, double *bound,
                                  ptxgen_spread *spread, ptxgen_error *err);
 
-/** s8's sums [n·m] before scales, which every kernel must give exactly. */
+/** s8's sums [m·n] before scales, which every kernel must give exactly. */
 ptxgen_status sparse24_reference_s32(const struct sparse24_problem *problem, int32_t *sums,
                                      ptxgen_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reference of a plan's kernel: the problem in the terms of reference.h, with the bound's
- * figures read off the variant that serves this N.
+ * figures read off the variant that serves this M.
  */
 #include "layout.h"
 #include "reference.h"
@@ -35,16 +35,16 @@ static ptxgen_status check(const ptxgen_sparse24_plan *plan, const ptxgen_sparse
         const void *given;
         bool needed;
     } arrays[] = {{"bias", o->bias, s->bias},
-                  {"residual", o->residual, s->residual && o->n},
-                  {"x_scale", o->x_scale, sparse24_is_s8(s) && o->n},
+                  {"residual", o->residual, s->residual && o->m},
+                  {"x_scale", o->x_scale, sparse24_is_s8(s) && o->m},
                   {"w_scale", o->w_scale, sparse24_is_s8(s)}};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         if (arrays[i].needed && !arrays[i].given)
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %s is NULL",
                                arrays[i].name);
-    if (sparse24_tier(s) == 2 && o->n && !ptxgen_sparse24_choose(plan, o->n))
+    if (sparse24_tier(s) == 2 && o->m && !ptxgen_sparse24_choose(plan, o->m))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "sparse24: no variant serves n = %llu", (unsigned long long)o->n);
+                           "sparse24: no variant serves m = %llu", (unsigned long long)o->m);
     return PTXGEN_OK;
 }
 
@@ -55,11 +55,11 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
     bool scaled = sparse24_is_s8(s);
     bool smooth = s->activation > PTXGEN_ACTIVATION_NONE && s->activation < PTXGEN_ACTIVATION_RELU;
     return (struct sparse24_problem){
-        .w = {(ptxgen_sparse24_type)s->type, s->m, s->k},
+        .w = {(ptxgen_sparse24_type)s->type, s->n, s->k},
         .values = o->values,
         .form = o->form,
         .metadata = o->metadata,
-        .n = o->n,
+        .m = o->m,
         .x = o->x,
         .ldx = o->x_stride ? o->x_stride : s->k,
         .x_scale = scaled ? o->x_scale : NULL,
@@ -67,9 +67,9 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
         .activation = (ptxgen_activation)s->activation,
         .y_type = (ptxgen_element)s->y_type,
         .residual = s->residual ? o->residual : NULL,
-        .ldr = o->residual_stride ? o->residual_stride : s->m,
+        .ldr = o->residual_stride ? o->residual_stride : s->n,
         .cut_sums = plan->target.ptx.sm >= 90 ? 1 : 2,
-        .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->n ? o->n : 1)),
+        .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->m ? o->m : 1)),
         .stepwise = scaled && !smooth,
         .activation_error = smooth ? activation_error : 0,
     };
@@ -81,7 +81,7 @@ static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
                                      ptxgen_spread *spread, ptxgen_error *err)
 {
     const ptxgen_sparse24_spec *s = &plan->spec;
-    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->m, s->k};
+    const ptxgen_sparse24_shape shape = {(ptxgen_sparse24_type)s->type, s->n, s->k};
     size_t bytes;
     ptxgen_status status = ptxgen_sparse24_dense_bytes(&shape, &bytes, err);
     void *w = status == PTXGEN_OK ? malloc(bytes) : NULL;
@@ -91,7 +91,7 @@ static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
     if (status == PTXGEN_OK)
         status = ptxgen_sparse24_decompress(&shape, o->values, o->form, o->metadata,
                                             (ptxgen_span){w, bytes}, err);
-    const ptxgen_dense_operands dense = {.n = o->n,
+    const ptxgen_dense_operands dense = {.m = o->m,
                                          .x = o->x,
                                          .w = w,
                                          .bias = o->bias,
@@ -99,7 +99,7 @@ static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
                                          .x_stride = o->x_stride,
                                          .residual_stride = o->residual_stride};
     ptxgen_dense_plan part = plan->dense; /* a caller may ask for some rows of W: see `spec` */
-    part.spec.m = s->m;
+    part.spec.n = s->n;
     if (status == PTXGEN_OK)
         status = ptxgen_dense_reference_spread(&part, &dense, y, bound, spread, err);
     free(w);
@@ -118,7 +118,7 @@ ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
                                                double *bound, ptxgen_spread *spread,
                                                ptxgen_error *err)
 {
-    if (!sparse24_is_plan(plan) || !operands || (operands->n && (!y || !bound)))
+    if (!sparse24_is_plan(plan) || !operands || (operands->m && (!y || !bound)))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "sparse24: a plan that was made, operands, y and bound must be given");
     ptxgen_status status = check(plan, operands, err);
@@ -129,11 +129,11 @@ ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
     struct sparse24_problem p = problem_of(plan, operands);
     float *bias = NULL;
     if (plan->spec.bias) {
-        bias = malloc(plan->spec.m * sizeof *bias);
+        bias = malloc(plan->spec.n * sizeof *bias);
         if (!bias)
             return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "sparse24: no memory for %u biases",
-                               plan->spec.m);
-        for (size_t i = 0; i < plan->spec.m; i++)
+                               plan->spec.n);
+        for (size_t i = 0; i < plan->spec.n; i++)
             bias[i] = (float)ptxgen_element_load(p.y_type, operands->bias, i);
         p.bias = bias;
     }

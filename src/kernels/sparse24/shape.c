@@ -71,10 +71,11 @@ ptxgen_status ptxgen_sparse24_dense_bytes(const ptxgen_sparse24_shape *shape, si
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "K = %zu is not a multiple of %d, as 2:4 metadata needs", shape->k,
                            K_MULTIPLE);
-    if (shape->k > SIZE_MAX / size || (shape->k > 0 && shape->m > SIZE_MAX / (shape->k * size)))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "a weight of M = %zu rows of K = %zu elements is too large for memory",
-                           shape->m, shape->k);
-    *bytes = shape->m * shape->k * size;
+    if (shape->k > SIZE_MAX / size || (shape->k > 0 && shape->n > SIZE_MAX / (shape->k * size)))
+        return ptxgen_fail(
+            err, PTXGEN_ERROR_INVALID_ARGUMENT,
+            "a weight of N = %zu features of K = %zu elements is too large for memory", shape->n,
+            shape->k);
+    *bytes = shape->n * shape->k * size;
     return PTXGEN_OK;
 }

@@ -3,9 +3,9 @@
  * Packed weights: from global memory to fragments of mma.sp. A lane copies just those 16 bytes of
  * each piece that a lane of its number will multiply, as they stand in the stage.
  *
- * Tiles may hang over M, and stages over K. Beyond them a block that exists is read again, so that
+ * Tiles may hang over N, and stages over K. Beyond them a block that exists is read again, so that
  * metadata is valid everywhere; beyond K its values become zeros (X is zero there too, but zero
- * times a weight that is not finite would not be), beyond M no sum is stored.
+ * times a weight that is not finite would not be), beyond N no sum is stored.
  */
 #include "emit.h"
 
@@ -26,23 +26,22 @@ void sparse24_weights_begin(struct sparse24_product *q)
     ptx_u32 first = ptx_add_u32(k, lane, U32(sparse24_stage_x_bytes(q->spec, q->v)));
     ptx_u32 block = U32(sparse24_block_bytes(q->spec));
     q->w.to = q->w.at = ptx_mad_lo_u32(k, q->at.warp, block, first);
-    if (q->v->wn > 1)
-        q->w.at = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->at.warp, q->along_n), block, first);
+    if (q->v->wm > 1)
+        q->w.at = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->at.warp, q->along_m), block, first);
     q->w.strip = ptx_mov_u64(k, U64(0));
     q->w.step = ptx_mov_u32(k, U32(0));
 }
 
-void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_m, ptx_u32 stage)
+void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
     const ptxgen_sparse24_spec *s = q->spec;
-    ptx_u32 strip = ptx_mad_lo_u32(k, tile_m, U32(q->v->wm), q->along_m);
-    if (q->v->wn > 1)
-        strip = ptx_mad_lo_u32(k, strip, U32(q->v->wn), q->along_n);
+    ptx_u32 strip = ptx_mad_lo_u32(k, tile_n, U32(q->v->wn), q->along_n);
+    if (q->v->wm > 1)
+        strip = ptx_mad_lo_u32(k, strip, U32(q->v->wm), q->along_m);
     if (strips_have_tail(q))
         strip = ptx_min_u32(k, strip, U32(sparse24_strips(s) - 1));
-    ptx_u64 lane =
-        ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_PACKED]);
+    ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_W]);
     uint64_t strip_bytes = (uint64_t)sparse24_steps(s) * sparse24_block_bytes(s);
     ptx_mad_lo_u64_to(k, q->w.strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes), lane);
     ptx_mad_lo_u32_to(k, q->w.step, stage, U32(q->v->wk), q->along_k);
@@ -102,7 +101,7 @@ void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.at);
     uint32_t offset = sparse24_pieces(q->spec) * SPARSE24_PIECE + j * SPARSE24_TILES * 4;
-    for (uint32_t strip = 0; strip < q->v->wn; strip++)
+    for (uint32_t strip = 0; strip < q->v->wm; strip++)
         ptx_ld_shared_v2_u32_to(q->k, words + strip * SPARSE24_TILES, at,
                                 (int)(strip * sparse24_block_bytes(q->spec) + offset));
 }

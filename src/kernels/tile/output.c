@@ -52,7 +52,7 @@ void tile_output_begin(struct tile_output *o)
     bool halves = s->interleaved || (s->alone && o->has_stmatrix);
     o->rounds = halves && s->wk == 1 && !s->ctas && s->tile_m >= 16 && !s->integer &&
                 o->type != PTXGEN_F32 && !o->has_bias && !o->has_residual && !o->activation &&
-                o->m % TILE_HALVES_WIDTH == 0;
+                o->n % TILE_HALVES_WIDTH == 0;
     if (o->rounds)
         begin_halves(o);
     if (!o->rounds || s->alone)
@@ -63,7 +63,7 @@ void tile_output_begin(struct tile_output *o)
     o->chunk = (struct tile_chunk){.width = o->rounds ? TILE_HALVES_WIDTH : s->width,
                                    .bf16 = o->type == PTXGEN_BF16,
                                    .f32 = o->type == PTXGEN_F32};
-    o->chunk.ragged = o->m % o->chunk.width != 0;
+    o->chunk.ragged = o->n % o->chunk.width != 0;
     o->chunk.aligned = find_aligned(o);
 }
 
@@ -97,14 +97,14 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     ptx_kernel *k = o->k;
     struct tile_output_place at = {.chunk = o->chunk,
                                    .column = ptx_add_u32(k, o->first_column, in_tile)};
-    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
+    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
         ptx_u32 sums[TILE_SUMS_WIDTH];
         ptx_f32 v[TILE_SUMS_WIDTH];
         tile_sums_load(k, &o->sums, row, in_tile, sums);
         ptx_u32 in_pass = ptx_add_u32(k, o->first_row, row);
         at.row = ptx_add_u32(k, in_pass, p->pass_row);
         if (at.chunk.ragged) {
-            at.chunk.left = ptx_sub_u32(k, U32(o->m), at.column);
+            at.chunk.left = ptx_sub_u32(k, U32(o->n), at.column);
             at.chunk.aligned = ptx_setp_bool_ge_u32(k, at.chunk.left, U32(at.chunk.width),
                                                     o->chunk.aligned);
         }
@@ -122,7 +122,7 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
     const struct tile_output *o = user;
     ptx_kernel *k = o->k;
     struct tile_output_place at = {.column = ptx_add_u32(k, o->first_column, in_tile)};
-    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->m))) {
+    ptx_if(k, ptx_setp_lt_u32(k, at.column, U32(o->n))) {
         ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
         ptx_u32 own = o->sums.alone ? ptx_sub_u32(k, in_tile, o->sums.warp_column) : in_tile;
         tile_halves_load(k, &o->halves, row, own, pairs);
@@ -138,7 +138,7 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
 {
     struct tile_output *o = user;
     o->locate(o->user, tile, o);
-    p->rows = ptx_sub_u32(o->k, o->n, o->first_row);
+    p->rows = ptx_sub_u32(o->k, o->m, o->first_row);
 }
 
 void tile_output_end(struct tile_output *o, const struct tile_walk *w, ptx_u32 first)

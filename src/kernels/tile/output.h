@@ -28,8 +28,8 @@ struct tile_output {
     ptxgen_element type; /* of y, bias and residual */
     ptxgen_activation activation;
     bool has_bias, has_residual;
-    uint32_t m;                                           /* columns of y */
-    ptx_u32 n;                                            /* rows of y */
+    ptx_u32 m;                                            /* tokens */
+    uint32_t n;                                           /* features */
     ptx_u64 y, y_stride, bias, residual, residual_stride; /* addresses, strides in elements */
     ptx_u64 flags;                 /* address of the CTAs' flags (stream_k.h) */
     struct tile_sums sums;         /* all that its caller sets, but for `width` */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { K = 512, M = 512, N = 64 };
+enum { K = 512, N = 512, M = 64 };
 
 static int wrong;
 
@@ -29,7 +29,7 @@ static uint64_t zeroed(const ptxgen_driver *driver, size_t bytes)
 
 static void try_dense(const ptxgen_driver *driver, const ptxgen_target *target)
 {
-    const ptxgen_dense_spec spec = {.m = M, .k = K, .type = PTXGEN_F16, .residual = 1};
+    const ptxgen_dense_spec spec = {.n = N, .k = K, .type = PTXGEN_F16, .residual = 1};
     ptxgen_dense_plan plan;
     ptxgen_dense *kernel;
     ptxgen_error err = {0};
@@ -38,17 +38,17 @@ static void try_dense(const ptxgen_driver *driver, const ptxgen_target *target)
         expect("dense", err.status, &err, NULL);
         return;
     }
-    ptxgen_dense_args args = {.n = N,
-                              .x = zeroed(driver, 2 * K * N),
-                              .w = zeroed(driver, 2 * K * M),
-                              .residual = zeroed(driver, 2 * M * (N + 1)),
-                              .y = zeroed(driver, 2 * M * N)};
+    ptxgen_dense_args args = {.m = M,
+                              .x = zeroed(driver, 2 * K * M),
+                              .w = zeroed(driver, 2 * K * N),
+                              .residual = zeroed(driver, 2 * N * (M + 1)),
+                              .y = zeroed(driver, 2 * N * M)};
     ptxgen_dense_workspace_bytes(kernel, &args, &args.workspace_bytes, &err);
     args.workspace = zeroed(driver, args.workspace_bytes + 16);
     ptxgen_dense_args a = args;
     a.y = a.x;
     expect("y over x", ptxgen_dense_launch(kernel, &a, NULL, &err), &err, "overlaps x");
-    a.y = a.residual + 2 * M;
+    a.y = a.residual + 2 * N;
     expect("y a row into the residual", ptxgen_dense_launch(kernel, &a, NULL, &err), &err,
            "overlaps residual");
     a.y = args.y;
@@ -63,7 +63,7 @@ static void try_dense(const ptxgen_driver *driver, const ptxgen_target *target)
 static void try_rmsnorm_q4k(const ptxgen_driver *driver, const ptxgen_target *target)
 {
     const ptxgen_rmsnorm_q4k_spec spec = {
-        .k = K, .n = {M}, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+        .k = K, .n = {N}, .epsilon = 1e-6f, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     ptxgen_error err = {0};
@@ -75,7 +75,7 @@ static void try_rmsnorm_q4k(const ptxgen_driver *driver, const ptxgen_target *ta
     ptxgen_rmsnorm_q4k_args args = {.m = 1,
                                     .x = zeroed(driver, 2 * K),
                                     .gamma = zeroed(driver, 4 * K),
-                                    .weights = {zeroed(driver, M * K / 256 * 144)}};
+                                    .weights = {zeroed(driver, N * K / 256 * 144)}};
     args.y[0] = args.x;
     expect("rmsnorm_q4k's y over x", ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err), &err,
            "overlaps x");

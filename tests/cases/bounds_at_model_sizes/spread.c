@@ -54,19 +54,19 @@ static double tf32(double value)
 
 static void dense(const ptxgen_target *target)
 {
-    const ptxgen_dense_spec spec = {.m = OUTPUTS, .k = K, .type = PTXGEN_F32};
-    const ptxgen_dense_operands operands = {.n = 1, .x = x, .w = w};
+    const ptxgen_dense_spec spec = {.n = OUTPUTS, .k = K, .type = PTXGEN_F32};
+    const ptxgen_dense_operands operands = {.m = 1, .x = x, .w = w};
     ptxgen_dense_plan plan;
     ptxgen_error err;
     double right[OUTPUTS] = {0}, one_product[OUTPUTS] = {0}, without_last[OUTPUTS];
     must(ptxgen_dense_make_plan(&spec, target, &plan, &err), &err);
     must(ptxgen_dense_reference_spread(&plan, &operands, y, bound, spread, &err), &err);
-    for (int m = 0; m < OUTPUTS; m++) {
+    for (int n = 0; n < OUTPUTS; n++) {
         for (int k = 0; k < K; k++) {
-            right[m] += (double)x[k] * w[m][k];
-            one_product[m] += tf32(x[k]) * tf32(w[m][k]);
+            right[n] += (double)x[k] * w[n][k];
+            one_product[n] += tf32(x[k]) * tf32(w[n][k]);
         }
-        without_last[m] = right[m] - (double)x[K - 1] * w[m][K - 1];
+        without_last[n] = right[n] - (double)x[K - 1] * w[n][K - 1];
     }
     judge("dense, right", right, 1);
     judge("dense, one tf32 product for three", one_product, 0);
@@ -106,8 +106,8 @@ int main(void)
     for (int k = 0; k < K; k++) {
         x[k] = (float)draw();
         gamma_row[k] = (float)(0.5 + drand48());
-        for (int m = 0; m < OUTPUTS; m++)
-            w[m][k] = (float)draw();
+        for (int n = 0; n < OUTPUTS; n++)
+            w[n][k] = (float)draw();
     }
     dense(&target);
     rmsnorm(&target);

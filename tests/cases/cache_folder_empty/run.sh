@@ -1,5 +1,5 @@
 export PTXGEN_CACHE_DIR=$PWD/mine
-echo "dense --m 64 --k 64" >list
+echo "dense --n 64 --k 64" >list
 "$PTXGEN" cache warm list --device cpu >/dev/null || exit 1
 kept=$(ls mine | wc -l)
 for verb in clear prune list; do

@@ -4,16 +4,16 @@ fail() {
     exit 1
 }
 echo precious >a.ptx
-"$PTXGEN" emit dense --m 4096 --k 4096 -o a.ptx
+"$PTXGEN" emit dense --n 4096 --k 4096 -o a.ptx
 [ $? = 4 ] && [ "$(cat a.ptx)" = precious ] || fail "emit -o replaced a file without --force"
 
 # A limit stands for a full disk: the write fails, whatever the user may mount.
-(ulimit -f 4 && exec "$PTXGEN" emit dense --m 4096 --k 4096 -o a.ptx --force)
+(ulimit -f 4 && exec "$PTXGEN" emit dense --n 4096 --k 4096 -o a.ptx --force)
 [ $? = 4 ] && [ "$(cat a.ptx)" = precious ] || fail "emit -o lost the old file"
 [ "$(ls -A)" = a.ptx ] || fail "emit -o left $(ls -A)"
 if mkdir t && mount -t tmpfs -o size=64k tmpfs t 2>/dev/null; then
     echo precious >t/a.ptx
-    "$PTXGEN" emit dense --m 4096 --k 4096 -o t/a.ptx --force
+    "$PTXGEN" emit dense --n 4096 --k 4096 -o t/a.ptx --force
     code=$? left=$(ls -A t) text=$(cat t/a.ptx)
     umount t
     [ $code = 4 ] && [ "$left" = a.ptx ] && [ "$text" = precious ] || fail "a full disk: $code, $left, $text"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { M = 16, K = 32, N = 2, ONE = 0x3C00, INFINITE = 0x7C00, SUM_OF_16 = 0x4C00 };
+enum { N = 16, K = 32, M = 2, ONE = 0x3C00, INFINITE = 0x7C00, SUM_OF_16 = 0x4C00 };
 
 static ptxgen_driver driver;
 
@@ -25,14 +25,14 @@ static uint64_t on_device(const void *data, size_t bytes)
 static int try_tier(uint8_t tier, const ptxgen_target *target)
 {
     const ptxgen_sparse24_spec spec = {
-        .m = M, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = tier};
-    uint16_t values[M * K / 2], x[N * K], y[N * M];
-    unsigned char metadata[M * K / 4];
-    for (int i = 0; i < M * K / 2; i++)
+        .n = N, .k = K, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16, .tier = tier};
+    uint16_t values[N * K / 2], x[M * K], y[M * N];
+    unsigned char metadata[N * K / 4];
+    for (int i = 0; i < N * K / 2; i++)
         values[i] = ONE;
-    for (int i = 0; i < M * K / 4; i++)
+    for (int i = 0; i < N * K / 4; i++)
         metadata[i] = i / (K / 4) % 2 ? 2 | 3 << 2 : 0 | 1 << 2;
-    for (int i = 0; i < N * K; i++)
+    for (int i = 0; i < M * K; i++)
         x[i] = ONE;
     x[K + 8] = INFINITE; /* row 1, the first element of a group */
 
@@ -52,9 +52,9 @@ static int try_tier(uint8_t tier, const ptxgen_target *target)
                              PTXGEN_SPARSE24_BYTES, (ptxgen_const_span){metadata, sizeof metadata},
                              (ptxgen_span){packed, bytes}, &err))
         return 1;
-    ptxgen_sparse24_args args = {.n = N,
+    ptxgen_sparse24_args args = {.m = M,
                                  .x = on_device(x, sizeof x),
-                                 .packed = on_device(packed, bytes),
+                                 .w = on_device(packed, bytes),
                                  .y = on_device(y, sizeof y)};
     ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err);
     args.workspace = on_device(NULL, args.workspace_bytes);
@@ -66,14 +66,14 @@ static int try_tier(uint8_t tier, const ptxgen_target *target)
     ptxgen_sparse24_destroy(kernel);
     free(packed);
     int wrong = 0;
-    for (int m = 0; m < M; m++) {
-        uint16_t of_infinity = y[M + m];
+    for (int n = 0; n < N; n++) {
+        uint16_t of_infinity = y[N + n];
         int is_nan = (of_infinity & 0x7FFF) > INFINITE;
-        int right = m % 2 == 0  ? of_infinity == INFINITE
+        int right = n % 2 == 0  ? of_infinity == INFINITE
                     : tier == 1 ? is_nan
                                 : of_infinity == SUM_OF_16;
-        if (y[m] != SUM_OF_16 || !right) {
-            printf("tier %d, row %d of W: %04x and %04x\n", tier, m, y[m], of_infinity);
+        if (y[n] != SUM_OF_16 || !right) {
+            printf("tier %d, row %d of W: %04x and %04x\n", tier, n, y[n], of_infinity);
             wrong = 1;
         }
     }

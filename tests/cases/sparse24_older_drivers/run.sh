@@ -1,6 +1,6 @@
 # The sparse products of the text.
 products() {
-    "$PTXGEN" emit sparse24 --m=128 --k=256 --n=64 --target=sm_90a --ptx-version="$1" |
+    "$PTXGEN" emit sparse24 --n=128 --k=256 --m=64 --target=sm_90a --ptx-version="$1" |
         grep -oE '^\s*(wgmma\.mma_async\.sp|mma\.sp)[.:]' | tr -d '\t :' | sed 's/\.$//' | sort -u
 }
 for version in 8.0 8.1; do gives mma.sp products "$version" || exit 1; done
