@@ -7,18 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NAMES = 1 << 16, NAME_ROOM = 16 /* of "$65535" and its end */ };
+enum { MOST_NAMES = 1 << 16, NAME_ROOM = 16 /* of "$p65535" and its end */ };
 
 struct name {
     const char *text;
     size_t length;
     unsigned number;
+    bool is_parameter; /* numbered among those of the entry that declared the name last */
 };
 
 /* An open hash table of the names so far. */
 struct names {
     struct name slots[2 * MOST_NAMES];
-    unsigned count;
+    unsigned count, parameters; /* in all, and of the present entry */
 };
 
 static struct name *slot_of(struct names *names, const char *text, size_t length)
@@ -36,7 +37,7 @@ static struct name *add(struct names *names, const char *text, size_t length)
 {
     struct name *slot = slot_of(names, text, length);
     if (!slot->text && names->count < MOST_NAMES)
-        *slot = (struct name){text, length, names->count++};
+        *slot = (struct name){.text = text, .length = length, .number = names->count++};
     return slot;
 }
 
@@ -53,8 +54,15 @@ static void add_declared(struct names *names, const char *line, size_t length)
     size_t begin = end;
     while (begin > 0 && is_name(line[begin - 1]))
         begin--;
-    if (end > begin)
-        add(names, line + begin, end - begin);
+    if (end == begin)
+        return;
+    const unsigned others = names->count;
+    struct name *name = add(names, line + begin, end - begin);
+    name->is_parameter = strstr(line, ".param .") && strstr(line, ".param .") < line + length;
+    if (name->is_parameter) {
+        name->number = names->parameters++;
+        names->count = others;
+    }
 }
 
 static bool declares(const char *line, size_t length)
@@ -82,7 +90,7 @@ static char *copy_line(struct names *names, const char *line, size_t length, cha
             name =
                 line[i] == '$' ? add(names, line + i, end - i) : slot_of(names, line + i, end - i);
         if (name && name->text) {
-            to += sprintf(to, "$%u", name->number);
+            to += sprintf(to, name->is_parameter ? "$p%u" : "$%u", name->number);
         } else {
             size_t bytes = end > i ? end - i : 1;
             memcpy(to, line + i, bytes);
@@ -105,6 +113,8 @@ char *code_of(const char *text)
         while (used > 0 && isspace((unsigned char)text[used - 1]))
             used--;
         if (used > 0) {
+            if (strncmp(text, ".visible .entry ", strlen(".visible .entry ")) == 0)
+                names->parameters = 0;
             if (declares(text, used))
                 add_declared(names, text, used);
             to = copy_line(names, text, used, to);

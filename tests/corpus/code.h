@@ -5,8 +5,9 @@
 
 /*
  * The text without comments and blank lines, in which the names of entries, parameters, variables
- * and labels are numbers, in the order in which they first appear. Texts that differ in these names
- * and in comments alone give the same. The caller frees it; NULL where memory has run out.
+ * and labels are numbers, in the order in which they first appear, parameters of each entry anew.
+ * Texts that differ in these names and in comments alone give the same. The caller frees it; NULL
+ * where memory has run out.
  */
 char *code_of(const char *text);
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void assert_same(bool same, const char *a, const char *b)
@@ -31,6 +32,19 @@ static void names_and_comments_do_not_count(void **state)
                 ".shared .align 16 .b8 g$rows[64];\n\tmov.u32 %r1, g$rows+16;\n");
 }
 
+/* A name of another entry's parameter may come again. */
+static void parameters_are_those_of_their_entry(void **state)
+{
+    (void)state;
+    const char *load_a = "\tld.param.u64 %rd1, [a];\n", *load_x = "\tld.param.u64 %rd1, [x];\n";
+    char one[1024], other[1024];
+    snprintf(one, sizeof one, ENTRY("f", "x", "y", "%s") ENTRY("g", "x", "y", "%s$L:\n"),
+             load_x, load_x);
+    snprintf(other, sizeof other, ENTRY("f", "x", "y", "%s") ENTRY("g", "a", "y", "%s$L:\n"),
+             load_x, load_a);
+    assert_same(true, one, other);
+}
+
 static void instructions_registers_and_which_name_do_count(void **state)
 {
     (void)state;
@@ -47,6 +61,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_comments_do_not_count),
+        cmocka_unit_test(parameters_are_those_of_their_entry),
         cmocka_unit_test(instructions_registers_and_which_name_do_count),
     };
     return cmocka_run_group_tests_name("the code of a text", tests, NULL, NULL);
