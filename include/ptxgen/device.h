@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * Device facts: what plans need to know about a GPU, read once into a plain struct.
+ * Device facts: what plans need to know about a GPU, which is read once into a plain struct.
  *
  *     ptxgen_device_facts facts;
  *     if (ptxgen_device_read(&driver, 0, &facts, &err) == PTXGEN_OK)
  *         printf("%s: sm_%d, %d SMs, PTX up to %d\n", facts.name, facts.compute_capability,
  *                facts.sm_count, facts.max_ptx_version);
  *
- * Lifetime: the struct is a value; it refers to nothing. Threads: any. No context is needed or
- * made. Errors: a status and a sentence, as everywhere.
+ * Lifetime: the struct is a value that refers to nothing. Threads: any thread may call these
+ * functions. They neither need nor make a context. Errors: a status and a sentence (status.h).
  */
 #ifndef PTXGEN_DEVICE_H
 #define PTXGEN_DEVICE_H
@@ -23,8 +23,9 @@ extern "C" {
 #endif
 
 /**
- * Sizes are in bytes unless the name says otherwise. A fact that the driver is too old to know
- * is 0 or false: reserved shared memory, clusters, tensor maps, memory pools, the UUID.
+ * Facts of one device. Sizes are in bytes unless the name says otherwise. Where the driver is too
+ * old to report reserved shared memory, clusters, tensor maps, memory pools or the UUID, the member
+ * is 0 or false.
  */
 typedef struct ptxgen_device_facts {
     int ordinal;
@@ -47,15 +48,15 @@ typedef struct ptxgen_device_facts {
     int registers_per_block; /**< 32-bit registers */
     int registers_per_sm;
 
-    int shared_per_block;       /**< without asking: 48 KB */
-    int shared_per_block_optin; /**< after raising the kernel's limit */
+    int shared_per_block;       /**< by default: 48 KB */
+    int shared_per_block_optin; /**< after the kernel's limit has been raised */
     int shared_per_sm;
     int shared_reserved_per_block; /**< taken by the driver from each block's share of the SM */
 
     size_t memory_bytes;
     int l2_bytes;
     int clock_khz;
-    int memory_clock_khz; /**< 0 where the driver does not tell */
+    int memory_clock_khz; /**< 0 where the driver does not report the clock */
     int memory_bus_bits;
 
     bool ecc;
@@ -75,15 +76,15 @@ PTXGEN_API ptxgen_status ptxgen_device_read(const ptxgen_driver *driver, int ord
                                             ptxgen_device_facts *facts, ptxgen_error *err);
 
 /**
- * Peak memory bandwidth in bytes a second by the memory's clock and width, two transfers a
- * clock; 0 where the driver does not tell the clock.
+ * Peak memory bandwidth in bytes a second: the memory's clock times its width, with two transfers a
+ * clock; 0 where the driver does not report the clock.
  */
 PTXGEN_API double ptxgen_device_peak_bandwidth(const ptxgen_device_facts *facts);
 
 /**
- * The target to plan kernels for on this device: base text of its architecture ("sm_80"), of
- * compute capability 9.0 that chip's own ("sm_90a", which has wgmma, from PTX 8.0 on), capped at
- * the PTX version that the driver takes, and the device's size.
+ * The target to plan kernels for on this device: the base target of its architecture, as "sm_80",
+ * or for compute capability 9.0 "sm_90a" if the driver takes PTX 8.0, since wgmma needs that
+ * target; the PTX version of the driver as the limit; and the size of the device.
  */
 PTXGEN_API ptxgen_target ptxgen_device_target(const ptxgen_device_facts *facts);
 

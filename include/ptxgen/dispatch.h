@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * Dispatch: given a spec, its loaded kernel, compiled at most once.
+ * Dispatch: returns the loaded kernel of a spec, and compiles it at most once.
  *
  *     ptxgen_dispatcher *dispatcher;                       // one for each CUDA context
  *     ptxgen_dispatcher_create(&driver, NULL, &dispatcher, &err);
@@ -12,49 +12,51 @@
  *
  *     ptxgen_dispatcher_destroy(dispatcher);
  *
- * A dispatcher is a registry of loaded kernels in one context. The key is the family with its plan
- * version, and the whole spec, byte by byte, so zero a spec before you fill it. A hit takes no
- * lock and makes no driver call. The first to ask for a new spec plans it and gets the machine code
- * from the disk cache (cache.h), or else emits its PTX for the driver's assembler; who asks for the
- * same one meanwhile waits for that. A failure is remembered: dispatch repeats its error without
- * trying again until `ptxgen_dispatch_retry`.
+ * A dispatcher is a registry of the kernels that are loaded in one context. The key of a kernel is
+ * the family with its plan version, and all bytes of the spec, so zero a spec before you fill it. A
+ * call that finds its kernel takes no lock and makes no driver call. The first call for a new spec
+ * makes the plan, and gets the machine code from the disk cache (cache.h) or else emits the PTX
+ * text and has the driver assemble it; other calls for the same spec wait meanwhile. A failure is
+ * remembered: dispatch returns the same error without another attempt until
+ * `ptxgen_dispatch_retry`.
  *
- * Lifetime. Each success of dispatch is one reference, to be given back once, from any thread, with
- * `ptxgen_release` (or the family's own destroy). A kernel stays loaded, referenced or not, until
- * `ptxgen_dispatcher_unload` or the dispatcher's end. Unloading is safe while launches are in
- * flight: kernels that are still referenced stay, and become unloadable by the next unload after
- * their last reference is gone; before code is taken away, unload waits until the context is idle.
- * So a reference has to outlast the last *enqueue* of a launch, not the launch. A graph that
- * captured a launch enqueues it anew each time: keep the reference as long as the graph.
- * All references go back before the dispatcher is destroyed, and it before its context.
+ * Lifetime. Each successful dispatch gives one reference, which is to be released once, by any
+ * thread, with `ptxgen_release` or the family's own destroy. A kernel stays loaded, referenced or
+ * not, until `ptxgen_dispatcher_unload` or the end of the dispatcher. Unloading is safe while
+ * launches are in flight: it leaves kernels that are still referenced, which a later unload removes
+ * once their last reference has been released, and it waits until the context is idle before it
+ * removes code. So a reference has to outlast the last *enqueue* of a launch, not the launch. A
+ * graph that captured a launch enqueues the launch each time it runs: keep the reference as long as
+ * the graph. Release all references before you destroy the dispatcher, and destroy the dispatcher
+ * before its context.
  *
- * Contexts. A dispatcher belongs to the context in its options, or else the one current where it is
- * created; dispatch works whatever is current, and restores it. Several contexts or devices: a
- * dispatcher each. They share the disk cache.
+ * Contexts. A dispatcher belongs to the context in its options, or else to the context that is
+ * current where it is created. Dispatch works whatever context is current, and restores that
+ * context. Use one dispatcher for each context or device; they share the disk cache.
  *
- * Threads. Any number may dispatch, retry, release and unload on one dispatcher at once. Creating
- * and destroying is for one thread. The log is called from whichever thread has something to
- * say, and must not dispatch.
- * A thread that is cancelled (pthread_cancel) inside a call of dispatch.h, cache.h or tune.h is
- * cancelled after it.
+ * Threads. Any number of threads may dispatch, retry, release and unload on one dispatcher at the
+ * same time. Create and destroy it in one thread. The log function is called from any of these
+ * threads, and must not dispatch. A thread that is cancelled (pthread_cancel) inside a call of
+ * dispatch.h, cache.h or tune.h is cancelled when the call has ended.
  *
- * Processes. CUDA does not survive fork: in the child, a dispatcher refuses to compile, and
- * destroying it only frees memory. Destroying it after the driver has shut down is harmless too.
+ * Processes. CUDA does not survive fork: in the child process a dispatcher refuses to compile, and
+ * destroying it only frees memory. A dispatcher may also be destroyed after the driver has shut
+ * down.
  *
- * Tuning. What `ptxgen tune` found for this device and lies in the cache's folder is planned by
- * (tune.h); it is read once, when the dispatcher is created.
+ * Tuning. Plans use the tiles that `ptxgen tune` has stored for this device in the cache's folder
+ * (tune.h). They are read once, when the dispatcher is created.
  *
- * Looking and editing. With $PTXGEN_DUMP naming a folder, each kernel that is compiled leaves there
- * NAME.ptx (annotated), NAME.cubin and NAME.log, what the driver's assembler said; nothing is read
- * from the disk cache then. NAME is the family and a hash of spec and target; a link of such a name
- * is replaced, not followed. With $PTXGEN_OVERRIDE naming a folder, a file NAME.ptx in it is
- * assembled instead of the emitted text. It gets executed, so folder and file are to be this user's,
- * no links, and not writable by others, or they are ignored. None of this is silent: what is
- * assembled and what is ignored is logged, and a dispatcher that was given no log ignores the
- * variable.
+ * Dumps and overrides. If $PTXGEN_DUMP names a folder, each kernel that is compiled leaves three
+ * files there: NAME.ptx (the annotated text), NAME.cubin, and NAME.log (the output of the driver's
+ * assembler); the disk cache is then not read. NAME is the family and a hash of spec and target. A
+ * symbolic link of such a name is replaced, not followed. If $PTXGEN_OVERRIDE names a folder, a
+ * file NAME.ptx in it is assembled instead of the emitted text. Because that file is executed, it
+ * is ignored unless folder and file belong to this user, are no symbolic links, and are not
+ * writable by others. The log says which files are assembled and which are ignored; a dispatcher
+ * without a log function ignores $PTXGEN_OVERRIDE.
  *
- * Graph capture. Dispatch and unload before capturing: loading code is not allowed in a capture.
- * Hits, launches and releases are.
+ * Graph capture. Dispatch new specs and unload before you capture a graph, since code cannot be
+ * loaded during a capture. Calls that find their kernel, launches and releases are allowed.
  */
 #ifndef PTXGEN_DISPATCH_H
 #define PTXGEN_DISPATCH_H
@@ -73,19 +75,19 @@ typedef struct ptxgen_dispatcher ptxgen_dispatcher;
 /** A family's loaded entries: what every `ptxgen_<family>` is underneath. */
 typedef struct ptxgen_loaded ptxgen_loaded;
 
-/** Zeroed is the default; a NULL pointer to options means the same. */
+/** Zeroed options, and NULL for options, are the defaults. */
 typedef struct ptxgen_dispatch_options {
     ptxgen_cu_context context;   /**< NULL: the calling thread's current context */
-    const ptxgen_target *target; /**< to plan for; copied; NULL: the device's own */
+    const ptxgen_target *target; /**< the target of plans, copied; NULL: the device's own */
     int max_registers;           /**< as in ptxgen_module_options */
-    bool line_info;              /**< likewise */
-    const ptxgen_cache *cache;   /**< NULL: one with default options, of the dispatcher's own */
-    bool no_cache;               /**< read nothing from disk and write nothing to it */
-    bool no_tuning;              /**< plan by the model alone, whatever the cache's folder has */
-    const ptxgen_tuning *tuning; /**< kept while it exists; NULL: what the cache's folder has */
+    bool line_info;              /**< as in ptxgen_module_options */
+    const ptxgen_cache *cache;   /**< NULL: the dispatcher opens one with default options */
+    bool no_cache;               /**< do not read the disk cache, and do not write to it */
+    bool no_tuning;              /**< ignore stored tiles: plans use their model of the chip */
+    const ptxgen_tuning *tuning; /**< outlives the dispatcher; NULL: that of the cache's folder */
     const char *dump_folder;     /**< NULL: $PTXGEN_DUMP; "": none */
     const char *override_folder; /**< NULL: $PTXGEN_OVERRIDE; "": none */
-    /** Receives sentences worth a line in a log, none of which is an error of a call. */
+    /** Receives sentences for a log. None of them is the error of a call. */
     void (*log)(void *user, const char *message);
     void *log_user;
 } ptxgen_dispatch_options;
@@ -103,26 +105,27 @@ PTXGEN_API ptxgen_status ptxgen_dispatcher_create(const ptxgen_driver *driver,
 PTXGEN_API void ptxgen_dispatcher_destroy(ptxgen_dispatcher *dispatcher);
 
 /**
- * One reference to the loaded kernel of a spec, which is compiled when it is new.
- * Errors: the family's refusal of the spec, the builder's, PTXGEN_ERROR_JIT, PTXGEN_ERROR_DRIVER;
- * each of these is remembered for the spec.
+ * Stores one reference to the loaded kernel of a spec in `*loaded`; a new spec is compiled. Errors:
+ * a refusal by the family or the builder, PTXGEN_ERROR_JIT, PTXGEN_ERROR_DRIVER. Each of these is
+ * remembered for the spec.
  */
 PTXGEN_API ptxgen_status ptxgen_dispatch(ptxgen_dispatcher *dispatcher, const ptxgen_family *family,
                                          const void *spec, ptxgen_loaded **loaded,
                                          ptxgen_error *err);
-/** The same, but a remembered failure is forgotten and tried once more. */
+/** Like ptxgen_dispatch, but a spec whose failure is remembered is tried once more. */
 PTXGEN_API ptxgen_status ptxgen_dispatch_retry(ptxgen_dispatcher *dispatcher,
                                                const ptxgen_family *family, const void *spec,
                                                ptxgen_loaded **loaded, ptxgen_error *err);
-/** Gives one reference back. NULL does nothing. */
+/** Releases one reference. NULL does nothing. */
 PTXGEN_API void ptxgen_release(ptxgen_loaded *loaded);
 
 /**
- * Unloads what is loaded and no longer referenced: of one spec, of all of a family (spec NULL) or
- * everything (family NULL), and what earlier calls had to leave. Remembered failures of these are
- * forgotten. `still_referenced`, unless NULL, receives how many kernels had to stay.
- * Errors: PTXGEN_ERROR_DRIVER when the context cannot be waited for, as during a capture or after
- * a fault; then nothing was unloaded.
+ * Unloads kernels that are not referenced: that of one spec, those of a family (`spec` is NULL), or
+ * all (`family` is NULL), and those that earlier calls had to leave because they were referenced.
+ * Remembered failures of the same specs are forgotten. `still_referenced`, unless NULL, receives
+ * the number of kernels that stay because they are referenced. Errors: PTXGEN_ERROR_DRIVER when the
+ * driver cannot wait for the context, as during a capture or after a fault; nothing is unloaded
+ * then.
  */
 PTXGEN_API ptxgen_status ptxgen_dispatcher_unload(ptxgen_dispatcher *dispatcher,
                                                   const ptxgen_family *family, const void *spec,
@@ -133,24 +136,24 @@ PTXGEN_API const ptxgen_target *ptxgen_dispatcher_target(const ptxgen_dispatcher
 
 /** Where the machine code came from. */
 typedef enum ptxgen_origin {
-    PTXGEN_ORIGIN_ASSEMBLER = 0, /**< the driver's, just now */
-    PTXGEN_ORIGIN_DISK = 1,      /**< the disk cache */
-    PTXGEN_ORIGIN_OVERRIDE = 2   /**< an edited text */
+    PTXGEN_ORIGIN_ASSEMBLER = 0, /**< the driver assembled the emitted text */
+    PTXGEN_ORIGIN_DISK = 1,      /**< the disk cache had it */
+    PTXGEN_ORIGIN_OVERRIDE = 2   /**< the driver assembled a text from $PTXGEN_OVERRIDE */
 } ptxgen_origin;
 
 /** How a kernel came to be loaded, and the nanoseconds that each part took. */
 typedef struct ptxgen_load_report {
     ptxgen_origin origin;
-    uint64_t emit_ns;    /**< plan, emission, text; where a memo was on disk, only the plan */
-    uint64_t lookup_ns;  /**< key, and reading and checking the disk's memo and entry */
-    uint64_t compile_ns; /**< the driver's assembler; 0 on a disk hit */
-    uint64_t load_ns;    /**< machine code into the context, entries fetched */
+    uint64_t emit_ns;    /**< plan, emission and text; only the plan if the disk had a memo */
+    uint64_t lookup_ns;  /**< computing the key; reading and checking the memo and the entry */
+    uint64_t compile_ns; /**< the driver's assembler; 0 if the code came from the disk */
+    uint64_t load_ns;    /**< loading the code into the context and fetching its entries */
     uint64_t publish_ns; /**< writing to the disk cache */
     size_t text_bytes, cubin_bytes;
     /**
-     * NULL when the disk cache has the code, from now or before; else why it is not kept, one
-     * sentence (the cache is off, full, locked, too small, not writable …), as long as the
-     * reference.
+     * NULL if the disk cache has the code, by this call or an earlier one; else one sentence that
+     * says why not (the cache is off, full, locked, too small or not writable, for example). The
+     * sentence is valid as long as the reference.
      */
     const char *not_kept;
 } ptxgen_load_report;
@@ -163,23 +166,23 @@ typedef struct ptxgen_warm_item {
     const void *spec;
 } ptxgen_warm_item;
 
-/** What a warm-up tells of each item when it is done with it; lasts for the call. */
+/** The result of one item of a warm-up; valid during the call that receives it. */
 typedef struct ptxgen_warm_step {
-    const ptxgen_warm_item *item;     /**< the warm-up's own copy */
+    const ptxgen_warm_item *item;     /**< the warm-up's own copy of the item */
     size_t index;                     /**< of the item in the list */
-    size_t done, count;               /**< items finished, this one included; items in all */
-    const ptxgen_load_report *report; /**< NULL when it failed */
-    const ptxgen_error *error;        /**< NULL when it did not */
+    size_t done, count;               /**< items finished, including this one, and items in all */
+    const ptxgen_load_report *report; /**< NULL if the item failed */
+    const ptxgen_error *error;        /**< NULL if the item did not fail */
 } ptxgen_warm_step;
 
 typedef struct ptxgen_warm ptxgen_warm;
 
 /**
- * Dispatches a list in the background on `threads` threads (0: one for each processor), so that
- * later dispatches hit. Items and specs are copied. `step`, unless NULL, is called from those
- * threads, one call at a time. A failed item is remembered as in dispatch, and the others go on.
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT, PTXGEN_ERROR_OUT_OF_MEMORY, PTXGEN_ERROR_SYSTEM when not
- * one thread can be started.
+ * Dispatches a list of items in the background on `threads` threads (0: one for each processor), so
+ * that later dispatches find their kernels. Items and specs are copied. `step`, unless NULL, is
+ * called from the background threads, one call at a time. A failure is remembered as in dispatch,
+ * and the other items are done. Errors: PTXGEN_ERROR_INVALID_ARGUMENT, PTXGEN_ERROR_OUT_OF_MEMORY,
+ * PTXGEN_ERROR_SYSTEM when no thread can be started.
  */
 PTXGEN_API ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher,
                                            const ptxgen_warm_item *items, size_t count,
@@ -187,9 +190,9 @@ PTXGEN_API ptxgen_status ptxgen_warm_start(ptxgen_dispatcher *dispatcher,
                                            void (*step)(void *user, const ptxgen_warm_step *step),
                                            void *user, ptxgen_warm **warm, ptxgen_error *err);
 /**
- * Waits for a warm-up and frees it; with `cancel`, items that were not begun are left out. Returns
- * how many failed. Each warm-up is finished once, before its dispatcher is destroyed. NULL does
- * nothing.
+ * Waits for a warm-up, frees it, and returns the number of items that failed. With `cancel`, items
+ * that have not begun are left out. Every warm-up must be finished once, before its dispatcher is
+ * destroyed. NULL does nothing.
  */
 PTXGEN_API size_t ptxgen_warm_finish(ptxgen_warm *warm, bool cancel);
 

@@ -9,7 +9,7 @@
  *     ptxgen_driver driver;
  *     ptxgen_error err;
  *     if (ptxgen_driver_open(&driver, NULL, &err) != PTXGEN_OK)
- *         return report(err.message);   // no libcuda, too old a driver, no device, …
+ *         return report(err.message);   // no libcuda, too old a driver, no device
  *     ptxgen_cu_deviceptr x;
  *     ptxgen_cu_result result = driver.mem_alloc(&x, 4096);
  *     if (result != PTXGEN_CUDA_SUCCESS)
@@ -21,9 +21,9 @@
  *
  * Threads: after opening, a table is only read; any number of threads may share it.
  *
- * Another implementation may fill the table instead: an emulator, a recorder, a program that
- * has libcuda open already. It zeroes the struct, so that `library` is NULL, sets every REQUIRED
- * member and what it has of the OPTIONAL ones, and starts the table:
+ * Another implementation may fill the table instead: an emulator, a recorder, or a program that has
+ * opened libcuda already. Such an implementation zeroes the struct, so that `library` is NULL, sets
+ * every REQUIRED member and those OPTIONAL members that it has, and starts the table:
  *
  *     static ptxgen_cu_result mem_alloc(ptxgen_cu_deviceptr *address, size_t bytes) { … }
  *
@@ -32,11 +32,11 @@
  *     …
  *     return ptxgen_driver_start(driver, err);
  *
- * The calls take exactly libcuda's arguments, so no instance pointer reaches them. Like libcuda,
- * an implementation finds its state from the handles it gave out, from the calling thread's
- * current context (thread-local), and from device ordinals. What is asked before a context
- * exists (version, count, names, attributes) can be constant. ptxgen relies on a launch being
- * refused when the function's context is not the current one.
+ * The calls take exactly the arguments of libcuda, so none of them receives a pointer to the
+ * implementation's state. Like libcuda, an implementation finds its state by the handles that it
+ * gave out, by the calling thread's current context (thread-local), and by device ordinals. The
+ * answers to calls that need no context (version, count, names, attributes) can be constant. An
+ * implementation must refuse a launch when the function's context is not the current one.
  */
 #ifndef PTXGEN_DRIVER_H
 #define PTXGEN_DRIVER_H
@@ -52,7 +52,7 @@ extern "C" {
 #define PTXGEN_DRIVER_MIN_VERSION 11000
 
 typedef struct ptxgen_driver {
-    void *library;    /**< the dlopen handle; NULL when something else filled the table */
+    void *library;    /**< the dlopen handle; NULL if another implementation filled the table */
     int version;      /**< from cuDriverGetVersion: 1000 × major + 10 × minor; set by start */
     int device_count; /**< at least 1 after a start that succeeded */
 
@@ -65,7 +65,7 @@ typedef struct ptxgen_driver {
  * Opens the driver library `path` (NULL: "libcuda.so.1", found as the dynamic linker finds it),
  * fills the table and starts the driver. On failure the table is zeroed.
  *
- * Errors: PTXGEN_ERROR_NO_DRIVER when the library cannot be opened or is none,
+ * Errors: PTXGEN_ERROR_NO_DRIVER when the file cannot be opened or is not a library,
  * PTXGEN_ERROR_DRIVER_TOO_OLD naming the missing entry point and both versions,
  * PTXGEN_ERROR_OUT_OF_MEMORY, and those of `ptxgen_driver_start`.
  */
@@ -89,16 +89,17 @@ PTXGEN_API ptxgen_status ptxgen_driver_start(ptxgen_driver *driver, ptxgen_error
 PTXGEN_API void ptxgen_driver_close(ptxgen_driver *driver);
 
 /**
- * Turns a failed result into a status and a sentence: what was being done (the format), then the
- * driver's name and text for the result.
+ * Turns a failed result into a status and a sentence. The sentence begins with the formatted text,
+ * which says what was being done, and ends with the driver's name and text for the result.
  */
 PTXGEN_API ptxgen_status ptxgen_driver_fail(const ptxgen_driver *driver, ptxgen_cu_result result,
                                             ptxgen_error *err, const char *format, ...)
     PTXGEN_PRINTF(4, 5);
 
 /**
- * PTXGEN_OK when the OPTIONAL call at `member_offset` is there, else PTXGEN_ERROR_DRIVER_TOO_OLD
- * with a sentence that names it and the CUDA version that brought it:
+ * Returns PTXGEN_OK if the table has the OPTIONAL call at `member_offset`, else
+ * PTXGEN_ERROR_DRIVER_TOO_OLD with a sentence that names the call and the CUDA version that
+ * introduced it:
  *
  *     ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled), err);
  */
@@ -106,9 +107,10 @@ PTXGEN_API ptxgen_status ptxgen_driver_require(const ptxgen_driver *driver, size
                                                ptxgen_error *err);
 
 /**
- * The highest PTX ISA version that a driver assembles, as 10 × major + minor (78 is PTX 7.8),
- * for a version as cuDriverGetVersion reports it. A driver newer than the table gets the
- * table's last entry, for drivers take all older PTX; one older than CUDA 11.0 gets 0.
+ * The highest PTX ISA version that a driver assembles, as 10 × major + minor (78 is PTX 7.8), for a
+ * driver version as cuDriverGetVersion reports it. For a driver that is newer than this library the
+ * result is the highest version that the library knows, since a driver takes all older PTX. For a
+ * driver older than CUDA 11.0 it is 0.
  */
 PTXGEN_API int ptxgen_driver_max_ptx_version(int driver_version);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * What dispatch and the cache know of a kernel family: a const table of sizes and functions. They
- * have no other knowledge of any family, so a program may add its own.
+ * A kernel family as dispatch and the cache see it: a const table of sizes and functions. Dispatch
+ * and the cache know nothing else of any family, so a program may add families of its own.
  *
  * ptxgen's families each have a function that returns their table, as
  * `ptxgen_rmsnorm_q4k_family()`. A family of your own, for dispatch.h:
@@ -43,20 +43,23 @@ typedef struct ptxgen_tuned_range {
     uint32_t tile[PTXGEN_TILE_NUMBERS]; /**< in the order of the tiling's names, then zeros */
 } ptxgen_tuned_range;
 
-/** The same in a plan: the variant that serves the range. */
+/** A range of M in a plan, with the variant that serves it. */
 typedef struct ptxgen_tuned_variant {
     uint32_t to_m, variant;
 } ptxgen_tuned_variant;
 
 /** The tiles that plans of a family choose from. */
 typedef struct ptxgen_tiling {
-    const char *const *names; /**< of a tile's numbers: letters, digits, '_'; NULL past the last */
-    /** Fills tile number `index` of those that this plan may have; false past the last. Pure. */
+    /** Names of a tile's numbers, of letters, digits and '_'; NULL follows the last name. */
+    const char *const *names;
+    /**
+     * Fills candidate `index` of the tiles that the plan may use; false past the last one. Pure.
+     */
     bool (*candidate)(const void *plan, size_t index, uint32_t tile[PTXGEN_TILE_NUMBERS]);
     /**
-     * Gives a fresh plan `count` tiles, 1 to PTXGEN_TUNED_RANGES, by rising to_m; M above the last
-     * is served as the plan sees fit. Refuses tiles that are no candidates, or not together; what
-     * the plan is then is not said. Pure.
+     * Gives a fresh plan `count` tiles, 1 to PTXGEN_TUNED_RANGES, in the order of rising to_m. The
+     * plan chooses a tile itself for M above the last range. Refuses tiles that are no candidates,
+     * and candidates that the plan cannot use together; a refused plan must not be used. Pure.
      */
     ptxgen_status (*use)(void *plan, const ptxgen_tuned_range *ranges, size_t count,
                          ptxgen_error *err);
@@ -66,31 +69,33 @@ typedef struct ptxgen_tiling {
 
 typedef struct ptxgen_family {
     const char *name; /**< of letters, digits and '_': it becomes part of file names */
-    /** Raised whenever plans or text of a spec change: code made by another version is not used. */
+    /** Raised whenever plans or texts change: code that another version made is not used. */
     uint32_t plan_version;
-    size_t spec_bytes; /**< of the spec, compared whole: padding is zeroed by who fills it */
+    size_t spec_bytes; /**< size of the spec, all bytes of which are compared: zero its padding */
     size_t plan_bytes;
     /** Validates the spec and fills the plan; pure. */
     ptxgen_status (*make_plan)(const void *spec, const ptxgen_target *target, void *plan,
                                ptxgen_error *err);
     /**
-     * Fills the module; pure. Entries are loaded in the order in which they are emitted. One with
-     * more than 48 KB of shared memory has all of it as dynamic shared memory, and every launch
-     * passes so much (ptxgen_launch_shape in kernel.h); as code may come from the disk without an
-     * emission, the plan keeps that number, the sum that ptx_kernel_info gives.
+     * Fills the module; pure. Entries are loaded in the order in which they are emitted. An entry
+     * with more than 48 KB of shared memory has all of it as dynamic shared memory, and every
+     * launch passes its size (ptxgen_launch_shape in kernel.h). The plan has to keep that size,
+     * which ptx_kernel_info gives, because code may come from the disk without an emission.
      */
     ptxgen_status (*emit)(const void *plan, ptx_module *module, ptxgen_error *err);
-    /** What launches will need beyond the REQUIRED driver calls; NULL: nothing. */
+    /** Refuses a driver that lacks an OPTIONAL call which launches need; NULL: they need none. */
     ptxgen_status (*check_driver)(const ptxgen_driver *driver, const void *plan, ptxgen_error *err);
     /**
-     * The spec for people, one ASCII line without a newline, cut to `size`; NULL: hexadecimal.
-     * It is called in the C locale: the line is part of what the disk cache finds code by.
+     * Writes the spec for people to read, as one ASCII line without a newline, cut to `size`; NULL:
+     * the spec is written as hexadecimal digits. The line is part of the disk cache's key, so the
+     * function is called in the C locale.
      */
     void (*describe)(const void *spec, char *text, size_t size);
     const ptxgen_tiling *tiling; /**< NULL: there is nothing to tune */
     /**
-     * A hash of all sources that plan and text come from, up to 64 characters: while it stays, the
-     * disk cache finds code without an emission. NULL: always emit, so that nothing hangs on it.
+     * A hash, of up to 64 characters, of all sources from which plan and text come. While the hash
+     * stays the same, the disk cache finds code without an emission. NULL: the disk cache always
+     * emits the text to find its code.
      */
     const char *revision;
 } ptxgen_family;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * Modules and kernels: PTX text or a cubin becomes loaded code, which is then launched.
+ * Modules and kernels: loads PTX text or a cubin, and launches its entries.
  *
  *     ptxgen_module *module;
  *     ptxgen_kernel *kernel;
@@ -16,33 +16,36 @@
  *     ptxgen_kernel_destroy(kernel);
  *     ptxgen_module_destroy(module);
  *
- * Prepare, then launch. All that allocates, compiles, loads or asks belongs to loading and
- * creating; do it before capturing a graph. A launch makes exactly one driver call, which
- * neither allocates nor waits, so it may be captured.
+ * Prepare, then launch. Loading a module and creating a kernel may allocate, compile and wait; do
+ * both before capturing a graph. A launch makes exactly one driver call, which neither allocates
+ * nor waits, so a launch may be captured.
  *
- * Contexts. A module belongs to one CUDA context: the one in its options, or else the context
- * current in the thread that loads it. Every function here that prepares or asks makes that
- * context current for its own duration and restores the previous one. `ptxgen_launch` does not:
- * the module's context must be current already, as for any launch.
+ * Contexts. A module belongs to one CUDA context: the one in its options, or else the context that
+ * is current in the thread that loads it. Every function here except `ptxgen_launch` makes that
+ * context current while it runs, and restores the previous one. For `ptxgen_launch` the caller has
+ * made the module's context current, as for any launch.
  *
  * Lifetime. Destroy kernels before their module, modules before their context, and contexts
  * before closing the driver table. Destroying NULL does nothing.
  *
  * Threads. Any number of threads may launch one kernel or read its attributes at the same time.
- * Creating from and destroying one object is for one thread at a time.
+ * Only one thread at a time may create kernels from a module, or destroy an object.
  *
- * Arrays. One rule for the launches of all families, which take arrays as device addresses with
- * shapes and row strides. What is only read may overlap. What is written, outputs and workspaces,
- * overlaps no other array of the launch; but where a family says so, an output may be the residual
- * itself: at the same address, with the same row stride. Column slices of one buffer do not overlap
- * when their row strides are equal in bytes; rows of different strides count as overlapping when
- * their ranges, from the first byte to the last, meet. One row alone has no stride. No array leaves
- * the 64-bit address space. A launch that breaks the rule is refused before anything runs:
- * PTXGEN_ERROR_INVALID_ARGUMENT, with a sentence that names the arrays.
+ * Arrays. The launches of all families take arrays as device addresses with shapes and row strides,
+ * and have one rule for them. Arrays that a launch only reads may overlap. An array that it writes
+ * (an output or a workspace) must not overlap any other array of the launch, with one exception:
+ * where a family's header says so, an output may be the residual itself, at the same address and
+ * with the same row stride. Column slices of one buffer do not overlap if their row strides are
+ * equal in bytes. Arrays with different strides count as overlapping if their ranges, from the
+ * first byte to the last, have a byte in common. The stride of an array of one row is ignored. No
+ * array may reach past the end of the 64-bit address space. A launch that breaks this rule is
+ * refused before anything runs, with PTXGEN_ERROR_INVALID_ARGUMENT and a sentence that names the
+ * arrays.
  *
- * Errors. A status and a sentence. Beside what each function names, what prepares may return
- * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. Asynchronous faults of a kernel show up, as CUDA has it, in
- * a later call: PTXGEN_ERROR_DRIVER with CUDA_ERROR_ILLEGAL_ADDRESS and its like.
+ * Errors. A status and a sentence. Every function but `ptxgen_launch` may also return
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. An asynchronous fault of
+ * a kernel is reported by a later call, as in CUDA: PTXGEN_ERROR_DRIVER with
+ * CUDA_ERROR_ILLEGAL_ADDRESS, for example.
  */
 #ifndef PTXGEN_KERNEL_H
 #define PTXGEN_KERNEL_H
@@ -58,14 +61,14 @@ extern "C" {
 typedef struct ptxgen_module ptxgen_module;
 typedef struct ptxgen_kernel ptxgen_kernel;
 
-/** How to assemble and load. Zeroed is the default; a NULL pointer to options means the same. */
+/** How to assemble and load. Zeroed options, and NULL for options, are the defaults. */
 typedef struct ptxgen_module_options {
     ptxgen_cu_context context; /**< NULL: the calling thread's current context */
     int max_registers;         /**< a cap per thread; 0: none beyond the text's own directives */
     bool line_info;            /**< keep source lines for profilers */
     /**
-     * When not NULL, receives what the assembler says: registers, spills and shared memory of
-     * each kernel on success (PTX only), the whole error log on failure. NUL-terminated, cut to
+     * If not NULL, receives the assembler's log: registers, spills and shared memory of each kernel
+     * on success (for PTX only), or the errors on failure. The text is NUL-terminated and cut to
      * `log_size`, the buffer's size in bytes.
      */
     char *log;
@@ -86,8 +89,9 @@ PTXGEN_API ptxgen_status ptxgen_module_load_ptx(const ptxgen_driver *driver, con
                                                 ptxgen_module **module, ptxgen_error *err);
 
 /**
- * Loads a cubin of `size` bytes. Its ELF structure is checked first, because a truncated cubin
- * makes some drivers abort the process; a checksum is still the caller's business.
+ * Loads a cubin of `size` bytes. The structure of the ELF file is checked first, because a
+ * truncated cubin makes some drivers abort the process. The contents are not checked: a caller that
+ * reads cubins from a disk has to keep a checksum.
  *
  * Errors: PTXGEN_ERROR_MALFORMED, PTXGEN_ERROR_WRONG_DEVICE when the cubin is for another
  * architecture or there is no context, PTXGEN_ERROR_DRIVER.
@@ -120,22 +124,22 @@ PTXGEN_API ptxgen_status ptxgen_assemble(const ptxgen_driver *driver, const char
 /** Frees the bytes and zeroes the struct. */
 PTXGEN_API void ptxgen_cubin_free(ptxgen_cubin *cubin);
 
-/** What the driver says of a loaded kernel. Sizes in bytes. */
+/** Attributes of a loaded kernel, as the driver reports them. Sizes are in bytes. */
 typedef struct ptxgen_kernel_attributes {
     int registers;           /**< 32-bit registers per thread */
     int local_bytes;         /**< per thread; more than 0 means spills or arrays */
     int static_shared_bytes; /**< per CTA */
     int const_bytes;
-    int max_threads_per_block;    /**< after registers and `.maxntid` */
-    int max_dynamic_shared_bytes; /**< what a launch may ask for; raised by creation */
+    int max_threads_per_block;    /**< as the registers and `.maxntid` allow */
+    int max_dynamic_shared_bytes; /**< the most that a launch may use; set by kernel_create */
     int target;                   /**< the text's `.target`, as 90 for sm_90 */
     int binary_target;            /**< the architecture of the machine code, likewise */
 } ptxgen_kernel_attributes;
 
 /**
- * Fetches the entry `name` now, so that no launch has to load it lazily, reads its attributes
- * and lets it use `dynamic_shared_bytes` of dynamic shared memory, beyond 48 KB where the device
- * can.
+ * Makes a kernel of the entry `name`: fetches the entry, so that no launch has to load it lazily,
+ * reads its attributes, and allows it `dynamic_shared_bytes` bytes of dynamic shared memory, more
+ * than 48 KB where the device has more.
  *
  * Errors: PTXGEN_ERROR_NOT_FOUND when the module has no such entry, PTXGEN_ERROR_SHARED_MEMORY
  * when static and dynamic shared memory together pass the device's limit, PTXGEN_ERROR_DRIVER.
@@ -146,7 +150,7 @@ PTXGEN_API ptxgen_status ptxgen_kernel_create(const ptxgen_module *module, const
 
 PTXGEN_API void ptxgen_kernel_destroy(ptxgen_kernel *kernel);
 
-/** Valid as long as the kernel. */
+/** The kernel's attributes; the pointer is valid as long as the kernel. */
 PTXGEN_API const ptxgen_kernel_attributes *
 ptxgen_kernel_get_attributes(const ptxgen_kernel *kernel);
 
@@ -159,15 +163,15 @@ PTXGEN_API ptxgen_status ptxgen_kernel_occupancy(const ptxgen_kernel *kernel, in
                                                  ptxgen_error *err);
 
 /**
- * A launch in numbers. Zeroed members other than grid and block mean "plain". The grid is 64
- * bits wide so that a count of tiles arrives here whole and is refused rather than cut.
+ * The shape of a launch. Members other than grid and block may be 0 for a plain launch. The grid
+ * has 64 bits, so that a number of tiles that is too large is refused and not truncated.
  */
 typedef struct ptxgen_launch_shape {
     uint64_t grid[3];      /**< CTAs in x, y, z; x below 2³¹, y and z below 65536 */
     unsigned int block[3]; /**< threads in x, y, z */
     size_t dynamic_shared_bytes;
     unsigned int cluster[3]; /**< CTAs per cluster, each dividing the grid; zeros: none */
-    bool programmatic;       /**< may start before its predecessor ends (griddepcontrol) */
+    bool programmatic;       /**< may start before the kernel ahead has ended (griddepcontrol) */
     bool cooperative;        /**< all CTAs resident at once, for grid-wide barriers */
 } ptxgen_launch_shape;
 
@@ -178,8 +182,8 @@ PTXGEN_API ptxgen_status ptxgen_kernel_max_clusters(const ptxgen_kernel *kernel,
 
 /**
  * Enqueues the kernel on `stream` of the module's context. `arguments` holds a pointer to each
- * kernel parameter, in order; the values are copied before the call returns. A grid with a 0 in
- * it is legal: nothing is launched and PTXGEN_OK returned.
+ * kernel parameter, in order; the values are copied before the call returns. If the grid is 0 in
+ * any direction, nothing is launched and the call returns PTXGEN_OK.
  *
  * Errors, all before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT for a grid, block or cluster
  * beyond the limits, PTXGEN_ERROR_SHARED_MEMORY for more dynamic shared memory than the kernel

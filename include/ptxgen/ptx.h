@@ -12,9 +12,9 @@
  * `ptx_f32_as_u32` family reinterprets without an instruction. A source may also be a constant:
  * `ptx_add_u32(k, x, ptx_imm_u32(4))`.
  *
- * Registers. An emitter returns a new virtual register; its `_to` form writes one that exists, for
- * loop variables and accumulators. Vectors are plain C arrays. When a kernel ends, liveness and a
- * linear scan fold virtual registers into the fewest names.
+ * Registers. An emitter returns a new virtual register; its `_to` form writes an existing register,
+ * as loop variables and accumulators need. Vectors are plain C arrays. When a kernel ends, a linear
+ * scan over live ranges folds the virtual registers into few names.
  *
  * Modifiers beyond the default go to an emitter's `_m` form: `ptx_add_f32_m(k, PTX_RZ | PTX_FTZ,
  * a, b)`.
@@ -23,28 +23,32 @@
  * `ptx_guarded` puts `@p` on the instructions in its body. Leave such a body only at its end: a C
  * `break` or `return` out of it leaves the block open, which ptx_kernel_end reports.
  *
- * Errors. The first error sticks: it is kept in the module with the kernel, the instruction's
- * index, the C source line that emitted it, and a sentence; later emitters do nothing (registers
- * they return are harmless). Check once, with `ptx_module_text` or `ptx_module_status`.
- * Ending a kernel checks what the assembler does not: registers read before written on some path,
- * barriers under divergence, asynchronous copies read without a wait, accesses at constant offsets
- * outside their buffer or parameter, and so on.
+ * Errors. The first error is sticky: the module keeps it with the kernel, the index of the
+ * instruction, the C source line that emitted the instruction, and a sentence. Later emitters do
+ * nothing, and the registers that they return are harmless. Check once, with `ptx_module_text` or
+ * `ptx_module_status`. Ending a kernel checks what the assembler does not: registers that are read
+ * before they are written on some path, barriers under divergence, asynchronous copies that are
+ * read without a wait, accesses at constant offsets outside of their buffer or parameter, and so
+ * on.
  *
- * What it does not see. What hangs on run-time values, which the emulator (emulator.h) sees: bounds
- * and alignment of computed addresses, shared addresses used as global ones, races, barriers missing
- * between threads, whether a wait covers the stage that is read, wgmma without its wait, mbarriers
- * that nobody initialised, warp collectives whose mask names lanes that are elsewhere, endless
- * loops. The instructions of raw text, which assemblers judge, and wgmma without its fence, which
- * they add. And what is legal though it may not be meant: unused results, code behind a `ret`, a
- * predicate written twice, shifts by more than the width, signed values compared as unsigned ones
- * after a reinterpretation, more live registers than a thread has (the assembler spills them).
+ * What the builder does not check:
  *
- * The text is a pure function of the calls made: no address, time, locale or hash order enters it.
- * C leaves the order open in which a call's arguments are evaluated, so let at most one argument of
- * an emitter be itself an emitter call: otherwise two compilers emit in two orders.
+ * - What depends on run-time values. The emulator (emulator.h) checks these: bounds and alignment
+ *   of computed addresses, shared addresses used as global ones, races, missing barriers, whether a
+ *   wait covers the stage that is read, wgmma without its wait, mbarriers without init, warp
+ *   collectives whose mask names lanes that do not take part, endless loops.
+ * - The instructions of raw text, which the assembler checks, and wgmma without its fence, which
+ *   the assembler adds.
+ * - What is legal though perhaps not intended: unused results, code behind a `ret`, a predicate
+ *   that is written twice, shifts by more than the width, signed values compared as unsigned ones
+ *   after a reinterpretation, more live registers than a thread has (the assembler spills them).
  *
- * Threads: no global state; different modules may be built by different threads at once.
- * Memory: from the module's allocator; everything is freed by `ptx_module_destroy`.
+ * The text is a pure function of the calls: it depends on no address, time, locale or hash order. C
+ * does not define the order in which the arguments of a call are evaluated, so at most one argument
+ * of an emitter may itself be an emitter call; otherwise two compilers emit two different texts.
+ *
+ * Threads: there is no global state, and different threads may build different modules at the same
+ * time. Memory comes from the module's allocator, and `ptx_module_destroy` frees all of it.
  *
  *     ptx_target target = {.sm = 80};
  *     ptx_module *m = ptx_module_create(&target, NULL);
@@ -80,9 +84,10 @@ extern "C" {
 /* ---- targets ---- */
 
 /**
- * What the text must run on. `suffix` is 0 for a base target, whose text also runs on every later
- * chip; 'a' for exactly that chip; 'f' for that chip's family. `max_ptx` caps the PTX ISA version
- * (major × 10 + minor, 78 for 7.8) at what the driver or assembler takes; 0 means no cap.
+ * The target on which the text must run. `suffix` is 0 for a base target, whose text also runs on
+ * every later chip; 'a' for exactly that chip; 'f' for that chip's family. `max_ptx` is the highest
+ * PTX ISA version that the driver or assembler takes (major × 10 + minor, 78 for 7.8); 0 means that
+ * there is no limit.
  */
 typedef struct ptx_target {
     int sm;
@@ -92,7 +97,7 @@ typedef struct ptx_target {
 
 /** Parses "sm_80", "sm_90a", "sm_120f" into sm and suffix; max_ptx is left 0. */
 PTXGEN_API ptxgen_status ptx_target_parse(const char *name, ptx_target *target, ptxgen_error *err);
-/** Checks that the target exists and that a PTX version up to its cap knows it. */
+/** Checks that the target exists, and that a PTX version up to max_ptx has it. */
 PTXGEN_API ptxgen_status ptx_target_check(const ptx_target *target, ptxgen_error *err);
 /** The first PTX ISA version that has this target; 0 when there is none. */
 PTXGEN_API int ptx_target_first_ptx(const ptx_target *target);
@@ -116,8 +121,8 @@ static inline ptx_source ptx_source_at(const char *file, int line)
 #define PTX_HERE ptx_source_at(__FILE__, __LINE__)
 
 /*
- * Functions that emit take their caller's place in the source; the macro of the same name without
- * `_at` gives it.
+ * Functions that emit, named …_at, take the place of the call in the C source; the macro of the
+ * same name without `_at` passes PTX_HERE.
  */
 
 /* ---- values ---- */
@@ -128,7 +133,7 @@ typedef enum ptx_type {
 } ptx_type;
 
 typedef enum ptx_operand_kind {
-    PTX_OPERAND_NONE, /**< as a destination: give me a new register */
+    PTX_OPERAND_NONE, /**< as a destination: the emitter makes a new register */
     PTX_OPERAND_REGISTER,
     PTX_OPERAND_IMMEDIATE,
     PTX_OPERAND_LABEL,
@@ -210,9 +215,10 @@ typedef struct ptx_allocator {
 } ptx_allocator;
 
 /**
- * NULL only when out of memory; a bad target is the module's sticky error. allocator may be NULL.
- * A NULL module gives NULL kernels, and all functions here leave a NULL module or kernel alone, so
- * only the status need be looked at: ptx_module_status and ptx_module_text refuse NULL.
+ * Creates a module; `allocator` may be NULL. Returns NULL only if memory runs out; a bad target
+ * becomes the module's sticky error. The functions here do nothing for a NULL module or kernel, and
+ * ptx_kernel_begin returns a NULL kernel for a NULL module. So a check of the status at the end is
+ * enough: ptx_module_status and ptx_module_text refuse NULL.
  */
 PTXGEN_API ptx_module *ptx_module_create(const ptx_target *target, const ptx_allocator *allocator);
 PTXGEN_API void ptx_module_destroy(ptx_module *module);
@@ -221,13 +227,14 @@ PTXGEN_API const ptx_target *ptx_module_target(const ptx_module *module);
 /** The sticky error, or PTXGEN_OK. */
 PTXGEN_API ptxgen_status ptx_module_status(const ptx_module *module, ptxgen_error *err);
 /**
- * For who emits to look a text up that was checked when it was first made: from here on, kernels
- * end without the checks of divergence and asynchronous copies, on which no text depends, until
- * ptx_module_check makes up for them. It returns the module's status.
+ * Defers the checks of divergence and asynchronous copies, on which the text does not depend: they
+ * are left out when a kernel ends, until ptx_module_check runs them for all kernels and returns the
+ * module's status. This saves time for a caller that emits a text only to look it up in a cache,
+ * and whose text has been checked before.
  */
 PTXGEN_API void ptx_module_defer_checks(ptx_module *module);
 PTXGEN_API ptxgen_status ptx_module_check(ptx_module *module, ptxgen_error *err);
-/** Sets the sticky error unless one is set; for emitters built on the builder. */
+/** Sets the sticky error unless there is one already; for emitters that call these emitters. */
 PTXGEN_API void ptx_kernel_fail(ptx_kernel *kernel, ptxgen_status status, const char *format, ...)
     PTXGEN_PRINTF(3, 4);
 
@@ -245,12 +252,15 @@ PTXGEN_API int ptx_module_ptx_version(const ptx_module *module);
 /* ---- kernels ---- */
 
 /*
- * Names of kernels, parameters and labels stand in the text: ASCII letters, digits and '_', not
- * WARP_SZ. Names of buffers, sections and comments stand in the listing only and may be any words.
+ * Names of kernels, parameters and labels appear in the text: they consist of ASCII letters, digits
+ * and '_', and are not WARP_SZ. Names of buffers, sections and comments appear in the listing only
+ * and may be any words.
  */
 
-/** Begins a `.visible .entry`. One kernel of a module is open at a time. Never NULL but of a NULL
- *  module: after an error it returns a kernel that swallows what it is given. */
+/**
+ * Begins a `.visible .entry`. One kernel of a module is open at a time. Returns NULL only for a
+ * NULL module; after an error it returns a kernel whose emitters do nothing.
+ */
 PTXGEN_API ptx_kernel *ptx_kernel_begin(ptx_module *module, const char *name);
 /** Ends and validates the kernel. */
 PTXGEN_API void ptx_kernel_end(ptx_kernel *kernel);
@@ -258,8 +268,10 @@ PTXGEN_API ptx_module *ptx_kernel_module(ptx_kernel *kernel);
 
 /** Exact CTA shape (.reqntid). Divergence analysis assumes one-dimensional CTAs when y = z = 1. */
 PTXGEN_API void ptx_kernel_reqntid(ptx_kernel *kernel, unsigned x, unsigned y, unsigned z);
-/** Upper bound of the CTA's threads (.maxntid), which is taken to be one-dimensional; not together
- *  with reqntid. */
+/**
+ * Upper bound of the CTA's threads (.maxntid); the CTA is taken to be one-dimensional. Not together
+ * with reqntid.
+ */
 PTXGEN_API void ptx_kernel_maxntid(ptx_kernel *kernel, unsigned threads);
 /** .minnctapersm; needs reqntid or maxntid. */
 PTXGEN_API void ptx_kernel_minnctapersm(ptx_kernel *kernel, unsigned ctas);
@@ -298,7 +310,10 @@ PTXGEN_API ptx_shared ptx_shared_declare(ptx_kernel *kernel, const char *name, s
 #define ptx_shared_address(k, buffer) ptx_shared_address_at(k, PTX_HERE, buffer)
 PTXGEN_API ptx_u32 ptx_shared_address_at(ptx_kernel *kernel, ptx_source source, ptx_shared buffer);
 
-/** A buffer of each thread's own in local memory, laid out likewise; 512 KB in all. */
+/**
+ * A buffer in local memory, of which each thread has its own. Buffers are laid out in order of
+ * declaration, and all of them together have at most 512 KB.
+ */
 typedef struct ptx_local { uint32_t index; uint16_t owner; } ptx_local;
 PTXGEN_API ptx_local ptx_local_declare(ptx_kernel *kernel, const char *name, size_t bytes,
                                        size_t align);
@@ -327,7 +342,7 @@ PTXGEN_API void ptx_barrier_signal_at(ptx_kernel *kernel, ptx_source source, ptx
 
 /* ---- structured control flow ---- */
 
-/** What the statements below keep between their beginning and their end. */
+/** The state of one of the statements below, from its beginning to its end. */
 typedef struct ptx_block {
     ptx_kernel *kernel;
     ptx_source source;
@@ -340,9 +355,9 @@ typedef struct ptx_block {
 } ptx_block;
 
 /*
- * Each block ends, by the function of its kind, before the block around it does; only loops and
- * counted loops are left by a break. Anything else is PTXGEN_ERROR_STRUCTURE, with the lines of
- * the blocks.
+ * Each block must end, by the function of its kind, before the block around it ends, and only
+ * ptx_loop and ptx_for may be left by a break. Anything else is PTXGEN_ERROR_STRUCTURE, and the
+ * sentence names the lines of the blocks.
  */
 
 PTXGEN_API ptx_block ptx_if_begin(ptx_kernel *kernel, ptx_source source, ptx_pred condition,
@@ -376,13 +391,13 @@ PTXGEN_API void ptx_guard_end(ptx_block *block);
          ptx_if_else_next(&PTX_CAT(ptx_block_, __LINE__)))                                         \
         if (PTX_CAT(ptx_block_, __LINE__).phase == 0)
 /**
- * ptx_for(k, i, limit, step) { … }: the register i, which the caller initialised, is compared
- * before each turn (i < limit, unsigned) and advanced by step after it. limit and step may be
+ * ptx_for(k, i, limit, step) { … }: the register i, which the caller has initialised, is compared
+ * before each iteration (i < limit, unsigned) and increased by step after it. limit and step may be
  * constants; i + step must not pass 2^32.
  */
 #define ptx_for(k, i, limit, step)                                                                 \
     PTX_BLOCK(ptx_for_begin(k, PTX_HERE, i, limit, step), ptx_for_end)
-/** ptx_loop(k, b) { … ptx_loop_break_if(&b, p, false); … }: for ever, until a break. */
+/** ptx_loop(k, b) { … ptx_loop_break_if(&b, p, false); … } repeats the body until the break. */
 #define ptx_loop(k, b) \
     for (ptx_block b = ptx_loop_begin(k, PTX_HERE); b.phase == 0; ptx_loop_end(&b))
 #define ptx_loop_break_if(b, p, negate) ptx_loop_break_if_at(b, PTX_HERE, p, negate)
@@ -395,7 +410,7 @@ PTXGEN_API void ptx_guard_end(ptx_block *block);
 /** A C loop that unrolls: i is a C int. */
 #define ptx_for_static(i, count) for (int i = 0; i < (count); i++)
 
-/** First in a loop's body: the assembler is not to unroll it (code size, and so JIT time). */
+/** As the first call in a loop's body: the assembler does not unroll it, which saves JIT time. */
 PTXGEN_API void ptx_nounroll_at(ptx_kernel *kernel, ptx_source source);
 #define ptx_nounroll(kernel) ptx_nounroll_at(kernel, PTX_HERE)
 
@@ -404,8 +419,8 @@ PTXGEN_API void ptx_nounroll_at(ptx_kernel *kernel, ptx_source source);
 /** Starts a named section of the listing; ptx_module_kernel_section counts its instructions. */
 PTXGEN_API void ptx_section(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
 /**
- * A comment line before the next instruction. Assemblers take ASCII only: the listing spells the
- * common signs (× · … ≤ ≥ – → and so on) in ASCII and others as '?'.
+ * A comment line before the next instruction. Assemblers take ASCII only, so the listing replaces
+ * common signs (× · … ≤ ≥ – → and so on) by ASCII characters, and all others by '?'.
  */
 PTXGEN_API void ptx_comment(ptx_kernel *kernel, const char *format, ...) PTXGEN_PRINTF(2, 3);
 
@@ -419,8 +434,8 @@ typedef struct ptx_kernel_info {
     unsigned names_pred, names_16, names_32, names_64, names_128; /**< after the linear scan */
     /**
      * The peak of live registers in 32-bit units: 16- and 32-bit registers count one, 64-bit ones
-     * two, 128-bit ones four, predicates nothing. The assembler's own count lies near: above it
-     * where it moves loads up, below it where it computes values again.
+     * two, 128-bit ones four, predicates nothing. The assembler's own count is near this number:
+     * higher where the assembler moves loads up, lower where it computes values again.
      */
     unsigned pressure;
     size_t static_shared_bytes, dynamic_shared_bytes;
@@ -432,8 +447,8 @@ PTXGEN_API unsigned ptx_module_kernels(const ptx_module *module);
 PTXGEN_API ptxgen_status ptx_module_kernel_info(const ptx_module *module, unsigned index,
                                                 ptx_kernel_info *info);
 /**
- * Section `section` of a kernel: its name and how many instructions it has. Section 0, named "", is
- * what stands before the first ptx_section. PTXGEN_ERROR_INVALID_ARGUMENT past the last.
+ * Name and number of instructions of section `section` of a kernel. Section 0, named "", holds the
+ * instructions before the first ptx_section. PTXGEN_ERROR_INVALID_ARGUMENT past the last section.
  */
 PTXGEN_API ptxgen_status ptx_module_kernel_section(const ptx_module *module, unsigned index,
                                                    unsigned section, const char **name,
@@ -441,10 +456,10 @@ PTXGEN_API ptxgen_status ptx_module_kernel_section(const ptx_module *module, uns
 enum { PTX_NAME_SIZE = 48 }; /* room for an instruction's name */
 typedef struct ptx_mix_row { char mnemonic[PTX_NAME_SIZE]; size_t count; } ptx_mix_row;
 /**
- * Instruction counts: fills up to `capacity` rows (mnemonic and count, most frequent first, ties
- * by mnemonic), and returns the number of different mnemonics. A mnemonic is the emitter's name;
- * raw instructions are counted together as "raw", and addresses as the mov that they are. 0 where
- * there is no such kernel, or no memory for the count.
+ * Instruction counts of a kernel: fills up to `capacity` rows (mnemonic and count, most frequent
+ * first, ties by mnemonic), and returns the number of different mnemonics. A mnemonic is the
+ * emitter's name; all raw instructions are counted as "raw", and the address of a buffer or
+ * parameter as a mov. Returns 0 if there is no such kernel, or no memory for the count.
  */
 PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index, ptx_mix_row *rows,
                                         size_t capacity);
@@ -452,11 +467,16 @@ PTXGEN_API size_t ptx_module_kernel_mix(const ptx_module *module, unsigned index
 /* ---- the instruction table, for tools ---- */
 
 PTXGEN_API size_t ptx_instruction_count(void);
-/** "fma_f32", "" past the end; NUL-terminated, cut to `size`, of which PTX_NAME_SIZE is enough. */
+/**
+ * Writes the name of instruction `index`, as "fma_f32", or "" past the last one. The name is
+ * NUL-terminated and cut to `size`; PTX_NAME_SIZE bytes are enough.
+ */
 PTXGEN_API void ptx_instruction_name(size_t index, char *buffer, size_t size);
-/** Syntax with its alternatives and what it needs, as in
- *  "add{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 f32, f32|imm, f32|imm; PTX 7.0 sm_80"; written
- *  NUL-terminated into `buffer`, cut to `size`. */
+/**
+ * Writes the syntax of an instruction with its alternatives, and the PTX version and target that it
+ * needs, as "add{.rn|.rz|.rm|.rp}{.ftz}{.sat}.f32 f32, f32|imm, f32|imm; PTX 7.0 sm_80". The text
+ * is NUL-terminated and cut to `size`.
+ */
 PTXGEN_API void ptx_instruction_describe(size_t index, char *buffer, size_t size);
 
 /* ---- emission underneath the typed emitters ---- */
@@ -469,10 +489,11 @@ PTXGEN_API void ptx_emit(ptx_kernel *kernel, unsigned op, uint64_t modifiers, un
                          ptx_operand *operands, unsigned count, ptx_source source);
 
 /**
- * The escape hatch: one instruction that the table lacks, given as text in which %0, %1 … %255
- * stand for operands[0], …; the first `written` of them are destinations (kind NONE: new registers,
- * typed by the operand's `type`). `min_ptx` is the PTX version that it needs, 0 for none. The text
- * names no register itself and does not branch; its results count as different between lanes.
+ * The escape hatch: emits one instruction that the table lacks, given as text in which %i stands
+ * for operands[i], up to %255. The first `written` operands are destinations; those of kind NONE
+ * receive new registers of the operand's `type`. `min_ptx` is the PTX version that the instruction
+ * needs, or 0. The text must not name registers, and must not branch; its results count as
+ * different between lanes.
  */
 PTXGEN_API void ptx_raw_at(ptx_kernel *kernel, ptx_source source, const char *text, int min_ptx,
                            ptx_operand *operands, unsigned count, unsigned written);

@@ -2,33 +2,36 @@
 /**
  * Status codes and error sentences, shared by every layer of ptxgen.
  *
- * What can fail returns a `ptxgen_status`, but for a few functions that return nothing else than a
- * pointer, a count or a driver's result; these say what a failure looks like. Functions that can
- * say more take a `ptxgen_error *`, which may be NULL: the caller owns it, the callee fills it on
- * failure with the status and one sentence that names the offending value and the rule it breaks.
- * Nothing is stored in globals, so each thread simply uses its own `ptxgen_error`.
+ * A function that can fail returns a `ptxgen_status`. A few functions return a pointer, a count or
+ * a driver's result instead, and say how they report a failure. Most functions also take a
+ * `ptxgen_error *`, which may be NULL. The caller owns the error; on failure the function fills it
+ * with the status and one sentence, which names the offending value and the rule that it breaks.
+ * Nothing is stored in globals, so each thread uses an error of its own.
  *
  *     ptxgen_error err;
  *     if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) != PTXGEN_OK)
  *         fprintf(stderr, "%s: %s\n", ptxgen_status_name(err.status), err.message);
  *
- * Stack. Of the calling thread's, a call takes at most, in KiB: a launch 8, a plan, packing or a
- * reference 24, emission 48, loading and dispatch 64 and what the driver takes besides; on the
- * emulator, which runs kernels on the threads that launch and wait, 256.
+ * Stack. A call uses at most this much of the calling thread's stack: a launch 8 KiB; a plan,
+ * packing or a reference 24 KiB; emission 48 KiB; loading and dispatch 64 KiB plus what the driver
+ * uses. The emulator runs kernels on the threads that launch and wait, and uses 256 KiB.
  *
- * Which refusal. PTXGEN_ERROR_INVALID_ARGUMENT is what no call may pass, whatever the family: NULL,
- * a number that names no enumerator, a flag that is neither 0 nor 1, a reserved byte that is not 0,
- * a stride below its row, bounds that contradict each other, a plan that no make_plan filled, rows
- * that the plan is not for, addresses that are null, misaligned or overlap.
- * PTXGEN_ERROR_UNSUPPORTED is what is sound by itself and beyond what the family, the target or a
- * launch can do: sizes, enumerators and combinations that it does not have, tiles that the target
- * or a size does not allow. A tile that no CTA holds is PTXGEN_ERROR_SHARED_MEMORY.
+ * Which refusal. PTXGEN_ERROR_INVALID_ARGUMENT refuses what is wrong for every family: NULL, a
+ * number that names no enumerator, a flag that is neither 0 nor 1, a reserved byte that is not 0, a
+ * stride below the length of a row, bounds that contradict each other, a plan that was not filled
+ * by make_plan, an M that the plan does not cover, and addresses that are null, misaligned or
+ * overlap. PTXGEN_ERROR_UNSUPPORTED refuses what is valid in itself but outside of what the family,
+ * the target or a launch can do: sizes, enumerators, combinations, and tiles that the target or a
+ * size does not allow. PTXGEN_ERROR_SHARED_MEMORY refuses a tile that exceeds a CTA's shared
+ * memory.
  *
- * NULL. Every function takes NULL for any argument: one that returns a status refuses it where it
- * may not be left out, one that returns a pointer returns NULL, a count is 0, and what is to be
- * destroyed or emitted into is left alone. A zeroed plan or driver table is refused in the same way.
+ * NULL. Every function may be called with NULL for any argument. A function that returns a status
+ * refuses NULL where the argument is needed; a function that returns a pointer returns NULL; one
+ * that returns a count returns 0; and destroying NULL, or emitting into it, does nothing. A zeroed
+ * plan or driver table is treated like NULL.
  *
- * The numbers are stable: a release never renumbers them. They are grouped by layer with gaps.
+ * The numbers of the codes are stable: a release never renumbers them. They are grouped by layer,
+ * with gaps.
  */
 #ifndef PTXGEN_STATUS_H
 #define PTXGEN_STATUS_H
@@ -39,7 +42,7 @@
 extern "C" {
 #endif
 
-/** Marks what the shared library exports; the library is built with hidden visibility. */
+/** Marks the symbols that the shared library exports; all others have hidden visibility. */
 #if defined(__GNUC__)
 #define PTXGEN_API __attribute__((visibility("default")))
 #define PTXGEN_PRINTF(format_index, args_index) \
@@ -53,9 +56,9 @@ typedef enum ptxgen_status {
     PTXGEN_OK = 0,
 
     /* any layer */
-    PTXGEN_ERROR_INVALID_ARGUMENT = 1, /**< what no call may pass; see above */
+    PTXGEN_ERROR_INVALID_ARGUMENT = 1, /**< an argument that is wrong for every family; see above */
     PTXGEN_ERROR_OUT_OF_MEMORY = 2,
-    PTXGEN_ERROR_UNSUPPORTED = 3, /**< sound, but outside what the family can do */
+    PTXGEN_ERROR_UNSUPPORTED = 3, /**< valid, but outside of what the family can do; see above */
     PTXGEN_ERROR_SYSTEM = 4,      /**< the operating system refused (a thread, a file) */
 
     /* the PTX builder */
@@ -90,7 +93,7 @@ typedef enum ptxgen_status {
 
 enum { PTXGEN_MESSAGE_SIZE = 1024 };
 
-/** A failure in words. Owned by the caller; a plain value that may be copied. */
+/** A failure in words: a plain value, owned by the caller, that may be copied. */
 typedef struct ptxgen_error {
     ptxgen_status status;
     char message[PTXGEN_MESSAGE_SIZE]; /**< UTF-8, NUL-terminated, no trailing newline */
@@ -100,9 +103,10 @@ typedef struct ptxgen_error {
 PTXGEN_API const char *ptxgen_status_name(ptxgen_status status);
 
 /**
- * Fills `err` (when not NULL) with `status` and a formatted sentence, and returns `status`,
- * so that a failing function can `return ptxgen_fail(err, …)`. Long sentences are cut. Bytes that
- * are no UTF-8, as names of files and tensors may have, and control characters become '?'.
+ * Fills `err`, unless it is NULL, with `status` and a formatted sentence, and returns `status`, so
+ * that a failing function can `return ptxgen_fail(err, status, format, arguments)`. A sentence that
+ * is longer than the message is cut. Control characters, and bytes that are not UTF-8 (names of
+ * files and tensors may contain them), become '?'.
  */
 PTXGEN_API ptxgen_status ptxgen_fail(ptxgen_error *err, ptxgen_status status, const char *format,
                                      ...) PTXGEN_PRINTF(3, 4);

@@ -2,3 +2,4 @@
 #include <ptxgen/dispatch.h>
 
 extern ptxgen_error err;
+extern void use_dispatchers(const ptxgen_dispatch_options *options);
