@@ -2,24 +2,30 @@
 /**
  * marlin: a matrix product with 4-bit weights and 16-bit activations on tensor cores.
  *
- *     S[m,n] = Σ_k A[m,k] · s·(q − z)        v = S + bias[n]
- *     C[m,n] = f(v) + residual[m,n]          f: identity, SiLU or GELU
- *     C[m,n] = silu(v)·v' + residual[m,n]    with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
+ *     v = x·wᵀ + bias
+ *     y = f(v) + residual           f: identity, SiLU or GELU
+ *     y = silu(v)·v' + residual     with PTXGEN_EPILOGUE_SWIGLU: v of gate, v' of up
  *
- * A, C, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
- * and M only, so equal inputs give equal bits. q is a 4-bit code, z its group's zero point.
+ *     x         [M, K]  activations of M tokens
+ *     w         [N, K]  4-bit weights of N output features: w[n,k] = s·(q − z), of a code q and of
+ *                       the scale s and the zero point z that a group of k shares in feature n
+ *     y         [M, N]  outputs; residual likewise, bias [N]
+ *
+ * x, y, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
+ * and M only, so equal inputs give equal bits. Checkpoint formats store w by k or by n, as
+ * <ptxgen/marlin_formats.h> says; packed weights are in an order of their own.
  *
  * Where s is multiplied depends on how a variant multiplies, and so on M:
  *
- *     variant                                    groups                one scale for a column
- *     mma.sync, in bulk or not, up to 16 rows    into sums, in f32     into sums, in f32
- *     mma.sync from 32 rows on                   into weights          into sums, in f32
+ *     variant                                    groups                one scale for a feature
+ *     mma.sync, in bulk or not, up to 16 tokens  into sums, in f32     into sums, in f32
+ *     mma.sync from 32 tokens on                 into weights          into sums, in f32
  *     wgmma                                      into weights; but up  into sums, in f32
- *                                                to 32 rows, or 64, into sums where a stage
- *                                                has one scale for a column
+ *                                                to 32 tokens, or 64, into sums where a stage
+ *                                                has one scale for a feature
  *
  * A scaled weight is s·(q − z) rounded to the type, off by 2⁻¹¹ of itself at most in f16 and by
- * 2⁻⁸ in bf16; scales in sums are exact. So the same row of A may give other bits beside more rows.
+ * 2⁻⁸ in bf16; scales in sums are exact. So the same token may give other bits beside more tokens.
  * ptxgen_marlin_rounds_weights says it of a variant, ptxgen_marlin_explain of an M.
  *
  * Scales may be negative, 0 and subnormal. So that every variant gives the same numbers but for
@@ -30,7 +36,7 @@
  *     bf16    |s| < 2²⁵
  *     both    s is finite, and not 0 in the type where it is not 0 in the checkpoint
  *
- * A variant for bf16 that does not multiply codes as they are (tiles from 16 rows on) works in
+ * A variant for bf16 that does not multiply codes as they are (tiles from 16 tokens on) works in
  * units of 2⁻³⁰: a scaled weight below 2⁻⁹⁶ loses bits, and may be off by 2⁻¹⁰³; sums in f32 are
  * off by 2⁻¹²⁰ for each of their products at most.
  *
@@ -47,7 +53,7 @@
  *     …copy packed.codes, scales, zeros and order to the device…
  *     ptxgen_marlin *kernel;
  *     ptxgen_marlin_load(&driver, &plan, NULL, &kernel, &err);
- *     ptxgen_marlin_args args = {.m = 16, .a = …, .codes = …, .scales = …, .c = …};
+ *     ptxgen_marlin_args args = {.m = 16, .x = …, .codes = …, .scales = …, .y = …};
  *     uint64_t bytes;
  *     ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
  *     ptxgen_marlin_launch(kernel, &args, stream, &err);
@@ -73,16 +79,16 @@ extern "C" {
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_marlin_spec {
     uint32_t k;         /**< a multiple of 16 */
-    uint32_t n;         /**< columns of C, a multiple of 8; with SwiGLU of gate and of up each */
+    uint32_t n;         /**< output features, a multiple of 8; with SwiGLU of gate and of up each */
     int32_t group_size; /**< a multiple of 16 that divides k, or PTXGEN_W4_PER_CHANNEL */
     uint32_t max_m;     /**< the largest M that will be launched; 0: any */
     uint8_t type;       /**< PTXGEN_F16 or PTXGEN_BF16 */
     uint8_t zeros;      /**< 1: zero points are given; 0: they are 8 */
-    uint8_t act_order;  /**< 1: activation columns are gathered by `order` */
+    uint8_t act_order;  /**< 1: activations are gathered along K by `order` */
     uint8_t epilogue;   /**< ptxgen_epilogue */
     uint8_t activation; /**< ptxgen_activation; none with SwiGLU, which has its own */
     uint8_t bias;       /**< 1: biases are added */
-    uint8_t residual;   /**< 1: a residual is added to C */
+    uint8_t residual;   /**< 1: a residual is added to y */
     uint8_t reserved;
 } ptxgen_marlin_spec;
 
@@ -97,20 +103,20 @@ enum {
 
 /**
  * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
- * multiplies `warp_n` columns of weights with all `tile_m` rows of activations. With wgmma four
- * warps along N are a warpgroup, and four more warps of the CTA send for what the others multiply;
- * where mma.sync's operands are copied in bulk there is one more, and a second that sums up
- * activations where there are four and more along N.
+ * multiplies the weights of `warp_n` features with all `tile_m` tokens. With wgmma four warps along
+ * N are a warpgroup, and four more warps of the CTA are the producer, which issues the copies of
+ * what the others multiply; where mma.sync's operands are copied in bulk there is one more, and a
+ * second that sums up activations where there are four and more along N.
  */
 typedef struct ptxgen_marlin_variant {
-    uint32_t tile_m;      /**< rows of A that a tile takes: 8, 16, 32, 64 or 128; with wgmma any
-                           *   multiple of 16 up to 256, of 32 for clusters */
-    uint32_t warp_n;      /**< columns that a warp takes: 32 or 64, with wgmma 16 or 32 */
+    uint32_t tile_m;      /**< tokens of a tile: 8, 16, 32, 64 or 128; with wgmma any multiple of 16
+                           *   up to 256, of 32 for clusters */
+    uint32_t warp_n;      /**< features of a warp: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
     uint32_t stages;      /**< of the pipeline of copies */
-    uint32_t steps;       /**< 64-row steps along K of a warp in a stage */
+    uint32_t steps;       /**< steps of 64 along K of a warp in a stage */
     uint32_t ctas;        /**< that share a multiprocessor */
-    uint32_t pass_m;      /**< rows of a tile's sums that are brought together at once */
+    uint32_t pass_m;      /**< tokens of a tile whose sums are brought together at once */
     uint32_t kind;        /**< PTXGEN_MARLIN_MMA, _WGMMA or _BULK */
     uint32_t cluster;     /**< CTAs that divide a tile's K: 2, 4 or 8; 0: none, or not in bulk */
     uint32_t shared_bytes; /**< of one CTA, in all */
@@ -143,10 +149,10 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
 PTXGEN_API ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan,
                                                 const ptxgen_marlin_variant *tile,
                                                 ptxgen_error *err);
-/** The variant that serves m rows; NULL when m is 0 or above the plan's largest. */
+/** The variant that serves m tokens; NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan,
                                                              uint64_t m);
-/** CTAs that a launch of m rows has. */
+/** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module: "marlin_m8" …, "marlin_bulk_m8" …, "marlin_wgmma_m128_n256" … */
@@ -157,7 +163,7 @@ PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant)
  */
 PTXGEN_API bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
                                              const ptxgen_marlin_variant *variant);
-/** A line for people: the tile that m rows have, and where it multiplies scales. */
+/** A line for people: the tile that m tokens have, and where it multiplies scales. */
 PTXGEN_API void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text,
                                       size_t size);
 /**
@@ -174,19 +180,18 @@ PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint
  * Weights as the kernel reads them, in host memory: the caller's. Multiples of 16 bytes each; on
  * the device they start at multiples of 16 bytes.
  *
- * In strips of 64 columns (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
- * strip holds its rows in steps of 64, and a step of a strip is four tiles of 16 columns: 512 bytes
- * each, 16 bytes a lane, one word for each 16 rows. Word `w` of a lane holds what mma.m16n8k16
- * takes from it as the operand A, the tile's columns being A's rows: nibble i and nibble i + 4 are
- * the low and the high half of register i.
+ * In strips of 64 features (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
+ * strip holds K in steps of 64, and a step of a strip is four tiles of 16 features: 512 bytes each,
+ * 16 bytes a lane, one word for each 16 of K. Word `i` of a lane holds what mma.m16n8k16 takes from
+ * it as its operand A, whose rows are the tile's features: nibble j and nibble j + 4 are the low
+ * and the high half of register j.
  */
 typedef struct ptxgen_marlin_packed {
     void *codes;     /**< [strips][steps][4 tiles][32 lanes][16 bytes] */
-    void *scales;    /**< [strips][groups][8 rows g][4 tiles][columns g, g + 8], of the spec's
-                          type */
-    void *zeros;     /**< [strips][groups][8 rows g] words: nibble 2t + h is z of tile t, column
+    void *scales;    /**< [strips][groups][8 g][4 tiles][features g, g + 8], of the spec's type */
+    void *zeros;     /**< [strips][groups][8 g] words: nibble 2t + h is z of tile t, feature
                           g + 8h; none without the spec's zeros */
-    uint32_t *order; /**< [k]: the column of A that goes with each row; none without act_order */
+    uint32_t *order; /**< [k]: where in a token's K each packed k is; none without act_order */
     size_t codes_bytes, scales_bytes, zeros_bytes, order_bytes;
 } ptxgen_marlin_packed;
 
@@ -197,9 +202,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_packed_layout(const ptxgen_marlin_spec *s
 /**
  * Packs a checkpoint of K × N, with SwiGLU `weights` being gate and `up` the other (NULL
  * otherwise). Scales are converted to the spec's type. Refuses a checkpoint whose K, N or group
- * size is not the spec's; zero points other than 8 or rows in another order than the spec allows;
- * with PTXGEN_ERROR_UNSUPPORTED scales past the ends that stand above, by group and column; gate
- * and up with different orders of rows. `options` may be NULL.
+ * size is not the spec's; zero points other than 8 or groups in another order than the spec allows;
+ * with PTXGEN_ERROR_UNSUPPORTED scales past the ends that stand above, by group and feature; gate
+ * and up with different orders along K. `options` may be NULL.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             const ptxgen_w4_checkpoint *weights,
@@ -212,7 +217,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
  * Checks packed weights that come from elsewhere, a file say: that every array is there with its
  * size, `order` is a permutation, and ptxgen_marlin_pack could have written the scales. Codes and
  * zero points are right whatever they are. Errors: PTXGEN_ERROR_INVALID_ARGUMENT naming the array;
- * PTXGEN_ERROR_UNSUPPORTED for a scale, by group and column.
+ * PTXGEN_ERROR_UNSUPPORTED for a scale, by group and feature.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *spec,
                                                     const ptxgen_marlin_packed *packed,
@@ -220,7 +225,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *sp
 
 /**
  * The way back: fills the arrays of `weights`, and with SwiGLU of `up` (NULL otherwise), which the
- * caller allocates; the other members are set. Rows are in the checkpoint's order, scales of the
+ * caller allocates; the other members are set. K is in the checkpoint's order, scales are of the
  * spec's type. Room for zeros and g_idx is needed where the spec has zeros and act_order.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,
@@ -233,28 +238,28 @@ PTXGEN_API ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,
 /** A problem in host memory, for ptxgen_marlin_reference. Strides are in elements, 0: the row. */
 typedef struct ptxgen_marlin_operands {
     uint64_t m;
-    const void *a; /**< [m, k] */
+    const void *x; /**< [m, k] */
     const ptxgen_w4_matrix *weights;
     const ptxgen_w4_matrix *up; /**< with SwiGLU */
     const void *bias, *up_bias; /**< [n] */
     const void *residual;       /**< [m, n] */
-    uint64_t a_stride, residual_stride;
+    uint64_t x_stride, residual_stride;
 } ptxgen_marlin_operands;
 
 /**
- * C in double precision, [m, n], of exact weights, and unless `bound` is NULL how far this plan's
- * kernel may be from it after rounding, by the variant that serves m rows: where that rounds
- * weights, what this moves the sum by is part of the bound. A NaN or an infinity in a row of A
- * stays in that row of C; for an infinity C may be NaN there. Scales are rounded, and refused, as
+ * y in double precision, [m, n], of exact weights, and unless `bound` is NULL how far this plan's
+ * kernel may be from it after rounding, by the variant that serves m tokens: where that rounds
+ * weights, what this moves the sum by is part of the bound. A NaN or an infinity in a token of x
+ * stays in that token of y; for an infinity y may be NaN there. Scales are rounded, and refused, as
  * ptxgen_marlin_pack does. Slow and allocating.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
-                                                 const ptxgen_marlin_operands *operands, double *c,
+                                                 const ptxgen_marlin_operands *operands, double *y,
                                                  double *bound, ptxgen_error *err);
 /** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
                                                         const ptxgen_marlin_operands *operands,
-                                                        double *c, double *bound,
+                                                        double *y, double *bound,
                                                         ptxgen_spread *spread, ptxgen_error *err);
 
 /* ---- running it ---- */
@@ -263,20 +268,20 @@ PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan
  * What a launch works on: device addresses, strides in elements. Members that the spec does not
  * use are ignored. Zero it before filling it in.
  *
- * a, c, bias and residual may start at any multiple of 2 bytes; multiples of 16 bytes, with strides
+ * x, y, bias and residual may start at any multiple of 2 bytes; multiples of 16 bytes, with strides
  * that are multiples of 8, are faster.
  *
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * C may be the residual itself, at the same address with the same row stride.
+ * y may be the residual itself, at the same address with the same stride.
  */
 typedef struct ptxgen_marlin_args {
-    uint64_t m; /**< rows: 0 launches nothing */
-    uint64_t a; /**< [m, k], row stride a_stride ≥ k */
+    uint64_t m; /**< tokens: 0 launches nothing */
+    uint64_t x; /**< [m, k], tokens x_stride ≥ k apart */
     uint64_t codes, scales, zeros, order; /**< as packed */
     uint64_t bias, up_bias; /**< [n] */
-    uint64_t residual;      /**< [m, n], row stride residual_stride ≥ n */
-    uint64_t c;             /**< [m, n], row stride c_stride ≥ n */
-    uint64_t a_stride, residual_stride, c_stride; /**< 0 means the row itself */
+    uint64_t residual;      /**< [m, n], tokens residual_stride ≥ n apart */
+    uint64_t y;             /**< [m, n], tokens y_stride ≥ n apart */
+    uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
      * At least ptxgen_marlin_workspace_bytes. Zeroed once when it is allocated; every launch
      * leaves it ready for the next in its stream. Launches in flight at once need one each. It
@@ -310,7 +315,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver,
                                             ptxgen_marlin **kernel, ptxgen_error *err);
 /** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
 PTXGEN_API void ptxgen_marlin_destroy(ptxgen_marlin *kernel);
-/** The driver's attributes of the entry that serves m rows; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *kernel,
                                                                     uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0; pure. */
@@ -319,7 +324,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kern
                                                        uint64_t *bytes, ptxgen_error *err);
 /**
  * Enqueues the product on `stream`: one kernel, after a gathering one where the spec has act_order
- * or A is misaligned. No allocation, no synchronisation, capturable; with wgmma it also encodes a
+ * or x is misaligned. No allocation, no synchronisation, capturable; with wgmma it also encodes a
  * tensor map, on the host. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the
  * argument for a null or misaligned address, a stride below its row, arrays that overlap, m above
  * the plan's largest or a workspace that is too small; the driver's, of the map; and those of

@@ -47,7 +47,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
         return status;
     *to = (struct family_arrays){
         9,
-        {LAUNCH_ROWS("a", true, LAUNCH_INPUT, a->a, ELEMENT, &a->a_stride, s->k, a->m),
+        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, ELEMENT, &a->x_stride, s->k, a->m),
          LAUNCH_BYTES("codes", true, LAUNCH_INPUT, a->codes, CHUNK, packed.codes_bytes),
          LAUNCH_BYTES("scales", true, LAUNCH_INPUT, a->scales, CHUNK, packed.scales_bytes),
          LAUNCH_BYTES("zeros", s->zeros, LAUNCH_INPUT, a->zeros, CHUNK, packed.zeros_bytes),
@@ -56,7 +56,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
          LAUNCH_BYTES("up_bias", has_up_bias, LAUNCH_INPUT, a->up_bias, ELEMENT, bias),
          LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, ELEMENT,
                      &a->residual_stride, s->n, a->m),
-         LAUNCH_ROWS("c", true, LAUNCH_OUTPUT, a->c, ELEMENT, &a->c_stride, s->n, a->m)}};
+         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, ELEMENT, &a->y_stride, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -64,8 +64,8 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 static bool must_gather(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                         const ptxgen_marlin_args *a)
 {
-    bool far = marlin_has_sender(v) && a->a_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
-    return plan->spec.act_order || a->a % CHUNK || a->a_stride % (CHUNK / ELEMENT) || far;
+    bool far = marlin_has_sender(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
+    return plan->spec.act_order || a->x % CHUNK || a->x_stride % (CHUNK / ELEMENT) || far;
 }
 
 static void gather(const ptxgen_marlin_plan *plan, uint64_t out, bool programmatic,
@@ -76,13 +76,13 @@ static void gather(const ptxgen_marlin_plan *plan, uint64_t out, bool programmat
                                .shape = launch_line(a->m, MARLIN_GATHER_THREADS, 0, 1),
                                .params = MARLIN_GATHER_PARAMS,
                                .wide = MARLIN_GATHER_PARAMS,
-                               .values = {[MARLIN_GATHER_A] = a->a,
+                               .values = {[MARLIN_GATHER_X] = a->x,
                                           [MARLIN_GATHER_ORDER] = a->order,
                                           [MARLIN_GATHER_OUT] = out,
-                                          [MARLIN_GATHER_A_STRIDE] = a->a_stride}};
+                                          [MARLIN_GATHER_X_STRIDE] = a->x_stride}};
     e->shape.programmatic = programmatic;
-    a->a = out;
-    a->a_stride = plan->spec.k;
+    a->x = out;
+    a->x_stride = plan->spec.k;
 }
 
 static struct launch_map map_activations(const ptxgen_marlin_spec *s,
@@ -90,11 +90,11 @@ static struct launch_map map_activations(const ptxgen_marlin_spec *s,
                                          const ptxgen_marlin_args *a)
 {
     return (struct launch_map){.holds = LAUNCH_MAP_AND_LAST,
-                               .name = "a",
-                               .address = a->a,
+                               .name = "x",
+                               .address = a->x,
                                .columns = s->k,
                                .rows = a->m,
-                               .pitch = a->a_stride * ELEMENT,
+                               .pitch = a->x_stride * ELEMENT,
                                .type = launch_map_type(s->type),
                                .box_columns = LAUNCH_BOX_BYTES / ELEMENT,
                                .box_rows = v->tile_m,
@@ -137,18 +137,18 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
                              marlin_cta_threads(v), v->dynamic_shared_bytes, v->cluster),
         .params = MARLIN_PARAMS,
         .wide = MARLIN_M,
-        .values = {[MARLIN_A] = a.a,
+        .values = {[MARLIN_X] = a.x,
                    [MARLIN_CODES] = a.codes,
                    [MARLIN_SCALES] = a.scales,
                    [MARLIN_ZEROS] = a.zeros,
                    [MARLIN_BIAS] = a.bias,
                    [MARLIN_UP_BIAS] = a.up_bias,
                    [MARLIN_RESIDUAL] = a.residual,
-                   [MARLIN_C] = a.c,
+                   [MARLIN_Y] = a.y,
                    [MARLIN_WORKSPACE] = a.workspace,
-                   [MARLIN_A_STRIDE] = a.a_stride,
+                   [MARLIN_X_STRIDE] = a.x_stride,
                    [MARLIN_RESIDUAL_STRIDE] = a.residual_stride,
-                   [MARLIN_C_STRIDE] = a.c_stride,
+                   [MARLIN_Y_STRIDE] = a.y_stride,
                    [MARLIN_M] = a.m,
                    [MARLIN_SHARE] = schedule.tiles.share,
                    [MARLIN_EXTRA] = schedule.tiles.extra,
@@ -158,7 +158,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family marlin = {
-    .table = {FAMILY_TABLE(marlin), .plan_version = 20, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(marlin), .plan_version = 21, .check_driver = check_driver,
               .describe = describe, .tiling = &marlin_tiling, .revision = library_revision},
     FAMILY_MEMBERS(marlin),
     .args = {.m = offsetof(ptxgen_marlin_args, m),

@@ -44,7 +44,7 @@ static void draw_options(struct problem *p, size_t number)
     ptxgen_marlin_spec *s = &p->options.spec;
     struct random r = random_start(number);
     p->front = random_below(&r, FRONTS);
-    p->layout.a_gap = p->front == MISALIGNED;
+    p->layout.x_gap = p->front == MISALIGNED;
     s->act_order = p->front == GATHERED;
     s->type = random_below(&r, 2) ? PTXGEN_F16 : PTXGEN_BF16;
     s->zeros = (uint8_t)random_below(&r, 2);

@@ -66,7 +66,7 @@ static void marlin_finds_one_output_beyond_its_bound(void **state)
     (void)state;
     static const uint8_t types[] = {PTXGEN_F16, PTXGEN_BF16};
     struct device device = open_device();
-    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_layout packed = {.x_gap = 0};
     for (int i = 0; i < 4; i++) {
         const struct marlin_options options = {
             .spec = {.k = DEPTH,
@@ -85,7 +85,7 @@ static void marlin_finds_one_output_beyond_its_bound(void **state)
         marlin_release_weights(&weights);
         marlin_fill(&p, &r);
         assert_ok(marlin_check(&p, &device, &check, &err));
-        expect_each_change_found(compare_marlin, &p, p.c.host, 0x4000); /* 2 and more, or tiny */
+        expect_each_change_found(compare_marlin, &p, p.y.host, 0x4000); /* 2 and more, or tiny */
         marlin_release(&p);
     }
     device_close(&device);

@@ -55,7 +55,7 @@ static const struct row {
     {"marlin", "residual", NULL, {FIELD(spec.residual, 1)}},
     {"marlin",
      "tile",
-     "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,wgmma=19,cluster=20",
+     "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,kind=19,cluster=20",
      {FIELD(tile.tile_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
       FIELD(tile.stages, 15), FIELD(tile.steps, 16), FIELD(tile.ctas, 17), FIELD(tile.pass_m, 18),
       FIELD(tile.kind, 19), FIELD(tile.cluster, 20)}},

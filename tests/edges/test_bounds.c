@@ -309,7 +309,7 @@ static void ask_marlin(const struct problem *p, struct outputs *o)
                                      .bias = p->bias,
                                      .residual = p->residual};
     const ptxgen_marlin_operands operands = {.m = 1,
-                                             .a = a,
+                                             .x = a,
                                              .weights = &w[0],
                                              .up = p->swiglu ? &w[1] : NULL,
                                              .bias = bias,

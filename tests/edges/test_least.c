@@ -80,7 +80,7 @@ static void sparse24_takes_its_least_sizes(void **state)
 
 static void marlin_takes_its_least_sizes(void **state)
 {
-    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 2 * 8; i++) {
         unsigned which = (unsigned)i / (DEVICES * 2);

@@ -139,7 +139,7 @@ static ptxgen_status refer_scales(const void *how, size_t bad, ptxgen_error *err
     if (bad != nowhere)
         ptxgen_element_store(h->scale_type, w.matrices[h->up].scales, bad, -INFINITY);
     const ptxgen_marlin_operands o = {
-        .m = 1, .a = a, .weights = &w.matrices[0], .up = w.count == 2 ? &w.matrices[1] : NULL};
+        .m = 1, .x = a, .weights = &w.matrices[0], .up = w.count == 2 ? &w.matrices[1] : NULL};
     assert_ok(ptxgen_marlin_make_plan(&w.spec, &target, &plan, err), err);
     ptxgen_status status = ptxgen_marlin_reference(&plan, &o, c, NULL, err);
     free_weights(&w);

@@ -218,7 +218,7 @@ static bool make_marlin(size_t number, struct subject *s)
 static void run_marlin(const struct subject *s, uint32_t n, struct random *r, struct device *device,
                        struct check *check)
 {
-    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_layout packed = {.x_gap = 0};
     struct marlin_weights weights = {.count = 0};
     struct marlin_problem p;
     ptxgen_error err;

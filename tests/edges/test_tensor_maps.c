@@ -182,13 +182,13 @@ static void marlin_says_which_map_is_refused(void **state)
     assert_true(m > 0);
     assert_ok(ptxgen_marlin_load(&b->driver, &plan, NULL, &kernel, &err), &err);
     const ptxgen_marlin_args args = {.m = m,
-                                     .a = array(b, 0),
+                                     .x = array(b, 0),
                                      .codes = array(b, 1),
                                      .scales = array(b, 4),
-                                     .c = array(b, 2),
+                                     .y = array(b, 2),
                                      .workspace = array(b, 5),
                                      .workspace_bytes = (ARRAYS - 5) * (uint64_t)ARRAY};
-    check_launch(b, launch_marlin, kernel, &args, args.c, "marlin: ");
+    check_launch(b, launch_marlin, kernel, &args, args.y, "marlin: ");
     ptxgen_marlin_destroy(kernel);
 }
 

@@ -176,7 +176,7 @@ static void rows_of_dense_are_reached(void **state)
 
 static void run_marlin(struct device *device, const struct marlin_options *options, uint32_t stride)
 {
-    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_layout packed = {.x_gap = 0};
     struct far_arrays far = {.device = device};
     struct check check = {.outputs = 0};
     struct random r = random_start(1);
@@ -191,7 +191,7 @@ static void run_marlin(struct device *device, const struct marlin_options *optio
     assert_ok(marlin_check(&p, device, &check, &err), &err);
     assert_right(&check);
     ptxgen_marlin_args args = {.m = ROWS,
-                               .a = place_far(&far, &p.a, stride, 2),
+                               .x = place_far(&far, &p.x, stride, 2),
                                .codes = p.codes.address,
                                .scales = p.scales.address,
                                .zeros = p.zeros.address,
@@ -199,15 +199,15 @@ static void run_marlin(struct device *device, const struct marlin_options *optio
                                .bias = p.bias.address,
                                .up_bias = p.up_bias.address,
                                .residual = place_far(&far, &p.residual, stride, 2),
-                               .c = place_far(&far, &p.c, stride, 2),
-                               .a_stride = stride,
+                               .y = place_far(&far, &p.y, stride, 2),
+                               .x_stride = stride,
                                .residual_stride = stride,
-                               .c_stride = stride};
+                               .y_stride = stride};
     assert_ok(ptxgen_marlin_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
     assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
     args.workspace = allocate(&far, args.workspace_bytes);
     ran(device, ptxgen_marlin_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.c, check.problem);
+    expect_rows(&far, &p.y, check.problem);
     ptxgen_marlin_destroy(kernel);
     release(&far);
     marlin_release(&p);

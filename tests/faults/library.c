@@ -391,18 +391,18 @@ static ptxgen_status layer_run(struct layer *l, struct device *d,
     ptxgen_marlin *kernel = NULL;
     ptxgen_marlin_args args = {.m = ROWS};
     double c[ROWS * N], bound[ROWS * N];
-    const ptxgen_marlin_operands operands = {.m = ROWS, .a = l->x, .weights = &l->matrix};
+    const ptxgen_marlin_operands operands = {.m = ROWS, .x = l->x, .weights = &l->matrix};
     ptxgen_status status = ptxgen_marlin_make_plan(&marlin_spec, &d->target, &plan, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_load(&d->cuda, &plan, NULL, &kernel, err);
     if (status == PTXGEN_OK)
-        status = upload(d, l->x, sizeof l->x, &args.a, err);
+        status = upload(d, l->x, sizeof l->x, &args.x, err);
     if (status == PTXGEN_OK)
         status = upload(d, packed->codes, packed->codes_bytes, &args.codes, err);
     if (status == PTXGEN_OK)
         status = upload(d, packed->scales, packed->scales_bytes, &args.scales, err);
     if (status == PTXGEN_OK)
-        status = upload(d, NULL, ROWS * N * 2, &args.c, err);
+        status = upload(d, NULL, ROWS * N * 2, &args.y, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, err);
     if (status == PTXGEN_OK)
@@ -410,7 +410,7 @@ static ptxgen_status layer_run(struct layer *l, struct device *d,
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_launch(kernel, &args, NULL, err);
     if (status == PTXGEN_OK)
-        status = print_result(d, "C", args.c, ROWS * N * 2, err);
+        status = print_result(d, "y", args.y, ROWS * N * 2, err);
     if (status == PTXGEN_OK)
         status = ptxgen_marlin_reference(&plan, &operands, c, bound, err);
     if (status == PTXGEN_OK) {

@@ -89,10 +89,10 @@ static ptxgen_status use_marlin(ptxgen_dispatcher *dispatcher, const struct shap
     const ptxgen_marlin_spec spec = {
         .k = shape->k, .n = shape->n, .group_size = 128, .max_m = 8, .type = PTXGEN_F16};
     const ptxgen_marlin_args args = {.m = shape->m,
-                                     .a = in->vectors[0],
+                                     .x = in->vectors[0],
                                      .codes = in->weights,
                                      .scales = in->vectors[1],
-                                     .c = out->y,
+                                     .y = out->y,
                                      .workspace = out->workspace,
                                      .workspace_bytes = out->workspace_bytes};
     ptxgen_marlin *kernel;

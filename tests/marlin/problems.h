@@ -13,7 +13,7 @@ static inline struct marlin_problem make_of(struct device *device,
                                             ptxgen_w4_format format,
                                             const struct marlin_layout *layout)
 {
-    const struct marlin_layout packed = {.a_gap = 0};
+    const struct marlin_layout packed = {.x_gap = 0};
     struct marlin_problem p;
     struct marlin_weights weights;
     struct random r = random_start(m + options->spec.k);

@@ -31,7 +31,7 @@ static const struct shape cpu_shapes[] = {
     {17, {.k = 272, .n = 72, .group_size = 16, .type = PTXGEN_BF16, .zeros = 1, .act_order = 1}},
 };
 
-enum operand { A, CODES, SCALES, ZEROS, ORDER, OPERANDS };
+enum operand { X, CODES, SCALES, ZEROS, ORDER, OPERANDS };
 
 struct bench {
     const ptxgen_marlin *kernel;
@@ -72,10 +72,10 @@ static void make_operands(struct bench *b, const struct shape *shape, struct dev
     ptxgen_marlin_packed packed;
     ptxgen_error err;
     must_do(ptxgen_marlin_packed_layout(s, &packed, &err), "the layout", &err);
-    create(b, A, 2 * (size_t)shape->m * s->k, device);
+    create(b, X, 2 * (size_t)shape->m * s->k, device);
     create(b, CODES, packed.codes_bytes, device);
     create(b, SCALES, packed.scales_bytes, device);
-    fill_elements(&o[A], &r);
+    fill_elements(&o[X], &r);
     random_fill(&r, o[CODES].host, o[CODES].bytes);
     fill_elements(&o[SCALES], &r);
     if (s->zeros) {
@@ -90,7 +90,7 @@ static void make_operands(struct bench *b, const struct shape *shape, struct dev
         all[i] = &o[i];
     must_do(buffers_each(all, OPERANDS, buffer_upload, &err), "an upload", &err);
     b->args = (ptxgen_marlin_args){.m = shape->m,
-                                   .a = o[A].address,
+                                   .x = o[X].address,
                                    .codes = o[CODES].address,
                                    .scales = o[SCALES].address,
                                    .zeros = o[ZEROS].address,
@@ -104,7 +104,7 @@ static ptxgen_status launch(void *bench, ptxgen_cu_deviceptr c, ptxgen_cu_device
 {
     const struct bench *b = bench;
     ptxgen_marlin_args args = b->args;
-    args.c = c;
+    args.y = c;
     args.workspace = workspace;
     return ptxgen_marlin_launch(b->kernel, &args, stream, err);
 }

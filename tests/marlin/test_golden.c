@@ -139,25 +139,25 @@ static void marlin_reference_gives_the_original_product(void **state)
 {
     ptxgen_error err;
     struct tensor_store *store = open_golden(state);
-    const struct named_tensor *a = named(store, "A"), *c = named(store, "C");
-    ptxgen_w4_matrix b = golden_matrix(store);
-    struct marlin_problem p = {.m = a->shape[0],
-                               .b = &b,
-                               .a_type = PTXGEN_F16,
-                               .c_type = PTXGEN_F32,
-                               .a = a->data,
-                               .lda = b.k,
+    const struct named_tensor *x = named(store, "A"), *golden = named(store, "C");
+    ptxgen_w4_matrix w = golden_matrix(store);
+    struct marlin_problem p = {.m = x->shape[0],
+                               .w = &w,
+                               .x_type = PTXGEN_F16,
+                               .y_type = PTXGEN_F32,
+                               .x = x->data,
+                               .x_stride = w.k,
                                .weight_type = PTXGEN_F32};
-    double *y = allocate(p.m * b.n * sizeof *y), *bound = allocate(p.m * b.n * sizeof *bound);
+    double *y = allocate(p.m * w.n * sizeof *y), *bound = allocate(p.m * w.n * sizeof *bound);
     assert_ok(marlin_reference(&p, y, bound, NULL, &err), &err);
-    for (size_t i = 0; i < p.m * b.n; i++) {
-        double golden = ptxgen_element_load(PTXGEN_F32, c->data, i);
-        if (!(fabs(golden - y[i]) <= 0x1p-24 * fabs(y[i]) * (1 + 1e-6) && bound[i] > 0))
-            fail_msg("C[%zu] is %.9g, not %.17g; bound %g", i, golden, y[i], bound[i]);
+    for (size_t i = 0; i < p.m * w.n; i++) {
+        double right = ptxgen_element_load(PTXGEN_F32, golden->data, i);
+        if (!(fabs(right - y[i]) <= 0x1p-24 * fabs(y[i]) * (1 + 1e-6) && bound[i] > 0))
+            fail_msg("y[%zu] is %.9g, not %.17g; bound %g", i, right, y[i], bound[i]);
     }
     free(y);
     free(bound);
-    matrix_free(&b);
+    matrix_free(&w);
     tensor_store_close(store);
 }
 

@@ -69,10 +69,10 @@ static void an_all_zero_row_gives_the_bias(void **state)
     struct marlin_problem p = make(&device, &spec, 3, PTXGEN_W4_GPTQ_V1, NULL);
     struct check check = {.outputs = 0};
     ptxgen_error err;
-    memset(p.a.host + 2 * p.a_stride, 0, 2 * spec.k);
+    memset(p.x.host + 2 * p.x_stride, 0, 2 * spec.k);
     assert_ok(marlin_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    assert_memory_equal(p.c.host + 2 * p.c_stride, p.bias.host, 2 * spec.n);
+    assert_memory_equal(p.y.host + 2 * p.y_stride, p.bias.host, 2 * spec.n);
     marlin_release(&p);
     device_close(&device);
 }
@@ -94,17 +94,17 @@ static void nan_and_infinities_stay_in_their_rows(void **state)
             .tile_m = tiles[i].tile_m, .warp_n = wgmma ? 16 : 32, .wn = 4, .wk = 1, .stages = 3,
             .steps = 1, .ctas = 1, .pass_m = tiles[i].tile_m, .kind = tiles[i].kind};
         struct marlin_problem p = make_of(&device, &options, m, PTXGEN_W4_GPTQ_V1, NULL);
-        ptxgen_element_store(PTXGEN_F16, p.a.host, 1 * p.a_stride + 7, INFINITY);
-        ptxgen_element_store(PTXGEN_F16, p.a.host, 2 * p.a_stride + 9, NAN);
+        ptxgen_element_store(PTXGEN_F16, p.x.host, 1 * p.x_stride + 7, INFINITY);
+        ptxgen_element_store(PTXGEN_F16, p.x.host, 2 * p.x_stride + 9, NAN);
         struct check check = {.outputs = 0};
         ptxgen_error err;
         assert_ok(marlin_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         for (uint32_t n = 0; n < options.spec.n; n++) {
             for (uint32_t row = 0; row < m; row += row ? 1 : 3)
-                assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, row * p.c_stride + n)));
-            assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.c.host, p.c_stride + n)));
-            assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.c.host, 2 * p.c_stride + n)));
+                assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, row * p.y_stride + n)));
+            assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, p.y_stride + n)));
+            assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.y.host, 2 * p.y_stride + n)));
         }
         marlin_release(&p);
     }
@@ -140,9 +140,9 @@ static void addresses_at_2_4_and_8_bytes_off_give_the_same(void **state)
     spec.bias = spec.residual = 1;
     for (size_t offset = 2; offset <= 8; offset *= 2)
         for (int i = 0; i < 3; i++) {
-            const struct marlin_layout layout = {.a_offset = offset,
+            const struct marlin_layout layout = {.x_offset = offset,
                                                  .residual_offset = offset,
-                                                 .c_offset = offset,
+                                                 .y_offset = offset,
                                                  .bias_offset = offset};
             struct marlin_problem p = make(&device, &spec, ms[i], PTXGEN_W4_AWQ, &layout);
             run_and_release(&p, &device);
@@ -206,7 +206,7 @@ static void zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2(void **state)
     struct device device = open_device("cpu");
     for (int f = PTXGEN_W4_GPTQ_V1; f <= PTXGEN_W4_GPTQ_V2; f++)
         for (int z = 0; z < 3; z++) {
-            const struct marlin_layout packed = {.a_gap = 0};
+            const struct marlin_layout packed = {.x_gap = 0};
             struct marlin_options options = {.spec = f16(128, 64, 32)};
             struct marlin_weights weights;
             struct marlin_problem p;
@@ -257,7 +257,7 @@ static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
     struct device device = open_device("cpu");
     for (int i = 0; i < 3; i++) {
         enum { K = 2048, N = 64 };
-        const struct marlin_layout packed = {.a_gap = 0};
+        const struct marlin_layout packed = {.x_gap = 0};
         struct marlin_options options = {.spec = f16(K, N, 128)};
         struct marlin_weights weights;
         struct marlin_problem p;
@@ -275,13 +275,13 @@ static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
         marlin_release_weights(&weights);
         for (uint64_t m = 0; m < p.m; m++)
             for (size_t k = 0; k < K; k++)
-                ptxgen_element_store(PTXGEN_F16, p.a.host, m * p.a_stride + k,
+                ptxgen_element_store(PTXGEN_F16, p.x.host, m * p.x_stride + k,
                                      (k < K / 2 ? 60000.0 : -60000.0) + (k == 5 ? 1024.0 : 0));
         struct check check = {.outputs = 0};
         assert_ok(marlin_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         for (size_t n = 0; n < N; n++)
-            assert_true(ptxgen_element_load(PTXGEN_F16, p.c.host, n) == 1024);
+            assert_true(ptxgen_element_load(PTXGEN_F16, p.y.host, n) == 1024);
         marlin_release(&p);
     }
     device_close(&device);
@@ -299,7 +299,7 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
     struct device device = open_device("cpu");
     for (int i = 0; i < 4; i++)
         for (int s = 0; s < 3; s++) {
-            const struct marlin_layout packed = {.a_gap = 0};
+            const struct marlin_layout packed = {.x_gap = 0};
             struct marlin_options options = {.spec = f16(256, 64, 32)};
             struct marlin_weights weights;
             struct marlin_problem p;
@@ -321,7 +321,7 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
 
 /* ---- many launches ---- */
 
-/* A problem uploaded, with a kernel, ready to be launched into its C. */
+/* A problem uploaded, with a kernel, ready to be launched into its y. */
 struct running {
     struct device device;
     struct marlin_problem p;
@@ -342,13 +342,13 @@ static void start(struct running *r, uint32_t m)
     r->p = make(&r->device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
     assert_ok(ptxgen_marlin_make_plan(&spec, &r->p.plan.target, &plan, &err), &err);
     assert_ok(ptxgen_marlin_load(&r->device.driver, &plan, NULL, &r->kernel, &err), &err);
-    struct buffer *inputs[] = {&r->p.a, &r->p.codes, &r->p.scales, &r->p.c};
+    struct buffer *inputs[] = {&r->p.x, &r->p.codes, &r->p.scales, &r->p.y};
     assert_ok(buffers_each(inputs, 4, buffer_upload, &err), &err);
     r->args = (ptxgen_marlin_args){.m = r->p.m,
-                                   .a = r->p.a.address,
+                                   .x = r->p.x.address,
                                    .codes = r->p.codes.address,
                                    .scales = r->p.scales.address,
-                                   .c = r->p.c.address};
+                                   .y = r->p.y.address};
     assert_ok(ptxgen_marlin_workspace_bytes(r->kernel, &r->args, &r->args.workspace_bytes, &err),
               &err);
     r->args.workspace = allocate_workspace(&r->device.driver, r->args.workspace_bytes);
@@ -362,11 +362,11 @@ static void stop(struct running *r)
     device_close(&r->device);
 }
 
-static void expect_right_c(struct running *r, ptxgen_cu_deviceptr c)
+static void expect_right_y(struct running *r, ptxgen_cu_deviceptr y)
 {
     struct check check = {.outputs = 0};
     ptxgen_error err;
-    assert_int_equal(r->device.driver.memcpy_dtoh(r->p.c.host, c, r->p.c.bytes),
+    assert_int_equal(r->device.driver.memcpy_dtoh(r->p.y.host, y, r->p.y.bytes),
                      PTXGEN_CUDA_SUCCESS);
     assert_ok(marlin_compare(&r->p, &check, &err), &err);
     assert_right(&check);
@@ -382,7 +382,7 @@ static void one_kernel_serves_every_m_with_the_entry_for_it(void **state)
         start(&r, ms[i]);
         assert_ok(ptxgen_marlin_launch(r.kernel, &r.args, r.device.stream, &err), &err);
         assert_ok(device_wait(&r.device, &err), &err);
-        expect_right_c(&r, r.args.c);
+        expect_right_y(&r, r.args.y);
         stop(&r);
     }
 }
@@ -402,17 +402,17 @@ static void replay_a_hundred_times(uint32_t m)
     assert_ok(ptxgen_marlin_launch(r.kernel, &r.args, r.device.stream, &err), &err);
     assert_int_equal(driver->stream_end_capture(r.device.stream, &graph), PTXGEN_CUDA_SUCCESS);
     assert_int_equal(driver->graph_instantiate(&exec, graph, 0), PTXGEN_CUDA_SUCCESS);
-    unsigned char *first = malloc(r.p.c.bytes), *again = malloc(r.p.c.bytes);
+    unsigned char *first = malloc(r.p.y.bytes), *again = malloc(r.p.y.bytes);
     for (int i = 0; i < test_share(100); i++) {
-        driver->memset_d8(r.args.c, BUFFER_POISON, r.p.c.bytes);
+        driver->memset_d8(r.args.y, BUFFER_POISON, r.p.y.bytes);
         assert_int_equal(driver->graph_launch(exec, r.device.stream), PTXGEN_CUDA_SUCCESS);
         assert_ok(device_wait(&r.device, &err), &err);
-        assert_int_equal(driver->memcpy_dtoh(i ? again : first, r.args.c, r.p.c.bytes),
+        assert_int_equal(driver->memcpy_dtoh(i ? again : first, r.args.y, r.p.y.bytes),
                          PTXGEN_CUDA_SUCCESS);
         if (i)
-            assert_memory_equal(again, first, r.p.c.bytes);
+            assert_memory_equal(again, first, r.p.y.bytes);
     }
-    expect_right_c(&r, r.args.c);
+    expect_right_y(&r, r.args.y);
     free(first);
     free(again);
     driver->graph_exec_destroy(exec);
@@ -439,24 +439,24 @@ static void two_streams_with_a_workspace_each_give_the_same_bits(void **state)
     ptxgen_error err;
     unsigned char *outputs[2];
     args[1].workspace = allocate_workspace(driver, args[1].workspace_bytes);
-    args[1].c = allocate_on(driver, r.p.c.bytes);
+    args[1].y = allocate_on(driver, r.p.y.bytes);
     for (int i = 0; i < 2; i++)
         assert_int_equal(driver->stream_create(&streams[i], 1), PTXGEN_CUDA_SUCCESS);
     for (int i = 0; i < 10; i++)
         assert_ok(ptxgen_marlin_launch(r.kernel, &args[i % 2], streams[i % 2], &err), &err);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(driver->stream_synchronize(streams[i]), PTXGEN_CUDA_SUCCESS);
-        outputs[i] = malloc(r.p.c.bytes);
-        assert_int_equal(driver->memcpy_dtoh(outputs[i], args[i].c, r.p.c.bytes),
+        outputs[i] = malloc(r.p.y.bytes);
+        assert_int_equal(driver->memcpy_dtoh(outputs[i], args[i].y, r.p.y.bytes),
                          PTXGEN_CUDA_SUCCESS);
         driver->stream_destroy(streams[i]);
     }
-    assert_memory_equal(outputs[0], outputs[1], r.p.c.bytes);
-    expect_right_c(&r, args[0].c);
+    assert_memory_equal(outputs[0], outputs[1], r.p.y.bytes);
+    expect_right_y(&r, args[0].y);
     for (int i = 0; i < 2; i++)
         free(outputs[i]);
     driver->mem_free(args[1].workspace);
-    driver->mem_free(args[1].c);
+    driver->mem_free(args[1].y);
     stop(&r);
 }
 

@@ -24,7 +24,7 @@ static int setup(void **state)
     ptxgen_error err;
     assert_ok(ptxgen_marlin_load(&b.emulated.driver, &plan, NULL, &b.kernel, &err), &err);
     b.args = (ptxgen_marlin_args){.m = 2,
-                                  .a = 0x10000,
+                                  .x = 0x10000,
                                   .codes = 0x20000,
                                   .scales = 0x30000,
                                   .zeros = 0x40000,
@@ -32,7 +32,7 @@ static int setup(void **state)
                                   .bias = 0x60000,
                                   .up_bias = 0x70000,
                                   .residual = 0x80000,
-                                  .c = 0x90000,
+                                  .y = 0x90000,
                                   .workspace = 0x100000,
                                   .workspace_bytes = 1 << 30};
     *state = &b;
@@ -84,7 +84,7 @@ static void null_and_misaligned_addresses_are_refused_by_name(void **state)
 {
     struct bench *b = *state;
     static const struct address addresses[] = {
-        {"a", offsetof(ptxgen_marlin_args, a), 2},
+        {"x", offsetof(ptxgen_marlin_args, x), 2},
         {"codes", offsetof(ptxgen_marlin_args, codes), 16},
         {"scales", offsetof(ptxgen_marlin_args, scales), 16},
         {"zeros", offsetof(ptxgen_marlin_args, zeros), 16},
@@ -92,7 +92,7 @@ static void null_and_misaligned_addresses_are_refused_by_name(void **state)
         {"bias", offsetof(ptxgen_marlin_args, bias), 2},
         {"up_bias", offsetof(ptxgen_marlin_args, up_bias), 2},
         {"residual", offsetof(ptxgen_marlin_args, residual), 2},
-        {"c", offsetof(ptxgen_marlin_args, c), 2},
+        {"y", offsetof(ptxgen_marlin_args, y), 2},
         {"workspace", offsetof(ptxgen_marlin_args, workspace), 16},
     };
     ptxgen_marlin_args args = b->args;
@@ -104,14 +104,14 @@ static void strides_below_a_row_are_refused(void **state)
 {
     struct bench *b = *state;
     ptxgen_marlin_args args = b->args;
-    args.a_stride = K - 1;
-    refused(b, &args, "row stride of a, 255, is below its 256");
+    args.x_stride = K - 1;
+    refused(b, &args, "row stride of x, 255, is below its 256");
     args = b->args;
     args.residual_stride = N - 1;
     refused(b, &args, "row stride of residual, 63");
     args = b->args;
-    args.c_stride = 1;
-    refused(b, &args, "row stride of c, 1, is below its 64");
+    args.y_stride = 1;
+    refused(b, &args, "row stride of y, 1, is below its 64");
 }
 
 static void a_workspace_that_is_too_small_is_refused_with_what_it_takes(void **state)
@@ -138,12 +138,12 @@ static void misaligned_activations_need_room_to_be_gathered(void **state)
     ptxgen_error err;
     uint64_t aligned, misaligned, odd_stride;
     assert_ok(ptxgen_marlin_load(&b->emulated.driver, &plan, NULL, &kernel, &err), &err);
-    ptxgen_marlin_args args = {.m = 3, .a = 0x10000};
+    ptxgen_marlin_args args = {.m = 3, .x = 0x10000};
     assert_int_equal(ptxgen_marlin_workspace_bytes(kernel, &args, &aligned, &err), PTXGEN_OK);
-    args.a += 8;
+    args.x += 8;
     assert_int_equal(ptxgen_marlin_workspace_bytes(kernel, &args, &misaligned, &err), PTXGEN_OK);
-    args.a -= 8;
-    args.a_stride = K + 4;
+    args.x -= 8;
+    args.x_stride = K + 4;
     assert_int_equal(ptxgen_marlin_workspace_bytes(kernel, &args, &odd_stride, &err), PTXGEN_OK);
     assert_true(misaligned >= aligned + 3 * K * 2);
     assert_int_equal(misaligned, odd_stride);

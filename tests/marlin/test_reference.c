@@ -15,7 +15,7 @@ struct layer {
     double scale[K][N];
     uint32_t qweight[K / 8][N], qzeros[K][N / 8], g_idx[K];
     uint16_t scales[K][N];
-    double a[M][K], c[M][N]; /* c = a·w */
+    double x[M][K], y[M][N]; /* y = x·w */
     ptxgen_w4_checkpoint checkpoint;
 };
 
@@ -33,7 +33,7 @@ static struct layer *make_layer(struct random *r, int group_size, bool v2, bool 
             l->qweight[k / 8][n] |= (uint32_t)l->code[k][n] << k % 8 * 4;
         }
         for (int m = 0; m < M; m++)
-            l->a[m][k] = ptxgen_element_round(PTXGEN_F16, random_normal(r));
+            l->x[m][k] = ptxgen_element_round(PTXGEN_F16, random_normal(r));
     }
     for (int g = 0; g < groups; g++)
         for (int n = 0; n < N; n++) {
@@ -47,7 +47,7 @@ static struct layer *make_layer(struct random *r, int group_size, bool v2, bool 
         for (int n = 0; n < N; n++)
             for (int k = 0; k < K; k++) {
                 int g = l->group[k];
-                l->c[m][n] += l->a[m][k] * l->scale[g][n] * (l->code[k][n] - l->zero[g][n]);
+                l->y[m][n] += l->x[m][k] * l->scale[g][n] * (l->code[k][n] - l->zero[g][n]);
             }
     size_t g = (size_t)groups;
     l->checkpoint = (ptxgen_w4_checkpoint){
@@ -60,21 +60,21 @@ static struct layer *make_layer(struct random *r, int group_size, bool v2, bool 
     return l;
 }
 
-static void expect_product(const struct layer *l, const ptxgen_w4_matrix *b, const uint32_t *order)
+static void expect_product(const struct layer *l, const ptxgen_w4_matrix *w, const uint32_t *order)
 {
     ptxgen_error err;
-    float a[M][K];
-    double c[M][N];
+    float x[M][K];
+    double y[M][N];
     for (int m = 0; m < M; m++)
         for (int k = 0; k < K; k++)
-            a[m][k] = (float)l->a[m][order ? order[k] : (uint32_t)k];
+            x[m][k] = (float)l->x[m][order ? order[k] : (uint32_t)k];
     struct marlin_problem p = {
-        .m = M, .b = b, .a_type = PTXGEN_F32, .c_type = PTXGEN_F32, .a = a, .lda = K};
-    assert_ok(marlin_reference(&p, &c[0][0], NULL, NULL, &err), &err);
+        .m = M, .w = w, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32, .x = x, .x_stride = K};
+    assert_ok(marlin_reference(&p, &y[0][0], NULL, NULL, &err), &err);
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++)
-            if (!(fabs(c[m][n] - l->c[m][n]) < 1e-12))
-                fail_msg("C[%d, %d] is %.17g, not %.17g", m, n, c[m][n], l->c[m][n]);
+            if (!(fabs(y[m][n] - l->y[m][n]) < 1e-12))
+                fail_msg("y[%d, %d] is %.17g, not %.17g", m, n, y[m][n], l->y[m][n]);
 }
 
 static void each_gptq_layer(void (*expect)(const struct layer *layer))
@@ -93,19 +93,19 @@ static void each_gptq_layer(void (*expect)(const struct layer *layer))
 static void expect_unpacked_product(const struct layer *l)
 {
     ptxgen_error err;
-    ptxgen_w4_matrix b = matrix_allocate(K, N, 1, PTXGEN_F16, true, true);
-    assert_ok(ptxgen_w4_unpack(&l->checkpoint, &b, &err), &err);
-    expect_product(l, &b, NULL);
+    ptxgen_w4_matrix matrix = matrix_allocate(K, N, 1, PTXGEN_F16, true, true);
+    assert_ok(ptxgen_w4_unpack(&l->checkpoint, &matrix, &err), &err);
+    expect_product(l, &matrix, NULL);
 
     double *w = allocate(K * N * sizeof *w);
-    assert_ok(marlin_dequantise(&b, w, &err), &err);
+    assert_ok(marlin_dequantise(&matrix, w, &err), &err);
     for (int k = 0; k < K; k++)
         for (int n = 0; n < N; n++) {
             int g = l->group[k];
             assert_true(w[k * N + n] == l->scale[g][n] * (l->code[k][n] - l->zero[g][n]));
         }
     free(w);
-    matrix_free(&b);
+    matrix_free(&matrix);
 }
 
 static void expect_repacked_product(const struct layer *l)
@@ -117,11 +117,11 @@ static void expect_repacked_product(const struct layer *l)
     ptxgen_w4_checkpoint marlin = checkpoint_allocate(&info, PTXGEN_W4_MARLIN);
     ptxgen_w4_repack_options options = {.threads = 2};
     assert_ok(ptxgen_w4_to_marlin(&l->checkpoint, &marlin, order, &options, &err), &err);
-    ptxgen_w4_matrix b = matrix_allocate(K, N, info.group_size, PTXGEN_F16, true, false);
-    assert_ok(ptxgen_w4_unpack(&marlin, &b, &err), &err);
-    expect_product(l, &b, order);
+    ptxgen_w4_matrix matrix = matrix_allocate(K, N, info.group_size, PTXGEN_F16, true, false);
+    assert_ok(ptxgen_w4_unpack(&marlin, &matrix, &err), &err);
+    expect_product(l, &matrix, order);
     checkpoint_free(&marlin);
-    matrix_free(&b);
+    matrix_free(&matrix);
 }
 
 static void gptq_of_any_version_zero_point_group_and_order_multiplies_as_defined(void **state)
@@ -141,11 +141,11 @@ static float kernel_sum(const struct marlin_problem *p, const double *w, size_t 
                         const void *bias)
 {
     float sum = 0;
-    for (size_t k = 0; k < p->b->k; k++) {
-        float weight = (float)ptxgen_element_round(p->weight_type, w[k * p->b->n + n]);
-        sum += (float)ptxgen_element_load(p->a_type, p->a, m * p->lda + k) * weight;
+    for (size_t k = 0; k < p->w->k; k++) {
+        float weight = (float)ptxgen_element_round(p->weight_type, w[k * p->w->n + n]);
+        sum += (float)ptxgen_element_load(p->x_type, p->x, m * p->x_stride + k) * weight;
     }
-    return bias ? sum + (float)ptxgen_element_load(p->c_type, bias, n) : sum;
+    return bias ? sum + (float)ptxgen_element_load(p->y_type, bias, n) : sum;
 }
 
 static float kernel_activate(ptxgen_activation activation, float v)
@@ -162,8 +162,8 @@ static float kernel_activate(ptxgen_activation activation, float v)
 }
 
 struct problem_data {
-    ptxgen_w4_matrix b, up;
-    void *a, *bias, *up_bias, *residual;
+    ptxgen_w4_matrix matrix, up;
+    void *x, *bias, *up_bias, *residual;
     double *w, *w_up;
 };
 
@@ -178,24 +178,24 @@ static void *random_elements(struct random *r, ptxgen_element type, size_t count
 static struct problem_data make_data(struct random *r, ptxgen_element type)
 {
     ptxgen_error err;
-    struct problem_data d = {.b = matrix_random(r, K, N, 64, type, true, true),
+    struct problem_data d = {.matrix = matrix_random(r, K, N, 64, type, true, true),
                              .up = matrix_random(r, K, N, 32, type, false, false)};
-    d.a = random_elements(r, type, M * (K + 1));
+    d.x = random_elements(r, type, M * (K + 1));
     d.bias = random_elements(r, type, N);
     d.up_bias = random_elements(r, type, N);
     d.residual = random_elements(r, type, M * (N + 2));
     d.w = allocate(K * N * sizeof *d.w);
     d.w_up = allocate(K * N * sizeof *d.w);
-    assert_ok(marlin_dequantise(&d.b, d.w, &err), &err);
+    assert_ok(marlin_dequantise(&d.matrix, d.w, &err), &err);
     assert_ok(marlin_dequantise(&d.up, d.w_up, &err), &err);
     return d;
 }
 
 static void free_data(struct problem_data *d)
 {
-    matrix_free(&d->b);
+    matrix_free(&d->matrix);
     matrix_free(&d->up);
-    free(d->a);
+    free(d->x);
     free(d->bias);
     free(d->up_bias);
     free(d->residual);
@@ -217,8 +217,8 @@ static size_t count_outside(const struct marlin_problem *p, const struct problem
             if (p->up)
                 y *= kernel_sum(p, d->w_up, m, n, p->up_bias);
             if (p->residual)
-                y += (float)ptxgen_element_load(p->c_type, p->residual, m * p->ldr + n);
-            double stored = ptxgen_element_round(p->c_type, (double)y);
+                y += (float)ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n);
+            double stored = ptxgen_element_round(p->y_type, (double)y);
             outside += !(fabs(stored - c[m * N + n]) <= bound[m * N + n]);
             *loosest = fmax(*loosest, bound[m * N + n]);
         }
@@ -234,16 +234,16 @@ static void every_epilogue_in_f32_is_within_the_bound_and_a_wrong_weight_is_not(
         for (int variant = 0; variant < 5 * 4; variant++) {
             bool swiglu = variant % 5 == 4;
             struct marlin_problem p = {.m = M,
-                                       .b = &d.b,
+                                       .w = &d.matrix,
                                        .up = swiglu ? &d.up : NULL,
-                                       .a_type = (ptxgen_element)type,
-                                       .c_type = (ptxgen_element)type,
-                                       .a = d.a,
-                                       .lda = K + 1,
+                                       .x_type = (ptxgen_element)type,
+                                       .y_type = (ptxgen_element)type,
+                                       .x = d.x,
+                                       .x_stride = K + 1,
                                        .bias = variant / 5 % 2 ? d.bias : NULL,
                                        .up_bias = variant / 5 % 2 ? d.up_bias : NULL,
                                        .residual = variant / 10 ? d.residual : NULL,
-                                       .ldr = N + 2,
+                                       .residual_stride = N + 2,
                                        .activation = swiglu ? PTXGEN_ACTIVATION_SILU
                                                             : (ptxgen_activation)(variant % 5),
                                        .depth = K,
@@ -281,18 +281,18 @@ static void activations_have_their_published_values(void **state)
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (int j = 0; j < 3; j++) {
-            ptxgen_w4_matrix b = {.k = 1,
+            ptxgen_w4_matrix w = {.k = 1,
                                   .n = 1,
                                   .group_size = -1,
                                   .codes = &codes[j],
                                   .scale_type = PTXGEN_F32,
                                   .scales = &scale};
             float one = 1;
-            double c;
+            double y;
             struct marlin_problem p = {
-                .m = 1, .b = &b, .a = &one, .lda = 1, .activation = known[i].activation};
-            assert_ok(marlin_reference(&p, &c, NULL, NULL, &err), &err);
-            assert_true(fabs(c - known[i].at[j]) < 1e-15);
+                .m = 1, .w = &w, .x = &one, .x_stride = 1, .activation = known[i].activation};
+            assert_ok(marlin_reference(&p, &y, NULL, NULL, &err), &err);
+            assert_true(fabs(y - known[i].at[j]) < 1e-15);
         }
 }
 
@@ -301,26 +301,26 @@ static void nothing_is_promised_where_f32_overflows_and_nonfinite_rows_stay_alon
     (void)state;
     ptxgen_error err;
     struct random r = {3};
-    ptxgen_w4_matrix b = matrix_random(&r, 32, 8, 32, PTXGEN_F32, true, false);
+    ptxgen_w4_matrix w = matrix_random(&r, 32, 8, 32, PTXGEN_F32, true, false);
     for (int n = 0; n < 8; n++)
-        ptxgen_element_store(PTXGEN_F32, b.scales, (size_t)n, 1);
-    float a[3][32] = {{3e38f, -3e38f}, {NAN}, {1}};
-    double c[3][8], bound[3][8];
-    struct marlin_problem p = {.m = 3, .b = &b, .a = a, .lda = 32, .depth = 32};
-    memset(b.codes, 15, 16);
-    memset(b.zeros, 0, 8);
-    assert_ok(marlin_reference(&p, &c[0][0], &bound[0][0], NULL, &err), &err);
+        ptxgen_element_store(PTXGEN_F32, w.scales, (size_t)n, 1);
+    float x[3][32] = {{3e38f, -3e38f}, {NAN}, {1}};
+    double y[3][8], bound[3][8];
+    struct marlin_problem p = {.m = 3, .w = &w, .x = x, .x_stride = 32, .depth = 32};
+    memset(w.codes, 15, 16);
+    memset(w.zeros, 0, 8);
+    assert_ok(marlin_reference(&p, &y[0][0], &bound[0][0], NULL, &err), &err);
     for (int n = 0; n < 8; n++) {
         assert_true(isnan(bound[0][n]));
-        assert_true(isnan(c[1][n]) && bound[1][n] == 0);
-        assert_true(c[2][n] == 15 && bound[2][n] > 0 && bound[2][n] < 1e-3);
+        assert_true(isnan(y[1][n]) && bound[1][n] == 0);
+        assert_true(y[2][n] == 15 && bound[2][n] > 0 && bound[2][n] < 1e-3);
     }
     float infinite = INFINITY;
-    memcpy(b.scales, &infinite, sizeof infinite);
-    assert_int_equal(marlin_reference(&p, &c[0][0], NULL, NULL, &err),
+    memcpy(w.scales, &infinite, sizeof infinite);
+    assert_int_equal(marlin_reference(&p, &y[0][0], NULL, NULL, &err),
                      PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_says(&err, "scales[0, 0] is inf");
-    matrix_free(&b);
+    matrix_free(&w);
 }
 
 /* −65504 ± 65500 may be anything from −4 to −infinity, and 1 ± 1e6 either infinity. */
@@ -328,16 +328,16 @@ static void a_bound_that_passes_the_types_range_admits_every_number(void **state
 {
     (void)state;
     const struct {
-        double c, bound, c_settled, bound_settled;
+        double y, bound, y_settled, bound_settled;
     } cases[] = {{-65504, 65500, -65504, INFINITY},
                  {1, 1e6, 1, INFINITY},
                  {-1e-300, 1e9, -1e-300, INFINITY},
                  {1e6, 1, INFINITY, 0},
                  {1, 1e-3, 1, 1e-3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double c = cases[i].c, bound = cases[i].bound;
-        ptxgen_bound_settle(PTXGEN_F16, &c, &bound);
-        assert_true(c == cases[i].c_settled);
+        double y = cases[i].y, bound = cases[i].bound;
+        ptxgen_bound_settle(PTXGEN_F16, &y, &bound);
+        assert_true(y == cases[i].y_settled);
         assert_true(bound == cases[i].bound_settled);
     }
 }

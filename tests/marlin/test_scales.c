@@ -22,7 +22,7 @@ static const struct ends {
     uint8_t type, zeros;
     const double *scales;
     size_t count;
-    double a;
+    double x;
 } ends[] = {
     {PTXGEN_F16, 0, LIST(largest_f16), 0x1p-13},
     {PTXGEN_F16, 1, LIST(largest_f16_of_zeros), 0x1p-13},
@@ -63,7 +63,7 @@ static struct marlin_options options_of(const struct ends *e, int32_t group_size
 static struct marlin_problem make_end(struct device *device, const struct ends *e,
                                       const struct marlin_options *options)
 {
-    const struct marlin_layout layout = {.a_gap = 0};
+    const struct marlin_layout layout = {.x_gap = 0};
     struct marlin_weights weights;
     struct marlin_problem p;
     struct random r = random_start(options->tile.tile_m);
@@ -76,8 +76,8 @@ static struct marlin_problem make_end(struct device *device, const struct ends *
     assert_ok(marlin_allocate(&p, options, 5, &layout, &weights, device, &err), &err);
     marlin_release_weights(&weights);
     marlin_fill(&p, &r);
-    for (size_t i = 0; i < p.m * p.a_stride; i++)
-        ptxgen_element_store(type, p.a.host, i, e->a * ptxgen_element_load(type, p.a.host, i));
+    for (size_t i = 0; i < p.m * p.x_stride; i++)
+        ptxgen_element_store(type, p.x.host, i, e->x * ptxgen_element_load(type, p.x.host, i));
     return p;
 }
 
@@ -90,8 +90,8 @@ static void expect_right_and_finite(struct device *device, const struct ends *e,
     assert_ok(marlin_check(&p, device, &check, &err), &err);
     assert_right(&check);
     assert_int_equal(check.unbounded, 0);
-    for (uint64_t i = 0; i < p.m * p.c_stride; i++)
-        assert_true(isfinite(ptxgen_element_load((ptxgen_element)e->type, p.c.host, i)));
+    for (uint64_t i = 0; i < p.m * p.y_stride; i++)
+        assert_true(isfinite(ptxgen_element_load((ptxgen_element)e->type, p.y.host, i)));
     marlin_release(&p);
 }
 
@@ -154,7 +154,7 @@ static void a_plan_says_which_of_its_tiles_round_weights(void **state)
     assert_string_equal(text, "no launch: no variant serves 0 rows");
 }
 
-/* Σ A·(ŵ − w) of the first row and a column, ŵ being the weight that a tile rounds. */
+/* Σ x·(ŵ − w) of the first token and a feature, ŵ being the weight that a tile rounds. */
 static double moved_by_rounding(const struct marlin_problem *p, size_t n)
 {
     const ptxgen_w4_matrix *m = &p->matrices[0];
@@ -167,7 +167,7 @@ static double moved_by_rounding(const struct marlin_problem *p, size_t n)
         uint16_t bits;
         ptxgen_element_store(type, &bits, 0, weight);
         rounded = ptxgen_element_load(type, &bits, 0);
-        sum += ptxgen_element_load(type, p->a.host, k) * (rounded - weight);
+        sum += ptxgen_element_load(type, p->x.host, k) * (rounded - weight);
     }
     return sum;
 }
@@ -182,7 +182,7 @@ static void the_bound_has_what_a_tiles_rounding_moves_a_sum_by(void **state)
         spec.type = (uint8_t)type;
         spec.zeros = 1;
         struct marlin_problem p = make(&device, &spec, 1, PTXGEN_W4_GPTQ_V2, NULL);
-        const ptxgen_marlin_operands o = {.m = 1, .a = p.a.host, .weights = &p.matrices[0]};
+        const ptxgen_marlin_operands o = {.m = 1, .x = p.x.host, .weights = &p.matrices[0]};
         double c[2][COLUMNS], bound[2][COLUMNS];
         ptxgen_error err;
         for (int i = 0; i < 2; i++) { /* tiles of 8 rows, and of 32 */

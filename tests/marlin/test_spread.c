@@ -15,17 +15,17 @@ struct problem {
     ptxgen_element type;
     uint32_t m, k;
     bool zeros;
-    void *a;
-    double *values; /* of A: [m, k] */
+    void *x;
+    double *values; /* of x: [m, k] */
     uint8_t *codes; /* [k, N] */
     uint8_t *zero;  /* [k / GROUP, N] */
     void *scales;   /* [k / GROUP, N] */
 };
 
-/* A kernel with a fault: its own idea of a row of A in place, or of a weight. */
+/* A kernel with a fault: its own idea of a token in place, or of a weight. */
 struct fault {
     const char *name;
-    void (*a)(double *row, uint32_t k);
+    void (*x)(double *row, uint32_t k);
     double (*weight)(const struct problem *p, uint32_t k, uint32_t n);
     double factor; /* 0: 1 */
 };
@@ -87,7 +87,7 @@ static void in_blocks_of_8_bits(double *row, uint32_t k)
     }
 }
 
-static void multiply(const struct problem *p, const struct fault *f, double *c)
+static void multiply(const struct problem *p, const struct fault *f, double *y)
 {
     double *row = allocate_some(p->k, sizeof *row);
     double *w = allocate_some((size_t)p->k * N, sizeof *w);
@@ -97,12 +97,12 @@ static void multiply(const struct problem *p, const struct fault *f, double *c)
     for (uint32_t m = 0; m < p->m; m++) {
         double sums[N] = {0};
         memcpy(row, p->values + (size_t)m * p->k, p->k * sizeof *row);
-        f->a(row, p->k);
+        f->x(row, p->k);
         for (uint32_t k = 0; k < p->k; k++)
             for (uint32_t n = 0; n < N; n++)
                 sums[n] += row[k] * w[(size_t)k * N + n];
         for (uint32_t n = 0; n < N; n++)
-            c[m * N + n] = sums[n] * (f->factor > 0 ? f->factor : 1);
+            y[m * N + n] = sums[n] * (f->factor > 0 ? f->factor : 1);
     }
     free(row);
     free(w);
@@ -111,15 +111,15 @@ static void multiply(const struct problem *p, const struct fault *f, double *c)
 static void draw(struct problem *p)
 {
     struct random r = {p->k + p->m};
-    size_t a_count = (size_t)p->m * p->k, w_count = (size_t)p->k * N, scales = w_count / GROUP;
-    p->a = allocate_some(a_count, 2);
-    p->values = allocate_some(a_count, sizeof *p->values);
+    size_t x_count = (size_t)p->m * p->k, w_count = (size_t)p->k * N, scales = w_count / GROUP;
+    p->x = allocate_some(x_count, 2);
+    p->values = allocate_some(x_count, sizeof *p->values);
     p->codes = allocate_some(w_count, 1);
     p->zero = allocate_some(scales, 1);
     p->scales = allocate_some(scales, 2);
-    for (size_t i = 0; i < a_count; i++) {
-        ptxgen_element_store(p->type, p->a, i, random_normal(&r));
-        p->values[i] = ptxgen_element_load(p->type, p->a, i);
+    for (size_t i = 0; i < x_count; i++) {
+        ptxgen_element_store(p->type, p->x, i, random_normal(&r));
+        p->values[i] = ptxgen_element_load(p->type, p->x, i);
     }
     for (size_t i = 0; i < w_count; i++)
         p->codes[i] = (uint8_t)(random_bits(&r) >> 60);
@@ -131,7 +131,7 @@ static void draw(struct problem *p)
 
 static void release(struct problem *p)
 {
-    free(p->a);
+    free(p->x);
     free(p->values);
     free(p->codes);
     free(p->zero);
@@ -149,7 +149,7 @@ static struct said ask(const char *target_name, const struct problem *p)
                                       .scale_type = p->type,
                                       .scales = p->scales,
                                       .zeros = p->zeros ? p->zero : NULL};
-    const ptxgen_marlin_operands operands = {.m = p->m, .a = p->a, .weights = &weights};
+    const ptxgen_marlin_operands operands = {.m = p->m, .x = p->x, .weights = &weights};
     ptxgen_target target = target_of(target_name);
     ptxgen_marlin_plan plan;
     ptxgen_error err;
@@ -191,9 +191,9 @@ static void f16_products_with_a_fault_are_too_far_spread(void **state)
     (void)state;
     static const struct fault faults[] = {
         {"none", whole, right, 0},
-        {"A in 8 bits", in_8_bits, right, 0},
-        {"A in 7 bits", in_7_bits, right, 0},
-        {"A in blocks of 8 bits", in_blocks_of_8_bits, right, 0},
+        {"x in 8 bits", in_8_bits, right, 0},
+        {"x in 7 bits", in_7_bits, right, 0},
+        {"x in blocks of 8 bits", in_blocks_of_8_bits, right, 0},
         {"another group's scale", whole, with_the_next_scale_in_group_1, 0},
         {"the last row of K left out", whole, without_the_last_row, 0},
         {"half of K left out of 8 columns", whole, without_half_of_8_columns, 0},
@@ -207,8 +207,8 @@ static void bf16_products_with_a_fault_are_too_far_spread(void **state)
     (void)state;
     static const struct fault faults[] = {
         {"none", whole, right, 0},
-        {"A in 7 bits", in_7_bits, right, 0},
-        {"A in blocks of 8 bits", in_blocks_of_8_bits, right, 0},
+        {"x in 7 bits", in_7_bits, right, 0},
+        {"x in blocks of 8 bits", in_blocks_of_8_bits, right, 0},
         {"another group's scale", whole, with_the_next_scale_in_group_1, 0},
         {"the last row of K left out", whole, without_the_last_row, 0},
         {"half of K left out of 8 columns", whole, without_half_of_8_columns, 0},

@@ -56,7 +56,7 @@ static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint
     run_and_release(&p, device);
 }
 
-/* Rows below, at and above a tile's, so that copies end within A and C. */
+/* Tokens below, at and above a tile's, so that copies end within x and y. */
 static void every_tile_does_every_kind_of_spec(void **state)
 {
     (void)state;

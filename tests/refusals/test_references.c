@@ -59,29 +59,34 @@ static void marlin_reference_takes_matrices_of_one_shape(void **state)
 {
     (void)state;
     struct random r = {1};
-    ptxgen_w4_matrix b = matrix_random(&r, 32, 16, 16, PTXGEN_F32, false, false),
+    ptxgen_w4_matrix w = matrix_random(&r, 32, 16, 16, PTXGEN_F32, false, false),
                      other = matrix_random(&r, 48, 16, 16, PTXGEN_F32, false, false);
-    float a[2 * 32] = {0}, residual[2 * 16] = {0};
-    double c[2 * 16], bound[2 * 16];
+    float x[2 * 32] = {0}, residual[2 * 16] = {0};
+    double y[2 * 16], bound[2 * 16];
     ptxgen_error err = {0};
-    const struct marlin_problem good = {
-        .m = 2, .b = &b, .a = a, .lda = 32, .residual = residual, .ldr = 16, .depth = 32};
+    const struct marlin_problem good = {.m = 2,
+                                        .w = &w,
+                                        .x = x,
+                                        .x_stride = 32,
+                                        .residual = residual,
+                                        .residual_stride = 16,
+                                        .depth = 32};
     struct marlin_problem p = good;
 #define CHANGED(change, sentence)                                                                  \
     p = good;                                                                                      \
     change;                                                                                        \
-    REFUSED(INVALID, marlin_reference(&p, c, bound, NULL, &err), sentence)
-    TAKEN(marlin_reference(&p, c, bound, NULL, &err));
-    CHANGED(p.a = NULL, "a is NULL or lda = 32 is less than K = 32");
-    CHANGED(p.lda = 31, "a is NULL or lda = 31 is less than K = 32");
-    CHANGED(p.ldr = 15, "ldr = 15 is less than N = 16");
+    REFUSED(INVALID, marlin_reference(&p, y, bound, NULL, &err), sentence)
+    TAKEN(marlin_reference(&p, y, bound, NULL, &err));
+    CHANGED(p.x = NULL, "x is NULL or x_stride = 32 is less than K = 32");
+    CHANGED(p.x_stride = 31, "x is NULL or x_stride = 31 is less than K = 32");
+    CHANGED(p.residual_stride = 15, "residual_stride = 15 is less than N = 16");
     CHANGED((p.up = &other, p.activation = PTXGEN_ACTIVATION_SILU),
-            "up is [48, 16], but b is [32, 16]");
-    CHANGED((p.up = &b, p.activation = PTXGEN_ACTIVATION_GELU),
+            "up is [48, 16], but w is [32, 16]");
+    CHANGED((p.up = &w, p.activation = PTXGEN_ACTIVATION_GELU),
             "the activation is 2, but SwiGLU's is SiLU");
-    ((float *)b.scales)[16 + 3] = NAN;
+    ((float *)w.scales)[16 + 3] = NAN;
     CHANGED((void)0, "scales[1, 3] is nan, not finite");
-    matrix_free(&b);
+    matrix_free(&w);
     matrix_free(&other);
 #undef CHANGED
 }

@@ -137,18 +137,18 @@ static void marlin_adds_a_residual_in_place(void **state)
         assert_ok(ptxgen_marlin_packed_layout(&spec, &packed, &err), &err);
         assert_ok(ptxgen_marlin_load(&b.emulated.driver, &plan, NULL, &kernel, &err), &err);
         ptxgen_marlin_args args = {.m = m,
-                                   .a = upload(&b, 2 * K * m),
+                                   .x = upload(&b, 2 * K * m),
                                    .codes = upload(&b, packed.codes_bytes),
                                    .scales = upload(&b, packed.scales_bytes),
                                    .residual = upload(&b, 2 * N * m),
-                                   .c = upload(&b, 2 * N * m)};
+                                   .y = upload(&b, 2 * N * m)};
         assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
         args.workspace = zeros(&b, args.workspace_bytes);
         assert_ok(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err);
-        uint64_t apart = args.c;
-        args.c = args.residual;
+        uint64_t apart = args.y;
+        args.y = args.residual;
         assert_ok(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err);
-        expect_same(&b, apart, args.c, m);
+        expect_same(&b, apart, args.y, m);
         ptxgen_marlin_destroy(kernel);
         stop(&b);
     }

@@ -389,7 +389,7 @@ static ptxgen_status launch_marlin(const void *kernel, const void *args, ptxgen_
 
 static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
 {
-    enum { GROUPS = K / 64, A_STRIDE = K + 4 };
+    enum { GROUPS = K / 64, X_STRIDE = K + 4 };
     const ptxgen_marlin_spec spec = {.k = K,
                                      .n = N,
                                      .group_size = 64,
@@ -399,7 +399,7 @@ static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
                                      .bias = 1,
                                      .residual = 1};
     const ptxgen_target target = target_of("sm_90");
-    ptxgen_marlin_args args = {.m = ROWS, .a = 16, .a_stride = A_STRIDE};
+    ptxgen_marlin_args args = {.m = ROWS, .x = 16, .x_stride = X_STRIDE};
     ptxgen_marlin_plan plan;
     ptxgen_marlin *kernel;
     ptxgen_error err;
@@ -413,25 +413,25 @@ static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
         .args = &args,
         .launch = launch_marlin,
         .operands = {
-            {"a", AT(marlin, a), 2 * (A_STRIDE + K), 2, LAUNCH_INPUT},
+            {"x", AT(marlin, x), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
             {"codes", AT(marlin, codes), K * N / 2, 16, LAUNCH_INPUT},
             {"scales", AT(marlin, scales), 2 * N * GROUPS, 16, LAUNCH_INPUT},
             {"zeros", AT(marlin, zeros), N / 2 * GROUPS, 16, LAUNCH_INPUT},
             {"order", AT(marlin, order), 4 * K, 16, LAUNCH_INPUT},
             {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
             {"residual", AT(marlin, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
-            {"c", AT(marlin, c), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+            {"y", AT(marlin, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
             {"workspace", AT(marlin, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     expect_rule_of_strides(&s,
                            (const struct rows[]){STRIDED(marlin, "residual", residual_stride, N),
-                                                 STRIDED(marlin, "c", c_stride, N),
+                                                 STRIDED(marlin, "y", y_stride, N),
                                                  {NULL, 0, 0, 0}},
                            ROWS);
-    args.a_stride = args.c_stride = K + N;
-    expect_slices(&s, &args.a, &args.c, 2 * K, 2 * N, 2);
-    args.a_stride = UINT64_C(1) << 63;
-    assert_refused(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err, "marlin: a, 2 rows");
+    args.x_stride = args.y_stride = K + N;
+    expect_slices(&s, &args.x, &args.y, 2 * K, 2 * N, 2);
+    args.x_stride = UINT64_C(1) << 63;
+    assert_refused(ptxgen_marlin_launch(kernel, &args, NULL, &err), &err, "marlin: x, 2 rows");
     ptxgen_marlin_destroy(kernel);
 }
 
@@ -444,7 +444,7 @@ static void marlin_with_swiglu_writes_over_neither_bias(void **state)
                                      .epilogue = PTXGEN_EPILOGUE_SWIGLU,
                                      .bias = 1};
     const ptxgen_target target = target_of("sm_80");
-    ptxgen_marlin_args args = {.m = ROWS, .a = 16, .a_stride = K};
+    ptxgen_marlin_args args = {.m = ROWS, .x = 16, .x_stride = K};
     ptxgen_marlin_plan plan;
     ptxgen_marlin *kernel;
     ptxgen_error err;
@@ -457,12 +457,12 @@ static void marlin_with_swiglu_writes_over_neither_bias(void **state)
                         .kernel = kernel,
                         .args = &args,
                         .launch = launch_marlin,
-                        .operands = {{"a", AT(marlin, a), 2 * K * ROWS, 16, LAUNCH_INPUT},
+                        .operands = {{"x", AT(marlin, x), 2 * K * ROWS, 16, LAUNCH_INPUT},
                                      {"codes", AT(marlin, codes), K * N, 16, LAUNCH_INPUT},
                                      {"scales", AT(marlin, scales), 4 * N, 16, LAUNCH_INPUT},
                                      {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
                                      {"up_bias", AT(marlin, up_bias), 2 * N, 2, LAUNCH_INPUT},
-                                     {"c", AT(marlin, c), 2 * N * ROWS, 2, LAUNCH_OUTPUT}}};
+                                     {"y", AT(marlin, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     ptxgen_marlin_destroy(kernel);
 }

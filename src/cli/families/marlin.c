@@ -37,47 +37,50 @@ static const ptxgen_element types[] = {PTXGEN_F16, PTXGEN_BF16};
 /* ---- options ---- */
 
 static const struct argp_option spec_options[] = {
-    {.name = "k", .key = KEY_K, .arg = "K", .doc = "Rows of B: a multiple of 16"},
+    {.name = "k",
+     .key = KEY_K,
+     .arg = "K",
+     .doc = "Input features, the depth of the sums: a multiple of 16"},
     {.name = "n",
      .key = KEY_N,
      .arg = "N",
-     .doc = "Columns of C: a multiple of 8; with --swiglu of gate and of up each"},
+     .doc = "Output features: a multiple of 8; with --swiglu of gate and of up each"},
     {.name = "group-size",
      .key = KEY_GROUP_SIZE,
      .arg = "G",
-     .doc = "Rows that share a scale: a multiple of 16 that divides K, or -1 for all (128, or what "
-            "the file says)"},
+     .doc = "How many of K share a scale: a multiple of 16 that divides K, or -1 for all (128, or "
+            "what the file says)"},
     {.name = "type",
      .key = KEY_TYPE,
      .arg = "TYPE",
-     .doc = "Of A, C, scales, bias and residual: f16 (default, or the file's scales') or bf16"},
+     .doc = "Of x, y, scales, bias and residual: f16 (default, or the file's scales') or bf16"},
     {.name = "zeros", .key = KEY_ZEROS, .doc = "With zero points"},
-    {.name = "act-order", .key = KEY_ACT_ORDER, .doc = "Rows of groups in any order (g_idx)"},
-    {.name = "swiglu", .key = KEY_SWIGLU, .doc = "C = silu(gate) * up, over two matrices"},
+    {.name = "act-order", .key = KEY_ACT_ORDER, .doc = "Groups take any of K (g_idx)"},
+    {.name = "swiglu", .key = KEY_SWIGLU, .doc = "y = silu(gate) * up, over two matrices"},
     {.name = "activation",
      .key = KEY_ACTIVATION,
      .arg = "NAME",
      .doc = "Of the sums: none (default), silu, gelu, gelu-tanh"},
     {.name = "bias", .key = KEY_BIAS, .doc = "Add a bias"},
-    {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to C"},
+    {.name = "residual", .key = KEY_RESIDUAL, .doc = "Add a residual to y"},
     {.name = "max-m",
      .key = KEY_MAX_M,
      .arg = "M",
-     .doc = "The most rows that will be launched (any)"},
+     .doc = "The most tokens that will be launched (any)"},
     {.name = "tile",
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
      .doc = "Use this tile instead of the plan's, for tuning, as tile_m=16, warp_n=64, wn=4, wk=2, "
-            "stages=4, steps=1, ctas=1, pass_m=16, wgmma=0, cluster=0; wgmma=2 is mma.sync with "
-            "copies in bulk"},
+            "stages=4, steps=1, ctas=1, pass_m=16, kind=0, cluster=0; kind: 0 mma.sync, 1 "
+            "wgmma, 2 mma.sync with copies in bulk"},
     {0},
 };
 
 /* "name=number" pairs; a member that is not named stays 0, for the plan to judge. */
 static void read_tile(struct argp_state *state, const char *text, ptxgen_marlin_variant *tile)
 {
-    static char *const names[] = {"tile_m", "warp_n", "wn",    "wk",      "stages", "steps",
-                                  "ctas",   "pass_m", "wgmma", "cluster", NULL};
+    static char *const names[] = {"tile_m", "warp_n", "wn",   "wk",      "stages", "steps",
+                                  "ctas",   "pass_m", "kind", "cluster", NULL};
     uint32_t *const members[] = {&tile->tile_m, &tile->warp_n, &tile->wn,   &tile->wk,
                                  &tile->stages, &tile->steps,  &tile->ctas, &tile->pass_m,
                                  &tile->kind,   &tile->cluster};
@@ -199,7 +202,7 @@ ptxgen_status marlin_make_plan(const struct marlin_options *o, uint32_t m,
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "marlin needs --k and --n");
     if (s->max_m && m > s->max_m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: M = %u is above the %u rows of --max-m", m, s->max_m);
+                           "marlin: M = %u is above the %u tokens of --max-m", m, s->max_m);
     ptxgen_status status =
         ptxgen_tuned_plan(o->tuning, ptxgen_marlin_family(), s, target, plan, NULL, err);
     if (status == PTXGEN_OK && o->tile.tile_m)

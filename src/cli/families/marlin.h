@@ -36,17 +36,17 @@ struct marlin_weights {
 struct marlin_problem {
     ptxgen_marlin_plan plan;
     uint32_t m;
-    uint64_t a_stride, residual_stride, c_stride;
-    bool in_place; /* C is the residual */
-    struct buffer a, codes, scales, zeros, order, bias, up_bias, residual, c, workspace;
+    uint64_t x_stride, residual_stride, y_stride;
+    bool in_place; /* y is the residual */
+    struct buffer x, codes, scales, zeros, order, bias, up_bias, residual, y, workspace;
     ptxgen_w4_matrix matrices[2]; /* for the reference: weights, or gate and up */
     struct expected expected;     /* the file's own output */
 };
 
 /** Where operands start and how far apart their rows are; zeroed: aligned and packed. */
 struct marlin_layout {
-    uint32_t a_gap, residual_gap, c_gap;                     /**< elements past a row */
-    size_t a_offset, residual_offset, c_offset, bias_offset; /**< bytes */
+    uint32_t x_gap, residual_gap, y_gap;                     /**< elements past a row */
+    size_t x_offset, residual_offset, y_offset, bias_offset; /**< bytes */
     bool in_place;
 };
 
@@ -81,7 +81,7 @@ ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_opti
 void marlin_release(struct marlin_problem *p);
 /** Random activations, biases and residuals of moderate size. */
 void marlin_fill(struct marlin_problem *p, struct random *r);
-/** Makes some rows of A zero, tiny, huge, or gives them a NaN or infinity. */
+/** Makes some tokens zero, tiny, huge, or gives them a NaN or infinity. */
 void marlin_disturb(struct marlin_problem *p, struct random *r);
 /** Allocates for, and fills from, the options' file. */
 ptxgen_status marlin_read(struct marlin_problem *p, const struct marlin_options *options,

@@ -77,7 +77,7 @@ static ptxgen_status allocate_order(struct bench_state *b, uint32_t k, ptxgen_er
     return status;
 }
 
-/* All that has no rows of A. */
+/* All that does not grow with M. */
 static ptxgen_status allocate_weights(struct bench_state *b, uint32_t copies, ptxgen_error *err)
 {
     const ptxgen_marlin_spec *s = &b->options.spec;
@@ -109,8 +109,8 @@ static ptxgen_status allocate_rows(struct bench_state *b, uint32_t m, ptxgen_err
     while (rows < m)
         rows *= 2;
     const struct bench_operand operands[] = {
-        {"A", true, 2 * rows * s->k, 2, &b->args.a},
-        {"C", true, 2 * rows * s->n, 2, &b->args.c},
+        {"x", true, 2 * rows * s->k, 2, &b->args.x},
+        {"y", true, 2 * rows * s->n, 2, &b->args.y},
         {"the residual", s->residual, 2 * rows * s->n, 2, &b->args.residual}};
     bench_free(&b->with_rows);
     b->rows = 0;

@@ -10,18 +10,18 @@ static ptxgen_marlin_args arguments_of(const struct marlin_problem *p)
 {
     return (ptxgen_marlin_args){
         .m = p->m,
-        .a = p->a.address,
+        .x = p->x.address,
         .codes = p->codes.address,
         .scales = p->scales.address,
         .zeros = p->zeros.address,
         .order = p->order.address,
         .bias = p->bias.address,
         .up_bias = p->up_bias.address,
-        .residual = p->in_place ? p->c.address : p->residual.address,
-        .c = p->c.address,
-        .a_stride = p->a_stride,
-        .residual_stride = p->in_place ? p->c_stride : p->residual_stride,
-        .c_stride = p->c_stride,
+        .residual = p->in_place ? p->y.address : p->residual.address,
+        .y = p->y.address,
+        .x_stride = p->x_stride,
+        .residual_stride = p->in_place ? p->y_stride : p->residual_stride,
+        .y_stride = p->y_stride,
         .workspace = p->workspace.address,
         .workspace_bytes = p->workspace.bytes,
     };
@@ -36,12 +36,12 @@ static ptxgen_status create_workspace(const ptxgen_marlin *kernel, struct marlin
     return status == PTXGEN_OK ? buffer_create_workspace(d, bytes, &p->workspace, err) : status;
 }
 
-/* Where C is the residual too, its rows hold that. */
+/* Where y is the residual too, its rows hold that. */
 static void prepare(void *problem)
 {
     struct marlin_problem *p = problem;
     if (p->in_place)
-        buffer_copy_rows(&p->c, 2 * p->c_stride, &p->residual, 2 * p->residual_stride, p->m,
+        buffer_copy_rows(&p->y, 2 * p->y_stride, &p->residual, 2 * p->residual_stride, p->m,
                          2 * (size_t)p->plan.spec.n);
 }
 
@@ -66,9 +66,9 @@ static ptxgen_status compare(void *problem, struct check *check, ptxgen_error *e
 static ptxgen_status launch_and_compare(const ptxgen_marlin *kernel, struct marlin_problem *p,
                                         struct device *d, struct check *check, ptxgen_error *err)
 {
-    struct buffer *const inputs[] = {&p->a,     &p->codes, &p->scales,  &p->zeros,
+    struct buffer *const inputs[] = {&p->x,     &p->codes, &p->scales,  &p->zeros,
                                      &p->order, &p->bias,  &p->up_bias, &p->residual};
-    struct buffer *const outputs[] = {&p->c};
+    struct buffer *const outputs[] = {&p->y};
     uint32_t ctas = 0;
     ptxgen_status status = create_workspace(kernel, p, d, err);
     if (status == PTXGEN_OK)
@@ -84,7 +84,7 @@ static ptxgen_status launch_and_compare(const ptxgen_marlin *kernel, struct marl
         .output_count = sizeof outputs / sizeof *outputs,
         .workspace = &p->workspace,
         .flags = ctas,
-        .activations = &p->a,
+        .activations = &p->x,
         .activation_type = p->plan.spec.type,
         .has_rows = p->m > 0,
         .in_place = p->in_place,

@@ -46,13 +46,13 @@ static ptxgen_status reference(const struct marlin_problem *p, const struct bloc
     plan.spec.n = b->columns;
     const ptxgen_marlin_operands operands = {
         .m = b->rows,
-        .a = buffer_at(&p->a, 2 * b->row * p->a_stride),
+        .x = buffer_at(&p->x, 2 * b->row * p->x_stride),
         .weights = &matrices[0],
         .up = &matrices[1],
         .bias = buffer_at(&p->bias, 2 * (size_t)b->column),
         .up_bias = buffer_at(&p->up_bias, 2 * (size_t)b->column),
         .residual = buffer_at(&p->residual, 2 * (b->row * p->residual_stride + b->column)),
-        .a_stride = p->a_stride,
+        .x_stride = p->x_stride,
         .residual_stride = p->residual_stride,
     };
     return ptxgen_marlin_reference_spread(&plan, &operands, r->value, r->bound, r->spread, err);
@@ -64,7 +64,7 @@ static void check_expected(const struct marlin_problem *p, const struct block *b
     ptxgen_element type = (ptxgen_element)p->plan.spec.type;
     for (size_t i = 0; i < b->rows * b->columns; i++) {
         size_t row = b->row + i / b->columns, column = b->column + i % b->columns;
-        double output = ptxgen_element_load(type, p->c.host, row * p->c_stride + column);
+        double output = ptxgen_element_load(type, p->y.host, row * p->y_stride + column);
         const struct expected_output own = {.bound = r->bound[i], .spread = &r->spread[i]};
         expected_check(&p->expected, row, column, type, output, &own, check);
     }
@@ -83,8 +83,8 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
         have ? reference(p, b, matrices, &r, err)
              : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for columns of the weights");
     if (status == PTXGEN_OK)
-        check_block(&part->reference, "c", b, (ptxgen_element)p->plan.spec.type, p->c.host,
-                    p->c_stride, &r);
+        check_block(&part->reference, "y", b, (ptxgen_element)p->plan.spec.type, p->y.host,
+                    p->y_stride, &r);
     if (status == PTXGEN_OK && p->expected.values)
         check_expected(p, b, &r, &part->expected);
     for (int i = 0; i < 2; i++)
@@ -102,7 +102,7 @@ ptxgen_status marlin_compare(const struct marlin_problem *p, struct check *check
                                   .work = (double)p->m * s->n * s->k * marlin_matrices(s),
                                   .most_work = 0x1p37};
     struct check expected;
-    buffer_check_gaps(&p->c, p->m, s->n, p->c_stride, 2, check);
+    buffer_check_gaps(&p->y, p->m, s->n, p->y_stride, 2, check);
     ptxgen_status status = compare_blocks(&blocks, check, &expected, err);
     if (status == PTXGEN_OK && p->expected.values)
         check_note_expected(check, &expected);

@@ -115,7 +115,7 @@ static ptxgen_status create_buffers(struct marlin_problem *p, const ptxgen_marli
 {
     const ptxgen_marlin_spec *s = &p->plan.spec;
     const struct buffer_plan plans[] = {
-        {&p->a, "a", true, rows_bytes(p->m, p->a_stride, s->k, 2), l->a_offset},
+        {&p->x, "x", true, rows_bytes(p->m, p->x_stride, s->k, 2), l->x_offset},
         {&p->codes, "codes", true, packed->codes_bytes, 0},
         {&p->scales, "scales", true, packed->scales_bytes, 0},
         {&p->zeros, "zeros", s->zeros, packed->zeros_bytes, 0},
@@ -125,7 +125,7 @@ static ptxgen_status create_buffers(struct marlin_problem *p, const ptxgen_marli
          l->bias_offset},
         {&p->residual, "residual", s->residual, rows_bytes(p->m, p->residual_stride, s->n, 2),
          l->residual_offset},
-        {&p->c, "c", true, rows_bytes(p->m, p->c_stride, s->n, 2), l->c_offset},
+        {&p->y, "y", true, rows_bytes(p->m, p->y_stride, s->n, 2), l->y_offset},
     };
     return buffers_create(device, plans, sizeof plans / sizeof *plans, err);
 }
@@ -212,8 +212,8 @@ ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_opti
     if (m)
         marlin_keep_variant(&p->plan, m);
     p->m = m;
-    p->a_stride = (uint64_t)s->k + l->a_gap;
-    p->c_stride = (uint64_t)s->n + l->c_gap;
+    p->x_stride = (uint64_t)s->k + l->x_gap;
+    p->y_stride = (uint64_t)s->n + l->y_gap;
     p->residual_stride = (uint64_t)s->n + l->residual_gap;
     p->in_place = l->in_place;
     status = create_buffers(p, &packed, l, device, err);
@@ -228,9 +228,9 @@ ptxgen_status marlin_allocate(struct marlin_problem *p, const struct marlin_opti
 
 void marlin_release(struct marlin_problem *p)
 {
-    struct buffer *const buffers[] = {&p->a,     &p->codes,    &p->scales,  &p->zeros,
+    struct buffer *const buffers[] = {&p->x,     &p->codes,    &p->scales,  &p->zeros,
                                       &p->order, &p->bias,     &p->up_bias, &p->residual,
-                                      &p->c,     &p->workspace};
+                                      &p->y,     &p->workspace};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         buffer_destroy(buffers[i]);
     for (int i = 0; i < 2; i++) {
@@ -249,7 +249,7 @@ void marlin_fill(struct marlin_problem *p, struct random *r)
 {
     const ptxgen_marlin_spec *s = &p->plan.spec;
     ptxgen_element type = (ptxgen_element)s->type;
-    random_activations(r, type, p->a.host, p->m, p->a_stride, s->k);
+    random_activations(r, type, p->x.host, p->m, p->x_stride, s->k);
     random_activations(r, type, p->bias.host, 1, s->n, s->n);
     random_activations(r, type, p->up_bias.host, 1, s->n, s->n);
     random_activations(r, type, p->residual.host, p->m, p->residual_stride, s->n);
@@ -272,9 +272,9 @@ void marlin_disturb(struct marlin_problem *p, struct random *r)
     for (uint64_t row = 0; row < p->m; row++) {
         uint32_t kind = random_below(r, 10);
         for (uint64_t i = 0; kind < 5 && i < p->plan.spec.k; i++) {
-            uint64_t at = row * p->a_stride + i;
-            double value = ptxgen_element_load(type, p->a.host, at);
-            ptxgen_element_store(type, p->a.host, at, disturbed(r, kind, value));
+            uint64_t at = row * p->x_stride + i;
+            double value = ptxgen_element_load(type, p->x.host, at);
+            ptxgen_element_store(type, p->x.host, at, disturbed(r, kind, value));
         }
     }
 }

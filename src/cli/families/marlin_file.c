@@ -162,7 +162,7 @@ static ptxgen_status fill_activations(struct marlin_problem *p, const struct sou
     size_t k = p->plan.spec.k;
     for (size_t m = 0; s->input && m < p->m; m++)
         for (size_t i = 0; i < k; i++)
-            ptxgen_element_store((ptxgen_element)p->plan.spec.type, p->a.host, m * p->a_stride + i,
+            ptxgen_element_store((ptxgen_element)p->plan.spec.type, p->x.host, m * p->x_stride + i,
                                  tensor_float(s->input, m * k + i));
     return expected_copy(s->expect, p->m, p->plan.spec.n, &p->expected, err);
 }

@@ -83,21 +83,21 @@ static uint32_t random_m(struct random *r, bool small, const ptxgen_marlin_spec 
     return random_launch_rows(r, small, most);
 }
 
-/* Views as they come: rows with a gap after them, starts at +2 bytes and more, C over the residual.
+/* Views as they come: rows with a gap after them, starts at +2 bytes and more, y over the residual.
  */
 static struct marlin_layout random_layout(struct random *r, const ptxgen_marlin_spec *s)
 {
     struct marlin_layout l = {.in_place = s->residual && random_below(r, 3) == 0};
     if (random_below(r, 2) == 0)
         return l;
-    l.a_gap = random_gap(r, 8);
+    l.x_gap = random_gap(r, 8);
     l.residual_gap = random_below(r, 40);
-    l.c_gap = random_gap(r, 8);
+    l.y_gap = random_gap(r, 8);
     if (random_below(r, 2) == 0)
         return l;
-    l.a_offset = 2 * random_below(r, 8);
+    l.x_offset = 2 * random_below(r, 8);
     l.residual_offset = 2 * random_below(r, 8);
-    l.c_offset = 2 * random_below(r, 8);
+    l.y_offset = 2 * random_below(r, 8);
     l.bias_offset = 2 * random_below(r, 8);
     return l;
 }

@@ -126,8 +126,8 @@ static void begin_reading(struct hopper *h)
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
-    q->a = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    tile_operand_begin_reading(k, &q->at, &q->a);
+    q->x = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    tile_operand_begin_reading(k, &q->at, &q->x);
     find_weights(h);
     struct ring_user *u = &q->user;
     uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_note_bytes(q->spec, q->v);
@@ -186,8 +186,8 @@ void marlin_emit_bulk_totals(struct hopper *h)
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
     ptx_section(k, "sum up activations");
-    q->a = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    tile_operand_begin_reading(k, &q->at, &q->a);
+    q->x = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    tile_operand_begin_reading(k, &q->at, &q->x);
     marlin_emit_totals_begin(q);
     struct tile_ring_place place = tile_ring_first(k, &h->ring, false);
     ptx_u32 stage = ptx_mov_u32(k, h->first);

@@ -34,11 +34,11 @@ static bool is_used(const ptxgen_marlin_spec *s, int param)
 void marlin_emit_params(struct gemm *q)
 {
     static const char *const names[MARLIN_M] = {
-        [MARLIN_A] = "a", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
+        [MARLIN_X] = "x", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
         [MARLIN_ZEROS] = "zeros", [MARLIN_BIAS] = "bias", [MARLIN_UP_BIAS] = "up_bias",
-        [MARLIN_RESIDUAL] = "residual", [MARLIN_C] = "c", [MARLIN_WORKSPACE] = "workspace",
-        [MARLIN_A_STRIDE] = "a_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
-        [MARLIN_C_STRIDE] = "c_stride"};
+        [MARLIN_RESIDUAL] = "residual", [MARLIN_Y] = "y", [MARLIN_WORKSPACE] = "workspace",
+        [MARLIN_X_STRIDE] = "x_stride", [MARLIN_RESIDUAL_STRIDE] = "residual_stride",
+        [MARLIN_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < MARLIN_M; i++)
         q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
@@ -100,11 +100,11 @@ static void begin(struct gemm *q)
     q->team = q->at;
     q->teams = 1;
     q->tiles_m = marlin_emit_tiles_m(q);
-    q->a.rows = q->v->tile_m;
-    q->a.blocks = q->v->wk * q->v->steps;
-    q->a.threads = marlin_threads(q->v);
-    q->a.row_bytes = q->spec->k * 2;
-    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_A_STRIDE], U32(1)), &q->a);
+    q->x.rows = q->v->tile_m;
+    q->x.blocks = q->v->wk * q->v->steps;
+    q->x.threads = marlin_threads(q->v);
+    q->x.row_bytes = q->spec->k * 2;
+    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
     marlin_emit_weights_begin(q);
 }
 

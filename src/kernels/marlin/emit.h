@@ -97,7 +97,7 @@ struct gemm {
     ptx_u64 address[MARLIN_M]; /* parameters of 64 bits, those that are used */
     ptx_u32 m, tiles_m;
     struct tile_division division;
-    struct tile_operand a;
+    struct tile_operand x;
     struct weights w;
     struct tile_pipeline pipeline;
     struct ring_user user; /* … or what stands for it */

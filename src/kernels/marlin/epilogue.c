@@ -66,7 +66,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
     tile_partials_begin(k, &q->at, marlin_emit_partials(q), &q->partials);
-    const bool used[MARLIN_M] = {[MARLIN_C] = true, [MARLIN_C_STRIDE] = true,
+    const bool used[MARLIN_M] = {[MARLIN_Y] = true, [MARLIN_Y_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
                                  [MARLIN_UP_BIAS] = q->spec->bias && is_gated(q),
                                  [MARLIN_RESIDUAL] = q->spec->residual,
@@ -74,7 +74,7 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     q->chunk = (struct tile_chunk){
         .width = chunk,
         .bf16 = is_bf16(q),
-        .aligned = tile_chunks_are_aligned(k, chunk, q->address, used, MARLIN_A_STRIDE, MARLIN_M)};
+        .aligned = tile_chunks_are_aligned(k, chunk, q->address, used, MARLIN_X_STRIDE, MARLIN_M)};
 }
 
 /* ---- one chunk ---- */
@@ -110,7 +110,7 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
     if (q->spec->residual)
         tile_chunk_add(k, &q->chunk,
                        element(q, MARLIN_RESIDUAL, MARLIN_RESIDUAL_STRIDE, row64, bytes), v);
-    tile_chunk_store(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes), v);
+    tile_chunk_store(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes), v);
 }
 
 /* ---- a tile's end ---- */
@@ -205,7 +205,7 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
         ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
         ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
         ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
-        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_C, MARLIN_C_STRIDE, row64, bytes),
+        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes),
                                pairs);
     }
 }

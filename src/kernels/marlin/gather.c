@@ -23,14 +23,14 @@ void marlin_emit_gather(const ptxgen_marlin_plan *plan, ptx_module *module)
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
     }
-    ptx_u64 a = ptx_param_u64(k, "a"), order = U64(0);
+    ptx_u64 x = ptx_param_u64(k, "x"), order = U64(0);
     if (plan->spec.act_order)
         order = ptx_param_u64(k, "order");
     else
         ptx_param_declare(k, "order", 8, 8);
-    ptx_u64 out = ptx_param_u64(k, "out"), stride = ptx_param_u64(k, "a_stride");
+    ptx_u64 out = ptx_param_u64(k, "out"), stride = ptx_param_u64(k, "x_stride");
     ptx_u64 row = ptx_cvt_u64_u32(k, ptx_sreg_ctaid_x(k)), pitch = ptx_shl_b64(k, stride, U32(1));
-    ptx_u64 from = ptx_mad_lo_u64(k, row, pitch, a);
+    ptx_u64 from = ptx_mad_lo_u64(k, row, pitch, x);
     ptx_u64 to = ptx_mad_lo_u64(k, row, U64((uint64_t)plan->spec.k * 2), out);
     ptx_u32 first = ptx_shl_b32(k, ptx_sreg_tid_x(k), U32(3));
     ptx_for(k, first, U32(plan->spec.k), U32(8 * MARLIN_GATHER_THREADS)) {

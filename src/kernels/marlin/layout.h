@@ -22,20 +22,20 @@ enum {
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
 enum marlin_param {
-    MARLIN_A, MARLIN_CODES, MARLIN_SCALES, MARLIN_ZEROS, MARLIN_BIAS, MARLIN_UP_BIAS,
-    MARLIN_RESIDUAL, MARLIN_C, MARLIN_WORKSPACE,
-    MARLIN_A_STRIDE, MARLIN_RESIDUAL_STRIDE, MARLIN_C_STRIDE, /* 64 bits up to here, … */
+    MARLIN_X, MARLIN_CODES, MARLIN_SCALES, MARLIN_ZEROS, MARLIN_BIAS, MARLIN_UP_BIAS,
+    MARLIN_RESIDUAL, MARLIN_Y, MARLIN_WORKSPACE,
+    MARLIN_X_STRIDE, MARLIN_RESIDUAL_STRIDE, MARLIN_Y_STRIDE, /* 64 bits up to here, … */
     MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
     MARLIN_PARAMS
 };
 /* … and with copies in bulk the tensor maps of A, in boxes of 64 columns and `tile_m` rows
  * (tile/boxes.h). */
-enum { MARLIN_A_MAPS = MARLIN_PARAMS };
+enum { MARLIN_X_MAPS = MARLIN_PARAMS };
 
 /* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
  * MARLIN_GATHER_THREADS a row. */
 enum marlin_gather_param {
-    MARLIN_GATHER_A, MARLIN_GATHER_ORDER, MARLIN_GATHER_OUT, MARLIN_GATHER_A_STRIDE,
+    MARLIN_GATHER_X, MARLIN_GATHER_ORDER, MARLIN_GATHER_OUT, MARLIN_GATHER_X_STRIDE,
     MARLIN_GATHER_PARAMS
 };
 enum { MARLIN_GATHER_THREADS = 256 };

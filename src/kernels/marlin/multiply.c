@@ -38,7 +38,7 @@ static uint32_t mma_steps(const struct gemm *q)
 /* Loads of activations: one for two row groups of an mma step, or for two mma steps. */
 static uint32_t loads_of_mma_step(const struct gemm *q)
 {
-    return tile_operand_pairs_steps(&q->a) ? 1 : row_groups(q) / 2;
+    return tile_operand_pairs_steps(&q->x) ? 1 : row_groups(q) / 2;
 }
 
 /* mma steps of a group of scales. */
@@ -116,7 +116,7 @@ static ptx_u32 *activations(struct gemm *q, uint32_t load)
 /* Those of a fragment: of row group j, in mma step i. */
 static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
 {
-    if (tile_operand_pairs_steps(&q->a))
+    if (tile_operand_pairs_steps(&q->x))
         return activations(q, i / 2) + i % 2 * 2;
     return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
 }
@@ -124,7 +124,7 @@ static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
 /* Whether the two fragments of a load have sums of their own: other rows, or other groups. */
 static bool parts_totals(const struct gemm *q)
 {
-    return !tile_operand_pairs_steps(&q->a) || (has_groups(q) && group_mmas(q) == 1);
+    return !tile_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
 }
 
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
@@ -181,7 +181,7 @@ void marlin_emit_operands_begin(struct gemm *q)
     for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_noted(q); r++)
         o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
     ptx_u32 block = ptx_mul_lo_u32(q->k, q->along_k, U32(q->v->steps));
-    o->x_at = tile_operand_lane(q->k, &q->a, U32(0), block);
+    o->x_at = tile_operand_lane(q->k, &q->x, U32(0), block);
     tile_new_registers(q->k, &o->x_lane, 1);
     tile_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
@@ -192,14 +192,14 @@ static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t 
 {
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
-    bool pairs = tile_operand_pairs_steps(&q->a);
+    bool pairs = tile_operand_pairs_steps(&q->x);
     uint32_t step = i / STEP_MMAS;
     if (pairs && i % 2)
         return;
     if (i == 0 && p == 0)
         ptx_add_u32_to(k, o->x_lane, slot, o->x_at);
     if (p == 0)
-        ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->a, o->x_lane, i % STEP_MMAS));
+        ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->x, o->x_lane, i % STEP_MMAS));
     uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
     tile_operand_load_to(k, o->x_step, p * 2 + step * row_groups(q), activations(q, load));
 }
@@ -347,7 +347,7 @@ static void add_load(struct gemm *q, const ptx_u32 x[4])
 /* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
 static void add_to_totals(struct gemm *q, uint32_t i)
 {
-    bool pairs = tile_operand_pairs_steps(&q->a);
+    bool pairs = tile_operand_pairs_steps(&q->x);
     if (!pairs || i % 2 == 0)
         add_load(q, activations(q, pairs ? i / 2 : i));
 }
@@ -356,7 +356,7 @@ static void add_to_totals(struct gemm *q, uint32_t i)
 static ptx_f32 own_total(struct gemm *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
-    uint32_t of = !parts_totals(q) ? 0 : tile_operand_pairs_steps(&q->a) ? i % 2 : j;
+    uint32_t of = !parts_totals(q) ? 0 : tile_operand_pairs_steps(&q->x) ? i % 2 : j;
     return ptx_add_f32(q->k, t->sums[of][0], t->sums[of][2]);
 }
 
@@ -365,16 +365,16 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
 {
     ptx_kernel *k = q->k;
     uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
-    bool pairs = tile_operand_pairs_steps(&q->a);
+    bool pairs = tile_operand_pairs_steps(&q->x);
     if (mmas > 1 || !pairs || first % 2 == 0)
         new_totals(q);
     for (uint32_t i = first; i < first + mmas; i++) {
         if (pairs && i % 2)
             continue;
         ptx_u32 block = U32(along_k * q->v->steps + i / STEP_MMAS), x[4];
-        ptx_u32 lane = tile_operand_lane(k, &q->a, slot, ptx_mov_u32(k, block));
+        ptx_u32 lane = tile_operand_lane(k, &q->x, slot, ptx_mov_u32(k, block));
         tile_new_registers(k, x, 4);
-        tile_operand_load_to(k, tile_operand_step(k, &q->a, lane, i % STEP_MMAS), 0, x);
+        tile_operand_load_to(k, tile_operand_step(k, &q->x, lane, i % STEP_MMAS), 0, x);
         add_load(q, x);
     }
     for (uint32_t j = 0; j < row_groups(q); j++)
@@ -501,7 +501,7 @@ static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS]
 
 static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 {
-    bool loads = !tile_operand_pairs_steps(&q->a) || i % 2 == 0;
+    bool loads = !tile_operand_pairs_steps(&q->x) || i % 2 == 0;
     if (needs_totals(q) && !are_noted(q) && loads)
         clear_totals(q);
     sums first;

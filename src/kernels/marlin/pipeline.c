@@ -8,7 +8,7 @@ static void locate(void *user, const struct tile_walk *w)
     ptx_kernel *k = q->k;
     struct tile_place place = marlin_emit_place(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    tile_operand_locate(k, &q->a, q->address[MARLIN_A], first_row, q->m, w->stage);
+    tile_operand_locate(k, &q->x, q->address[MARLIN_X], first_row, q->m, w->stage);
     marlin_emit_weights_locate(q, place.n, w->stage);
 }
 
@@ -20,7 +20,7 @@ static void send(void *user, ptx_u32 slot)
 {
     struct gemm *q = user;
     marlin_emit_weights_send(q, slot);
-    tile_operand_send(q->k, &q->a, slot);
+    tile_operand_send(q->k, &q->x, slot);
 }
 
 /* What the first stages take comes into the L2. */

@@ -2,28 +2,28 @@
 /*
  * The bound, with u = 2⁻²⁴ and g(n) = nu/(1−nu) (Higham, Accuracy and Stability of Numerical
  * Algorithms, ch. 3). A kernel that scales weights rounds w = s·(q − z) to ŵ, which is known: its
- * share of the error is |Σ A·(ŵ − w)|. Beyond `depth` additions a term meets at most two products,
- * A·ŵ and that of a partial sum with its scale. With T = Σ|A·w| + Σ|A·(ŵ − w)|:
+ * share of the error is |Σ x·(ŵ − w)|. Beyond `depth` additions a term meets at most two products,
+ * x·ŵ and that of a partial sum with its scale. With T = Σ|x·w| + Σ|x·(ŵ − w)|:
  *
- *     |Ŝ − S| ≤ |Σ A·(ŵ − w)| + g(depth + 2)·T + (1+g)·2⁻¹⁵⁰/unit·Σ(1 + |s|)      =: E
+ *     |Ŝ − S| ≤ |Σ x·(ŵ − w)| + g(depth + 2)·T + (1+g)·2⁻¹⁵⁰/unit·Σ(1 + |s|)      =: E
  *
  * and 22·2⁻²⁴ of the floor (walk.h) for each 16 rows, where there is one; the last term being
- * products that underflow in f32, before a scale or after it. Where sums of A·(o + q) are
- * corrected, T = Σ|A·s|·(2o + q + z), each product that underflows may come from either of two
- * sums, the second times o + z, and E has another cut·Σ|s|·max|A| over the chunks of 16 rows.
+ * products that underflow in f32, before a scale or after it. Where sums of x·(o + q) are
+ * corrected, T = Σ|x·s|·(2o + q + z), each product that underflows may come from either of two
+ * sums, the second times o + z, and E has another cut·Σ|s|·max|x| over the chunks of 16 rows.
  * Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most L (SiLU: 1.1; GELU: 1.13), so
  *
  *     |f̂ − f| ≤ L·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
  *
- * A product x·y with errors X and Y is off by X|y| + Y|x| + XY, then a rounding. The residual
- * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |C| + E.
+ * A product a·b with errors A and B is off by A|b| + B|a| + AB, then a rounding. The residual
+ * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |y| + E.
  *
- * Spread (ptxgen/accuracy.h): Σ A·(ŵ − w), which is known, widens the one side that it is on; a
- * kernel that does not round weights is right too. Tensor cores cut as walk.h says: sums of A·w;
- * where sums are corrected those of A·|s|·(2o + q + z), which are no smaller than any of A·s·(o +
- * q) or of what is taken off, and which start from 0 after `restart` rows. Sums of A·w have three
+ * Spread (ptxgen/accuracy.h): Σ x·(ŵ − w), which is known, widens the one side that it is on; a
+ * kernel that does not round weights is right too. Tensor cores cut as walk.h says: sums of x·w;
+ * where sums are corrected those of x·|s|·(2o + q + z), which are no smaller than any of x·s·(o +
+ * q) or of what is taken off, and which start from 0 after `restart` rows. Sums of x·w have three
  * more roundings a chunk of 16 rows: scales, corrections, and bringing partial sums together. Codes
- * that are subnormal lose 0 to u_c = 2⁻¹⁴ of the chunk's largest |A·s| each: a third of its square,
+ * that are subnormal lose 0 to u_c = 2⁻¹⁴ of the chunk's largest |x·s| each: a third of its square,
  * and half of it where products are of one sign. Epilogues as in spread.h.
  */
 #include "reference.h"
@@ -48,33 +48,34 @@ struct approximate {
     struct spread spread;
 };
 
-/* A column of W. */
-struct column {
+/* An output feature's weights. */
+struct feature {
     double *weights;      /* [k] */
     double *lost;         /* [k], ŵ − w where weights are rounded */
     double *carried;      /* [k], what w goes through where sums are corrected: |s|·(2o + q + z) */
-    double *chunk_scales; /* [k / 16], |s| of each chunk of rows that mma multiplies at once */
+    double *chunk_scales; /* [k / 16], |s| of each chunk of K that mma multiplies at once */
     double *scales;       /* [groups] */
     double sum_scale;     /* Σ(1 + |s|) over k */
     struct walk_operands operands; /* ŵ, or 15·s where weights are not rounded */
 };
 
-/* Columns that are decoded at once, so that rows of A meet them while they are in a cache. */
-enum { COLUMNS = 8, CHUNK = 16, CUTS = 22 /* of a chunk: two products of 8 rows, 8 + 3 each */ };
+/* Features that are decoded at once, so that tokens meet them while they are in a cache. A chunk
+ * counts as two products over 8 of K, of 8 + 3 cuts each. */
+enum { FEATURES = 8, CHUNK = 16, CUTS = 22 };
 
-/* Rows of A, of which each has its Σ|a| and max|a| of every chunk, and columns of W and of up. */
+/* Tokens, of which each has its Σ|x| and max|x| of every chunk, and features of w and of up. */
 struct work {
-    double *a, *largest_a, *sum_a; /* of dots.h, both; [m] */
-    struct walk_operands *rows;    /* [m], of f16 */
-    struct column columns[COLUMNS][2];
+    double *x, *largest_x, *sum_x; /* of dots.h, both; [m] */
+    struct walk_operands *tokens;  /* [m], of f16 */
+    struct feature features[FEATURES][2];
 };
 
-static ptxgen_status check_matrix(const ptxgen_w4_matrix *b, ptxgen_w4_info *info,
+static ptxgen_status check_matrix(const ptxgen_w4_matrix *w, ptxgen_w4_info *info,
                                   ptxgen_error *err)
 {
-    ptxgen_status status = ptxgen_w4_describe_matrix(b, info, err);
+    ptxgen_status status = ptxgen_w4_describe_matrix(w, info, err);
     for (size_t i = 0; status == PTXGEN_OK && i < info->groups * info->n; i++) {
-        double scale = ptxgen_element_load(b->scale_type, b->scales, i);
+        double scale = ptxgen_element_load(w->scale_type, w->scales, i);
         if (!isfinite(scale))
             status =
                 ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -102,87 +103,87 @@ static double rounded_weight(const struct marlin_problem *p, double scale, int c
     return ptxgen_element_round(p->weight_type, weight) / unit_of(p);
 }
 
-/* Of `b`, which is the problem's or its `up`. */
-static void decode_column(const struct marlin_problem *p, const ptxgen_w4_matrix *b,
-                          const ptxgen_w4_info *info, size_t n, struct column *column)
+/* Of `w`, which is the problem's or its `up`. */
+static void decode_feature(const struct marlin_problem *p, const ptxgen_w4_matrix *w,
+                           const ptxgen_w4_info *info, size_t n, struct feature *feature)
 {
     double sum_scale = 0;
-    column->operands = (struct walk_operands){.largest = 0};
+    feature->operands = (struct walk_operands){.largest = 0};
     for (size_t g = 0; g < info->groups; g++)
-        column->scales[g] = ptxgen_element_load(b->scale_type, b->scales, g * b->n + n);
+        feature->scales[g] = ptxgen_element_load(w->scale_type, w->scales, g * w->n + n);
     size_t group = 0, left = (size_t)info->group_size;
-    for (size_t k = 0; k < b->k; k++, left--) {
+    for (size_t k = 0; k < w->k; k++, left--) {
         if (left == 0) {
             group++;
             left = (size_t)info->group_size;
         }
-        size_t g = b->g_idx ? (size_t)b->g_idx[k] : group;
-        int zero = b->zeros ? b->zeros[g * b->n + n] : PTXGEN_W4_SYMMETRIC_ZERO;
-        int code = b->codes[k * b->n + n];
-        double scale = column->scales[g], weight = scale * (code - zero);
-        column->weights[k] = weight;
-        column->lost[k] = rounds_weights(p) ? rounded_weight(p, scale, code, zero) - weight : 0;
-        column->carried[k] = fabs(scale) * (2 * p->offset + code + zero);
+        size_t g = w->g_idx ? (size_t)w->g_idx[k] : group;
+        int zero = w->zeros ? w->zeros[g * w->n + n] : PTXGEN_W4_SYMMETRIC_ZERO;
+        int code = w->codes[k * w->n + n];
+        double scale = feature->scales[g], weight = scale * (code - zero);
+        feature->weights[k] = weight;
+        feature->lost[k] = rounds_weights(p) ? rounded_weight(p, scale, code, zero) - weight : 0;
+        feature->carried[k] = fabs(scale) * (2 * p->offset + code + zero);
         sum_scale += 1 + fabs(scale);
-        if (p->a_type == PTXGEN_F16)
-            walk_note(&column->operands,
-                      rounds_weights(p) ? weight + column->lost[k] : largest_code * scale);
+        if (p->x_type == PTXGEN_F16)
+            walk_note(&feature->operands,
+                      rounds_weights(p) ? weight + feature->lost[k] : largest_code * scale);
     }
     if (!rounds_weights(p)) /* those are multiplied in integers */
-        column->operands.has_subnormals = false;
+        feature->operands.has_subnormals = false;
     size_t rows = (size_t)info->group_size;
-    for (size_t c = 0; c < b->k / CHUNK; c++)
-        column->chunk_scales[c] = fabs(column->scales[c * CHUNK / rows]);
-    column->sum_scale = sum_scale;
+    for (size_t c = 0; c < w->k / CHUNK; c++)
+        feature->chunk_scales[c] = fabs(feature->scales[c * CHUNK / rows]);
+    feature->sum_scale = sum_scale;
 }
 
-static bool allocate_column(const ptxgen_w4_info *info, struct column *column)
+static bool allocate_feature(const ptxgen_w4_info *info, struct feature *feature)
 {
-    column->weights = malloc(info->k * sizeof(double));
-    column->lost = malloc(info->k * sizeof(double));
-    column->carried = malloc(info->k * sizeof(double));
-    column->chunk_scales = malloc((info->k / CHUNK + 1) * sizeof(double));
-    column->scales = malloc(info->groups * sizeof(double));
-    return column->weights && column->lost && column->carried && column->chunk_scales &&
-           column->scales;
+    feature->weights = malloc(info->k * sizeof(double));
+    feature->lost = malloc(info->k * sizeof(double));
+    feature->carried = malloc(info->k * sizeof(double));
+    feature->chunk_scales = malloc((info->k / CHUNK + 1) * sizeof(double));
+    feature->scales = malloc(info->groups * sizeof(double));
+    return feature->weights && feature->lost && feature->carried && feature->chunk_scales &&
+           feature->scales;
 }
 
-static void free_column(struct column *column)
+static void free_feature(struct feature *feature)
 {
-    free(column->weights);
-    free(column->lost);
-    free(column->carried);
-    free(column->chunk_scales);
-    free(column->scales);
+    free(feature->weights);
+    free(feature->lost);
+    free(feature->carried);
+    free(feature->chunk_scales);
+    free(feature->scales);
 }
 
-ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *b, double *weights, ptxgen_error *err)
+ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *w, double *weights, ptxgen_error *err)
 {
     ptxgen_w4_info info;
-    ptxgen_status status = check_matrix(b, &info, err);
+    ptxgen_status status = check_matrix(w, &info, err);
     if (status != PTXGEN_OK)
         return status;
-    const struct marlin_problem exact = {.b = b};
-    struct column column;
-    bool have = allocate_column(&info, &column);
-    for (size_t n = 0; have && n < b->n; n++) {
-        decode_column(&exact, b, &info, n, &column);
-        for (size_t k = 0; k < b->k; k++)
-            weights[k * b->n + n] = column.weights[k];
+    const struct marlin_problem exact = {.w = w};
+    struct feature feature;
+    bool have = allocate_feature(&info, &feature);
+    for (size_t n = 0; have && n < w->n; n++) {
+        decode_feature(&exact, w, &info, n, &feature);
+        for (size_t k = 0; k < w->k; k++)
+            weights[k * w->n + n] = feature.weights[k];
     }
-    free_column(&column);
+    free_feature(&feature);
     return have ? PTXGEN_OK
-                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", b->k);
+                : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", w->k);
 }
 
-/* What is summed up for an output, of W or of up. */
+/* What is summed up for an output, of w or of up. */
 struct terms {
-    double sum, magnitude;       /* Σ A·w, and Σ|A·w| or what it is where sums are corrected */
-    double lost, lost_magnitude; /* Σ A·(ŵ − w), Σ|A·(ŵ − w)|; 0 where weights are exact */
-    double largest_products;     /* Σ|s|·max|A| over the chunks */
-    double largest_squares;      /* Σ(|s|·max|A|)² */
-    double sum_a;                /* Σ|A| */
-    struct walk walk;            /* of Σ A·w */
+    double sum, magnitude;       /* Σ x·w, and Σ|x·w| or what it is where sums are corrected */
+    double lost, lost_magnitude; /* Σ x·(ŵ − w), Σ|x·(ŵ − w)|; 0 where weights are exact */
+    double largest_products;     /* Σ|s|·max|x| over the chunks */
+    double largest_squares;      /* Σ(|s|·max|x|)² */
+    double sum_x;                /* Σ|x| */
+    struct walk walk;            /* of Σ x·w */
     struct walk carried;         /* of what the kernel sums where sums are corrected */
     double one_sign;             /* how far its products are: Σ over Σ| | */
     double floor;                /* of products, where f16 operands are subnormal */
@@ -194,7 +195,7 @@ static struct spread spread_of(const struct marlin_problem *p, const struct term
     enum { MORE_ROUNDINGS = 3 };
     const struct walk_cuts cuts = {p->cut_sums, CHUNK};
     struct walk walk = p->corrects_sums ? t->carried : t->walk;
-    walk_raise(&walk, (double)p->b->k / CHUNK, t->floor, t->one_sign);
+    walk_raise(&walk, (double)p->w->k / CHUNK, t->floor, t->one_sign);
     struct spread s = walk_spread(&walk, &cuts);
     double drift = p->code_cut / 2 * CHUNK * t->one_sign;
     s.variance += MORE_ROUNDINGS * spread_of_rounding(t->walk.squares) +
@@ -206,41 +207,41 @@ static struct spread spread_of(const struct marlin_problem *p, const struct term
 
 /* S, and how far a kernel's may be from it. */
 static struct approximate estimate(const struct marlin_problem *p, const struct terms *t,
-                                   const struct column *column)
+                                   const struct feature *feature)
 {
     double g = ptxgen_bound_factor(p->depth + 2.0, unit_f32);
     double abs = t->magnitude + t->lost_magnitude;
     double sums =
         p->corrects_sums ? 1 + p->offset + largest_code : 1; /* products that may underflow */
-    double least = (1 + g) * sums * underflow / unit_of(p) * column->sum_scale +
-                   ptxgen_bound_factor((double)p->b->k + 4, unit_f64) * abs;
+    double least = (1 + g) * sums * underflow / unit_of(p) * feature->sum_scale +
+                   ptxgen_bound_factor((double)p->w->k + 4, unit_f64) * abs;
     double error = fabs(t->lost) + g * abs + least + p->cut * t->largest_products +
-                   CUTS * unit_f32 * t->floor * ((double)p->b->k / CHUNK);
+                   CUTS * unit_f32 * t->floor * ((double)p->w->k / CHUNK);
     double largest = p->corrects_sums ? 2 * (p->offset + largest_code) : largest_code;
-    double unscaled = rounds_weights(p) ? 0 : largest * t->sum_a;
+    double unscaled = rounds_weights(p) ? 0 : largest * t->sum_x;
     bool in_range = fmax(abs, unscaled) * (1 + g) <= FLT_MAX && isfinite(abs);
-    if (p->corrects_sums && !isfinite(t->sum_a)) /* an infinity less itself */
+    if (p->corrects_sums && !isfinite(t->sum_x)) /* an infinity less itself */
         return (struct approximate){.value = NAN};
     struct approximate s = {t->sum, in_range ? error : NAN, spread_of(p, t)};
     spread_widen(&s.spread, least);
     return s;
 }
 
-static struct approximate add(struct approximate x, double addend)
+static struct approximate add(struct approximate a, double addend)
 {
-    double sum = x.value + addend;
-    x.spread.variance += spread_of_rounding(sum * sum);
-    return (struct approximate){sum, x.error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(sum),
-                                x.spread};
+    double sum = a.value + addend;
+    a.spread.variance += spread_of_rounding(sum * sum);
+    return (struct approximate){sum, a.error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(sum),
+                                a.spread};
 }
 
-static struct approximate multiply(struct approximate x, struct approximate y)
+static struct approximate multiply(struct approximate a, struct approximate b)
 {
-    double product = x.value * y.value;
-    double error = x.error * fabs(y.value) + y.error * fabs(x.value) + x.error * y.error;
+    double product = a.value * b.value;
+    double error = a.error * fabs(b.value) + b.error * fabs(a.value) + a.error * b.error;
     return (struct approximate){
         product, error * (1 + unit_f32) + (unit_f32 + unit_f64) * fabs(product) + underflow,
-        spread_multiply(&x.spread, x.value, &y.spread, y.value)};
+        spread_multiply(&a.spread, a.value, &b.spread, b.value)};
 }
 
 static struct approximate apply(const struct marlin_problem *p, struct approximate v)
@@ -257,68 +258,70 @@ static struct approximate apply(const struct marlin_problem *p, struct approxima
 static struct approximate biased(const struct marlin_problem *p, struct approximate s,
                                  const void *bias, size_t n)
 {
-    return bias ? add(s, ptxgen_element_load(p->c_type, bias, n)) : s;
+    return bias ? add(s, ptxgen_element_load(p->y_type, bias, n)) : s;
 }
 
 /* What a reference fills, of which bound and spread may be NULL. */
 struct results {
-    double *c, *bound;
+    double *y, *bound;
     ptxgen_spread *spread;
 };
 
-/* An output, of its sums with W and with up. */
+/* An output, of its sums with w and with up. */
 static void finish(const struct marlin_problem *p, const struct approximate sums[2], size_t m,
                    size_t n, const struct results *to)
 {
-    size_t at = m * p->b->n + n;
-    double unwanted, *c = &to->c[at], *bound = to->bound ? &to->bound[at] : &unwanted;
-    struct approximate y = apply(p, biased(p, sums[0], p->bias, n));
+    size_t at = m * p->w->n + n;
+    double unwanted, *y = &to->y[at], *bound = to->bound ? &to->bound[at] : &unwanted;
+    struct approximate v = apply(p, biased(p, sums[0], p->bias, n));
     if (p->up)
-        y = multiply(y, biased(p, sums[1], p->up_bias, n));
+        v = multiply(v, biased(p, sums[1], p->up_bias, n));
     if (p->residual)
-        y = add(y, ptxgen_element_load(p->c_type, p->residual, m * p->ldr + n));
-    *c = y.value;
+        v = add(v, ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n));
+    *y = v.value;
     *bound = 0;
     if (to->spread)
-        to->spread[at] = spread_result(&y.spread);
-    if (!isfinite(y.value))
+        to->spread[at] = spread_result(&v.spread);
+    if (!isfinite(v.value))
         return;
-    if (p->c_type != PTXGEN_F32)
-        y.error += ptxgen_element_half_ulp(p->c_type, fabs(y.value) + y.error);
-    *bound = y.error * bound_slack;
-    ptxgen_bound_settle(p->c_type, c, bound);
+    if (p->y_type != PTXGEN_F32)
+        v.error += ptxgen_element_half_ulp(p->y_type, fabs(v.value) + v.error);
+    *bound = v.error * bound_slack;
+    ptxgen_bound_settle(p->y_type, y, bound);
 }
 
 static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2],
                            ptxgen_error *err)
 {
     ptxgen_status status;
-    if ((status = check_matrix(p->b, &info[0], err)) != PTXGEN_OK ||
+    if ((status = check_matrix(p->w, &info[0], err)) != PTXGEN_OK ||
         (p->up && (status = check_matrix(p->up, &info[1], err)) != PTXGEN_OK))
         return status;
-    if (p->up && (p->up->k != p->b->k || p->up->n != p->b->n))
+    if (p->up && (p->up->k != p->w->k || p->up->n != p->w->n))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "up is [%zu, %zu], but b is [%zu, %zu]", p->up->k, p->up->n, p->b->k,
-                           p->b->n);
+                           "up is [%zu, %zu], but w is [%zu, %zu]", p->up->k, p->up->n, p->w->k,
+                           p->w->n);
     if (p->up && p->activation != PTXGEN_ACTIVATION_SILU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "the activation is %d, but SwiGLU's is SiLU", (int)p->activation);
-    if (p->m > 0 && (!p->a || p->lda < p->b->k))
+    if (p->m > 0 && (!p->x || p->x_stride < p->w->k))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "a is NULL or lda = %zu is less than K = %zu", p->lda, p->b->k);
-    if (p->residual && p->ldr < p->b->n)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "ldr = %zu is less than N = %zu",
-                           p->ldr, p->b->n);
+                           "x is NULL or x_stride = %zu is less than K = %zu", p->x_stride,
+                           p->w->k);
+    if (p->residual && p->residual_stride < p->w->n)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "residual_stride = %zu is less than N = %zu", p->residual_stride,
+                           p->w->n);
     return PTXGEN_OK;
 }
 
-/* Of each chunk of a row, where subnormal f16 count as the least normal one; of the whole row where
- * the kernel has it in another order. */
+/* Of each chunk of a token, where subnormal f16 count as the least normal one; of the whole token
+ * where the kernel has it in another order. */
 static void find_largest(const struct marlin_problem *p, const double *row, double *largest)
 {
-    size_t chunk = p->b->g_idx ? p->b->k : CHUNK;
-    for (size_t c = 0; c < p->b->k / CHUNK; c++) {
-        size_t first = p->b->g_idx ? 0 : c * CHUNK;
+    size_t chunk = p->w->g_idx ? p->w->k : CHUNK;
+    for (size_t c = 0; c < p->w->k / CHUNK; c++) {
+        size_t first = p->w->g_idx ? 0 : c * CHUNK;
         double *to = largest + c * DOTS_ROWS;
         if (first == 0 && c > 0) {
             *to = *largest;
@@ -331,50 +334,50 @@ static void find_largest(const struct marlin_problem *p, const double *row, doub
     }
 }
 
-static void load_rows(const struct marlin_problem *p, struct work *w)
+static void load_tokens(const struct marlin_problem *p, struct work *w)
 {
     for (size_t m = 0; m < p->m; m++) {
-        double *row = dots_row(w->a, m, p->b->k);
-        ptxgen_elements_load(p->a_type, p->a, m * p->lda, p->b->k, row, DOTS_ROWS);
-        w->sum_a[m] = 0;
-        for (size_t k = 0; k < p->b->k; k++)
-            w->sum_a[m] += fabs(row[k * DOTS_ROWS]);
-        for (size_t k = 0; p->a_type == PTXGEN_F16 && k < p->b->k; k++)
-            walk_note(&w->rows[m], row[k * DOTS_ROWS]);
-        find_largest(p, row, dots_row(w->largest_a, m, p->b->k / CHUNK));
+        double *row = dots_row(w->x, m, p->w->k);
+        ptxgen_elements_load(p->x_type, p->x, m * p->x_stride, p->w->k, row, DOTS_ROWS);
+        w->sum_x[m] = 0;
+        for (size_t k = 0; k < p->w->k; k++)
+            w->sum_x[m] += fabs(row[k * DOTS_ROWS]);
+        for (size_t k = 0; p->x_type == PTXGEN_F16 && k < p->w->k; k++)
+            walk_note(&w->tokens[m], row[k * DOTS_ROWS]);
+        find_largest(p, row, dots_row(w->largest_x, m, p->w->k / CHUNK));
     }
 }
 
 static double largest_squares(const struct marlin_problem *p, const struct work *w,
-                              const struct column *column, size_t m)
+                              const struct feature *feature, size_t m)
 {
-    const double *row = dots_row(w->largest_a, m, p->b->k / CHUNK);
+    const double *row = dots_row(w->largest_x, m, p->w->k / CHUNK);
     double squares = 0;
-    for (size_t c = 0; p->cut > 0 && c < p->b->k / CHUNK; c++) {
-        double largest = row[c * DOTS_ROWS] * column->chunk_scales[c];
+    for (size_t c = 0; p->cut > 0 && c < p->w->k / CHUNK; c++) {
+        double largest = row[c * DOTS_ROWS] * feature->chunk_scales[c];
         squares += largest * largest;
     }
     return squares;
 }
 
-/* Column n of DOTS_ROWS rows from `first` on, or of those that there are. */
+/* Feature n of DOTS_ROWS tokens from `first` on, or of those that there are. */
 static void compute(const struct marlin_problem *p, const struct work *w,
-                    const struct column columns[2], size_t first, size_t n,
+                    const struct feature features[2], size_t first, size_t n,
                     const struct results *to)
 {
-    size_t k = p->b->k, chunks = k / CHUNK;
+    size_t k = p->w->k, chunks = k / CHUNK;
     const struct dots_ways whole = {.warps = 1, .steps = 1}, in_parts = {1, 1, p->restart / CHUNK};
     struct dots dots[2], carried[2], largest[2] = {{.sums = {0}}}, lost[2] = {{.sums = {0}}};
     struct walk walks[2][DOTS_ROWS], carried_walks[2][DOTS_ROWS] = {{{.sum = 0}}};
     for (int i = 0; i < (p->up ? 2 : 1); i++) {
-        dots_walk(w->a + first * k, columns[i].weights, k, &whole, &dots[i], walks[i]);
+        dots_walk(w->x + first * k, features[i].weights, k, &whole, &dots[i], walks[i]);
         if (rounds_weights(p))
-            dots_sum(w->a + first * k, columns[i].lost, k, &lost[i]);
+            dots_sum(w->x + first * k, features[i].lost, k, &lost[i]);
         if (p->corrects_sums)
-            dots_walk(w->a + first * k, columns[i].carried, k, &in_parts, &carried[i],
+            dots_walk(w->x + first * k, features[i].carried, k, &in_parts, &carried[i],
                       carried_walks[i]);
         if (p->cut > 0)
-            dots_sum(w->largest_a + first * chunks, columns[i].chunk_scales, chunks, &largest[i]);
+            dots_sum(w->largest_x + first * chunks, features[i].chunk_scales, chunks, &largest[i]);
     }
     for (size_t i = 0; i < DOTS_ROWS && first + i < p->m; i++) {
         struct approximate sums[2];
@@ -387,15 +390,15 @@ static void compute(const struct marlin_problem *p, const struct work *w,
                 .lost = lost[j].sums[i],
                 .lost_magnitude = lost[j].magnitudes[i],
                 .largest_products = largest[j].sums[i],
-                .largest_squares = largest_squares(p, w, &columns[j], m),
-                .sum_a = w->sum_a[m],
-                .floor = walk_floor(&w->rows[m], &columns[j].operands),
+                .largest_squares = largest_squares(p, w, &features[j], m),
+                .sum_x = w->sum_x[m],
+                .floor = walk_floor(&w->tokens[m], &features[j].operands),
                 .walk = walks[j][i],
                 .carried = carried_walks[j][i],
                 .one_sign =
                     terms_of->magnitudes[i] > 0 ? terms_of->sums[i] / terms_of->magnitudes[i] : 0,
             };
-            sums[j] = estimate(p, &terms, &columns[j]);
+            sums[j] = estimate(p, &terms, &features[j]);
         }
         finish(p, sums, m, n, to);
     }
@@ -404,58 +407,58 @@ static void compute(const struct marlin_problem *p, const struct work *w,
 static void run(const struct marlin_problem *p, const ptxgen_w4_info info[2], struct work *w,
                 const struct results *to)
 {
-    load_rows(p, w);
-    for (size_t first = 0; first < p->b->n; first += COLUMNS) {
-        size_t count = p->b->n - first < COLUMNS ? p->b->n - first : COLUMNS;
+    load_tokens(p, w);
+    for (size_t first = 0; first < p->w->n; first += FEATURES) {
+        size_t count = p->w->n - first < FEATURES ? p->w->n - first : FEATURES;
         for (size_t i = 0; i < count; i++) {
-            decode_column(p, p->b, &info[0], first + i, &w->columns[i][0]);
+            decode_feature(p, p->w, &info[0], first + i, &w->features[i][0]);
             if (p->up)
-                decode_column(p, p->up, &info[1], first + i, &w->columns[i][1]);
+                decode_feature(p, p->up, &info[1], first + i, &w->features[i][1]);
         }
         for (size_t m = 0; m < p->m; m += DOTS_ROWS)
             for (size_t i = 0; i < count; i++)
-                compute(p, w, w->columns[i], m, first + i, to);
+                compute(p, w, w->features[i], m, first + i, to);
     }
 }
 
 static bool allocate_work(const struct marlin_problem *p, const ptxgen_w4_info info[2],
                           struct work *w)
 {
-    w->a = dots_allocate(p->m, p->b->k);
-    w->largest_a = dots_allocate(p->m, p->b->k / CHUNK);
-    w->sum_a = calloc(p->m ? p->m : 1, sizeof *w->sum_a);
-    w->rows = calloc(p->m ? p->m : 1, sizeof *w->rows);
-    bool have = w->a && w->largest_a && w->sum_a && w->rows;
-    for (int i = 0; have && i < COLUMNS; i++)
-        have = allocate_column(&info[0], &w->columns[i][0]) &&
-               (!p->up || allocate_column(&info[1], &w->columns[i][1]));
+    w->x = dots_allocate(p->m, p->w->k);
+    w->largest_x = dots_allocate(p->m, p->w->k / CHUNK);
+    w->sum_x = calloc(p->m ? p->m : 1, sizeof *w->sum_x);
+    w->tokens = calloc(p->m ? p->m : 1, sizeof *w->tokens);
+    bool have = w->x && w->largest_x && w->sum_x && w->tokens;
+    for (int i = 0; have && i < FEATURES; i++)
+        have = allocate_feature(&info[0], &w->features[i][0]) &&
+               (!p->up || allocate_feature(&info[1], &w->features[i][1]));
     return have;
 }
 
 static void free_work(struct work *w)
 {
-    free(w->a);
-    free(w->largest_a);
-    free(w->sum_a);
-    free(w->rows);
-    for (int i = 0; i < COLUMNS; i++)
+    free(w->x);
+    free(w->largest_x);
+    free(w->sum_x);
+    free(w->tokens);
+    for (int i = 0; i < FEATURES; i++)
         for (int j = 0; j < 2; j++)
-            free_column(&w->columns[i][j]);
+            free_feature(&w->features[i][j]);
 }
 
-ptxgen_status marlin_reference(const struct marlin_problem *p, double *c, double *bound,
+ptxgen_status marlin_reference(const struct marlin_problem *p, double *y, double *bound,
                                ptxgen_spread *spread, ptxgen_error *err)
 {
     ptxgen_w4_info info[2];
     ptxgen_status status = check(p, info, err);
     if (status != PTXGEN_OK)
         return status;
-    struct work work = {.a = NULL};
+    struct work work = {.x = NULL};
     if (allocate_work(p, info, &work))
-        run(p, info, &work, &(struct results){c, bound, spread});
+        run(p, info, &work, &(struct results){y, bound, spread});
     else
         status = ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
-                             "no memory for %zu rows of %zu doubles", p->m, p->b->k);
+                             "no memory for %zu tokens of %zu doubles", p->m, p->w->k);
     free_work(&work);
     return status;
 }

@@ -2,13 +2,13 @@
 /**
  * W4A16 GEMM in double precision, with an error bound for a kernel that accumulates in f32.
  *
- *     S[m,n] = Σ_k A[m,k]·s·(q − z)        v = S + bias[n]
- *     C[m,n] = f(v) + residual[m,n]        f: identity, SiLU or GELU
- *     C[m,n] = silu(v)·v' + residual[m,n]  with a second matrix (SwiGLU): v' = S' + bias'[n]
+ *     S[m,n] = Σ_k x[m,k]·s·(q − z)        v = S + bias[n]
+ *     y[m,n] = f(v) + residual[m,n]        f: identity, SiLU or GELU
+ *     y[m,n] = silu(v)·v' + residual[m,n]  with a second matrix (SwiGLU): v' = S' + bias'[n]
  *
- * Scales must be finite, which is checked. Where C is not finite because A, bias or residual is
+ * Scales must be finite, which is checked. Where y is not finite because x, bias or residual is
  * not, the bound is 0: a kernel gives that NaN or infinity; where it corrects sums, see below, NaN
- * for a row of A with an infinity.
+ * for a token with an infinity.
  */
 #ifndef PTXGEN_KERNELS_MARLIN_REFERENCE_H
 #define PTXGEN_KERNELS_MARLIN_REFERENCE_H
@@ -21,16 +21,16 @@
 
 struct marlin_problem {
     size_t m; /**< may be 0 */
-    const ptxgen_w4_matrix *b;
-    const ptxgen_w4_matrix *up; /**< SwiGLU's second matrix, of b's K and N; or NULL */
+    const ptxgen_w4_matrix *w;
+    const ptxgen_w4_matrix *up; /**< SwiGLU's second matrix, of w's K and N; or NULL */
 
-    ptxgen_element a_type, c_type; /**< c_type is also that of bias and residual */
-    const void *a;                 /**< [m, k] of a_type, rows `lda` elements apart */
-    size_t lda;
+    ptxgen_element x_type, y_type; /**< y_type is also that of bias and residual */
+    const void *x;                 /**< [m, k] of x_type, tokens `x_stride` elements apart */
+    size_t x_stride;
     const void *bias;     /**< [n], or NULL */
     const void *up_bias;  /**< [n], or NULL */
-    const void *residual; /**< [m, n], rows `ldr` elements apart, or NULL */
-    size_t ldr;
+    const void *residual; /**< [m, n], tokens `residual_stride` apart, or NULL */
+    size_t residual_stride;
     ptxgen_activation activation; /**< PTXGEN_ACTIVATION_SILU with `up`; not _RELU */
 
     /**
@@ -50,17 +50,17 @@ struct marlin_problem {
 
     /**
      * The kernel multiplies o + q instead of q − z, o being the offset, and then takes
-     * (o + z)·Σ A[m,k] of each group off the sum; weight_type is PTXGEN_F32. cut: what the products
-     * of 16 rows of K lose together, relative to their largest |A·s|, where codes are subnormals: a
+     * (o + z)·Σ x[m,k] of each group off the sum; weight_type is PTXGEN_F32. cut: what the products
+     * of 16 of K lose together, relative to their largest |x·s|, where codes are subnormals: a
      * tensor core cuts products where those of the least normal number would be cut.
      */
     bool corrects_sums;
     double offset, cut;
 
     /**
-     * For the spread alone. cut_sums: how often tensor cores cut a sum of 16 rows of K. restart:
-     * rows of K after which sums that are corrected start from 0, or 0. code_cut: what each product
-     * may lose where codes are subnormals, as `cut` is of 16 rows.
+     * For the spread alone. cut_sums: how often tensor cores cut a sum over 16 of K. restart:
+     * how much of K after which sums that are corrected start from 0, or 0. code_cut: what each
+     * product may lose where codes are subnormals, as `cut` is of 16.
      */
     double cut_sums, code_cut;
     size_t restart;
@@ -70,13 +70,13 @@ struct marlin_problem {
 ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *matrix, double *weights, ptxgen_error *err);
 
 /**
- * Fills c[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
- * farthest that a correct kernel's output can be from c, after rounding to c_type. Infinite where
+ * Fills y[m·n] and, unless NULL, bound[m·n] and spread[m·n] (ptxgen/accuracy.h). The bound is the
+ * farthest that a correct kernel's output can be from y, after rounding to y_type. Infinite where
  * rounding decides between the largest finite output and infinity; NaN, which promises nothing,
- * where Σ|A·w|, or Σ|A·(q − z)| where scales are applied to sums in f32, could leave f32's range,
+ * where Σ|x·w|, or Σ|x·(q − z)| where scales are applied to sums in f32, could leave f32's range,
  * or a rounded weight is not finite.
  */
-ptxgen_status marlin_reference(const struct marlin_problem *problem, double *c, double *bound,
+ptxgen_status marlin_reference(const struct marlin_problem *problem, double *y, double *bound,
                                ptxgen_spread *spread, ptxgen_error *err);
 
 #endif

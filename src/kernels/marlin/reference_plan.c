@@ -130,14 +130,14 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
     double code_cut = marlin_corrects_sums(s, v) && type == PTXGEN_F16 ? cut_of_code : 0;
     return (struct marlin_problem){
         .m = o->m,
-        .a_type = type,
-        .c_type = type,
-        .a = o->a,
-        .lda = o->a_stride ? o->a_stride : s->k,
+        .x_type = type,
+        .y_type = type,
+        .x = o->x,
+        .x_stride = o->x_stride ? o->x_stride : s->k,
         .bias = s->bias ? o->bias : NULL,
         .up_bias = s->bias ? o->up_bias : NULL,
         .residual = s->residual ? o->residual : NULL,
-        .ldr = o->residual_stride ? o->residual_stride : s->n,
+        .residual_stride = o->residual_stride ? o->residual_stride : s->n,
         .activation = marlin_gated(s) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)s->activation,
         .depth = depth_of(s, v),
         .weight_type = marlin_scales_sums(s, v) ? PTXGEN_F32 : type,
@@ -154,20 +154,20 @@ static struct marlin_problem problem_of(const ptxgen_marlin_plan *plan,
 }
 
 ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
-                                      const ptxgen_marlin_operands *operands, double *c,
+                                      const ptxgen_marlin_operands *operands, double *y,
                                       double *bound, ptxgen_error *err)
 {
-    return ptxgen_marlin_reference_spread(plan, operands, c, bound, NULL, err);
+    return ptxgen_marlin_reference_spread(plan, operands, y, bound, NULL, err);
 }
 
 ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
-                                             const ptxgen_marlin_operands *operands, double *c,
+                                             const ptxgen_marlin_operands *operands, double *y,
                                              double *bound, ptxgen_spread *spread,
                                              ptxgen_error *err)
 {
-    if (!marlin_is_plan(plan) || !operands || (operands->m && !c))
+    if (!marlin_is_plan(plan) || !operands || (operands->m && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "marlin: a plan that was made, operands and c must be given");
+                           "marlin: a plan that was made, operands and y must be given");
     ptxgen_status status = check(plan, operands, err);
     if (status != PTXGEN_OK)
         return status;
@@ -180,9 +180,9 @@ ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
         status = round_scales("up", operands->up, type, &up, err);
         p.up = &up;
     }
-    p.b = &weights;
+    p.w = &weights;
     if (status == PTXGEN_OK)
-        status = marlin_reference(&p, c, bound, spread, err);
+        status = marlin_reference(&p, y, bound, spread, err);
     free(weights.scales);
     free(up.scales);
     return status;
