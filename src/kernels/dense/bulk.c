@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What entries have in common whose stages are copied in bulk: 64 columns of both operands in
- * swizzled boxes of 128 bytes a row that tensor copies bring, zeros past their ends.
+ * What the entries with bulk copies have in common. A stage is 64 of K of both operands, in
+ * swizzled boxes of 128 bytes a row that tensor copies bring, with zeros past the ends of the
+ * operands.
  *
- * Two CTAs of a cluster may have the same rows of X, each its own of W: both send for half of X, to
- * both.
+ * The two CTAs of a cluster may have the same tokens, and features of their own. Then each CTA
+ * multicasts half of the tokens' rows to both CTAs, and copies its own rows of w.
  */
 #include "bulk.h"
 
@@ -46,14 +47,14 @@ void dense_bulk_begin(struct dense_bulk *b, ptx_module *module)
                                    .maps = ptx_param_address(k, x_maps),
                                    .all = q->m};
     tile_boxes_begin(k, &b->boxes);
-    if (v->cluster == 1) /* a pair's boxes are halves, whatever X has of them */
+    if (v->cluster == 1) /* in a cluster each CTA copies whole half boxes, so none are cleared */
         tile_boxes_clear(k, &b->boxes, &q->at, dense_cta_threads(v), &b->ring);
 }
 
 void dense_bulk_end(struct dense_bulk *b)
 {
     ptx_kernel *k = b->q.k;
-    if (b->q.v->cluster > 1) { /* the other may still send to this one, and release its slots */
+    if (b->q.v->cluster > 1) { /* the other CTA may still copy to this CTA, and release its slots */
         ptx_bar_warp_sync(k, ALL_LANES);
         ptx_barrier_cluster_arrive(k);
         ptx_barrier_cluster_wait(k);
@@ -66,7 +67,7 @@ uint32_t dense_bulk_x_bytes(const struct dense_bulk *b)
     return tile_operand_stage_bytes(dense_tile_m(b->q.v), 1);
 }
 
-/* ---- sending ---- */
+/* ---- producer ---- */
 
 void dense_sender_begin(struct dense_bulk *b, struct dense_sender *s)
 {
@@ -114,7 +115,7 @@ void dense_sender_send(struct dense_bulk *b, const struct dense_sender *s)
                                     p->barrier, 0);
 }
 
-/* ---- reading ---- */
+/* ---- consumer ---- */
 
 ptx_u32 dense_bulk_begin_reading(struct dense_bulk *b)
 {

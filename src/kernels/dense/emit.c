@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma's operand A, 8 rows of X the
- * columns of its B. Persistent CTAs of wn × wm × wk warps walk through their shares of the tiles
- * (tile/stream_k.h). Stages of both operands, 128·wk bytes of K, are copied by cp.async, on through
- * the ends of tiles, swizzled (tile/operand.h) and read by ldmatrix:
+ * The entries of dense with cp.async and mma.sync, yᵀ = w·xᵀ: 16 features are the rows of mma's
+ * operand A, and 8 tokens the columns of its operand B. Persistent CTAs of wn × wm × wk warps walk
+ * through their shares of the tiles (stream_k.h). Stages of both operands, 128·wk bytes of K, are
+ * copied by cp.async across the ends of tiles, swizzled (operand.h) and read by ldmatrix:
  *
- *               X: tile_m rows             warps wn × wm = 4 × 2, 64 × 64 each: 256 rows of W
- *              ┌──────┬──────┐             by 128 of X, 48 KB a stage of 64 columns in 16 bits,
- *     W:       │  w0  │  w4  │             for 1536 cycles of products: 32 bytes of the L2
- *     tile_n   ├──────┼──────┤             a cycle. A warp's mma step reads 4 KB of shared memory
- *     rows     │  w1  │  w5  │             for 32 products of 6 cycles of a quarter of the
- *              ├──────┼──────┤             multiprocessor: the 8 warps 85 bytes a cycle of 128.
+ *               x: tile_m tokens           4 × 2 warps of 64 × 64: 256 features by 128 tokens take
+ *              ┌──────┬──────┐             48 KB a stage of 64 of K in 16 bits, for 1536 cycles of
+ *     w:       │  w0  │  w4  │             products: 32 bytes from the L2 a cycle. A warp reads
+ *     tile_n   ├──────┼──────┤             4 KB of shared memory for the 32 products of an mma
+ *     features │  w1  │  w5  │             step, the 8 warps 85 bytes a cycle of 128.
+ *              ├──────┼──────┤
  *              │  …   │  …   │
  *
- * At a tile's end warps wait for each other: each alone, as in sparse24, they were a tenth slower
- * (381 against 421 TFLOP/s at 4096³ on an H100).
- *
- * On an H200 4096³ takes 347 µs, 396 TFLOP/s, and 700 W hold the clock down. From registers
- * mma.sync alone does 628, with ldmatrix 578: all warps come to the copies of a stage together, and
- * wait at its barrier, which copies in bulk spare them on sm_90 (in_turn.c). Before half a step had
- * a loop of its own (multiply.c) 340 µs were taken, the pipe was at work 69 % of the cycles, and one
- * mma step in the text instead of two was 4 % slower.
+ * All warps of a CTA stage their sums together at a tile's end. Measurements and rejected designs
+ * are in docs/notes/dense.md.
  */
 #include "emit.h"
 
@@ -53,7 +47,9 @@ void dense_load_params(struct dense_product *q)
 /* ---- the pipeline's copies ---- */
 
 /*
- * Where a tile of a cluster stands. It comes to its last first; whole ones are dealt out in turn.
+ * The place number of a tile of a cluster. Whole tiles are dealt out round-robin, so that the tiles
+ * that are worked on at the same time are neighbours; a cluster walks from its last tile to its
+ * first.
  */
 static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 {
@@ -67,7 +63,7 @@ static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
 {
     uint32_t tiles_n = dense_tiles_n(q->spec, q->v), cluster = q->v->cluster;
-    ptx_u32 dealt = tile; /* one of each cluster that divides K */
+    ptx_u32 dealt = tile; /* a cluster that divides K has one tile */
     if (cluster > 1)
         dealt = deal_to_clusters(q, tile);
     else if (q->v->split == 1)
@@ -136,7 +132,7 @@ void dense_begin_reading(struct dense_product *q)
     begin_reading(q, &q->w, dense_tile_n(q->v), q->along_n, q->v->warp_n);
 }
 
-/* A warp's fragments are those from its first row on. */
+/* Sets an operand up; a warp reads the fragments from its own first row on. */
 static void begin_operand(struct dense_product *q, struct tile_operand *o, uint32_t rows,
                           enum dense_param stride, ptx_u32 along, uint32_t warp_rows)
 {
@@ -164,7 +160,7 @@ static void begin(struct dense_product *q)
     dense_operands_begin(q);
 }
 
-/* ---- a tile's end ---- */
+/* ---- epilogue ---- */
 
 static void locate_output(void *user, ptx_u32 tile, struct tile_output *o)
 {
@@ -180,7 +176,10 @@ static ptx_u32 accumulator(const void *from, uint32_t t, uint32_t j, uint32_t r)
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
-/* What CTAs hand over, in clusters first that of all first CTAs of them. */
+/*
+ * The partial sums of CTAs in the workspace. With clusters, those of the first CTAs of all clusters
+ * come first.
+ */
 static void begin_partials(struct dense_product *q)
 {
     ptx_kernel *k = q->k;

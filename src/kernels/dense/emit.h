@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pieces of dense's emitter hand to each other. */
+/* State that the files of dense's emitter share, and the functions of each file. */
 #ifndef PTXGEN_KERNELS_DENSE_EMIT_H
 #define PTXGEN_KERNELS_DENSE_EMIT_H
 
@@ -9,15 +9,15 @@
 #include "layout.h"
 
 enum {
-    DENSE_TILES = 4,      /* of 16 rows of W, of a warp, at most */
-    DENSE_ROW_GROUPS = 8, /* of 8 rows of X, of a warp, at most; with wgmma 32 */
+    DENSE_TILES = 4,      /* most tiles of 16 features of a warp */
+    DENSE_ROW_GROUPS = 8, /* most groups of 8 tokens of a warp; with wgmma 32 */
     DENSE_WGMMA_ROW_GROUPS = 32,
 };
 
-/* What a warp holds of a stage while it goes through its mma steps, loaded one ahead. */
+/* Operands of a warp in registers; they are loaded one mma step ahead of the products. */
 struct dense_operands {
-    ptx_u32 w[2][DENSE_TILES][4];          /* of the present mma step and the next */
-    ptx_u32 x[2][DENSE_ROW_GROUPS / 2][4]; /* … two row groups a load */
+    ptx_u32 w[2][DENSE_TILES][4];           /* of the current mma step and of the next */
+    ptx_u32 x[2][DENSE_ROW_GROUPS / 2][4];  /* of the same; a load brings two token groups */
     ptx_u32 w_lane, x_lane, w_step, x_step; /* the lane's addresses: of a block, of an mma step */
 };
 
@@ -27,9 +27,9 @@ struct dense_product {
     const ptxgen_dense_plan *plan;
     const ptxgen_dense_variant *v;
     struct tile_threads at;
-    ptx_u32 along_m, along_n, along_k; /* the warp's place */
-    ptx_u32 unit, rank, last_tile; /* of a cluster: its number, the CTA's in it, its last tile */
-    ptx_u64 address[DENSE_M];          /* parameters of 64 bits, those that are used */
+    ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
+    ptx_u32 unit, rank, last_tile; /* number of the cluster, of the CTA in it, of its last tile */
+    ptx_u64 address[DENSE_M];      /* the 64-bit parameters that are used */
     ptx_u32 m, tiles_m;
     struct tile_division division;
     struct tile_operand x, w;
@@ -51,14 +51,14 @@ static inline uint32_t dense_row_groups(const struct dense_product *q)
 /* ---- emit.c ---- */
 
 void dense_load_params(struct dense_product *q);
-/* `staging`: where sums are brought together. */
+/* Sets the epilogue up. */
 void dense_begin_output(struct dense_product *q);
-/* The first row of X and of W of a tile. */
+/* The first token and feature of a tile. */
 struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
 
-/* The warp's place among those of the CTA. */
+/* Sets along_m, along_n and along_k. */
 void dense_find_warp(struct dense_product *q);
-/* Operands that others have copied: the warp's fragments are those from its first row on. */
+/* Sets the operands up for a warp that does not copy them. */
 void dense_begin_reading(struct dense_product *q);
 
 /* ---- hopper.c ---- */
@@ -74,16 +74,16 @@ void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_
 /* ---- multiply.c ---- */
 
 void dense_operands_begin(struct dense_product *q);
-/* Those of the first mma step of the stage at `slot`. */
+/* Loads the operands of the first mma step of the stage at `slot`. */
 void dense_first_operands(struct dense_product *q, ptx_u32 slot);
 void dense_clear(struct dense_product *q);
-/* What goes between a stage's mma steps. */
+/* What is emitted between the mma steps of a stage. */
 struct dense_between {
-    void (*middle)(void *user);  /* half of them done, from copies in bulk */
-    ptx_u32 (*next)(void *user); /* before the last: waits for the next stage, says where it is */
+    void (*middle)(void *user);  /* with bulk copies: after half of the steps */
+    ptx_u32 (*next)(void *user); /* before the last step: waits for the next stage; its slot */
     void *user;
 };
-/* acc += the present stage, and the first operands of the next. */
+/* Adds the current stage's products, and loads the first operands of the next stage. */
 void dense_multiply(struct dense_product *q, const struct dense_between *between);
 
 #endif

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dense kernel on wgmma (sm_90a), in 16-bit types. A thread of a persistent CTA sends for
- * stages, 64 columns of both operands in swizzled boxes of 128 bytes a row that tensor copies bring
- * (zeros past their ends); warpgroups multiply them, each its own rows of W with all of X's:
+ * The entries of dense on wgmma (sm_90a), for 16-bit types. A producer thread of a persistent CTA
+ * issues the copies of stages (bulk.c), and consumer warpgroups multiply, each its own features by
+ * all tokens of the tile:
  *
- *               X: tile_m rows      wgmma's operand A is 64 rows of W, its B all of X, both from
- *              ┌─────────────┐      shared memory, which gives 128 bytes a cycle. A slice of 16
- *     W:       │ warpgroup 0 │      columns of 64 × 256 products takes 128 cycles and reads 10 KB,
- *     tile_n   ├─────────────┤      one of 64 × 128 takes 64 cycles and reads 6 KB; the copies of
- *     rows     │ warpgroup 1 │      128 + 256 rows take 48 bytes a cycle more.
+ *               x: tile_m tokens    Operand A of wgmma is 64 features, operand B all tokens, both
+ *              ┌─────────────┐      from shared memory, which gives 128 bytes a cycle. A slice of
+ *     w:       │ warpgroup 0 │      16 of K takes 128 cycles and reads 10 KB for 64 × 256 products,
+ *     tile_n   ├─────────────┤      and 64 cycles and 6 KB for 64 × 128. The copies of 128 features
+ *     features │ warpgroup 1 │      and 256 tokens write 48 bytes a cycle.
  *              └─────────────┘
  *
- * Two CTAs of a cluster may have the same rows of X, each its own of W: both send for half of X, to
- * both. With 256 rows of X and 128 of W a stage so takes 32 KB from the L2 instead of 48, for 1024
- * cycles of products: 4096³ took 198 µs of an H200 instead of 225. These tiles are never divided.
- *
- * Or a cluster's CTAs have the same tile, one in all, and a share of K each, and bring their sums
- * together in shared memory: where tiles are fewer than multiprocessors. With that and tiles of 64
- * rows of W, 4096 × 4096 took 12.1 µs for 64 rows, where mma.sync's tiles took 17.5.
+ * The CTAs of a cluster of two may have the same tokens and multicast them: with 256 tokens and 128
+ * features a stage then takes 32 KB from the L2 instead of 48, for 1024 cycles of products. Such
+ * tiles are never divided. Where tiles are fewer than multiprocessors, the CTAs of a cluster may
+ * instead have one tile, divide its K, and add their sums in shared memory. Measurements are in
+ * docs/notes/dense.md.
  */
 #include "bulk.h"
 
@@ -25,11 +23,11 @@
 
 struct hopper {
     struct dense_bulk b;
-    ptx_u32 w_at; /* the warpgroup's rows of W in a stage */
+    ptx_u32 w_at; /* offset of the warpgroup's features in a stage */
     ptx_pred accumulate;
 };
 
-/* One thread sends for all stages of the CTA, part by part. */
+/* The producer's loop: one thread issues the copies of all stages of the CTA, part by part. */
 static void send_all(struct dense_bulk *b)
 {
     ptx_kernel *k = b->q.k;
@@ -48,7 +46,7 @@ static void send_all(struct dense_bulk *b)
     }
 }
 
-/* ---- multiplying ---- */
+/* ---- consumer ---- */
 
 static void multiply_tile(struct hopper *h, uint32_t t, ptx_u64 w, ptx_u64 x)
 {
@@ -61,7 +59,7 @@ static void multiply_tile(struct hopper *h, uint32_t t, ptx_u64 w, ptx_u64 x)
         ptx_wgmma_k16_f32_f16(q->k, n, acc, w, x, h->accumulate, 1, 1, 0, 0);
 }
 
-/* The first `steps` of a stage's, a group. */
+/* Multiplies the first `steps` steps of a stage, as one wgmma group. */
 static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 x)
 {
     enum { TILE_BYTES = 64 * DENSE_BLOCK_BYTES };
@@ -76,8 +74,9 @@ static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 
 }
 
 /*
- * Of tiles of most sums the text has one step: each product of 256 rows that it has more takes
- * ptxas a tenth longer. A step is a group of its own then, or a wait would take in the last step.
+ * For tiles of the most sums the text has one step, because each further product of 256 tokens in
+ * the text takes ptxas a tenth longer. Each step is then a wgmma group of its own, so that a wait
+ * for the step before does not wait for the last one.
  */
 static void multiply_one_by_one(struct hopper *h, ptx_u64 w, ptx_u64 x)
 {
@@ -91,8 +90,10 @@ static void multiply_one_by_one(struct hopper *h, ptx_u64 w, ptx_u64 x)
     }
 }
 
-/* `stage` of a part that starts at `first`: the stage before is given back when it has been
- * multiplied. */
+/*
+ * Multiplies stage `stage` of a part whose first stage is `first`, and releases the slot of the
+ * stage before, once its products have completed.
+ */
 static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
 {
     struct dense_product *q = &h->b.q;
@@ -157,7 +158,7 @@ static void multiply_all(struct hopper *h)
         tile_output_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->b.first), false);
     }
-    if (q->v->split > 1) { /* the others have read this CTA's sums */
+    if (q->v->split > 1) { /* all CTAs of the cluster have read this CTA's sums */
         ptx_barrier_cluster_arrive_relaxed(k);
         ptx_barrier_cluster_wait(k);
     }

@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mma.sync from copies in bulk (sm_90), for many rows in 16-bit types: 8 warps of 64 × 64, two of W
- * by four of X, each walking through the stages by itself, of which one at a time, in turn, sends
- * for a stage. A warp stores its own sums, while others multiply. Tiles are whole.
+ * The entries of dense with bulk copies and mma.sync (sm_90), for many tokens in 16-bit types.
+ * There is no producer warp, since a ninth warp would leave each thread too few registers: the 8
+ * consumer warps of 64 × 64 (2 along N by 4 along M) issue the copies in rotation, one warp for
+ * each stage.
  *
- *                 4096³   8192³   TFLOP/s on an H200, turn and turn about, at 700 W and 1.7 GHz
- *     cp.async     402     408    a barrier of all warps a stage (emit.c)
- *     alone        433     435    48 KB from the L2 a stage
- *     in pairs     440     454    32 KB
- *     four steps   454     458    of a stage in the text, not two (445 and 449 beside it)
+ *     warp s % 8       multiply half of stage s, issue copies of a later stage, multiply the rest
+ *     other warps      multiply stage s
  *
- * With two steps the pipe is at work 74 % of the cycles at most; the rest are a stage's and a
- * step's ends, where warps wait for branches, and most for the clock. What was slower, alone at
- * 4096³: to send at a stage's begin, where the slot's last readers are waited for (392 for 423), or
- * at its end, where a stage comes late (408); to send when a slot's last reader says so, by that
- * warp (420 for 433); three slots (402 for 420); one mma step in the text, whose operands take the
- * registers of those before (406 for 444); warps that share a scheduler half a step apart (no
- * difference). A ninth warp that sends would leave each 168 registers, for 128 sums and 64 of
- * operands.
+ * Each warp walks through the stages at its own pace, and stores its own sums at the end of a tile
+ * while other warps multiply. Tiles are whole. A stage of 64 of K takes 48 KB from the L2, and 32
+ * KB with a cluster of two CTAs that multicasts the tokens. Measurements and rejected designs are
+ * in docs/notes/dense.md.
  */
 #include "bulk.h"
 
 struct in_turn {
     struct dense_bulk b;
     struct dense_sender s;
-    ptx_u32 to_send; /* stages */
+    ptx_u32 to_send; /* stages whose copies are still to be issued */
 };
 
-/* Where `sends` holds the thread sends for the next stage; all go on to the one after it. */
+/* Issues the copies of the next stage where `sends` holds; all threads move on by a stage. */
 static void send_next(struct in_turn *t, ptx_pred sends)
 {
     ptx_kernel *k = t->b.q.k;
@@ -45,7 +39,10 @@ static void send_next(struct in_turn *t, ptx_pred sends)
     }
 }
 
-/* One slot stays free: that of the stage before the present one, which some may still read. */
+/*
+ * Issues the copies of the first stages. One slot stays free: that of the stage before the current
+ * one, which other warps may still read.
+ */
 static void send_first(struct in_turn *t)
 {
     struct dense_product *q = &t->b.q;
@@ -60,7 +57,10 @@ static void send_first(struct in_turn *t)
     }
 }
 
-/* In a stage's second half, when others have most likely done with the stage before. */
+/*
+ * Executed in the middle of a stage, when the other warps have most likely released the slot of the
+ * stage before: one lane of the warp that is next in the rotation issues the copies of a stage.
+ */
 static void send_in_turn(void *user)
 {
     struct in_turn *t = user;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stage's products. An mma step takes 32 bytes of K of each row; both operands come by ldmatrix,
- * a load of W for 16 rows, one of X for two groups of 8. Loads are spread over the products of
- * the mma step before, over the end of a stage too: the wait for the next stage comes an mma step
- * before this one's end. Where threads copy, the text has two of a stage's four steps, of f32 one:
- * for all ptxas takes twice as long. From copies in bulk it has all four, a quarter more for ptxas
- * (646 million instructions): 4096³ takes 302 µs of an H200 so, 309 with two.
+ * The products of a stage by mma.sync. An mma step takes 32 bytes of K of each row. ldmatrix loads
+ * both operands: a load brings 16 features, or two groups of 8 tokens. The loads are spread over
+ * the products of the mma step before, across the end of a stage as well: the wait for the next
+ * stage comes one mma step before the end of the current one. With cp.async the text has two of a
+ * stage's four steps (one of f32), because ptxas takes twice as long for all four; with bulk copies
+ * it has all four.
  *
- * f32 is split into two tf32 each, x = h + l, and h·l', l·h' and h·h' are summed; what is left
- * out is below 2⁻²¹ of |x·w|, see reference.c.
+ * f32 operands are split into two tf32, x = h + l, and the products h·l', l·h' and h·h' are added.
+ * The remaining product is below 2⁻²¹ of |x·w|, see reference.c.
  */
 #include "emit.h"
 
 /*
- * Operands of a step and of the next, in turn. Of f32 they are split as soon as a step begins, and
- * leave their registers to the next one's.
+ * Sets of registers for operands: one for the current step and one for the next. f32 needs one set,
+ * because its operands are split at the beginning of a step, which frees their registers.
  */
 static uint32_t operand_sets(const struct dense_product *q)
 {
     return q->spec->type == PTXGEN_F32 ? 1 : 2;
 }
 
-/* Steps in the text. */
+/* Mma steps in the text. */
 static uint32_t text_steps(const struct dense_product *q)
 {
     return dense_is_bulk(q->v) ? DENSE_STEPS : operand_sets(q);
@@ -48,7 +48,7 @@ void dense_operands_begin(struct dense_product *q)
                 q->acc[t][j][r] = ptx_mov_f32(q->k, F32(0));
 }
 
-/* The lane's addresses are those of the stage at `slot`, … */
+/* Sets the lane's addresses for the stage at `slot`. */
 static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
@@ -60,7 +60,8 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 }
 
 /*
- * … or, within it, of the steps of the text's next turn: a swizzle's chunks differ by exclusive or.
+ * Sets the lane's addresses for the next iteration of the text within a stage; with the swizzle,
+ * the addresses of two steps differ by an exclusive or.
  */
 static void turn_on(struct dense_product *q, ptx_u32 turn)
 {
@@ -81,7 +82,7 @@ static uint32_t loads(const struct dense_product *q)
     return dense_tiles(q) + dense_row_groups(q) / 2;
 }
 
-/* Load l of mma step i of the text: of W, then of X. */
+/* Issues load l of mma step i of the text; the loads of w come before those of x. */
 static void load(struct dense_product *q, uint32_t i, uint32_t l)
 {
     struct dense_operands *o = &q->operands;
@@ -124,7 +125,7 @@ static void mma(struct dense_product *q, ptx_f32 acc[4], const ptx_u32 w[4], con
         ptx_mma_m16n8k16_f32_f16_to(q->k, acc, w, x, acc);
 }
 
-/* An operand's four registers: of f32 the nearest tf32, and the rest, of which mma takes a tf32. */
+/* The four registers of an f32 operand: the nearest tf32, and the rest, which mma cuts to tf32. */
 struct halves {
     ptx_u32 high[4], low[4];
 };
@@ -154,9 +155,10 @@ static void multiply(struct dense_product *q, ptx_f32 acc[4], const struct halve
 }
 
 /*
- * Product `done` of an mma step. An operand A is multiplied with all of X before the next one is,
- * to and fro, so that one operand of each product is that of the product before: it is read from
- * the register file once, which saves power. f32 keeps all of A split instead, and of X 16 rows.
+ * The tile and the token group of product number `done` of an mma step. Each operand A is
+ * multiplied by all token groups, alternately forwards and backwards, so that two consecutive
+ * products share an operand; that operand is read from the register file once, which saves power.
+ * For f32 all operands A are kept split instead, and those of 16 tokens.
  */
 static void find_product(const struct dense_product *q, uint32_t done, uint32_t *t, uint32_t *j)
 {
@@ -170,7 +172,7 @@ static void find_product(const struct dense_product *q, uint32_t done, uint32_t 
     }
 }
 
-/* Mma step i of the text, as far as it has come. */
+/* The progress of mma step i of the text. */
 struct step {
     uint32_t i, loaded, split_w, split_x;
     struct halves w[DENSE_TILES], x[DENSE_ROW_GROUPS / 2];
@@ -181,7 +183,7 @@ static uint32_t products(const struct dense_product *q)
     return dense_tiles(q) * dense_row_groups(q);
 }
 
-/* Products of the step, with the loads of the next in between. */
+/* Emits products `from` to `to` − 1 of the step, with loads of the next step between them. */
 static void multiply_some(struct dense_product *q, struct step *s, uint32_t from, uint32_t to)
 {
     struct dense_operands *o = &q->operands;
@@ -206,11 +208,9 @@ static void multiply_step(struct dense_product *q, uint32_t i)
 }
 
 /*
- * ptxas (13.0) takes longer for a loop of many products than for two of half as many: 852 million
- * instructions for 544 from copies in bulk, on sm_80 1054 for 720, which a host's driver had done
- * in 198 ms and in 116. So half of a step is in a loop of its own, of one turn: m is never 0, but
- * only the launch says so. It costs up to 1.6 % of 4096³, where a scheduler has one warp 5 %, and
- * fewer rows nothing; those of few products are left as they are.
+ * ptxas (13.0) takes much longer for a loop of many products than for two loops of half as many. So
+ * half of a step is in a loop of its own with one iteration, which ptxas cannot know: m is never 0,
+ * but only the launch ensures that. Steps of few products have no such loop.
  */
 enum { LEAST_IN_HALVES = 8 };
 

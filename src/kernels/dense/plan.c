@@ -48,7 +48,7 @@ static bool fits(const ptxgen_target *target, ptxgen_dense_variant *v)
     return v->shared_bytes <= plan_shared_limit(target, v->ctas);
 }
 
-/* As many stages as fit; false when too few do. */
+/* Chooses as many stages as fit; false if too few fit. */
 static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
 {
     for (v->stages = MOST_STAGES; v->stages >= LEAST_STAGES; v->stages--)
@@ -58,8 +58,8 @@ static bool fill_stages(const ptxgen_target *target, ptxgen_dense_variant *v)
 }
 
 /*
- * Multiply-adds of a multiprocessor in a nanosecond, as measured on an H100. With mma.sync a warp
- * of 32 rows reaches 205 by itself (two of them took 82 µs for 64 rows at 8192 x 8192 on an H200).
+ * Multiply-adds of a multiprocessor in a nanosecond, from measurements on an H100. With mma.sync a
+ * warp of 32 features reaches 205 by itself.
  */
 static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
@@ -74,13 +74,13 @@ static uint64_t multiply_adds(const ptxgen_dense_spec *s, const ptxgen_dense_var
 }
 
 /*
- * How long the fullest CTA takes for m tokens, in picoseconds, by marlin's figures for an H100: a
- * step of 64 columns takes a tile the longest of reading its weights from memory (23 bytes a
- * nanosecond and multiprocessor, once for all rows of tiles), reading both operands from the L2 (by
- * cp.async 45; copies in bulk have brought 90), and multiplying; dividing tiles takes 2.5 µs and
- * more for more rows and for pairs, where a cluster divides K only that. CTAs of a pair read X
- * once. In bulk a little is added for the L2, beside the others, and to pairs 2 ns for each row of
- * a box that X does not have.
+ * The time of the CTA with the most work for m tokens, in picoseconds, with marlin's figures for an
+ * H100. A step of 64 of K takes a tile the longest of three times: reading weights from memory (23
+ * bytes a nanosecond and multiprocessor, once for all rows of tiles), reading both operands from
+ * the L2 (45 bytes a nanosecond by cp.async, 90 in bulk), and multiplying. Dividing tiles takes
+ * 2500 ns, and more for more tokens and for clusters; a cluster that divides K takes 2500 ns. The
+ * CTAs of a cluster with the same tokens read x once. Bulk copies add a little for the L2, and in
+ * such clusters 2 ns for each token of a box that does not exist.
  */
 static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v, uint64_t m)
 {
@@ -109,7 +109,9 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
     return (tiles * steps + ctas - 1) / ctas * step + ends;
 }
 
-/* For equally many tokens the cheapest is taken, the first among equals. */
+/*
+ * Of the candidates with equally many tokens the cheapest is used, of equally cheap ones the first.
+ */
 static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .pass_m = 16},
     {.warp_m = 16, .warp_n = 32, .wm = 1, .wn = 4, .wk = 2, .pass_m = 16},
@@ -127,7 +129,7 @@ static const ptxgen_dense_variant candidates[] = {
     {.warp_m = 64, .warp_n = 32, .wm = 2, .wn = 2, .wk = 1, .pass_m = 16},
 };
 
-/* With wgmma, one a name. Clusters of four that divide K took two turns on an H200. */
+/* Candidates with wgmma, one for each name of an entry. */
 static const ptxgen_dense_variant wgmma_candidates[] = {
     {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 32, .warp_n = 16, .wm = 1, .wn = 4, .wk = 1,
      .pass_m = 32},
@@ -147,7 +149,7 @@ static const ptxgen_dense_variant wgmma_candidates[] = {
      .pass_m = 32, .cluster = 2},
 };
 
-/* With mma.sync from copies in bulk, for many rows: alone where multiprocessors are no pairs. */
+/* Candidates with bulk copies and mma.sync, for many tokens: with clusters of two, and without. */
 static const ptxgen_dense_variant bulk_candidates[] = {
     {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1,
      .pass_m = 16, .cluster = 2},
@@ -155,14 +157,14 @@ static const ptxgen_dense_variant bulk_candidates[] = {
      .pass_m = 16},
 };
 
-/* For one stage of K ptxas for sm_87 keeps more of this tile than a thread has registers. */
+/* Whether ptxas spills registers of the tile: one tile for sm_87, where K has one stage only. */
 static bool is_spilled(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
     return plan->target.ptx.sm == 87 && plan->spec.type != PTXGEN_F32 && v->warp_n == 64 &&
            v->wm == 2 && v->wn == 2 && dense_stages_along_k(&plan->spec, v) == 1;
 }
 
-/* Whether the target has what the tile takes. */
+/* Whether the target has the instructions and the shared memory that the tile needs. */
 static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *v)
 {
     if (is_spilled(plan, v))
@@ -173,7 +175,7 @@ static bool is_usable(const ptxgen_dense_plan *plan, const ptxgen_dense_variant 
             dense_stages_along_k(&plan->spec, v) % v->split == 0);
 }
 
-/* Split operands take registers: of f32 a warp has half as many sums. */
+/* Halves the sums of a warp for f32, whose split operands take more registers. */
 static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
 {
     v->ctas = 1;
@@ -186,7 +188,7 @@ static void adapt(const ptxgen_dense_spec *s, ptxgen_dense_variant *v)
     v->warp_m = 32;
 }
 
-/* Candidates, and which are asked: those with `least` to `most` tokens in a tile, for m tokens. */
+/* A choice among candidates: those with `least` to `most` tokens in a tile, for m tokens. */
 struct choice {
     const ptxgen_dense_variant *among;
     size_t count;
@@ -194,7 +196,7 @@ struct choice {
     uint64_t m;
 };
 
-/* The cheapest joins the plan, if there is one and it is not there yet. */
+/* Adds the cheapest candidate to the plan, unless there is none or the plan has it. */
 static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
 {
     uint64_t least = UINT64_MAX;
@@ -217,7 +219,7 @@ static bool choose_tile(ptxgen_dense_plan *plan, const struct choice *c)
     return least != UINT64_MAX;
 }
 
-/* One of each width up to `widest`; the widest of all serves any number of rows. */
+/* Adds one tile for each number of tokens up to `widest`; the widest tile serves any M. */
 static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_m, uint32_t widest)
 {
     struct choice c = {candidates, sizeof candidates / sizeof *candidates, 0, 0, 0};
@@ -228,7 +230,7 @@ static void choose_mma(ptxgen_dense_plan *plan, uint32_t most_m, uint32_t widest
     }
 }
 
-/* One of each width up to 64 rows, then what is best for so many rows, whatever its width. */
+/* Adds one tile for each number of tokens up to 64, then the best tile for each larger M. */
 static void choose_wgmma(ptxgen_dense_plan *plan, uint32_t most_m)
 {
     struct choice c = {wgmma_candidates, sizeof wgmma_candidates / sizeof *wgmma_candidates, 0, 0,
@@ -354,7 +356,7 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
         const ptxgen_dense_variant *v = &plan->variants[i];
         bool last = i + 1 == plan->variant_count;
         if (dense_is_wgmma(v) && dense_tile_m(v) < m && m <= MOST_ROWS && !last)
-            continue; /* one of one row of tiles follows */
+            continue; /* a variant with one row of tiles follows */
         uint64_t time = cost(plan, v, m < INT32_MAX ? m : INT32_MAX);
         if (time < least) {
             least = time;
