@@ -129,7 +129,7 @@ static ptxgen_status step(struct session *s, struct tensors *t, ptxgen_error *er
     memset(&args, 0, sizeof args);
     args.x = s->x;
     args.gamma = s->gamma;
-    args.weights[0] = s->weights;
+    args.w[0] = s->weights;
     args.y[0] = s->y;
     args.m = TOKENS;
     ptxgen_status status = ptxgen_rmsnorm_q4k_launch(s->kernel, &args, s->stream, err);
@@ -168,7 +168,7 @@ static ptxgen_status compare(const struct session *s, const struct tensors *t, d
     memset(&operands, 0, sizeof operands);
     operands.x = t->x;
     operands.gamma = t->gamma;
-    operands.weights[0] = t->weights;
+    operands.w[0] = t->weights;
     operands.m = TOKENS;
     ptxgen_status status = ptxgen_rmsnorm_q4k_reference_spread(&s->plan, &operands, 0, 0, N, y,
                                                                bound, spread, NULL, err);

@@ -99,7 +99,7 @@ void run()
     spec.k = k;
     spec.n[0] = n;
     spec.epsilon = 1e-6f;
-    spec.max_tokens = 1;
+    spec.max_m = 1;
     rmsnorm_ptr kernel([&] {
         ptxgen_rmsnorm_q4k *got;
         succeed([&](ptxgen_error *err) {
@@ -120,7 +120,7 @@ void run()
     ptxgen_rmsnorm_q4k_args args{};
     args.x = x_on.address();
     args.gamma = gain_on.address();
-    args.weights[0] = weights_on.address();
+    args.w[0] = weights_on.address();
     args.y[0] = y_on.address();
     args.m = 1;
     succeed([&](ptxgen_error *err) {
@@ -134,7 +134,7 @@ void run()
     std::vector<double> wanted(n), bound(n);
     operands.x = x.data();
     operands.gamma = gain.data();
-    operands.weights[0] = weights.data();
+    operands.w[0] = weights.data();
     operands.m = 1;
     succeed([&](ptxgen_error *err) {
         return ptxgen_rmsnorm_q4k_make_plan(&spec, ptxgen_dispatcher_target(dispatcher.get()),

@@ -80,12 +80,12 @@ int main(void)
     ptxgen_rmsnorm_q4k *kernels[LAYERS];
     ptxgen_rmsnorm_q4k_args args[LAYERS] = {{0}};
     for (int i = 0; i < LAYERS; i++) { /* before the capture: this may compile */
-        ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {rows[i]}, .epsilon = 1e-6f, .max_tokens = 1};
+        ptxgen_rmsnorm_q4k_spec spec = {.k = K, .n = {rows[i]}, .epsilon = 1e-6f, .max_m = 1};
         succeed(ptxgen_rmsnorm_q4k_dispatch(dispatcher, &spec, &kernels[i], &err), &err);
         on_device[i + 1] = to_device(&cuda, y, rows[i] * sizeof *y);
         args[i].x = on_device[i];
         args[i].gamma = gain;
-        args[i].weights[0] = make_weights(&cuda, rows[i]);
+        args[i].w[0] = make_weights(&cuda, rows[i]);
         args[i].y[0] = on_device[i + 1];
         args[i].m = 1;
     }

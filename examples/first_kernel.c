@@ -30,7 +30,7 @@ int main(void)
     ptxgen_rmsnorm_q4k_spec spec = {.k = 4096, .n = {512}, .epsilon = 1e-6f}; /* x and y f32 */
     ptxgen_rmsnorm_q4k_args args = {.m = 1, .x = to_device(&cuda, x, sizeof x)};
     args.gamma = to_device(&cuda, gain, sizeof gain);
-    args.weights[0] = to_device(&cuda, weights, sizeof weights);
+    args.w[0] = to_device(&cuda, weights, sizeof weights);
     args.y[0] = to_device(&cuda, y, sizeof y);
     if (ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err) ||
         ptxgen_rmsnorm_q4k_load(&cuda, &plan, NULL, &kernel, &err) ||

@@ -52,7 +52,7 @@ pub struct ptxgen_rmsnorm_q4k_spec {
     pub k: u32,
     pub n: [u32; 3],
     pub epsilon: f32,
-    pub max_tokens: u32,
+    pub max_m: u32,
     pub x_type: u8,
     pub y_type: u8,
     pub epilogue: u8,
@@ -65,18 +65,18 @@ pub struct ptxgen_rmsnorm_q4k_spec {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct ptxgen_rmsnorm_q4k_args {
+    pub m: u64,
     pub x: u64,
     pub residual: u64,
     pub residual_out: u64,
     pub gamma: u64,
-    pub weights: [u64; 3],
+    pub w: [u64; 3],
     pub bias: [u64; 3],
     pub y: [u64; 3],
-    pub x_stride: u32,
-    pub residual_stride: u32,
-    pub residual_out_stride: u32,
-    pub y_stride: [u32; 3],
-    pub m: u32,
+    pub x_stride: u64,
+    pub residual_stride: u64,
+    pub residual_out_stride: u64,
+    pub y_stride: [u64; 3],
     pub overlap_previous: u32,
 }
 
@@ -147,7 +147,7 @@ fn main() {
         k: K as u32,
         n: [N as u32, 0, 0],
         epsilon: 1e-6,
-        max_tokens: 1,
+        max_m: 1,
         ..Default::default() // x and y f32
     };
     unsafe {
@@ -172,7 +172,7 @@ fn main() {
             m: 1,
             x: to_device(&cuda, &[1f32; K]),
             gamma: to_device(&cuda, &[1f32; K]),
-            weights: [to_device(&cuda, &make_weights(K, N)), 0, 0],
+            w: [to_device(&cuda, &make_weights(K, N)), 0, 0],
             y: [to_device(&cuda, &y), 0, 0],
             ..Default::default()
         };

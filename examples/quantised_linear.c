@@ -71,17 +71,14 @@ static ptxgen_status run_layer(const ptxgen_driver *cuda, const ptxgen_target *t
                                    .x_type = PTXGEN_F32,
                                    .y_type = PTXGEN_F32,
                                    .bias = 1,
-                                   .max_tokens = M};
+                                   .max_m = M};
     ptxgen_w8a8_plan plan;
     ptxgen_w8a8 *kernel = NULL;
-    uint64_t bytes = 0;
     char what[256];
     ptxgen_status status =
         ptxgen_w8a8_quantise(&weights, STRIDE, codes[0], PTXGEN_F32, scales, err);
     if (status == PTXGEN_OK)
         status = ptxgen_w8a8_make_plan(&spec, target, &plan, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_w8a8_workspace(&plan, M, &bytes, err);
     if (status == PTXGEN_OK)
         status = ptxgen_w8a8_load(cuda, &plan, NULL, &kernel, err);
     if (status != PTXGEN_OK)
@@ -94,10 +91,13 @@ static ptxgen_status run_layer(const ptxgen_driver *cuda, const ptxgen_target *t
                              .bias = to_device(cuda, bias, sizeof bias),
                              .y = to_device(cuda, y, sizeof y),
                              .m = M};
+    status = ptxgen_w8a8_workspace_bytes(kernel, &args, &args.workspace_bytes, err);
     ptxgen_cu_deviceptr workspace = 0;
-    if (!bytes || cuda->mem_alloc(&workspace, bytes) == PTXGEN_CUDA_SUCCESS)
+    if (args.workspace_bytes &&
+        cuda->mem_alloc(&workspace, args.workspace_bytes) == PTXGEN_CUDA_SUCCESS)
         args.workspace = workspace; /* else it is null, as the launch will say */
-    status = ptxgen_w8a8_launch(kernel, &args, NULL, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_w8a8_launch(kernel, &args, NULL, err);
     if (status == PTXGEN_OK && cuda->memcpy_dtoh(y, args.y, sizeof y))
         status = PTXGEN_ERROR_DRIVER;
     ptxgen_w8a8_destroy(kernel);

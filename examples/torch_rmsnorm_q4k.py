@@ -22,23 +22,23 @@ class Error(c.Structure):
 
 class Spec(c.Structure):
     _fields_ = [("k", c.c_uint32), ("n", c.c_uint32 * 3), ("epsilon", c.c_float),
-                ("max_tokens", c.c_uint32), ("x_type", c.c_uint8), ("y_type", c.c_uint8),
+                ("max_m", c.c_uint32), ("x_type", c.c_uint8), ("y_type", c.c_uint8),
                 ("epilogue", c.c_uint8), ("bias", c.c_uint8), ("residual", c.c_uint8),
                 ("residual_out", c.c_uint8), ("reserved", c.c_uint8 * 2)]
 
 
 class Args(c.Structure):
-    _fields_ = [("x", c.c_uint64), ("residual", c.c_uint64), ("residual_out", c.c_uint64),
-                ("gamma", c.c_uint64), ("weights", c.c_uint64 * 3), ("bias", c.c_uint64 * 3),
-                ("y", c.c_uint64 * 3), ("x_stride", c.c_uint32), ("residual_stride", c.c_uint32),
-                ("residual_out_stride", c.c_uint32), ("y_stride", c.c_uint32 * 3),
-                ("m", c.c_uint32), ("overlap_previous", c.c_uint32)]
+    _fields_ = [("m", c.c_uint64), ("x", c.c_uint64), ("residual", c.c_uint64),
+                ("residual_out", c.c_uint64), ("gamma", c.c_uint64), ("w", c.c_uint64 * 3),
+                ("bias", c.c_uint64 * 3), ("y", c.c_uint64 * 3), ("x_stride", c.c_uint64),
+                ("residual_stride", c.c_uint64), ("residual_out_stride", c.c_uint64),
+                ("y_stride", c.c_uint64 * 3), ("overlap_previous", c.c_uint32)]
 
 
 class Operands(c.Structure):
-    _fields_ = [("x", c.c_void_p), ("residual", c.c_void_p), ("gamma", c.c_void_p),
-                ("weights", c.c_void_p * 3), ("bias", c.c_void_p * 3), ("x_stride", c.c_uint32),
-                ("residual_stride", c.c_uint32), ("m", c.c_uint32)]
+    _fields_ = [("m", c.c_uint64), ("x", c.c_void_p), ("residual", c.c_void_p),
+                ("gamma", c.c_void_p), ("w", c.c_void_p * 3), ("bias", c.c_void_p * 3),
+                ("x_stride", c.c_uint64), ("residual_stride", c.c_uint64)]
 
 
 lib = c.CDLL(os.environ.get("LIBPTXGEN", "libptxgen.so"))
@@ -76,7 +76,7 @@ class Dispatcher:
 
 
 def make_spec():
-    return Spec(k=K, n=(N, 0, 0), epsilon=EPSILON, max_tokens=TOKENS, x_type=F16, y_type=F16)
+    return Spec(k=K, n=(N, 0, 0), epsilon=EPSILON, max_m=TOKENS, x_type=F16, y_type=F16)
 
 
 def quantise(rows):
@@ -93,7 +93,7 @@ def quantise(rows):
 def launch(kernel, x, gamma, weights, y):
     """Enqueues on PyTorch's current stream; the tensors' memory is used where it is."""
     import torch
-    args = Args(x=x.data_ptr(), gamma=gamma.data_ptr(), weights=(weights.data_ptr(), 0, 0),
+    args = Args(x=x.data_ptr(), gamma=gamma.data_ptr(), w=(weights.data_ptr(), 0, 0),
                 y=(y.data_ptr(), 0, 0), x_stride=x.stride(0), y_stride=(y.stride(0), 0, 0),
                 m=x.shape[0])
     stream = c.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -104,7 +104,7 @@ def check(plan, packed, x, gamma, y):
     """How many of y are within the reference's bound of what they should be."""
     wanted, bound = (c.c_double * (TOKENS * N))(), (c.c_double * (TOKENS * N))()
     operands = Operands(x=x.data_ptr(), gamma=gamma.data_ptr(),
-                        weights=(c.addressof(packed), None, None), m=TOKENS)
+                        w=(c.addressof(packed), None, None), m=TOKENS)
     call("ptxgen_rmsnorm_q4k_reference", plan, c.byref(operands), 0, 0, N, wanted, bound, None)
     got = y.double().flatten().tolist()
     return sum(lib.ptxgen_rmsnorm_q4k_agrees(g, w, b) for g, w, b in zip(got, wanted, bound))
@@ -155,7 +155,7 @@ def check_declarations():
     packed = quantise([[(i * j) % 7 - 3.0 for j in range(K)] for i in range(2)])
     x, gamma = (c.c_uint16 * K)(*[0x3C00] * K), (c.c_float * K)(*[1.0] * K)
     operands = Operands(x=c.addressof(x), gamma=c.addressof(gamma),
-                        weights=(c.addressof(packed), None, None), m=1)
+                        w=(c.addressof(packed), None, None), m=1)
     wanted = (c.c_double * 2)()
     call("ptxgen_rmsnorm_q4k_reference", plan, c.byref(operands), 0, 0, 2, wanted, None, None)
     print(f"rows sum to {wanted[0]:.3f} and {wanted[1]:.3f}")

@@ -54,14 +54,14 @@
 extern "C" {
 #endif
 
-enum { PTXGEN_RMSNORM_Q4K_MATRICES = 3, PTXGEN_RMSNORM_Q4K_MAX_TOKENS = 8 };
+enum { PTXGEN_RMSNORM_Q4K_MATRICES = 3, PTXGEN_RMSNORM_Q4K_MAX_M = 8 };
 
 /** Every specialisation constant; zero it before filling it in, it is a cache key. */
 typedef struct ptxgen_rmsnorm_q4k_spec {
     uint32_t k;    /**< a multiple of 256 */
-    uint32_t n[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< rows of each matrix; unused ones 0 */
+    uint32_t n[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< features of each matrix; unused ones 0 */
     float epsilon; /**< at least 0, used at full precision */
-    uint32_t max_tokens; /**< largest M that will be launched, 1 … 8; 0 means 8 */
+    uint32_t max_m;         /**< largest M that will be launched, 1 … 8; 0 means 8 */
     uint8_t x_type, y_type; /**< ptxgen_element */
     uint8_t epilogue;       /**< ptxgen_epilogue */
     uint8_t bias;           /**< 1: f32 biases are added */
@@ -71,12 +71,12 @@ typedef struct ptxgen_rmsnorm_q4k_spec {
 } ptxgen_rmsnorm_q4k_spec;
 
 /**
- * The shape of one entry of the module, for up to `tokens` tokens. Tiles of 16 rows are dealt out
- * to the CTAs, which have wk × wr warps: wr tiles at a time, each by wk warps that share K.
+ * The shape of one entry of the module, for up to `tile_m` tokens. Tiles of 16 features are dealt
+ * out to the CTAs, which have wn × wk warps: wn tiles at a time, each by wk warps that divide K.
  */
 typedef struct ptxgen_rmsnorm_q4k_variant {
-    uint32_t tokens;       /**< 1, 4 or 8; 2 where 2 are the most */
-    uint32_t wk, wr;       /**< warps along K, warps along rows */
+    uint32_t tile_m;       /**< 1, 4 or 8; 2 where 2 are the most */
+    uint32_t wn, wk;       /**< warps along N and K */
     uint32_t stages;       /**< pairs of super-blocks in a warp's ring, 2 … 4 */
     uint32_t grid;         /**< CTAs */
     uint32_t rounds;       /**< tiles that each warp works on, one after the other */
@@ -89,12 +89,12 @@ typedef struct ptxgen_rmsnorm_q4k_plan {
     ptxgen_rmsnorm_q4k_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_rmsnorm_q4k_variant variants[3]; /**< by rising token count */
+    ptxgen_rmsnorm_q4k_variant variants[3]; /**< by rising tile_m */
 } ptxgen_rmsnorm_q4k_plan;
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule:
- * K not a multiple of 256, no rows, ε below 0 or not finite, more than 8 tokens, SwiGLU over
+ * K not a multiple of 256, no features, ε below 0 or not finite, more than 8 tokens, SwiGLU over
  * unequal matrices, residual_out without residual.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
@@ -103,7 +103,13 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_s
                                                       ptxgen_error *err);
 /** The variant that serves m tokens, or NULL when m is 0 or above the plan's largest. */
 PTXGEN_API const ptxgen_rmsnorm_q4k_variant *
-ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint32_t m);
+ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m);
+/** CTAs that a launch of m tokens has. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_ctas(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                                 uint32_t *ctas, ptxgen_error *err);
+/** One sentence: what a launch of m tokens runs. */
+PTXGEN_API void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                           char *text, size_t size);
 /**
  * The entry's name in the module: "rmsnorm_q4k_m1", "…_m4", "…_m8"; of 2 tokens at most, "…_m2".
  */
@@ -124,37 +130,37 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_emit(const ptxgen_rmsnorm_q4k_plan *
  * aligned but floats.
  */
 typedef struct ptxgen_rmsnorm_q4k_operands {
+    uint64_t m;           /**< at most the spec's max_m */
     const void *x;        /**< [m, k] of x's type */
     const void *residual; /**< [m, k] of x's type */
     const float *gamma;   /**< [k] */
-    const void *weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
+    const void *w[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
     const float *bias[PTXGEN_RMSNORM_Q4K_MATRICES];   /**< [n] */
-    uint32_t x_stride, residual_stride;
-    uint32_t m; /**< at most the spec's max_tokens */
+    uint64_t x_stride, residual_stride;
 } ptxgen_rmsnorm_q4k_operands;
 
 /**
- * Rows first_row … first_row + rows − 1 of output `matrix` (0 with SwiGLU), computed in double:
- * y[m, rows], and, unless `bound` is NULL, how far the kernel of this plan may be from each after
+ * Features first_n … first_n + count − 1 of output `matrix` (0 with SwiGLU), computed in double:
+ * y[m, count], and, unless `bound` is NULL, how far the kernel of this plan may be from each after
  * rounding to y's type. Compare with ptxgen_rmsnorm_q4k_agrees: a bound is infinite where rounding
  * decides between the largest finite output and infinity, and NaN, which promises nothing, where
  * f32 could not hold what a kernel adds up.
  *
  * Unless `sum` is NULL it receives h as [m, k] of x's type; a spec with residual_out writes just
- * these bits. Slow and allocating; different rows may be computed by different threads.
+ * these bits. Slow and allocating; different features may be computed by different threads.
  *
  * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for what is NULL or out of range, and for weights, gamma
  * or bias that are not finite; PTXGEN_ERROR_OUT_OF_MEMORY.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
                                                       const ptxgen_rmsnorm_q4k_operands *operands,
-                                                      uint32_t matrix, uint32_t first_row,
-                                                      uint32_t rows, double *y, double *bound,
+                                                      uint32_t matrix, uint32_t first_n,
+                                                      uint32_t count, double *y, double *bound,
                                                       void *sum, ptxgen_error *err);
-/** The same, and the spread of each output, [m, rows]: accuracy.h says what for. It may be NULL. */
+/** The same, and the spread of each output, [m, count]: accuracy.h says what for. It may be NULL. */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(
     const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_operands *operands,
-    uint32_t matrix, uint32_t first_row, uint32_t rows, double *y, double *bound,
+    uint32_t matrix, uint32_t first_n, uint32_t count, double *y, double *bound,
     ptxgen_spread *spread, void *sum, ptxgen_error *err);
 /** True when both are NaN, equal, within the bound, or the bound is NaN: nothing is promised. */
 PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound);
@@ -171,16 +177,16 @@ PTXGEN_API bool ptxgen_rmsnorm_q4k_agrees(double output, double y, double bound)
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
  */
 typedef struct ptxgen_rmsnorm_q4k_args {
+    uint64_t m;            /**< tokens: 0 launches nothing, at most the spec's max_m */
     uint64_t x;            /**< [m, k], row stride x_stride ≥ k */
     uint64_t residual;     /**< [m, k], x's type */
     uint64_t residual_out; /**< [m, k], x's type */
     uint64_t gamma;        /**< f32 [k] */
-    uint64_t weights[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
+    uint64_t w[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< Q4_K [n, k] */
     uint64_t bias[PTXGEN_RMSNORM_Q4K_MATRICES];    /**< f32 [n] */
     uint64_t y[PTXGEN_RMSNORM_Q4K_MATRICES];       /**< [m, n], row stride y_stride ≥ n */
-    uint32_t x_stride, residual_stride, residual_out_stride; /**< 0 means k */
-    uint32_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];          /**< 0 means that matrix's n */
-    uint32_t m; /**< tokens: 0 launches nothing, at most the spec's max_tokens */
+    uint64_t x_stride, residual_stride, residual_out_stride; /**< below 2³²; 0 means k */
+    uint64_t y_stride[PTXGEN_RMSNORM_Q4K_MATRICES]; /**< below 2³²; 0 means that matrix's n */
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only weights until that kernel's
@@ -214,14 +220,18 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_load(const ptxgen_driver *driver,
 PTXGEN_API void ptxgen_rmsnorm_q4k_destroy(ptxgen_rmsnorm_q4k *kernel);
 /** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *
-ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *kernel, uint32_t m);
+ptxgen_rmsnorm_q4k_attributes(const ptxgen_rmsnorm_q4k *kernel, uint64_t m);
+/** Bytes of workspace that this launch needs: none of this family needs any, so 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_workspace_bytes(const ptxgen_rmsnorm_q4k *kernel,
+                                                            const ptxgen_rmsnorm_q4k_args *args,
+                                                            uint64_t *bytes, ptxgen_error *err);
 
 /**
  * Enqueues the product on `stream`: one kernel, no allocation, no synchronisation, capturable. From
  * sm_90 on the weights' tensor maps are encoded first, on the host.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
  * misaligned address, a stride below its row, arrays that overlap or m above the plan's largest;
- * and those of ptxgen_launch.
+ * PTXGEN_ERROR_UNSUPPORTED for a stride that the kernel cannot hold; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *kernel,
                                                    const ptxgen_rmsnorm_q4k_args *args,

@@ -7,8 +7,8 @@
  *     y[m,n]   = acc[m,n] · sx[m] · sw[n]  (+ bias[n])
  *
  * W is s8 [N,K], row-major, with one scale a row (−128 is an ordinary weight); x is [M,K] and y
- * [M,N], each f32, f64, f16 or bf16. M belongs to the launch: 0 launches nothing, there is no
- * largest. K and N are any; rows of W that are no multiples of 16 bytes are brought to such by
+ * [M,N], each f32, f64, f16 or bf16. M, the tokens, belongs to the launch: 0 launches nothing, the
+ * most is 2³¹ − 1. K and N are any; rows of W that are no multiples of 16 bytes are brought to such by
  * every launch (up to 32 tokens: if they are no multiples of 4), so pack them with a padded stride
  * (ptxgen_w8a8_pack).
  *
@@ -42,9 +42,9 @@
  *     ptxgen_w8a8_make_plan(&spec, &target, &plan, &err);
  *     ptxgen_w8a8 *kernel;
  *     ptxgen_w8a8_load(&driver, &plan, NULL, &kernel, &err);
- *     uint64_t bytes;
- *     ptxgen_w8a8_workspace(&plan, m, &bytes, &err);          // allocate it
- *     ptxgen_w8a8_args args = {.x = x, .w = w, .w_scale = sw, .y = y, .workspace = ws, .m = m};
+ *     ptxgen_w8a8_args args = {.m = m, .x = x, .w = w, .w_scale = sw, .y = y};
+ *     ptxgen_w8a8_workspace_bytes(kernel, &args, &args.workspace_bytes, &err);
+ *     args.workspace = …;                                     // of so many bytes
  *     ptxgen_w8a8_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
@@ -74,7 +74,7 @@ typedef enum ptxgen_w8a8_scales {
 typedef struct ptxgen_w8a8_spec {
     uint32_t k, n;
     uint32_t w_stride; /**< bytes from one row of W to the next, at least K; 0 means K */
-    uint32_t min_tokens, max_tokens; /**< M that will be launched; max_tokens 0: any from min on */
+    uint32_t min_m, max_m;  /**< M that will be launched; max_m 0: any from min_m on */
     int16_t q_min, q_max;   /**< −128 ≤ q_min ≤ 0 < q_max ≤ 127; both 0 mean −127, 127 */
     uint8_t x_type, y_type; /**< ptxgen_element */
     uint8_t scales;         /**< ptxgen_w8a8_scales */
@@ -88,23 +88,30 @@ PTXGEN_API ptxgen_element ptxgen_w8a8_work_type(const ptxgen_w8a8_spec *spec);
 
 /* ---- planning ---- */
 
+/** How a variant multiplies. */
+enum {
+    PTXGEN_W8A8_MMA,  /**< mma.sync, operands copied by cp.async: every target */
+    PTXGEN_W8A8_WGMMA /**< wgmma, operands copied in bulk: sm_90a */
+};
+
 /**
- * One product entry of the module. CTAs of 256 threads compute tiles of `rows` rows of W (or a few
- * less: row blocks are of equal size) by `tokens` tokens; wn × wm × wk warps divide rows, tokens
- * and K. From one stage of the pipeline each warp takes 128 bytes of K.
+ * One product entry of the module. CTAs compute tiles of `tile_m` tokens by `tile_n` features (or a
+ * few less: blocks of features are of equal size). With mma.sync eight warps, wm × wn × wk, divide
+ * tokens, features and K, and each takes 128 bytes of K from a stage of the pipeline.
  *
- * With wgmma two warps more send for the operands, and wk is blocks of 128 bytes in a stage. Of a
- * tile of 64 or 128 tokens these are its rows, 16 a warp, and rows / wn rows of W its columns; of
- * others rows of W are its rows, 16 a warp, and tokens / wm its columns.
+ * With wgmma one to four producer warps issue the copies, and wk is blocks of 128 bytes of K in a
+ * stage. Where tile_m is 64 or 128, tokens are the M of wgmma, 16 for each of the wm warps, and
+ * tile_n / wn features its N; otherwise features are its M, 16 for each of the wn warps, and
+ * tile_m / wm tokens its N.
  */
 typedef struct ptxgen_w8a8_variant {
-    uint32_t tokens, rows;
-    uint32_t wn, wm, wk;
+    uint32_t tile_m, tile_n;
+    uint32_t wm, wn, wk;
     uint32_t stages;
-    uint32_t row_blocks;           /**< tiles along N */
+    uint32_t blocks_n;             /**< tiles along N */
     uint32_t fused;                /**< 1: quantises for itself, one launch */
     uint32_t cluster;              /**< 2: two CTAs, a cluster, halve K among them; else 1 */
-    uint32_t wgmma;                /**< 1: by wgmma, operands copied in bulk (sm_90a) */
+    uint32_t kind;                 /**< PTXGEN_W8A8_MMA or _WGMMA */
     uint32_t shared_bytes;         /**< of one CTA, in all */
     uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
 } ptxgen_w8a8_variant;
@@ -116,42 +123,39 @@ typedef struct ptxgen_w8a8_plan {
     ptxgen_target target;
     uint32_t copy_bytes; /**< 16, 8, 4 or 1, that rows of W are a multiple of */
     uint32_t variant_count;
-    ptxgen_w8a8_variant variants[PTXGEN_W8A8_VARIANTS]; /**< by rising token count */
+    ptxgen_w8a8_variant variants[PTXGEN_W8A8_VARIANTS]; /**< by rising tile_m */
 } ptxgen_w8a8_plan;
 
 /**
  * Validates the spec and chooses the tiles. Refuses with PTXGEN_ERROR_UNSUPPORTED and the rule: K
  * or N of 0, codes outside −128 … 127 or without 0, a K whose sums could overflow; with
- * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_tokens above max_tokens.
+ * PTXGEN_ERROR_INVALID_ARGUMENT a stride below K, or a min_m above max_m.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_make_plan(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_target *target, ptxgen_w8a8_plan *plan,
                                                ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its tokens, rows (0: as even a share as
- * fits), warps, stages (0: all that fit), fused and cluster (0: 1) count; the rest is worked out
- * here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range,
- * PTXGEN_ERROR_UNSUPPORTED for a cluster or wgmma that the target or a size does not allow,
+ * Makes `tile` the plan's only variant, for measuring it: its tile_m, tile_n (0: as even a share as
+ * fits), warps, stages (0: all that fit), fused, cluster (0: 1) and kind count; the rest is worked
+ * out here. Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range,
+ * PTXGEN_ERROR_UNSUPPORTED for a cluster or a kind that the target or a size does not allow,
  * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *plan,
                                               const ptxgen_w8a8_variant *tile, ptxgen_error *err);
 /** The variant that serves m tokens, or NULL when m is 0 or outside what the spec says. */
-PTXGEN_API const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint32_t m);
+PTXGEN_API const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *plan, uint64_t m);
 /** The entry's name: "w8a8_fused", "w8a8_m16", … "w8a8_m256". */
 PTXGEN_API const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *variant);
 /** CTAs of the product for m tokens. */
-PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_t *ctas,
+PTXGEN_API ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                           ptxgen_error *err);
 /** One sentence: what a launch of m tokens runs, and why. */
-PTXGEN_API void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *plan, uint32_t m, char *text,
+PTXGEN_API void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *plan, uint64_t m, char *text,
                                     size_t size);
-/** Bytes of scratch that a launch of m tokens needs; 0 when it needs none. */
-PTXGEN_API ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m,
-                                               uint64_t *bytes, ptxgen_error *err);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), "w8a8_quantise" and
- * "w8a8_align" before them where one of these needs them. A spec with min_tokens and max_tokens has
+ * "w8a8_align" before them where one of these needs them. A spec with min_m and max_m has
  * fewer variants, and the assembler less to do.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants,
@@ -193,14 +197,14 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_row_sums(uint32_t n, uint32_t k, const int8
 
 /** What ptxgen_w8a8_args says in device addresses, in host memory. Aligned to their elements. */
 typedef struct ptxgen_w8a8_operands {
+    uint64_t m;
     const void *x;         /**< [m, k] of x's type, rows x_stride elements apart (0: k) */
     const int8_t *w;       /**< [n, k], rows w_stride of the spec apart */
     const void *w_scale;   /**< work type [n] */
     const void *bias;      /**< work type [n]; or NULL where the spec has none */
     const void *x_scale;   /**< TENSOR: [1], TOKEN: [m], of the work type */
     const int32_t *x_zero; /**< the same where asymmetric, within q_min … q_max */
-    uint32_t x_stride;
-    uint32_t m;
+    uint64_t x_stride;
 } ptxgen_w8a8_operands;
 
 /** A token after quantisation. */
@@ -216,17 +220,17 @@ typedef struct ptxgen_w8a8_token {
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *spec,
                                                      const ptxgen_w8a8_operands *operands,
-                                                     uint32_t m, int8_t *codes,
+                                                     uint64_t m, int8_t *codes,
                                                      ptxgen_w8a8_token *token, ptxgen_error *err);
 /**
- * Rows first_row … first_row + rows − 1 of W for token `m`: y [rows] of y's type, with the very
- * bits that a kernel writes (whatever NaN stands for), and, unless NULL, acc [rows]. `codes` and
+ * Features first_n … first_n + count − 1 of one token: y [count] of y's type, with the very bits
+ * that a kernel writes (whatever NaN stands for), and, unless NULL, acc [count]. `codes` and
  * `token` are those of ptxgen_w8a8_reference_codes.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
                                                const ptxgen_w8a8_operands *operands,
                                                const int8_t *codes, const ptxgen_w8a8_token *token,
-                                               uint32_t first_row, uint32_t rows, void *y,
+                                               uint32_t first_n, uint32_t count, void *y,
                                                int32_t *acc, ptxgen_error *err);
 
 /* ---- running it ---- */
@@ -243,6 +247,7 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *spec,
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
  */
 typedef struct ptxgen_w8a8_args {
+    uint64_t m;                  /**< tokens: 0 launches nothing, fewer than 2³¹ */
     uint64_t x;                  /**< [m, k], row stride x_stride ≥ k */
     uint64_t w;                  /**< s8 [n, k], row stride of the spec */
     uint64_t w_scale;            /**< [n] of the work type */
@@ -251,9 +256,9 @@ typedef struct ptxgen_w8a8_args {
     uint64_t x_scale;            /**< TENSOR: [1], TOKEN: [m], of the work type */
     uint64_t x_zero;             /**< asymmetric TENSOR: s32 [1], TOKEN: s32 [m] */
     uint64_t y;                  /**< [m, n], row stride y_stride ≥ n */
-    uint64_t workspace;          /**< ptxgen_w8a8_workspace(plan, m) bytes */
-    uint32_t x_stride, y_stride; /**< 0 means k and n */
-    uint32_t m;                  /**< tokens: 0 launches nothing */
+    uint64_t x_stride, y_stride; /**< below 2³²; 0 means k and n */
+    uint64_t workspace;          /**< scratch, of any contents */
+    uint64_t workspace_bytes;    /**< at least ptxgen_w8a8_workspace_bytes */
     /**
      * 1 (sm_90 and later): the launch may begin before the kernel ahead of it in the stream has
      * ended (programmatic dependent launch). It then reads only W until that kernel's results are
@@ -281,16 +286,19 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_load(const ptxgen_driver *driver, const ptx
                                           const ptxgen_module_options *options,
                                           ptxgen_w8a8 **kernel, ptxgen_error *err);
 PTXGEN_API void ptxgen_w8a8_destroy(ptxgen_w8a8 *kernel);
-/** The plan that it was loaded from; valid as long as the kernel. */
-PTXGEN_API const ptxgen_w8a8_plan *ptxgen_w8a8_loaded_plan(const ptxgen_w8a8 *kernel);
 /** The driver's attributes of the product entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *kernel,
-                                                                  uint32_t m);
+                                                                  uint64_t m);
+/** Bytes of workspace that this launch needs, which may be 0; pure. */
+PTXGEN_API ptxgen_status ptxgen_w8a8_workspace_bytes(const ptxgen_w8a8 *kernel,
+                                                     const ptxgen_w8a8_args *args, uint64_t *bytes,
+                                                     ptxgen_error *err);
 /**
  * Enqueues the layer on `stream`: up to three kernels, no allocation, no synchronisation,
  * capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a
- * null or misaligned address, a stride below its row, arrays that overlap or an m that the spec
- * excludes; and those of ptxgen_launch.
+ * null or misaligned address, a stride below its row, arrays that overlap, an m that the spec
+ * excludes or a workspace that is too small; PTXGEN_ERROR_UNSUPPORTED for an m or a stride that the
+ * kernel cannot hold; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,
                                             ptxgen_cu_stream stream, ptxgen_error *err);

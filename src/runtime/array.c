@@ -122,6 +122,19 @@ ptxgen_status launch_check_arrays(const char *family, struct launch_array *array
     return status;
 }
 
+ptxgen_status launch_check_narrow_strides(const char *family, const struct launch_array *arrays,
+                                          size_t count, ptxgen_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (arrays[i].used && arrays[i].stride && *arrays[i].stride > UINT32_MAX)
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
+                               "%s: the row stride of %s, %llu, is above the %u elements that the "
+                               "kernel takes",
+                               family, arrays[i].name, (unsigned long long)*arrays[i].stride,
+                               UINT32_MAX);
+    return PTXGEN_OK;
+}
+
 ptxgen_status launch_check_workspace(const char *family, uint64_t bytes, uint64_t needed,
                                      const char *rows, uint64_t count, ptxgen_error *err)
 {

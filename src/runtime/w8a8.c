@@ -16,7 +16,7 @@ static const ptxgen_loaded *loaded_of(const ptxgen_w8a8 *q)
     return (const ptxgen_loaded *)q;
 }
 
-const ptxgen_w8a8_plan *ptxgen_w8a8_loaded_plan(const ptxgen_w8a8 *q)
+static const ptxgen_w8a8_plan *plan_of(const ptxgen_w8a8 *q)
 {
     return ptxgen_loaded_plan(loaded_of(q));
 }
@@ -46,7 +46,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
 {
     const ptxgen_w8a8_plan *p = plan;
     for (uint32_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i].wgmma)
+        if (w8a8_is_wgmma(&p->variants[i]))
             return ptxgen_driver_require(driver, offsetof(ptxgen_driver, tensor_map_encode_tiled),
                                          err);
     return PTXGEN_OK;
@@ -57,8 +57,8 @@ static void describe(const void *spec, char *text, size_t size)
     static const char *const types[] = {"f32", "f16", "bf16", "f64"};
     static const char *const scales[] = {"dynamic", "tensor", "token"};
     const ptxgen_w8a8_spec *s = spec;
-    snprintf(text, size, "k=%u n=%u w_stride=%u tokens=%u..%u codes=%d..%d x=%s y=%s scales=%s%s%s",
-             s->k, s->n, s->w_stride, s->min_tokens, s->max_tokens, s->q_min, s->q_max,
+    snprintf(text, size, "k=%u n=%u w_stride=%u m=%u..%u codes=%d..%d x=%s y=%s scales=%s%s%s",
+             s->k, s->n, s->w_stride, s->min_m, s->max_m, s->q_min, s->q_max,
              s->x_type < 4 ? types[s->x_type] : "?", s->y_type < 4 ? types[s->y_type] : "?",
              s->scales < 3 ? scales[s->scales] : "?", s->asymmetric ? " asymmetric" : "",
              s->bias ? " bias" : "");
@@ -67,7 +67,7 @@ static void describe(const void *spec, char *text, size_t size)
 const ptxgen_family *ptxgen_w8a8_family(void)
 {
     static const ptxgen_family family = {.name = "w8a8",
-                                         .plan_version = 13,
+                                         .plan_version = 14,
                                          .spec_bytes = sizeof(ptxgen_w8a8_spec),
                                          .plan_bytes = sizeof(ptxgen_w8a8_plan),
                                          .make_plan = make_plan,
@@ -109,7 +109,7 @@ void ptxgen_w8a8_destroy(ptxgen_w8a8 *q)
 /* Entries are w8a8_quantise and w8a8_align, where there are these, then the variants. */
 static unsigned entries_before(const ptxgen_w8a8 *q)
 {
-    return loaded_of(q)->entry_count - ptxgen_w8a8_loaded_plan(q)->variant_count;
+    return loaded_of(q)->entry_count - plan_of(q)->variant_count;
 }
 
 static const ptxgen_kernel *align_of(const ptxgen_w8a8 *q)
@@ -119,14 +119,14 @@ static const ptxgen_kernel *align_of(const ptxgen_w8a8 *q)
 
 static const ptxgen_kernel *product_of(const ptxgen_w8a8 *q, const ptxgen_w8a8_variant *v)
 {
-    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_plan *plan = plan_of(q);
     return loaded_of(q)->entries[entries_before(q) + (unsigned)(v - plan->variants)];
 }
 
-const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uint32_t m)
+const ptxgen_kernel_attributes *ptxgen_w8a8_attributes(const ptxgen_w8a8 *q, uint64_t m)
 {
     const ptxgen_w8a8_variant *v =
-        q ? ptxgen_w8a8_choose(ptxgen_w8a8_loaded_plan(q), m) : NULL;
+        q ? ptxgen_w8a8_choose(plan_of(q), m) : NULL;
     return v ? ptxgen_kernel_get_attributes(product_of(q, v)) : NULL;
 }
 
@@ -142,26 +142,33 @@ static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *
     unsigned x = (unsigned)ptxgen_element_size((ptxgen_element)s->x_type);
     unsigned y = (unsigned)ptxgen_element_size((ptxgen_element)s->y_type);
     unsigned work = w8a8_work_bytes(s);
-    uint64_t x_stride = a->x_stride, y_stride = a->y_stride;
     uint64_t w_bytes = (uint64_t)s->n * w8a8_w_stride(s), n = s->n;
     uint64_t given_scales = s->scales == PTXGEN_W8A8_TENSOR ? 1 : a->m;
     bool has_zeros = given && s->asymmetric;
     struct launch_array arrays[] = {
-        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, x, &x_stride, s->k, a->m),
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, x, &a->x_stride, s->k, a->m),
         LAUNCH_BYTES("w", true, LAUNCH_INPUT, a->w, plan->copy_bytes, w_bytes),
         LAUNCH_BYTES("w_scale", true, LAUNCH_INPUT, a->w_scale, work, n * work),
         LAUNCH_BYTES("w_sum", s->asymmetric, LAUNCH_INPUT, a->w_sum, SUM, n * SUM),
         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, work, n * work),
         LAUNCH_BYTES("x_scale", given, LAUNCH_INPUT, a->x_scale, work, given_scales * work),
         LAUNCH_BYTES("x_zero", has_zeros, LAUNCH_INPUT, a->x_zero, SUM, given_scales * SUM),
-        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &y_stride, s->n, a->m),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->n, a->m),
         LAUNCH_BYTES("workspace", workspace_bytes > 0, LAUNCH_OUTPUT, a->workspace, 256,
                      workspace_bytes),
     };
-    ptxgen_status status = launch_check_arrays("w8a8", arrays, sizeof arrays / sizeof *arrays, err);
-    a->x_stride = (uint32_t)x_stride;
-    a->y_stride = (uint32_t)y_stride;
-    return status;
+    enum { COUNT = sizeof arrays / sizeof *arrays };
+    ptxgen_status status = launch_check_arrays("w8a8", arrays, COUNT, err);
+    return status == PTXGEN_OK ? launch_check_narrow_strides("w8a8", arrays, COUNT, err) : status;
+}
+
+ptxgen_status ptxgen_w8a8_workspace_bytes(const ptxgen_w8a8 *q, const ptxgen_w8a8_args *args,
+                                          uint64_t *bytes, ptxgen_error *err)
+{
+    if (!q || !args || !bytes)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: kernel, args and bytes must be given");
+    return w8a8_workspace_bytes(plan_of(q), args->m, bytes, err);
 }
 
 /* ---- launching ---- */
@@ -173,7 +180,7 @@ static ptxgen_status check_args(const ptxgen_w8a8_plan *plan, ptxgen_w8a8_args *
 static ptxgen_status align(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a, uint64_t out,
                            ptxgen_cu_stream stream, ptxgen_error *err)
 {
-    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_plan *plan = plan_of(q);
     uint32_t element = w8a8_align_element(plan);
     const struct launch_rows rows = {plan->spec.n, w8a8_align_columns(plan), element};
     uint64_t stride = w8a8_w_stride(&plan->spec) / element;
@@ -187,6 +194,7 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
 {
     uint64_t codes = a->workspace + s->codes, scales = a->workspace + s->scales;
     uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
+    uint32_t m = (uint32_t)a->m, x_stride = (uint32_t)a->x_stride;
     void *arguments[W8A8_Q_PARAMS] = {[W8A8_Q_X] = &a->x,
                                       [W8A8_Q_X_SCALE] = &a->x_scale,
                                       [W8A8_Q_X_ZERO] = &a->x_zero,
@@ -195,8 +203,8 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
                                       [W8A8_Q_ZEROS] = &zeros,
                                       [W8A8_Q_FLAGS] = &flags,
                                       [W8A8_Q_W] = &a->w,
-                                      [W8A8_Q_X_STRIDE] = &a->x_stride,
-                                      [W8A8_Q_M] = &a->m,
+                                      [W8A8_Q_X_STRIDE] = &x_stride,
+                                      [W8A8_Q_M] = &m,
                                       [W8A8_Q_FLAG_COUNT] = &s->grid,
                                       [W8A8_Q_LINES] = &s->prefetch.lines,
                                       [W8A8_Q_PART_BITS] = &s->prefetch.part_bits,
@@ -209,7 +217,7 @@ static ptxgen_status launch_quantise(const ptxgen_w8a8 *q, ptxgen_w8a8_args *a,
     uint64_t more = a->overlap_previous ? 0 : s->prefetch.ctas;
     ptxgen_launch_shape shape = {
         .grid = {a->m + more, 1, 1},
-        .block = {w8a8_quantise_threads(&ptxgen_w8a8_loaded_plan(q)->spec), 1, 1},
+        .block = {w8a8_quantise_threads(&plan_of(q)->spec), 1, 1},
         .programmatic = a->overlap_previous != 0};
     return ptxgen_launch(loaded_of(q)->entries[0], &shape, stream, arguments, err);
 }
@@ -219,7 +227,7 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
                                   const ptxgen_w8a8_args *a, uint64_t codes,
                                   ptxgen_cu_tensor_map maps[2], ptxgen_error *err)
 {
-    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_plan *plan = plan_of(q);
     const ptxgen_w8a8_spec *s = &plan->spec;
     const ptxgen_driver *driver = loaded_of(q)->driver;
     struct operand_rows rows = {.family = "w8a8",
@@ -238,7 +246,7 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
     rows.address = codes;
     rows.columns = rows.stride = w8a8_code_stride(s);
     rows.rows = a->m;
-    rows.box_rows = w8a8_copies_present_tokens(v) && a->m < v->tokens ? a->m : v->tokens;
+    rows.box_rows = w8a8_copies_present_tokens(v) && a->m < v->tile_m ? (uint32_t)a->m : v->tile_m;
     return rows_map(driver, &rows, &maps[1], err);
 }
 
@@ -250,9 +258,11 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
     uint64_t codes = a->workspace + s->codes, scales = a->workspace + s->scales;
     uint64_t zeros = a->workspace + s->zeros, flags = a->workspace + s->flags;
     uint64_t partials = a->workspace + s->partials;
-    bool can_overlap = ptxgen_w8a8_loaded_plan(q)->target.ptx.sm >= 90;
+    uint32_t m = (uint32_t)a->m;
+    uint32_t x_stride = (uint32_t)a->x_stride, y_stride = (uint32_t)a->y_stride;
+    bool can_overlap = plan_of(q)->target.ptx.sm >= 90;
     ptxgen_cu_tensor_map maps[2] = {{{0}}};
-    if (v->wgmma) {
+    if (w8a8_is_wgmma(v)) {
         ptxgen_status status = map_operands(q, v, a, codes, maps, err);
         if (status != PTXGEN_OK)
             return status;
@@ -270,9 +280,9 @@ static ptxgen_status launch_product(const ptxgen_w8a8 *q, const ptxgen_w8a8_vari
                                           [W8A8_TOKEN_ZEROS] = &zeros,
                                           [W8A8_FLAGS] = &flags,
                                           [W8A8_PARTIALS] = &partials,
-                                          [W8A8_X_STRIDE] = &a->x_stride,
-                                          [W8A8_Y_STRIDE] = &a->y_stride,
-                                          [W8A8_M] = &a->m,
+                                          [W8A8_X_STRIDE] = &x_stride,
+                                          [W8A8_Y_STRIDE] = &y_stride,
+                                          [W8A8_M] = &m,
                                           [W8A8_SHARE] = &s->tiles.share,
                                           [W8A8_EXTRA] = &s->tiles.extra,
                                           [W8A8_GRANULE] = &s->tiles.granule,
@@ -297,13 +307,16 @@ ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *q, const ptxgen_w8a8_args *a
                            "w8a8: kernel and args must be given");
     if (!args->m)
         return PTXGEN_OK;
-    const ptxgen_w8a8_plan *plan = ptxgen_w8a8_loaded_plan(q);
+    const ptxgen_w8a8_plan *plan = plan_of(q);
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, args->m);
     struct w8a8_schedule schedule;
     if (!v)
         return w8a8_refuse_m(plan, args->m, err);
     ptxgen_w8a8_args a = *args;
     ptxgen_status status = w8a8_schedule(plan, v, a.m, &schedule, err);
+    if (status == PTXGEN_OK)
+        status = launch_check_workspace("w8a8", a.workspace_bytes, schedule.workspace_bytes, "m",
+                                        a.m, err);
     if (status == PTXGEN_OK)
         status = check_args(plan, &a, schedule.workspace_bytes, err);
     if (status == PTXGEN_OK && w8a8_aligns(plan, v))

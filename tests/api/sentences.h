@@ -179,6 +179,8 @@ ROW(ptxgen_q4k_quantise_row, ONES, UNSUPPORTED,
 ROW(ptxgen_q4k_row_bytes, NO, INVALID_ARGUMENT, "q4k: bytes is NULL")
 ROW(ptxgen_q4k_row_bytes, ONES, UNSUPPORTED,
     "K = 18446744073709551615 is not a multiple of 256: a Q4_K row is whole super-blocks")
+ROW(ptxgen_rmsnorm_q4k_ctas, ANY, INVALID_ARGUMENT,
+    "rmsnorm_q4k: a plan that was made, and ctas, must be given")
 ROW(ptxgen_rmsnorm_q4k_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_rmsnorm_q4k_emit, ANY, INVALID_ARGUMENT,
@@ -197,6 +199,8 @@ ROW(ptxgen_rmsnorm_q4k_reference, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: a plan that was made, operands and y must be given")
 ROW(ptxgen_rmsnorm_q4k_reference_spread, ANY, INVALID_ARGUMENT,
     "rmsnorm_q4k: a plan that was made, operands and y must be given")
+ROW(ptxgen_rmsnorm_q4k_workspace_bytes, ANY, INVALID_ARGUMENT,
+    "rmsnorm_q4k: kernel, args and bytes must be given")
 ROW(ptxgen_sparse24_compress, NO, INVALID_ARGUMENT, "shape is NULL")
 ROW(ptxgen_sparse24_compress, ONES, INVALID_ARGUMENT, "-1 is no element type of a 2:4 weight")
 ROW(ptxgen_sparse24_convert, NO, INVALID_ARGUMENT, "shape is NULL")
@@ -299,7 +303,7 @@ ROW(ptxgen_w8a8_reference_codes, ANY, INVALID_ARGUMENT,
 ROW(ptxgen_w8a8_row_sums, NO, INVALID_ARGUMENT, "w8a8: an array of codes is NULL")
 ROW(ptxgen_w8a8_use_tile, ANY, INVALID_ARGUMENT,
     "w8a8: a plan that was made, and a tile, must be given")
-ROW(ptxgen_w8a8_workspace, ANY, INVALID_ARGUMENT,
-    "w8a8: a plan that was made, and bytes, must be given")
+ROW(ptxgen_w8a8_workspace_bytes, ANY, INVALID_ARGUMENT,
+    "w8a8: kernel, args and bytes must be given")
 ROW(ptxgen_warm_start, ANY, INVALID_ARGUMENT,
     "ptxgen_warm_start: dispatcher, items or warm is NULL")

@@ -39,13 +39,13 @@ struct subject {
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_spec = {.k = 4096,
                                                      .n = {14336},
                                                      .epsilon = 1e-6f,
-                                                     .max_tokens = 1,
+                                                     .max_m = 1,
                                                      .x_type = PTXGEN_F16,
                                                      .y_type = PTXGEN_F16};
 static const ptxgen_marlin_spec marlin_spec = {
     .k = 4096, .n = 14336, .group_size = 128, .max_m = 16, .type = PTXGEN_F16};
 static const ptxgen_w8a8_spec w8a8_spec = {
-    .k = 4096, .n = 14336, .max_tokens = 16, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    .k = 4096, .n = 14336, .max_m = 16, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
 static const ptxgen_sparse24_spec sparse24_spec = {
     .n = 14336, .k = 4096, .max_m = 16, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
@@ -57,7 +57,7 @@ static const ptxgen_dense_spec dense_spec = {
 static const ptxgen_marlin_spec whole_marlin_spec = {
     .k = 4096, .n = 14336, .group_size = 128, .max_m = 4096, .type = PTXGEN_F16};
 static const ptxgen_w8a8_spec whole_w8a8_spec = {
-    .k = 4096, .n = 14336, .max_tokens = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+    .k = 4096, .n = 14336, .max_m = 4096, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
 
 enum { SUBJECTS = 7 };
 static struct subject subject_at(int index)

@@ -35,7 +35,7 @@ rows=1,16,32,64,128,256,1024,4096
 for shape in 8192x28672 8192x8192 4096x4096; do
     bench "marlin-$shape" marlin --shape $shape --m $rows
 done
-bench rmsnorm_q4k-1 rmsnorm_q4k --m 1 --max-tokens 1 \
+bench rmsnorm_q4k-1 rmsnorm_q4k --m 1 --max-m 1 \
     --shape 4096x4096,4096x14336,14336x4096,8192x8192,3584x18944,8192x28672
 for shape in 8192x8192 4096x14336 14336x4096; do
     bench "sparse24-$shape" sparse24 --shape $shape --m 1,16,32,64,128,4096

@@ -35,7 +35,7 @@ static struct problem problem_at(enum grid grid, size_t number)
     s->residual = s->residual_out = s->bias = number == 1;
     s->y_type = PTXGEN_F16;
     s->epsilon = 1e-5f;
-    s->max_tokens = p.m;
+    s->max_m = p.m;
     return p;
 }
 
@@ -52,8 +52,8 @@ static void name_classes(const struct problem *p, const ptxgen_rmsnorm_q4k_plan 
     const char *entry = ptxgen_rmsnorm_q4k_entry(v);
     const char *rounds = v->rounds > 2 ? "many rounds" : v->rounds > 1 ? "two rounds" : "one round";
     uint32_t staged = staged_bytes(plan, v);
-    snprintf(names->of[0], NAME, "%s, K among %s, rows among %s, %s", entry,
-             v->wk > 1 ? "warps" : "none", v->wr > 1 ? "warps" : "none", rounds);
+    snprintf(names->of[0], NAME, "%s, K among %s, N among %s, %s", entry,
+             v->wk > 1 ? "warps" : "none", v->wn > 1 ? "warps" : "none", rounds);
     snprintf(names->of[1], NAME, "%s, %s, %u stages, K among %s", entry, rounds, v->stages,
              v->wk > 1 ? "warps" : "none");
     snprintf(names->of[2], NAME, "%s, %s, x %s, %s", entry, v->chunks > 1 ? "in chunks" : "at once",
@@ -103,8 +103,8 @@ static void every_class_of_rmsnorm_q4k_is_right(void **state)
                                          "rmsnorm_q4k_m8",
                                          "K among none",
                                          "K among warps",
-                                         "rows among none",
-                                         "rows among warps",
+                                         "N among none",
+                                         "N among warps",
                                          "one round",
                                          "two rounds",
                                          "many rounds",

@@ -77,8 +77,8 @@ static bool name_classes(const struct problem *p, const ptxgen_w8a8_plan *plan,
     char tile[NAME / 2];
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
-    snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tokens,
-             v->fused ? " fused" : "", v->wgmma ? " wgmma" : "", v->wk, v->cluster);
+    snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
+             v->fused ? " fused" : "", v->kind == PTXGEN_W8A8_WGMMA ? " wgmma" : "", v->wk, v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
              w8a8_rotates(plan, v) ? ", rotated" : "");
@@ -87,7 +87,7 @@ static bool name_classes(const struct problem *p, const ptxgen_w8a8_plan *plan,
              stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
     snprintf(names->of[3], NAME, "%s%s%s, %s tiles%s%s",
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
-             v->wgmma ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
+             v->kind == PTXGEN_W8A8_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
              w8a8_aligns(plan, v) ? ", aligned first" : "",
              s.prefetch.lines ? ", fetched ahead" : "");
     return true;

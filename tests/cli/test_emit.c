@@ -145,8 +145,8 @@ static void what_the_family_refuses_names_value_and_rule(void **state)
                    "4544", "--n", "8");
     assert_refuses(2, "--k and --n", "emit", "rmsnorm_q4k", "--n", "8");
     assert_refuses(2, "SwiGLU", "emit", "rmsnorm_q4k", "--k", "256", "--n", "8,9", "--swiglu");
-    assert_refuses(2, "max_tokens = 9", "emit", "rmsnorm_q4k", "--k", "256", "--n", "8",
-                   "--max-tokens", "9");
+    assert_refuses(2, "max_m = 9", "emit", "rmsnorm_q4k", "--k", "256", "--n", "8",
+                   "--max-m", "9");
 }
 
 static void options_are_refused_by_name(void **state)

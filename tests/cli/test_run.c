@@ -276,7 +276,7 @@ static void m_above_the_plans_tokens_is_refused(void **state)
     assert_refuses(2, "M = 9 is above the 8 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
                    "--m", "9", "--device", "cpu");
     assert_refuses(2, "M = 2 is above the 1 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
-                   "--m", "2", "--max-tokens", "1", "--device", "cpu");
+                   "--m", "2", "--max-m", "1", "--device", "cpu");
 }
 
 static void m_zero_is_done_at_once(void **state)

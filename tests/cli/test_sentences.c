@@ -62,8 +62,8 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
     assert_refuses(2, "ptxgen: rmsnorm_q4k: M = 9 is above the 8 tokens that one launch takes\n",
                    "run", "rmsnorm_q4k", "--k", "256", "--n", "64", "--m", "9", CPU);
     assert_refuses(2,
-                   "ptxgen: w8a8: M = 3 is outside --min-tokens, --max-tokens or --tile\n", "run",
-                   "w8a8", "--k", "64", "--n", "64", "--m", "3", "--max-tokens", "2", CPU);
+                   "ptxgen: w8a8: M = 3 is outside --min-m, --max-m or --tile\n", "run",
+                   "w8a8", "--k", "64", "--n", "64", "--m", "3", "--max-m", "2", CPU);
     assert_refuses(3,
                    "ptxgen: dense was not run: no device is named \"tpu\"; there are auto, gpu, "
                    "gpu:NUMBER, cpu, cpu:SM\n",

@@ -76,14 +76,14 @@ static const struct row {
     {"rmsnorm_q4k", "residual-out", NULL, {FIELD(spec.residual, 1), FIELD(spec.residual_out, 1)}},
     {"rmsnorm_q4k", "bias", NULL, {FIELD(spec.bias, 1)}},
     {"rmsnorm_q4k", "swiglu", NULL, {FIELD(spec.epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
-    {"rmsnorm_q4k", "max-tokens", "5", {FIELD(spec.max_tokens, 5)}},
+    {"rmsnorm_q4k", "max-m", "5", {FIELD(spec.max_m, 5)}},
 #undef OPTIONS
 #define OPTIONS w8a8_options
     {"w8a8", "k", "320", {FIELD(spec.k, 320)}},
     {"w8a8", "n", "456", {FIELD(spec.n, 456)}},
     {"w8a8", "w-stride", "336", {FIELD(spec.w_stride, 336)}},
-    {"w8a8", "min-tokens", "3", {FIELD(spec.min_tokens, 3)}},
-    {"w8a8", "max-tokens", "71", {FIELD(spec.max_tokens, 71)}},
+    {"w8a8", "min-m", "3", {FIELD(spec.min_m, 3)}},
+    {"w8a8", "max-m", "71", {FIELD(spec.max_m, 71)}},
     {"w8a8", "codes", "128,126", {FIELD(spec.q_min, -128), FIELD(spec.q_max, 126)}},
     {"w8a8", "dtype", "bf16", {FIELD(spec.x_type, PTXGEN_BF16), FIELD(spec.y_type, PTXGEN_BF16)}},
     {"w8a8", "dtype", "f32", {FIELD(spec.x_type, PTXGEN_F32), FIELD(spec.y_type, PTXGEN_F32)}},
@@ -97,10 +97,10 @@ static const struct row {
     {"w8a8", "bias", NULL, {FIELD(spec.bias, 1)}},
     {"w8a8",
      "tile",
-     "tokens=11,rows=12,wn=13,wm=14,wk=15,stages=16,fused=17,cluster=18,wgmma=19",
-     {FIELD(tile.tokens, 11), FIELD(tile.rows, 12), FIELD(tile.wn, 13), FIELD(tile.wm, 14),
+     "tile_m=11,tile_n=12,wm=13,wn=14,wk=15,stages=16,fused=17,cluster=18,kind=19",
+     {FIELD(tile.tile_m, 11), FIELD(tile.tile_n, 12), FIELD(tile.wm, 13), FIELD(tile.wn, 14),
       FIELD(tile.wk, 15), FIELD(tile.stages, 16), FIELD(tile.fused, 17), FIELD(tile.cluster, 18),
-      FIELD(tile.wgmma, 19)}},
+      FIELD(tile.kind, 19)}},
 #undef OPTIONS
 #define OPTIONS sparse24_options
     {"sparse24", "n", "456", {FIELD(spec.n, 456)}},

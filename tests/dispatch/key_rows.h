@@ -72,7 +72,7 @@ static const struct keyed keyed_rmsnorm_q4k = {
     &key_rmsnorm_q4k,
     {ROW(k, 512), ROW(n[0], 128), ROW(n[1], 128), ROW(n[2], 64),
      ROW(epsilon, 0x3a83126f), /* 0.001 */
-     ROW(max_tokens, 1), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
+     ROW(max_m, 1), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(epilogue, PTXGEN_EPILOGUE_SWIGLU), ROW(bias, 1), ROW(residual, 0), ROW(residual_out, 1),
      RESERVED(ptxgen_rmsnorm_q4k_spec, reserved)}};
 #undef ROW
@@ -100,7 +100,7 @@ static const struct keyed keyed_repack = {
 static const struct keyed keyed_w8a8 = {
     ptxgen_w8a8_family,
     &key_w8a8,
-    {ROW(k, 128), ROW(n, 128), ROW(w_stride, 80), ROW(min_tokens, 2), ROW(max_tokens, 16),
+    {ROW(k, 128), ROW(n, 128), ROW(w_stride, 80), ROW(min_m, 2), ROW(max_m, 16),
      ROW(q_min, (uint16_t)-128), ROW(q_max, 100), ROW(x_type, PTXGEN_BF16), ROW(y_type, PTXGEN_F32),
      ROW(scales, PTXGEN_W8A8_TENSOR), ROW(asymmetric, 1), ROW(bias, 1),
      RESERVED(ptxgen_w8a8_spec, reserved)}};

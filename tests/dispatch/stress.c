@@ -73,7 +73,7 @@ static void use_rmsnorm(struct worker *worker)
 {
     struct stress *stress = worker->stress;
     ptxgen_rmsnorm_q4k_spec spec = {
-        .k = 256, .n = {16 + 16 * draw(worker, 2)}, .epsilon = 1e-5f, .max_tokens = 1};
+        .k = 256, .n = {16 + 16 * draw(worker, 2)}, .epsilon = 1e-5f, .max_m = 1};
     ptxgen_rmsnorm_q4k *kernel;
     ptxgen_status status = ptxgen_rmsnorm_q4k_dispatch(stress->dispatcher, &spec, &kernel, NULL);
     expect(stress, status == PTXGEN_OK && ptxgen_rmsnorm_q4k_attributes(kernel, 1));
@@ -89,7 +89,7 @@ static void use_family(struct worker *worker)
     const ptxgen_marlin_spec marlin = {
         .k = 256, .n = n, .group_size = 128, .max_m = 8, .type = PTXGEN_F16};
     const ptxgen_w8a8_spec w8a8 = {
-        .k = 256, .n = n, .max_tokens = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+        .k = 256, .n = n, .max_m = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     const ptxgen_sparse24_spec sparse24 = {
         .n = n, .k = 256, .max_m = 8, .type = PTXGEN_SPARSE24_F16, .y_type = PTXGEN_F16};
     ptxgen_sparse24_spec inflated = sparse24;

@@ -334,7 +334,7 @@ static void after_the_driver_shut_down_releasing_and_destroying_are_harmless(voi
 static void rmsnorm_q4k_is_dispatched_like_any_family(void **state)
 {
     struct bench *bench = *state;
-    ptxgen_rmsnorm_q4k_spec spec = {.k = 256, .n = {16}, .epsilon = 1e-5f, .max_tokens = 1};
+    ptxgen_rmsnorm_q4k_spec spec = {.k = 256, .n = {16}, .epsilon = 1e-5f, .max_m = 1};
     ptxgen_rmsnorm_q4k *kernel, *again;
     char text[200];
     assert_int_equal(ptxgen_rmsnorm_q4k_dispatch(bench->dispatcher, &spec, &kernel, NULL), 0);
@@ -344,7 +344,7 @@ static void rmsnorm_q4k_is_dispatched_like_any_family(void **state)
     ptxgen_rmsnorm_q4k_destroy(kernel);
     ptxgen_rmsnorm_q4k_destroy(again);
     ptxgen_rmsnorm_q4k_family()->describe(&spec, text, sizeof text);
-    assert_string_equal(text, "k=256 n=16,0,0 x=f32 y=f32 epsilon=9.99999975e-06 tokens=1");
+    assert_string_equal(text, "k=256 n=16,0,0 x=f32 y=f32 epsilon=9.99999975e-06 max_m=1");
 }
 
 static void bad_arguments_are_refused(void **state)

@@ -359,7 +359,7 @@ static void ask_rmsnorm_q4k(const struct problem *p, struct outputs *o)
                                           .epilogue = p->swiglu,
                                           .bias = p->bias};
     const ptxgen_rmsnorm_q4k_operands operands = {
-        .x = x, .gamma = gamma, .weights = {blocks[0], blocks[1]}, .bias = {bias, bias}, .m = 1};
+        .x = x, .gamma = gamma, .w = {blocks[0], blocks[1]}, .bias = {bias, bias}, .m = 1};
     ptxgen_target target = target_of(p->target);
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;

@@ -143,8 +143,8 @@ static const ptxgen_marlin_spec marlin_spec = {
 static const ptxgen_marlin_repack_spec repack_spec = {
     .k = 16, .n = 8, .group_size = 16, .type = PTXGEN_F16, .scale_type = PTXGEN_F16};
 static const ptxgen_rmsnorm_q4k_spec rmsnorm_q4k_spec = {
-    .k = 256, .n = {8}, .epsilon = 1, .max_tokens = 1};
-static const ptxgen_w8a8_spec w8a8_spec = {.k = 16, .n = 8, .min_tokens = 1, .max_tokens = 1};
+    .k = 256, .n = {8}, .epsilon = 1, .max_m = 1};
+static const ptxgen_w8a8_spec w8a8_spec = {.k = 16, .n = 8, .min_m = 1, .max_m = 1};
 
 static void load_dense(void *user)
 {

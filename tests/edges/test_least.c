@@ -127,7 +127,7 @@ static void rmsnorm_q4k_takes_its_least_sizes(void **state)
         const ptxgen_rmsnorm_q4k_spec spec = {.k = size_of(which, 1, 256, 512),
                                               .n = {n, i % 3 ? n : 0, 0},
                                               .epsilon = which ? 1e-6f : 0,
-                                              .max_tokens = which % 2,
+                                              .max_m = which % 2,
                                               .x_type = (uint8_t)(i / DEVICES % 3),
                                               .y_type = (uint8_t)(i % 3),
                                               .epilogue = i % 3 == 1,

@@ -3,6 +3,7 @@
  * A problem of no rows is none: each public function of each family that is given the number of
  * rows takes 0, needs nothing for it, says nothing is needed, and writes nothing.
  */
+#include "src/kernels/w8a8/layout.h"
 #include "tests/launches.h"
 
 #include <ptxgen/marlin.h>
@@ -244,14 +245,20 @@ static void check_rmsnorm_q4k(const struct emulated *e, const ptxgen_rmsnorm_q4k
 {
     ptxgen_error err = {0};
     struct untouched u = untouched();
-    static const unsigned char weights[2 * PTXGEN_RMSNORM_Q4K_MAX_TOKENS * 144];
+    static const unsigned char weights[2 * PTXGEN_RMSNORM_Q4K_MAX_M * 144];
     static const float values[256];
     const ptxgen_rmsnorm_q4k_operands none = {
-        .gamma = values, .weights = {weights, weights}, .bias = {values, values}};
+        .gamma = values, .w = {weights, weights}, .bias = {values, values}};
     ptxgen_rmsnorm_q4k_operands one = none;
     one.m = 1;
     one.x = one.residual = values;
+    uint32_t ctas = 7;
+    char text[64];
     assert_null(ptxgen_rmsnorm_q4k_choose(plan, 0));
+    assert_ok(ptxgen_rmsnorm_q4k_ctas(plan, 0, &ctas, &err), &err);
+    assert_int_equal(ctas, 0);
+    ptxgen_rmsnorm_q4k_explain(plan, 0, text, sizeof text);
+    assert_string_equal(text, "no launch: there are no tokens");
     for (uint32_t rows = 0; rows <= 2; rows += 2) {
         assert_ok(ptxgen_rmsnorm_q4k_reference(plan, &none, 0, 0, rows, u.y, u.bound, NULL, &err),
                   &err);
@@ -268,10 +275,13 @@ static void check_rmsnorm_q4k(const struct emulated *e, const ptxgen_rmsnorm_q4k
     if (!loaded)
         return;
     ptxgen_rmsnorm_q4k *kernel;
+    uint64_t bytes = 7;
     const ptxgen_rmsnorm_q4k_args args = {.m = 0};
     assert_ok(ptxgen_rmsnorm_q4k_load(&e->driver, plan, NULL, &kernel, &err), &err);
     assert_null(ptxgen_rmsnorm_q4k_attributes(kernel, 0));
     assert_non_null(ptxgen_rmsnorm_q4k_attributes(kernel, 1));
+    assert_ok(ptxgen_rmsnorm_q4k_workspace_bytes(kernel, &args, &bytes, &err), &err);
+    assert_int_equal(bytes, 0);
     assert_ok(ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err), &err);
     assert_nothing_ran(e);
     ptxgen_rmsnorm_q4k_destroy(kernel);
@@ -284,7 +294,7 @@ static void rmsnorm_q4k_takes_no_rows(void **state)
             const ptxgen_rmsnorm_q4k_spec spec = {.k = 256,
                                                   .n = {2, 2},
                                                   .epsilon = 1e-6f,
-                                                  .max_tokens = i % 2 ? 2 : 0,
+                                                  .max_m = i % 2 ? 2 : 0,
                                                   .x_type = i % 3,
                                                   .y_type = i / 2 % 3,
                                                   .epilogue = i / 2 % 2,
@@ -340,7 +350,7 @@ static void check_w8a8(const struct emulated *e, const ptxgen_w8a8_plan *plan, b
     assert_null(ptxgen_w8a8_choose(plan, 0));
     assert_ok(ptxgen_w8a8_ctas(plan, 0, &ctas, &err), &err);
     assert_int_equal(ctas, 0);
-    assert_ok(ptxgen_w8a8_workspace(plan, 0, &bytes, &err), &err);
+    assert_ok(w8a8_workspace_bytes(plan, 0, &bytes, &err), &err);
     assert_int_equal(bytes, 0);
     ptxgen_w8a8_explain(plan, 0, text, sizeof text);
     assert_true(text[0] != 0);
@@ -366,7 +376,7 @@ static void w8a8_takes_no_rows(void **state)
         for (uint8_t i = 0; i < 12; i++) {
             const ptxgen_w8a8_spec spec = {.k = 4,
                                            .n = 3,
-                                           .max_tokens = i % 2 ? 4 : 0,
+                                           .max_m = i % 2 ? 4 : 0,
                                            .x_type = i % 4,
                                            .y_type = i / 2 % 4,
                                            .scales = i % 3,

@@ -521,7 +521,7 @@ static ptxgen_status refer_rmsnorm_q4k(const void *how, size_t bad, ptxgen_error
         ptxgen_element_store(PTXGEN_F16, weights + bad * PTXGEN_Q4K_BLOCK_BYTES, array == LEASTS,
                              array == LEASTS ? NAN : INFINITY);
     const ptxgen_rmsnorm_q4k_operands o = {
-        .x = x, .gamma = gamma, .weights = {weights, weights}, .bias = {bias, bias}, .m = 1};
+        .x = x, .gamma = gamma, .w = {weights, weights}, .bias = {bias, bias}, .m = 1};
     assert_ok(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, err), err);
     return ptxgen_rmsnorm_q4k_reference(&plan, &o, 0, 0, Q4K_ROWS, y, bound, NULL, err);
 }

@@ -242,7 +242,7 @@ static bool make_rmsnorm_q4k(size_t number, struct subject *s)
                                                   .epilogue = number == 1};
     s->family = ptxgen_rmsnorm_q4k_family();
     s->spec = &s->as.rmsnorm_q4k;
-    s->most_rows = PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    s->most_rows = PTXGEN_RMSNORM_Q4K_MAX_M;
     return true;
 }
 

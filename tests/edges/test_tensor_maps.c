@@ -206,7 +206,7 @@ static void w8a8_says_which_map_is_refused(void **state)
     ptxgen_error err;
     uint32_t m = MOST_ROWS;
     assert_ok(ptxgen_w8a8_make_plan(&spec, &b->target, &plan, &err), &err);
-    while (m && !ptxgen_w8a8_choose(&plan, m)->wgmma)
+    while (m && ptxgen_w8a8_choose(&plan, m)->kind != PTXGEN_W8A8_WGMMA)
         m--;
     assert_true(m > 0);
     assert_ok(ptxgen_w8a8_load(&b->driver, &plan, NULL, &kernel, &err), &err);
@@ -215,7 +215,8 @@ static void w8a8_says_which_map_is_refused(void **state)
                                    .w = array(b, 1),
                                    .w_scale = array(b, 4),
                                    .y = array(b, 2),
-                                   .workspace = array(b, 5)};
+                                   .workspace = array(b, 5),
+                                   .workspace_bytes = (ARRAYS - 5) * (uint64_t)ARRAY};
     check_launch(b, launch_w8a8, kernel, &args, args.y, "w8a8: ");
     ptxgen_w8a8_destroy(kernel);
 }
@@ -237,7 +238,7 @@ static void rmsnorm_q4k_says_which_map_is_refused(void **state)
     const ptxgen_rmsnorm_q4k_args args = {.m = 1,
                                           .x = array(b, 0),
                                           .gamma = array(b, 1),
-                                          .weights = {array(b, 3)},
+                                          .w = {array(b, 3)},
                                           .y = {array(b, 2)}};
     check_launch(b, launch_rmsnorm_q4k, kernel, &args, args.y[0], "rmsnorm_q4k: ");
     ptxgen_rmsnorm_q4k_destroy(kernel);

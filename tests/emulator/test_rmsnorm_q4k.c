@@ -69,7 +69,7 @@ static void agrees_with_reference(const char *device, uint32_t m)
         fail_msg("%s", err.message);
     ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, x, sizeof x),
                                     .gamma = bench_buffer(&bench, gamma, sizeof gamma),
-                                    .weights = {bench_buffer(&bench, weights, row_bytes * N)},
+                                    .w = {bench_buffer(&bench, weights, row_bytes * N)},
                                     .y = {bench_blank(&bench, sizeof got)},
                                     .m = m};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
@@ -114,7 +114,7 @@ static void sends_for_each_piece_once(uint32_t k, uint32_t n, uint32_t m)
     struct bench bench;
     ptxgen_error err = {0};
     size_t row_bytes;
-    ptxgen_rmsnorm_q4k_spec spec = {.k = k, .n = {n}, .epsilon = 1e-6f, .max_tokens = m};
+    ptxgen_rmsnorm_q4k_spec spec = {.k = k, .n = {n}, .epsilon = 1e-6f, .max_m = m};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_rmsnorm_q4k *kernel;
     bench_open(&bench, "cpu:sm_90");
@@ -130,7 +130,7 @@ static void sends_for_each_piece_once(uint32_t k, uint32_t n, uint32_t m)
     void *zeros = calloc(bytes, 1);
     ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, zeros, (size_t)m * k * 4),
                                     .gamma = bench_buffer(&bench, zeros, (size_t)k * 4),
-                                    .weights = {bench_buffer(&bench, zeros, row_bytes * n)},
+                                    .w = {bench_buffer(&bench, zeros, row_bytes * n)},
                                     .y = {bench_blank(&bench, (size_t)m * n * 4)},
                                     .m = m};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
@@ -191,7 +191,7 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
     ptxgen_rmsnorm_q4k_spec spec = {.k = k,
                                     .n = {N},
                                     .epsilon = 1e-6f,
-                                    .max_tokens = 1,
+                                    .max_m = 1,
                                     .x_type = PTXGEN_F16,
                                     .y_type = PTXGEN_F16};
     ptxgen_rmsnorm_q4k_plan plan;
@@ -201,7 +201,7 @@ static void run_one_token(const char *device, uint32_t k, uint32_t off, uint16_t
         fail_msg("%s", err.message);
     ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(&bench, x, (k + off) * 2) + off * 2,
                                     .gamma = bench_buffer(&bench, gamma, (k + off) * 4) + off * 4,
-                                    .weights = {bench_buffer(&bench, weights, row_bytes * N)},
+                                    .w = {bench_buffer(&bench, weights, row_bytes * N)},
                                     .y = {bench_blank(&bench, N * 2)},
                                     .m = 1};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)
@@ -273,7 +273,7 @@ static struct edge *new_edge(const char *device, float scale, float epsilon)
     for (int i = 0; i < EDGE_K; i++)
         e->gamma[i] = 1 + next_value(&seed) / 2;
     e->operands = (ptxgen_rmsnorm_q4k_operands){
-        .x = e->x, .gamma = e->gamma, .weights = {e->weights}, .m = EDGE_TOKENS};
+        .x = e->x, .gamma = e->gamma, .w = {e->weights}, .m = EDGE_TOKENS};
     return e;
 }
 
@@ -286,7 +286,7 @@ static void run_edge(struct edge *e)
         fail_msg("%s", err.message);
     ptxgen_rmsnorm_q4k_args args = {.x = bench_buffer(b, e->x, sizeof e->x),
                                     .gamma = bench_buffer(b, e->gamma, sizeof e->gamma),
-                                    .weights = {bench_buffer(b, e->weights, e->weight_bytes)},
+                                    .w = {bench_buffer(b, e->weights, e->weight_bytes)},
                                     .y = {bench_blank(b, sizeof e->y)},
                                     .m = EDGE_TOKENS};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) != PTXGEN_OK)

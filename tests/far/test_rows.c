@@ -313,7 +313,6 @@ static void run_w8a8(struct device *device, const struct w8a8_options *options, 
     struct w8a8_problem p;
     ptxgen_w8a8 *kernel;
     ptxgen_error err;
-    uint64_t workspace;
     assert_ok(w8a8_allocate(&p, options, ROWS, &packed, device, &err), &err);
     w8a8_fill(&p, &r);
     assert_ok(w8a8_check(&p, device, &check, &err), &err);
@@ -331,9 +330,9 @@ static void run_w8a8(struct device *device, const struct w8a8_options *options, 
         .y = place_far(&far, &p.y, stride, ptxgen_element_size((ptxgen_element)s->y_type)),
         .x_stride = stride,
         .y_stride = stride};
-    assert_ok(ptxgen_w8a8_workspace(&p.plan, ROWS, &workspace, &err), &err);
-    args.workspace = allocate(&far, workspace);
     assert_ok(ptxgen_w8a8_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
+    assert_ok(ptxgen_w8a8_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+    args.workspace = allocate(&far, args.workspace_bytes);
     ran(device, ptxgen_w8a8_launch(kernel, &args, device->stream, &err), check.problem, &err);
     expect_rows(&far, &p.y, check.problem);
     ptxgen_w8a8_destroy(kernel);
@@ -397,7 +396,7 @@ static void run_rmsnorm_q4k(struct device *device, const ptxgen_rmsnorm_q4k_spec
                                     .residual_stride = stride,
                                     .residual_out_stride = stride};
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++) {
-        args.weights[i] = p.weights[i].address;
+        args.w[i] = p.w[i].address;
         args.bias[i] = p.bias[i].address;
         args.y[i] = place_far(&far, &p.y[i], stride, y);
         args.y_stride[i] = stride;
@@ -425,7 +424,7 @@ static void rows_of_rmsnorm_q4k_are_reached(void **state)
             ptxgen_rmsnorm_q4k_spec spec = {.k = 512,
                                             .n = {40, 24},
                                             .epsilon = 1e-5f,
-                                            .max_tokens = most[i % 3],
+                                            .max_m = most[i % 3],
                                             .x_type = (uint8_t)(i / 3 % 3),
                                             .y_type = (uint8_t)((i + i / 3) % 3),
                                             .bias = 1,

@@ -108,7 +108,7 @@ struct tree prepare_files(void)
 {
     static const char specs[] = "rmsnorm_q4k --k 256 --n 8\nmarlin --k 128 --n 64 --max-m 8\n";
     static const char more[] = "dense --k 64 --n 16\nrmsnorm_q4k --k 256 --n 8\n"
-                               "w8a8 --k 64 --n 64 --max-tokens 4\n";
+                               "w8a8 --k 64 --n 64 --max-m 4\n";
     struct tree tree = {0};
     add_file(&tree, "specs", specs, sizeof specs - 1);
     add_file(&tree, "more-specs", more, sizeof more - 1);

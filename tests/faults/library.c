@@ -164,10 +164,10 @@ static const ptxgen_marlin_spec marlin_spec = {
     .k = 128, .n = 64, .group_size = 64, .type = PTXGEN_F16, .max_m = 8};
 static const ptxgen_dense_spec dense_spec = {.n = 16, .k = 64, .type = PTXGEN_F16, .max_m = 8};
 static const ptxgen_w8a8_spec w8a8_spec = {
-    .k = 64, .n = 32, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32, .max_tokens = 4};
+    .k = 64, .n = 32, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32, .max_m = 4};
 static const ptxgen_sparse24_spec sparse24_spec = {.n = 16, .k = 64, .max_m = 8, .tier = 1};
 static const ptxgen_rmsnorm_q4k_spec q4k_spec = {
-    .k = 256, .n = {8}, .epsilon = 1e-6f, .max_tokens = 1};
+    .k = 256, .n = {8}, .epsilon = 1e-6f, .max_m = 1};
 
 static ptxgen_status dispatch_all(ptxgen_dispatcher *dispatcher, ptxgen_error *err)
 {

@@ -65,12 +65,12 @@ static ptxgen_status use_rmsnorm_q4k(ptxgen_dispatcher *dispatcher, const struct
     const ptxgen_rmsnorm_q4k_spec spec = {.k = shape->k,
                                           .n = {shape->n},
                                           .epsilon = 1e-5f,
-                                          .max_tokens = 4,
+                                          .max_m = 4,
                                           .x_type = PTXGEN_F16,
                                           .y_type = PTXGEN_F16};
     const ptxgen_rmsnorm_q4k_args args = {.x = in->vectors[0],
                                           .gamma = in->vectors[1],
-                                          .weights = {in->weights},
+                                          .w = {in->weights},
                                           .y = {out->y},
                                           .m = shape->m};
     ptxgen_rmsnorm_q4k *kernel;
@@ -109,7 +109,7 @@ static ptxgen_status use_w8a8(ptxgen_dispatcher *dispatcher, const struct shape 
                               ptxgen_cu_stream stream, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec spec = {
-        .k = shape->k, .n = shape->n, .max_tokens = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
+        .k = shape->k, .n = shape->n, .max_m = 8, .x_type = PTXGEN_F16, .y_type = PTXGEN_F16};
     const ptxgen_w8a8_args args = {.x = in->vectors[0],
                                    .w = in->weights,
                                    .w_scale = in->vectors[1],

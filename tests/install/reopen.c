@@ -36,7 +36,7 @@ static const char *use(void *library)
     find(library, "ptxgen_rmsnorm_q4k_dispatch", &dispatch);
     find(library, "ptxgen_rmsnorm_q4k_destroy", &give_back);
     find(library, "ptxgen_dispatcher_destroy", &destroy);
-    ptxgen_rmsnorm_q4k_spec spec = {.k = 256, .n = {16}, .epsilon = 1e-6f, .max_tokens = 1};
+    ptxgen_rmsnorm_q4k_spec spec = {.k = 256, .n = {16}, .epsilon = 1e-6f, .max_m = 1};
     ptxgen_cu_context context;
     ptxgen_dispatcher *dispatcher;
     ptxgen_rmsnorm_q4k *kernel;

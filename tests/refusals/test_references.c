@@ -97,7 +97,7 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
     enum { K = 256, N = 3 };
     const ptxgen_rmsnorm_q4k_spec spec = {.k = K,
                                           .n = {N},
-                                          .max_tokens = 2,
+                                          .max_m = 2,
                                           .x_type = PTXGEN_F32,
                                           .y_type = PTXGEN_F32,
                                           .bias = 1,
@@ -110,7 +110,7 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
     ptxgen_error err = {0};
     TAKEN(ptxgen_rmsnorm_q4k_make_plan(&spec, &target, &plan, &err));
     const ptxgen_rmsnorm_q4k_operands good = {
-        .x = x, .residual = x, .gamma = gamma, .weights = {weights}, .bias = {bias}, .m = 2};
+        .x = x, .residual = x, .gamma = gamma, .w = {weights}, .bias = {bias}, .m = 2};
     ptxgen_rmsnorm_q4k_operands o = good;
 #define REFERENCE(matrix, first, rows)                                                             \
     ptxgen_rmsnorm_q4k_reference(&plan, &o, matrix, first, rows, y, bound, NULL, &err)
@@ -121,18 +121,18 @@ static void rmsnorm_q4k_reference_takes_rows_of_its_outputs(void **state)
     TAKEN(REFERENCE(0, 0, N));
     TAKEN(REFERENCE(0, N, 0));
     TAKEN(REFERENCE(2, 0, 0));
-    REFUSED(INVALID, REFERENCE(0, 1, N), "rmsnorm_q4k: the plan has no rows 1 to 4 of output 0");
+    REFUSED(INVALID, REFERENCE(0, 1, N), "rmsnorm_q4k: the plan has no features 1 to 4 of output 0");
     REFUSED(INVALID, REFERENCE(0, N + 1, 0),
-            "rmsnorm_q4k: the plan has no rows 4 to 4 of output 0");
+            "rmsnorm_q4k: the plan has no features 4 to 4 of output 0");
     REFUSED(INVALID, REFERENCE(0, 1, UINT32_MAX),
-            "rmsnorm_q4k: the plan has no rows 1 to 4294967296 of output 0");
-    REFUSED(INVALID, REFERENCE(1, 0, 1), "rmsnorm_q4k: the plan has no rows 0 to 1 of output 1");
-    REFUSED(INVALID, REFERENCE(3, 0, 0), "rmsnorm_q4k: the plan has no rows 0 to 0 of output 3");
-    CHANGED(o.m = 3, "rmsnorm_q4k: m = 3 is above the plan's tokens");
+            "rmsnorm_q4k: the plan has no features 1 to 4294967296 of output 0");
+    REFUSED(INVALID, REFERENCE(1, 0, 1), "rmsnorm_q4k: the plan has no features 0 to 1 of output 1");
+    REFUSED(INVALID, REFERENCE(3, 0, 0), "rmsnorm_q4k: the plan has no features 0 to 0 of output 3");
+    CHANGED(o.m = 3, "rmsnorm_q4k: m = 3 is above the 2 tokens that the plan serves");
     CHANGED(o.gamma = NULL, "rmsnorm_q4k: gamma is NULL");
     CHANGED(o.x = NULL, "rmsnorm_q4k: x is NULL");
     CHANGED(o.residual = NULL, "rmsnorm_q4k: residual is NULL");
-    CHANGED(o.weights[0] = NULL, "rmsnorm_q4k: weights[0] is NULL");
+    CHANGED(o.w[0] = NULL, "rmsnorm_q4k: w[0] is NULL");
     CHANGED(o.bias[0] = NULL, "rmsnorm_q4k: bias[0] is NULL");
 #undef CHANGED
 #undef REFERENCE
@@ -235,9 +235,9 @@ static void w8a8_reference_takes_scales_and_rows_that_are_there(void **state)
     o.x_stride = 0;
     TAKEN(ROWS(0, N));
     TAKEN(ROWS(N, 0));
-    REFUSED(INVALID, ROWS(1, N), "w8a8: rows 1 to 4 of a W of 3 rows");
-    REFUSED(INVALID, ROWS(N + 1, 0), "w8a8: rows 4 to 4 of a W of 3 rows");
-    REFUSED(INVALID, ROWS(1, UINT32_MAX), "w8a8: rows 1 to 4294967296 of a W of 3 rows");
+    REFUSED(INVALID, ROWS(1, N), "w8a8: features 1 to 4 of N = 3");
+    REFUSED(INVALID, ROWS(N + 1, 0), "w8a8: features 4 to 4 of N = 3");
+    REFUSED(INVALID, ROWS(1, UINT32_MAX), "w8a8: features 1 to 4294967296 of N = 3");
 #undef CODES
 #undef ROWS
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule of tiles of the caller's choice, and of how large a launch of such a tile may be. */
 #include "refusals.h"
+#include "src/kernels/w8a8/layout.h"
 
 #include <ptxgen/dense.h>
 #include <ptxgen/marlin.h>
@@ -541,46 +542,49 @@ static ptxgen_w8a8_plan w8a8_plan(const char *name, uint32_t n, uint32_t k)
 }
 
 static const ptxgen_w8a8_variant w8a8_mma = {
-    .tokens = 128, .rows = 128, .wn = 2, .wm = 4, .wk = 1, .stages = 3};
+    .tile_m = 128, .tile_n = 128, .wm = 4, .wn = 2, .wk = 1, .stages = 3};
 
 #define SET(member, number) CHANGE(ptxgen_w8a8_variant, member, number)
 #define NO_CTA "w8a8: no CTA of 8 warps holds a tile of "
-#define WARPS " warps along rows, tokens and K in "
+#define WARPS " warps along M, N and K in "
 static void w8a8_refuses_each_wrong_number_of_a_tile(void **state)
 {
     (void)state;
     const ptxgen_w8a8_plan plan = w8a8_plan("sm_80", 65536, 65536);
     static const struct refusal rows[] = {
-        {{SET(tokens, 128)}, ACCEPTED},
-        {{SET(tokens, 8)},
+        {{SET(tile_m, 128)}, ACCEPTED},
+        {{SET(tile_m, 8)},
          INVALID,
-         NO_CTA "8 tokens by 128 rows for 2 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
-        {{SET(tokens, 512)},
+         NO_CTA "8 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
+        {{SET(tile_m, 512)},
          INVALID,
-         NO_CTA "512 tokens by 128 rows for 2 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
-        {{SET(tokens, 256), SET(stages, 0)}, ACCEPTED},
-        {{SET(rows, 257)},
+         NO_CTA "512 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
+        {{SET(tile_m, 256), SET(stages, 0)}, ACCEPTED},
+        {{SET(tile_n, 257)},
          INVALID,
-         NO_CTA "128 tokens by 257 rows for 2 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 257 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
         {{SET(wn, 4)},
          INVALID,
-         NO_CTA "128 tokens by 128 rows for 4 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 128 features for 4 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
         {{SET(wm, 2), SET(wk, 2)},
          INVALID,
-         NO_CTA "128 tokens by 128 rows for 2 x 2 x 2" WARPS "3 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 128 features for 2 x 2 x 2" WARPS "3 stages, in a cluster of 1"},
         {{SET(stages, 2)},
          INVALID,
-         NO_CTA "128 tokens by 128 rows for 2 x 4 x 1" WARPS "2 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "2 stages, in a cluster of 1"},
         {{SET(stages, 4)}, ACCEPTED},
         {{SET(stages, 5)},
          SHARED,
-         NO_CTA "128 tokens by 128 rows for 2 x 4 x 1" WARPS "5 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "5 stages, in a cluster of 1"},
         {{SET(cluster, 2)},
          UNSUPPORTED,
-         NO_CTA "128 tokens by 128 rows for 2 x 4 x 1" WARPS "3 stages, in a cluster of 2"},
-        {{SET(wgmma, 1)},
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 2"},
+        {{SET(kind, PTXGEN_W8A8_WGMMA + 1)},
+         INVALID,
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
+        {{SET(kind, PTXGEN_W8A8_WGMMA)},
          UNSUPPORTED,
-         NO_CTA "128 tokens by 128 rows for 2 x 4 x 1" WARPS "3 stages, in a cluster of 1"},
+         NO_CTA "128 tokens by 128 features for 4 x 2 x 1" WARPS "3 stages, in a cluster of 1"},
     };
     ASSERT_REFUSALS(rows, w8a8_mma, w8a8_tile, &plan);
 }
@@ -600,20 +604,20 @@ static void w8a8_refuses_launches_of_too_many_tokens_or_stages(void **state)
                    "w8a8: m = 2097025 tokens with K = 65536, N = 65536 are 4294967296 stages of "
                    "tiles; a launch takes 2^31 tokens and 2^32 stages");
     plan.spec.n = plan.spec.k = plan.spec.w_stride = 64;
-    plan.variants[0].row_blocks = 1;
+    plan.variants[0].blocks_n = 1;
     assert_ok(ptxgen_w8a8_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_w8a8_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
                    "w8a8: m = 2147483648 tokens with K = 64, N = 64 are 16777216 stages of tiles; "
                    "a launch takes 2^31 tokens and 2^32 stages");
-    plan.spec.min_tokens = 3;
-    plan.spec.max_tokens = 7;
+    plan.spec.min_m = 3;
+    plan.spec.max_m = 7;
     for (uint32_t m = 3; m <= 7; m += 4) {
         assert_ok(ptxgen_w8a8_ctas(&plan, m, &ctas, &err), &err);
-        assert_ok(ptxgen_w8a8_workspace(&plan, m, &bytes, &err), &err);
+        assert_ok(w8a8_workspace_bytes(&plan, m, &bytes, &err), &err);
     }
     assert_refusal(ptxgen_w8a8_ctas(&plan, 2, &ctas, &err), &err, INVALID,
                    "w8a8: m = 2 is outside the 3 to 7 tokens that the plan serves (0: any)");
-    assert_refusal(ptxgen_w8a8_workspace(&plan, 8, &bytes, &err), &err, INVALID,
+    assert_refusal(w8a8_workspace_bytes(&plan, 8, &bytes, &err), &err, INVALID,
                    "w8a8: m = 8 is outside the 3 to 7 tokens that the plan serves (0: any)");
 }
 

@@ -31,7 +31,7 @@ static inline ptxgen_rmsnorm_q4k_spec random_spec(uint64_t *state)
     ptxgen_rmsnorm_q4k_spec spec = plain_spec(256 * (1 + draw(state) % 60), 1 + draw(state) % 40000);
     spec.x_type = (uint8_t)(draw(state) % 3);
     spec.y_type = (uint8_t)(draw(state) % 3);
-    spec.max_tokens = draw(state) % 9;
+    spec.max_m = draw(state) % 9;
     spec.bias = (uint8_t)(draw(state) % 2);
     spec.residual = (uint8_t)(draw(state) % 2);
     spec.residual_out = spec.residual && draw(state) % 2;

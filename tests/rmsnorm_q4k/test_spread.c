@@ -139,7 +139,7 @@ static struct said ask(const char *target_name, const struct problem *p, ptxgen_
     const ptxgen_rmsnorm_q4k_spec spec = {
         .k = p->k, .n = {N}, .epsilon = epsilon, .x_type = PTXGEN_F32, .y_type = (uint8_t)y_type};
     const ptxgen_rmsnorm_q4k_operands operands = {
-        .x = p->x, .gamma = p->gamma, .weights = {p->weights}, .m = p->m};
+        .x = p->x, .gamma = p->gamma, .w = {p->weights}, .m = p->m};
     ptxgen_target target = target_of(target_name);
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;

@@ -40,7 +40,7 @@ static void kernels_have_the_threads_and_shared_memory_of_their_plan(void **stat
             const ptxgen_rmsnorm_q4k_variant *v = &plan.variants[j];
             assert_declares(module, j,
                             (struct declared){.name = ptxgen_rmsnorm_q4k_entry(v),
-                                              .threads = 32 * v->wk * v->wr,
+                                              .threads = 32 * v->wk * v->wn,
                                               .shared_bytes = v->shared_bytes,
                                               .dynamic_shared_bytes = v->dynamic_shared_bytes});
         }

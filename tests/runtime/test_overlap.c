@@ -610,11 +610,10 @@ static void w8a8_writes_over_nothing(void **state)
         ptxgen_w8a8_args args = {.m = TOKENS};
         ptxgen_w8a8_plan plan;
         ptxgen_w8a8 *kernel;
-        uint64_t workspace;
         assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
         assert_ok(ptxgen_w8a8_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
-        assert_ok(ptxgen_w8a8_workspace(&plan, TOKENS, &workspace, &err), &err);
-        assert_true(workspace > 0);
+        assert_ok(ptxgen_w8a8_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
+        assert_true(args.workspace_bytes > 0);
         struct subject s = {
             .family = "w8a8",
             .kernel = kernel,
@@ -628,7 +627,7 @@ static void w8a8_writes_over_nothing(void **state)
                          {"x_scale", AT(w8a8, x_scale), 4 * given, 4, LAUNCH_INPUT},
                          {"x_zero", AT(w8a8, x_zero), 4 * given, 4, LAUNCH_INPUT},
                          {"y", AT(w8a8, y), 2 * N * TOKENS, 2, LAUNCH_OUTPUT},
-                         {"workspace", AT(w8a8, workspace), workspace, 256, LAUNCH_OUTPUT}}};
+                         {"workspace", AT(w8a8, workspace), args.workspace_bytes, 256, LAUNCH_OUTPUT}}};
         expect_rule(&s);
         expect_rule_of_strides(&s,
                                (const struct rows[]){STRIDED(w8a8, "x", x_stride, K),
@@ -677,10 +676,10 @@ static void rmsnorm_q4k_writes_over_nothing(void **state)
             {"gamma", AT(rmsnorm_q4k, gamma), 4 * K, 4, LAUNCH_INPUT},
             {"residual", AT(rmsnorm_q4k, residual), 2 * K * ROWS, 2, LAUNCH_INPUT},
             {"residual_out", AT(rmsnorm_q4k, residual_out), 2 * K * ROWS, 2, LAUNCH_OUTPUT},
-            {"weights[0]", AT(rmsnorm_q4k, weights[0]), Q4K * N, 16, LAUNCH_INPUT},
+            {"w[0]", AT(rmsnorm_q4k, w[0]), Q4K * N, 16, LAUNCH_INPUT},
             {"y[0]", AT(rmsnorm_q4k, y[0]), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
             {"bias[0]", AT(rmsnorm_q4k, bias[0]), 4 * N, 4, LAUNCH_INPUT},
-            {"weights[1]", AT(rmsnorm_q4k, weights[1]), Q4K * OTHER, 16, LAUNCH_INPUT},
+            {"w[1]", AT(rmsnorm_q4k, w[1]), Q4K * OTHER, 16, LAUNCH_INPUT},
             {"y[1]", AT(rmsnorm_q4k, y[1]), 2 * OTHER * ROWS, 2, LAUNCH_OUTPUT},
             {"bias[1]", AT(rmsnorm_q4k, bias[1]), 4 * OTHER, 4, LAUNCH_INPUT}}};
     expect_rule(&s);

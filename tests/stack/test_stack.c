@@ -205,7 +205,7 @@ static void refer(void *argument)
     struct operation *o = argument;
     double *y = (double *)((char *)o->memory + MEMORY), *bound = y + 8 * SIDE;
     const ptxgen_rmsnorm_q4k_operands vectors = {
-        .x = o->memory, .gamma = o->memory, .weights = {o->memory}, .m = 8};
+        .x = o->memory, .gamma = o->memory, .w = {o->memory}, .m = 8};
     const ptxgen_dense_operands matrices = {.m = 8, .x = o->memory, .w = o->memory};
     o->status =
         ptxgen_rmsnorm_q4k_reference(o->rmsnorm_q4k, &vectors, 0, 0, SIDE, y, bound, NULL, &o->err);
@@ -219,7 +219,7 @@ static void launch(void *argument)
     o->device->driver.ctx_set_current(o->device->context);
     const uint64_t in = 1 << 20, out = 1 << 24; /* never read */
     const ptxgen_rmsnorm_q4k_args vectors = {
-        .x = in, .gamma = in, .weights = {in}, .y = {out}, .m = 8};
+        .x = in, .gamma = in, .w = {in}, .y = {out}, .m = 8};
     const ptxgen_dense_args matrices = {
         .m = 8, .x = in, .w = in, .y = out, .workspace = 2 * out, .workspace_bytes = out};
     o->status = ptxgen_rmsnorm_q4k_launch(o->loaded_rmsnorm_q4k, &vectors, NULL, &o->err);

@@ -92,9 +92,9 @@ static unsigned run(struct device *device, const struct shape *shape)
                             .is_right = is_right,
                             .y_bytes = p->y.bytes,
                             .workspace_fill = REPLAY_POISON};
-    must_do(
-        ptxgen_w8a8_workspace(ptxgen_w8a8_loaded_plan(b.kernel), p->m, &what.workspace_bytes, &err),
-        "sizing", &err);
+    must_do(ptxgen_w8a8_workspace_bytes(b.kernel, &b.args, &b.args.workspace_bytes, &err), "sizing",
+            &err);
+    what.workspace_bytes = b.args.workspace_bytes;
     unsigned different = replays_that_differ(&device->driver, &what, (unsigned)test_share(REPLAYS));
     ptxgen_w8a8_destroy(b.kernel);
     w8a8_release(p);

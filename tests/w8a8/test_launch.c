@@ -17,7 +17,7 @@ static int setup(void **state)
     ptxgen_target target = target_of("sm_90");
     ptxgen_w8a8_spec spec = {.k = 256,
                              .n = 16,
-                             .max_tokens = 16,
+                             .max_m = 16,
                              .x_type = PTXGEN_F16,
                              .y_type = PTXGEN_F32,
                              .scales = PTXGEN_W8A8_TENSOR,
@@ -36,6 +36,7 @@ static int setup(void **state)
                                 .x_zero = 0x70000,
                                 .y = 0x80000,
                                 .workspace = 0x90000,
+                                .workspace_bytes = 1 << 30,
                                 .m = 12};
     *state = &b;
     return 0;
@@ -103,6 +104,53 @@ static void strides_below_a_row_are_refused(void **state)
     refused(b, &args, "row stride of y, 15");
 }
 
+static void unsupported(const struct bench *b, const ptxgen_w8a8_args *args, const char *words)
+{
+    ptxgen_error err = {0};
+    assert_int_equal(ptxgen_w8a8_launch(b->kernel, args, NULL, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_says(&err, words);
+}
+
+static void strides_of_more_than_32_bits_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = b->args;
+    args.x = 0x40000000000;
+    args.x_stride = (uint64_t)UINT32_MAX + 1;
+    unsupported(b, &args,
+                "w8a8: the row stride of x, 4294967296, is above the 4294967295 elements that the "
+                "kernel takes");
+    args = b->args;
+    args.y = 0x40000000000;
+    args.y_stride = (uint64_t)UINT32_MAX + 16;
+    unsupported(b, &args, "the row stride of y, 4294967311, is above the 4294967295 elements");
+}
+
+static void tokens_of_more_than_32_bits_are_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = b->args;
+    uint64_t bytes;
+    ptxgen_error err = {0};
+    args.m = ((uint64_t)1 << 32) + 12;
+    refused(b, &args, "m = 4294967308 is outside the 0 to 16");
+    assert_refused(ptxgen_w8a8_workspace_bytes(b->kernel, &args, &bytes, &err), &err,
+                   "m = 4294967308 is outside the 0 to 16");
+    assert_null(ptxgen_w8a8_attributes(b->kernel, args.m));
+}
+
+static void a_workspace_that_is_too_small_is_refused(void **state)
+{
+    struct bench *b = *state;
+    ptxgen_w8a8_args args = b->args;
+    ptxgen_error err = {0};
+    assert_ok(ptxgen_w8a8_workspace_bytes(b->kernel, &args, &args.workspace_bytes, &err), &err);
+    assert_true(args.workspace_bytes > 12 * 256);
+    args.workspace_bytes--;
+    refused(b, &args, "w8a8: a workspace of ");
+    refused(b, &args, "that m = 12 needs");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +158,9 @@ int main(void)
         cmocka_unit_test(more_tokens_than_planned_are_refused),
         cmocka_unit_test(null_and_misaligned_addresses_are_refused_by_name),
         cmocka_unit_test(strides_below_a_row_are_refused),
+        cmocka_unit_test(strides_of_more_than_32_bits_are_refused),
+        cmocka_unit_test(tokens_of_more_than_32_bits_are_refused),
+        cmocka_unit_test(a_workspace_that_is_too_small_is_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan accepts, chooses and refuses. */
 #include "support.h"
+
+#include "src/kernels/w8a8/layout.h"
 #include "tests/random.h"
 
 static ptxgen_w8a8_spec spec_of(uint32_t k, uint32_t n)
@@ -111,22 +113,22 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
     ptxgen_w8a8_explain(&p, 1, text, sizeof text);
     assert_non_null(strstr(text, "one launch"));
-    assert_int_equal(ptxgen_w8a8_workspace(&p, 1, &bytes, NULL), PTXGEN_OK);
+    assert_int_equal(w8a8_workspace_bytes(&p, 1, &bytes, NULL), PTXGEN_OK);
     assert_int_equal(bytes, 0);
     for (uint32_t m = 2; m < 100000; m = m * 3 / 2) {
         assert_false(ptxgen_w8a8_choose(&p, m)->fused);
         ptxgen_w8a8_explain(&p, m, text, sizeof text);
         assert_non_null(strstr(text, "two launches"));
-        assert_int_equal(ptxgen_w8a8_workspace(&p, m, &bytes, NULL), PTXGEN_OK);
+        assert_int_equal(w8a8_workspace_bytes(&p, m, &bytes, NULL), PTXGEN_OK);
         assert_true(bytes >= (uint64_t)m * 8192);
     }
     assert_null(ptxgen_w8a8_choose(&p, 0));
-    s.max_tokens = 100;
+    s.max_m = 100;
     p = plan_of(&s, "sm_90");
     assert_non_null(ptxgen_w8a8_choose(&p, 100));
     assert_null(ptxgen_w8a8_choose(&p, 101));
     ptxgen_error err;
-    assert_int_equal(ptxgen_w8a8_workspace(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(w8a8_workspace_bytes(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "m = 101 is outside"));
 }
 
@@ -187,7 +189,7 @@ static void rows_of_w_are_aligned_in_the_workspace(void **state)
             uint64_t bytes;
             ptxgen_w8a8_explain(&p, cases[i].m, text, sizeof text);
             assert_int_equal(strstr(text, "three launches") != NULL, cases[i].aligns);
-            assert_int_equal(ptxgen_w8a8_workspace(&p, cases[i].m, &bytes, NULL), PTXGEN_OK);
+            assert_int_equal(w8a8_workspace_bytes(&p, cases[i].m, &bytes, NULL), PTXGEN_OK);
             if (cases[i].aligns)
                 assert_true(bytes >= 4096 * (1000 + (uint64_t)cases[i].m));
         }
@@ -202,12 +204,12 @@ static void a_tile_of_few_tokens_never_serves_more(void **state)
         ptxgen_w8a8_plan p = plan_of(&s, target_names[i]);
         for (uint32_t m = 1; m < 2000; m++) {
             const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(&p, m);
-            assert_true(v->tokens >= m || v->tokens > 64);
+            assert_true(v->tile_m >= m || v->tile_m > 64);
         }
     }
     ptxgen_w8a8_spec s = spec_of(4096, 4096);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
-    ptxgen_w8a8_variant tile = {.tokens = 16, .rows = 64, .wn = 4, .wm = 1, .wk = 2};
+    ptxgen_w8a8_variant tile = {.tile_m = 16, .tile_n = 64, .wn = 4, .wm = 1, .wk = 2};
     ptxgen_error err;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_non_null(ptxgen_w8a8_choose(&p, 16));
@@ -219,12 +221,12 @@ static void clusters_halve_k_where_it_divides(void **state)
 {
     (void)state;
     ptxgen_w8a8_spec s = spec_of(4096, 4096);
-    ptxgen_w8a8_variant tile = {.tokens = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2};
+    ptxgen_w8a8_variant tile = {.tile_m = 64, .wn = 4, .wm = 1, .wk = 2, .cluster = 2};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
     ptxgen_error err;
     uint32_t ctas;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
-    assert_int_equal(p.variants[0].row_blocks, 64);
+    assert_int_equal(p.variants[0].blocks_n, 64);
     assert_ok(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
     assert_int_equal(ctas, 128);
     p = plan_of(&s, "sm_80");
@@ -240,28 +242,28 @@ static void wgmma_needs_rows_at_multiples_of_16_bytes(void **state)
 {
     (void)state;
     ptxgen_w8a8_spec s = spec_of(4096, 4000);
-    ptxgen_w8a8_variant tile = {.tokens = 64, .wgmma = 1};
+    ptxgen_w8a8_variant tile = {.tile_m = 64, .kind = PTXGEN_W8A8_WGMMA};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
     ptxgen_error err;
     uint32_t ctas;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
-    assert_int_equal(p.variants[0].row_blocks, 125);
+    assert_int_equal(p.variants[0].blocks_n, 125);
     assert_int_equal(p.variants[0].wn, 1);
     assert_int_equal(p.variants[0].wm, 4);
     assert_ok(ptxgen_w8a8_ctas(&p, 64, &ctas, &err), &err);
     assert_int_equal(ctas, 125);
-    tile.rows = 128;
+    tile.tile_n = 128;
     tile.cluster = 2;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     tile.cluster = 1;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
-    assert_int_equal(p.variants[0].row_blocks, 32);
+    assert_int_equal(p.variants[0].blocks_n, 32);
     assert_int_equal(p.variants[0].wn, 4);
-    tile.tokens = 32;
+    tile.tile_m = 32;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
     p = plan_of(&s, "sm_90");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
-    tile.tokens = 16; /* whose rows, of multiples of 4 bytes, are copied as they are */
+    tile.tile_m = 16; /* whose rows, of multiples of 4 bytes, are copied as they are */
     s.k = 4092;
     p = plan_of(&s, "sm_90a");
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
@@ -281,24 +283,24 @@ static void tiles_of_wgmma_serve_up_to_16_and_64_tokens(void **state)
         assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
         for (uint32_t m = 3; m <= 64; m++)
             assert_ptr_equal(ptxgen_w8a8_choose(&p, m), ptxgen_w8a8_choose(&p, m <= 16 ? 16 : 64));
-        assert_true(ptxgen_w8a8_choose(&p, 16)->wgmma);
-        assert_int_equal(ptxgen_w8a8_choose(&p, 16)->tokens, shapes[i][1] > 4096 ? 16 : 64);
+        assert_true(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_W8A8_WGMMA);
+        assert_int_equal(ptxgen_w8a8_choose(&p, 16)->tile_m, shapes[i][1] > 4096 ? 16 : 64);
         for (uint32_t m = 64; m <= 128; m++)
-            assert_true(ptxgen_w8a8_choose(&p, m)->wgmma);
+            assert_true(ptxgen_w8a8_choose(&p, m)->kind == PTXGEN_W8A8_WGMMA);
     }
     ptxgen_w8a8_spec s = {.k = 8192, .n = 1024, .x_type = PTXGEN_F16};
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
-    assert_false(ptxgen_w8a8_choose(&p, 16)->wgmma);
+    assert_false(ptxgen_w8a8_choose(&p, 16)->kind == PTXGEN_W8A8_WGMMA);
 }
 
 static void check_warps(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    uint32_t columns = v->tokens < 8 ? 8 : v->tokens;
+    uint32_t columns = v->tile_m < 8 ? 8 : v->tile_m;
     assert_int_equal(v->wn * v->wm * v->wk, 8);
     assert_true(v->wm == 1 || v->wk == 1);
-    assert_int_equal(v->rows % (16 * v->wn), 0);
+    assert_int_equal(v->tile_n % (16 * v->wn), 0);
     assert_int_equal(columns % (8 * v->wm), 0);
-    assert_true(v->rows / v->wn * (columns / v->wm) / 32 <= 128);
+    assert_true(v->tile_n / v->wn * (columns / v->wm) / 32 <= 128);
     assert_true(v->cluster == 1 || (v->cluster == 2 && p->target.ptx.sm >= 90));
 }
 
@@ -306,17 +308,17 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 {
     assert_int_equal(p->target.ptx.sm, 90);
     assert_int_equal(p->target.ptx.suffix, 'a');
-    assert_true(p->copy_bytes == 16 || p->copy_bytes == 1 || v->tokens > 32);
-    if (v->tokens == 64 || v->tokens == 128) {
-        uint32_t rows = v->rows / v->wn; /* wgmma's columns */
-        assert_int_equal(v->tokens % 64, 0);
-        assert_int_equal(v->wm, v->tokens / 16);
-        assert_true(v->wn * v->wm <= 16 && v->rows % v->wn == 0);
+    assert_true(p->copy_bytes == 16 || p->copy_bytes == 1 || v->tile_m > 32);
+    if (v->tile_m == 64 || v->tile_m == 128) {
+        uint32_t rows = v->tile_n / v->wn; /* wgmma's columns */
+        assert_int_equal(v->tile_m % 64, 0);
+        assert_int_equal(v->wm, v->tile_m / 16);
+        assert_true(v->wn * v->wm <= 16 && v->tile_n % v->wn == 0);
         assert_int_equal(rows % (rows > 32 ? 16 : 8), 0);
     } else {
-        assert_int_equal(v->rows % 64, 0);
-        assert_int_equal(v->wn, v->rows / 16);
-        assert_true(v->tokens / v->wm <= 128); /* accumulators of a thread, twice */
+        assert_int_equal(v->tile_n % 64, 0);
+        assert_int_equal(v->wn, v->tile_n / 16);
+        assert_true(v->tile_m / v->wm <= 128); /* accumulators of a thread, twice */
     }
     assert_int_equal(v->cluster, 1);
     assert_false(v->fused);
@@ -325,12 +327,12 @@ static void check_warpgroups(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 static void check_variant(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint64_t n = p->spec.n, unit = v->fused ? 1 : 8, units = (n + unit - 1) / unit;
-    if (v->wgmma)
+    if (v->kind == PTXGEN_W8A8_WGMMA)
         check_warpgroups(p, v);
     else
         check_warps(p, v);
-    assert_true((units + v->row_blocks - 1) / v->row_blocks * unit <= v->rows);
-    assert_true(v->row_blocks <= n);
+    assert_true((units + v->blocks_n - 1) / v->blocks_n * unit <= v->tile_n);
+    assert_true(v->blocks_n <= n);
     assert_true(v->stages >= 2 && v->shared_bytes <= p->target.shared_per_cta);
 }
 
@@ -343,7 +345,7 @@ static void random_specs_are_planned_soundly_for_every_target(void **state)
         ptxgen_w8a8_spec s = spec_of(1 + random_bits(&r) % (i % 3 ? 9000 : 60000),
                                      1 + random_bits(&r) % (i % 4 ? 9000 : 60000));
         s.x_type = random_bits(&r) % 4;
-        s.min_tokens = random_bits(&r) % 2 ? random_bits(&r) % 600 : 0;
+        s.min_m = random_bits(&r) % 2 ? random_bits(&r) % 600 : 0;
         ptxgen_w8a8_plan p = plan_of(&s, target_names[i % TARGETS]);
         for (uint32_t v = 0; v < p.variant_count; v++) {
             check_variant(&p, &p.variants[v]);
@@ -351,7 +353,7 @@ static void random_specs_are_planned_soundly_for_every_target(void **state)
                 assert_string_not_equal(ptxgen_w8a8_entry(&p.variants[v]),
                                         ptxgen_w8a8_entry(&p.variants[w]));
         }
-        for (uint64_t m = s.min_tokens + 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
+        for (uint64_t m = s.min_m + 1; m < UINT32_MAX; m = m * 5 / 3 + 1)
             assert_non_null(ptxgen_w8a8_choose(&p, (uint32_t)m));
     }
 }
@@ -363,17 +365,17 @@ static void a_plan_for_some_tokens_has_only_their_variants(void **state)
         /* fewest, most, variants */ {0, 2, 1}, {1, 1, 1}, {9, 16, 1}, {17, 64, 2}, {300, 0, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_w8a8_spec s = spec_of(4096, 4096);
-        s.min_tokens = cases[i][0];
-        s.max_tokens = cases[i][1];
+        s.min_m = cases[i][0];
+        s.max_m = cases[i][1];
         ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
         assert_int_equal(p.variant_count, cases[i][2]);
-        if (s.min_tokens > 1)
-            assert_null(ptxgen_w8a8_choose(&p, s.min_tokens - 1));
+        if (s.min_m > 1)
+            assert_null(ptxgen_w8a8_choose(&p, s.min_m - 1));
     }
     ptxgen_w8a8_spec s = spec_of(64, 64);
-    s.min_tokens = 9;
-    s.max_tokens = 8;
-    invalid(&s, "min_tokens = 9");
+    s.min_m = 9;
+    s.max_m = 8;
+    invalid(&s, "min_m = 9");
 }
 
 /* Bytes of the workspace grow with M and stay 64 bits wide. */
@@ -384,9 +386,9 @@ static void a_million_tokens_are_planned_and_two_to_the_32_stages_refused(void *
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
     uint64_t bytes;
     ptxgen_error err;
-    assert_ok(ptxgen_w8a8_workspace(&p, 1000000, &bytes, &err), &err);
+    assert_ok(w8a8_workspace_bytes(&p, 1000000, &bytes, &err), &err);
     assert_true(bytes >= UINT64_C(8192) * 1000000);
-    assert_int_equal(ptxgen_w8a8_workspace(&p, UINT32_MAX, &bytes, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(w8a8_workspace_bytes(&p, UINT32_MAX, &bytes, &err), PTXGEN_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "2^31 tokens"));
 }
 
@@ -395,17 +397,17 @@ static void a_tile_can_be_given_and_is_checked(void **state)
     (void)state;
     ptxgen_w8a8_spec s = spec_of(8192, 8192);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
-    ptxgen_w8a8_variant tile = {.tokens = 16, .rows = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 5};
+    ptxgen_w8a8_variant tile = {.tile_m = 16, .tile_n = 128, .wn = 8, .wm = 1, .wk = 1, .stages = 5};
     ptxgen_error err;
     assert_ok(ptxgen_w8a8_use_tile(&p, &tile, &err), &err);
     assert_int_equal(p.variant_count, 1);
     assert_int_equal(p.variants[0].stages, 5);
-    assert_int_equal(p.variants[0].row_blocks, 64);
+    assert_int_equal(p.variants[0].blocks_n, 64);
     check_variant(&p, &p.variants[0]);
     tile.stages = 100;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_SHARED_MEMORY);
     tile.stages = 0;
-    tile.tokens = 24;
+    tile.tile_m = 24;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "24 tokens"));
 }
@@ -444,7 +446,7 @@ static void any_number_of_tokens_is_served_or_refused_with_a_status(void **state
             ptxgen_status expected = ms[i] > INT32_MAX ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK;
             assert_non_null(ptxgen_w8a8_choose(&p, ms[i]));
             assert_int_equal(ptxgen_w8a8_ctas(&p, ms[i], &ctas, &err), expected);
-            assert_int_equal(ptxgen_w8a8_workspace(&p, ms[i], &bytes, &err), expected);
+            assert_int_equal(w8a8_workspace_bytes(&p, ms[i], &bytes, &err), expected);
             ptxgen_w8a8_explain(&p, ms[i], text, sizeof text);
             assert_true(text[0] != '\0');
         }
@@ -455,10 +457,10 @@ static void a_tile_of_zeros_is_refused(void **state)
     (void)state;
     ptxgen_w8a8_spec s = spec_of(8192, 8192);
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90a");
-    ptxgen_w8a8_variant tile = {.tokens = 0};
+    ptxgen_w8a8_variant tile = {.tile_m = 0};
     ptxgen_error err;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    tile.wgmma = 1;
+    tile.kind = PTXGEN_W8A8_WGMMA;
     assert_int_equal(ptxgen_w8a8_use_tile(&p, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
 }
 

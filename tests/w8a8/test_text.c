@@ -71,7 +71,7 @@ static void ptxas_takes_it_for_every_target_without_spills(void **state)
          .y_type = PTXGEN_F64,
          .asymmetric = 1,
          .bias = 1,
-         .min_tokens = 200},
+         .min_m = 200},
         {.k = 28672,
          .n = 8192,
          .x_type = PTXGEN_F64,

@@ -18,7 +18,7 @@ enum {
     KEY_RESIDUAL_OUT,
     KEY_BIAS,
     KEY_SWIGLU,
-    KEY_MAX_TOKENS,
+    KEY_MAX_M,
     KEY_GGUF,
     KEY_TENSOR,
     KEY_NORM,
@@ -55,8 +55,8 @@ static const struct argp_option spec_options[] = {
     {.name = "swiglu",
      .key = KEY_SWIGLU,
      .doc = "y = silu(gate) * up, over two matrices of equal N"},
-    {.name = "max-tokens",
-     .key = KEY_MAX_TOKENS,
+    {.name = "max-m",
+     .key = KEY_MAX_M,
      .arg = "M",
      .doc = "The most tokens that will be launched, 1 to 8 (8)"},
     {0},
@@ -86,8 +86,8 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     case KEY_RESIDUAL_OUT: s->residual = s->residual_out = 1; return 0;
     case KEY_BIAS: s->bias = 1; return 0;
     case KEY_SWIGLU: s->epilogue = PTXGEN_EPILOGUE_SWIGLU; return 0;
-    case KEY_MAX_TOKENS:
-        s->max_tokens = (uint32_t)parse_number(state, "--max-tokens", arg, 1, UINT32_MAX);
+    case KEY_MAX_M:
+        s->max_m = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
         return 0;
     case ARGP_KEY_END:
         if (s->epilogue == PTXGEN_EPILOGUE_SWIGLU && s->n[0] && !s->n[1])
@@ -175,7 +175,7 @@ ptxgen_status rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec, uint32_
                                     const ptxgen_target *target, ptxgen_rmsnorm_q4k_plan *plan,
                                     ptxgen_error *err)
 {
-    uint32_t most = spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    uint32_t most = spec->max_m ? spec->max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
     if (!spec->k || !spec->n[0])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k needs --k and --n");
     if (m > most)

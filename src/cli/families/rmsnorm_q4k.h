@@ -25,7 +25,7 @@ struct rmsnorm_q4k_problem {
     ptxgen_rmsnorm_q4k_plan plan;
     uint32_t m;
     uint32_t x_stride, residual_stride, residual_out_stride, y_stride[MATRICES];
-    struct buffer x, residual, residual_out, gamma, weights[MATRICES], bias[MATRICES], y[MATRICES];
+    struct buffer x, residual, residual_out, gamma, w[MATRICES], bias[MATRICES], y[MATRICES];
     struct expected expected; /* the file's own output */
     double *exact_x;          /* with it: x before it was rounded to x's type */
 };

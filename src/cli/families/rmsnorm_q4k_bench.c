@@ -25,8 +25,8 @@ static ptxgen_status launch(void *state, uint32_t copy, ptxgen_error *err)
     const struct bench_state *b = state;
     ptxgen_rmsnorm_q4k_args args = b->args;
     for (int i = 0; i < MATRICES; i++)
-        if (args.weights[i])
-            args.weights[i] += copy * b->copy_bytes;
+        if (args.w[i])
+            args.w[i] += copy * b->copy_bytes;
     return ptxgen_rmsnorm_q4k_launch(b->kernel, &args, b->device->stream, err);
 }
 
@@ -69,7 +69,7 @@ static ptxgen_status allocate_weights(struct bench_state *b, const ptxgen_rmsnor
         bench_copied_memory(&b->memory, "the weights", host, bytes, copies, &memory, err);
     free(host);
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++)
-        b->args.weights[i] = memory + offsets[i];
+        b->args.w[i] = memory + offsets[i];
     return status;
 }
 

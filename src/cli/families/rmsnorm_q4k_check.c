@@ -19,7 +19,7 @@ static ptxgen_rmsnorm_q4k_args arguments_of(const struct rmsnorm_q4k_problem *p)
                                  .residual_out_stride = p->residual_out_stride,
                                  .m = p->m};
     for (int i = 0; i < MATRICES; i++) {
-        a.weights[i] = p->weights[i].address;
+        a.w[i] = p->w[i].address;
         a.bias[i] = p->bias[i].address;
         a.y[i] = p->y[i].address;
         a.y_stride[i] = p->y_stride[i];
@@ -37,7 +37,7 @@ static struct operand_lists list_operands(struct rmsnorm_q4k_problem *p)
     struct operand_lists l = {.inputs = {&p->x, &p->residual, &p->gamma},
                               .outputs = {&p->residual_out}};
     for (int i = 0; i < MATRICES; i++) {
-        l.inputs[3 + i] = &p->weights[i];
+        l.inputs[3 + i] = &p->w[i];
         l.inputs[3 + MATRICES + i] = &p->bias[i];
         l.outputs[1 + i] = &p->y[i];
     }

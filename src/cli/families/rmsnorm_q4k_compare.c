@@ -44,9 +44,9 @@ static double output_at(const struct rmsnorm_q4k_problem *p, uint32_t matrix, ui
 
 /* What the reference says of a slice's outputs, token by token. */
 struct slice_reference {
-    double y[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
-    double bound[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
-    ptxgen_spread spread[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    double y[PTXGEN_RMSNORM_Q4K_MAX_M * SLICE_ROWS];
+    double bound[PTXGEN_RMSNORM_Q4K_MAX_M * SLICE_ROWS];
+    ptxgen_spread spread[PTXGEN_RMSNORM_Q4K_MAX_M * SLICE_ROWS];
 };
 
 static void compare_slice_outputs(const struct rmsnorm_q4k_problem *p, const struct slice *s,
@@ -73,7 +73,7 @@ static ptxgen_status compare_expected(const struct rmsnorm_q4k_problem *p,
 {
     ptxgen_rmsnorm_q4k_plan exact = p->plan;
     ptxgen_rmsnorm_q4k_operands from_exact = *operands;
-    double unrounded[PTXGEN_RMSNORM_Q4K_MAX_TOKENS * SLICE_ROWS];
+    double unrounded[PTXGEN_RMSNORM_Q4K_MAX_M * SLICE_ROWS];
     exact.spec.x_type = PTXGEN_F32;
     size_t count = (size_t)p->m * p->plan.spec.k;
     float *x = malloc(count * sizeof *x);
@@ -123,7 +123,7 @@ static ptxgen_rmsnorm_q4k_operands operands_of(const struct rmsnorm_q4k_problem 
                                      .residual_stride = p->residual_stride,
                                      .m = p->m};
     for (int i = 0; i < MATRICES; i++) {
-        o.weights[i] = p->weights[i].host;
+        o.w[i] = p->w[i].host;
         o.bias[i] = (const float *)(const void *)p->bias[i].host;
     }
     return o;

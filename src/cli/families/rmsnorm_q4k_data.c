@@ -13,7 +13,7 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
                                    const struct rmsnorm_q4k_layout *l, struct device *device,
                                    ptxgen_error *err)
 {
-    static const char *const names[3][MATRICES] = {{"weights[0]", "weights[1]", "weights[2]"},
+    static const char *const names[3][MATRICES] = {{"w[0]", "w[1]", "w[2]"},
                                                    {"bias[0]", "bias[1]", "bias[2]"},
                                                    {"y[0]", "y[1]", "y[2]"}};
     memset(p, 0, sizeof *p);
@@ -40,7 +40,7 @@ ptxgen_status rmsnorm_q4k_allocate(struct rmsnorm_q4k_problem *p,
     for (unsigned i = 0; i < MATRICES; i++) {
         uint32_t n = spec->n[i];
         p->y_stride[i] = n + l->y_gap[i];
-        plans[4 + i] = (struct buffer_plan){&p->weights[i], names[0][i], n > 0, n * row_bytes, 0};
+        plans[4 + i] = (struct buffer_plan){&p->w[i], names[0][i], n > 0, n * row_bytes, 0};
         plans[7 + i] = (struct buffer_plan){&p->bias[i], names[1][i], n && spec->bias,
                                             4 * (size_t)n, l->gamma_offset};
         plans[10 + i] = (struct buffer_plan){&p->y[i], names[2][i], i < rmsnorm_q4k_outputs(spec),
@@ -58,7 +58,7 @@ void rmsnorm_q4k_release(struct rmsnorm_q4k_problem *p)
     for (int i = 0; i < 4; i++)
         buffer_destroy(single[i]);
     for (int i = 0; i < MATRICES; i++) {
-        buffer_destroy(&p->weights[i]);
+        buffer_destroy(&p->w[i]);
         buffer_destroy(&p->bias[i]);
         buffer_destroy(&p->y[i]);
     }
@@ -131,8 +131,8 @@ void rmsnorm_q4k_fill(struct rmsnorm_q4k_problem *p, struct random *r)
     random_activations(r, type, p->residual.host, p->m, p->residual_stride, s->k);
     random_floats(r, &p->gamma, 1, 0.25);
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(s); i++) {
-        rmsnorm_q4k_random_weights(r, p->weights[i].host,
-                                   p->weights[i].bytes / PTXGEN_Q4K_BLOCK_BYTES);
+        rmsnorm_q4k_random_weights(r, p->w[i].host,
+                                   p->w[i].bytes / PTXGEN_Q4K_BLOCK_BYTES);
         random_floats(r, &p->bias[i], 0, 2);
     }
 }

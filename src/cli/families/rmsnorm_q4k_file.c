@@ -232,7 +232,7 @@ static ptxgen_status fill(struct rmsnorm_q4k_problem *p, const struct sources *s
     for (size_t i = 0; i < p->plan.spec.k; i++)
         gamma[i] = (float)tensor_float(s->norm, i);
     for (unsigned i = 0; i < rmsnorm_q4k_matrices(&p->plan.spec); i++) {
-        memcpy(p->weights[i].host, s->weights[i]->data, p->weights[i].bytes);
+        memcpy(p->w[i].host, s->weights[i]->data, p->w[i].bytes);
         float *bias = (float *)(void *)p->bias[i].host;
         for (size_t j = 0; s->bias[i] && j < p->plan.spec.n[i]; j++)
             bias[j] = (float)tensor_float(s->bias[i], j);
@@ -258,7 +258,7 @@ static void warn_of_unused(const struct tensor_store *store, const struct source
 
 static uint32_t most_tokens(const ptxgen_rmsnorm_q4k_spec *spec)
 {
-    return spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    return spec->max_m ? spec->max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
 }
 
 static ptxgen_status read_from(const struct tensor_store *store, struct rmsnorm_q4k_problem *p,

@@ -57,7 +57,7 @@ static ptxgen_rmsnorm_q4k_spec random_spec(struct random *r, bool small)
     s.bias = (uint8_t)random_below(r, 2);
     s.residual = (uint8_t)random_below(r, 2);
     s.residual_out = s.residual && random_below(r, 2);
-    s.max_tokens = random_below(r, 9);
+    s.max_m = random_below(r, 9);
     uint32_t shape = random_below(r, 4);
     s.n[0] = random_rows(r, small, deep);
     if (shape == 0) {
@@ -97,7 +97,7 @@ ptxgen_status rmsnorm_q4k_run_random(uint64_t seed, struct device *device, struc
 {
     struct random r = random_start(seed);
     ptxgen_rmsnorm_q4k_spec spec = random_spec(&r, device->emulated);
-    uint32_t most = spec.max_tokens ? spec.max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    uint32_t most = spec.max_m ? spec.max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
     struct rmsnorm_q4k_layout layout = random_layout(&r, &spec);
     uint32_t m = random_below(&r, most + 1);
     struct rmsnorm_q4k_problem p;

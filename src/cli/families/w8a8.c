@@ -18,8 +18,8 @@ enum {
     KEY_CODES,
     KEY_BIAS,
     KEY_W_STRIDE,
-    KEY_MIN_TOKENS,
-    KEY_MAX_TOKENS,
+    KEY_MIN_M,
+    KEY_MAX_M,
     KEY_TILE,
     KEY_SAFETENSORS,
     KEY_LAYER,
@@ -33,8 +33,8 @@ static const char *const element_names[] = {"f32", "f16", "bf16", "f64", NULL},
 /* ---- options ---- */
 
 static const struct argp_option spec_options[] = {
-    {.name = "k", .key = KEY_K, .arg = "K", .doc = "Columns of W"},
-    {.name = "n", .key = KEY_N, .arg = "N", .doc = "Rows of W: output channels"},
+    {.name = "k", .key = KEY_K, .arg = "K", .doc = "Inputs of the layer: columns of W"},
+    {.name = "n", .key = KEY_N, .arg = "N", .doc = "Its output features: rows of W"},
     {.name = "dtype",
      .key = KEY_DTYPE,
      .arg = "TYPE",
@@ -55,23 +55,23 @@ static const struct argp_option spec_options[] = {
      .key = KEY_W_STRIDE,
      .arg = "BYTES",
      .doc = "From one row of W to the next (K)"},
-    {.name = "min-tokens", .key = KEY_MIN_TOKENS, .arg = "M", .doc = "The fewest tokens launched"},
-    {.name = "max-tokens", .key = KEY_MAX_TOKENS, .arg = "M", .doc = "The most tokens launched"},
+    {.name = "min-m", .key = KEY_MIN_M, .arg = "M", .doc = "The fewest tokens launched"},
+    {.name = "max-m", .key = KEY_MAX_M, .arg = "M", .doc = "The most tokens launched"},
     {.name = "tile",
      .key = KEY_TILE,
      .arg = "NAME=VALUE,...",
-     .doc = "Use this tile instead of the plan's, for tuning, as tokens=16, rows=64, wn=4, wm=1, "
-            "wk=2, stages=8, fused=0, cluster=1, wgmma=0; rows=0: an even share"},
+     .doc = "Use this tile instead of the plan's, for tuning, as tile_m=16, tile_n=64, wm=1, wn=4, "
+            "wk=2, stages=8, fused=0, cluster=1, kind=0; tile_n=0: an even share; kind=1: wgmma"},
     {0},
 };
 
 static void read_tile(struct argp_state *state, const char *text, ptxgen_w8a8_variant *tile)
 {
-    static char *const names[] = {"tokens", "rows",  "wn",      "wm",    "wk",
-                                  "stages", "fused", "cluster", "wgmma", NULL};
-    uint32_t *const members[] = {&tile->tokens, &tile->rows,    &tile->wn,
-                                 &tile->wm,     &tile->wk,      &tile->stages,
-                                 &tile->fused,  &tile->cluster, &tile->wgmma};
+    static char *const names[] = {"tile_m", "tile_n", "wm",      "wn",   "wk",
+                                  "stages", "fused",  "cluster", "kind", NULL};
+    uint32_t *const members[] = {&tile->tile_m, &tile->tile_n,  &tile->wm,
+                                 &tile->wn,     &tile->wk,      &tile->stages,
+                                 &tile->fused,  &tile->cluster, &tile->kind};
     *tile = (ptxgen_w8a8_variant){.wm = 1, .wk = 1};
     parse_tile(state, text, names, members);
 }
@@ -111,11 +111,11 @@ static error_t parse_spec(int key, char *arg, struct argp_state *state)
     case KEY_W_STRIDE:
         s->w_stride = (uint32_t)parse_number(state, "--w-stride", arg, 1, UINT32_MAX);
         return 0;
-    case KEY_MIN_TOKENS:
-        s->min_tokens = (uint32_t)parse_number(state, "--min-tokens", arg, 0, UINT32_MAX);
+    case KEY_MIN_M:
+        s->min_m = (uint32_t)parse_number(state, "--min-m", arg, 0, UINT32_MAX);
         return 0;
-    case KEY_MAX_TOKENS:
-        s->max_tokens = (uint32_t)parse_number(state, "--max-tokens", arg, 1, UINT32_MAX);
+    case KEY_MAX_M:
+        s->max_m = (uint32_t)parse_number(state, "--max-m", arg, 1, UINT32_MAX);
         return 0;
     case KEY_TILE: read_tile(state, arg, &o->tile); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -182,11 +182,11 @@ ptxgen_status w8a8_make_plan(const struct w8a8_options *o, uint32_t m, const ptx
     if (!s->k || !s->n)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8 needs --k and --n");
     ptxgen_status status = ptxgen_w8a8_make_plan(s, target, plan, err);
-    if (status == PTXGEN_OK && o->tile.tokens)
+    if (status == PTXGEN_OK && o->tile.tile_m)
         status = ptxgen_w8a8_use_tile(plan, &o->tile, err);
     if (status == PTXGEN_OK && m && !ptxgen_w8a8_choose(plan, m))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: M = %u is outside --min-tokens, --max-tokens or --tile", m);
+                           "w8a8: M = %u is outside --min-m, --max-m or --tile", m);
     return status;
 }
 

@@ -13,7 +13,7 @@
 struct w8a8_options {
     ptxgen_w8a8_spec spec;
     bool scales_given;
-    ptxgen_w8a8_variant tile; /* of --tile; tokens 0: the plan's own */
+    ptxgen_w8a8_variant tile; /* of --tile; tile_m 0: the plan's own */
     /* run: the file, and names in it; NULL where not given */
     const char *safetensors, *layer, *input, *expect;
 };

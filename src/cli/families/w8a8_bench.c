@@ -65,7 +65,7 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_w8a8_
 {
     const ptxgen_w8a8_spec *s = &plan->spec;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
-    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1, workspace;
+    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1;
     const struct {
         const char *what;
         bool used;
@@ -81,15 +81,16 @@ static ptxgen_status allocate_operands(struct bench_state *b, const ptxgen_w8a8_
         {"x_scale", s->scales, given, work, &b->args.x_scale},
         {"x_zero", s->scales && s->asymmetric, given, PTXGEN_F32, &b->args.x_zero},
     };
-    ptxgen_status status = ptxgen_w8a8_workspace(plan, m, &workspace, err);
+    b->args.m = m;
+    ptxgen_status status =
+        ptxgen_w8a8_workspace_bytes(b->kernel, &b->args, &b->args.workspace_bytes, err);
     for (size_t i = 0; status == PTXGEN_OK && i < sizeof operands / sizeof *operands; i++)
         if (operands[i].used)
             status = allocate_elements(b, operands[i].what, operands[i].count, operands[i].type,
                                        operands[i].address, err);
-    if (status == PTXGEN_OK && workspace)
-        status =
-            allocate_raw(&b->rest, "the workspace", workspace, UINT64_MAX, &b->args.workspace, err);
-    b->args.m = m;
+    if (status == PTXGEN_OK && b->args.workspace_bytes)
+        status = allocate_raw(&b->rest, "the workspace", b->args.workspace_bytes, UINT64_MAX,
+                              &b->args.workspace, err);
     return status;
 }
 
@@ -158,8 +159,9 @@ static ptxgen_status prepare(struct bench_state *b, uint32_t m, struct bench_sub
     ptxgen_status status = set_m(s, m, err);
     if (status != PTXGEN_OK)
         return status;
-    const ptxgen_w8a8_spec *spec = &ptxgen_w8a8_loaded_plan(b->kernel)->spec;
-    b->copy_bytes = ((uint64_t)spec->n * spec->w_stride + 255) / 256 * 256;
+    const ptxgen_w8a8_spec *spec = &b->options.spec;
+    uint64_t stride = spec->w_stride ? spec->w_stride : spec->k;
+    b->copy_bytes = (spec->n * stride + 255) / 256 * 256;
     s->weight_bytes = b->copy_bytes;
     s->copies = bench_copies(b->device, s->weight_bytes);
     return allocate_raw(&b->weights, "the weights", s->copies * b->copy_bytes, UINT64_MAX,

@@ -18,10 +18,24 @@ static ptxgen_w8a8_args arguments_of(const struct w8a8_problem *p)
         .x_zero = p->x_zero.address,
         .y = p->y.address,
         .workspace = p->workspace.address,
+        .workspace_bytes = p->workspace.bytes,
         .x_stride = p->x_stride,
         .y_stride = p->y_stride,
         .m = p->m,
     };
+}
+
+/* The workspace, full of poison. */
+static ptxgen_status create_workspace(const ptxgen_w8a8 *kernel, struct w8a8_problem *p,
+                                      struct device *d, ptxgen_error *err)
+{
+    const ptxgen_w8a8_args args = arguments_of(p);
+    uint64_t bytes;
+    ptxgen_status status = ptxgen_w8a8_workspace_bytes(kernel, &args, &bytes, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const struct buffer_plan plan = {&p->workspace, "workspace", bytes > 0, bytes, 0};
+    return buffers_create(d, &plan, 1, err);
 }
 
 struct launching {
@@ -48,8 +62,10 @@ static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_p
     struct buffer *const inputs[] = {&p->x,    &p->w,       &p->w_scale, &p->w_sum,
                                      &p->bias, &p->x_scale, &p->x_zero};
     struct buffer *const outputs[] = {&p->y};
-    uint32_t ctas;
-    ptxgen_status status = ptxgen_w8a8_ctas(&p->plan, p->m, &ctas, err);
+    uint32_t ctas = 0;
+    ptxgen_status status = create_workspace(kernel, p, d, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_w8a8_ctas(&p->plan, p->m, &ctas, err);
     if (status != PTXGEN_OK)
         return status;
     struct launching launching = {kernel, arguments_of(p), d->stream};
@@ -59,7 +75,7 @@ static ptxgen_status launch_and_compare(const ptxgen_w8a8 *kernel, struct w8a8_p
         .outputs = outputs,
         .input_count = sizeof inputs / sizeof *inputs,
         .output_count = sizeof outputs / sizeof *outputs,
-        .workspace = &p->workspace, /* poison */
+        .workspace = &p->workspace,
         .flags = ctas,
         .activations = &p->x,
         .activation_type = p->plan.spec.x_type,

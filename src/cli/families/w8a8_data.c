@@ -9,7 +9,7 @@
 /* ---- buffers ---- */
 
 static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_layout *l,
-                                    uint64_t workspace, struct device *device, ptxgen_error *err)
+                                    struct device *device, ptxgen_error *err)
 {
     const ptxgen_w8a8_spec *s = &p->plan.spec;
     size_t x = ptxgen_element_size((ptxgen_element)s->x_type);
@@ -26,7 +26,6 @@ static ptxgen_status create_buffers(struct w8a8_problem *p, const struct w8a8_la
         {&p->x_scale, "x_scale", s->scales, given * work, scales},
         {&p->x_zero, "x_zero", s->scales && s->asymmetric, given * sizeof(int32_t), 0},
         {&p->y, "y", true, rows_bytes(p->m, p->y_stride, s->n, y), l->y_offset * y},
-        {&p->workspace, "workspace", workspace > 0, workspace, 0},
     };
     return buffers_create(device, plans, sizeof plans / sizeof *plans, err);
 }
@@ -35,17 +34,14 @@ ptxgen_status w8a8_allocate(struct w8a8_problem *p, const struct w8a8_options *o
                             const struct w8a8_layout *l, struct device *device, ptxgen_error *err)
 {
     ptxgen_target target = ptxgen_device_target(&device->facts);
-    uint64_t workspace;
     memset(p, 0, sizeof *p);
     ptxgen_status status = w8a8_make_plan(options, m, &target, &p->plan, err);
-    if (status == PTXGEN_OK)
-        status = ptxgen_w8a8_workspace(&p->plan, m, &workspace, err);
     if (status != PTXGEN_OK)
         return status;
     p->m = m;
     p->x_stride = p->plan.spec.k + l->x_gap;
     p->y_stride = p->plan.spec.n + l->y_gap;
-    status = create_buffers(p, l, workspace, device, err);
+    status = create_buffers(p, l, device, err);
     if (status != PTXGEN_OK)
         w8a8_release(p);
     return status;

@@ -99,8 +99,8 @@ static struct w8a8_layout random_layout(struct random *r)
 static void limit_tokens(struct random *r, uint32_t m, ptxgen_w8a8_spec *s)
 {
     if (random_below(r, 2)) {
-        s->max_tokens = m + 1 + random_below(r, 3);
-        s->min_tokens = m - random_below(r, m + 1);
+        s->max_m = m + 1 + random_below(r, 3);
+        s->min_m = m - random_below(r, m + 1);
     }
 }
 

@@ -39,7 +39,7 @@ static ptx_pred vectors_allowed(struct kernel *q)
         bits = ptx_or_b64(k, bits, q->residual);
         strides = ptx_or_b32(k, strides, q->residual_stride);
     }
-    if (q->v->tokens > 1)
+    if (q->v->tile_m > 1)
         bits = ptx_or_b64(k, bits, ptx_mul_wide_u32(k, strides, U32(element_bytes(q))));
     ptx_u64 low = ptx_and_b64(k, bits, U64(15));
     return ptx_setp_eq_u64(k, low, U64(0));
@@ -77,9 +77,9 @@ static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
     ptx_kernel *k = q->k;
     struct spot s = {.token = U32(0)};
     ptx_u32 in_chunk = number;
-    if (q->v->tokens > 1) { /* a power of two */
-        in_chunk = shifted(q, number, (unsigned)__builtin_ctz(q->v->tokens));
-        s.token = masked(q, number, q->v->tokens - 1);
+    if (q->v->tile_m > 1) { /* a power of two */
+        in_chunk = shifted(q, number, (unsigned)__builtin_ctz(q->v->tile_m));
+        s.token = masked(q, number, q->v->tile_m - 1);
     }
     s.in_chunk = in_chunk;
     s.super_block = q->v->chunks > 1 ? ptx_add_u32(k, first, in_chunk) : in_chunk;
@@ -97,7 +97,7 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
                                ptx_u32 column)
 {
     ptx_kernel *k = q->k;
-    if (q->v->tokens == 1)
+    if (q->v->tile_m == 1)
         return ptx_mad_wide_u32(k, column, U32(element_bytes(q)), base);
     ptx_u64 row = ptx_mul_wide_u32(k, token, stride);
     ptx_u64 element = ptx_add_u64(k, row, ptx_cvt_u64_u32(k, column));
@@ -110,7 +110,7 @@ struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
     ptx_kernel *k = q->k;
     struct spot s = item_spot(q, first, number);
     ptx_u32 token = s.token;
-    if (q->v->tokens > 1) /* absent tokens repeat the last */
+    if (q->v->tile_m > 1) /* absent tokens repeat the last */
         token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
     ptx_u32 column = lane_column(q, s.super_block);
     struct source from;
@@ -177,8 +177,8 @@ static void move_item(struct kernel *q, const struct item *from, struct item *to
 /* Items that a warp takes of a chunk, at most. */
 static int taken_items(const struct kernel *q)
 {
-    uint32_t warps = q->v->wk * q->v->wr;
-    return (int)((q->v->chunk * q->v->tokens + warps - 1) / warps);
+    uint32_t warps = q->v->wk * q->v->wn;
+    return (int)((q->v->chunk * q->v->tile_m + warps - 1) / warps);
 }
 
 /*
@@ -189,7 +189,7 @@ enum { MAX_BATCH = 4 };
 static int batch_items(const struct kernel *q)
 {
     int words = item_words(q) * (q->spec->residual ? 2 : 1) + LANE_VALUES;
-    int most = q->v->tokens == 1 ? 48 / words : 2, taken = taken_items(q);
+    int most = q->v->tile_m == 1 ? 48 / words : 2, taken = taken_items(q);
     return taken < most ? taken : most;
 }
 
@@ -198,10 +198,10 @@ static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
     if (q->v->chunks == 1)
-        return U32(all * q->v->tokens);
+        return U32(all * q->v->tile_m);
     ptx_u32 left = ptx_sub_u32(k, U32(all), first);
     ptx_u32 count = ptx_min_u32(k, left, U32(q->v->chunk));
-    return times(q, count, q->v->tokens);
+    return times(q, count, q->v->tile_m);
 }
 
 /* ---- h = x + residual ---- */
@@ -252,7 +252,7 @@ static void store_sum(struct kernel *q, const struct spot *at, const ptx_f32 h[L
     ptx_kernel *k = q->k;
     ptx_u32 owner = ptx_rem_u32(k, at->super_block, U32(q->v->grid));
     ptx_pred mine = ptx_setp_eq_u32(k, owner, q->at.cta);
-    if (q->v->tokens > 1)
+    if (q->v->tile_m > 1)
         mine = ptx_setp_bool_lt_u32(k, at->token, q->m, mine);
     ptx_if(k, mine) {
         ptx_u64 to = element_address(q, q->residual_out, q->residual_out_stride, at->token,
@@ -334,7 +334,7 @@ static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 s
     ptx_u32 in_row = times_plus(q, q->at.quad, 16, times(q, q->at.group, 2));
     ptx_u32 cell = ptx_add_u32(k, row, in_row);
     ptx_guarded(k, ptx_setp_lt_u32(k, q->at.quad, U32(2)))
-        ptx_st_shared_f16(k, cell, (int)record_bmin(q->v->tokens), half);
+        ptx_st_shared_f16(k, cell, (int)record_bmin(q->v->tile_m), half);
 }
 
 /* Sums neighbours, their sums, and so on. */
@@ -375,7 +375,7 @@ static void store_planes(struct kernel *q, const struct record *to, const ptx_f3
     for (int half = 0; half < 2; half++)
         split_planes(k, &v[4 * half], words[half]);
     ptx_u32 odd = masked(q, q->at.group, 1), cell;
-    if (q->v->tokens == 1) { /* sub-block group = 4·half + 2·(second pair) + (high nibbles) */
+    if (q->v->tile_m == 1) { /* sub-block group = 4·half + 2·(second pair) + (high nibbles) */
         ptx_u32 half = shifted(q, q->at.group, 2);
         ptx_u32 second = masked(q, q->at.group, 2);
         cell = times_plus(q, half, 512, to->of_token);
@@ -384,7 +384,7 @@ static void store_planes(struct kernel *q, const struct record *to, const ptx_f3
         cell = times_plus(q, q->at.quad, 8, cell);
     } else {
         ptx_u32 pair = shifted(q, q->at.group, 1);
-        cell = times_plus(q, pair, q->v->tokens * 256, to->of_token);
+        cell = times_plus(q, pair, q->v->tile_m * 256, to->of_token);
         cell = times_plus(q, q->at.quad, 16, cell);
         cell = times_plus(q, odd, 8, cell);
     }
@@ -412,14 +412,14 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
     store_planes(q, to, v);
     ptx_u32 scale = at_token(q, to->base, to->token, 4);
     ptx_guarded(k, is_zero(q, q->at.lane))
-        ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tokens), up);
+        ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tile_m), up);
 }
 
 void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item)
 {
     struct spot at = item_spot(q, first, number);
     struct record to = {.token = at.token};
-    to.base = times_plus(q, at.in_chunk, record_bytes(q->v->tokens), q->sh.records);
+    to.base = times_plus(q, at.in_chunk, record_bytes(q->v->tile_m), q->sh.records);
     to.of_token = at_token(q, to.base, at.token, 256);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
@@ -430,10 +430,10 @@ void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct 
 static struct share find_share(struct kernel *q, ptx_u32 first, struct stream *stream)
 {
     ptx_kernel *k = q->k;
-    struct share s = {.first = first, .takers = q->v->wk * q->v->wr, .stream = stream};
+    struct share s = {.first = first, .takers = q->v->wk * q->v->wn, .stream = stream};
     s.number = ptx_mov_u32(k, q->at.warp);
     s.end = chunk_items(q, first);
-    s.last = q->v->chunks == 1 ? U32(super_blocks(q->spec) * q->v->tokens - 1)
+    s.last = q->v->chunks == 1 ? U32(super_blocks(q->spec) * q->v->tile_m - 1)
                                : ptx_sub_u32(k, s.end, U32(1));
     s.vectors = vectors_allowed(q);
     s.sent = stream && taken_items(q) > 1 ? ptx_mov_u32(k, U32(0)) : U32(0);

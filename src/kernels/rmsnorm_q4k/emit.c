@@ -2,7 +2,7 @@
 /*
  * The rmsnorm_q4k kernel.
  *
- * One persistent CTA a multiprocessor, wk × wr warps. Tiles of 16 rows are dealt out to the CTAs in
+ * One persistent CTA a multiprocessor, wk × wn warps. Tiles of 16 rows are dealt out to the CTAs in
  * turns; a warp owns one at a time and every wk-th pair of super-blocks of its K. The next pairs
  * are on their way into its ring of `stages` slots while it multiplies one:
  *
@@ -114,19 +114,19 @@ static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
 
 static void load_params(struct kernel *q)
 {
-    static const char *const weights[] = {"weights0", "weights1", "weights2"},
+    static const char *const w[] = {"w0", "w1", "w2"},
                       *const bias[] = {"bias0", "bias1", "bias2"}, *const y[] = {"y0", "y1", "y2"},
                       *const strides[] = {"y0_stride", "y1_stride", "y2_stride"},
                       *const maps[] = {"map0", "map1", "map2"};
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_spec *s = q->spec;
-    bool tensor = has_tensor_copies(&q->plan->target), rows = q->v->tokens > 1;
+    bool tensor = has_tensor_copies(&q->plan->target), rows = q->v->tile_m > 1;
     q->x = address_param(k, "x", true);
     q->residual = address_param(k, "residual", s->residual);
     q->residual_out = address_param(k, "residual_out", s->residual_out);
     q->gamma = address_param(k, "gamma", true);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        q->weights[i] = address_param(k, weights[i], s->n[i] && !tensor);
+        q->w[i] = address_param(k, w[i], s->n[i] && !tensor);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
         q->bias[i] = address_param(k, bias[i], s->n[i] && s->bias);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
@@ -161,20 +161,20 @@ static void find_threads(struct kernel *q)
     q->at.row = times_plus(q, swapped, 4, times_plus(q, middle, 2, low));
     bool whole_rows = q->v->wk == 1;
     if (whole_rows) {
-        q->at.wr = q->at.warp;
+        q->at.wn = q->at.warp;
         q->at.wk = U32(0);
         return;
     }
     /* warp / wk, of at most 16 by 16: a division costs the assembler as much as 20 of these. */
     ptx_u32 scaled = times(q, q->at.warp, 256 / q->v->wk + 1);
-    q->at.wr = shifted(q, scaled, 8);
-    q->at.wk = ptx_sub_u32(k, q->at.warp, times(q, q->at.wr, q->v->wk));
+    q->at.wn = shifted(q, scaled, 8);
+    q->at.wk = ptx_sub_u32(k, q->at.warp, times(q, q->at.wn, q->v->wk));
 }
 
 /* Tiles are dealt to the CTAs in turns, and a CTA's to its warps along rows. */
 static void find_first_tile(struct kernel *q)
 {
-    ptx_u32 tile = times_plus(q, q->at.wr, q->v->grid, q->at.cta);
+    ptx_u32 tile = times_plus(q, q->at.wn, q->v->grid, q->at.cta);
     q->first_output = times(q, tile, tile_outputs(q->spec));
 }
 
@@ -203,19 +203,19 @@ static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, ui
 static void declare_shared(struct kernel *q)
 {
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
-    uint32_t warps = v->wk * v->wr;
+    uint32_t warps = v->wk * v->wn;
     q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
     q->sh.records =
-        shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tokens), 128);
+        shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tile_m), 128);
     uint32_t staged = staged_bytes(q->plan, v);
     if (staged)
         q->sh.staged = shared_buffer(q->k, "x", staged, 16);
-    if (zero_bytes(v->tokens))
-        q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tokens), 128);
+    if (zero_bytes(v->tile_m))
+        q->sh.zeros = shared_buffer(q->k, "zeros", zero_bytes(v->tile_m), 128);
     if (v->wk > 1)
         q->sh.partials = shared_buffer(q->k, "partial sums", 2 * warps * partial_bytes(v), 16);
     q->sh.squares =
-        shared_buffer(q->k, "sums of squares", v->tokens * super_blocks(q->spec) * 8, 8);
+        shared_buffer(q->k, "sums of squares", v->tile_m * super_blocks(q->spec) * 8, 8);
     if (has_tensor_copies(&q->plan->target))
         q->sh.ring_barriers =
             shared_buffer(q->k, "barriers of the rings", warps * v->stages * 8, 8);
@@ -226,7 +226,7 @@ static void declare_shared(struct kernel *q)
 /* The lane's token of an n-tile, which its quad neighbour shares. */
 static ptx_u32 lane_token(struct kernel *q, int n)
 {
-    if (q->v->tokens == 1)
+    if (q->v->tile_m == 1)
         return U32(0);
     ptx_u32 pair = shifted(q, q->at.quad, 1);
     return n ? ptx_add_u32(q->k, pair, U32(BOX_TOKENS * (unsigned)n)) : pair;
@@ -254,7 +254,7 @@ static struct totals join_planes(struct kernel *q, const struct sums *sums)
         ptx_f32 kept = ptx_selp_f32(k, acc[1], acc[0], q->at.lower);
         ptx_f32 sent = ptx_selp_f32(k, acc[0], acc[1], q->at.lower);
         t.sum[n] = add_neighbour(k, kept, sent, 1);
-        if (q->v->tokens == 1)
+        if (q->v->tile_m == 1)
             t.sum[n] = add_neighbour(k, t.sum[n], t.sum[n], 2);
     }
     return t;
@@ -263,7 +263,7 @@ static struct totals join_planes(struct kernel *q, const struct sums *sums)
 /* Two places in turns let a warp be a round ahead of the one that adds. */
 static void find_partials(struct kernel *q)
 {
-    uint32_t all = q->v->wk * q->v->wr * partial_bytes(q->v);
+    uint32_t all = q->v->wk * q->v->wn * partial_bytes(q->v);
     ptx_u32 own = times_plus(q, q->at.warp, partial_bytes(q->v), q->sh.partials);
     q->partial = times_plus(q, q->at.lane, 4, own);
     q->both_partials = times_plus(q, q->partial, 2, U32(all));
@@ -338,7 +338,7 @@ static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u3
     }
     uint32_t bytes = q->spec->y_type == PTXGEN_F32 ? 4 : 2;
     ptx_u64 address = ptx_mad_wide_u32(k, to.row, U32(bytes), to.address);
-    if (q->v->tokens > 1) {
+    if (q->v->tile_m > 1) {
         ptx_u64 line = ptx_mul_wide_u32(k, token, to.number);
         address = ptx_add_u64(k, address, ptx_mul_lo_u64(k, line, U64(bytes)));
     }
@@ -372,7 +372,7 @@ static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
         if (gated)
             up = ptx_shfl_sync_bfly_f32(k, up, U32(1), U32(31), ALL_LANES);
         ptx_u32 token = lane_token(q, n);
-        ptx_pred mine = q->v->tokens == 1 ? ptx_setp_bool_lt_u32(k, q->at.quad, U32(2), row_exists)
+        ptx_pred mine = q->v->tile_m == 1 ? ptx_setp_bool_lt_u32(k, q->at.quad, U32(2), row_exists)
                                           : ptx_setp_bool_lt_u32(k, token, q->m, row_exists);
         ptx_if(k, mine)
             store_output(q, to, bias.address, token, q->inverse_rms[n], t->sum[n], up);
@@ -485,7 +485,7 @@ static void take_tile(struct kernel *q, struct stream *stream, struct consumer *
 static void clear_zeros(struct kernel *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = zero_bytes(q->v->tokens), at_once = 32 * q->v->wk * q->v->wr * 16;
+    uint32_t bytes = zero_bytes(q->v->tile_m), at_once = 32 * q->v->wk * q->v->wn * 16;
     if (!bytes)
         return;
     ptx_u32 none = ptx_mov_u32(k, U32(0)), zeros[4] = {none, none, none, none};
@@ -527,7 +527,7 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
 {
     struct kernel q = {.plan = plan, .spec = &plan->spec, .v = v};
     ptx_kernel *k = q.k = ptx_kernel_begin(module, ptxgen_rmsnorm_q4k_entry(v));
-    ptx_kernel_reqntid(k, 32 * v->wk * v->wr, 1, 1);
+    ptx_kernel_reqntid(k, 32 * v->wk * v->wn, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     load_params(&q);
     find_threads(&q);

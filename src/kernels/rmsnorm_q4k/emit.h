@@ -7,7 +7,7 @@
 
 #include "layout.h"
 
-enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_TOKENS / BOX_TOKENS };
+enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_M / BOX_TOKENS };
 
 #define U32(x) ptx_imm_u32(x)
 #define U64(x) ptx_imm_u64(x)
@@ -21,7 +21,7 @@ struct threads {
     ptx_u32 cta, warp, lane, group, quad;
     ptx_u32 row; /* of a half of the tile: `group`, its lowest two bits swapped (see weights.c) */
     ptx_pred lower;  /* an odd quad lane: has the sums of the tile's lower half, in the end */
-    ptx_u32 wk, wr; /* the warp's place along K and along rows */
+    ptx_u32 wk, wn; /* the warp's place along K and along rows */
 };
 
 /* What a lane reads of a stage and of a record, and what its columns stand for. */
@@ -49,7 +49,7 @@ struct kernel {
     struct columns columns;
     struct shared sh;
     ptx_u64 x, residual, residual_out, gamma;
-    ptx_u64 weights[PTXGEN_RMSNORM_Q4K_MATRICES], bias[PTXGEN_RMSNORM_Q4K_MATRICES],
+    ptx_u64 w[PTXGEN_RMSNORM_Q4K_MATRICES], bias[PTXGEN_RMSNORM_Q4K_MATRICES],
         y[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 x_stride, residual_stride, residual_out_stride, y_stride[PTXGEN_RMSNORM_Q4K_MATRICES];
     ptx_u32 m;
@@ -72,7 +72,7 @@ ptx_pred is_zero(struct kernel *q, ptx_u32 a);
 /* The token's part of something of `bytes` for each. */
 static inline ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
 {
-    return q->v->tokens > 1 ? times_plus(q, token, bytes, base) : base;
+    return q->v->tile_m > 1 ? times_plus(q, token, bytes, base) : base;
 }
 
 /* The matrix that an output belongs to (SwiGLU's outputs belong to the first). */
@@ -84,7 +84,7 @@ struct place {
 /* From a warp's tile to its next: outputs. */
 static inline uint32_t tile_step(const struct kernel *q)
 {
-    return q->v->grid * q->v->wr * tile_outputs(q->spec);
+    return q->v->grid * q->v->wn * tile_outputs(q->spec);
 }
 struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
                     const ptx_u32 numbers[3]);
@@ -105,7 +105,7 @@ struct slot start_slot(struct kernel *q, bool has_parity);
  */
 static inline uint32_t turns_ahead(const ptxgen_rmsnorm_q4k_variant *v)
 {
-    return v->tokens <= 2 ? v->stages : v->stages - 1;
+    return v->tile_m <= 2 ? v->stages : v->stages - 1;
 }
 
 /* Where a warp's next copies come from and go to, turns_ahead() of the arithmetic. */
@@ -139,7 +139,7 @@ struct sums {
 };
 static inline int n_tiles(const struct kernel *q)
 {
-    return q->v->tokens > BOX_TOKENS ? (int)q->v->tokens / BOX_TOKENS : 1;
+    return q->v->tile_m > BOX_TOKENS ? (int)q->v->tile_m / BOX_TOKENS : 1;
 }
 /* acc += the pair in the slot at `stage` times the chunk's activation records from `number` on. */
 void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number,

@@ -69,7 +69,7 @@ static inline uint32_t turns(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
 /* A warp's sums of a tile, as its lanes have them. */
 static inline uint32_t partial_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
-    return 32 * 4 * (v->tokens > BOX_TOKENS ? v->tokens / BOX_TOKENS : 1);
+    return 32 * 4 * (v->tile_m > BOX_TOKENS ? v->tile_m / BOX_TOKENS : 1);
 }
 
 static inline bool is_gated(const ptxgen_rmsnorm_q4k_spec *spec)
@@ -115,7 +115,7 @@ static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
                                const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint32_t value_bytes = (spec->x_type == PTXGEN_F32 ? 4 : 2) * (spec->residual ? 2 : 1) + 4;
-    return v->tokens == 1 && spec->k * value_bytes > v->wk * v->wr * STAGE_BYTES;
+    return v->tile_m == 1 && spec->k * value_bytes > v->wk * v->wn * STAGE_BYTES;
 }
 
 /*
@@ -125,7 +125,7 @@ static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
 uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v);
 static inline uint32_t staged_second_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
-    return v->wk * v->wr * SUPER_BLOCK * 2;
+    return v->wk * v->wn * SUPER_BLOCK * 2;
 }
 
 /* Whether it is a plan that ptxgen_rmsnorm_q4k_make_plan filled. */
@@ -134,5 +134,9 @@ static inline bool rmsnorm_q4k_is_plan(const ptxgen_rmsnorm_q4k_plan *p)
     enum { VARIANTS = sizeof p->variants / sizeof *p->variants };
     return p && plan_is_made(p->spec.k, p->variant_count, VARIANTS);
 }
+
+/* The sentence for an m that no variant serves. */
+ptxgen_status rmsnorm_q4k_refuse_m(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                   ptxgen_error *err);
 
 #endif

@@ -5,9 +5,10 @@
 #include "../plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { MAX_WARPS = 16, MAX_ROWS = 1 << 29, MAX_K = 1 << 24 };
+enum { MAX_WARPS = 16, MAX_N = 1 << 29, MAX_K = 1 << 24 };
 
 /* ---- validation ---- */
 
@@ -18,16 +19,16 @@ static ptxgen_status check_shape(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error 
                            "rmsnorm_q4k: K = %u must be a positive multiple of 256 (Q4_K's "
                            "super-block) up to %d", s->k, MAX_K);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        if (s->n[i] > MAX_ROWS)
+        if (s->n[i] > MAX_N)
             return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "rmsnorm_q4k: N[%d] = %u is above %d rows", i, s->n[i], MAX_ROWS);
+                               "rmsnorm_q4k: N[%d] = %u is above %d", i, s->n[i], MAX_N);
     if (!s->n[0] || (s->n[2] && !s->n[1]))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: N = %u, %u, %u; the matrices must be given in order and "
-                           "the first must have rows", s->n[0], s->n[1], s->n[2]);
-    if (s->max_tokens > PTXGEN_RMSNORM_Q4K_MAX_TOKENS)
+                           "the first must have features", s->n[0], s->n[1], s->n[2]);
+    if (s->max_m > PTXGEN_RMSNORM_Q4K_MAX_M)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "rmsnorm_q4k: max_tokens = %u is above 8", s->max_tokens);
+                           "rmsnorm_q4k: max_m = %u is above 8", s->max_m);
     return PTXGEN_OK;
 }
 
@@ -61,11 +62,11 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
                             const ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint64_t warps = v->wk * v->wr;
+    uint64_t warps = v->wk * v->wn;
     uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
     uint64_t partials = v->wk > 1 ? 2 * warps * partial_bytes(v) : 0;
     return warps * v->stages * STAGE_BYTES + partials +
-           (uint64_t)v->tokens * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tokens);
+           (uint64_t)v->tile_m * super_blocks(&p->spec) * 8 + barriers + zero_bytes(v->tile_m);
 }
 
 /* Beside so much shared memory Hopper's L1 cache keeps 60 KB; beside more, 28. */
@@ -79,9 +80,9 @@ enum { SHARED_BESIDE_L1 = 195 * 1024 };
 uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &p->spec;
-    uint32_t all = super_blocks(s), warps = v->wk * v->wr, most = p->target.shared_per_cta;
+    uint32_t all = super_blocks(s), warps = v->wk * v->wn, most = p->target.shared_per_cta;
     uint32_t bytes = all * SUPER_BLOCK * 2;
-    if (v->tokens > 1 || s->x_type == PTXGEN_F32 || s->residual || all <= warps)
+    if (v->tile_m > 1 || s->x_type == PTXGEN_F32 || s->residual || all <= warps)
         return 0;
     if (!x_is_larger(s, v)) {
         if (all != 2 * warps || !has_tensor_copies(&p->target))
@@ -99,7 +100,7 @@ static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm
     uint64_t fixed = fixed_bytes(p, v);
     if (fixed >= p->target.shared_per_cta)
         return 0;
-    uint64_t room = (p->target.shared_per_cta - fixed) / record_bytes(v->tokens);
+    uint64_t room = (p->target.shared_per_cta - fixed) / record_bytes(v->tile_m);
     return room >= all ? all : (uint32_t)(room / step * step);
 }
 
@@ -110,12 +111,12 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
     uint32_t all = super_blocks(&p->spec), all_tiles = tiles(&p->spec);
     v->grid = all_tiles < p->target.multiprocessors ? all_tiles : p->target.multiprocessors;
     uint32_t cta_tiles = (all_tiles + v->grid - 1) / v->grid;
-    v->rounds = (cta_tiles + v->wr - 1) / v->wr;
+    v->rounds = (cta_tiles + v->wn - 1) / v->wn;
     v->chunk = fit_chunk(p, v);
     if (!v->chunk)
         return false;
     v->chunks = (all + v->chunk - 1) / v->chunk;
-    v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tokens)) +
+    v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tile_m)) +
                       staged_bytes(p, v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
@@ -136,7 +137,7 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
-    uint64_t warps = v->wk * v->wr, items = (uint64_t)super_blocks(&p->spec) * v->tokens;
+    uint64_t warps = v->wk * v->wn, items = (uint64_t)super_blocks(&p->spec) * v->tile_m;
     uint64_t cta_tiles = (tiles(&p->spec) + v->grid - 1) / v->grid;
     uint64_t pairs_taken = cta_tiles * pairs(&p->spec);
     uint64_t slots = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps;
@@ -146,9 +147,9 @@ static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_
         streaming = streaming * (64 * 1024) / in_flight;
     uint64_t idle = (slots - pairs_taken) * 15;
     uint64_t preparing = (items + warps - 1) / warps * 400;
-    uint64_t first = (v->wr < cta_tiles ? v->wr : cta_tiles) * v->wk * 100;
+    uint64_t first = (v->wn < cta_tiles ? v->wn : cta_tiles) * v->wk * 100;
     uint64_t behind = first + preparing + (uint64_t)turns(&p->spec, v->wk) * 200;
-    bool is_late = v->tokens == 1 && v->chunks == 1 && behind > streaming;
+    bool is_late = v->tile_m == 1 && v->chunks == 1 && behind > streaming;
     if (v->chunks > 1)
         preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
     return streaming + idle + preparing + (is_late ? behind - streaming : 0) +
@@ -161,8 +162,8 @@ static bool better(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_va
     uint64_t ca = cost(p, a), cb = cost(p, b);
     if (ca != cb)
         return ca < cb;
-    if (a->wk * a->wr != b->wk * b->wr)
-        return a->wk * a->wr > b->wk * b->wr;
+    if (a->wk * a->wn != b->wk * b->wn)
+        return a->wk * a->wn > b->wk * b->wn;
     return a->stages > b->stages;
 }
 
@@ -172,15 +173,21 @@ static bool choose_tiles(const ptxgen_rmsnorm_q4k_plan *p, uint32_t tokens,
     bool found = false;
     for (uint32_t stages = 4; stages >= 2; stages--)
         for (uint32_t wk = 1; wk <= MAX_WARPS && wk <= pairs(&p->spec); wk++)
-            for (uint32_t wr = 1; wk * wr <= MAX_WARPS; wr++) {
+            for (uint32_t wn = 1; wk * wn <= MAX_WARPS; wn++) {
                 ptxgen_rmsnorm_q4k_variant v = {
-                    .tokens = tokens, .wk = wk, .wr = wr, .stages = stages};
+                    .tile_m = tokens, .wk = wk, .wn = wn, .stages = stages};
                 if (complete(p, &v) && (!found || better(p, &v, best))) {
                     *best = v;
                     found = true;
                 }
             }
     return found;
+}
+
+/* The largest M that is served. */
+static uint32_t most_of(const ptxgen_rmsnorm_q4k_spec *spec)
+{
+    return spec->max_m ? spec->max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
 }
 
 ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
@@ -200,7 +207,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
     memset(plan, 0, sizeof *plan);
     plan->spec = *spec;
     plan->target = *target;
-    uint32_t most = spec->max_tokens ? spec->max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
+    uint32_t most = most_of(spec);
     const uint32_t capacities[] = {1, most == 2 ? 2 : 4, 8};
     for (int i = 0; i < 3 && (!i || capacities[i - 1] < most); i++)
         if (!choose_tiles(plan, capacities[i], &plan->variants[plan->variant_count++]))
@@ -213,22 +220,61 @@ ptxgen_status ptxgen_rmsnorm_q4k_make_plan(const ptxgen_rmsnorm_q4k_spec *spec,
 }
 
 const ptxgen_rmsnorm_q4k_variant *ptxgen_rmsnorm_q4k_choose(const ptxgen_rmsnorm_q4k_plan *plan,
-                                                            uint32_t m)
+                                                            uint64_t m)
 {
     if (!rmsnorm_q4k_is_plan(plan))
         return NULL;
-    uint32_t most = plan->spec.max_tokens ? plan->spec.max_tokens : PTXGEN_RMSNORM_Q4K_MAX_TOKENS;
-    for (uint32_t i = 0; m && m <= most && i < plan->variant_count; i++)
-        if (plan->variants[i].tokens >= m)
+    for (uint32_t i = 0; m && m <= most_of(&plan->spec) && i < plan->variant_count; i++)
+        if (plan->variants[i].tile_m >= m)
             return &plan->variants[i];
     return NULL;
+}
+
+ptxgen_status rmsnorm_q4k_refuse_m(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                   ptxgen_error *err)
+{
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "rmsnorm_q4k: m = %llu is above the %u tokens that the plan serves",
+                       (unsigned long long)m, most_of(&plan->spec));
+}
+
+ptxgen_status ptxgen_rmsnorm_q4k_ctas(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
+                                      uint32_t *ctas, ptxgen_error *err)
+{
+    if (!rmsnorm_q4k_is_plan(plan) || !ctas)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "rmsnorm_q4k: a plan that was made, and ctas, must be given");
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
+    if (m && !v)
+        return rmsnorm_q4k_refuse_m(plan, m, err);
+    *ctas = v ? v->grid : 0;
+    return PTXGEN_OK;
+}
+
+void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m, char *text,
+                                size_t size)
+{
+    const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
+    if (!rmsnorm_q4k_is_plan(plan))
+        snprintf(text, size, "no launch: there is no plan");
+    else if (!m)
+        snprintf(text, size, "no launch: there are no tokens");
+    else if (!v)
+        snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
+                 (unsigned long long)m, most_of(&plan->spec));
+    else
+        snprintf(text, size,
+                 "one launch: %u CTAs of %u x %u warps along N and K take tiles of %u features "
+                 "for the %u tokens (at most %u), in %u stages",
+                 v->grid, v->wn, v->wk, tile_outputs(&plan->spec), (unsigned)m, v->tile_m,
+                 v->stages);
 }
 
 const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
 {
     if (!variant)
         return NULL;
-    switch (variant->tokens) {
+    switch (variant->tile_m) {
     case 1:
         return "rmsnorm_q4k_m1";
     case 2:

@@ -30,7 +30,7 @@
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
     enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1 };
-    unsigned planes_join = v->tokens == 1 ? 2 : 1;
+    unsigned planes_join = v->tile_m == 1 ? 2 : 1;
     return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) +
            planes_join + v->wk - 1;
 }
@@ -80,15 +80,15 @@ static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan
 }
 
 static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
-                        const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix, uint32_t first_row,
-                        uint32_t rows)
+                        const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix, uint32_t first_n,
+                        uint32_t count)
 {
     size_t row_bytes = (size_t)super_blocks(&plan->spec) * SUPER_BLOCK_BYTES;
-    const unsigned char *w = o->weights[matrix]; /* may be NULL where no rows are asked for */
+    const unsigned char *w = o->w[matrix]; /* may be NULL where no features are asked for */
     const float *bias = plan->spec.bias ? o->bias[matrix] : NULL;
-    p->n = rows;
-    p->w = w ? w + first_row * row_bytes : NULL;
-    p->bias = bias ? bias + first_row : NULL;
+    p->n = count;
+    p->w = w ? w + first_n * row_bytes : NULL;
+    p->bias = bias ? bias + first_n : NULL;
 }
 
 /* What a reference fills of each output. */
@@ -128,29 +128,29 @@ static void apply_swiglu(ptxgen_element y_type, size_t count, const struct resul
 }
 
 static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
-                            const ptxgen_rmsnorm_q4k_operands *o, uint32_t first_row, uint32_t rows,
+                            const ptxgen_rmsnorm_q4k_operands *o, uint32_t first_n, uint32_t count,
                             const struct results *to, ptxgen_error *err)
 {
-    size_t count = (size_t)o->m * rows;
-    double *memory = calloc(3 * count + 1, sizeof *memory);
-    ptxgen_spread *spreads = calloc(2 * count + 1, sizeof *spreads);
-    const struct results gate = {memory, memory + count, spreads};
-    const struct results up = {to->y, to->bound ? to->bound : memory + 2 * count,
-                               to->spread ? to->spread : spreads + count};
+    size_t all = (size_t)o->m * count;
+    double *memory = calloc(3 * all + 1, sizeof *memory);
+    ptxgen_spread *spreads = calloc(2 * all + 1, sizeof *spreads);
+    const struct results gate = {memory, memory + all, spreads};
+    const struct results up = {to->y, to->bound ? to->bound : memory + 2 * all,
+                               to->spread ? to->spread : spreads + all};
     if (!memory || !spreads) {
         free(memory);
         free(spreads);
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
-                           "rmsnorm_q4k: no memory for %zu outputs", count);
+                           "rmsnorm_q4k: no memory for %zu outputs", all);
     }
     p->y_type = PTXGEN_F32;
     ptxgen_status status = rmsnorm_q4k_reference(p, gate.y, gate.bound, gate.spread, err);
-    select_rows(p, plan, o, 1, first_row, rows);
+    select_rows(p, plan, o, 1, first_n, count);
     p->sum = NULL;
     if (status == PTXGEN_OK)
         status = rmsnorm_q4k_reference(p, up.y, up.bound, up.spread, err);
     if (status == PTXGEN_OK)
-        apply_swiglu((ptxgen_element)plan->spec.y_type, count, &gate, &up);
+        apply_swiglu((ptxgen_element)plan->spec.y_type, all, &gate, &up);
     free(memory);
     free(spreads);
     return status;
@@ -158,57 +158,56 @@ static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_
 
 static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan,
                            const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix,
-                           uint32_t first_row, uint32_t rows, ptxgen_error *err)
+                           uint32_t first_n, uint32_t count, ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
     uint32_t gated = is_gated(s);
-    if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_row > s->n[matrix] ||
-        rows > s->n[matrix] - first_row)
+    if (matrix >= (gated ? 1 : PTXGEN_RMSNORM_Q4K_MATRICES) || first_n > s->n[matrix] ||
+        count > s->n[matrix] - first_n)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: the plan has no rows %u to %llu of output %u", first_row,
-                           (unsigned long long)first_row + rows, matrix);
+                           "rmsnorm_q4k: the plan has no features %u to %llu of output %u", first_n,
+                           (unsigned long long)first_n + count, matrix);
     if (o->m && !ptxgen_rmsnorm_q4k_choose(plan, o->m))
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "rmsnorm_q4k: m = %u is above the plan's tokens", o->m);
+        return rmsnorm_q4k_refuse_m(plan, o->m, err);
     if (!o->gamma || (o->m && (!o->x || (s->residual && !o->residual))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s is NULL",
                            !o->gamma ? "gamma"
                            : !o->x   ? "x"
                                      : "residual");
     for (uint32_t i = matrix; i <= matrix + gated; i++)
-        if (rows && (!o->weights[i] || (s->bias && !o->bias[i])))
+        if (count && (!o->w[i] || (s->bias && !o->bias[i])))
             return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "rmsnorm_q4k: %s[%u] is NULL",
-                               !o->weights[i] ? "weights" : "bias", i);
+                               !o->w[i] ? "w" : "bias", i);
     return PTXGEN_OK;
 }
 
 ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
                                            const ptxgen_rmsnorm_q4k_operands *operands,
-                                           uint32_t matrix, uint32_t first_row, uint32_t rows,
+                                           uint32_t matrix, uint32_t first_n, uint32_t count,
                                            double *y, double *bound, void *sum, ptxgen_error *err)
 {
-    return ptxgen_rmsnorm_q4k_reference_spread(plan, operands, matrix, first_row, rows, y, bound,
+    return ptxgen_rmsnorm_q4k_reference_spread(plan, operands, matrix, first_n, count, y, bound,
                                                NULL, sum, err);
 }
 
 ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan *plan,
                                                   const ptxgen_rmsnorm_q4k_operands *operands,
-                                                  uint32_t matrix, uint32_t first_row,
-                                                  uint32_t rows, double *y, double *bound,
+                                                  uint32_t matrix, uint32_t first_n,
+                                                  uint32_t count, double *y, double *bound,
                                                   ptxgen_spread *spread, void *sum,
                                                   ptxgen_error *err)
 {
-    if (!rmsnorm_q4k_is_plan(plan) || !operands || (operands->m && rows && !y))
+    if (!rmsnorm_q4k_is_plan(plan) || !operands || (operands->m && count && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "rmsnorm_q4k: a plan that was made, operands and y must be given");
-    ptxgen_status status = check(plan, operands, matrix, first_row, rows, err);
+    ptxgen_status status = check(plan, operands, matrix, first_n, count, err);
     if (status != PTXGEN_OK)
         return status;
     struct rmsnorm_q4k_problem p = problem_of(plan, operands);
     p.sum = sum;
-    select_rows(&p, plan, operands, matrix, first_row, rows);
+    select_rows(&p, plan, operands, matrix, first_n, count);
     if (is_gated(&plan->spec))
-        return swiglu(&p, plan, operands, first_row, rows, &(struct results){y, bound, spread},
+        return swiglu(&p, plan, operands, first_n, count, &(struct results){y, bound, spread},
                       err);
     return rmsnorm_q4k_reference(&p, y, bound, spread, err);
 }

@@ -29,7 +29,7 @@ void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
 {
     ptx_kernel *k = q->k;
     ptx_u32 cell = super_block;
-    if (q->v->tokens > 1)
+    if (q->v->tile_m > 1)
         cell = times_plus(q, token, super_blocks(q->spec), super_block);
     ptx_u32 to = times_plus(q, cell, 8, q->sh.squares);
     ptx_f32 scaled_down = F32(ldexpf(1, SCALED_EXPONENT));

@@ -59,10 +59,10 @@ static void locate_row(struct kernel *q, struct stream *s)
     ptx_kernel *k = q->k;
     ptx_u32 row = shifted(q, q->at.lane, 1);
     ptx_u32 odd = masked(q, q->at.lane, 1);
-    struct place at = locate(q, s->output, q->weights, q->y_stride);
+    struct place at = locate(q, s->output, q->w, q->y_stride);
     ptx_u32 in_matrix = is_gated(q->spec) ? masked(q, row, 7) : row;
     if (is_gated(q->spec))
-        at.address = ptx_selp_u64(k, q->weights[1], q->weights[0], ptx_setp_ge_u32(k, row, U32(8)));
+        at.address = ptx_selp_u64(k, q->w[1], q->w[0], ptx_setp_ge_u32(k, row, U32(8)));
     ptx_u32 wanted = ptx_add_u32(k, at.row, in_matrix);
     ptx_u32 last = ptx_sub_u32(k, at.rows, U32(1));
     ptx_u32 real = ptx_min_u32(k, wanted, last);
@@ -405,7 +405,7 @@ void find_columns(struct kernel *q)
 {
     ptx_kernel *k = q->k;
     struct columns *c = &q->columns;
-    bool one = q->v->tokens == 1;
+    bool one = q->v->tile_m == 1;
     ptx_u32 lane = q->at.lane, quad = q->at.quad;
     c->header = times(q, q->at.row, PAIR_BYTES);
     c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
@@ -477,7 +477,7 @@ static void multiply_pair(struct kernel *q, const struct operands *at, const ptx
         ptx_ld_shared_v2_u32(k, bytes[r], at->nibbles,
                              HALF_ROWS * PAIR_BYTES * r + 16 * (int)index);
     for (int n = 0; n < n_tiles(q); n++)
-        ptx_ld_shared_v4_u32(k, b[n], at->b, (int)(index / 2 * q->v->tokens * 256) + 512 * n);
+        ptx_ld_shared_v4_u32(k, b[n], at->b, (int)(index / 2 * q->v->tile_m * 256) + 512 * n);
     for (unsigned high = 0; high < 2; high++) {
         ptx_u32 a[4];
         ptx_s32 sc[2], c[4];
@@ -526,7 +526,7 @@ static void accumulate(struct kernel *q, const struct operands *at,
                        struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t tokens = q->v->tokens;
+    uint32_t tokens = q->v->tile_m;
     ptx_u32 a_min[2];
     for (int r = 0; r < 2; r++)
         a_min[r] = min_fragment(q, &scales[r]);
@@ -572,7 +572,7 @@ static void multiply_halves(struct kernel *q, struct operands *at,
         for (int r = 0; r < 2; r++)
             ptx_mov_u32_to(k, scale[r], scales[r].scale[1]);
         move_on(q, at->nibbles, 64);
-        move_on(q, at->b, 2 * q->v->tokens * 256);
+        move_on(q, at->b, 2 * q->v->tile_m * 256);
     }
 }
 
@@ -583,7 +583,7 @@ static void multiply_halves(struct kernel *q, struct operands *at,
  */
 static bool is_rolled(const struct kernel *q)
 {
-    return q->v->tokens == 8 && q->plan->target.ptx.sm == 103;
+    return q->v->tile_m == 8 && q->plan->target.ptx.sm == 103;
 }
 
 static void multiply_rolled(struct kernel *q, struct operands *at,
@@ -605,7 +605,7 @@ static void multiply_rolled(struct kernel *q, struct operands *at,
             ptx_selp_u32_to(k, scale[r], scales[r].scale[1], upper, is_second);
         }
         move_on(q, at->nibbles, 32);
-        move_on(q, at->b, q->v->tokens * 256);
+        move_on(q, at->b, q->v->tile_m * 256);
     }
 }
 
@@ -620,7 +620,7 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
         ptx_ld_shared_v4_u32(k, header, at->header, HALF_ROWS * PAIR_BYTES * r);
         scales[r] = unpack_scales(k, header);
     }
-    if (q->v->tokens == 1) {
+    if (q->v->tile_m == 1) {
         for (int half = 0; half < 2; half++) {
             ptx_u32 scale[2] = {scales[0].scale[half], scales[1].scale[half]};
             multiply_two_pairs(q, at, scale, half, zero, &product);
@@ -657,13 +657,13 @@ static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 re
  */
 static bool makes_addresses_anew(const struct kernel *q)
 {
-    return q->v->tokens == 1 || (q->v->tokens == 8 && !tensor(q));
+    return q->v->tile_m == 1 || (q->v->tile_m == 8 && !tensor(q));
 }
 
 void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number, struct sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t bytes = record_bytes(q->v->tokens);
+    uint32_t bytes = record_bytes(q->v->tile_m);
     ptx_u32 end = ptx_mov_u32(k, U32(PAIR));
     if (super_blocks(q->spec) % PAIR) {
         ptx_pred last = ptx_setp_eq_u32(k, pair, U32(pairs(q->spec) - 1));
@@ -678,7 +678,7 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number
         ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
         if (makes_addresses_anew(q)) {
             at = operands_at(q, weights, times_plus(q, record, bytes, q->sh.records));
-            if (q->v->tokens == 1)
+            if (q->v->tile_m == 1)
                 at.b = ptx_mad_lo_u32(k, record, q->columns.b_step, q->columns.b);
             multiply_super_block(q, &at, sums);
             move_on(q, weights, SUPER_BLOCK_BYTES);

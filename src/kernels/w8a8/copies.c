@@ -16,7 +16,7 @@ struct row_block w8a8_find_rows(struct product *q, ptx_u32 block)
 {
     ptx_kernel *k = q->k;
     uint32_t n = q->spec->n, unit = w8a8_row_unit(q->v), units = n / unit + (n % unit != 0);
-    uint32_t each = units / q->v->row_blocks, more = units % q->v->row_blocks;
+    uint32_t each = units / q->v->blocks_n, more = units % q->v->blocks_n;
     struct row_block b;
     if (!more) {
         b.first = ptx_mul_lo_u32(k, block, U32(each * unit));
@@ -38,7 +38,7 @@ struct row_block w8a8_find_rows(struct product *q, ptx_u32 block)
 void w8a8_begin_weights(struct product *q)
 {
     struct tile_operand *o = &q->w.operand;
-    o->rows = q->v->rows;
+    o->rows = q->v->tile_n;
     o->blocks = q->v->wk;
     o->threads = W8A8_THREADS;
     o->row_bytes = (q->spec->k + 15) / 16 * 16;
@@ -92,7 +92,7 @@ static void send_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, 
 {
     ptx_kernel *k = q->k;
     ptx_pred exists = ptx_setp_gt_s32(k, rows_left, S32(0));
-    ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->v->rows)))
+    ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->v->tile_n)))
         send_pieces(q, to, from, exists);
 }
 

@@ -16,7 +16,7 @@ static uint32_t y_bytes(const struct product *q)
 /* All row blocks have as many rows as wgmma has columns; or at least none ends within eight. */
 static bool is_exact(const struct product *q)
 {
-    return q->spec->n == q->v->rows * q->v->row_blocks;
+    return q->spec->n == q->v->tile_n * q->v->blocks_n;
 }
 static bool is_whole(const struct product *q)
 {
@@ -105,7 +105,7 @@ void w8a8_locate_direct(struct direct *d, struct tile_place place)
     d->left = ptx_sub_s32(k, count, column);
     for (int i = 0; i < 2; i++) {
         struct row_token *t = &d->tokens[i];
-        t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tokens), t->row);
+        t->m = ptx_mad_lo_u32(k, place.m, U32(q->v->tile_m), t->row);
         t->exists = ptx_setp_lt_u32(k, t->m, q->m);
         w8a8_load_token(q, t);
         ptx_u64 element = ptx_mad_wide_u32(k, t->m, q->y_stride, ptx_cvt_u64_u32(k, d->n));

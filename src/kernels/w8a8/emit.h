@@ -207,7 +207,7 @@ struct product {
 /* Tiles of 16 rows and of 8 tokens that a warp holds. */
 static inline uint32_t row_tiles(const struct product *q)
 {
-    return q->v->rows / W8A8_TILE_ROWS / q->v->wn;
+    return q->v->tile_n / W8A8_TILE_ROWS / q->v->wn;
 }
 static inline uint32_t token_tiles(const struct product *q)
 {

@@ -94,10 +94,10 @@ static ptx_u32 code_bytes(struct hopper *h, uint32_t more)
     const struct product *q = &h->q;
     uint32_t depth = w8a8_depth(q->v);
     if (w8a8_copies_present_tokens(q->v)) {
-        ptx_u32 tokens = ptx_min_u32(q->k, q->m, U32(q->v->tokens));
+        ptx_u32 tokens = ptx_min_u32(q->k, q->m, U32(q->v->tile_m));
         return ptx_mad_lo_u32(q->k, tokens, U32(depth), U32(more));
     }
-    return U32(more + q->v->tokens * depth);
+    return U32(more + q->v->tile_m * depth);
 }
 
 static uint32_t weight_bytes(const struct hopper *h)
@@ -143,7 +143,7 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     ptx_kernel *k = q->k;
     tile_walk_next(k, &q->division, walk);
     struct tile_place place = w8a8_place_of(q, walk->tile);
-    ptx_mul_lo_u32_to(k, s->token, place.m, U32(q->v->tokens));
+    ptx_mul_lo_u32_to(k, s->token, place.m, U32(q->v->tile_m));
     ptx_mov_u32_to(k, s->row, w8a8_find_rows(q, place.n).first);
 }
 
@@ -399,7 +399,7 @@ static void clear_missing_codes(struct hopper *h)
     ptx_kernel *k = q->k;
     const ptx_u32 zeros[4] = {U32(0), U32(0), U32(0), U32(0)};
     uint32_t step = w8a8_multipliers(q->v) * CHUNK;
-    ptx_if(k, ptx_setp_lt_u32(k, q->m, U32(q->v->tokens))) {
+    ptx_if(k, ptx_setp_lt_u32(k, q->m, U32(q->v->tile_m))) {
         ptx_u32 row = ptx_mad_lo_u32(k, q->m, U32(W8A8_BLOCK), U32(h->codes_offset));
         ptx_u32 from = ptx_mad_lo_u32(k, q->at.thread, U32(CHUNK), row);
         ptx_u32 slot = ptx_mov_u32(k, h->ring.slots);
@@ -501,7 +501,7 @@ static void begin(struct hopper *h)
     w8a8_count_tiles(q);
     w8a8_find_share(q);
     h->w_block = w8a8_stage_rows(q->spec, q->v) * W8A8_BLOCK;
-    h->codes_block = q->v->tokens * W8A8_BLOCK;
+    h->codes_block = q->v->tile_m * W8A8_BLOCK;
     h->codes_offset = q->v->wk * h->w_block;
     h->one_tile = w8a8_has_one_tile(q->plan, q->v);
     h->lag = q->v->stages < DEEP_RING ? 1 : MOST_LAG;

@@ -13,6 +13,11 @@
 
 #include <stdbool.h>
 
+static inline bool w8a8_is_wgmma(const ptxgen_w8a8_variant *v)
+{
+    return v->kind == PTXGEN_W8A8_WGMMA;
+}
+
 enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
@@ -137,7 +142,7 @@ static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a
 /* Tiles of few tokens serve launches of no more: one row of tiles. */
 static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
 {
-    return v->tokens <= 64;
+    return v->tile_m <= 64;
 }
 /*
  * Rows of W that are no multiples of 16 bytes are copied directly by tiles of few tokens, if they
@@ -152,7 +157,7 @@ static inline bool w8a8_aligns(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_v
 {
     enum { FEW_TOKENS = 32 };
     return plan->copy_bytes < TILE_CHUNK_BYTES &&
-           !(w8a8_copies_directly(plan) && v->tokens <= FEW_TOKENS);
+           !(w8a8_copies_directly(plan) && v->tile_m <= FEW_TOKENS);
 }
 static inline uint32_t w8a8_align_element(const ptxgen_w8a8_plan *plan)
 {
@@ -181,31 +186,31 @@ static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen
 /* By wgmma: not many tokens are the rows of its A, and rows of W the columns of its B. */
 static inline bool w8a8_has_tokens_as_rows(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && (v->tokens == 64 || v->tokens == 128);
+    return w8a8_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
 }
 /* What a warpgroup has as columns of wgmma's B: rows of W, or else tokens. */
 static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
 {
-    return v->rows / v->wn;
+    return v->tile_n / v->wn;
 }
 static inline uint32_t w8a8_group_tokens(const ptxgen_w8a8_variant *v)
 {
-    return v->tokens / v->wm;
+    return v->tile_m / v->wm;
 }
 /* wk is blocks of K in a stage, which with wgmma all warps multiply. */
 static inline uint32_t w8a8_warps_along_k(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma ? 1 : v->wk;
+    return w8a8_is_wgmma(v) ? 1 : v->wk;
 }
 /* Boxes of codes are only as high as there are tokens. */
 static inline bool w8a8_copies_present_tokens(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && v->tokens <= 128;
+    return w8a8_is_wgmma(v) && v->tile_m <= 128;
 }
 /* Whether one warp sends for weights alone, and another for codes. */
 static inline bool w8a8_sends_apart(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && v->tokens < 64;
+    return w8a8_is_wgmma(v) && v->tile_m < 64;
 }
 /* Threads that multiply, and all of a CTA. */
 static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
@@ -215,18 +220,18 @@ static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 /* Whether warpgroups that multiply need registers of one that sends. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 {
-    return v->wgmma && !w8a8_has_tokens_as_rows(v) && v->wn * v->wm == 16;
+    return w8a8_is_wgmma(v) && !w8a8_has_tokens_as_rows(v) && v->wn * v->wm == 16;
 }
 static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 {
     uint32_t senders = w8a8_moves_registers(v) ? 128 : w8a8_sends_apart(v) ? 64 : 32;
-    return w8a8_multipliers(v) + (v->wgmma ? senders : 0);
+    return w8a8_multipliers(v) + (w8a8_is_wgmma(v) ? senders : 0);
 }
 /* Whether tiles are dealt out whole, of those that make one row. */
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return v->fused || v->wgmma || v->cluster > 1 ||
-           tile_deals_whole(v->row_blocks, plan->target.multiprocessors);
+    return v->fused || w8a8_is_wgmma(v) || v->cluster > 1 ||
+           tile_deals_whole(v->blocks_n, plan->target.multiprocessors);
 }
 /*
  * CTAs that all read the same codes do so in turn: the stages of one in a row of whole tiles begin
@@ -235,13 +240,13 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8
  */
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !v->wgmma &&
+    return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !w8a8_is_wgmma(v) &&
            (v->fused || v->wk > 1);
 }
 /* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 {
-    return v->tokens < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tokens;
+    return v->tile_m < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tile_m;
 }
 /*
  * Row blocks are made of eight rows, so that outputs are written 16 bytes at a time; of single ones
@@ -255,7 +260,7 @@ static inline uint32_t w8a8_row_unit(const ptxgen_w8a8_variant *v)
 static inline uint32_t w8a8_most_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
     uint32_t unit = w8a8_row_unit(v), units = spec->n / unit + (spec->n % unit != 0);
-    return unit * (units / v->row_blocks + (units % v->row_blocks != 0));
+    return unit * (units / v->blocks_n + (units % v->blocks_n != 0));
 }
 /*
  * Rows of W in a stage. With wgmma those of the largest row block, in eights as the swizzle is. It
@@ -263,15 +268,15 @@ static inline uint32_t w8a8_most_rows(const ptxgen_w8a8_spec *spec, const ptxgen
  */
 static inline uint32_t w8a8_stage_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
-    if (!v->wgmma)
-        return v->rows;
+    if (!w8a8_is_wgmma(v))
+        return v->tile_n;
     uint32_t most = w8a8_most_rows(spec, v);
-    uint32_t behind = v->wk * v->tokens, least = v->rows > behind ? v->rows - behind : 0;
+    uint32_t behind = v->wk * v->tile_m, least = v->tile_n > behind ? v->tile_n - behind : 0;
     return ((most > least ? most : least) + 7) / 8 * 8;
 }
 static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
-    return (w8a8_stage_rows(spec, v) + (v->fused ? 0 : v->tokens)) * w8a8_depth(v);
+    return (w8a8_stage_rows(spec, v) + (v->fused ? 0 : v->tile_m)) * w8a8_depth(v);
 }
 /* Bytes from one token's codes to the next where a fused CTA keeps them: off by 16 from a multiple
  * of 128, so that ldmatrix meets all banks. */
@@ -284,8 +289,8 @@ static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
  * agree, all. */
 static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 {
-    if (v->wgmma)
-        return v->tokens < 64 ? v->tokens : 64;
+    if (w8a8_is_wgmma(v))
+        return v->tile_m < 64 ? v->tile_m : 64;
     return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
 
@@ -294,12 +299,12 @@ static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_has_tokens_as_rows(v))
         return 0;
-    return tile_sums_bytes(v->rows, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
+    return tile_sums_bytes(v->tile_n, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
 }
 /* Whether no CTA has more than one tile, whatever M. */
 static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_takes_all_tokens(v) && v->row_blocks <= plan->target.multiprocessors / v->cluster;
+    return w8a8_takes_all_tokens(v) && v->blocks_n <= plan->target.multiprocessors / v->cluster;
 }
 
 /* ---- a launch ---- */
@@ -318,7 +323,7 @@ enum { W8A8_LINE_BYTES = 128 };
 static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
-           !v->wgmma && !v->fused;
+           !w8a8_is_wgmma(v) && !v->fused;
 }
 
 /*
@@ -334,9 +339,12 @@ struct w8a8_schedule {
     struct w8a8_prefetch prefetch;
 };
 ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *variant,
-                            uint32_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
+                            uint64_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
 /* The sentence for an m that no variant serves. */
-ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint32_t m, ptxgen_error *err);
+ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err);
+/* Bytes of workspace that a launch of m tokens needs; 0 when it needs none. */
+ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
+                                   ptxgen_error *err);
 
 /* Whether it is a plan that ptxgen_w8a8_make_plan filled. */
 static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)

@@ -48,7 +48,7 @@ static void find_w_lane(struct product *q, ptx_u32 slot)
 
 static void find_codes_lane(struct product *q, ptx_u32 slot)
 {
-    ptx_u32 behind = ptx_add_u32(q->k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+    ptx_u32 behind = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
     find_lane(q, &q->codes, behind, q->along_m, token_tiles(q) * W8A8_TILE_TOKENS,
               q->operands.codes_lane);
 }

@@ -63,8 +63,8 @@ void w8a8_begin_output(struct product *q)
     struct tile_sums *s = &q->sums;
     *s = (struct tile_sums){.staging = s->staging,
                             .tile_m = w8a8_columns(q->v),
-                            .tile_n = q->v->rows,
-                            .warp_n = q->v->rows / q->v->wn,
+                            .tile_n = q->v->tile_n,
+                            .warp_n = q->v->tile_n / q->v->wn,
                             .wk = w8a8_warps_along_k(q->v),
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
@@ -78,7 +78,7 @@ void w8a8_begin_output(struct product *q)
         q->others.remote = true;
         ptx_u32 other = ptx_xor_b32(k, q->rank, U32(1));
         q->others.staging = ptx_mapa_shared_cluster_u32(k, s->staging, other);
-    } else if (!q->v->fused && !q->v->wgmma) {
+    } else if (!q->v->fused && !w8a8_is_wgmma(q->v)) {
         q->partials.threads = w8a8_multipliers(q->v);
         q->partials.fragments = row_tiles(q) * token_tiles(q);
         q->partials.integer = true;
@@ -389,7 +389,7 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
     struct part *p = &q->part;
     struct tile_place place = w8a8_place_of(q, tile);
     struct row_block rows = w8a8_find_rows(q, place.n);
-    p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tokens));
+    p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     p->tokens = ptx_sub_u32(k, q->m, p->first_token);
     p->n = ptx_add_u32(k, rows.first, p->column);
     ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(p->column);
@@ -485,7 +485,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
 {
     ptx_kernel *k = q->k;
     struct row_token tokens[MOST_TURNS];
-    if (q->v->wgmma)
+    if (w8a8_is_wgmma(q->v))
         synchronise(q);
     ptx_u32 pass = ptx_mov_u32(k, U32(0));
     ptx_loop(k, loop) {
@@ -513,7 +513,7 @@ static void finish_tile(struct product *q)
     }
     if (!loads_ahead(q))
         load_tokens(q, U32(0), tokens);
-    if (q->v->wgmma) /* all have read the sums of the tile before */
+    if (w8a8_is_wgmma(q->v)) /* all have read the sums of the tile before */
         synchronise(q);
     tile_sums_stage(q->k, &staged, 0, accumulator, q);
     synchronise(q);
@@ -523,7 +523,7 @@ static void finish_tile(struct product *q)
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
-    if (q->v->fused || q->v->wgmma || q->v->cluster > 1) {
+    if (q->v->fused || w8a8_is_wgmma(q->v) || q->v->cluster > 1) {
         finish_tile(q);
         if (q->v->cluster > 1) /* the other has read these sums, and the next tile's may come */
             synchronise(q);

@@ -50,10 +50,10 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "w8a8: K = %u and N = %u; both must be positive, N below 2^31", s->k,
                            s->n);
-    if (s->max_tokens && s->min_tokens > s->max_tokens)
+    if (s->max_m && s->min_m > s->max_m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: min_tokens = %u is above max_tokens = %u", s->min_tokens,
-                           s->max_tokens);
+                           "w8a8: min_m = %u is above max_m = %u", s->min_m,
+                           s->max_m);
     if (s->w_stride && s->w_stride < s->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: w_stride = %u is below K = %u",
                            s->w_stride, s->k);
@@ -78,8 +78,8 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
 {
     uint64_t bytes = w8a8_sums_bytes(v);
     if (v->fused)
-        bytes += (uint64_t)v->tokens * w8a8_resident_stride(s, v) +
-                 v->tokens * (W8A8_WARPS * w8a8_range_bytes(s) + w8a8_work_bytes(s) + 4);
+        bytes += (uint64_t)v->tile_m * w8a8_resident_stride(s, v) +
+                 v->tile_m * (W8A8_WARPS * w8a8_range_bytes(s) + w8a8_work_bytes(s) + 4);
     return bytes;
 }
 
@@ -87,7 +87,7 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
 static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint32_t barriers = w8a8_sends_apart(v) ? tile_ring_noted_bytes(1) : tile_ring_barrier_bytes(1);
-    return w8a8_stage_bytes(&p->spec, v) + (v->wgmma ? barriers : 0);
+    return w8a8_stage_bytes(&p->spec, v) + (w8a8_is_wgmma(v) ? barriers : 0);
 }
 
 /* Gives the ring what shared memory is left; false where that is less than `least` stages. */
@@ -97,7 +97,7 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
     if (fixed >= all)
         return false;
     uint64_t stages = (all - fixed) / stage_bytes(p, v);
-    uint32_t most = v->wgmma ? W8A8_MOST_WGMMA_STAGES : W8A8_MOST_STAGES;
+    uint32_t most = w8a8_is_wgmma(v) ? W8A8_MOST_WGMMA_STAGES : W8A8_MOST_STAGES;
     v->stages = stages > most ? most : (uint32_t)stages;
     if (v->stages < least)
         return false;
@@ -110,8 +110,8 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
 /* Fragments of tokens are loaded in pairs, but for the 8 columns of a fused tile. */
 static bool divides(const ptxgen_w8a8_variant *v)
 {
-    uint32_t columns = w8a8_columns(v) / v->wm, rows = v->rows / v->wn;
-    return !(v->rows & (v->rows - 1)) && v->rows % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 &&
+    uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
+    return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 &&
            columns <= 128 &&
            rows * columns / 32 <= MAX_ACCUMULATORS &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
@@ -121,7 +121,7 @@ static bool divides(const ptxgen_w8a8_variant *v)
 static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 {
     enum { ENOUGH = 60 * 1024 };
-    uint32_t bytes = (v->stages - 3) * v->rows * w8a8_depth(v);
+    uint32_t bytes = (v->stages - 3) * v->tile_n * w8a8_depth(v);
     return bytes < ENOUGH ? bytes : ENOUGH;
 }
 
@@ -129,10 +129,10 @@ static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_has_tokens_as_rows(v))
-        return (v->wm / 4 + 1) * v->rows + (v->wn + 1) * v->tokens;
-    if (v->wgmma)
-        return 2 * v->rows + (v->rows / 64 + 1) * v->tokens;
-    return (v->wm + 1) * v->rows + (v->wn + 1) * v->tokens;
+        return (v->wm / 4 + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
+    if (w8a8_is_wgmma(v))
+        return 2 * v->tile_n + (v->tile_n / 64 + 1) * v->tile_m;
+    return (v->wm + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
 }
 
 static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *than)
@@ -176,25 +176,25 @@ static void divide_rows_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32
     uint32_t all = p->target.multiprocessors / parts, n = p->spec.n;
     uint32_t tiles = n / W8A8_TILE_ROWS + (n % W8A8_TILE_ROWS != 0);
     all = all ? all : 1;
-    for (v->row_blocks = all; w8a8_most_rows(&p->spec, v) > most_rows; v->row_blocks += all)
+    for (v->blocks_n = all; w8a8_most_rows(&p->spec, v) > most_rows; v->blocks_n += all)
         ;
-    v->row_blocks = v->row_blocks < tiles ? v->row_blocks : tiles;
+    v->blocks_n = v->blocks_n < tiles ? v->blocks_n : tiles;
     uint32_t rows = w8a8_most_rows(&p->spec, v), full = n / rows + (n % rows != 0);
     if (w8a8_row_unit(v) > 1 && tile_deals_whole(full, all)) /* none has fewer for nothing */
-        v->row_blocks = full;
-    for (v->rows = W8A8_TILE_ROWS; v->rows < rows; v->rows *= 2)
+        v->blocks_n = full;
+    for (v->tile_n = W8A8_TILE_ROWS; v->tile_n < rows; v->tile_n *= 2)
         ;
 }
 
 static void divide_rows(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_variant *v)
 {
-    v->rows = rows;
-    v->row_blocks = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
+    v->tile_n = rows;
+    v->blocks_n = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
 }
 
-static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint32_t m)
+static uint64_t tiles_of(const ptxgen_w8a8_variant *v, uint64_t m)
 {
-    return ((uint64_t)m + v->tokens - 1) / v->tokens * v->row_blocks;
+    return (m + v->tile_m - 1) / v->tile_m * v->blocks_n;
 }
 
 /* ---- tiles of wgmma ---- */
@@ -208,8 +208,8 @@ static bool has_clusters(const ptxgen_w8a8_plan *p)
 static uint32_t most_rows_of(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_has_tokens_as_rows(v))
-        return MAX_ROWS_OF_TILE * LEAST_WGMMA_TOKENS / v->tokens;
-    return v->wgmma ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
+        return MAX_ROWS_OF_TILE * LEAST_WGMMA_TOKENS / v->tile_m;
+    return w8a8_is_wgmma(v) ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
 }
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
@@ -223,14 +223,14 @@ static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_varian
 {
     enum { FEW_ROWS = 32, MOST_WARPS = 16 };
     uint32_t most = w8a8_most_rows(&p->spec, v);
-    v->wm = v->tokens / W8A8_TILE_ROWS;
+    v->wm = v->tile_m / W8A8_TILE_ROWS;
     for (v->wn = 1; 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
         ;
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
-    v->rows = (rows + unit - 1) / unit * unit * v->wn;
-    v->wk = v->wk ? v->wk : v->tokens == LEAST_WGMMA_TOKENS ? 2 : 1; /* blocks of K in a stage */
-    return !(v->wk & (v->wk - 1)) && v->tokens >= LEAST_WGMMA_TOKENS &&
-           v->rows <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
+    v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
+    v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_TOKENS ? 2 : 1; /* blocks of K in a stage */
+    return !(v->wk & (v->wk - 1)) && v->tile_m >= LEAST_WGMMA_TOKENS &&
+           v->tile_n <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /* Else warpgroups have 64 rows of W and all of few tokens, or half of many. */
@@ -241,13 +241,13 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
         return false;
     if (w8a8_has_tokens_as_rows(v))
         return arrange_tokens_as_rows(p, v);
-    v->rows = v->rows < LEAST_ROWS ? LEAST_ROWS : v->rows;
-    v->wn = v->rows / W8A8_TILE_ROWS;
-    bool few = v->tokens == LEAST_TOKENS && w8a8_most_rows(&p->spec, v) >= LEAST_ROWS;
+    v->tile_n = v->tile_n < LEAST_ROWS ? LEAST_ROWS : v->tile_n;
+    v->wn = v->tile_n / W8A8_TILE_ROWS;
+    bool few = v->tile_m == LEAST_TOKENS && w8a8_most_rows(&p->spec, v) >= LEAST_ROWS;
     v->wm = few ? 1 : 2;
     v->wk = few ? 2 : 1; /* blocks of K in a stage */
-    return (few || v->tokens == MOST_TOKENS) && v->wn <= MOST_WARPS_ALONG_N &&
-           !(v->rows & (v->rows - 1)) && complete(p, W8A8_LEAST_STAGES, v);
+    return (few || v->tile_m == MOST_TOKENS) && v->wn <= MOST_WARPS_ALONG_N &&
+           !(v->tile_n & (v->tile_n - 1)) && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*
@@ -263,14 +263,14 @@ static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *
     enum { TURN = 900 };
     bool tokens_as_rows = w8a8_has_tokens_as_rows(v);
     uint64_t rows = w8a8_most_rows(&p->spec, v);
-    bool present = w8a8_copies_present_tokens(v) && m <= v->tokens;
-    uint64_t codes = v->fused ? 0 : present ? m : v->tokens;
-    uint64_t rate = present ? 100 : v->wgmma ? 80 : 45;
+    bool present = w8a8_copies_present_tokens(v) && m <= v->tile_m;
+    uint64_t codes = v->fused ? 0 : present ? m : v->tile_m;
+    uint64_t rate = present ? 100 : w8a8_is_wgmma(v) ? 80 : 45;
     /* of W, all but one from the L2 */
-    uint64_t reads = tokens_as_rows ? (m + v->tokens - 1) / v->tokens : 1;
+    uint64_t reads = tokens_as_rows ? (m + v->tile_m - 1) / v->tile_m : 1;
     const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
                               (rows + codes) * 1000 / rate,
-                              (uint64_t)v->rows * v->tokens * 1000 / (v->wgmma ? 6500 : 3000),
+                              (uint64_t)v->tile_n * v->tile_m * 1000 / (w8a8_is_wgmma(v) ? 6500 : 3000),
                               (uint64_t)shared_traffic(v) * (tokens_as_rows ? 4 : 5)};
     uint64_t most = tokens_as_rows ? TURN : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -296,16 +296,16 @@ static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     uint64_t tiles = tiles_of(v, m), sms = p->target.multiprocessors, k = p->spec.k;
     uint64_t units = sms / v->cluster, busy = tiles < units ? tiles : units;
     uint64_t each = byte_cost(p, v, m, busy * v->cluster);
-    if (v->wgmma) {
-        bool none = w8a8_copies_present_tokens(v) && m <= v->tokens;
-        uint64_t past_m = none ? 0 : (v->tokens - m % v->tokens) % v->tokens;
+    if (w8a8_is_wgmma(v)) {
+        bool none = w8a8_copies_present_tokens(v) && m <= v->tile_m;
+        uint64_t past_m = none ? 0 : (v->tile_m - m % v->tile_m) % v->tile_m;
         return (tiles + units - 1) / units * k * each + past_m * k * 14;
     }
     if (v->cluster > 1)
         return (tiles + units - 1) / units * (k / v->cluster * each + 3000000);
     if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
         return (tiles + sms - 1) / sms * k * each;
-    uint64_t sums = (uint64_t)v->rows * v->tokens * v->wk * 4 * 1000 / 64;
+    uint64_t sums = (uint64_t)v->tile_n * v->tile_m * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
     return (tiles * k + sms - 1) / sms * byte_cost(p, v, m, sms) + shares + 3000000;
 }
@@ -329,9 +329,9 @@ static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 /* For one row of tiles; of the widest, for any number of them: what a row of W takes. */
 static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    if (v->tokens == MOST_TOKENS)
-        return byte_cost(p, v, MOST_TOKENS, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->rows;
-    return cost(p, v, v->tokens);
+    if (v->tile_m == MOST_TOKENS)
+        return byte_cost(p, v, MOST_TOKENS, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->tile_n;
+    return cost(p, v, v->tile_m);
 }
 
 struct choice {
@@ -353,7 +353,7 @@ static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct ch
     static const uint32_t rows[] = {0, 64, 128}; /* 0: even shares, the only ones of few tokens */
     size_t count = tokens == LEAST_TOKENS ? 1 : sizeof rows / sizeof *rows;
     for (size_t i = tokens == MOST_TOKENS; i < count; i++) {
-        ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1, .wgmma = 1};
+        ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
         if (rows[i])
             divide_rows(p, rows[i], &v);
         else
@@ -371,7 +371,7 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
     struct choice choice = {UINT64_MAX, best};
     consider_wgmma(p, tokens, &choice);
     for (int i = 0; i < EVEN + FIXED; i++) {
-        ptxgen_w8a8_variant v = {.tokens = tokens, .cluster = 1};
+        ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1};
         if (i < EVEN)
             divide_rows_evenly(p, parts[i], MAX_ROWS_OF_TILE, &v);
         else
@@ -393,7 +393,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     enum { LEAST_RING = 24 * 1024, MOST_OF_X = 16 * 1024 };
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
-        *v = (ptxgen_w8a8_variant){.tokens = tokens, .fused = 1, .cluster = 1};
+        *v = (ptxgen_w8a8_variant){.tile_m = tokens, .fused = 1, .cluster = 1};
         divide_rows_evenly(p, 1, MAX_ROWS_OF_TILE, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (v->stages - 1) * stage_bytes(p, v) >= LEAST_RING)
@@ -405,10 +405,10 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 /* wgmma's tile of 64 tokens copies no more than there are, and so serves fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    ptxgen_w8a8_variant w = {.tokens = LEAST_WGMMA_TOKENS, .cluster = 1, .wgmma = 1};
+    ptxgen_w8a8_variant w = {.tile_m = LEAST_WGMMA_TOKENS, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
     divide_rows_evenly(p, 1, most_rows_of(&w), &w);
-    return v->tokens < w.tokens && arrange_wgmma(p, &w) &&
-           cost(p, &w, v->tokens) < cost(p, v, v->tokens) + !v->wgmma;
+    return v->tile_m < w.tile_m && arrange_wgmma(p, &w) &&
+           cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !w8a8_is_wgmma(v);
 }
 
 static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
@@ -416,21 +416,21 @@ static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
     uint32_t served = 0;
     ptxgen_w8a8_variant v;
     if (choose_fused(p, &v)) {
-        served = v.tokens;
-        if (served >= p->spec.min_tokens)
+        served = v.tile_m;
+        if (served >= p->spec.min_m)
             p->variants[p->variant_count++] = v;
     }
     for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2) {
-        if (p->spec.max_tokens && served >= p->spec.max_tokens)
+        if (p->spec.max_m && served >= p->spec.max_m)
             break;
-        bool serves = tokens >= p->spec.min_tokens || tokens >= MOST_TOKENS / 2;
+        bool serves = tokens >= p->spec.min_m || tokens >= MOST_TOKENS / 2;
         if (!serves || !choose_tile(p, tokens, &v) || is_served_by_wgmma(p, &v))
             continue;
         served = tokens;
         p->variants[p->variant_count++] = v;
     }
     bool ends_fused = p->variant_count && p->variants[p->variant_count - 1].fused;
-    if (p->variant_count && (!ends_fused || (p->spec.max_tokens && served >= p->spec.max_tokens)))
+    if (p->variant_count && (!ends_fused || (p->spec.max_m && served >= p->spec.max_m)))
         return PTXGEN_OK;
     return plan_no_tile("w8a8", &p->target, err);
 }
@@ -473,22 +473,22 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
                            "w8a8: a plan that was made, and a tile, must be given");
     ptxgen_w8a8_variant v = *tile;
     bool known =
-        v.fused == 1 && v.tokens && v.tokens <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
+        v.fused == 1 && v.tile_m && v.tile_m <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
     for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
-        known = known || (!v.fused && v.tokens == tokens);
+        known = known || (!v.fused && v.tile_m == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
-    if (known && !v.rows)
+    if (known && !v.tile_n)
         divide_rows_evenly(p, v.cluster, most_rows_of(&v), &v);
     else if (known)
-        divide_rows(p, v.rows, &v);
+        divide_rows(p, v.tile_n, &v);
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
-    bool known_warps = v.wgmma || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
+    bool known_warps = w8a8_is_wgmma(&v) || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
                                    v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
-    bool in_range = known && known_warps && v.rows <= MAX_ROWS_OF_TILE &&
+    bool in_range = known && known_warps && v.kind <= PTXGEN_W8A8_WGMMA && v.tile_n <= MAX_ROWS_OF_TILE &&
                     (!tile->stages || tile->stages >= W8A8_LEAST_STAGES);
-    bool allowed = in_range && (v.wgmma ? arrange_wgmma(p, &v)
+    bool allowed = in_range && (w8a8_is_wgmma(&v) ? arrange_wgmma(p, &v)
                                         : clusters && w8a8_steps(&p->spec, &v) % v.cluster == 0);
-    bool fits = allowed && (v.wgmma || complete(p, W8A8_LEAST_STAGES, &v)) &&
+    bool fits = allowed && (w8a8_is_wgmma(&v) || complete(p, W8A8_LEAST_STAGES, &v)) &&
                 tile->stages <= v.stages;
     if (!fits)
         return ptxgen_fail(
@@ -496,9 +496,9 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
             !in_range  ? PTXGEN_ERROR_INVALID_ARGUMENT
             : !allowed ? PTXGEN_ERROR_UNSUPPORTED
                        : PTXGEN_ERROR_SHARED_MEMORY,
-            "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u rows for %u x %u x %u "
-            "warps along rows, tokens and K in %u stages, in a cluster of %u",
-            tile->tokens, tile->rows, tile->wn, tile->wm, tile->wk, tile->stages, v.cluster);
+            "w8a8: no CTA of 8 warps holds a tile of %u tokens by %u features for %u x %u x %u "
+            "warps along M, N and K in %u stages, in a cluster of %u",
+            tile->tile_m, tile->tile_n, tile->wm, tile->wn, tile->wk, tile->stages, v.cluster);
     if (tile->stages) {
         v.shared_bytes -= (uint32_t)((v.stages - tile->stages) * stage_bytes(p, &v));
         v.stages = tile->stages;
@@ -513,19 +513,19 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 /* ---- what serves m tokens ---- */
 
 /* The fused one as far as it goes, else the cheapest. */
-const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint32_t m)
+const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_t m)
 {
-    if (!w8a8_is_plan(p) || !m || m < p->spec.min_tokens || (p->spec.max_tokens && m > p->spec.max_tokens))
+    if (!w8a8_is_plan(p) || !m || m < p->spec.min_m || (p->spec.max_m && m > p->spec.max_m))
         return NULL;
     const ptxgen_w8a8_variant *best = NULL;
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < p->variant_count; i++) {
         const ptxgen_w8a8_variant *v = &p->variants[i];
-        if (v->fused && m <= v->tokens)
+        if (v->fused && m <= v->tile_m)
             return v;
-        if (w8a8_takes_all_tokens(v) && m > v->tokens)
+        if (w8a8_takes_all_tokens(v) && m > v->tile_m)
             continue;
-        uint64_t time = cost(p, v, m < INT32_MAX ? m : INT32_MAX);
+        uint64_t time = cost(p, v, m < INT32_MAX ? (uint32_t)m : INT32_MAX);
         if (time < least) {
             least = time;
             best = v;
@@ -539,14 +539,14 @@ const char *ptxgen_w8a8_entry(const ptxgen_w8a8_variant *v)
     if (!v)
         return NULL;
     return v->fused           ? "w8a8_fused"
-           : v->tokens == 16  ? "w8a8_m16"
-           : v->tokens == 32  ? "w8a8_m32"
-           : v->tokens == 64  ? "w8a8_m64"
-           : v->tokens == 128 ? "w8a8_m128"
+           : v->tile_m == 16  ? "w8a8_m16"
+           : v->tile_m == 32  ? "w8a8_m32"
+           : v->tile_m == 64  ? "w8a8_m64"
+           : v->tile_m == 128 ? "w8a8_m128"
                               : "w8a8_m256";
 }
 
-void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size_t size)
+void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint64_t m, char *text, size_t size)
 {
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, m);
     if (!w8a8_is_plan(p))
@@ -554,26 +554,26 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint32_t m, char *text, size
     else if (!m)
         snprintf(text, size, "no launch: there are no tokens");
     else if (!v)
-        snprintf(text, size, "no launch: %u tokens are outside the plan's %u ... %u", m,
-                 p->spec.min_tokens, p->spec.max_tokens);
+        snprintf(text, size, "no launch: %llu tokens are outside the plan's %u ... %u",
+                 (unsigned long long)m, p->spec.min_m, p->spec.max_m);
     else if (v->fused)
         snprintf(
             text, size,
             "one launch: each CTA quantises the %u tokens (at most %u) for itself while its first "
             "weights arrive",
-            m, v->tokens);
+            (unsigned)m, v->tile_m);
     else if (w8a8_aligns(p, v))
         snprintf(
             text, size,
             "three launches: rows of W, %u bytes apart, are brought to multiples of 16; one kernel "
-            "quantises the %u tokens; then tiles of %u rows by %u tokens",
-            p->spec.w_stride, m, v->rows, v->tokens);
+            "quantises the %llu tokens; then tiles of %u tokens by %u features",
+            p->spec.w_stride, (unsigned long long)m, v->tile_m, v->tile_n);
     else
         snprintf(
             text, size,
-            "two launches: %u tokens are too many for every CTA to quantise again, so one kernel "
-            "does it; then tiles of %u rows by %u tokens",
-            m, v->rows, v->tokens);
+            "two launches: %llu tokens are too many for every CTA to quantise again, so one kernel "
+            "does it; then tiles of %u tokens by %u features",
+            (unsigned long long)m, v->tile_m, v->tile_n);
 }
 
 /* ---- a launch's division of work ---- */
@@ -591,15 +591,15 @@ static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen
     enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
     uint64_t lines = ALL_BYTES / W8A8_LINE_BYTES / p->spec.n;
-    uint32_t parts = t->grid / v->row_blocks * v->cluster;
+    uint32_t parts = t->grid / v->blocks_n * v->cluster;
     struct w8a8_prefetch f = {0};
     lines = (lines > MOST_LINES ? MOST_LINES : lines) / (parts ? parts : 1);
-    if (!w8a8_prefetches(p, v) || t->grid % v->row_blocks || !lines)
+    if (!w8a8_prefetches(p, v) || t->grid % v->blocks_n || !lines)
         return f;
     f.part_bits = whole_bits(parts);
     f.part_bytes = t->share * t->granule * w8a8_depth(v);
     f.line_bits = whole_bits((uint32_t)lines);
-    f.blocks = v->row_blocks;
+    f.blocks = v->blocks_n;
     f.stages = w8a8_rotates(p, v) ? w8a8_own_steps(&p->spec, v) : 0;
     f.stage_bytes = w8a8_depth(v);
     if (1u << (f.line_bits + f.part_bits) <= row_lines / 2)
@@ -616,7 +616,7 @@ static uint64_t take(uint64_t *end, uint64_t bytes)
     return at;
 }
 
-ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
+ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint64_t m,
                             struct w8a8_schedule *schedule, ptxgen_error *err)
 {
     uint32_t steps = w8a8_own_steps(&p->spec, v);
@@ -625,22 +625,22 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     if (m > INT32_MAX || tiles * steps > UINT32_MAX)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "w8a8: m = %u tokens with K = %u, N = %u are %llu stages of tiles; a launch "
+            "w8a8: m = %llu tokens with K = %u, N = %u are %llu stages of tiles; a launch "
             "takes 2^31 tokens and 2^32 stages",
-            m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
-    bool whole = w8a8_takes_all_tokens(v) || v->wgmma
+            (unsigned long long)m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
+    bool whole = w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v)
                      ? w8a8_is_whole(p, v)
                      : v->cluster > 1 || tile_deals_whole(tiles, units);
     struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);
-        uint64_t tile_bytes = (uint64_t)v->rows * v->tokens * v->wk * 4; /* as registers hold it */
+        uint64_t tile_bytes = (uint64_t)v->tile_n * v->tile_m * v->wk * 4; /* as registers hold it */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
-        s.scales = take(&s.workspace_bytes, (uint64_t)m * w8a8_work_bytes(&p->spec));
-        s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * (uint64_t)m : 0);
+        s.scales = take(&s.workspace_bytes, m * w8a8_work_bytes(&p->spec));
+        s.zeros = take(&s.workspace_bytes, p->spec.asymmetric ? 4 * m : 0);
         s.weights = s.workspace_bytes;
         if (w8a8_aligns(p, v))
             take(&s.workspace_bytes, (uint64_t)p->spec.n * w8a8_read_stride(p, v));
@@ -649,19 +649,16 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     return PTXGEN_OK;
 }
 
-ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint32_t m, ptxgen_error *err)
+ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err)
 {
     return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "w8a8: m = %u is outside the %u to %u tokens that the plan serves (0: any)",
-                       m, plan->spec.min_tokens, plan->spec.max_tokens);
+                       "w8a8: m = %llu is outside the %u to %u tokens that the plan serves (0: any)",
+                       (unsigned long long)m, plan->spec.min_m, plan->spec.max_m);
 }
 
-ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m, uint64_t *bytes,
-                                    ptxgen_error *err)
+ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
+                                   ptxgen_error *err)
 {
-    if (!w8a8_is_plan(plan) || !bytes)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: a plan that was made, and bytes, must be given");
     const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
     struct w8a8_schedule schedule = {0};
     ptxgen_status status = PTXGEN_OK;
@@ -674,7 +671,7 @@ ptxgen_status ptxgen_w8a8_workspace(const ptxgen_w8a8_plan *plan, uint32_t m, ui
     return status;
 }
 
-ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint32_t m, uint32_t *ctas,
+ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                ptxgen_error *err)
 {
     if (!w8a8_is_plan(plan) || !ctas)

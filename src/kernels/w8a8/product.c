@@ -31,10 +31,10 @@ static bool is_used(const struct product *q, int param)
     case W8A8_X_ZERO: return fused && given && s->asymmetric;
     case W8A8_W_SUM: return s->asymmetric;
     case W8A8_BIAS: return s->bias;
-    case W8A8_W: return !q->v->wgmma;
+    case W8A8_W: return !w8a8_is_wgmma(q->v);
     case W8A8_CODES:
     case W8A8_FLAGS:
-    case W8A8_PARTIALS: return !fused && !q->v->wgmma;
+    case W8A8_PARTIALS: return !fused && !w8a8_is_wgmma(q->v);
     case W8A8_TOKEN_SCALES: return !fused;
     case W8A8_TOKEN_ZEROS: return !fused && s->asymmetric;
     default: return true;
@@ -96,13 +96,13 @@ static void declare_shared(struct product *q)
     uint32_t sums = w8a8_sums_bytes(v);
     if (v->fused) {
         q->resident =
-            w8a8_shared_buffer(q, "codes", v->tokens * w8a8_resident_stride(q->spec, v), 16);
-        q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tokens * ranges, 8);
+            w8a8_shared_buffer(q, "codes", v->tile_m * w8a8_resident_stride(q->spec, v), 16);
+        q->ranges = w8a8_shared_buffer(q, "ranges of the segments", v->tile_m * ranges, 8);
     }
     q->sums.staging = w8a8_shared_buffer(q, "sums", sums, 16);
     if (v->fused) {
-        q->token_scales = w8a8_shared_buffer(q, "scales of the tokens", v->tokens * work, work);
-        q->token_zeros = w8a8_shared_buffer(q, "zero points", v->tokens * 4, 4);
+        q->token_scales = w8a8_shared_buffer(q, "scales of the tokens", v->tile_m * work, work);
+        q->token_zeros = w8a8_shared_buffer(q, "zero points", v->tile_m * 4, 4);
     }
 }
 
@@ -122,7 +122,7 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
     ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
     ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
-    return tile_locate(k, which, q->tiles_m, q->v->row_blocks);
+    return tile_locate(k, which, q->tiles_m, q->v->blocks_n);
 }
 
 /*
@@ -183,7 +183,7 @@ static void begin_turn(struct product *q, ptx_u32 left)
 
 static void locate_codes(struct product *q, const struct tile_walk *w)
 {
-    ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tokens));
+    ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tile_m));
     ptx_u32 stage = stage_of(q, w);
     tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
     begin_turn(q, q->codes_left);
@@ -191,7 +191,7 @@ static void locate_codes(struct product *q, const struct tile_walk *w)
 
 static void send_codes(struct product *q, ptx_u32 slot)
 {
-    ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->rows * w8a8_depth(q->v)));
+    ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
     tile_operand_send(q->k, &q->codes, to);
     turn(q, q->codes_left, &q->codes);
 }
@@ -363,8 +363,8 @@ void w8a8_count_tiles(struct product *q)
 {
     if (w8a8_takes_all_tokens(q->v))
         return;
-    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tokens - 1));
-    q->tiles_m = tile_divide(q->k, padded, q->v->tokens);
+    ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
+    q->tiles_m = tile_divide(q->k, padded, q->v->tile_m);
 }
 
 static void begin(struct product *q)
@@ -375,7 +375,7 @@ static void begin(struct product *q)
     w8a8_count_tiles(q);
     w8a8_begin_weights(q);
     if (!q->v->fused) {
-        q->codes.rows = q->v->tokens;
+        q->codes.rows = q->v->tile_m;
         q->codes.blocks = q->v->wk;
         q->codes.threads = W8A8_THREADS;
         q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
@@ -455,7 +455,7 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (aligns)
         tile_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));
     for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1 && plan->variants[i].wgmma)
+        if (variants >> i & 1 && w8a8_is_wgmma(&plan->variants[i]))
             w8a8_emit_wgmma(plan, &plan->variants[i], module);
         else if (variants >> i & 1)
             w8a8_emit_product(plan, &plan->variants[i], module);

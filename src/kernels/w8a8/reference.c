@@ -17,8 +17,8 @@ static ptxgen_status check(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands
                            "w8a8: spec, operands or an operand that the spec needs is NULL");
     if (o->x_stride && o->x_stride < s->k)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: the row stride of x, %u, is below its %u columns", o->x_stride,
-                           s->k);
+                           "w8a8: the row stride of x, %llu, is below its %u columns",
+                           (unsigned long long)o->x_stride, s->k);
     return PTXGEN_OK;
 }
 
@@ -66,24 +66,25 @@ static ptxgen_w8a8_token dynamic_scale(const ptxgen_w8a8_spec *s, int q_min, int
 }
 
 static ptxgen_status given_scale(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
-                                 uint32_t m, int q_min, int q_max, ptxgen_w8a8_token *token,
+                                 uint64_t m, int q_min, int q_max, ptxgen_w8a8_token *token,
                                  ptxgen_error *err)
 {
-    uint32_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
+    uint64_t which = s->scales == PTXGEN_W8A8_TOKEN ? m : 0;
     token->scale = ptxgen_element_load(ptxgen_w8a8_work_type(s), o->x_scale, which);
     token->zero = s->asymmetric ? o->x_zero[which] : 0;
     if (!(token->scale > 0) || !isfinite(token->scale))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: x_scale[%u] is %g, not positive and finite", which, token->scale);
+                           "w8a8: x_scale[%llu] is %g, not positive and finite",
+                           (unsigned long long)which, token->scale);
     if (token->zero < q_min || token->zero > q_max)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: x_zero[%u] is %d, not within %d ... %d", which, (int)token->zero,
-                           q_min, q_max);
+                           "w8a8: x_zero[%llu] is %d, not within %d ... %d",
+                           (unsigned long long)which, (int)token->zero, q_min, q_max);
     return PTXGEN_OK;
 }
 
 ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
-                                          uint32_t m, int8_t *codes, ptxgen_w8a8_token *token,
+                                          uint64_t m, int8_t *codes, ptxgen_w8a8_token *token,
                                           ptxgen_error *err)
 {
     ptxgen_status status = check(s, o, err);
@@ -92,7 +93,7 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
     bool by_default = !s->q_min && !s->q_max;
     int q_min = by_default ? -127 : s->q_min, q_max = by_default ? 127 : s->q_max;
     ptxgen_element work = ptxgen_w8a8_work_type(s);
-    size_t first = (size_t)m * (o->x_stride ? o->x_stride : s->k);
+    size_t first = m * (o->x_stride ? o->x_stride : s->k);
     struct range range = find_range(s, o->x, first);
     if (!range.finite) {
         *token = (ptxgen_w8a8_token){.scale = NAN};
@@ -139,18 +140,18 @@ static double dequantise_f64(int32_t acc, double scale, double w_scale, const do
 
 ptxgen_status ptxgen_w8a8_reference(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands *o,
                                     const int8_t *codes, const ptxgen_w8a8_token *token,
-                                    uint32_t first_row, uint32_t rows, void *y, int32_t *acc,
+                                    uint32_t first_n, uint32_t count, void *y, int32_t *acc,
                                     ptxgen_error *err)
 {
     ptxgen_status status = check(s, o, err);
     if (status != PTXGEN_OK)
         return status;
-    if (first_row > s->n || rows > s->n - first_row)
+    if (first_n > s->n || count > s->n - first_n)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: rows %u to %llu of a W of %u rows", first_row,
-                           (unsigned long long)first_row + rows, s->n);
-    for (uint32_t i = 0; i < rows; i++) {
-        size_t n = (size_t)first_row + i;
+                           "w8a8: features %u to %llu of N = %u", first_n,
+                           (unsigned long long)first_n + count, s->n);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t n = (size_t)first_n + i;
         int32_t sum = dot(codes, token->zero, o->w + n * w8a8_w_stride(s), s->k);
         double value;
         if (w8a8_is_wide(s))

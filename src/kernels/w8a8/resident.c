@@ -169,7 +169,7 @@ void w8a8_emit_resident(struct product *p)
     t.q = w8a8_start_quantiser(k, p->spec, p->address[W8A8_X], p->x_stride,
                                p->address[W8A8_X_SCALE], p->address[W8A8_X_ZERO]);
     find_segment(p, &t);
-    if (p->v->tokens == 1 && t.turns == t.share.turns) {
+    if (p->v->tile_m == 1 && t.turns == t.share.turns) {
         quantise_one(p, &t);
         return;
     }

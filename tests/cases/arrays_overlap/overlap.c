@@ -75,7 +75,7 @@ static void try_rmsnorm_q4k(const ptxgen_driver *driver, const ptxgen_target *ta
     ptxgen_rmsnorm_q4k_args args = {.m = 1,
                                     .x = zeroed(driver, 2 * K),
                                     .gamma = zeroed(driver, 4 * K),
-                                    .weights = {zeroed(driver, N * K / 256 * 144)}};
+                                    .w = {zeroed(driver, N * K / 256 * 144)}};
     args.y[0] = args.x;
     expect("rmsnorm_q4k's y over x", ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err), &err,
            "overlaps x");

@@ -78,7 +78,7 @@ static void rmsnorm(const ptxgen_target *target)
     const ptxgen_rmsnorm_q4k_spec spec = {
         .k = K, .n = {OUTPUTS}, .epsilon = 1e-6f, .x_type = PTXGEN_F32, .y_type = PTXGEN_F32};
     const ptxgen_rmsnorm_q4k_operands operands = {
-        .x = x, .gamma = gamma_row, .weights = {q4k}, .m = 1};
+        .x = x, .gamma = gamma_row, .w = {q4k}, .m = 1};
     ptxgen_rmsnorm_q4k_plan plan;
     ptxgen_error err;
     double off[OUTPUTS];

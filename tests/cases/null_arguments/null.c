@@ -46,7 +46,7 @@ int main(void)
     EXPECT(ptxgen_target_parse("sm_90a", &target, &err), PTXGEN_OK);
     EXPECT(ptxgen_w8a8_make_plan(&spec, &target, &w8a8, &err), PTXGEN_OK);
     EXPECT(ptxgen_w8a8_ctas(&w8a8, UINT32_MAX, &ctas, &err), UNSUPPORTED);
-    EXPECT(ptxgen_w8a8_workspace(&w8a8, UINT32_MAX, &bytes, &err), UNSUPPORTED);
+    EXPECT(ptxgen_w8a8_workspace_bytes(NULL, NULL, &bytes, &err), INVALID);
     EXPECT(ptxgen_w8a8_use_tile(&w8a8, &tile, &err), INVALID);
 
     ptx_module *module = ptx_module_create(&target.ptx, NULL);

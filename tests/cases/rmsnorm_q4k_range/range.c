@@ -45,7 +45,7 @@ static int run(float epsilon)
     ptxgen_rmsnorm_q4k_args args = {.m = 1,
                                     .x = on_device(x, sizeof x),
                                     .gamma = on_device(gamma_, sizeof gamma_),
-                                    .weights = {on_device(rows, sizeof rows)},
+                                    .w = {on_device(rows, sizeof rows)},
                                     .y = {on_device(y, sizeof y)}};
     if (ptxgen_rmsnorm_q4k_launch(kernel, &args, NULL, &err) ||
         driver.memcpy_dtoh(y, args.y[0], sizeof y)) {
