@@ -6,8 +6,8 @@
 #include "share.h"
 #include "status.h"
 
-#include "src/cli/check.h"
-#include "src/cli/device.h"
+#include "src/harness/check.h"
+#include "src/harness/device.h"
 
 #include <ptxgen/emulator.h>
 

@@ -7,7 +7,7 @@
 #ifndef PTXGEN_TESTS_REPLAYS_H
 #define PTXGEN_TESTS_REPLAYS_H
 
-#include "src/cli/device.h"
+#include "src/harness/device.h"
 
 enum { REPLAY_STREAMS = 2, REPLAY_POISON = 0xFF };
 

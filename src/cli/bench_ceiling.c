@@ -6,7 +6,7 @@
  */
 #include "bench_ceiling.h"
 
-#include "bench_probe.h"
+#include "../harness/bench_probe.h"
 
 #include <ptxgen/instr.h>
 

@@ -3,7 +3,7 @@
 #ifndef PTXGEN_CLI_BENCH_CEILING_H
 #define PTXGEN_CLI_BENCH_CEILING_H
 
-#include "bench_time.h"
+#include "../harness/bench_time.h"
 
 struct ceiling {
     double bandwidth; /**< bytes a second: the best median of several grid sizes */

@@ -2,7 +2,7 @@
 #include "bench_peer.h"
 
 #include "bench_library.h"
-#include "bench_subject.h"
+#include "../harness/bench_subject.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef PTXGEN_CLI_BENCH_PEER_H
 #define PTXGEN_CLI_BENCH_PEER_H
 
-#include "bench_time.h"
+#include "../harness/bench_time.h"
 
 #include <ptxgen/types.h>
 

@@ -6,7 +6,7 @@
 #ifndef PTXGEN_CLI_BENCH_PEER_INT8_H
 #define PTXGEN_CLI_BENCH_PEER_INT8_H
 
-#include "bench_time.h"
+#include "../harness/bench_time.h"
 
 struct int8_peer;
 

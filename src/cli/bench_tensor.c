@@ -8,7 +8,7 @@
  */
 #include "bench_tensor.h"
 
-#include "bench_probe.h"
+#include "../harness/bench_probe.h"
 
 #include <ptxgen/instr.h>
 

@@ -3,7 +3,7 @@
 #ifndef PTXGEN_CLI_BENCH_TENSOR_H
 #define PTXGEN_CLI_BENCH_TENSOR_H
 
-#include "bench_time.h"
+#include "../harness/bench_time.h"
 
 struct tensor_ceiling {
     double rate;      /**< multiplications and additions a second; 0: not measured */

@@ -9,7 +9,7 @@
 #include "exit_code.h"
 #include "options.h"
 #include "output_file.h"
-#include "progress.h"
+#include "../harness/progress.h"
 #include "tuning_table.h"
 
 #include <stdio.h>
@@ -119,13 +119,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* ---- one shape and one M ---- */
-
-uint32_t bench_copies(const struct device *device, uint64_t weight_bytes)
-{
-    uint64_t wanted = device->emulated ? 0 : 4 * (uint64_t)device->facts.l2_bytes;
-    uint64_t copies = wanted / weight_bytes + 1;
-    return copies < 2 ? 2 : (uint32_t)copies;
-}
 
 /* One of them, or none. */
 struct peers {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ptxgen devices: what --device can name, with the facts that plans use. */
 #include "command.h"
-#include "device.h"
+#include "../harness/device.h"
 #include "exit_code.h"
 #include "options.h"
 

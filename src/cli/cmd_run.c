@@ -4,7 +4,7 @@
 #include "exit_code.h"
 #include "options.h"
 #include "plural.h"
-#include "progress.h"
+#include "../harness/progress.h"
 #include "tuning_table.h"
 
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static enum exit_code run_random(const struct family *family, const struct run_o
     for (uint32_t i = 0; i < o->random_specs; i++) {
         struct check check = {0};
         ptxgen_error err = {0};
-        if (family->run_random(o->seed + i, device, &check, &err) != PTXGEN_OK) {
+        if (family_run_random(family, o->seed + i, device, &check, &err) != PTXGEN_OK) {
             fprintf(stderr, "ptxgen: the problem of --random-specs 1 --seed %" PRIu64 " (%s):\n",
                     o->seed + i, check.problem);
             return report_failure(&err);

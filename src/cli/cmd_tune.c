@@ -3,12 +3,12 @@
  * ptxgen tune: measures the tiles that a family's plan may have, M by M, and keeps the best for the
  * plans of later processes (ptxgen/tune.h).
  */
-#include "bench_time.h"
+#include "../harness/bench_time.h"
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
 #include "plural.h"
-#include "progress.h"
+#include "../harness/progress.h"
 #include "tune_choice.h"
 
 #include <stdio.h>

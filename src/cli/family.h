@@ -9,9 +9,10 @@
 #ifndef PTXGEN_CLI_FAMILY_H
 #define PTXGEN_CLI_FAMILY_H
 
-#include "bench_subject.h"
-#include "check.h"
-#include "device.h"
+#include "../harness/bench_subject.h"
+#include "../harness/check.h"
+#include "../harness/device.h"
+#include "family_options.h"
 
 #include <ptxgen/family.h>
 #include <ptxgen/ptx.h>
@@ -20,15 +21,6 @@
 
 #include <argp.h>
 
-/** What a launch has to move and compute, whatever the kernel. */
-struct work {
-    const char *entry; /**< of the module, that serves this M */
-    uint64_t bytes;    /**< read and written once each */
-    double flops;
-    uint32_t grid; /**< CTAs */
-    char explanation[256]; /**< how it does it, for people; may be empty */
-};
-
 /** One run that the user asked for. */
 struct run_request {
     uint32_t m;
@@ -36,9 +28,18 @@ struct run_request {
     uint64_t seed;
 };
 
+struct problem;
+
 struct family {
     const char *name;
     const char *summary; /**< one line */
+    const struct harness *harness;
+    const struct option_row *spec_rows, *data_rows; /**< of every command; of run alone */
+    /** Completes the spec of options that were all read; or NULL. */
+    void (*finish)(struct family_options *options);
+    /** Makes the problem of the options' file. */
+    ptxgen_status (*read)(const struct family_options *options, const struct run_request *request,
+                          struct device *device, struct problem *p, ptxgen_error *err);
 
     const ptxgen_family *(*kernels)(void); /**< the library's family */
     size_t spec_offset;                    /**< of its spec in the options */
@@ -68,6 +69,22 @@ struct family {
     ptxgen_status (*bench)(const void *options, uint32_t m, struct device *device,
                            struct bench_subject *subject, ptxgen_error *err);
 };
+
+/** The verbs of every family that has a harness. */
+ptxgen_status family_emit(const void *options, const ptxgen_target *target, uint32_t m,
+                          ptx_module *module, ptxgen_error *err);
+ptxgen_status family_describe(const void *options, const ptxgen_target *target, uint32_t m,
+                              struct work *work, ptxgen_error *err);
+ptxgen_status family_run(const void *options, const struct run_request *request,
+                         struct device *device, struct check *check, ptxgen_error *err);
+ptxgen_status family_bench(const void *options, uint32_t m, struct device *device,
+                           struct bench_subject *subject, ptxgen_error *err);
+ptxgen_status family_run_random(const struct family *family, uint64_t seed, struct device *device,
+                                struct check *check, ptxgen_error *err);
+void family_set_shape(void *options, uint32_t k, uint32_t n);
+/** The problem of m tokens by the options, all poison. */
+ptxgen_status family_allocate(const struct family_options *options, uint32_t m,
+                              struct device *device, struct problem *p, ptxgen_error *err);
 
 /** The table; NULL past its end. */
 const struct family *family_at(size_t index);

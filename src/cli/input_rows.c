@@ -58,15 +58,3 @@ ptxgen_status expected_copy(const struct named_tensor *tensor, uint64_t rows, ui
         expected->values[i] = tensor_float(tensor, i);
     return PTXGEN_OK;
 }
-
-void expected_check(const struct expected *e, size_t row, size_t column, ptxgen_element type,
-                    double output, const struct expected_output *own, struct check *check)
-{
-    double value = e->values[row * e->columns + column];
-    const struct expected_output wanted = {
-        .value = value,
-        .bound = own->bound + e->unit * fabs(value) + e->least,
-        .spread = e->unit > 0x1p-24 ? NULL : own->spread,
-    };
-    check_output(check, "expected", row, column, type, output, &wanted);
-}

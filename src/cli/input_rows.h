@@ -3,6 +3,7 @@
 #ifndef PTXGEN_CLI_INPUT_ROWS_H
 #define PTXGEN_CLI_INPUT_ROWS_H
 
+#include "../harness/expected.h"
 #include "family.h"
 #include "tensor_store.h"
 
@@ -20,21 +21,8 @@ ptxgen_status expected_find(const struct tensor_store *store, const char *expect
                             uint64_t columns, uint64_t rows, const struct named_tensor **tensor,
                             ptxgen_error *err);
 
-/** The numbers of such a tensor; without one `values` is NULL. */
-struct expected {
-    double *values; /**< for free() */
-    size_t columns;
-    double unit, least; /**< how the file rounded them: by unit · |value| + least at most */
-};
 /** Copies the first `rows` rows of a tensor, which may be NULL. */
 ptxgen_status expected_copy(const struct named_tensor *tensor, uint64_t rows, uint64_t columns,
                             struct expected *expected, ptxgen_error *err);
-/**
- * Checks an output of `type` against the file's. `own` has the bound and the spread of the output
- * about what is right; how the file rounded comes on top, and a file that rounds to 16 bits says
- * nothing about a spread.
- */
-void expected_check(const struct expected *expected, size_t row, size_t column, ptxgen_element type,
-                    double output, const struct expected_output *own, struct check *check);
 
 #endif

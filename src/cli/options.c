@@ -316,15 +316,15 @@ static const struct family *take_family(int *argc, char ***argv,
     return family;
 }
 
-static struct given_options find_given(const struct family *family, const struct option_once *once,
-                                       int count)
+static struct given_options find_given(const struct argp *spec, const struct argp *data,
+                                       const struct option_once *once, int count)
 {
     struct given_options given = {false, false};
     for (int i = 0; i < count; i++) {
-        if (once[i].inner != family->spec_options && once[i].inner != family->data_options)
+        if (once[i].inner != spec && (!data || once[i].inner != data))
             continue;
         given.any = given.any || once[i].count;
-        if (once[i].inner == family->spec_options)
+        if (once[i].inner == spec)
             given.shape = option_once_given(&once[i], "k") || option_once_given(&once[i], "n");
     }
     return given;
@@ -335,16 +335,18 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
 {
     char *command = argv[0];
     const struct family *family = take_family(&argc, &argv, arguments);
-    void *options = calloc(1, family->options_size);
+    void *options = family_new_options(family);
     if (!options) {
         fputs("ptxgen: no memory for the options\n", stderr);
         exit(EXIT_INTERNAL);
     }
-    family->set_defaults(options);
 
     struct combined combined = {0};
     struct option_once once[MAX_CHILDREN];
     struct argp_child children[MAX_CHILDREN + 1] = {0};
+    struct made_argp made[2];
+    const struct argp *spec = family_argp(family, false, &made[0]);
+    const struct argp *data = arguments->with_data ? family_argp(family, true, &made[1]) : NULL;
     const struct {
         const struct argp *argp;
         void *input;
@@ -352,8 +354,8 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     } parts[MAX_CHILDREN] = {
         {arguments->command, arguments->input, NULL},
         {arguments->shared, arguments->shared_input, NULL},
-        {family->spec_options, options, "The kernel:"},
-        {arguments->with_data ? family->data_options : NULL, options, "The data:"},
+        {spec, options, "The kernel:"},
+        {data, options, "The data:"},
     };
     int count = 0;
     for (int i = 0; i < MAX_CHILDREN; i++)
@@ -371,7 +373,7 @@ const struct family *parse_family(int argc, char **argv, const struct family_arg
     argv[0] = name;
     parse_arguments(&argp, argc, argv, 0, &combined);
     if (arguments->given)
-        *arguments->given = find_given(family, once, count);
+        *arguments->given = find_given(spec, data, once, count);
     *family_options = options;
     return family;
 }

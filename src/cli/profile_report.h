@@ -3,7 +3,7 @@
 #ifndef PTXGEN_CLI_PROFILE_REPORT_H
 #define PTXGEN_CLI_PROFILE_REPORT_H
 
-#include "check.h"
+#include "../harness/check.h"
 #include "profile_tally.h"
 
 struct profile_report {

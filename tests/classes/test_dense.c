@@ -2,7 +2,7 @@
 /* Every class of dense's launches. */
 #include "classes.h"
 
-#include "src/cli/families/dense.h"
+#include "src/harness/dense.h"
 #include "src/kernels/dense/layout.h"
 
 /* The second is sm_90 without what its exact target has. */
@@ -31,49 +31,56 @@ static size_t problems_of(enum grid grid)
     return (g->tiles ? count_of(g->tiles) : 1) * count_of(&g->axes) * CHIPS * TYPES;
 }
 
-struct problem {
+struct point {
     size_t chip;
     uint32_t sms, m;
-    struct dense_options options;
-    struct dense_layout layout;
+    ptxgen_dense_spec spec;
+    ptxgen_dense_variant tile; /* warp_n 0: the plan's own */
+    struct layout layout;
 };
 
-static void take(size_t *number, const struct axes *axes, struct problem *p)
+static void take(size_t *number, const struct axes *axes, struct point *p)
 {
-    ptxgen_dense_spec *s = &p->options.spec;
+    ptxgen_dense_spec *s = &p->spec;
     take_sizes(number, axes, (uint32_t *const[]){&p->sms, &s->n, &s->k, &p->m});
 }
 
-static bool make_plan(const struct problem *p, ptxgen_dense_plan *plan)
+static struct kernel_request request_of(const struct point *p)
+{
+    return (struct kernel_request){.spec = &p->spec, .tile = p->tile.warp_n ? &p->tile : NULL};
+}
+
+static bool make_plan(const struct point *p, ptxgen_dense_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     if (p->chip == PLAIN)
         target.ptx.suffix = 0;
-    return dense_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
+    const struct kernel_request request = request_of(p);
+    return harness_plan(&dense_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
-static bool make_problem(enum grid grid, size_t number, struct problem *p)
+static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
     const struct grid_sizes *g = &grids[grid];
     struct random r = random_start(number);
-    struct problem model = {.chip = number % CHIPS};
+    struct point model = {.chip = number % CHIPS};
     size_t rest = number / CHIPS;
-    model.options.spec.type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
+    model.spec.type = take_digit(&rest, TYPES) ? PTXGEN_F32 : PTXGEN_F16;
     *p = model;
     take(&rest, &g->axes, p);
-    p->layout.x_gap = random_below(&r, 2);
-    p->options.spec.bias = p->options.spec.residual = (uint8_t)random_below(&r, 2);
+    p->layout.gap[DENSE_AT_X] = random_below(&r, 2);
+    p->spec.bias = p->spec.residual = (uint8_t)random_below(&r, 2);
     if (!g->tiles)
         return true;
     ptxgen_dense_plan plan;
     take(&rest, g->tiles, &model);
     if (!make_plan(&model, &plan))
         return false;
-    p->options.tile = plan.variants[0];
+    p->tile = plan.variants[0];
     return true;
 }
 
-static void name_classes(const struct problem *p, const ptxgen_dense_plan *plan,
+static void name_classes(const struct point *p, const ptxgen_dense_plan *plan,
                          struct class_names *names)
 {
     static const char *const targets[] = {"sm_80", "may overlap", "sm_90a"};
@@ -92,16 +99,16 @@ static void name_classes(const struct problem *p, const ptxgen_dense_plan *plan,
              stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
     snprintf(names->of[3], NAME, "%s, %s, %s tiles, %s", target, type,
              s.tiles.divides ? "divided" : "whole",
-             p->layout.x_gap ? "aligned first" : "as they are");
+             p->layout.gap[DENSE_AT_X] ? "aligned first" : "as they are");
 }
 
 static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
-    struct problem p;
+    struct point p;
     ptxgen_dense_plan plan;
     if (!make_problem(grid, number, &p))
         return false;
-    *work = (uint64_t)p.m * p.options.spec.n * p.options.spec.k;
+    *work = (uint64_t)p.m * p.spec.n * p.spec.k;
     if ((grid != WIDE && *work > 1 << 26) || !make_plan(&p, &plan))
         return false;
     name_classes(&p, &plan, names);
@@ -110,20 +117,21 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    struct problem at;
+    struct point at;
     assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};
-    struct dense_problem p;
+    const struct kernel_request request = request_of(&at);
+    struct problem p;
     ptxgen_error err;
-    assert_ok(dense_allocate(&p, &at.options, at.m, &at.layout, &device, &err), &err);
-    assert_true(make_plan(&at, &p.plan));
-    dense_fill(&p, &r);
-    assert_ok(dense_check(&p, &device, &check, &err), &err);
+    assert_ok(problem_allocate(&p, &dense_harness, &request, at.m, &at.layout, &device, &err), &err);
+    assert_true(make_plan(&at, p.plan));
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_classes(&at, &p.plan, names);
-    dense_release(&p);
+    name_classes(&at, p.plan, names);
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -131,7 +139,7 @@ static void every_class_of_dense_is_right(void **state)
 {
     static const char *const wanted[] = {"dense_m16,",           "dense_m32,",
                                          "dense_m64,",           "dense_m128,",
-                                         "dense_wgmma_n",        "dense_wgmma_pair_n",
+                                         "dense_wgmma_m",        "dense_wgmma_pair_m",
                                          "dense_wgmma_split_m",  "dense_bulk_m256",
                                          "dense_bulk_pair_m256", "a whole tile",
                                          "several whole tiles",  "divided between two",

@@ -25,7 +25,7 @@ static const struct grid_sizes {
      48},
 };
 
-struct problem {
+struct point {
     size_t chip, front;
     uint32_t sms, m;
     struct marlin_options options;
@@ -39,7 +39,7 @@ static size_t problems_of(const struct grid_sizes *g)
 }
 
 /* What is not of the grid's axes is drawn, by the problem's number. */
-static void draw_options(struct problem *p, size_t number)
+static void draw_options(struct point *p, size_t number)
 {
     ptxgen_marlin_spec *s = &p->options.spec;
     struct random r = random_start(number);
@@ -57,7 +57,7 @@ static void draw_options(struct problem *p, size_t number)
 }
 
 /* The plan's candidate of this number becomes the options' tile, which M is counted in. */
-static bool prescribe(struct problem *p, size_t number)
+static bool prescribe(struct point *p, size_t number)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     ptxgen_marlin_plan plan = {.spec = p->options.spec, .target = target};
@@ -67,10 +67,10 @@ static bool prescribe(struct problem *p, size_t number)
     return true;
 }
 
-static bool make_problem(enum grid grid, size_t number, struct problem *p)
+static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
     const struct grid_sizes *g = &grids[grid];
-    *p = (struct problem){.chip = 0};
+    *p = (struct point){.chip = 0};
     ptxgen_marlin_spec *s = &p->options.spec;
     draw_options(p, number);
     size_t tile = take_digit(&number, g->tiles);
@@ -81,7 +81,7 @@ static bool make_problem(enum grid grid, size_t number, struct problem *p)
            (grid != PRESCRIBED || prescribe(p, tile));
 }
 
-static bool make_plan(const struct problem *p, ptxgen_marlin_plan *plan)
+static bool make_plan(const struct point *p, ptxgen_marlin_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     if (marlin_make_plan(&p->options, p->m, &target, plan, NULL) != PTXGEN_OK)
@@ -112,7 +112,7 @@ static const char *kind_of(const ptxgen_marlin_variant *v)
                                  : "wgmma";
 }
 
-static void name_classes(const struct problem *p, const ptxgen_marlin_plan *plan,
+static void name_classes(const struct point *p, const ptxgen_marlin_plan *plan,
                          struct class_names *names)
 {
     static const char *const fronts[] = {"as it is", "gathered", "aligned first"};
@@ -148,7 +148,7 @@ static void name_classes(const struct problem *p, const ptxgen_marlin_plan *plan
 static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
     enum { MOST_WORK = 1 << 27 };
-    struct problem p;
+    struct point p;
     ptxgen_marlin_plan plan;
     if (!make_problem(grid, number, &p))
         return false;
@@ -162,7 +162,7 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    struct problem at;
+    struct point at;
     assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);

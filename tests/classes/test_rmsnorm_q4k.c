@@ -20,15 +20,15 @@ static size_t problems_of(enum grid grid)
     return count_of(&grids[grid]) * CHIPS * KINDS;
 }
 
-struct problem {
+struct point {
     size_t chip;
     uint32_t sms, m;
     struct rmsnorm_q4k_options options;
 };
 
-static struct problem problem_at(enum grid grid, size_t number)
+static struct point point_at(enum grid grid, size_t number)
 {
-    struct problem p = {.chip = take_digit(&number, CHIPS)};
+    struct point p = {.chip = take_digit(&number, CHIPS)};
     ptxgen_rmsnorm_q4k_spec *s = &p.options.spec;
     take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->k, &s->n[0], &p.m});
     s->x_type = number ? PTXGEN_F16 : PTXGEN_F32;
@@ -39,13 +39,13 @@ static struct problem problem_at(enum grid grid, size_t number)
     return p;
 }
 
-static bool make_plan(const struct problem *p, ptxgen_rmsnorm_q4k_plan *plan)
+static bool make_plan(const struct point *p, ptxgen_rmsnorm_q4k_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     return rmsnorm_q4k_make_plan(&p->options.spec, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static void name_classes(const struct problem *p, const ptxgen_rmsnorm_q4k_plan *plan,
+static void name_classes(const struct point *p, const ptxgen_rmsnorm_q4k_plan *plan,
                          struct class_names *names)
 {
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, p->m);
@@ -68,7 +68,7 @@ static void name_classes(const struct problem *p, const ptxgen_rmsnorm_q4k_plan 
 
 static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
-    struct problem p = problem_at(grid, number);
+    struct point p = point_at(grid, number);
     ptxgen_rmsnorm_q4k_plan plan;
     *work = (uint64_t)p.m * p.options.spec.n[0] * p.options.spec.k;
     if ((grid != WIDE && *work > 1 << 25) || !make_plan(&p, &plan))
@@ -80,7 +80,7 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
     const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
-    struct problem at = problem_at(grid, number);
+    struct point at = point_at(grid, number);
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};

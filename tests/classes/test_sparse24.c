@@ -23,23 +23,23 @@ static size_t problems_of(enum grid grid)
     return grid == PRESCRIBED ? DRAWN : count_of(&grids[grid]) * CHIPS * TYPES;
 }
 
-struct problem {
+struct point {
     size_t chip;
     uint32_t sms, m;
     struct sparse24_options options;
     struct sparse24_layout layout;
 };
 
-static bool make_plan(const struct problem *p, ptxgen_sparse24_plan *plan)
+static bool make_plan(const struct point *p, ptxgen_sparse24_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
     return sparse24_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
 }
 
-static struct problem problem_at(enum grid grid, size_t number)
+static struct point point_at(enum grid grid, size_t number)
 {
     struct random r = random_start(number);
-    struct problem p = {.chip = take_digit(&number, CHIPS)};
+    struct point p = {.chip = take_digit(&number, CHIPS)};
     ptxgen_sparse24_spec *s = &p.options.spec;
     s->type = take_digit(&number, TYPES) ? PTXGEN_SPARSE24_S8 : PTXGEN_SPARSE24_F16;
     s->y_type = PTXGEN_F16;
@@ -49,19 +49,19 @@ static struct problem problem_at(enum grid grid, size_t number)
     return p;
 }
 
-static bool make_problem(enum grid grid, size_t number, struct problem *p)
+static bool make_problem(enum grid grid, size_t number, struct point *p)
 {
     if (grid != PRESCRIBED) {
-        *p = problem_at(grid, number);
+        *p = point_at(grid, number);
         return true;
     }
     struct random r = random_start(number);
     size_t kind = random_below(&r, CHIPS * TYPES);
     uint32_t small = random_below(&r, (uint32_t)count_of(&grids[grid]));
     uint32_t wide = random_below(&r, (uint32_t)count_of(&grids[WIDE]));
-    struct problem model = problem_at(WIDE, kind + CHIPS * TYPES * wide);
+    struct point model = point_at(WIDE, kind + CHIPS * TYPES * wide);
     ptxgen_sparse24_plan plan;
-    *p = problem_at(grid, kind + CHIPS * TYPES * small);
+    *p = point_at(grid, kind + CHIPS * TYPES * small);
     if (!make_plan(&model, &plan))
         return false;
     p->options.tile = plan.variants[0];
@@ -69,7 +69,7 @@ static bool make_problem(enum grid grid, size_t number, struct problem *p)
 }
 
 /* False where a tile that is prescribed takes no such launch. */
-static bool name_classes(const struct problem *p, const ptxgen_sparse24_plan *plan,
+static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan,
                          struct class_names *names)
 {
     const ptxgen_sparse24_variant *v = &plan->variants[0];
@@ -96,7 +96,7 @@ static bool name_classes(const struct problem *p, const ptxgen_sparse24_plan *pl
 
 static bool describe(enum grid grid, size_t number, struct class_names *names, uint64_t *work)
 {
-    struct problem p;
+    struct point p;
     ptxgen_sparse24_plan plan;
     if (!make_problem(grid, number, &p))
         return false;
@@ -108,7 +108,7 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    struct problem at;
+    struct point at;
     assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);

@@ -6,11 +6,12 @@
  */
 #include "tests/checks.h"
 
-#include "src/cli/bench_time.h"
+#include "src/harness/bench_time.h"
 #include "src/cli/families/sparse24.h"
 #include "src/cli/family.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- a driver that counts, and of which call number `fails` does ---- */
@@ -114,25 +115,26 @@ static void count_calls(ptxgen_driver *d)
 
 /* ---- jobs ---- */
 
-static void set_options(const struct family *family, void *options)
+/* To be freed. */
+static void *make_options(const struct family *family)
 {
-    memset(options, 0, family->options_size);
-    family->set_defaults(options);
+    void *options = family_new_options(family);
+    assert_non_null(options);
     family->set_shape(options, 256, 64);
     if (!strcmp(family->name, "sparse24")) { /* which the command's parser settles */
         ptxgen_sparse24_spec *spec = &((struct sparse24_options *)options)->spec;
         spec->y_type = spec->type;
     }
+    return options;
 }
 
 static ptxgen_status run(const struct family *family, struct device *device, ptxgen_error *err)
 {
-    _Alignas(16) unsigned char options[4096];
+    void *options = make_options(family);
     const struct run_request request = {.m = 2, .m_given = true, .seed = 1};
     struct check check = {.outputs = 0};
-    assert_true(family->options_size <= sizeof options);
-    set_options(family, options);
     ptxgen_status status = family->run(options, &request, device, &check, err);
+    free(options);
     if (status == PTXGEN_OK)
         assert_right(&check);
     return status;
@@ -143,12 +145,12 @@ static ptxgen_status run(const struct family *family, struct device *device, ptx
  */
 static ptxgen_status bench(const struct family *family, struct device *device, ptxgen_error *err)
 {
-    _Alignas(16) unsigned char options[4096];
+    void *options = make_options(family);
     struct bench_subject subject = {.state = NULL};
     struct timing timing;
-    set_options(family, options);
     device->facts.l2_bytes = 1 << 14;
     ptxgen_status status = family->bench(options, 2, device, &subject, err);
+    free(options);
     if (status != PTXGEN_OK)
         return status;
     status = bench_time(device, subject.launch, subject.state, subject.copies, 2, 1, &timing, err);

@@ -5,7 +5,7 @@
  */
 #include "tests/checks.h"
 
-#include "src/cli/launch_check.h"
+#include "src/harness/launch_check.h"
 
 #include <ptxgen/kernel.h>
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "command.h"
-#include "src/cli/progress.h"
+#include "src/harness/progress.h"
 #include "tests/dispatch/folder.h"
 
 #include <stdio.h>

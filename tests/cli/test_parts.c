@@ -2,11 +2,11 @@
 /* The command's own pieces: guarded buffers, the comparison, occupancy, random numbers. */
 #include "tests/status.h"
 
-#include "src/cli/buffer.h"
-#include "src/cli/check.h"
+#include "src/harness/buffer.h"
+#include "src/harness/check.h"
 #include "src/cli/chips.h"
 #include "src/cli/exit_code.h"
-#include "src/cli/random.h"
+#include "src/harness/random.h"
 #include "src/cli/sections.h"
 
 #include <math.h>

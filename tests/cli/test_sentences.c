@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the command says of each thing that it refuses, word for word; and pieces of it. */
-#include "src/cli/buffer.h"
+#include "src/harness/buffer.h"
 #include "src/cli/profile_tally.h"
 #include "src/cli/safetensors_index.h"
 #include "src/cli/safetensors_writer.h"
@@ -55,7 +55,7 @@ static void options_that_are_missing_or_beyond_a_limit_are_named(void **state)
     assert_refuses(2, "ptxgen: sparse24 needs --k and --n\n", "run", "sparse24", CPU);
     assert_refuses(2, "ptxgen: w8a8 needs --k and --n\n", "run", "w8a8", CPU);
     assert_refuses(2, "ptxgen: marlin needs --k and --n\n", "run", "marlin", CPU);
-    assert_refuses(2, "ptxgen: dense: M = 3 is above the 2 tokens of --max-m\n", "run", "dense",
+    assert_refuses(2, "ptxgen: dense: M = 3 is above --max-m 2\n", "run", "dense",
                    "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);
     assert_refuses(2, "ptxgen: sparse24: M = 3 is above the 2 tokens of --max-m\n", "run",
                    "sparse24", "--n", "64", "--k", "64", "--m", "3", "--max-m", "2", CPU);

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "src/cli/families/dense.h"
 #include "src/cli/families/marlin.h"
 #include "src/cli/families/rmsnorm_q4k.h"
 #include "src/cli/families/sparse24.h"
@@ -35,6 +34,12 @@ static const struct row {
 #define FIELD(member, value)                                                                       \
     {                                                                                              \
         offsetof(struct OPTIONS, member), sizeof(((struct OPTIONS *)NULL)->member), value          \
+    }
+/* A member of the family's spec or variant. */
+#define OF(part, type, member, value)                                                              \
+    {                                                                                              \
+        offsetof(struct family_options, part) + offsetof(type, member),                            \
+            sizeof(((type *)NULL)->member), value                                                  \
     }
 #define OPTIONS marlin_options
     {"marlin", "k", "320", {FIELD(spec.k, 320)}},
@@ -130,24 +135,28 @@ static const struct row {
       FIELD(tile.cluster, 15), FIELD(tile.stages, 16), FIELD(tile.pass_m, 17),
       FIELD(tile.kind, 18), FIELD(tile.warp_n, 19)}},
 #undef OPTIONS
-#define OPTIONS dense_options
-    {"dense", "n", "456", {FIELD(spec.n, 456)}},
-    {"dense", "k", "320", {FIELD(spec.k, 320)}},
-    {"dense", "max-m", "71", {FIELD(spec.max_m, 71)}},
-    {"dense", "dtype", "bf16", {FIELD(spec.type, PTXGEN_BF16)}},
-    {"dense", "dtype", "f32", {FIELD(spec.type, PTXGEN_F32)}},
-    {"dense", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
-    {"dense", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
-    {"dense", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
-    {"dense", "activation", "relu", {FIELD(spec.activation, PTXGEN_ACTIVATION_RELU)}},
-    {"dense", "bias", NULL, {FIELD(spec.bias, 1)}},
-    {"dense", "residual", NULL, {FIELD(spec.residual, 1)}},
+#define OPTIONS family_options
+#define SPEC(member, value) OF(spec, ptxgen_dense_spec, member, value)
+#define TILE(member, value) OF(tile, ptxgen_dense_variant, member, value)
+    {"dense", "n", "456", {SPEC(n, 456)}},
+    {"dense", "k", "320", {SPEC(k, 320)}},
+    {"dense", "max-m", "71", {SPEC(max_m, 71)}},
+    {"dense", "dtype", "bf16", {SPEC(type, PTXGEN_BF16)}},
+    {"dense", "dtype", "f32", {SPEC(type, PTXGEN_F32)}},
+    {"dense", "activation", "silu", {SPEC(activation, PTXGEN_ACTIVATION_SILU)}},
+    {"dense", "activation", "gelu", {SPEC(activation, PTXGEN_ACTIVATION_GELU)}},
+    {"dense", "activation", "gelu-tanh", {SPEC(activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"dense", "activation", "relu", {SPEC(activation, PTXGEN_ACTIVATION_RELU)}},
+    {"dense", "bias", NULL, {SPEC(bias, 1)}},
+    {"dense", "residual", NULL, {SPEC(residual, 1)}},
     {"dense",
      "tile",
      "warp_m=11,warp_n=12,wm=13,wn=14,wk=15,ctas=16,stages=17,pass_m=18,kind=19,cluster=20,split=21",
-     {FIELD(tile.warp_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wm, 13), FIELD(tile.wn, 14),
-      FIELD(tile.wk, 15), FIELD(tile.ctas, 16), FIELD(tile.stages, 17), FIELD(tile.pass_m, 18),
-      FIELD(tile.kind, 19), FIELD(tile.cluster, 20), FIELD(tile.split, 21)}},
+     {TILE(warp_m, 11), TILE(warp_n, 12), TILE(wm, 13), TILE(wn, 14),
+      TILE(wk, 15), TILE(ctas, 16), TILE(stages, 17), TILE(pass_m, 18),
+      TILE(kind, 19), TILE(cluster, 20), TILE(split, 21)}},
+#undef SPEC
+#undef TILE
 #undef OPTIONS
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -158,13 +167,12 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static unsigned char *parsed(const struct family *family, const char *option, const char *argument)
 {
     char name[64], *argv[] = {(char *)"ptxgen", name, (char *)(uintptr_t)argument, NULL};
-    unsigned char *options = calloc(1, family->options_size);
+    unsigned char *options = family_new_options(family);
+    struct made_argp made;
     assert_non_null(options);
-    if (family->set_defaults)
-        family->set_defaults(options);
     snprintf(name, sizeof name, "--%s", option ? option : "");
     int argc = !option ? 1 : argument ? 3 : 2;
-    assert_int_equal(argp_parse(family->spec_options, argc, argv, ARGP_NO_EXIT, NULL, options), 0);
+    assert_int_equal(argp_parse(family_argp(family, false, &made), argc, argv, ARGP_NO_EXIT, NULL, options), 0);
     return options;
 }
 
@@ -207,8 +215,9 @@ static void every_option_of_a_kernel_has_its_row(void **state)
 {
     (void)state;
     const struct family *family;
+    struct made_argp made;
     for (size_t f = 0; (family = family_at(f)); f++)
-        for (const struct argp_option *o = family->spec_options->options; o->name; o++)
+        for (const struct argp_option *o = family_argp(family, false, &made)->options; o->name; o++)
             if (!has_row(family->name, o->name))
                 fail_msg("no row has %s --%s", family->name, o->name);
 }
@@ -284,12 +293,14 @@ static void each_name_in_a_file_goes_where_it_belongs(void **state)
     (void)state;
     const struct family *family;
     for (size_t f = 0; (family = family_at(f)); f++) {
-        if (!family->data_options)
+        struct made_argp made;
+        const struct argp *data = family_argp(family, true, &made);
+        if (!data)
             continue;
         char given[MOST_ARGUMENTS][64], *argv[MOST_ARGUMENTS] = {(char *)"ptxgen"};
         int argc = 1;
         unsigned char *options = parsed(family, NULL, NULL);
-        for (const struct argp_option *o = family->data_options->options; o->name; o++) {
+        for (const struct argp_option *o = data->options; o->name; o++) {
             const char *value = strcmp(o->name, "format") ? o->name : "awq";
             if (!name_of(family->name, o->name))
                 fail_msg("no row has %s --%s", family->name, o->name);
@@ -298,8 +309,8 @@ static void each_name_in_a_file_goes_where_it_belongs(void **state)
             argc++;
         }
         assert_int_equal(
-            argp_parse(family->data_options, argc, argv, ARGP_NO_EXIT, NULL, options), 0);
-        for (const struct argp_option *o = family->data_options->options; o->name; o++) {
+            argp_parse(data, argc, argv, ARGP_NO_EXIT, NULL, options), 0);
+        for (const struct argp_option *o = data->options; o->name; o++) {
             const char *value;
             memcpy(&value, options + name_of(family->name, o->name)->offset, sizeof value);
             assert_string_equal(value, strcmp(o->name, "format") ? o->name : "awq");

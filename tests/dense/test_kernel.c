@@ -3,43 +3,21 @@
  * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races and
  * deadlocks, against the reference.
  */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/dense.h"
+#include "src/harness/dense.h"
 
 #include <math.h>
 
-/* ---- a problem on a device ---- */
-
-static struct dense_problem make(struct device *device, const ptxgen_dense_spec *spec,
-                                    uint32_t m, const struct dense_layout *layout)
+static struct problem make(struct device *device, const ptxgen_dense_spec *spec, uint32_t m,
+                           const struct layout *layout)
 {
-    const struct dense_layout packed = {.x_gap = 0};
-    const struct dense_options options = {.spec = *spec};
-    struct dense_problem p;
-    struct random r = random_start(m + spec->k);
-    ptxgen_error err;
-    assert_ok(dense_allocate(&p, &options, m, layout ? layout : &packed, device, &err), &err);
-    dense_fill(&p, &r);
-    return p;
+    return make_tiled(device, &dense_harness, spec, NULL, m, layout, m + spec->k);
 }
 
-static void check_problem(struct dense_problem *p, struct device *device)
+static ptxgen_dense_plan *plan_of(const struct problem *p)
 {
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    assert_ok(dense_check(p, device, &check, &err), &err);
-    assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
-}
-
-static void run_spec(const char *device_name, const ptxgen_dense_spec *spec, uint32_t m)
-{
-    struct device device = open_device(device_name);
-    struct dense_problem p = make(&device, spec, m, NULL);
-    check_problem(&p, &device);
-    dense_release(&p);
-    device_close(&device);
+    return p->plan;
 }
 
 static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t n, uint32_t k)
@@ -52,7 +30,7 @@ static ptxgen_dense_spec spec_of(ptxgen_element type, uint32_t n, uint32_t k)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    assert_random_problems_are_right(20, dense_run_random);
+    assert_drawn_problems_are_right(&dense_harness, 20);
 }
 
 /*
@@ -64,12 +42,12 @@ static void f32_sums_are_as_near_as_those_of_plain_f32(void **state)
     enum { N = 64, K = 1024, M = 32 };
     struct device device = open_device("cpu:sm_90");
     ptxgen_dense_spec spec = spec_of(PTXGEN_F32, N, K);
-    struct dense_problem p = make(&device, &spec, M, NULL);
+    struct problem p = make(&device, &spec, M, NULL);
     check_problem(&p, &device);
-    const float *x = (const float *)(const void *)p.x.host, *w = (const float *)(const void *)p.w.host;
+    const float *x = (const float *)(const void *)p.buffers[DENSE_AT_X].host, *w = (const float *)(const void *)p.buffers[DENSE_AT_W].host;
     double ours = 0, plain = 0;
     for (int i = 0; i < M * N; i++) {
-        double exact = 0, y = ptxgen_element_load(PTXGEN_F32, p.y.host, (size_t)i);
+        double exact = 0, y = ptxgen_element_load(PTXGEN_F32, p.buffers[DENSE_AT_Y].host, (size_t)i);
         float sum = 0;
         for (int k = 0; k < K; k++) {
             exact += (double)x[i / N * K + k] * w[i % N * K + k];
@@ -79,7 +57,7 @@ static void f32_sums_are_as_near_as_those_of_plain_f32(void **state)
         plain += (sum - exact) * (sum - exact);
     }
     assert_true(ours < 4 * plain); /* twice the root mean square */
-    dense_release(&p);
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -94,16 +72,15 @@ static void products_of_subnormal_f16_are_within_the_bound(void **state)
     struct device device = open_device("cpu:sm_90");
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, ROWS, K);
     for (int of_w = 0; of_w < 2; of_w++) {
-        struct dense_problem p = make(&device, &spec, ROWS, NULL);
-        const struct buffer *small = of_w ? &p.w : &p.x, *large = of_w ? &p.x : &p.w;
+        struct problem p = make(&device, &spec, ROWS, NULL);
+        const struct buffer *small = &p.buffers[of_w ? DENSE_AT_W : DENSE_AT_X], *large = &p.buffers[of_w ? DENSE_AT_X : DENSE_AT_W];
         for (size_t i = 0; i < (size_t)ROWS * K; i++) {
             double value = fabs(ptxgen_element_load(PTXGEN_F16, large->host, i));
             value = i % K == 0 ? 0x1p15 : i % K == 1 ? -0x1p15 : 0x1p9 + fmin(value, 1) * 0x1p8;
             ptxgen_element_store(PTXGEN_F16, small->host, i, 0x1p-24);
             ptxgen_element_store(PTXGEN_F16, large->host, i, value);
         }
-        check_problem(&p, &device);
-        dense_release(&p);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -116,10 +93,24 @@ static void no_rows_leave_no_error_for_the_next_launch(void **state)
     struct device device = open_device("cpu");
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 64, 128);
     for (uint32_t m = 0; m < 2; m++) {
-        struct dense_problem p = make(&device, &spec, m, NULL);
-        check_problem(&p, &device);
-        dense_release(&p);
+        struct problem p = make(&device, &spec, m, NULL);
+        run_and_release(&p, &device);
     }
+    device_close(&device);
+}
+
+static void a_plan_is_not_run_beyond_its_tokens(void **state)
+{
+    (void)state;
+    struct device device = open_device("cpu");
+    ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 64, 128);
+    const struct kernel_request request = {.spec = &spec};
+    struct problem p;
+    ptxgen_error err;
+    spec.max_m = 2;
+    assert_int_equal(problem_allocate(&p, &dense_harness, &request, 3, NULL, &device, &err),
+                     PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_says(&err, "dense: M = 3 is outside what the spec or the tile is for");
     device_close(&device);
 }
 
@@ -129,7 +120,7 @@ static void the_smallest_k_and_odd_m_are_done(void **state)
     for (int type = PTXGEN_F32; type <= PTXGEN_BF16; type++)
         for (uint32_t n = 1; n <= 101; n += 25) {
             ptxgen_dense_spec spec = spec_of(type, n, n % 4 + 1);
-            run_spec("cpu:sm_80", &spec, 3);
+            run_spec("cpu:sm_80", &dense_harness, &spec, 3);
         }
 }
 
@@ -137,7 +128,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 {
     (void)state;
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 2, 9); /* aligned, a CTA a row */
-    run_spec("cpu", &spec, (uint32_t)test_share(65537));
+    run_spec("cpu", &dense_harness, &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_every_element_give_the_same(void **state)
@@ -149,15 +140,12 @@ static void addresses_at_every_element_give_the_same(void **state)
         for (size_t offset = 1; offset <= 4; offset *= 2)
             for (int i = 0; i < 3; i++) {
                 ptxgen_dense_spec spec = spec_of(type, 72, 192);
-                const struct dense_layout layout = {.x_offset = offset,
-                                                    .w_offset = offset,
-                                                    .residual_offset = offset,
-                                                    .y_offset = offset,
-                                                    .bias_offset = offset};
+                const struct layout layout = {
+                    .shift = {(uint32_t)offset, (uint32_t)offset, (uint32_t)offset,
+                              (uint32_t)offset, (uint32_t)offset}};
                 spec.bias = spec.residual = 1;
-                struct dense_problem p = make(&device, &spec, ms[i], &layout);
-                check_problem(&p, &device);
-                dense_release(&p);
+                struct problem p = make(&device, &spec, ms[i], &layout);
+                run_and_release(&p, &device);
             }
     device_close(&device);
 }
@@ -169,10 +157,9 @@ static void few_multiprocessors_take_several_tiles_each(void **state)
     struct device device = open_device("cpu:sm_90");
     for (uint32_t ctas = 3; ctas <= 4; ctas++) {
         ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 600, 320);
-        struct dense_problem p = make(&device, &spec, 300, NULL);
-        p.plan.target.multiprocessors = ctas;
-        check_problem(&p, &device);
-        dense_release(&p);
+        struct problem p = make(&device, &spec, 300, NULL);
+        plan_of(&p)->target.multiprocessors = ctas;
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -187,9 +174,8 @@ static void warps_in_any_order_do_not_race(void **state)
         order_by(&device, seed);
         ptxgen_dense_spec spec =
             spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_F32, 256, 768);
-        struct dense_problem p = make(&device, &spec, ms[seed % 5], NULL);
-        check_problem(&p, &device);
-        dense_release(&p);
+        struct problem p = make(&device, &spec, ms[seed % 5], NULL);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -215,13 +201,12 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         ptxgen_dense_spec spec = spec_of(seed % 2 ? PTXGEN_F16 : PTXGEN_BF16, 300, 584);
         spec.bias = spec.residual = seed % 4 < 2;
         ptxgen_dense_variant tile = tiles[seed % TILES];
-        struct dense_problem p = make(&device, &spec, tile.split ? 60 : 300, NULL);
-        p.plan.target.multiprocessors = tile.split ? 20 : 2 + seed % 3 * 2;
+        struct problem p = make(&device, &spec, tile.split ? 60 : 300, NULL);
+        plan_of(&p)->target.multiprocessors = tile.split ? 20 : 2 + seed % 3 * 2;
         tile.wm = tile.wk = 1;
         tile.pass_m = 16;
-        assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);
-        check_problem(&p, &device);
-        dense_release(&p);
+        assert_ok(ptxgen_dense_use_tile(p.plan, &tile, &err), &err);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -240,12 +225,11 @@ static void warps_that_send_in_turn_do_not_race(void **state)
         spec.bias = spec.residual = seed % 4 < 2;
         ptxgen_dense_variant tile = {.kind = PTXGEN_DENSE_BULK, .warp_n = 64, .warp_m = 64, .wn = 2,
                                      .wm = 4, .wk = 1, .pass_m = 16, .cluster = 1 + seed / 2 % 2};
-        struct dense_problem p = make(&device, &spec, 300, NULL);
-        p.plan.target.multiprocessors = 2 + seed % 3 * 2;
+        struct problem p = make(&device, &spec, 300, NULL);
+        plan_of(&p)->target.multiprocessors = 2 + seed % 3 * 2;
         ptxgen_error err;
-        assert_ok(ptxgen_dense_use_tile(&p.plan, &tile, &err), &err);
-        check_problem(&p, &device);
-        dense_release(&p);
+        assert_ok(ptxgen_dense_use_tile(p.plan, &tile, &err), &err);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -256,13 +240,13 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     (void)state;
     struct device device = open_device("cpu:sm_90");
     ptxgen_dense_spec spec = spec_of(PTXGEN_F16, 33, 136);
-    struct dense_problem p = make(&device, &spec, 2, NULL);
-    ptxgen_element_store(PTXGEN_F16, p.w.host, 32 * 136 + 135, INFINITY);
+    struct problem p = make(&device, &spec, 2, NULL);
+    ptxgen_element_store(PTXGEN_F16, p.buffers[DENSE_AT_W].host, 32 * 136 + 135, INFINITY);
     check_problem(&p, &device);
     for (size_t n = 0; n < 32; n++)
-        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, n)));
-    assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
-    dense_release(&p);
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.buffers[DENSE_AT_Y].host, n)));
+    assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.buffers[DENSE_AT_Y].host, 32)));
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -273,6 +257,7 @@ int main(void)
         cmocka_unit_test(products_of_subnormal_f16_are_within_the_bound),
         cmocka_unit_test(f32_sums_are_as_near_as_those_of_plain_f32),
         cmocka_unit_test(no_rows_leave_no_error_for_the_next_launch),
+        cmocka_unit_test(a_plan_is_not_run_beyond_its_tokens),
         cmocka_unit_test(the_smallest_k_and_odd_m_are_done),
         cmocka_unit_test(n_beyond_65536_rows_is_one_launch),
         cmocka_unit_test(addresses_at_every_element_give_the_same),

@@ -3,9 +3,10 @@
  * The least of each size that a family takes, alone and together, with 1 row: planned, referred to,
  * launched and right, with random data; and what is below it is refused.
  */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/dense.h"
+#include <ptxgen/dense.h>
+
 #include "src/cli/families/marlin.h"
 #include "src/cli/families/rmsnorm_q4k.h"
 #include "src/cli/families/sparse24.h"
@@ -22,28 +23,17 @@ static uint32_t size_of(unsigned which, int bit, uint32_t least, uint32_t other)
 
 static void dense_takes_its_least_sizes(void **state)
 {
-    const struct dense_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 3 * 4; i++) {
         unsigned which = (unsigned)i / (DEVICES * 3);
         if (!test_in_share(i))
             continue;
-        struct device device = open_device(devices[i % DEVICES]);
-        struct random r = random_start((uint64_t)i);
-        struct check check = {.outputs = 0};
-        const struct dense_options o = {.spec = {.n = size_of(which, 0, 1, 24),
-                                                 .k = size_of(which, 1, 1, 40),
-                                                 .type = (uint8_t)(i / DEVICES % 3),
-                                                 .bias = i % 2,
-                                                 .residual = (uint8_t)(which % 2)}};
-        struct dense_problem p;
-        ptxgen_error err;
-        assert_ok(dense_allocate(&p, &o, 1, &packed, &device, &err), &err);
-        dense_fill(&p, &r);
-        assert_ok(dense_check(&p, &device, &check, &err), &err);
-        assert_right(&check);
-        dense_release(&p);
-        device_close(&device);
+        const ptxgen_dense_spec spec = {.n = size_of(which, 0, 1, 24),
+                                        .k = size_of(which, 1, 1, 40),
+                                        .type = (uint8_t)(i / DEVICES % 3),
+                                        .bias = i % 2,
+                                        .residual = (uint8_t)(which % 2)};
+        run_spec(devices[i % DEVICES], &dense_harness, &spec, 1);
     }
 }
 

@@ -4,9 +4,10 @@
  * some instruction begins, each family multiplies in the types of its spec, and the text that it
  * emits where it is not the newest's gives right outputs, of random data.
  */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/dense.h"
+#include <ptxgen/dense.h>
+
 #include "src/cli/families/marlin.h"
 #include "src/cli/families/rmsnorm_q4k.h"
 #include "src/cli/families/sparse24.h"
@@ -25,13 +26,14 @@ enum {
 struct subject {
     const ptxgen_family *family;
     union {
-        struct dense_options dense;
+        ptxgen_dense_spec dense;
         struct sparse24_options sparse24;
         struct marlin_options marlin;
         ptxgen_rmsnorm_q4k_spec rmsnorm_q4k;
         struct w8a8_options w8a8;
     } as;
     const void *spec;
+    const struct harness *harness;
     const char *types; /* NULL: of several */
     bool ordered;      /* metadata is announced as ordered from PTX 8.5 on */
     uint32_t most_rows;
@@ -148,27 +150,28 @@ static void check_family(size_t count, make_subject *make, run_subject *run)
 
 /* ---- families ---- */
 
+static void run_by_harness(const struct subject *s, uint32_t n, struct random *r,
+                           struct device *device, struct check *check)
+{
+    const struct kernel_request request = {.spec = s->spec};
+    struct problem p;
+    ptxgen_error err;
+    assert_ok(problem_allocate(&p, s->harness, &request, n, NULL, device, &err), &err);
+    assert_ok(problem_fill(&p, r, &err), &err);
+    assert_ok(problem_check(&p, device, check, &err), &err);
+    problem_release(&p);
+}
+
 static bool make_dense(size_t number, struct subject *s)
 {
     static const char *const types[] = {".tf32.tf32", ".f16.f16", ".bf16.bf16"};
-    s->as.dense = (struct dense_options){
-        .spec = {.n = 72, .k = 136, .type = (uint8_t)number, .bias = number == 1}};
+    s->as.dense = (ptxgen_dense_spec){
+        .n = 72, .k = 136, .type = (uint8_t)number, .bias = number == 1};
     s->family = ptxgen_dense_family();
-    s->spec = &s->as.dense.spec;
+    s->spec = &s->as.dense;
+    s->harness = &dense_harness;
     s->types = types[number];
     return true;
-}
-
-static void run_dense(const struct subject *s, uint32_t m, struct random *r, struct device *device,
-                      struct check *check)
-{
-    const struct dense_layout packed = {.x_gap = 0};
-    struct dense_problem p;
-    ptxgen_error err;
-    assert_ok(dense_allocate(&p, &s->as.dense, m, &packed, device, &err), &err);
-    dense_fill(&p, r);
-    assert_ok(dense_check(&p, device, check, &err), &err);
-    dense_release(&p);
 }
 
 static bool make_sparse24(size_t number, struct subject *s)
@@ -189,13 +192,13 @@ static bool make_sparse24(size_t number, struct subject *s)
     return tier == 2 ? type != PTXGEN_SPARSE24_F32 : !is_s8;
 }
 
-static void run_sparse24(const struct subject *s, uint32_t m, struct random *r,
+static void run_sparse24(const struct subject *s, uint32_t n, struct random *r,
                          struct device *device, struct check *check)
 {
     const struct sparse24_layout packed = {.x_gap = 0};
     struct sparse24_problem p;
     ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &s->as.sparse24, m, &packed, device, &err), &err);
+    assert_ok(sparse24_allocate(&p, &s->as.sparse24, n, &packed, device, &err), &err);
     assert_ok(sparse24_fill(&p, r, &err), &err);
     assert_ok(sparse24_check(&p, device, check, &err), &err);
     sparse24_release(&p);
@@ -286,7 +289,7 @@ static void run_w8a8(const struct subject *s, uint32_t n, struct random *r, stru
 static void dense_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
-    check_family(3, make_dense, run_dense);
+    check_family(3, make_dense, run_by_harness);
 }
 
 static void sparse24_is_right_at_every_ptx_version(void **state)

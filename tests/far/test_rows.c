@@ -6,13 +6,14 @@
  *
  * The emulator's memory is mapped when it is touched, so only the rows themselves take any.
  */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/dense.h"
 #include "src/cli/families/marlin.h"
 #include "src/cli/families/rmsnorm_q4k.h"
 #include "src/cli/families/sparse24.h"
 #include "src/cli/families/w8a8.h"
+
+#include <ptxgen/dense.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,42 +109,46 @@ static void ran(struct device *device, ptxgen_status status, const char *problem
         fail_msg("%s: %s", problem, err->message);
 }
 
-/* ---- dense ---- */
-
-static void run_dense(struct device *device, const struct dense_options *options, uint32_t stride,
-                      bool far_weights)
+/*
+ * The arrays whose stride a launch takes, of the weights only where `far_weights`, in rows `stride`
+ * elements apart: a launch over them has the outputs of one over rows side by side.
+ */
+static void run_far(struct device *device, const struct harness *h, const void *spec,
+                    const void *tile, uint32_t stride, bool far_weights)
 {
-    const struct dense_layout packed = {.x_gap = 0};
     struct far_arrays far = {.device = device};
     struct check check = {.outputs = 0};
-    struct random r = random_start(1);
-    struct dense_problem p;
-    ptxgen_dense *kernel;
+    struct problem p = make_tiled(device, h, spec, tile, ROWS, NULL, 1);
+    void *kernel = NULL;
+    uint64_t workspace = 0;
     ptxgen_error err;
-    assert_ok(dense_allocate(&p, options, ROWS, &packed, device, &err), &err);
-    dense_fill(&p, &r);
-    assert_ok(dense_check(&p, device, &check, &err), &err);
+    assert_ok(problem_check(&p, device, &check, &err), &err);
     assert_right(&check);
-    size_t e = ptxgen_element_size((ptxgen_element)p.plan.spec.type);
-    ptxgen_dense_args args = {.m = ROWS,
-                              .x = place_far(&far, &p.x, stride, e),
-                              .w = far_weights ? place_far(&far, &p.w, stride, e) : p.w.address,
-                              .bias = p.bias.address,
-                              .residual = place_far(&far, &p.residual, stride, e),
-                              .y = place_far(&far, &p.y, stride, e),
-                              .x_stride = stride,
-                              .w_stride = far_weights ? stride : 0,
-                              .residual_stride = stride,
-                              .y_stride = stride};
-    assert_ok(ptxgen_dense_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
-    assert_ok(ptxgen_dense_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
-    args.workspace = allocate(&far, args.workspace_bytes);
-    ran(device, ptxgen_dense_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.y, check.problem);
-    ptxgen_dense_destroy(kernel);
+    struct kernel_args args = problem_args(&p);
+    for (unsigned i = 0; i < p.count; i++) {
+        const struct operand *o = &p.operands[i];
+        if (!o->used || !o->stride || (o->role == OPERAND_WEIGHTS && !far_weights))
+            continue;
+        args_set(&args, o->address,
+                 place_far(&far, &p.buffers[i], stride, typed_bytes(o->type)));
+        args_set(&args, o->stride, stride);
+    }
+    assert_ok(h->verbs->load(&device->driver, p.plan, &kernel, &err), &err);
+    if (h->verbs->workspace_bytes) {
+        assert_ok(h->verbs->workspace_bytes(kernel, &args, &workspace, &err), &err);
+        args_set(&args, h->workspace, allocate(&far, workspace));
+        args_set(&args, h->workspace_bytes, workspace);
+    }
+    ran(device, h->verbs->launch(kernel, &args, device->stream, &err), check.problem, &err);
+    for (unsigned i = 0; i < p.count; i++)
+        if (p.operands[i].used && p.operands[i].role == OPERAND_OUTPUT)
+            expect_rows(&far, &p.buffers[i], check.problem);
+    h->verbs->destroy(kernel);
     release(&far);
-    dense_release(&p);
+    problem_release(&p);
 }
+
+/* ---- dense ---- */
 
 /* Of two features, so that W has two rows, and of more. */
 static void rows_of_dense_are_reached(void **state)
@@ -154,18 +159,16 @@ static void rows_of_dense_are_reached(void **state)
         struct device device = open_device(devices[d]);
         ptxgen_target target = ptxgen_device_target(&device.facts);
         for (uint8_t type = PTXGEN_F32; type <= PTXGEN_BF16; type++) {
-            struct dense_options options = {
-                .spec = {.k = 136, .type = type, .bias = 1, .residual = 1}};
+            ptxgen_dense_spec spec = {.k = 136, .n = 72, .type = type, .bias = 1, .residual = 1};
             ptxgen_dense_plan plan;
             ptxgen_error err;
-            options.spec.n = 72;
-            assert_ok(ptxgen_dense_make_plan(&options.spec, &target, &plan, &err), &err);
+            assert_ok(ptxgen_dense_make_plan(&spec, &target, &plan, &err), &err);
             for (uint32_t v = 0; v < plan.variant_count; v++)
                 for (int s = 0; s < 2 * STRIDES; s++) {
-                    options.tile = plan.variants[v];
-                    options.spec.n = s < STRIDES ? 72 : ROWS;
+                    spec.n = s < STRIDES ? 72 : ROWS;
                     if (test_in_share(done++))
-                        run_dense(&device, &options, strides[s % STRIDES], s >= STRIDES);
+                        run_far(&device, &dense_harness, &spec, &plan.variants[v],
+                                strides[s % STRIDES], s >= STRIDES);
                 }
         }
         device_close(&device);

@@ -7,9 +7,9 @@
  */
 #include <ptxgen/marlin_repack.h>
 
-#include "src/cli/bench_time.h"
-#include "src/cli/buffer.h"
-#include "src/cli/random.h"
+#include "src/harness/bench_time.h"
+#include "src/harness/buffer.h"
+#include "src/harness/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>

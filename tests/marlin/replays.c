@@ -31,7 +31,7 @@ static const struct shape cpu_shapes[] = {
     {17, {.k = 272, .n = 72, .group_size = 16, .type = PTXGEN_BF16, .zeros = 1, .act_order = 1}},
 };
 
-enum operand { X, CODES, SCALES, ZEROS, ORDER, OPERANDS };
+enum place { X, CODES, SCALES, ZEROS, ORDER, OPERANDS };
 
 struct bench {
     const ptxgen_marlin *kernel;
@@ -42,7 +42,7 @@ struct bench {
 
 /* ---- operands ---- */
 
-static void create(struct bench *b, enum operand which, size_t bytes, struct device *device)
+static void create(struct bench *b, enum place which, size_t bytes, struct device *device)
 {
     ptxgen_error err;
     must_do(buffer_create(device, "operand", bytes, 0, &b->operands[which], &err), "a buffer",

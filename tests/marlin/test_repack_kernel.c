@@ -9,7 +9,7 @@
 #include "repacking.h"
 #include "scale_edges.h"
 
-#include "src/cli/device.h"
+#include "src/harness/device.h"
 
 static int setup(void **state)
 {

@@ -5,9 +5,9 @@
  */
 #include "marlin.h"
 
-#include "../bench_emission.h"
-#include "../bench_time.h"
-#include "../progress.h"
+#include "../../harness/bench_emission.h"
+#include "../../harness/bench_time.h"
+#include "../../harness/progress.h"
 
 #include <stdlib.h>
 #include <string.h>

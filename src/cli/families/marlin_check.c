@@ -2,7 +2,7 @@
 /* Launches marlin on a problem and checks all that it may and may not write. */
 #include "marlin.h"
 
-#include "../launch_check.h"
+#include "../../harness/launch_check.h"
 
 /* ---- launching ---- */
 

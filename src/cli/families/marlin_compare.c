@@ -2,7 +2,7 @@
 /* Compares what marlin wrote with the reference, a block of 64 rows and 64 columns at a time. */
 #include "marlin.h"
 
-#include "../blocks.h"
+#include "../../harness/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
         have ? reference(p, b, matrices, &r, err)
              : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for columns of the weights");
     if (status == PTXGEN_OK)
-        check_block(&part->reference, "y", b, (ptxgen_element)p->plan.spec.type, p->y.host,
+        check_side_block(&part->reference, "y", b, (ptxgen_element)p->plan.spec.type, p->y.host,
                     p->y_stride, &r);
     if (status == PTXGEN_OK && p->expected.values)
         check_expected(p, b, &r, &part->expected);

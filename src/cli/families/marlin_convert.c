@@ -7,7 +7,7 @@
 #include "marlin_convert.h"
 
 #include "../printable.h"
-#include "../progress.h"
+#include "../../harness/progress.h"
 #include "../safetensors_writer.h"
 
 #include <ptxgen/marlin.h>

@@ -3,10 +3,10 @@
 #ifndef PTXGEN_CLI_RMSNORM_Q4K_H
 #define PTXGEN_CLI_RMSNORM_Q4K_H
 
-#include "../buffer.h"
+#include "../../harness/buffer.h"
 #include "../family.h"
 #include "../input_rows.h"
-#include "../random.h"
+#include "../../harness/random.h"
 
 #include <ptxgen/q4k.h>
 #include <ptxgen/rmsnorm_q4k.h>

@@ -2,9 +2,9 @@
 /* bench rmsnorm_q4k: random operands, the weights several times over. */
 #include "rmsnorm_q4k.h"
 
-#include "../bench_emission.h"
-#include "../bench_time.h"
-#include "../progress.h"
+#include "../../harness/bench_emission.h"
+#include "../../harness/bench_time.h"
+#include "../../harness/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

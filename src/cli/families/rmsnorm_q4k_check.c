@@ -2,7 +2,7 @@
 /* Launches rmsnorm_q4k on a problem and checks all that it may and may not write. */
 #include "rmsnorm_q4k.h"
 
-#include "../launch_check.h"
+#include "../../harness/launch_check.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Compares what rmsnorm_q4k wrote with the reference, a slice of rows at a time. */
 #include "rmsnorm_q4k.h"
 
-#include "../slices.h"
+#include "../../harness/slices.h"
 
 #include <math.h>
 #include <stdlib.h>

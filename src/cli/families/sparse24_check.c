@@ -2,7 +2,7 @@
 /* Launches sparse24 on a problem and checks all that it may and may not write. */
 #include "sparse24.h"
 
-#include "../launch_check.h"
+#include "../../harness/launch_check.h"
 
 /* ---- launching ---- */
 
@@ -96,7 +96,7 @@ static ptxgen_status launch_and_compare(const ptxgen_sparse24 *kernel, struct sp
         .workspace = &p->workspace,
         .flags = flags,
         .activations = &p->x,
-        .activation_type = p->plan.spec.type == PTXGEN_SPARSE24_S8 ? LAUNCH_S8 : (int)p->plan.spec.type,
+        .activation_type = p->plan.spec.type == PTXGEN_SPARSE24_S8 ? ELEMENT_S8 : (int)p->plan.spec.type,
         .has_rows = p->m > 0,
         .in_place = p->in_place,
         .prepare = prepare,

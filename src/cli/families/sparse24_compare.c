@@ -2,7 +2,7 @@
 /* Compares what sparse24 wrote with the reference, a block of 64 rows and 64 columns at a time. */
 #include "sparse24.h"
 
-#include "../blocks.h"
+#include "../../harness/blocks.h"
 
 #include <math.h>
 
@@ -74,7 +74,7 @@ static ptxgen_status compare(const void *problem, const struct block *b, struct 
     ptxgen_status status =
         ptxgen_sparse24_reference_spread(&plan, &operands, r.value, r.bound, r.spread, err);
     if (status == PTXGEN_OK)
-        check_block(&part->reference, "y", b, (ptxgen_element)plan.spec.y_type, p->y.host,
+        check_side_block(&part->reference, "y", b, (ptxgen_element)plan.spec.y_type, p->y.host,
                     p->y_stride, &r);
     if (status == PTXGEN_OK && p->expected.values)
         check_expected(p, b, &r, &part->expected);

@@ -2,9 +2,9 @@
 /* bench w8a8: random operands, the weights several times over. */
 #include "w8a8.h"
 
-#include "../bench_emission.h"
-#include "../bench_time.h"
-#include "../progress.h"
+#include "../../harness/bench_emission.h"
+#include "../../harness/bench_time.h"
+#include "../../harness/progress.h"
 
 #include <stdlib.h>
 

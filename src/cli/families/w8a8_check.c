@@ -2,7 +2,7 @@
 /* Launches w8a8 on a problem and checks all that it may and may not write. */
 #include "w8a8.h"
 
-#include "../launch_check.h"
+#include "../../harness/launch_check.h"
 
 /* ---- launching ---- */
 

@@ -2,7 +2,7 @@
 /* Compares what w8a8 wrote with the reference, some tokens at a time: every bit but a NaN's. */
 #include "w8a8.h"
 
-#include "../slices.h"
+#include "../../harness/slices.h"
 
 #include <math.h>
 #include <stdio.h>

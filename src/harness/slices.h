@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** A comparison cut into slices that threads take one by one, a thread a processor. */
-#ifndef PTXGEN_CLI_SLICES_H
-#define PTXGEN_CLI_SLICES_H
+#ifndef PTXGEN_HARNESS_SLICES_H
+#define PTXGEN_HARNESS_SLICES_H
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** What bench times: a family's kernel, prepared over several copies of its weights. */
-#ifndef PTXGEN_CLI_BENCH_SUBJECT_H
-#define PTXGEN_CLI_BENCH_SUBJECT_H
+/** What bench times. */
+#ifndef PTXGEN_HARNESS_BENCH_SUBJECT_H
+#define PTXGEN_HARNESS_BENCH_SUBJECT_H
 
 #include "device.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Kernels of the command's own, which measure what a device can do. */
-#ifndef PTXGEN_CLI_BENCH_PROBE_H
-#define PTXGEN_CLI_BENCH_PROBE_H
+#ifndef PTXGEN_HARNESS_BENCH_PROBE_H
+#define PTXGEN_HARNESS_BENCH_PROBE_H
 
 #include "bench_time.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Timing by device events around a CUDA graph of many launches. */
-#ifndef PTXGEN_CLI_BENCH_TIME_H
-#define PTXGEN_CLI_BENCH_TIME_H
+#ifndef PTXGEN_HARNESS_BENCH_TIME_H
+#define PTXGEN_HARNESS_BENCH_TIME_H
 
 #include "device.h"
 
@@ -46,9 +46,12 @@ ptxgen_status bench_repeat_memory(struct device *device, ptxgen_cu_deviceptr add
 /** The memory of a bench, freed all at once. */
 struct bench_memory {
     struct device *device;
-    ptxgen_cu_deviceptr items[12];
+    ptxgen_cu_deviceptr items[16];
     int count;
 };
+/** Random 64-bit words, each masked. */
+ptxgen_status bench_random_operand(struct bench_memory *memory, const char *what, size_t bytes,
+                                   uint64_t mask, uint64_t *address, ptxgen_error *err);
 /** Random elements of 16 or 32 bits, below 2 in magnitude as f16, bf16 or f32. */
 ptxgen_status bench_random_elements(struct bench_memory *memory, const char *what, size_t bytes,
                                     size_t element, uint64_t *address, ptxgen_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** The comparison of a kernel's outputs with a reference that knows how far each may be off. */
-#ifndef PTXGEN_CLI_CHECK_H
-#define PTXGEN_CLI_CHECK_H
+#ifndef PTXGEN_HARNESS_CHECK_H
+#define PTXGEN_HARNESS_CHECK_H
 
 #include <ptxgen/accuracy.h>
 

@@ -144,14 +144,9 @@ static void check_flags(const struct launch_check *c, const char *which, struct 
 static void change_activations(const struct launch_check *c)
 {
     struct buffer *x = c->activations;
-    if (c->activation_type == LAUNCH_S8) {
-        for (size_t i = 0; i < x->bytes; i++)
-            x->host[i] = (unsigned char)(-(int8_t)x->host[i] / 2);
-        return;
-    }
-    ptxgen_element type = (ptxgen_element)c->activation_type;
-    for (size_t i = 0; i < x->bytes / ptxgen_element_size(type); i++)
-        ptxgen_element_store(type, x->host, i, -ptxgen_element_load(type, x->host, i) / 2);
+    int type = c->activation_type;
+    for (size_t i = 0; i < x->bytes / typed_bytes(type); i++)
+        typed_store(type, x->host, i, -typed_load(type, x->host, i) / 2);
 }
 
 static ptxgen_status launch_into(const struct launch_check *c, struct device *d, const char *which,

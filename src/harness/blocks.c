@@ -58,7 +58,7 @@ ptxgen_status compare_blocks(const struct blocks *b, struct check *check, struct
     return PTXGEN_OK;
 }
 
-void check_block(struct check *check, const char *name, const struct block *b, ptxgen_element type,
+void check_side_block(struct check *check, const char *name, const struct block *b, ptxgen_element type,
                  const void *outputs, uint64_t stride, const struct block_reference *reference)
 {
     for (size_t i = 0; i < b->rows * b->columns; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** The kernel ahead: what writes the activations of a launch that may overlap it. */
-#ifndef PTXGEN_CLI_LAUNCH_AHEAD_H
-#define PTXGEN_CLI_LAUNCH_AHEAD_H
+#ifndef PTXGEN_HARNESS_LAUNCH_AHEAD_H
+#define PTXGEN_HARNESS_LAUNCH_AHEAD_H
 
 #include "bench_probe.h"
 #include "buffer.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** What run checks of any family's launches: all that they may and may not write. */
-#ifndef PTXGEN_CLI_LAUNCH_CHECK_H
-#define PTXGEN_CLI_LAUNCH_CHECK_H
+#ifndef PTXGEN_HARNESS_LAUNCH_CHECK_H
+#define PTXGEN_HARNESS_LAUNCH_CHECK_H
 
 #include "bench_time.h"
 #include "buffer.h"
 #include "check.h"
+#include "operand.h"
 
 #include <stdbool.h>
-
-enum { LAUNCH_S8 = -1 };
 
 /** A problem and its kernel. */
 struct launch_check {
@@ -20,7 +19,7 @@ struct launch_check {
     uint32_t flags;             /**< words at its start, which every launch leaves 0 */
     struct buffer *activations; /**< the input that launches have anew, where there is a workspace
                                      or where they can overlap */
-    int activation_type;        /**< a ptxgen_element, or LAUNCH_S8 */
+    int activation_type;        /**< of operand.h */
     bool has_rows;              /**< else a launch writes nothing */
     bool in_place;              /**< an output is an input too: each launch gives another one */
 

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** A matrix of outputs against the reference, in blocks that threads take one by one. */
-#ifndef PTXGEN_CLI_BLOCKS_H
-#define PTXGEN_CLI_BLOCKS_H
+#ifndef PTXGEN_HARNESS_BLOCKS_H
+#define PTXGEN_HARNESS_BLOCKS_H
 
+#include "harness.h"
 #include "slices.h"
 
 #include <ptxgen/types.h>
 
 enum { BLOCK_SIDE = 64 };
-
-/** Outputs that are compared at once: BLOCK_SIDE rows and columns, fewer at the edges. */
-struct block {
-    uint64_t row, rows;
-    uint32_t column, columns;
-};
 
 typedef ptxgen_status compare_block(const void *problem, const struct block *block,
                                     struct comparison *part, ptxgen_error *err);
@@ -35,14 +30,8 @@ struct blocks {
 ptxgen_status compare_blocks(const struct blocks *blocks, struct check *check,
                              struct check *expected, ptxgen_error *err);
 
-/** What a reference says of a block's outputs, row by row. */
-struct block_reference {
-    double value[BLOCK_SIDE * BLOCK_SIDE], bound[BLOCK_SIDE * BLOCK_SIDE];
-    ptxgen_spread spread[BLOCK_SIDE * BLOCK_SIDE];
-};
-
 /** Checks a block's outputs, in rows that are `stride` elements apart, against its reference. */
-void check_block(struct check *check, const char *name, const struct block *block,
+void check_side_block(struct check *check, const char *name, const struct block *block,
                  ptxgen_element type, const void *outputs, uint64_t stride,
                  const struct block_reference *reference);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** How long a plan takes to become text, and the text to become loaded code. */
-#ifndef PTXGEN_CLI_BENCH_EMISSION_H
-#define PTXGEN_CLI_BENCH_EMISSION_H
+#ifndef PTXGEN_HARNESS_BENCH_EMISSION_H
+#define PTXGEN_HARNESS_BENCH_EMISSION_H
 
 #include "bench_subject.h"
 

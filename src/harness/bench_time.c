@@ -228,15 +228,21 @@ static void keep(struct bench_memory *m, ptxgen_cu_deviceptr memory, uint64_t *a
     *address = memory;
 }
 
+ptxgen_status bench_random_operand(struct bench_memory *m, const char *what, size_t bytes,
+                                   uint64_t mask, uint64_t *address, ptxgen_error *err)
+{
+    ptxgen_cu_deviceptr memory = 0;
+    ptxgen_status status = bench_random_memory(m->device, what, bytes, mask, &memory, err);
+    keep(m, memory, address);
+    return status;
+}
+
 ptxgen_status bench_random_elements(struct bench_memory *m, const char *what, size_t bytes,
                                     size_t element, uint64_t *address, ptxgen_error *err)
 {
     /* the exponent's top bit cleared */
     uint64_t mask = element == 4 ? 0xBFFFFFFFBFFFFFFF : 0xBFFFBFFFBFFFBFFF;
-    ptxgen_cu_deviceptr memory = 0;
-    ptxgen_status status = bench_random_memory(m->device, what, bytes, mask, &memory, err);
-    keep(m, memory, address);
-    return status;
+    return bench_random_operand(m, what, bytes, mask, address, err);
 }
 
 ptxgen_status bench_random_operands(struct bench_memory *memory,

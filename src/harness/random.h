@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** Pseudo-random numbers for test data: equal seeds give equal numbers on every machine. */
-#ifndef PTXGEN_CLI_RANDOM_H
-#define PTXGEN_CLI_RANDOM_H
+#ifndef PTXGEN_HARNESS_RANDOM_H
+#define PTXGEN_HARNESS_RANDOM_H
 
 #include <ptxgen/types.h>
 

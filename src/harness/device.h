@@ -3,8 +3,8 @@
  * The device that a command works on: a started driver, its facts, a context that is current in
  * this thread, and a stream. Where devices come from is a table of providers in device.c.
  */
-#ifndef PTXGEN_CLI_DEVICE_H
-#define PTXGEN_CLI_DEVICE_H
+#ifndef PTXGEN_HARNESS_DEVICE_H
+#define PTXGEN_HARNESS_DEVICE_H
 
 #include <ptxgen/device.h>
 

@@ -14,8 +14,8 @@
  *     buffer_verify(&x, err);                          // an input: still what was uploaded
  *     buffer_download(&y, err);                        // an output: guard bands are intact
  */
-#ifndef PTXGEN_CLI_BUFFER_H
-#define PTXGEN_CLI_BUFFER_H
+#ifndef PTXGEN_HARNESS_BUFFER_H
+#define PTXGEN_HARNESS_BUFFER_H
 
 #include "check.h"
 #include "device.h"

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dense.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ARG(member) offsetof(ptxgen_dense_args, member)
+
+KERNEL_VERBS(dense);
+
+static void name(const void *spec, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_dense_spec *s = spec;
+    snprintf(text, size, "K=%u N=%u M=%llu %s%s%s%s%s", s->k, s->n, (unsigned long long)m,
+             element_type_names[s->type], s->activation ? " " : "",
+             s->activation ? activation_kind_names[s->activation] : "", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
+}
+
+static struct product product(const void *spec)
+{
+    const ptxgen_dense_spec *s = spec;
+    return (struct product){s->k, s->n, s->type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16,
+                            s->type != PTXGEN_F32};
+}
+
+static bool keep(void *plan, uint64_t m, struct chosen *chosen)
+{
+    ptxgen_dense_plan *p = plan;
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(p, m);
+    if (!v)
+        return false;
+    p->variants[0] = *v;
+    p->variant_count = 1;
+    *chosen = (struct chosen){ptxgen_dense_entry(v), p->variants, v->shared_bytes, false};
+    return true;
+}
+
+/* ---- operands ---- */
+
+static unsigned operands(const void *plan, uint64_t m, struct operand *to)
+{
+    const ptxgen_dense_spec *s = plan;
+    size_t e = ptxgen_element_size((ptxgen_element)s->type);
+    const struct operand all[DENSE_OPERANDS] = {
+        [DENSE_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, .address = ARG(x),
+                               .stride = ARG(x_stride)),
+        [DENSE_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, s->type, .address = ARG(w),
+                               .stride = ARG(w_stride)),
+        [DENSE_AT_BIAS] =
+            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, .address = ARG(bias)),
+        [DENSE_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
+                                      .address = ARG(residual), .stride = ARG(residual_stride)),
+        [DENSE_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, .address = ARG(y),
+                               .stride = ARG(y_stride)),
+    };
+    memcpy(to, all, sizeof all);
+    for (int i = 0; i < DENSE_OPERANDS; i++) {
+        to[i].shift = e;
+        to[i].deviation = to[i].role != OPERAND_OUTPUT;
+    }
+    return DENSE_OPERANDS;
+}
+
+static ptxgen_status reference(const struct problem *p, const struct block *b,
+                               struct block_reference *r, ptxgen_error *err)
+{
+    ptxgen_dense_plan plan = *(const ptxgen_dense_plan *)p->plan;
+    plan.spec.n = b->columns;
+    const ptxgen_dense_operands operands = {
+        .m = b->rows,
+        .x = problem_at(p, DENSE_AT_X, b->row, 0),
+        .w = problem_at(p, DENSE_AT_W, b->column, 0),
+        .bias = problem_at(p, DENSE_AT_BIAS, 0, b->column),
+        .residual = problem_at(p, DENSE_AT_RESIDUAL, b->row, b->column),
+        .x_stride = p->strides[DENSE_AT_X],
+        .w_stride = p->strides[DENSE_AT_W],
+        .residual_stride = p->strides[DENSE_AT_RESIDUAL],
+    };
+    return ptxgen_dense_reference_spread(&plan, &operands, r->value, r->bound, r->spread, err);
+}
+
+/* ---- a random problem ---- */
+
+/* Of a size that the reference does in a second. */
+static uint32_t draw(struct random *r, bool small, void *spec)
+{
+    ptxgen_dense_spec *s = spec;
+    uint32_t most = small ? 400 : random_below(r, 3) ? 2048 : 8192;
+    s->type = (uint8_t)random_below(r, 3);
+    s->k = 1 + random_below(r, 2 * most);
+    if (random_below(r, 3))
+        s->k = (s->k + 7) / 8 * 8;
+    s->n = 1 + random_below(r, small ? 300 : most);
+    if (random_below(r, 3) == 0)
+        s->n = (s->n + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, random_below(r, 2) ? 64 : 1);
+    if (deep) {
+        s->k = deep;
+        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
+    s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
+    s->bias = (uint8_t)random_below(r, 2);
+    s->residual = (uint8_t)random_below(r, 2);
+    uint64_t products = (small ? 1u << 20 : 1u << 31) / ((uint64_t)s->k * s->n);
+    uint32_t m = random_launch_rows(r, small, products);
+    if (random_below(r, 4) == 0)
+        s->max_m = m + 1 + random_below(r, 3);
+    return m;
+}
+
+const struct harness dense_harness = {
+    .family = ptxgen_dense_family,
+    .verbs = &verbs,
+    .args_bytes = sizeof(ptxgen_dense_args),
+    .m = ARG(m),
+    .workspace = ARG(workspace),
+    .workspace_bytes = ARG(workspace_bytes),
+    .name = name,
+    .product = product,
+    .keep = keep,
+    .operands = operands,
+    .reference = reference,
+    .block_rows = 64,
+    .block_columns = 64,
+    .draw = draw,
+};
