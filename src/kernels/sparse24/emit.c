@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel, Yᵀ = W·Xᵀ: 16 rows of W are the rows of mma.sp's operand A, which is the
- * sparse one, 8 rows of X the columns of its B. A persistent CTA a multiprocessor, wn × wm × wk
- * warps, walks through its share of the tiles (tile/stream_k.h). In a stage of the pipeline each
- * warp copies 32 rows by 128 columns of W, and all share the rows of X that go with them:
+ * The entries of sparse24 with cp.async and mma.sp, yᵀ = w·xᵀ: 16 features are the rows of mma.sp's
+ * operand A, which is the sparse one, and 8 tokens the columns of its operand B. A persistent CTA
+ * of wn × wm × wk warps walks through its share of the tiles (stream_k.h). In a stage of the
+ * pipeline each warp copies 32 features by 128 of K of w, and all warps along N share the
+ * activations:
  *
  *              K: stages ──▶                  warps wn × wm × wk = 2 × 1 × 2
  *            ┌─────────┬─────────┬───
- *    N:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of W: 4608 bytes in 16 bits, 2560 of s8
+ *    N:      │ w0 │ w2 │ w0 │ w2 │ …          32 × 128 of w: 4608 bytes in 16 bits, 2560 of s8
  *    32·wn   ├────┼────┼────┼────┼───
  *            │ w1 │ w3 │ w1 │ w3 │ …
  *            └─────────┴─────────┴───
- *    X:      [tile_m rows] × 128·wk columns a stage
+ *    x:      [tile_m tokens] × 128·wk of K a stage
  *
- * Where M is large, two warps along M share 64 rows of W, each with half of X's rows: 64 × 64
- * products of a warp read 2/3 of the shared memory that 32 × 128 do.
+ * With many tokens two warps along M share 64 features, and each has half of the tokens: 64 × 64
+ * products of a warp read 2/3 of the shared memory that 32 × 128 products read.
  *
- * Weights, metadata among them, are read from memory once, 16 bytes a lane at a time, as the lane
- * that multiplies them takes them: 9/16 of the dense bytes, or 5/8 of s8. Stages are copied by
- * cp.async, on through the ends of tiles.
+ * A weight and its metadata are read from memory once, by the lane that multiplies them: 9/16 of
+ * the bytes of dense weights, or 5/8 for s8. The pipeline goes on across the ends of tiles.
  *
- * Where tiles would be divided among CTAs, two CTAs of a cluster can have half of K each instead:
- * they read each other's sums in shared memory, which takes less time than handing them over.
+ * Instead of dividing tiles among CTAs, the two CTAs of a cluster may each have half of K, and read
+ * each other's sums in shared memory, which is faster than a fix-up through the L2.
  */
 #include "emit.h"
 #include "inflate.h"
@@ -54,7 +54,7 @@ void sparse24_load_params(struct sparse24_product *q)
     tile_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
 }
 
-/* ---- the share of a CTA or a cluster ---- */
+/* ---- the stages of a CTA or a cluster ---- */
 
 void sparse24_find_share(struct sparse24_product *q)
 {
@@ -72,8 +72,8 @@ void sparse24_find_share(struct sparse24_product *q)
 }
 
 /*
- * Whole tiles are dealt out one to each CTA in turn, so that what is worked on at any time lies
- * together, and its operands in the L2. A CTA comes to its last first.
+ * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
+ * neighbours and their operands stay in the L2. A CTA walks from its last tile to its first.
  */
 struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
 {
@@ -87,7 +87,9 @@ struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
                        sparse24_tiles_n(q->spec, q->v));
 }
 
-/* Along K: the second CTA of a cluster has the second half. */
+/*
+ * The number of a CTA's stage among all along K: the second CTA of a cluster has the second half.
+ */
 ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
 {
     if (q->v->cluster == 1)
@@ -116,8 +118,8 @@ static void send(void *user, ptx_u32 slot)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: what the first stages take
- * comes into the L2 meanwhile. All else, X, the workspace and Y, waits for its end.
+ * Programmatic dependent launch: the weights of the first stages are prefetched into the L2 while
+ * the kernel ahead still runs. Accesses to x, workspace and y wait for the end of that kernel.
  */
 static void wait_for_previous(struct sparse24_product *q)
 {
@@ -216,7 +218,7 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
     }
     if (v->cluster > 1) {
         ptx_barrier_cluster_arrive(k);
-        ptx_barrier_cluster_wait(k); /* the other may still read this one's sums */
+        ptx_barrier_cluster_wait(k); /* the other CTA may still read this CTA's sums */
     }
     ptx_kernel_end(k);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pieces of sparse24's emitter hand to each other. */
+/* State that the files of sparse24's emitter share, and the functions of each file. */
 #ifndef PTXGEN_KERNELS_SPARSE24_EMIT_H
 #define PTXGEN_KERNELS_SPARSE24_EMIT_H
 
@@ -9,22 +9,22 @@
 #include "layout.h"
 
 enum {
-    SPARSE24_ROW_GROUPS = 16, /* of 8 rows, of a warp, at most */
+    SPARSE24_ROW_GROUPS = 16, /* most groups of 8 tokens of a warp */
     SPARSE24_WARP_TILES = SPARSE24_MOST_WM * SPARSE24_TILES
 };
 
-/* A warp's copies of packed weights: where they come from, and where in a stage they go. */
+/* A warp's copies of packed weights: their source, and their place in a stage. */
 struct sparse24_weights {
-    ptx_u64 strip; /* the lane's 16 bytes of the strip's first block */
-    ptx_u32 step;  /* of the next stage */
-    ptx_u32 to;    /* the lane's offset in a stage, where the strip goes … */
-    ptx_u32 at;    /* … and where the warp's first strip stands */
+    ptx_u64 strip; /* address of the lane's 16 bytes of the strip's first block */
+    ptx_u32 step;  /* first step of the next stage */
+    ptx_u32 to;    /* the lane's offset in a stage to which the strip is copied */
+    ptx_u32 at;    /* the lane's offset in a stage of the first strip that the warp multiplies */
 };
 
-/* What a warp holds of a stage while it goes through its mma steps. */
+/* Operands of a warp in registers. */
 struct sparse24_operands {
-    ptx_u32 a[SPARSE24_WARP_TILES][4]; /* each of the next mma step as soon as it is used up */
-    ptx_u32 x[2][4];                   /* a load each, in turn */
+    ptx_u32 a[SPARSE24_WARP_TILES][4]; /* weights; each is loaded anew after its last product */
+    ptx_u32 x[2][4];                   /* activations of two loads, alternating */
     ptx_u32 metadata[SPARSE24_WARP_TILES];
 };
 
@@ -34,19 +34,20 @@ struct sparse24_product {
     const ptxgen_sparse24_plan *plan;
     const ptxgen_sparse24_variant *v;
     struct tile_threads at;
-    ptx_u32 along_m, along_n, along_k; /* the warp's place */
-    ptx_u64 address[SPARSE24_M]; /* parameters of 64 bits, those that are used */
+    ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
+    ptx_u64 address[SPARSE24_M];       /* the 64-bit parameters that are used */
     ptx_u32 m, tiles_m;
-    ptx_u32 unit, rank; /* the CTA, or its cluster and the place there */
-    ptx_u32 first, end, end_granule; /* the unit's stages, and granules */
+    ptx_u32 unit, rank; /* number of the CTA, or of its cluster and of the CTA in the cluster */
+    ptx_u32 first, end,
+        end_granule; /* the unit's stages [first, end), and the end of its granules */
     struct tile_division division;
     struct tile_operand x;
-    ptx_u32 x_lane; /* the lane's offset of X in a stage, for loads */
+    ptx_u32 x_lane; /* the lane's offset for loads of x in a stage */
     struct sparse24_weights w;
     struct tile_pipeline pipeline;
-    ptx_u32 staging; /* shared, for sums */
+    ptx_u32 staging; /* shared address for sums */
     struct tile_output output;
-    ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32, or s32 of s8 */
+    ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32; for s8 s32 */
     struct sparse24_operands operands;
 };
 
@@ -55,7 +56,7 @@ static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
     return sparse24_warp_m(q->v) / 8;
 }
 
-/* ---- a stage in shared memory: X, then each warp's block of the packed weights ---- */
+/* ---- layout of a stage in shared memory: x, then the block of packed weights of each warp ---- */
 
 static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
                                          const ptxgen_sparse24_variant *v)
@@ -76,11 +77,11 @@ static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
 /* ---- emit.c ---- */
 
 void sparse24_load_params(struct sparse24_product *q);
-/* The unit of the CTA, and its share. */
+/* Sets the unit of the CTA, and the unit's stages. */
 void sparse24_find_share(struct sparse24_product *q);
-/* Where a tile that the walk has come to stands. */
+/* The place in y of tile number `tile`. */
 struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
-/* `stage` of the CTA's share of a tile's K, among all along K. */
+/* The number of the CTA's stage `stage` of a tile among all of the tile's stages along K. */
 ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage);
 
 /* ---- hopper.c ---- */
@@ -91,13 +92,13 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
 /* ---- weights.c ---- */
 
 void sparse24_weights_begin(struct sparse24_product *q);
-/* Turns to the warp's rows of W of tile `tile_n`, at stage `stage`. */
+/* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
 void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32 stage);
-/* Sends for the next stage, to the shared address `slot`, and moves on. */
+/* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
 void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot);
-/* Brings those of the first stages that were located, before stage `stage_end`, to the L2. */
+/* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
 void sparse24_weights_prefetch(struct sparse24_product *q, ptx_u32 stage, ptx_u32 stage_end);
-/* The lane's operand A of the warp's tile t in mma step i, and its metadata of word j. */
+/* Loads the lane's operand A of tile t in mma step i, and its metadata word j. */
 void sparse24_weights_load(struct sparse24_product *q, ptx_u32 slot, uint32_t i, uint32_t t,
                            ptx_u32 a[4]);
 void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j,
@@ -106,16 +107,18 @@ void sparse24_metadata_load(struct sparse24_product *q, ptx_u32 slot, uint32_t j
 /* ---- multiply.c ---- */
 
 void sparse24_operands_begin(struct sparse24_product *q);
-/* Those of the first mma step of the stage at `slot`. */
+/* Loads the operands of the first mma step of the stage at `slot`. */
 void sparse24_first_operands(struct sparse24_product *q, ptx_u32 slot);
 void sparse24_clear(struct sparse24_product *q);
-/* acc += the stage at the pipeline's read slot, and the first operands of the next. */
+/*
+ * Adds the products of the stage in the read slot, and loads the first operands of the next stage.
+ */
 void sparse24_multiply(struct sparse24_product *q);
 
 /* ---- output.c ---- */
 
 void sparse24_output_begin(struct sparse24_product *q);
-/* Register r of tile t and row group j. */
+/* Register r of tile t and row group j of the accumulators. */
 ptx_u32 sparse24_accumulator(const void *product, uint32_t t, uint32_t j, uint32_t r);
 
 #endif

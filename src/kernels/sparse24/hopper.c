@@ -1,65 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sparse24 kernel on wgmma.sp (sm_90a). Two threads of a persistent CTA send for stages, one
- * for weights, one for X; warpgroups multiply, each its own rows of W with all rows of X of the
- * tile:
+ * The entries of sparse24 on wgmma.sp (sm_90a). Two producer lanes of a persistent CTA issue the
+ * copies of stages, one for weights and one for x, and consumer warpgroups multiply, each its own
+ * features by all tokens of the tile:
  *
- *              K: stages of 128 ──▶    Yᵀ = W·Xᵀ: weights are wgmma's operand A, from registers:
- *            ┌───────┬───────┬───      a warp takes 16 rows of each 64 of W, two warps a packed
- *    N:      │ warpgroup 0   │ …       strip of 32. X is operand B, swizzled boxes of 128 bytes of
- *    strips  ├───────┼───────┼───      a row that a tensor copy brings (zeros past its ends). A
- *            │ warpgroup 1   │ …       strip's block of a stage is one bulk copy.
- *            └───────┴───────┴───
- *    X:      [tile_m rows] × 128 columns a stage
+ *              K: stages of 128 ──▶    yᵀ = w·xᵀ: weights are wgmma's operand A, from registers; a
+ *            ┌───────┬───────┬───      warp takes 16 of each 64 features, so two warps share a
+ *    N:      │ warpgroup 0   │ …       packed strip of 32. Activations are operand B, swizzled
+ *    strips  ├───────┼───────┼───      boxes of 128 bytes of K that a tensor copy brings, with
+ *            │ warpgroup 1   │ …       zeros past the ends. A strip's block of a stage is one
+ *            └───────┴───────┴───      bulk copy.
+ *    x:      [tile_m tokens] × 128 of K a stage
  *
- * wgmma.sp reads its operand B at 128 bytes a cycle, all that shared memory gives. Beside that, for
- * 32 columns of 16-bit types, a tile of 256 × 128 reads 9 KB of weights and takes 17 KB of copies:
- * 450 cycles instead of the products' 256, or 1070 dense TFLOP/s of 132 multiprocessors at 1.75
- * GHz. It takes 403, but 700 W leave 1.3 GHz of an H200. Without half of X's copies (wrong sums)
- * 4096 rows at 8192 × 8192 take 609 µs for 644, 1024 126 for 138: CTAs of a pair that had X sent to
- * both would gain less, since that saves reading the L2, and not writing the copies.
+ * For 32 of K in 16 bits a tile of 256 features and 128 tokens takes 256 cycles of wgmma.sp, which
+ * reads operand B at 128 bytes a cycle, all that shared memory gives. Beside that the tile reads 9
+ * KB of weights and writes 17 KB of copies, so shared memory is busy for 450 cycles.
  *
- * With few rows all depends on what is beside the reading of weights. Of 64 rows at 8192 × 8192 on
- * an H200, 16.7 µs of reading, clock stamps said of tiles of 128 × 64, divided among CTAs, in 27.7
- * µs: 1.4 between kernels, 4.8 until the first stage had landed, 18.6 of stages, 6.4 of them
- * waiting, and 3.0 for flags, others' sums and outputs. So X is sent for beside the first weights,
- * and tiles are whole: of 64 rows of W, 22.9 µs, in which a multiprocessor reads 52 bytes a cycle
- * from the L2; of 128 rows and half of K for each of two CTAs, which send each other sums
- * (tile/exchange.h), 22.0, and overlapped 20.5 instead of 21.8. With both CTAs' sums staged, and a
- * barrier of the cluster around them, it was 23.7. Up to 32 rows, where a wgmma is short,
- * warpgroups divide K. CTAs of a pair that had X sent to both took a microsecond longer; to start
- * each CTA at another of K's stages took 0.7 longer, and to prefetch tensor maps changed nothing.
- *
- * Overlapped launches gain from weights that are on their way before the kernel ahead ends. Where
- * one thread sent for two stages of them, waited, and sent for X and all else, 14336 × 4096 (N × K)
- * took 19.4, 18.2, 17.3 and 16.7 µs of 64, 32, 16 rows and one; with a ring full of them and a
- * thread for X 18.8, 17.9, 17.2 and 15.9; 4096 × 14336 of 64 rows 19.9 and 19.4; 8192 × 8192 of 16
- * rows and one 18.9 and 18.0, and 18.6 and 17.8. But of 64 rows, where no multiprocessor is idle
- * and X is half of what is read, it was 20.5 with two stages, is 20.8, and would be 21.1 with a
- * ring full; of 32, 19.8 and 20.0. Plain launches take as long as before.
- *
- * Clock stamps said of these that griddepcontrol.wait ended 1.2 µs after the kernel ahead, and that
- * the first X landed 2 to 2.5 µs later: what streams through the L2 had put it out, and it came
- * from memory behind weights on their way. So weights leave the L2 first, and while X is waited for
- * it takes 36 KB more of them a CTA than the ring, before and with both, in µs, overlapped:
- *
- *     rows             1      16     32     64      plain, 64
- *     8192 × 8192     17.6   18.5   19.9   20.8     22.4
- *                     17.0   17.2   18.4   19.6     21.1
- *     14336 × 4096    15.7   16.8   17.5   18.5     20.5
- *                     15.1   15.6   16.3   16.9     19.0
- *     4096 × 14336    (mma)         18.2   19.6     21.2
- *                                   17.4   18.5     20.2
- *
- * of 64 rows 0.2 to 0.9 by the first alone; the second alone, with 54 KB, took 0.7 longer, and with
- * the first 54 KB take 0.2 and 108 KB 0.8 longer than 36. To keep X by evict_last besides changed
- * nothing. What made all slower, with that or before: a ring for X and a deeper one for weights (64
- * rows 1 to 4 µs), X by cp.async of two warps (up to 3), X sent to both CTAs of a pair (0.8), two
- * CTAs a multiprocessor with three stages each (3), tiles of 256 rows of W (1.5). Nothing came of
- * six stages in place of five where received sums took a slot of the ring, of the first X paced, of
- * waiting for the other CTA at the start. Where a CTA ends, no barrier between staging and
- * storing outputs changed nothing: 112 CTAs' last stages end within 2.8 µs, the median 1.7 before
- * the last.
+ * With few tokens the copies of x start beside those of the first weights, tiles are whole, and the
+ * two CTAs of a cluster may divide K and exchange sums (exchange.h). Overlapped launches fill the
+ * ring with weights, and prefetch 36 KB more into the L2, before the kernel ahead has ended.
+ * Weights that no other tile reads have the L2 policy evict_first, so that x stays in the L2.
+ * Measurements and rejected designs are in docs/notes/sparse24.md.
  */
 #include "emit.h"
 
@@ -70,38 +31,38 @@
 struct hopper {
     struct sparse24_product q;
     struct tile_ring ring;
-    struct tile_boxes boxes; /* of X */
+    struct tile_boxes boxes; /* of x */
     struct tile_exchange exchange;
     struct tile_ring_place read;
-    ptx_u32 to_read; /* stages of the CTA after the present one */
-    ptx_u32 held;    /* the barrier of the stage before the present one */
+    ptx_u32 to_read; /* stages of the CTA after the current one */
+    ptx_u32 held;    /* full barrier of the slot that is to be released next */
     ptx_pred releases, accumulate;
-    ptx_u32 a_at, metadata_at, x_at; /* the lane's, in a stage; the warpgroup's of X */
-    ptx_u32 a[2][SPARSE24_TILES][4]; /* of the present mma step and the next */
+    ptx_u32 a_at, metadata_at, x_at; /* offsets in a stage: the lane's; of the warpgroup's x */
+    ptx_u32 a[2][SPARSE24_TILES][4]; /* of the current mma step and of the next */
     ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
 };
 
-enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 rows of W */ };
+enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 features */ };
 
 static uint32_t warp_tiles(const struct hopper *h)
 {
     return sparse24_warp_tiles(h->q.v);
 }
 
-/* Of a strip in a stage: a block for each warpgroup along K. */
+/* Bytes of a strip in a stage, which has a block for each warpgroup along K. */
 static uint32_t strip_stage_bytes(const struct sparse24_product *q)
 {
     return q->v->wk * sparse24_block_bytes(q->spec);
 }
 
-/* ---- sending ---- */
+/* ---- producer ---- */
 
 struct sender {
-    ptx_u64 strip;       /* the first strip of the tile's rows of W */
-    ptx_u32 row;         /* the CTA's first row of X */
-    ptx_u32 strips_left; /* after the first, of W */
+    ptx_u64 strip;       /* address of the tile's first strip */
+    ptx_u32 row;         /* the tile's first token */
+    ptx_u32 strips_left; /* strips of w after the tile's first one */
     struct tile_ring_place place;
-    ptx_u64 policy; /* of the L2, for weights */
+    ptx_u64 policy; /* L2 policy of weights */
 };
 
 static uint64_t strip_bytes(const struct sparse24_product *q)
@@ -109,7 +70,7 @@ static uint64_t strip_bytes(const struct sparse24_product *q)
     return (uint64_t)sparse24_steps(q->spec) * sparse24_block_bytes(q->spec);
 }
 
-/* Whose weights come to the L2 behind those that are sent for before the kernel ahead ends. */
+/* Stages whose weights are prefetched into the L2, after those that are copied ahead. */
 static uint32_t stages_prefetched(const struct sparse24_product *q)
 {
     enum { BYTES = 36864 /* of a CTA */ };
@@ -117,7 +78,7 @@ static uint32_t stages_prefetched(const struct sparse24_product *q)
     return stages ? stages : 1;
 }
 
-/* Turns to the next part of the walk. */
+/* Moves the producer to the next part of the walk. */
 static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
 {
     struct sparse24_product *q = &h->q;
@@ -128,7 +89,7 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
     tile_boxes_locate(k, &h->boxes, s->row);
     ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
-    ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last the last again, unused */
+    ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last strip, copy that again */
     s->strips_left = ptx_sub_u32(k, last, strip);
     s->strip =
         ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, strip), U64(strip_bytes(q)), q->address[SPARSE24_W]);
@@ -150,7 +111,9 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
     }
 }
 
-/* Weights that no other tile takes leave the L2 first, not what is read of X again and again. */
+/*
+ * The L2 policy of weights: evict_first where no other tile reads them, so that x stays in the L2.
+ */
 static ptx_u64 weights_policy(const struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
@@ -159,7 +122,9 @@ static ptx_u64 weights_policy(const struct sparse24_product *q)
     return ptx_selp_u64(k, first, normal, ptx_setp_eq_u32(k, q->tiles_m, U32(1)));
 }
 
-/* Of the tile's first strip in a stage; the others follow, past W's last that again, unused. */
+/*
+ * The address of the tile's first strip in a stage. Past w's last strip that one is copied again.
+ */
 static ptx_u64 first_strip(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_u32 bytes = U32(strip_stage_bytes(&h->q));
@@ -179,7 +144,7 @@ static void send_strip(struct hopper *h, const struct sender *s, ptx_u32 slot, i
                                s->place.barrier, 0, s->policy);
 }
 
-/* The text has one copy. */
+/* Issues the copies of the tile's strips in a loop. */
 static void send_strips_in_a_loop(struct hopper *h, struct sender *s, ptx_u32 stage)
 {
     struct sparse24_product *q = &h->q;
@@ -195,7 +160,7 @@ static void send_strips_in_a_loop(struct hopper *h, struct sender *s, ptx_u32 st
     }
 }
 
-/* The text has a copy for each. */
+/* Issues the copies of the tile's strips without a loop. */
 static void send_strips_in_turn(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     struct sparse24_product *q = &h->q;
@@ -214,7 +179,7 @@ static void send_strips_in_turn(struct hopper *h, const struct sender *s, ptx_u3
     }
 }
 
-/* To the L2, those of so many stages more as there are. */
+/* Prefetches the weights of the next stages_prefetched stages, or of those that remain. */
 static void prefetch_weights(struct hopper *h, const struct sender *s, const struct tile_walk *w)
 {
     struct sparse24_product *q = &h->q;
@@ -231,8 +196,8 @@ static void prefetch_weights(struct hopper *h, const struct sender *s, const str
     }
 }
 
-/* The first two warps of their warpgroup send, one for weights, one for X. */
-enum { SENDERS = 2, BEGUN = 2 /* the barrier that the ring is set up */ };
+/* The first two warps of the producer warpgroup issue copies, one of weights, one of x. */
+enum { SENDERS = 2, BEGUN = 2 /* number of the CTA barrier after which the ring may be used */ };
 
 static uint32_t sender_warp(const struct hopper *h, uint32_t sender)
 {
@@ -240,8 +205,9 @@ static uint32_t sender_warp(const struct hopper *h, uint32_t sender)
 }
 
 /*
- * By the warp that sends for weights, which does not wait until others know of it. These wait at
- * one place of the text: compute-sanitizer's synccheck (CUDA 13.0) takes two for divergence.
+ * The producer warp of weights sets the ring up, and goes on without waiting for the other warps.
+ * These wait at a single bar.sync of the text, since compute-sanitizer's synccheck (CUDA 13.0)
+ * takes two of them for divergence.
  */
 static void set_up_ring(struct hopper *h)
 {
@@ -258,7 +224,7 @@ static void set_up_ring(struct hopper *h)
         ptx_bar_sync_n(k, U32(BEGUN), all);
 }
 
-/* Whose weights are sent for before the kernel ahead ends: all that the ring holds, or 36 KB. */
+/* Stages whose weights are copied before the kernel ahead has ended: the whole ring, or fewer. */
 static uint32_t stages_ahead(const struct hopper *h)
 {
     const ptxgen_sparse24_variant *v = h->q.v;
@@ -267,9 +233,9 @@ static uint32_t stages_ahead(const struct hopper *h)
 }
 
 /*
- * Whether strips are sent for in a loop: eight copies in the text take more than the 32 registers
- * that a lane has. A stage of s8 is half as long, and a loop too slow (374 µs for 345 of 4096 rows
- * at 8192 × 8192), but its copies fit.
+ * Whether strips are copied in a loop: eight copies in the text take more than the 32 registers of
+ * a producer lane. A stage of s8 is half as long, which makes a loop too slow, but its copies fit
+ * into the registers.
  */
 static bool loops_over_strips(const struct sparse24_product *q)
 {
@@ -277,8 +243,8 @@ static bool loops_over_strips(const struct sparse24_product *q)
 }
 
 /*
- * A stage's weights. Behind those of the first stages, and of some more for the L2, the lane waits
- * for the kernel ahead.
+ * Issues the copies of a stage's weights. After `ahead` stages the lane prefetches weights into the
+ * L2, and waits for the end of the kernel ahead.
  */
 static void send_weights(struct hopper *h, struct sender *s, const struct tile_walk *w,
                          ptx_u32 ahead)
@@ -297,9 +263,8 @@ static void send_weights(struct hopper *h, struct sender *s, const struct tile_w
 }
 
 /*
- * Two lanes go through all stages of the CTA, part by part: one sends for weights, one for X. They
- * have one text, which spares the assembler a twentieth of its work, and costs 1 % with few rows,
- * 1.6 with 128 at 4096 × 14336.
+ * The producers' loop: two lanes go through all stages of the CTA, part by part, one for weights
+ * and one for x. They share the code of one loop, which takes the assembler less time than two.
  */
 static void send_stages(struct hopper *h, ptx_pred weights)
 {
@@ -328,8 +293,8 @@ static void send_stages(struct hopper *h, ptx_pred weights)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are.
- * All else, X, the workspace and Y, waits for its end.
+ * Programmatic dependent launch: the weights of the first stages are copied while the kernel ahead
+ * still runs. Accesses to x, workspace and y wait for the end of that kernel.
  */
 static void send_all(struct hopper *h)
 {
@@ -342,11 +307,12 @@ static void send_all(struct hopper *h)
         send_stages(h, weights);
 }
 
-/* ---- multiplying ---- */
+/* ---- consumer ---- */
 
 /*
- * Tile t of the lane's rows is in strip 2t + warp / 2 of the warpgroup's, its half warp % 2.
- * Warpgroups along N have rows of their own, those along K their own blocks and columns of X.
+ * Tile t of the lane is in half warp % 2 of strip 2t + warp / 2 of the warpgroup. Warpgroups along
+ * N have features of their own; warpgroups along K have blocks of their own, and their own part of
+ * x.
  */
 static void find_lane(struct hopper *h)
 {
@@ -378,7 +344,7 @@ static uint32_t word_mmas(const struct hopper *h)
     return sparse24_mmas(h->q.spec) / SPARSE24_WORDS;
 }
 
-/* What mma step i of the stage to be read takes of W. */
+/* Loads the weights and metadata of mma step i of the current stage. */
 static void load_weights(struct hopper *h, uint32_t i)
 {
     struct sparse24_product *q = &h->q;
@@ -430,9 +396,10 @@ static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
 }
 
 /*
- * `stage` of a part that starts at `first`. While an mma step is multiplied the next one's weights
- * are loaded, into the registers that the step before has left; a stage is given back behind the
- * first step of the next, when all that read it has ended.
+ * Multiplies stage `stage` of a part whose first stage is `first`. While an mma step is multiplied,
+ * the weights of the next step are loaded into the registers of the step before. The slot of a
+ * stage is released after the first step of the next stage, when all products that read it have
+ * completed.
  */
 static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
 {

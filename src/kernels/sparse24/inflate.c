@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparse24_inflate: a compressed weight made dense, bit for bit, at the speed of a copy. 16 bytes
- * of the dense weight are 8 of values and 1 to 2 bytes of metadata; a thread has INFLATE_CHUNKS of
- * them, all loaded before the first is stored. Rows are multiples of 16 bytes, so the weight is one
- * array.
+ * The entry sparse24_inflate makes a compressed weight dense, bit for bit, at the speed of a copy.
+ * 16 bytes of the dense weight come from 8 bytes of values and 1 to 2 bytes of metadata. A thread
+ * inflates SPARSE24_INFLATE_CHUNKS chunks of 16 bytes, all of which it loads before it stores the
+ * first. Rows are multiples of 16 bytes, so the weight is one array.
  *
- * Positions are two bits, so a group's elements stay in their group whatever the metadata holds.
+ * A position has two bits, so the elements of a group stay in their group whatever the metadata
+ * holds.
  */
 #include "inflate.h"
 
@@ -21,8 +22,8 @@ struct inflation {
 };
 
 /*
- * Two halves at their positions among four: a byte permutation, whose selector is zero's everywhere
- * but for the bytes of the two.
+ * Puts two 16-bit elements at their positions among four by a byte permutation, whose selector
+ * takes zeros except for the bytes of the two elements.
  */
 static void spread_halves(const struct inflation *q, ptx_u32 word, ptx_u32 nibble, ptx_u32 to[2])
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tier 1: a weight that is packed as it was compressed, and inflated before a dense product. */
+/* Tier 1: a weight that is packed in its compressed form, and inflated before a dense product. */
 #ifndef PTXGEN_KERNELS_SPARSE24_INFLATE_H
 #define PTXGEN_KERNELS_SPARSE24_INFLATE_H
 
 #include <ptxgen/sparse24.h>
 
-/* "sparse24_inflate": the parameters, and what a CTA does, in chunks of 16 dense bytes. */
+/* The parameters of the entry "sparse24_inflate", and its threads and chunks of 16 dense bytes. */
 enum sparse24_inflate_param {
-    SPARSE24_INFLATE_PACKED, SPARSE24_INFLATE_DENSE, SPARSE24_INFLATE_PARAMS
+    SPARSE24_INFLATE_PACKED,
+    SPARSE24_INFLATE_DENSE,
+    SPARSE24_INFLATE_PARAMS
 };
 enum { SPARSE24_INFLATE_THREADS = 256, SPARSE24_INFLATE_CHUNKS = 4 /* of a thread */ };
 
@@ -19,7 +21,7 @@ static inline uint64_t sparse24_inflate_chunks(const ptxgen_sparse24_spec *s)
 {
     return sparse24_dense_weight_bytes(s) / 16;
 }
-/* Values, then from a multiple of 16 bytes on the bytes of metadata. */
+/* Offset of the metadata, which follows the values at a multiple of 16 bytes. */
 static inline uint64_t sparse24_metadata_offset(const ptxgen_sparse24_spec *s)
 {
     return (sparse24_dense_weight_bytes(s) / 2 + 15) / 16 * 16;

@@ -15,26 +15,40 @@
 #include <stdbool.h>
 
 enum {
-    SPARSE24_STRIP = 32, /* rows of W that are packed together: what a warp copies */
-    SPARSE24_STEP = 128, /* columns of W that are packed together: a warp's of a stage */
-    SPARSE24_TILE = 16,  /* rows of mma's operand A */
+    SPARSE24_STRIP = 32, /* features that are packed together, and that a warp copies */
+    SPARSE24_STEP = 128, /* columns of K that are packed together: those of a warp in a stage */
+    SPARSE24_TILE = 16,  /* features of an mma: the rows of its operand A */
     SPARSE24_TILES = SPARSE24_STRIP / SPARSE24_TILE,
     SPARSE24_MOST_WM = 2,
-    SPARSE24_MMA_BYTES = 64,    /* of a row of X in an mma step */
-    SPARSE24_WORD_COLUMNS = 64, /* of W, whose metadata is one word of each lane */
+    SPARSE24_MMA_BYTES = 64,    /* bytes of a token in an mma step */
+    SPARSE24_WORD_COLUMNS = 64, /* columns of K whose metadata is one word of each lane */
     SPARSE24_WORDS = SPARSE24_STEP / SPARSE24_WORD_COLUMNS,
-    SPARSE24_PIECE = 512, /* 16 bytes of each lane */
+    SPARSE24_PIECE = 512, /* bytes of a piece: 16 bytes of each lane */
 };
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
 enum sparse24_param {
-    SPARSE24_X, SPARSE24_W, SPARSE24_X_SCALE, SPARSE24_W_SCALE, SPARSE24_BIAS,
-    SPARSE24_RESIDUAL, SPARSE24_Y, SPARSE24_WORKSPACE,
-    SPARSE24_X_STRIDE, SPARSE24_RESIDUAL_STRIDE, SPARSE24_Y_STRIDE, /* 64 bits up to here, … */
-    SPARSE24_M, SPARSE24_SHARE, SPARSE24_EXTRA, SPARSE24_GRANULE,   /* … 32 from here */
+    SPARSE24_X,
+    SPARSE24_W,
+    SPARSE24_X_SCALE,
+    SPARSE24_W_SCALE,
+    SPARSE24_BIAS,
+    SPARSE24_RESIDUAL,
+    SPARSE24_Y,
+    SPARSE24_WORKSPACE,
+    SPARSE24_X_STRIDE,
+    SPARSE24_RESIDUAL_STRIDE,
+    SPARSE24_Y_STRIDE, /* the last one of 64 bits */
+    SPARSE24_M,
+    SPARSE24_SHARE,
+    SPARSE24_EXTRA,
+    SPARSE24_GRANULE, /* of 32 bits */
     SPARSE24_PARAMS
 };
-/* … and with wgmma the tensor maps of X, in boxes of 128 bytes of a tile's rows (tile/boxes.h). */
+/*
+ * The parameter that entries with wgmma have besides: the tensor maps of x, for boxes of 128 bytes
+ * by a tile's tokens (boxes.h).
+ */
 enum { SPARSE24_X_MAPS = SPARSE24_PARAMS };
 
 static inline uint32_t sparse24_element(const ptxgen_sparse24_spec *s)
@@ -49,7 +63,7 @@ static inline bool sparse24_is_s8(const ptxgen_sparse24_spec *s)
 {
     return s->type == PTXGEN_SPARSE24_S8;
 }
-/* Of a row of X as the product reads it: padded to multiples of 16. */
+/* Bytes of a token as the product reads it: padded to a multiple of 16. */
 static inline uint64_t sparse24_x_bytes(const ptxgen_sparse24_spec *s)
 {
     return tile_aligned_bytes(s->k, sparse24_element(s));
@@ -63,12 +77,12 @@ static inline uint32_t sparse24_steps(const ptxgen_sparse24_spec *s)
 {
     return s->k / SPARSE24_STEP + (s->k % SPARSE24_STEP != 0);
 }
-/* mma steps of a step. */
+/* mma steps in a step of SPARSE24_STEP columns. */
 static inline uint32_t sparse24_mmas(const ptxgen_sparse24_spec *s)
 {
     return SPARSE24_STEP * sparse24_element(s) / SPARSE24_MMA_BYTES;
 }
-/* Pieces of values of a block; one of metadata follows. */
+/* Pieces of values in a block; one piece of metadata follows them. */
 static inline uint32_t sparse24_pieces(const ptxgen_sparse24_spec *s)
 {
     return sparse24_mmas(s) * SPARSE24_TILES;
@@ -82,7 +96,7 @@ static inline uint32_t sparse24_tile_n(const ptxgen_sparse24_variant *v)
 {
     return v->wm * v->wn * v->warp_n;
 }
-/* Strips of a tile. With mma each warp copies one, of wm · wn strips and wk steps. */
+/* Strips of a tile. With mma.sp each warp copies one block, of wm · wn strips and wk steps. */
 static inline uint32_t sparse24_tile_strips(const ptxgen_sparse24_variant *v)
 {
     return sparse24_tile_n(v) / SPARSE24_STRIP;
@@ -97,18 +111,18 @@ static inline bool sparse24_is_wgmma(const ptxgen_sparse24_variant *v)
 {
     return v->kind == PTXGEN_SPARSE24_WGMMA;
 }
-/* wgmma.sp is of PTX 8.2; older drivers of sm_90a have mma.sp. */
+/* Whether the target has wgmma.sp, which needs PTX 8.2; with an older driver sm_90a has mma.sp. */
 static inline bool sparse24_has_wgmma(const ptxgen_target *target)
 {
     return target->ptx.sm == 90 && target->ptx.suffix == 'a' &&
            (!target->ptx.max_ptx || target->ptx.max_ptx >= 82);
 }
-/* Of a CTA: those that multiply, and a warpgroup that sends. */
+/* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
 static inline uint32_t sparse24_cta_threads(const ptxgen_sparse24_variant *v)
 {
     return sparse24_threads(v) + (sparse24_is_wgmma(v) ? 32 * SPARSE24_WARPGROUP : 0);
 }
-/* Of a warp: tiles of 16 rows of W, and rows of X. */
+/* Tiles of 16 features of a warp, and tokens of a warp. */
 static inline uint32_t sparse24_warp_tiles(const ptxgen_sparse24_variant *v)
 {
     return v->wm * v->warp_n / SPARSE24_TILE;
@@ -117,7 +131,7 @@ static inline uint32_t sparse24_warp_m(const ptxgen_sparse24_variant *v)
 {
     return v->tile_m / v->wm;
 }
-/* Where no others' sums are added, warps finish theirs without waiting for each other. */
+/* Whether each warp finishes its own sums alone, because no other warp has sums of its outputs. */
 static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
 {
     return v->wk == 1 && v->cluster == 1 && !sparse24_is_wgmma(v);
@@ -128,7 +142,7 @@ static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
                ? tile_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
                : tile_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
 }
-/* Whether the two CTAs of a cluster send each other sums, and finish half of the rows each. */
+/* Whether the two CTAs of a cluster exchange sums, and each finishes half of the tokens. */
 static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
 {
     return sparse24_is_wgmma(v) && v->cluster > 1;
@@ -137,12 +151,12 @@ static inline uint32_t sparse24_finished_rows(const ptxgen_sparse24_variant *v)
 {
     return sparse24_exchanges(v) ? v->tile_m / 2 : v->tile_m;
 }
-/* Accumulators of a thread, by four. */
+/* Accumulators of a thread, divided by four. */
 static inline uint32_t sparse24_fragments(const ptxgen_sparse24_variant *v)
 {
     return sparse24_warp_tiles(v) * (sparse24_warp_m(v) / 8);
 }
-/* Five warps a scheduler leave each thread 96, of which these have 64 sums. */
+/* Whether registers are few: five warps a scheduler leave each thread 96, and sums take 64. */
 static inline bool sparse24_has_few_registers(const ptxgen_sparse24_variant *v)
 {
     return sparse24_cta_threads(v) > 512 && sparse24_fragments(v) >= 16;
@@ -157,14 +171,14 @@ static inline uint32_t sparse24_stages_along_k(const ptxgen_sparse24_spec *s,
 {
     return (sparse24_steps(s) + v->wk - 1) / v->wk;
 }
-/* … of one CTA. */
+/* Stages along K of one CTA of a cluster. */
 static inline uint32_t sparse24_own_stages(const ptxgen_sparse24_spec *s,
                                            const ptxgen_sparse24_variant *v)
 {
     return sparse24_stages_along_k(s, v) / v->cluster;
 }
 
-/* Whether entries may begin before the kernel ahead of them ends: they wait for it themselves. */
+/* Whether entries may begin before the kernel ahead has ended; they wait by griddepcontrol.wait. */
 static inline bool sparse24_overlaps(const ptxgen_sparse24_plan *plan)
 {
     return plan->target.ptx.sm >= 90;
@@ -173,25 +187,25 @@ static inline bool sparse24_overlaps(const ptxgen_sparse24_plan *plan)
 ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error *err);
 
 /*
- * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial
- * sums, as its threads hold them, from `partials` on where tiles are divided; the aligned X from
- * `aligned` on.
+ * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
+ * where tiles are divided, the partial sums of each CTA (stream_k.h), at offset `partials`; then
+ * the aligned copy of x (align.h), at offset `aligned`.
  */
 static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan)
 {
     return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
 }
 struct sparse24_schedule {
-    struct tile_schedule tiles; /* among CTAs, or clusters of them */
+    struct tile_schedule tiles; /* division of tiles among CTAs, or among clusters */
     uint32_t grid;
     uint64_t partials, aligned; /* offsets */
-    uint64_t workspace_bytes; /* without an aligned X: `aligned`, or 0 where nothing is needed */
+    uint64_t workspace_bytes;   /* without an aligned x: `aligned`, or 0 where nothing is needed */
 };
 ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                                      const ptxgen_sparse24_variant *variant, uint64_t m,
                                      struct sparse24_schedule *schedule, ptxgen_error *err);
 
-/* Whether it is a plan that ptxgen_sparse24_make_plan filled; of tier 1 the variants are dense's. */
+/* Whether ptxgen_sparse24_make_plan has filled the plan; the variants of tier 1 are dense's. */
 static inline bool sparse24_is_plan(const ptxgen_sparse24_plan *p)
 {
     if (!p || p->spec.tier > 2)

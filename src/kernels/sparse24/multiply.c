@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stage's products. An mma step takes 64 bytes of K of each row of X: m16n8k32 in 16-bit types,
- * m16n8k64 of s8. Operands of X are loaded one load ahead of the arithmetic, those of W as soon as
- * the present ones are used up, over the end of a stage too: the wait for the next stage comes an
- * mma step before this one's end.
+ * The products of a stage by mma.sp. An mma step takes 64 bytes of K of each token: m16n8k32 in
+ * 16-bit types, m16n8k64 of s8. Operands of x are loaded one load ahead of the products, those of w
+ * after their last product, across the end of a stage as well: the wait for the next stage comes
+ * one mma step before the end of the current one.
  *
- * All 32 lanes' metadata words are used: in 16-bit types two mma steps take one word, by selector.
+ * The metadata words of all 32 lanes are used: in 16-bit types two mma steps share a word, and the
+ * selector says whose metadata an mma step takes.
  */
 #include "emit.h"
 
@@ -14,15 +15,15 @@ static uint32_t mma_steps(const struct sparse24_product *q)
     return sparse24_mmas(q->spec);
 }
 
-/* mma steps that take one word of metadata. */
+/* mma steps that share a word of metadata. */
 static uint32_t word_mmas(const struct sparse24_product *q)
 {
     return mma_steps(q) / SPARSE24_WORDS;
 }
 
 /*
- * mma steps in the text: all, or, of many rows in 16-bit types, those of a word, in a loop. For all
- * of these ptxas takes twice as long.
+ * mma steps in the text: all of a stage, or with many tokens in 16-bit types those of one word, in
+ * a loop, because ptxas takes twice as long for all.
  */
 static uint32_t text_steps(const struct sparse24_product *q)
 {
@@ -33,7 +34,8 @@ static uint32_t text_steps(const struct sparse24_product *q)
 /* ---- operands ---- */
 
 /*
- * Where the operands of the text's first mma step begin: at a slot, or at one of a stage's words.
+ * Shared addresses of the operands of the text's first mma step: of a stage, or of one of its
+ * words.
  */
 struct bases {
     ptx_u32 x, weights, metadata;
@@ -54,8 +56,7 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
     return sparse24_warp_tiles(q->v);
 }
 
-/* The lane's offset in a stage, for the first block of the warp's columns and the first of its
- * rows. */
+/* The lane's offset in a stage for the first block of the warp's K and the first of its tokens. */
 static ptx_u32 find_x_lane(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
@@ -77,7 +78,7 @@ void sparse24_operands_begin(struct sparse24_product *q)
     tile_new_registers(q->k, o->metadata, warp_tiles(q));
 }
 
-/* Load p of mma step i: row group p. */
+/* Issues load p of mma step i: the tokens of group p. */
 static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t p)
 {
     enum {
@@ -90,13 +91,13 @@ static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i
     tile_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
-/* W's operand of tile t in mma step i. */
+/* Loads operand A of tile t in mma step i. */
 static void load_weights(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t t)
 {
     sparse24_weights_load(q, b->weights, i, t, q->operands.a[t]);
 }
 
-/* The word of metadata that starts with mma step i, if one does. */
+/* Loads the word of metadata that begins with mma step i, if there is one. */
 static void load_metadata(struct sparse24_product *q, const struct bases *b, uint32_t i)
 {
     if (i % word_mmas(q) == 0)
@@ -126,7 +127,7 @@ static bool has_ordered_metadata(const ptx_target *target)
     return target->max_ptx == 0 || target->max_ptx >= 85;
 }
 
-/* The selector is part of the instruction. */
+/* The selector is part of the instruction, so each selector has an emitter call. */
 static void mma_16(struct sparse24_product *q, const ptx_u32 acc[4], const ptx_u32 a[4],
                    const ptx_u32 b[4], ptx_u32 metadata, int selector)
 {
@@ -157,7 +158,7 @@ static void mma_s8(struct sparse24_product *q, const ptx_u32 acc[4], const ptx_u
         ptx_mma_sp_m16n8k64_s32_s8_s8_to(q->k, c, a, b, c, metadata, 0);
 }
 
-/* Of mma step i: tile t with row group p. */
+/* Multiplies tile t by token group p in mma step i. */
 static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, uint32_t t)
 {
     struct sparse24_operands *o = &q->operands;
@@ -170,7 +171,8 @@ static void multiply_tile(struct sparse24_product *q, uint32_t i, uint32_t p, ui
 }
 
 /*
- * Of mma step i, row group p: what follows is loaded on the way, of the text's next turn at last.
+ * Multiplies token group p in mma step i, and issues the loads of what follows; at the end of the
+ * text these are the loads of its next iteration.
  */
 static void multiply_group(struct sparse24_product *q, const struct bases *present,
                            const struct bases *next, uint32_t i, uint32_t p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a tile: what of it is this family's own, the scales of s8 among it. */
+/* The parts of the epilogue that only sparse24 has, among them the scales of s8. */
 #include "emit.h"
 
-enum { FEW = 4 /* columns of a chunk, where registers are few */ };
+enum { FEW = 4 /* most columns of a chunk where registers are few */ };
 
 static ptx_f32 column_scale(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 scales, uint32_t i)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compressed weights into the order of mma.sp's lanes. In bytes the operand A is the same for all
- * types: register r of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on of row g + 8·(r %
- * 2), of the 32 compressed bytes that go with 64 bytes of X.
+ * Packs compressed weights into the order of mma.sp's lanes. In bytes, operand A is the same for
+ * all types: of the 32 compressed bytes of a feature that go with 64 bytes of a token, register r
+ * of lane 4g + q holds the four bytes from 16·(r / 2) + 4q on, for feature g + 8·(r % 2).
  */
 #include "inflate.h"
 #include "layout.h"
@@ -49,7 +49,9 @@ ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec, siz
     return PTXGEN_OK;
 }
 
-/* 16 rows and 32 compressed bytes from `row` and `byte` on; zeros beyond the weight. */
+/*
+ * Packs 16 features by 32 compressed bytes from `row` and `byte` on; zeros past the weight's ends.
+ */
 static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigned char *to)
 {
     size_t row_bytes = p->shape.k / 2 * sparse24_element(p->spec);
@@ -65,7 +67,7 @@ static void pack_piece(const struct packing *p, size_t row, size_t byte, unsigne
         }
 }
 
-/* Where a group of a 16-row tile's 64 columns stands in the lanes' words. */
+/* The place, in the lanes' words, of a group of the 64 columns of a tile of 16 features. */
 static struct sparse24_lane_slot slot_of(ptxgen_sparse24_type type, unsigned row, unsigned group)
 {
     if (type == PTXGEN_SPARSE24_S8)
@@ -107,7 +109,7 @@ static ptxgen_status pack_block(const struct packing *p, size_t strip, size_t st
     return pack_metadata(p, row, column, to, err);
 }
 
-/* For tier 1: what was compressed, and metadata as bytes. */
+/* For tier 1: copies the compressed values, and stores metadata as bytes. */
 static ptxgen_status pack_plain(const struct packing *p, size_t bytes, ptxgen_const_span metadata,
                                 unsigned char *to, ptxgen_error *err)
 {

@@ -10,7 +10,7 @@ enum {
     LEAST_STAGES = 3,
     MOST_STAGES = 8,
     MOST_ROWS = 128,
-    WGMMA_ROWS = 64, /* from which on it is always the better where the target has it */
+    WGMMA_ROWS = 64, /* tokens from which on wgmma is always used where the target has it */
     MOST_S8_K = INT32_MAX / (128 * 128) * 2, /* two of four columns are kept */
 };
 
@@ -109,7 +109,7 @@ static bool fits(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
     return v->shared_bytes <= target->shared_per_cta;
 }
 
-/* As many stages as fit; false when too few do. */
+/* Chooses as many stages as fit; false if too few fit. */
 static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                         ptxgen_sparse24_variant *v)
 {
@@ -120,11 +120,11 @@ static bool fill_stages(const ptxgen_sparse24_spec *s, const ptxgen_target *targ
 }
 
 /*
- * How long a step of a tile takes, in picoseconds, where `busy` of `units` read weights: the
- * longest of reading its own from memory (23 bytes a nanosecond and multiprocessor of an H100),
- * reading weights and activations from the L2 (by cp.async 45; in bulk 90, but 62 beside such
- * reading) and multiplying (2200 dense multiply-adds of 16 bits a nanosecond); in bulk a little for
- * the L2, beside the others.
+ * The time of a step of a tile, in picoseconds, where `busy` of `units` CTAs read weights, with
+ * figures of an H100. It is the longest of three times: reading weights from memory (23 bytes a
+ * nanosecond and multiprocessor), reading weights and activations from the L2 (45 bytes a
+ * nanosecond by cp.async, 90 in bulk, but 62 while weights are read from memory), and multiplying
+ * (2200 dense multiply-adds of 16 bits a nanosecond). Bulk copies add a little for the L2.
  */
 static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                           uint64_t busy, uint64_t units)
@@ -139,7 +139,7 @@ static uint64_t step_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_v
     return sparse24_is_wgmma(v) ? most + (weights + x) * 1000 / 90 / 16 : most;
 }
 
-/* How long the fullest of `units` CTAs takes for whole tiles … */
+/* The time of the CTA with the most work, of `units` CTAs, for whole tiles. */
 static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                            uint64_t tiles, uint64_t units)
 {
@@ -147,7 +147,7 @@ static uint64_t whole_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_
     return (tiles + units - 1) / units * sparse24_steps(s) * step;
 }
 
-/* … and for divided ones, which takes 2.5 µs and more for more rows. */
+/* The same time for divided tiles: the fix-up takes 2500 ns, and more for more tokens. */
 static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                              uint64_t tiles, uint64_t units)
 {
@@ -156,10 +156,8 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 }
 
 /*
- * Whether tiles are whole: of one row of tiles also where fewer multiprocessors than all, with one
- * each, read their weights as fast as memory gives them. 112 tiles of 128 rows of W, 64 of X and K
- * = 4096 took an H200 19.7 µs, divided among 132 multiprocessors 22.1; overlapped with each other
- * 19.3 and 20.7, but 86 tiles 17.6 and 16.8.
+ * Whether tiles are whole. A single row of tiles is also whole where it has fewer tiles than there
+ * are multiprocessors, but enough to read the weights as fast as memory gives them.
  */
 static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                         uint64_t tiles, uint32_t units)
@@ -172,8 +170,8 @@ static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_var
 }
 
 /*
- * How long the fullest CTA takes for one row of tiles: in clusters 3 µs more, or one where CTAs
- * send each other their sums.
+ * The time of the CTA with the most work for one row of tiles. Clusters take 3000 ns more, or 1000
+ * ns where their CTAs exchange sums.
  */
 static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                          const ptxgen_sparse24_variant *v)
@@ -189,7 +187,9 @@ static uint64_t row_cost(const ptxgen_sparse24_spec *s, const ptxgen_target *tar
                                            : divided_cost(s, v, tiles, units);
 }
 
-/* Where copies in bulk are to be had, cp.async takes a thirtieth more. */
+/*
+ * The cost of one row of tiles. Where the target has bulk copies, cp.async costs a thirtieth more.
+ */
 static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                      const ptxgen_sparse24_variant *v)
 {
@@ -197,7 +197,7 @@ static uint64_t cost(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
     return sparse24_is_wgmma(v) || !sparse24_has_wgmma(target) ? row : row + row / 32;
 }
 
-/* … and for many rows of tiles: what a step of 32 rows of W takes. */
+/* The cost for many rows of tiles: the time of a step of 32 features. */
 static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target *target,
                              const ptxgen_sparse24_variant *v)
 {
@@ -206,9 +206,10 @@ static uint64_t cost_of_many(const ptxgen_sparse24_spec *s, const ptxgen_target 
 }
 
 /*
- * Tiles of clusters are never divided otherwise, so each CTA must have as many stages. With wgmma a
- * cluster has one tile: at its end all threads that have not exited wait for each other, which the
- * one that sends for the next tile's stages would not.
+ * Whether the tile can have clusters. Their tiles are not divided in another way, so all CTAs must
+ * have equally many stages. With wgmma a cluster has one tile only: the cluster barrier at the end
+ * of a tile waits for all threads that have not exited, and a producer that goes on to the next
+ * tile would not arrive.
  */
 static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
@@ -219,14 +220,17 @@ static bool can_cluster(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_var
             (!sparse24_is_wgmma(v) || sparse24_tiles_n(&p->spec, v) <= clusters));
 }
 
-/* A bulk copy brings whole blocks, and can make none of zeros where K has no more. */
+/*
+ * Whether warpgroups can divide K: a bulk copy brings whole blocks, and no zeros past the end of K.
+ */
 static bool can_divide_steps(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
     return !sparse24_is_wgmma(v) || sparse24_steps(&p->spec) % v->wk == 0;
 }
 
 /*
- * By the rows that they take; of those for equally many the cheapest is used, of equals the first.
+ * Candidates, in the order of their tokens. Of the candidates with equally many tokens the cheapest
+ * is used, and of equally cheap ones the first.
  */
 static const ptxgen_sparse24_variant candidates[] = {
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 8, .wm = 1, .wn = 4, .wk = 4, .warp_n = 16,
@@ -267,7 +271,7 @@ static const ptxgen_sparse24_variant candidates[] = {
      .cluster = 1, .pass_m = 32},
 };
 
-/* … and for any number of rows. */
+/* Candidates for any number of tokens. */
 static const ptxgen_sparse24_variant many[] = {
     {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 128, .wm = 1, .wn = 16, .wk = 1, .warp_n = 16,
      .cluster = 1, .pass_m = 16},
@@ -276,8 +280,8 @@ static const ptxgen_sparse24_variant many[] = {
 };
 
 /*
- * Of s8, for one step of K or one row of tiles, ptxas for sm_90 and sm_100 keeps more of the tile
- * with two warps along M than a thread has registers.
+ * Whether ptxas spills registers of the tile: for sm_90 and sm_100, in tiles of s8 with two warps
+ * along M, where K has one step or there is one row of tiles.
  */
 static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
@@ -285,7 +289,7 @@ static bool is_spilled(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_vari
            (sparse24_steps(&p->spec) == 1 || sparse24_tiles_n(&p->spec, v) == 1);
 }
 
-/* Whether the target has what the tile takes. */
+/* Whether the target has the instructions and the shared memory that the tile needs. */
 static bool is_usable(const ptxgen_sparse24_plan *p, const ptxgen_sparse24_variant *v)
 {
     bool wgmma = sparse24_has_wgmma(&p->target);
@@ -300,7 +304,7 @@ struct choice {
                      const ptxgen_sparse24_variant *v);
 };
 
-/* The cheapest for `tile_m` rows, the first among equals, becomes the plan's next variant. */
+/* Makes the cheapest candidate for `tile_m` tokens the plan's next variant. */
 static bool choose_tile(ptxgen_sparse24_plan *p, uint32_t tile_m, const struct choice *c)
 {
     const ptxgen_sparse24_spec *s = &p->spec;
@@ -339,7 +343,7 @@ static ptxgen_status plan_dense(ptxgen_sparse24_plan *plan, ptxgen_error *err)
     const ptxgen_dense_spec dense = {.n = s->n,
                                      .k = s->k,
                                      .max_m = s->max_m,
-                                     .type = s->type, /* the same numbers */
+                                     .type = s->type, /* the enumerators have the same numbers */
                                      .activation = s->activation,
                                      .bias = s->bias,
                                      .residual = s->residual};

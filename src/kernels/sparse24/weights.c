@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed weights: from global memory to fragments of mma.sp. A lane copies just those 16 bytes of
- * each piece that a lane of its number will multiply, as they stand in the stage.
+ * Packed weights, from global memory to fragments of mma.sp. A lane copies the 16 bytes of each
+ * piece that the same lane of some warp multiplies later, so no swizzle is needed.
  *
- * Tiles may hang over N, and stages over K. Beyond them a block that exists is read again, so that
- * metadata is valid everywhere; beyond K its values become zeros (X is zero there too, but zero
- * times a weight that is not finite would not be), beyond N no sum is stored.
+ * Tiles may extend past the end of N, and stages past the end of K. There, a block that exists is
+ * read again, so that metadata is valid everywhere. Past K its values become zeros (x is zero there
+ * as well, but zero times a weight that is not finite is not zero); past N no sum is stored.
  */
 #include "emit.h"
 
