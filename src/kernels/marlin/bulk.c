@@ -1,51 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mma.sync's products on the ring that wgmma's entries have (hopper.c): a thread sends for stages,
- * warps multiply them, each at its own pace. A warp has `steps` times 64 rows of its warp_n columns
- * in a stage; strips stand there one after the other, as in memory, and past them half a strip
- * where a tile has an odd number of halves. Where many warps have the same rows of K another warp
- * sums up activations, which all need to be rid of zero points (weights.c): by itself each would
- * take a quarter more mma's.
+ * The consumers with mma.sync on the ring of hopper.c: each warp multiplies stages at its own pace.
+ * A warp has warp_n features by `steps` times 64 of K in a stage. The strips of a stage are in the
+ * order of memory; where a tile has an odd number of half strips, the half strip follows them.
  *
- *     sender   │ codes, scales, activations of a stage ─▶ slot
- *     totals   │                     Σ activations of each group ─▶ slot
- *     warps    │                     codes under a mask ─▶ mma … ─▶ − z·Σ, · scale ─▶ sums
+ *     producer    │ codes, scales, activations of a stage ─▶ slot
+ *     totals warp │          Σ activations of each group ─▶ slot
+ *     consumers   │          masked codes ─▶ mma.sync ─▶ − z·Σ, · scale ─▶ accumulators
  *
- * For K × N = 8192 × 28672, group 128, on an H200 whose copies alone take 30 µs: 8 weights take a
- * lane 10 to 13 instructions, 16 where warps send for themselves and dequantise (multiply.c). 31.6
- * µs for a row, where that takes 34.7, and 33.2 for 16 rows, where it takes 38.4: a
- * multiprocessor's quarters with four of the fourteen warps then have 1024 cycles of mma in each
- * stage's 1650. A warp has 128 rows in a stage, which are fewer instructions than 64, and four
- * stages for one row: 30.8 µs, with groups of 32 33.8, where eight stages of 64 rows took 31.1 and
- * 34.3 (overlapping the launch before 29.0 and 29.5, 31.9 and 32.9). Copies of 448 columns by pairs
- * of CTAs that divide K read half of the activations and took 2 µs longer: CTAs then end 4 µs
- * apart, and their sums meet in 1 µs where one CTA's take 0.4.
- *
- * Groups of 32 rows take 36.5 µs of an H200 with 16 rows of A, groups of 128 33.5 (9 % more bytes).
- * What one of the quarters of four warps takes for a stage is nearly the sum of 8 cycles for each
- * mma and one for each other instruction, 1024 and 860 of 1880: the two do not overlap. Uneven
- * shares of a stage, 96 to 160 rows a warp so that each quarter has as many, took 8 to 12 % longer:
- * a loop of single steps of 64 rows has more that waits, and the warp that sums up activations, 400
- * cycles a stage, filled its quarter.
- *
- * What did not help there, 16 rows and one: activations sent for before weights where nothing is to
- * be waited for, though the first stage was there 0.6 µs sooner; halves of them sent by pairs of
- * CTAs to both (8192 × 8192 12 % longer, one row of 8192 × 28672 5 %); none sent for at all gains 1
- * %. CTAs end 4 µs apart, 2 on each side of the mean, by how much each has on its way: a word that
- * senders add to and read, to wait where they are ahead, brought them to 1.5 to 3, but all as late
- * as the last had been. Weights that were in the L2 already would take 29.2 µs with 16 rows, 25.4
- * with one. Two CTAs on a multiprocessor, so that the next launch's begin early, ended with two of
- * the same launch on some: 40 µs for a row, 70 for 16.
- *
- * A strip is a tile where K is not much shorter than N: 8192 × 8192 with 16 rows takes 11.6 µs by
- * four warps along K, 64 columns each, 12.0 by eight of 32, 13.1 where warps send for themselves.
- * Activations are as many bytes as codes there, and a slot that is free before the next stage is
- * waited for is what it gains by. Pairs of CTAs that divide K, in tiles of 128 columns, took 14.2:
- * a loop shorter by 8 %, but a later start and end.
+ * A consumer multiplies codes as they are and corrects the sums by zero point times Σ activations
+ * (weights.c). Where four or more warps along N have the same of K, one warp computes Σ activations
+ * for all of them; each warp by itself would take a quarter more mma instructions. Then 8 weights
+ * take 10 to 13 instructions of a lane (16 where weights are dequantised), and for 16 tokens a
+ * scheduler with four warps spends 1024 of 1650 cycles of a stage on mma. Measurements and rejected
+ * designs are in docs/notes/marlin.md.
  */
 #include "hopper.h"
 
-/* Past the warps before this one along K. */
+/* Adds `bytes` to an offset for each warp before this one along K. */
 static ptx_u32 past_others(struct gemm *q, ptx_u32 offset, uint32_t bytes)
 {
     return q->v->wk > 1 ? ptx_mad_lo_u32(q->k, q->along_k, U32(bytes), offset) : offset;
@@ -73,7 +45,10 @@ static void find_groups(struct hopper *h, ptx_u32 strip)
     w->zeros_at = ptx_mad_lo_u32(k, strip, U32(l->zeros_bytes), w->strips_zeros);
 }
 
-/* … of whole strips, and of the half past them: the tile's parts turn between them. */
+/*
+ * Offsets of the lane's codes in a stage: in the whole strips, and in the half strip behind them.
+ * Which of the two a warp has may differ from tile to tile.
+ */
 static void find_codes(struct hopper *h, ptx_u32 strip)
 {
     struct gemm *q = &h->q;
@@ -143,7 +118,8 @@ static void begin_reading(struct hopper *h)
 }
 
 /*
- * Of a group of a stage of those at `along_k`: row g of each fragment is in all lanes of the group.
+ * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
+ * fragment is in all lanes of group g.
  */
 static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
                        const ptx_f32 totals[2])
@@ -154,7 +130,7 @@ static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_
     uint32_t each = marlin_note_bytes(q->spec, q->v);
     bool starts = marlin_notes_first_sums(q->spec, q->v);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
-    if (starts) /* 8 bytes more past each two rows */
+    if (starts) /* two tokens take 16 bytes: two halves of 8 */
         row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->at.group, U32(1)), U32(8), row);
     ptx_pred first = ptx_setp_eq_u32(k, q->at.quad, U32(0));
     for (uint32_t j = 0; j < row_groups(q); j++)
@@ -168,8 +144,7 @@ static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_
         }
 }
 
-/* Stores come behind all loads, which would wait for them: groups that follow each other took 100
- * cycles each. */
+/* The stores come after the loads of all groups, since a load would wait for an earlier store. */
 static void note_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
 {
     enum { MOST = 16 };

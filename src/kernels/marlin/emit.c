@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The marlin kernel: a persistent CTA a multiprocessor, wn × wk warps, walks through its share of
- * the tiles (tile/stream_k.h). In a stage of the pipeline each warp has `steps` times 64 rows of
- * its own columns of weights, and all share the activations that go with them:
+ * The entries of marlin with cp.async and mma.sync. A persistent CTA of wn × wk warps walks through
+ * its share of the tiles (stream_k.h). In a stage of the pipeline each warp has `steps` times 64 of
+ * K of its own features, and all warps along N share the activations:
  *
  *              K: stages ──▶                  warps wn × wk = 2 × 2
  *            ┌─────────┬─────────┬───
- *    N:      │ w0 │ w2 │ w0 │ w2 │ …          warp_n columns × 64·steps rows each
+ *    N:      │ w0 │ w2 │ w0 │ w2 │ …          warp_n features × 64·steps of K each
  *    tile_n  ├────┼────┼────┼────┼───
  *            │ w1 │ w3 │ w1 │ w3 │ …
  *            └─────────┴─────────┴───
- *    A:      [tile_m rows] × 64·steps·wk columns a stage
+ *    x:      [tile_m tokens] × 64·steps·wk of K a stage
  *
- * Weights are read once, by the lane that multiplies them. Stages are copied by cp.async, on
- * through the ends of tiles.
+ * A weight is read from memory once, by the lane that multiplies it: half a byte, plus its share of
+ * the scales. The pipeline goes on across the ends of tiles.
  */
 #include "emit.h"
 

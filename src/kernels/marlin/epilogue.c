@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a tile: sums over the warps along K and over the CTAs that share the tile, then bias,
- * activation, residual, rounding and the stores, a chunk of a row a thread.
+ * The epilogue of a tile: adds the sums of the warps along K and of the CTAs that share the tile,
+ * then threads finish chunks of a row of y: bias, activation, SwiGLU, residual, rounding, store.
  */
 #include "../tile/exchange.h"
 #include "../tile/wgmma.h"
 #include "emit.h"
 
-/* Of a chunk; bounded for the compiler's sake. */
+/* Columns of a chunk. The bound shows the compiler that arrays of TILE_SUMS_WIDTH suffice. */
 static uint32_t width(const struct gemm *q)
 {
     return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
@@ -18,8 +18,10 @@ static bool is_gated(const struct gemm *q)
     return marlin_gated(q->spec);
 }
 
-/* Whether sums are rounded in their registers: by wgmma's warpgroups that have all of a tile's K,
- * with at most a bias to add. */
+/*
+ * Whether sums are rounded in their registers (halves.h): in warpgroups that have all of a tile's
+ * K, where the epilogue is a bias at most.
+ */
 static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
@@ -30,7 +32,7 @@ static bool stages_halves(const struct gemm *q)
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
 {
-    uint32_t rows = 2 * marlin_pass_rows(q->v); /* as large as the sums' staging */
+    uint32_t rows = 2 * marlin_pass_rows(q->v); /* as much memory as f32 sums take */
     uint32_t all = marlin_finished_rows(q->v);
     q->halves = (struct tile_halves){.columns = team_columns(q),
                                      .pass_m = all % rows ? marlin_pass_rows(q->v) : rows,
@@ -92,7 +94,7 @@ static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param
     return ptx_add_u64(q->k, line, column_bytes);
 }
 
-/* v: sums of the chunk's columns, up: of SwiGLU's other matrix. */
+/* Finishes a chunk with sums `v`; `up` holds the sums of SwiGLU's second matrix. */
 static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH],
                          ptx_f32 up[TILE_SUMS_WIDTH])
 {
@@ -116,8 +118,9 @@ static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TI
 /* ---- a tile's end ---- */
 
 /*
- * Tiles along M in a band: with those of 132 multiprocessors as square as bytes go, two for each
- * row of A against a half for a column of weights.
+ * Tiles along M in a band. A token of x has four times the bytes of a feature of w (16 and 4 bits
+ * an element), and the tiles of 132 multiprocessors in a band have about as many bytes of x as of
+ * w.
  */
 static uint32_t band(const ptxgen_marlin_variant *v)
 {
@@ -137,7 +140,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
         return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, marlin_has_sender(q->v) ? 1 : 16);
-    ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* found anew each time: no register is kept */
+    ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
     if (!q->v->cluster) {
         ptx_u32 at = tile_deal_places(k, &q->division, tile);
         return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
@@ -145,7 +148,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     struct tile_place p;
     p.m = ptx_mov_u32(k, U32(0));
     p.n = ptx_mov_u32(k, tile);
-    ptx_if(k, ptx_setp_ne_u32(k, tiles_m, U32(1))) { /* without a division where one row is all */
+    ptx_if(k, ptx_setp_ne_u32(k, tiles_m, U32(1))) { /* one row of tiles needs no division */
         struct tile_place other = tile_locate_in_band(k, tile, tiles_m, tiles_n, band(q->v));
         ptx_mov_u32_to(k, p.m, other.m);
         ptx_mov_u32_to(k, p.n, other.n);
@@ -155,10 +158,10 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 
 struct end {
     struct gemm *q;
-    ptx_u32 first_row, column; /* of the tile in A, and of its columns in C */
+    ptx_u32 first_row, column; /* first token of the tile, and its first column of y */
 };
 
-/* A chunk's sums over the CTA's warps. */
+/* Loads the sums of a chunk, added over the warps along K. */
 static void sum_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH])
 {
     ptx_u32 sums[TILE_SUMS_WIDTH];
@@ -167,7 +170,7 @@ static void sum_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TIL
         v[i] = ptx_u32_as_f32(sums[i]);
 }
 
-/* Of the tile's columns of C, the packed one: SwiGLU has 32 of gate, then 32 of up. */
+/* The packed column of a column of y: with SwiGLU a strip has 32 columns of gate, then 32 of up. */
 static ptx_u32 packed_column(struct gemm *q, ptx_u32 column)
 {
     if (!is_gated(q))
@@ -192,7 +195,7 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     }
 }
 
-/* The same, rounded already. */
+/* Stores a chunk of results that were rounded in registers. */
 static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
 {
     const struct end *e = user;
@@ -210,7 +213,7 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
     }
 }
 
-/* The bias of a lane's columns of tile t, half r of them. */
+/* Adds the bias to the lane's sums of feature g + 8r of tile t. */
 static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r)
 {
     ptx_kernel *k = q->k;
@@ -245,7 +248,7 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     ptx_u32 columns =
         q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
-    if (q->exchange) { /* all that has been found while the other CTA's sums were on their way */
+    if (q->exchange) { /* the code above runs while the other CTA's sums are in flight */
         tile_exchange_receive(k, q->exchange, marlin_accumulator, q);
         marlin_emit_finish_sums(q);
     }

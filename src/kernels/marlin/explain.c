@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a variant does, in words. */
+/* Describes a variant in words, for `ptxgen inspect`. */
 #include "emit.h"
 
 #include <stdio.h>

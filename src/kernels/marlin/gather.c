@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_gather: activations brought into the order of the weights' rows, or just to 16-byte
- * aligned rows. A CTA a row, eight elements a thread at a time.
+ * The entry marlin_gather copies activations, in the order in which the weights have K, into rows
+ * that start at multiples of 16 bytes. A CTA copies the row of a token, each thread eight elements
+ * at a time.
  */
 #include "emit.h"
 

@@ -1,71 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The marlin kernel on wgmma (sm_90a). A warp of a persistent CTA sends for stages, warpgroups
- * multiply them, each its own strips of 64 columns with all rows of the tile:
+ * The entries of marlin that copy stages in bulk into a ring: their producer, for wgmma (sm_90a) as
+ * for mma.sync (bulk.c). A producer thread of a persistent CTA issues the copies of stages, and
+ * consumer warpgroups multiply, each its own strips of 64 features with all tokens of the tile:
  *
- *              K: stages ──▶        Cᵀ = Wᵀ·Aᵀ: dequantised weights are wgmma's operand A, from
- *            ┌───────┬───────┬───   registers: word w of a lane of warp i is what wgmma wants
- *    N:      │ warpgroup 0   │ …    of k16 slice w of tile i of a strip. Activations are its
- *    strips  ├───────┼───────┼───   operand B, a swizzled box of 64 columns of A that a tensor
- *            │ warpgroup 1   │ …    copy brings (see tile/boxes.h).
- *            └───────┴───────┴───   A strip's stage of codes is one bulk copy.
- *    A:      [tile_m rows] × 64·steps columns a stage
+ *              K: stages ──▶          yᵀ = w·xᵀ: dequantised weights are wgmma's operand A, from
+ *            ┌───────┬───────┬───     registers: word i of a lane holds what wgmma takes from the
+ *    N:      │ warpgroup 0   │ …      lane for slice i of 16 of K. Activations are operand B, a
+ *    strips  ├───────┼───────┼───     swizzled box of 64 of K by tile_m tokens that a tensor copy
+ *            │ warpgroup 1   │ …      brings (boxes.h). The codes of a strip in a stage are one
+ *            └───────┴───────┴───     bulk copy.
+ *    x:      [tile_m tokens] × 64·steps of K a stage
  *
- * Floors, for K × N = 8192 × 28672 on 132 multiprocessors at 1.7 GHz: packed weights and scales
- * from memory, 39 µs; products at 2048 multiply-adds a cycle, 0.52 µs for each row of A;
- * dequantisation, some 12 instructions of a warp for 4 × 32 × 2 weights, 31 µs of the issue slots.
+ * For 64 of K a tile of 128 tokens and 256 features takes 1024 cycles of wgmma (2048 multiply-adds
+ * a cycle), a quarter of the issue slots for dequantisation (12 instructions of a warp for 256
+ * weights), and 24 KB from the L2 (25 bytes a cycle); 256 tokens and 128 features would take 36 KB.
  *
- *     M           1      16     64     256    4096
- *     memory     39      39     40      42      80      µs
- *     products    4 (8 rows)  8     33     134    2140
- *
- * so from 256 rows on wgmma must not wait. Dequantisation takes a quarter of the issue slots beside
- * it at 128 rows a tile. A tile of 256 columns and 128 rows is read from the L2 at 24 KB a stage of
- * 64, one of 128 × 256 at 36 KB, for the same products; the L2 gives some 25 bytes a cycle and
- * multiprocessor, a stage takes 1024 cycles: so 4-bit weights want the columns.
- *
- * A strip's slice of 16 rows of K by itself, in cycles of a multiprocessor (H200):
- *
- *     rows of A                        16   32   64   128
- *     products                         13   16   32    64
- *     dequantised, by 2 warpgroups     33   37   45    64      dequantisation alone: 23
- *                  by 4 warpgroups     26   31   39    64
- *
- * With few rows it is neither alone: products take the registers' ports from the other instructions
- * ("dispatch" stalls, 16 % of the warps' time with 64 rows). 8192 × 28672 with 64 rows takes 51 µs
- * of an H200 (cuBLAS 111): 2.7 until the first stage is there, 43 in the loop, 41 cycles a slice,
- * 1.7 at the ends of parts. With activations that are sent for once it would take 47, with codes
- * that are masked but not dequantised 48, with both 41.
- *
- * 4096 × 4096 takes 5.6 µs with 32 rows and 6.6 with 64; 4.5 and 5.6 without products and
- * dequantisation, of which 0.5 and 0.7 go with the end. It takes as long without activations being
- * copied, with a stage in one tensor copy or scales in one copy, with the map prefetched, and with
- * activations sent for before others know of the ring. It took 5.8 and 7.2: 0.2 went with what a
- * sender did before its first copies, a cluster's barrier and a division, 0.2 of 64 rows with what
- * a part's end asks for being found at the end, 0.4 with the pair's sums (tile/exchange.h).
- *
- * From 65 rows on products bound the time, those of rows that are not there too. 8192 × 28672 on an
- * H200:
- *
- *     rows         65     96    129    160    192    257    320
- *     before       78     82    142    145    148    226    232      µs, tiles of 64 and 128 rows
- *     now          65     69    100    105    130    186    202      of 96 and 160 rows too
- *
- * A tile of 160 rows has three warpgroups: only 128 rows leave each of four its registers. Tiles of
- * 80, 112 and 144 rows would take 5 to 8 % less where they fit, as one of 48 does, and each as long
- * to assemble.
- *
- * CTAs end tiles for each other beside their products (tile/handover.h): 128 rows take 83.1 µs so,
- * and took 85.7, 160 rows 100.5 and 102.1.
- *
- * Where tiles are fewer than multiprocessors, two CTAs, a cluster, divide a tile's K, send each
- * other sums and finish half of its rows each (tile/exchange.h): on an H200 1 to 3 µs sooner than
- * with sums handed over through the L2. 4096 × 4096 with 257 to 320 rows takes 17.5 µs by pairs'
- * tiles of 160 rows, 23.8 by those of 160 × 192, 8192 × 8192 with 129 to 160 rows 31 and 38.
- * Warpgroups may divide each stage's K likewise. Of clusters of four an H200 does not run 32 at
- * once: 4096 × 4096 with 64 rows, 128 columns a cluster, took twice as long. Four warpgroups in
- * place of two, by halves of a stage's K, were no faster: 8192 × 8192 with 64 rows 18.3 µs and
- * 17.8.
+ * Where tiles are fewer than multiprocessors, the two CTAs of a cluster divide a tile's K and
+ * exchange partial sums (exchange.h); where tiles are divided otherwise, the fix-up goes through
+ * the ring (handover.h). Measurements and rejected designs are in docs/notes/marlin.md.
  */
 #include "../policy.h"
 #include "hopper.h"
@@ -73,8 +26,8 @@
 /* ---- sizes ---- */
 
 /*
- * Groups of a strip in a stage: those that whole numbers of mma.sync's warps along K have lie side
- * by side.
+ * Groups of a strip in a stage. Where whole numbers of mma.sync's warps along K share a group, the
+ * groups of the stage are contiguous.
  */
 static uint32_t groups_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -112,7 +65,10 @@ static uint32_t warpgroups(const ptxgen_marlin_variant *v)
     return v->wn * v->wk / MARLIN_WARPGROUP;
 }
 
-/* Warpgroups that stage sums together, for the same columns; without wgmma all warps do. */
+/*
+ * Teams of a CTA: the warpgroups that have the same columns are a team and stage sums together.
+ * Without wgmma all warps are one team.
+ */
 static uint32_t teams(const ptxgen_marlin_variant *v)
 {
     return marlin_is_wgmma(v) ? warpgroups(v) / marlin_staged_wk(v) : 1;
@@ -141,14 +97,14 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
            exchange_bytes(v);
 }
 
-/* ---- sending ---- */
+/* ---- producer ---- */
 
 enum { FEW_ROWS = 32 };
 
-/* What is sent for next. */
+/* The producer's place: what it copies next. */
 struct sender {
-    ptx_u32 row, strip; /* the tile's first */
-    ptx_u32 odd;        /* 1 where it starts with the second half of that strip */
+    ptx_u32 row, strip; /* the tile's first token and strip */
+    ptx_u32 odd;        /* 1 where the tile starts with the second half of its first strip */
     struct tile_walk walk;
     struct tile_ring_place place;
 };
@@ -167,11 +123,9 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
 }
 
 /*
- * Of weights, from `offset` past `from`. Those of tiles of mma.sync several warps wide make room in
- * the L2 before all else there: activations, which all CTAs read, stay. 8192 × 28672 with 16 rows
- * takes 32.4 µs of an H200 so, and took 33.2 (overlapping the launch before 31.2 and 31.5), with 8
- * rows 31.3 and 31.8; tiles a warp wide took 1 % longer. Activations marked to stay, too, did not
- * add to it.
+ * Issues one copy of weights, from `offset` past `from`. In tiles of mma.sync that are several
+ * warps wide the weights have the L2 policy evict_first, so that the activations, which all CTAs
+ * read, stay in the L2.
  */
 static void copy_weights(struct hopper *h, const struct sender *s, uint32_t to, ptx_u64 from,
                          uint32_t offset, uint32_t bytes)
@@ -186,8 +140,9 @@ static void copy_weights(struct hopper *h, const struct sender *s, uint32_t to, 
 }
 
 /*
- * Of the strips of a tile, `bytes` each to `to` on, the strips being `pitch` bytes apart. From one
- * to the next by an addition: products with `pitch` would all be kept in registers.
+ * Issues the copies of all strips of a tile, `bytes` bytes each, to offsets from `to` on. Strips
+ * are `pitch` bytes apart in memory; the address of the next one is found by an addition, since
+ * ptxas would keep every multiple of `pitch` in a register.
  */
 static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
                         uint32_t to, uint32_t bytes, uint32_t each)
@@ -197,7 +152,7 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
     bool tail = all * MARLIN_STRIP % marlin_tile_n(h->q.v);
     ptx_u64 at = ptx_mad_wide_u32(k, s->strip, U32(pitch), from);
     for (uint32_t i = 0; i < h->stage.strips; i++) {
-        if (i && tail) /* past the last the last again, unused */
+        if (i && tail) /* past the last strip, copy the last one again; its products are not used */
             ptx_guarded(k, ptx_setp_lt_u32(k, s->strip, U32(all > i ? all - i : 0)))
                 ptx_add_u64_to(k, at, at, U64(pitch));
         else if (i)
@@ -206,7 +161,7 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
     }
 }
 
-/* The groups of a stage from `step` on, `bytes` each, of all strips. */
+/* Issues the copies of the groups of a stage from `step` on, `bytes` bytes each, of all strips. */
 static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, ptx_u32 step,
                         uint32_t to, uint32_t bytes)
 {
@@ -214,7 +169,7 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
     const ptxgen_marlin_spec *spec = h->q.spec;
     uint32_t rows = marlin_scale_rows(spec), groups = h->stage.groups;
     uint32_t pitch = marlin_groups(spec) * bytes, steps = rows / MARLIN_STEP;
-    if (rows <= MARLIN_STEP || groups * steps == marlin_stage_steps(h->q.v)) { /* side by side */
+    if (rows <= MARLIN_STEP || groups * steps == marlin_stage_steps(h->q.v)) { /* contiguous */
         ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, step, steps) : step;
         ptx_u32 offset = ptx_mul_lo_u32(k, group, U32(marlin_step_groups(spec) * bytes));
         ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
@@ -230,8 +185,8 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
 }
 
 /*
- * The strips of a tile that starts or ends with half of one, as `odd` says: whole strips, then the
- * half, which has 1 KB of each step.
+ * Issues the copies of a tile that starts (`odd`) or ends with half a strip: first the whole
+ * strips, then the half strip, which has 1 KB of each step.
  */
 static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
 {
@@ -243,7 +198,7 @@ static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
     for (uint32_t i = 0; i < whole; i++)
         copy_weights(h, s, h->stage.codes + i * h->stage.codes_bytes, strip, i * pitch,
                      h->stage.codes_bytes);
-    ptx_u32 past = ptx_sub_u32(k, U32(1), s->odd); /* past the whole ones */
+    ptx_u32 past = ptx_sub_u32(k, U32(1), s->odd); /* the half strip follows the whole ones */
     ptx_u64 half = ptx_mad_wide_u32(k, past, U32(whole * pitch), first);
     half = ptx_mad_wide_u32(k, s->odd, U32(HALF), half);
     for (uint32_t step = 0; step < marlin_stage_steps(h->q.v); step++)
@@ -268,7 +223,7 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
         send_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
 }
 
-/* A stage of the CTA, of all those of the tile. */
+/* Turns a number among the CTA's stages of a tile's K into a number among all of the tile's. */
 static ptx_u32 of_tile(struct hopper *h, ptx_u32 stage)
 {
     return h->q.v->cluster ? ptx_add_u32(h->q.k, stage, h->along_k) : stage;
@@ -284,14 +239,14 @@ static void begin_sender(struct hopper *h, struct sender *s)
     s->walk = tile_walk_begin(k, h->first, h->end);
 }
 
-/* Turns to the next part of the walk. */
+/* Moves the producer to the next part of the walk. */
 static void turn(struct hopper *h, struct sender *s)
 {
     struct gemm *q = &h->q;
     tile_walk_next(q->k, &q->division, &s->walk);
     struct tile_place place = marlin_emit_place(q, s->walk.tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
-    if (q->v->tile_m > FEW_ROWS) /* few registers are left: found anew each time, none is kept */
+    if (q->v->tile_m > FEW_ROWS) /* computed here again, since few registers are free to keep it */
         h->boxes.maps = ptx_param_address(q->k, h->maps);
     tile_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
@@ -303,22 +258,9 @@ static void turn(struct hopper *h, struct sender *s)
 }
 
 /*
- * The end of those of the first part's stages whose weights are sent for ahead of activations:
- * these wait behind them. With 8 rows activations are few, and some 60 KB of weights are there when
- * the kernel ahead has ended. µs of an H200, plain and overlapping the launch before, by stages
- * ahead:
- *
- *     rows                      1            2            3            4
- *     8, 8192 × 28672      31.7 30.8    31.9 30.6    31.3 30.1    31.4 29.7    whole ring 31.9 30.2
- *     16, 8192 × 28672     33.5 32.7    33.2 31.7    33.6 31.4    34.3 31.8
- *     16, 8192 × 8192      11.6 10.9    11.6 10.6    11.7 10.8    12.2 11.2
- *     32, 4096 × 4096       6.0  5.2     5.9  5.1     6.2  5.3     6.5  5.6
- *     64, 8192 × 8192      18.8         19.1         19.3
- *
- * Two threads, one for weights at its own pace, through the whole ring, and one for activations,
- * were slower but for 32 rows of 8192 × 28672 (39.8 and 40.4): the first activations were there 1.8
- * µs after the kernel ahead had ended, not 0.6, and 64 rows of 8192 × 8192 took 20.2, not 18.2.
- * Prefetched tensor maps delay the weights more than they hasten the activations.
+ * The end of the stages whose weights are copied before the kernel ahead has ended. Activations
+ * wait behind these copies, so they are few: one stage, two with few tokens, and with 8 tokens as
+ * many as 60 KB hold.
  */
 static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 {
@@ -333,9 +275,9 @@ static ptx_u32 ahead(struct hopper *h, const struct sender *s)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs: those of the first stages are,
- * and all slots are free for them. Activations, the workspace and C wait for its end: then follow
- * what goes with those weights.
+ * Programmatic dependent launch: the weights of the first stages are copied while the kernel ahead
+ * still runs. Accesses to activations, workspace and y wait for the end of that kernel; then the
+ * activations of these stages are copied. All slots are empty at this point.
  */
 static void send_ahead(struct hopper *h, struct sender *s, bool weights)
 {
@@ -352,9 +294,8 @@ static void send_ahead(struct hopper *h, struct sender *s, bool weights)
 }
 
 /*
- * One thread sends for all stages of the CTA, part by part. There is no branch about a copy here:
- * one that asked whether weights were ahead made whole products 8 % slower (188 against 174 µs at
- * 8192 × 8192 and 1024 rows on an H100).
+ * The producer's loop: one thread issues the copies of all stages of the CTA, part by part. The
+ * loop has no branch around a copy, because such a branch slows the whole product down.
  */
 static void send_all(struct hopper *h, struct sender *s)
 {
@@ -375,9 +316,12 @@ static void send_all(struct hopper *h, struct sender *s)
     }
 }
 
-/* ---- handing over ---- */
+/* ---- fix-up ---- */
 
-/* By the warp after the sender's: what the CTA has of a tile that another ends. */
+/*
+ * Executed by the flag warp, which is the warp after the producer's, if the CTA's last part does
+ * not end its tile.
+ */
 static void announce(struct hopper *h)
 {
     struct gemm *q = &h->q;
@@ -389,8 +333,9 @@ static void announce(struct hopper *h)
 }
 
 /*
- * … and what others have of one that it ends, its first. The end is found anew: no register is
- * kept.
+ * The producer's share of the fix-up: copies the partial sums of the CTA's first tile, if the CTA
+ * ends that tile and other CTAs have parts of it. The end of the CTA's stages is computed again,
+ * since no register is free to keep it.
  */
 static void send_sums(struct hopper *h, struct sender *s)
 {
@@ -410,8 +355,8 @@ static void send_sums(struct hopper *h, struct sender *s)
 /* ---- the entry ---- */
 
 /*
- * Registers of a thread: of those that send and of those that multiply, by the CTAs of a
- * multiprocessor and the warpgroups that multiply.
+ * setmaxnreg for producers and consumers, by the CTAs of a multiprocessor and the consumer
+ * warpgroups of a CTA.
  */
 static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool multiplies)
 {
@@ -500,7 +445,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
         turn(h, &sender);
         send_ahead(h, &sender, true);
     }
-    begin_exchange(h); /* behind the first copies, which a cluster's barrier delays */
+    begin_exchange(h); /* after the first copies, since a cluster barrier would delay them */
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0)))
         tile_ring_init_others(k, &h->ring);
     ptx_bar_sync(k, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pieces of marlin's wgmma entries hand to each other. */
+/* State and layout that the files of marlin's entries with a ring share. */
 #ifndef PTXGEN_KERNELS_MARLIN_HOPPER_H
 #define PTXGEN_KERNELS_MARLIN_HOPPER_H
 
@@ -8,18 +8,21 @@
 #include "../tile/wgmma.h"
 #include "emit.h"
 
-/* Where things stand in a stage: activations, then codes, scales and zero points strip by strip. */
+/*
+ * Layout of a stage in shared memory: activations, then the codes of all strips, the scales of all
+ * strips, the zero points of all strips, and the sums of activations.
+ */
 struct stage_layout {
-    uint32_t strips, groups;       /* of a tile, in part or whole; of scales, of a strip */
-    uint32_t codes, half, scales, zeros; /* offsets; of half a strip past whole ones */
+    uint32_t strips, groups;             /* strips of a tile, halves included; groups of a strip */
+    uint32_t codes, half, scales, zeros; /* offsets; `half`: of half a strip past the whole ones */
     uint32_t codes_bytes, scales_bytes, zeros_bytes; /* of a strip */
-    uint32_t copied, bytes;        /* in all; with what pads it */
-    uint32_t totals, totals_bytes; /* sums of activations, past what is copied */
+    uint32_t copied, bytes;                          /* bytes that are copied; bytes of a slot */
+    uint32_t totals, totals_bytes; /* offset and size of the sums of activations */
 };
 struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s,
                                         const ptxgen_marlin_variant *v);
 
-/* Steps of a stage: each of the warpgroups along K has `steps` of them. */
+/* Steps of 64 of K in a stage: each of the warps, or warpgroups, along K has `steps` of them. */
 static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
 {
     return v->wk * v->steps;
@@ -36,22 +39,22 @@ struct hopper {
     struct stage_layout stage;
     struct tile_ring ring;
     ptx_param maps;
-    struct tile_boxes boxes; /* of A */
-    ptx_u32 first, end; /* stages of the CTA */
-    struct tile_exchange exchange; /* with a cluster's other CTA */
-    ptx_u32 along_k;    /* of a cluster's: the first of a tile's stages that are the CTA's */
+    struct tile_boxes boxes;       /* of x */
+    ptx_u32 first, end;            /* stages of the CTA */
+    struct tile_exchange exchange; /* with the other CTA of the cluster */
+    ptx_u32 along_k; /* in a cluster: the first of a tile's stages that the CTA multiplies */
 };
 
 /* ---- hopper_multiply.c ---- */
 
-/* Multiplies the stages of the CTA: executed by the warpgroups that do. */
+/* The consumers' code with wgmma. To be executed by the consumer warpgroups. */
 void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging);
 
 /* ---- bulk.c ---- */
 
-/* … by mma.sync: executed by all warps but the sender's. */
+/* The consumers' code with mma.sync. To be executed by all consumer warps. */
 void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging);
-/* Sums up the activations of each stage, for corrections: executed by one warp. */
+/* Computes the sums of activations of each stage. To be executed by one warp. */
 void marlin_emit_bulk_totals(struct hopper *h);
 
 #endif

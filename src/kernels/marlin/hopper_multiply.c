@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A warpgroup's products. Slices of 16 rows of K, in groups of one, two or four: while wgmma
- * multiplies a group, the warps dequantise the next into the other of two sets of registers, which
- * the group before has left.
+ * The consumers with wgmma. A warpgroup multiplies slices of 16 of K, in groups of one, two or four
+ * slices: while wgmma multiplies a group, the warps dequantise the next group into the other of two
+ * sets of registers, which the products of the group before have released.
  *
- *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 …
- *     warps      dequantise 1 ─│ dequantise 2 ─│ …
+ *     wgmma    │ group 0 ──────│ group 1 ──────│ group 2 ──────│
+ *     warps      dequantise 1 ─│ dequantise 2 ─│ dequantise 3 ─│
  *
- * The next stage's first words are read, and waited for, behind the last group of a stage; the
- * stage is given back behind the first group of the next, when all that read it has ended.
+ * At the last group of a stage the warps wait for the next stage and read its first words. They
+ * release the slot of the earlier stage after the first group of the next stage, when all products
+ * that read the slot have completed.
  *
- * Up to 32 rows, and up to 64 by four warpgroups, where a stage has one scale for a column, its
- * sums are scaled and added up instead of its weights, four of 13 instructions for 8 of them: 8192
- * × 28672 with 32 rows takes 40.6 µs of an H200, not 44.7. With 64 rows there is as much to do, but
- * half-precision instructions take two cycles and those of sums one: 51.3 µs, not 53.4. In groups
- * of four slices it takes 52.9. Two warpgroups, of 14336 × 4096, would take 20.5 µs where they take
- * 19.7; of 4096 × 4096 they take as long. The next stage's first group dequantised before the last
- * products have ended, not behind them, saved nothing. From 33 rows on bf16 without zero points
- * scales weights (weights.c).
- *
- * Codes that are only masked, with sums that start from the zero points' share as in bulk.c, would
- * take 36.3 µs with 32 rows and 49.9 with 64 (38.1 and 53.1 beside them), 8192 × 8192 with 64 rows
- * 16.4 (17.5), if that share cost nothing. But two spare warps that sum up activations by mma.sync
- * wait behind wgmma's products, 2500 cycles a stage of 64 rows: 46 and 80 µs.
- *
- * Most of the assembler's time goes with wgmmas of many accumulators. A tile of 128 rows and 256
- * columns has four warpgroups of a strip each: two of two strips took half as long again to
- * assemble and 1 % longer to multiply; four with stages of 64 rows, not 128, multiply 4 % longer,
- * loops of half stages 8 %.
+ * With few tokens (up to 32, or up to 64 with four warpgroups), and where a stage has one scale for
+ * a feature, the sums of a stage are scaled and accumulated instead of its weights; that saves 4 of
+ * 13 instructions for 8 weights. bf16 without zero points scales weights from 33 tokens on
+ * (weights.c). Measurements are in docs/notes/marlin.md.
  */
 #include "hopper.h"
 
@@ -36,28 +23,28 @@ enum { SLICES = STEP_MMAS, SLICE_BYTES = 32 /* of a row of activations */ };
 struct consumer {
     struct hopper *h;
     struct gemm *q;
-    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's, in a stage; one of the last two */
+    ptx_u32 codes_at, scales_at, zeros_at; /* the lane's offsets in a stage; one of the last two */
     struct tile_ring_place read;
-    ptx_u32 to_read;  /* stages of the CTA after the present one */
-    ptx_u32 held;     /* the barrier of the stage before the present one */
-    ptx_pred releases; /* slots: all lanes */
-    ptx_pred accumulate, start; /* what wgmma does to its sums: always, and never */
-    ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of a stage, where they are scaled */
-    ptx_u32 a[2][SLICES][MAX_TILES][4]; /* operands of a group and of the next */
-    ptx_u32 staging;  /* of all teams */
-    ptx_u32 block_at; /* where the warpgroup's activations start in a stage, with others along K */
+    ptx_u32 to_read;            /* stages of the CTA after the current one */
+    ptx_u32 held;               /* full barrier of the slot that is to be released next */
+    ptx_pred releases;          /* the lanes that release slots: all */
+    ptx_pred accumulate, start; /* wgmma's scale-d: true, and false */
+    ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of one stage, where these are scaled */
+    ptx_u32 a[2][SLICES][MAX_TILES][4];         /* operands of a group and of the next one */
+    ptx_u32 staging;                            /* shared address of all teams' staging */
+    ptx_u32 block_at; /* offset of the warpgroup's activations in a stage, if others are along K */
 };
 
 /* ---- weights ---- */
 
-/* Groups of a stage that the warpgroup goes through. */
+/* Groups of scales of a stage that the warpgroup uses. */
 static uint32_t own_groups(const struct consumer *c)
 {
     uint32_t groups = c->h->stage.groups;
     return groups > 1 ? groups / c->q->v->wk : groups;
 }
 
-/* `bytes` for each of the warpgroups before this one along K, added to an offset. */
+/* Adds `bytes` to an offset for each warpgroup before this one along K. */
 static ptx_u32 past_others(struct consumer *c, ptx_u32 offset, uint32_t bytes)
 {
     return c->q->v->wk > 1 ? ptx_mad_lo_u32(c->q->k, c->q->along_k, U32(bytes), offset) : offset;
@@ -68,7 +55,7 @@ static uint32_t past_groups(const struct consumer *c, uint32_t bytes)
     return c->h->stage.groups > 1 ? own_groups(c) * bytes : 0;
 }
 
-/* A lane's zero points stand as its scales do, a byte for two of them. */
+/* A lane's zero points have the order of its scales, with one byte for two zero points. */
 enum { ZEROS_TO_SCALES = MARLIN_SCALES_BYTES / MARLIN_ZEROS_BYTES };
 
 static void find_lane(struct consumer *c)
@@ -103,7 +90,7 @@ static void load_words(struct consumer *c, uint32_t step)
                                 (int)(s * c->h->stage.codes_bytes + step * MARLIN_STEP_BYTES));
 }
 
-/* A warp's two zero points of strip s, a byte, to where tile s has them. */
+/* Puts the byte with a lane's two zero points of strip s in the place that tile s reads. */
 static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 two)
 {
     struct gemm *q = c->q;
@@ -115,7 +102,8 @@ static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 two)
 }
 
 /*
- * Where there are zero points, scales are found from them: no register is kept for another offset.
+ * With zero points, the offset of the scales is computed from that of the zero points, which saves
+ * a register.
  */
 static ptx_u32 find_scales(struct consumer *c)
 {
@@ -127,7 +115,7 @@ static ptx_u32 find_scales(struct consumer *c)
     return ptx_mad_lo_u32(k, c->zeros_at, U32(ZEROS_TO_SCALES), base);
 }
 
-/* The scales, and zero points, that the operands made next have: group `group` of the stage. */
+/* Loads the scales and zero points of group `group` of the stage, for the next operands. */
 static void enter_group(struct consumer *c, uint32_t group)
 {
     struct gemm *q = c->q;
@@ -147,7 +135,7 @@ static void enter_group(struct consumer *c, uint32_t group)
     marlin_emit_dequantiser(q, &q->operands.scales);
 }
 
-/* Without groups: the columns' scales and zero points, from global memory. */
+/* Without groups: loads the scales and zero points of the lane's features from global memory. */
 static void load_columns(struct consumer *c, ptx_u32 tile_n)
 {
     struct gemm *q = c->q;
@@ -182,7 +170,7 @@ static uint32_t slices(const struct consumer *c)
     return c->q->v->steps * SLICES;
 }
 
-/* What slice i of the stage starts with, if anything: words of 64 rows, scales of a group. */
+/* Loads what is new in slice i of the stage: the words of 64 of K, and the scales of a group. */
 static void load_weights(struct consumer *c, uint32_t i)
 {
     if (i % SLICES == 0)
@@ -193,8 +181,8 @@ static void load_weights(struct consumer *c, uint32_t i)
 }
 
 /*
- * Slices of a group, as an H200 likes them: between products of few rows several warpgroups' tensor
- * work and dequantisation overlap better in larger pieces. Products of 128 rows cover everything.
+ * Slices of a group. With few tokens, larger groups let the products of a warpgroup and the
+ * dequantisation of another overlap better; products of 128 tokens are long enough in any case.
  */
 static uint32_t group_slices(const struct consumer *c)
 {
@@ -206,7 +194,7 @@ static uint32_t group_slices(const struct consumer *c)
     return v->steps % 2 ? 1 : SLICES;
 }
 
-/* The operand of tile s of slice i. */
+/* The registers of the operand of tile s in slice i. */
 static ptx_u32 *operand(struct consumer *c, uint32_t i, uint32_t s)
 {
     uint32_t size = group_slices(c);
@@ -219,7 +207,10 @@ static void dequantise_slice(struct consumer *c, uint32_t i)
         marlin_emit_dequantise(c->q, s, c->q->operands.words[s][i % SLICES], operand(c, i, s));
 }
 
-/* The group from slice `first` on, whose weights are loaded as far as the first needs them. */
+/*
+ * Dequantises the group that starts at slice `first`. The weights that slice `first` needs have
+ * been loaded; those of later slices are loaded here.
+ */
 static void dequantise(struct consumer *c, uint32_t first)
 {
     for (uint32_t i = 0; i < group_slices(c); i++) {
@@ -267,7 +258,7 @@ static void multiply_group(struct consumer *c, uint32_t first, ptx_u64 block)
     ptx_wgmma_commit_group(k);
 }
 
-/* The last group's products are under way: the stage is given back when they have ended. */
+/* Waits for the products of the last group, releases the slot, and adds the scaled sums. */
 static void end_stage(struct consumer *c)
 {
     ptx_f32 scale[MAX_TILES][2];
@@ -281,7 +272,10 @@ static void end_stage(struct consumer *c)
     dequantise(c, 0);
 }
 
-/* `release`: the lanes that give the stage before back, and not in a part's first. */
+/*
+ * Multiplies a stage. `release`: the lanes that release the slot of the stage before; none in the
+ * first stage of a part.
+ */
 static void multiply_stage(struct consumer *c, ptx_pred release)
 {
     ptx_kernel *k = c->q->k;
@@ -317,9 +311,9 @@ static void clear(struct consumer *c)
 }
 
 /*
- * Finds the part's tile, and where its stages of that end, anew; where they start. Four warpgroups'
- * threads have 112 registers, 84 of them for sums and operands: none are kept for what a part's end
- * asks.
+ * Computes the part's tile and the end of its stages again, and returns their beginning. With four
+ * warpgroups a thread has 112 registers, of which sums and operands take 84, so no register is free
+ * to keep what the end of a part needs.
  */
 static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
 {
@@ -333,8 +327,8 @@ static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
 }
 
 /*
- * Whether registers are left for what a part's end asks, with few rows or two warpgroups: 8192 ×
- * 28672 with 32 rows takes 39.7 µs so, not 41.1, 4096 × 4096 with 64 rows 7.2, not 7.4.
+ * Whether registers are free to keep what the end of a part needs: with few tokens, or with two
+ * warpgroups.
  */
 static bool has_registers(const struct gemm *q)
 {
@@ -353,7 +347,10 @@ static void begin_epilogue(struct consumer *c)
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(q->k, team, U32(each), c->staging));
 }
 
-/* The part ends where as many stages of the CTA are left as stand before it. */
+/*
+ * Multiplies the stages of a part without a counter of its own: the part ends when as many stages
+ * of the CTA remain as come before the part in the walk.
+ */
 static void multiply_what_is_left(struct consumer *c, struct tile_walk *w)
 {
     ptx_kernel *k = c->q->k;
@@ -365,7 +362,7 @@ static void multiply_what_is_left(struct consumer *c, struct tile_walk *w)
         ptx_u32 left = ptx_add_u32(k, c->to_read, U32(1));
         ptx_loop_break_if(&stages, ptx_setp_eq_u32(k, left, after), false);
     }
-    ptx_add_u32_to(k, w->end, after, c->h->first); /* as it was: one of the two is kept */
+    ptx_add_u32_to(k, w->end, after, c->h->first); /* restored, to save a register */
 }
 
 static void multiply_part(struct consumer *c, struct tile_walk *w)
@@ -406,7 +403,7 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
     marlin_emit_epilogue(q, w, first);
 }
 
-/* ---- all ---- */
+/* ---- the consumers' loop ---- */
 
 static void begin(struct consumer *c)
 {
@@ -436,7 +433,7 @@ static void begin(struct consumer *c)
             c->sums[i / row_groups(q)][i % row_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
 
-/* The threads of the warpgroups that have the same columns, and their barrier. */
+/* The team of the warpgroups that have the same features, with its barrier. */
 static void make_team(struct gemm *q)
 {
     ptx_kernel *k = q->k;
@@ -479,7 +476,7 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
         multiply_part(&c, &walk);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
     }
-    if (q->v->cluster && !marlin_exchanges(q->v)) { /* the others have read this CTA's sums */
+    if (q->v->cluster && !marlin_exchanges(q->v)) { /* others have read this CTA's sums */
         ptx_barrier_cluster_arrive_relaxed(k);
         ptx_barrier_cluster_wait(k);
     }

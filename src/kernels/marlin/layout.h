@@ -11,31 +11,50 @@
 #include <stdbool.h>
 
 enum {
-    MARLIN_STRIP = 64,        /* columns of weights that are packed together */
-    MARLIN_STEP = 64,         /* rows of weights that are packed together: 16 bytes of a lane */
-    MARLIN_TILE = 16,         /* columns of a tile: rows of mma's operand A */
-    MARLIN_TILE_BYTES = 512,  /* of a step of a tile */
-    MARLIN_STEP_BYTES = 2048, /* of a step of a strip */
+    MARLIN_STRIP = 64,         /* columns of weights that are packed together */
+    MARLIN_STEP = 64,          /* rows of weights that are packed together: 16 bytes of a lane */
+    MARLIN_TILE = 16,          /* columns of a tile: rows of mma's operand A */
+    MARLIN_TILE_BYTES = 512,   /* of a step of a tile */
+    MARLIN_STEP_BYTES = 2048,  /* of a step of a strip */
     MARLIN_SCALES_BYTES = 128, /* of a group of a strip */
     MARLIN_ZEROS_BYTES = 32,
 };
 
 /* The parameters of every entry, in order: addresses, strides in elements, then numbers. */
 enum marlin_param {
-    MARLIN_X, MARLIN_CODES, MARLIN_SCALES, MARLIN_ZEROS, MARLIN_BIAS, MARLIN_UP_BIAS,
-    MARLIN_RESIDUAL, MARLIN_Y, MARLIN_WORKSPACE,
-    MARLIN_X_STRIDE, MARLIN_RESIDUAL_STRIDE, MARLIN_Y_STRIDE, /* 64 bits up to here, … */
-    MARLIN_M, MARLIN_SHARE, MARLIN_EXTRA, MARLIN_GRANULE,     /* … 32 from here */
+    MARLIN_X,
+    MARLIN_CODES,
+    MARLIN_SCALES,
+    MARLIN_ZEROS,
+    MARLIN_BIAS,
+    MARLIN_UP_BIAS,
+    MARLIN_RESIDUAL,
+    MARLIN_Y,
+    MARLIN_WORKSPACE,
+    MARLIN_X_STRIDE,
+    MARLIN_RESIDUAL_STRIDE,
+    MARLIN_Y_STRIDE, /* the last one of 64 bits */
+    MARLIN_M,
+    MARLIN_SHARE,
+    MARLIN_EXTRA,
+    MARLIN_GRANULE, /* of 32 bits */
     MARLIN_PARAMS
 };
-/* … and with copies in bulk the tensor maps of A, in boxes of 64 columns and `tile_m` rows
- * (tile/boxes.h). */
+/*
+ * The parameter that entries with bulk copies have besides: the tensor maps of x, for boxes of 64
+ * of K by tile_m tokens (boxes.h).
+ */
 enum { MARLIN_X_MAPS = MARLIN_PARAMS };
 
-/* "marlin_gather": out[m, k] = a[m, order[k]], dense; order is read with act_order only. A CTA of
- * MARLIN_GATHER_THREADS a row. */
+/*
+ * The entry "marlin_gather": out[m, k] = x[m, order[k]], in contiguous rows; `order` is read only
+ * with act_order. A launch has a CTA of MARLIN_GATHER_THREADS threads for each token.
+ */
 enum marlin_gather_param {
-    MARLIN_GATHER_X, MARLIN_GATHER_ORDER, MARLIN_GATHER_OUT, MARLIN_GATHER_X_STRIDE,
+    MARLIN_GATHER_X,
+    MARLIN_GATHER_ORDER,
+    MARLIN_GATHER_OUT,
+    MARLIN_GATHER_X_STRIDE,
     MARLIN_GATHER_PARAMS
 };
 enum { MARLIN_GATHER_THREADS = 256 };
@@ -49,13 +68,13 @@ static inline bool marlin_gated(const ptxgen_marlin_spec *s)
     return s->epilogue == PTXGEN_EPILOGUE_SWIGLU;
 }
 
-/* Whether entries may begin before the kernel ahead of them ends: they wait for it themselves. */
+/* Whether entries may begin before the kernel ahead has ended; they wait by griddepcontrol.wait. */
 static inline bool marlin_overlaps(const ptxgen_marlin_plan *plan)
 {
     return plan->target.ptx.sm >= 90;
 }
 
-/* Columns of C in a strip of 64 packed columns. */
+/* Columns of y in a strip of 64 packed columns. */
 static inline uint32_t marlin_strip_columns(const ptxgen_marlin_spec *s)
 {
     return marlin_gated(s) ? MARLIN_STRIP / 2 : MARLIN_STRIP;
@@ -71,8 +90,8 @@ static inline uint32_t marlin_steps(const ptxgen_marlin_spec *s)
 }
 
 /*
- * Rows that share a packed scale: groups that do not fit steps of 64 are packed as several, of 32
- * or 16 rows. 0: one scale for the column.
+ * How many of K share a packed scale. Groups that do not fit into steps of 64 are packed as several
+ * groups of 32 or 16. 0: there is one scale for each feature.
  */
 static inline uint32_t marlin_scale_rows(const ptxgen_marlin_spec *s)
 {
@@ -81,7 +100,7 @@ static inline uint32_t marlin_scale_rows(const ptxgen_marlin_spec *s)
     uint32_t g = (uint32_t)s->group_size;
     return g % 64 == 0 ? g : g % 32 == 0 ? 32 : 16;
 }
-/* Packed groups of a strip: whole steps where several share one. */
+/* Packed groups of a strip, rounded up to whole steps where a step has several groups. */
 static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
 {
     uint32_t rows = marlin_scale_rows(s);
@@ -95,26 +114,24 @@ static inline uint32_t marlin_tile_n(const ptxgen_marlin_variant *v)
 {
     return v->wn * v->warp_n;
 }
-/* … that multiply. */
+/* Threads of a CTA that multiply. */
 static inline uint32_t marlin_threads(const ptxgen_marlin_variant *v)
 {
     return 32 * v->wn * v->wk;
 }
 
-/* Warps of a warpgroup, and those that send for what the others multiply. */
+/* Warps of a warpgroup. */
 enum { MARLIN_WARPGROUP = 4 };
 static inline bool marlin_is_wgmma(const ptxgen_marlin_variant *v)
 {
     return v->kind == PTXGEN_MARLIN_WGMMA;
 }
-/* Whether a thread of the CTA sends for what the others multiply. */
+/* Whether the CTA has a producer thread, which copies what the other warps multiply. */
 static inline bool marlin_has_sender(const ptxgen_marlin_variant *v)
 {
     return v->kind != PTXGEN_MARLIN_MMA;
 }
-/*
- * Whether what is copied in bulk is an odd number of half strips, which a tile starts or ends with.
- */
+/* Whether a tile has an odd number of half strips, so that it starts or ends with half a strip. */
 static inline bool marlin_has_odd_halves(const ptxgen_marlin_variant *v)
 {
     return v->kind == PTXGEN_MARLIN_BULK && v->wn * v->warp_n % MARLIN_STRIP;
@@ -124,55 +141,56 @@ static inline bool marlin_has_wgmma(const ptxgen_target *target)
     return target->ptx.sm == 90 && target->ptx.suffix == 'a';
 }
 /*
- * Whether a warp sums up activations for all others, where their sums are corrected: for four warps
- * along N and more. With fewer, and more of K in a stage instead, the others would wait for it.
+ * Whether one warp computes the sums of activations for all consumers whose sums are corrected:
+ * with four or more warps along N. With fewer, a stage has more of K, and the consumers would wait
+ * for that warp.
  */
 static inline bool marlin_has_totals_warp(const ptxgen_marlin_variant *v)
 {
     enum { MANY = 4 };
     return v->kind == PTXGEN_MARLIN_BULK && v->tile_m <= 16 && v->wn >= MANY;
 }
-/* Of a CTA, in all. */
+/* All threads of a CTA. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
     uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
     return marlin_threads(v) + 32 * (senders + marlin_has_totals_warp(v));
 }
 
-/* CTAs that have sums of the same tile, each of a share of K. A cluster has one tile. */
+/* CTAs that divide the K of one tile: those of a cluster, or 1. */
 static inline uint32_t marlin_cluster(const ptxgen_marlin_variant *v)
 {
     return v->cluster ? v->cluster : 1;
 }
 
 /*
- * Whether the two CTAs of a cluster send each other the sums of half the rows, and finish a half
- * each (tile/exchange.h). Others of a cluster stage theirs for each other.
+ * Whether the two CTAs of a cluster exchange sums by st.async (exchange.h), and each finishes one
+ * half of the tokens. The CTAs of other clusters stage their sums, and read each other's.
  */
 static inline bool marlin_exchanges(const ptxgen_marlin_variant *v)
 {
     enum { FEWEST_ROWS = 32 };
     return marlin_is_wgmma(v) && v->cluster == 2 && v->tile_m >= FEWEST_ROWS;
 }
-/* … with stores that came with PTX 8.1. */
+/* Whether the target has what an exchange needs: st.async came with PTX 8.1. */
 static inline bool marlin_exchange_fits(const ptxgen_target *target, const ptxgen_marlin_variant *v)
 {
     return !marlin_exchanges(v) || !target->ptx.max_ptx || target->ptx.max_ptx >= 81;
 }
 /*
- * Warpgroups along K of each that divide the rows between them first: two, where what is left of
- * the rows to each is 8 or a multiple of 16.
+ * Teams of an exchange: two, where two warpgroups along K divide the tokens between them first and
+ * each then has 8 tokens or a multiple of 16; else one.
  */
 static inline uint32_t marlin_exchange_teams(const ptxgen_marlin_variant *v)
 {
     return marlin_exchanges(v) && v->wk == 2 && (v->tile_m == 32 || v->tile_m % 64 == 0) ? 2 : 1;
 }
-/* Warps along K that stage sums together. */
+/* Warps along K whose sums are added while they are staged. */
 static inline uint32_t marlin_staged_wk(const ptxgen_marlin_variant *v)
 {
     return v->wk / marlin_exchange_teams(v);
 }
-/* Rows of a tile that those finish, and so many of them at once. */
+/* Tokens of a tile that a team finishes, and those that it finishes in one pass. */
 static inline uint32_t marlin_finished_rows(const ptxgen_marlin_variant *v)
 {
     return marlin_exchanges(v) ? v->tile_m / 2 / marlin_exchange_teams(v) : v->tile_m;
@@ -183,7 +201,7 @@ static inline uint32_t marlin_pass_rows(const ptxgen_marlin_variant *v)
     return v->pass_m < rows ? v->pass_m : rows;
 }
 
-/* An odd number of half strips is copied where the last tile ends with N, and within offsets. */
+/* Tiles of an odd number of half strips need an N whose last tile is whole, and small offsets. */
 static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return !marlin_has_odd_halves(v) ||
@@ -192,9 +210,9 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
 }
 
 /*
- * Whether codes are multiplied as they stand in a constant's mantissa, an offset more than q, and
- * sums are rid of it and of the zero point's share: not where that is more than what it saves, 16
- * rows in small groups, unless a warp does it for all.
+ * Whether codes are multiplied as q + offset, as they are in the mantissa of a constant, and the
+ * sums are corrected by (offset + z)·Σ activations. With 16 tokens and small groups the correction
+ * costs more than it saves, unless one warp computes Σ activations for all.
  */
 static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -207,7 +225,8 @@ static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen
     return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
 }
 /*
- * Whether it says what sums of small groups start from, of rows 2q and 2q + 1, columns g and g + 8.
+ * Whether the warp that computes the sums of activations stores them as corrections, from which the
+ * sums of small groups start: for tokens 2q and 2q + 1, and features g and g + 8.
  */
 static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s,
                                            const ptxgen_marlin_variant *v)
@@ -215,23 +234,22 @@ static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s,
     uint32_t rows = marlin_scale_rows(s);
     return marlin_notes_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
 }
-/* Of a group, in a stage. */
+/* Bytes of the sums of activations of a group in a stage. */
 static inline uint32_t marlin_note_bytes(const ptxgen_marlin_spec *s,
                                          const ptxgen_marlin_variant *v)
 {
     return v->tile_m * (marlin_notes_first_sums(s, v) ? 8 : 4);
 }
 
-/* Accumulators of a thread, by four. */
+/* Accumulators of a thread, divided by four. */
 static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
 {
     return v->warp_n / MARLIN_TILE * (v->tile_m / 8);
 }
 
 /*
- * Stages by which a CTA ends before the one that ends its tile, as long as handing sums over takes,
- * where K is long enough for that to be a small share: 8192 × 28672 with 128 rows takes 83.1 µs of
- * an H200 so, and 83.8 with equal shares, but 4096 × 14336 would take 29.7, and not 28.9.
+ * Stages by which a CTA with an earlier part of a tile has fewer than the CTA that ends the tile,
+ * so that its partial sums arrive in time (tile_deal_early); 0 where K is too short for that.
  */
 static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_variant *v)
 {
@@ -247,9 +265,9 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 }
 
 /*
- * Workspace: a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; each CTA's partial
- * sums, as its threads hold them, from `partials` on where tiles are divided; the gathered A from
- * `gathered` on.
+ * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
+ * where tiles are divided, the partial sums of each CTA (stream_k.h), at offset `partials`; then
+ * the gathered x, at offset `gathered`.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 {
@@ -258,12 +276,12 @@ static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
 struct marlin_schedule {
     struct tile_schedule tiles;
     uint64_t partials, gathered; /* offsets */
-    uint64_t workspace_bytes; /* without a gathered A: `gathered`, or 0 where nothing is needed */
+    uint64_t workspace_bytes; /* without a gathered x: `gathered`, or 0 where nothing is needed */
 };
 ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *variant,
                               uint64_t m, struct marlin_schedule *schedule, ptxgen_error *err);
 
-/* Whether it is a plan that ptxgen_marlin_make_plan filled. */
+/* Whether ptxgen_marlin_make_plan has filled the plan. */
 static inline bool marlin_is_plan(const ptxgen_marlin_plan *p)
 {
     return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_MARLIN_VARIANTS) &&

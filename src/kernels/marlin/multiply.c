@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stage's products, Cᵀ = Wᵀ · Aᵀ: 16 columns of weights are the rows of mma's operand A, 8 rows
- * of activations the columns of its B, so a tile of 8 rows wastes nothing.
+ * The products of a stage by mma.sync, yᵀ = w·xᵀ: 16 features are the rows of mma's operand A, and
+ * 8 tokens the columns of its operand B, so a tile of 8 tokens wastes no products.
  *
- * Scales go where there is less to multiply. Sums of a group are separate and are scaled in f32
- * for narrow tiles; from 32 rows on, weights are scaled, rounding to the spec's type. Zero points
- * likewise: most narrow tiles multiply codes as they are and then correct the sums (weights.c).
+ * Scales are multiplied into whatever is fewer. In tiles of few tokens each group has sums of its
+ * own, which are scaled in f32; from 32 tokens on weights are scaled, and rounded to the spec's
+ * type. The same holds for zero points: most tiles of few tokens multiply codes as they are, and
+ * correct the sums (weights.c).
  *
- * Operands are made one mma step ahead of the arithmetic, over the end of a stage too: the wait for
- * the next stage comes before this one's last mma steps.
+ * Operands are made one mma step ahead of the products, across the end of a stage as well: the wait
+ * for the next stage comes before the last mma steps of the current one.
  */
 #include "emit.h"
 
@@ -22,7 +23,7 @@ bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_varia
 {
     enum { FEW_ROWS = 32, MOST_ROWS = 64, MANY_WARPS = 16, LEAST_STEPS = 2 };
     uint32_t rows = marlin_scale_rows(s), most = v->wn * v->wk == MANY_WARPS ? MOST_ROWS : FEW_ROWS;
-    bool folds = s->type == PTXGEN_BF16 && !s->zeros; /* scaling weights then costs nothing */
+    bool folds = s->type == PTXGEN_BF16 && !s->zeros; /* then scaling costs no instruction */
     bool few = v->tile_m <= FEW_ROWS || (v->warp_n == MARLIN_TILE && v->tile_m <= most && !folds);
     return marlin_is_wgmma(v) && few && v->steps >= LEAST_STEPS && rows &&
            rows % (v->steps * MARLIN_STEP) == 0;
@@ -35,7 +36,7 @@ static uint32_t mma_steps(const struct gemm *q)
     return q->v->steps * STEP_MMAS;
 }
 
-/* Loads of activations: one for two row groups of an mma step, or for two mma steps. */
+/* Loads of activations in an mma step; a load serves two groups of 8 tokens, or two mma steps. */
 static uint32_t loads_of_mma_step(const struct gemm *q)
 {
     return tile_operand_pairs_steps(&q->x) ? 1 : row_groups(q) / 2;
@@ -53,7 +54,7 @@ static bool has_groups(const struct gemm *q)
     return marlin_scale_rows(q->spec) != 0;
 }
 
-/* Whether the sums of a group are scaled. */
+/* Whether each group has sums of its own, which are scaled. */
 static bool scales_groups(const struct gemm *q)
 {
     return has_groups(q) && marlin_scales_sums(q->spec, q->v);
@@ -66,13 +67,13 @@ static bool fills_itself(const struct gemm *q)
     return !q->user.ring;
 }
 
-/* Of the stage that is to be read. */
+/* Shared address of the slot of the current stage. */
 static ptx_u32 read_slot(const struct gemm *q)
 {
     return fills_itself(q) ? q->pipeline.read : q->user.place.slot;
 }
 
-/* Waits for the stage after it, and moves on. */
+/* Moves to the next stage and waits for it. */
 static void next_stage(struct gemm *q)
 {
     struct ring_user *u = &q->user;
@@ -85,9 +86,9 @@ static void next_stage(struct gemm *q)
 /* ---- operands ---- */
 
 /*
- * Whether a group's sums start from the zero points' share, an mma more for each of its fragments
- * of activations, which one load brings: for so small groups it is less than what each sum would
- * take.
+ * Whether a group's sums start from their correction by zero points, which takes one more mma for
+ * each fragment of activations. For groups of at most two mma steps that is less than a correction
+ * of each sum.
  */
 static bool starts_from_zeros(const struct gemm *q)
 {
@@ -95,25 +96,25 @@ static bool starts_from_zeros(const struct gemm *q)
            group_mmas(q) <= 2;
 }
 
-/* Whether sums of activations are taken off in the end. */
+/* Whether sums are corrected by sums of activations at the end of a group. */
 static bool needs_totals(const struct gemm *q)
 {
     return marlin_corrects_sums(q->spec, q->v) && !starts_from_zeros(q);
 }
 
-/* Whether another warp sums up activations. */
+/* Whether another warp computes the sums of activations. */
 static bool are_noted(const struct gemm *q)
 {
     return marlin_notes_totals(q->spec, q->v);
 }
 
-/* The registers of a load. */
+/* The registers of load number `load` of activations. */
 static ptx_u32 *activations(struct gemm *q, uint32_t load)
 {
     return q->operands.x[load % 2];
 }
 
-/* Those of a fragment: of row group j, in mma step i. */
+/* The registers of the fragment of token group j in mma step i. */
 static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
 {
     if (tile_operand_pairs_steps(&q->x))
@@ -121,7 +122,7 @@ static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
     return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
 }
 
-/* Whether the two fragments of a load have sums of their own: other rows, or other groups. */
+/* Whether the two fragments of a load need separate sums: their tokens or their groups differ. */
 static bool parts_totals(const struct gemm *q)
 {
     return !tile_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
@@ -204,7 +205,7 @@ static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t 
     tile_operand_load_to(k, o->x_step, p * 2 + step * row_groups(q), activations(q, load));
 }
 
-/* What the operand of mma step i starts with, if anything: words of 64 rows, scales of a group. */
+/* Loads what is new in mma step i: the words of 64 of K, and the scales of a group. */
 static void load_weights(struct gemm *q, ptx_u32 slot, uint32_t i)
 {
     struct operands *o = &q->operands;
@@ -214,7 +215,7 @@ static void load_weights(struct gemm *q, ptx_u32 slot, uint32_t i)
         marlin_emit_scales_load(q, slot, i / group_mmas(q), &o->scales);
 }
 
-/* The scales that were loaded are those of the next operands. */
+/* Makes the scales that were loaded last those of the next operands. */
 static void enter_group(struct gemm *q)
 {
     struct operands *o = &q->operands;
@@ -227,7 +228,7 @@ static void enter_group(struct gemm *q)
         ptx_mov_u32_to(q->k, o->group.zeros, o->scales.zeros);
 }
 
-/* Tile t's operand of mma step i. */
+/* Makes tile t's operand of mma step i. */
 static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
 {
     struct operands *o = &q->operands;
@@ -237,8 +238,8 @@ static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
 }
 
 /*
- * How many mma steps ahead of the arithmetic words and scales are loaded: with few products in a
- * step the load would be waited for in the same one.
+ * How many mma steps ahead of the products words and scales are loaded. In a step with few products
+ * one step ahead is not enough to hide the latency of the load.
  */
 static uint32_t weights_ahead(const struct gemm *q)
 {
@@ -255,8 +256,8 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
 }
 
 /*
- * Whether a tile's first operand depends on its columns: else it is made at the end of the tile
- * before.
+ * Whether a tile's first operand depends on the tile's features. If not, it is made at the end of
+ * the tile before.
  */
 static bool begins_anew(const struct gemm *q)
 {
@@ -300,7 +301,7 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
         ptx_mma_m16n8k16_f32_f16_to(q->k, acc, a, b, acc);
 }
 
-/* Sums of activations 8j + 2q + e of the present stage's group `group`, as noted. */
+/* Loads the sums of activations of tokens 8j + 2q + e and group `group` of the current stage. */
 static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
@@ -315,7 +316,7 @@ static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
     }
 }
 
-/* Without groups: of the part, as they stand in the registers of find_totals. */
+/* Without groups: adds the stage's sums of activations to those of the part. */
 static void add_noted(struct gemm *q)
 {
     ptx_f32 totals[2][2];
@@ -327,7 +328,7 @@ static void add_noted(struct gemm *q)
         }
 }
 
-/* All that a load has is of the same row and group, or each fragment by itself. */
+/* Adds a load to the sums of activations: both fragments to one sum, or each to its own. */
 static void add_load(struct gemm *q, const ptx_u32 x[4])
 {
     ptx_kernel *k = q->k;
@@ -344,7 +345,7 @@ static void add_load(struct gemm *q, const ptx_u32 x[4])
             ptx_mma_m16n8k8_f32_f16_to(k, t->sums[i], x + 2 * i, ones, t->sums[i]);
 }
 
-/* What is loaded for mma step i, if anything: fragments of two steps, or of two row groups. */
+/* Adds the activations that were loaded for mma step i, if any, to their sums. */
 static void add_to_totals(struct gemm *q, uint32_t i)
 {
     bool pairs = tile_operand_pairs_steps(&q->x);
@@ -352,7 +353,7 @@ static void add_to_totals(struct gemm *q, uint32_t i)
         add_load(q, activations(q, pairs ? i / 2 : i));
 }
 
-/* Row g of fragment j of the loads that were added, or of all of a row's. */
+/* The sum of token g in fragment j of the loads that were added. */
 static ptx_f32 own_total(struct gemm *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
@@ -381,7 +382,7 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
         totals[j] = own_total(q, first, j);
 }
 
-/* Sums of activations 8j + 2q + e, of the mma steps up to i. */
+/* The sums of activations of tokens 8j + 2q + e over the mma steps up to i. */
 static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
@@ -400,7 +401,7 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 
 typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
 
-/* Of mma step i: all tiles with the row groups of load p. */
+/* Multiplies in mma step i: all tiles by the token groups of load p. */
 static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
@@ -412,7 +413,9 @@ static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
             mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
 }
 
-/* The load of activations after load p of mma step i; the stage at `next` follows. */
+/*
+ * Issues the load of activations after load p of mma step i; `next` is the slot of the next stage.
+ */
 static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
     uint32_t one = i + 1, all = mma_steps(q);
@@ -423,9 +426,9 @@ static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, u
 }
 
 /*
- * Whether at the start of mma step i, before the wait for the next stage, all else of this one is
- * read, so that its slot is free meanwhile. There are registers for one load of activations; what
- * is noted for the end of a group comes too late, and made a row of 8192 × 28672 wait for 0.3 µs.
+ * Whether the rest of the stage is read at the start of mma step i, so that the slot is released
+ * before the wait for the next stage. There are registers for one load of activations. Sums of
+ * activations that the end of a group needs would be read too late for that.
  */
 static bool leaves_slot(const struct gemm *q, uint32_t i)
 {
@@ -435,8 +438,8 @@ static bool leaves_slot(const struct gemm *q, uint32_t i)
 }
 
 /*
- * Before load p of mma step i is multiplied: the load after it, and load p's share of the next mma
- * step's operand; and what that operand, or the one after it, starts with.
+ * Executed before load p of mma step i is multiplied: issues the next load, makes load p's share of
+ * the next mma step's operand, and loads the words and scales with which an operand begins.
  */
 static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
@@ -458,7 +461,7 @@ struct group {
     ptx_f32 scale[MAX_TILES][2], correction[MAX_TILES][2], totals[2][2];
 };
 
-/* Takes off the sums of tile t what the codes' offset and zero points give. */
+/* Corrects the sums of tile t by the offset of codes and the zero points. */
 static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx_f32 totals[2][2],
                     sums of)
 {
@@ -484,7 +487,7 @@ static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_RO
     }
 }
 
-/* What the sums of all tiles start from, before mma step i: 0, or the zero points' share. */
+/* What the sums of all tiles start from at mma step i: 0, or their correction by zero points. */
 static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS][4])
 {
     if (marlin_notes_first_sums(q->spec, q->v)) {
@@ -516,7 +519,10 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
     }
 }
 
-/* … with mma step i; what is noted of a stage's last group has been read. */
+/*
+ * Ends a group with mma step i: corrects, scales and accumulates its sums. The sums of activations
+ * of a stage's last group have been loaded by end_reading.
+ */
 static void end_group(struct gemm *q, uint32_t i, struct group *g)
 {
     if (needs_totals(q) && !are_noted(q))
@@ -532,7 +538,9 @@ static void end_group(struct gemm *q, uint32_t i, struct group *g)
                                q->acc[t][j][r]);
 }
 
-/* All of the stage is in registers, with what is noted of it. */
+/*
+ * Loads the last sums of activations of the stage, and releases the slot: all of it has been read.
+ */
 static void end_reading(struct gemm *q, ptx_u32 barrier, struct group *last)
 {
     if (are_noted(q) && !has_groups(q))

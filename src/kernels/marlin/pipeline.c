@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What marlin's pipeline copies: a stage's weights, and the activations that go with them. */
+/* The copies of marlin's pipeline: the weights and the activations of a stage. */
 #include "emit.h"
 
 static void locate(void *user, const struct tile_walk *w)
@@ -13,8 +13,8 @@ static void locate(void *user, const struct tile_walk *w)
 }
 
 /*
- * All copies of a stage together: between reads of shared memory each cp.async would cost three
- * more instructions on an H100.
+ * Issues all copies of a stage together, because a cp.async between reads of shared memory costs
+ * more instructions.
  */
 static void send(void *user, ptx_u32 slot)
 {
@@ -23,7 +23,7 @@ static void send(void *user, ptx_u32 slot)
     tile_operand_send(q->k, &q->x, slot);
 }
 
-/* What the first stages take comes into the L2. */
+/* Prefetches the weights of the first stages into the L2. */
 static void prefetch(struct gemm *q, ptx_u32 first, ptx_u32 end)
 {
     ptx_kernel *k = q->k;
@@ -34,8 +34,9 @@ static void prefetch(struct gemm *q, ptx_u32 first, ptx_u32 end)
 }
 
 /*
- * Weights may be read while the kernel ahead of this one still runs. All else, activations, the
- * workspace and C, waits for its end. A CTA with few stages loses as much time as it gains.
+ * Programmatic dependent launch: weights are prefetched while the kernel ahead still runs, and
+ * accesses to activations, workspace and y wait for the end of that kernel. A CTA with few stages
+ * does not prefetch, since that would cost as much time as it saves.
  */
 static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
 {

@@ -7,9 +7,9 @@
 
 enum {
     MOST_STAGES = 8,
-    MOST_ROWS = 128,       /* of a tile of mma */
-    MOST_MMA_ROWS = 32,    /* … beside wgmma's */
-    MOST_WGMMA_ROWS = 192, /* … and of those */
+    MOST_ROWS = 128,       /* tokens of a tile of mma.sync, on targets without wgmma */
+    MOST_MMA_ROWS = 32,    /* tokens of a tile of mma.sync, on targets with wgmma */
+    MOST_WGMMA_ROWS = 192, /* tokens of a tile of wgmma */
 };
 
 /* ---- tiles ---- */
@@ -22,7 +22,7 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
 
-/* Chooses as many stages as fit, or as the tile is to have; false when fewer than three do. */
+/* Chooses as many stages as fit, or as the tile prescribes; false if fewer than three fit. */
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                           ptxgen_marlin_variant *v)
 {
@@ -37,12 +37,14 @@ static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *targ
     return false;
 }
 
-/* Fills the sizes of a variant whose tile is chosen; where it must, sums of fewer rows at once. */
+/*
+ * Fills the sizes of a variant with a given tile; stages fewer rows of sums at once where needed.
+ */
 static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                      ptxgen_marlin_variant *v)
 {
     if (marlin_gated(s) && marlin_tile_n(v) % MARLIN_STRIP)
-        return false; /* gate and up would be in different tiles */
+        return false; /* gate and up must be in the same tile */
     for (uint32_t most = v->stages; v->pass_m >= 8; v->pass_m /= 2) {
         v->stages = most;
         if (choose_stages(s, target, v))
@@ -52,11 +54,11 @@ static bool complete(const ptxgen_marlin_spec *s, const ptxgen_target *target,
 }
 
 /*
- * What limits a kind of tile, as measured on an H100. A multiprocessor, in a microsecond: bytes
- * from memory and from the L2 (more where tiles are whole, and CTAs side by side), weights
- * dequantised, and thousands of mma's multiply-adds where a warp has few columns and rows (see
- * products_cost for many). What divided tiles take beside their work, whole ones, and those of a
- * cluster, in nanoseconds.
+ * The model of the chip: what limits a kind of tile, from measurements on an H100. For one
+ * multiprocessor and microsecond: bytes from memory; bytes from the L2 (l2_whole: where tiles are
+ * whole); weights that are dequantised; thousands of mma's multiply-adds where a warp has few
+ * features and tokens (products_cost has the rest). In nanoseconds: the additional time of divided
+ * tiles, of whole tiles, and of the tile of a cluster.
  */
 static const struct limits {
     uint64_t memory, l2, l2_whole, weights, products, divided, whole, cluster;
@@ -70,9 +72,9 @@ static const struct limits {
   wgmma_limits = {22000, 47000, 58000, 60000, 0, 5000, 2500, 2100};
 
 /*
- * Beside wgmma's, only mma's tiles for few rows are in use, and were measured by themselves: with
- * stages of one step, and of two; copied in bulk, on an H200, with many warps along N or along K,
- * and with wide ones. So were wgmma's for up to 48 rows, which bytes limit.
+ * The limits of a variant's kind. Where the target has wgmma, mma.sync serves few tokens only, and
+ * has limits of its own for stages of one step, for stages of two, and for each kind of bulk
+ * copies; wgmma has limits of its own for up to 48 tokens, where bytes are the limit.
  */
 static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
                                       const ptxgen_marlin_variant *v)
@@ -88,10 +90,10 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
 }
 
 /*
- * With wgmma a strip's slice of 16 rows takes a third of a cycle for each row of A, and so many
- * more, at 1.7 GHz, for its operand from the registers: fewer where four warpgroups multiply by
- * turns, and where these scale sums. 160 rows, which only three have registers for, take as long as
- * their products alone, as 128 do.
+ * With wgmma, a slice of 16 of K of a strip takes a third of a cycle for each token, plus this
+ * number of cycles for the operand from registers, at 1.7 GHz. The number is smaller where four
+ * warpgroups alternate, and where they scale sums. Tiles of 128 and 160 tokens take as long as
+ * their products alone.
  */
 static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
 {
@@ -102,7 +104,7 @@ static uint32_t operand_cycles(const ptxgen_marlin_variant *v)
     return cycles[four][size];
 }
 
-/* Picoseconds for a tile's products with 64 rows of K. */
+/* Picoseconds for a tile's products over 64 of K. */
 static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_variant *v)
 {
     enum { SLICES = MARLIN_STEP / 16, CYCLE = 588 /* ps */ };
@@ -114,7 +116,7 @@ static uint64_t products_cost(const struct limits *l, const ptxgen_marlin_varian
     return n * MARLIN_STEP * v->tile_m * 1000 / rate;
 }
 
-/* Picoseconds that a tile takes for 64 rows of K: the longest of what it does at once. */
+/* Picoseconds of a tile for 64 of K: the longest of the times of what it does concurrently. */
 static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
 {
     uint64_t l2 = whole ? l->l2_whole : l->l2;
@@ -129,8 +131,8 @@ static uint64_t step_cost(const struct limits *l, bool whole, const ptxgen_marli
 }
 
 /*
- * Of tiles that have a cluster each, whose CTAs are sent half of the sums at 24 bytes a nanosecond:
- * beside others' work where clusters share multiprocessors.
+ * The additional time of tiles that have a cluster each: half of the sums at 24 bytes a nanosecond.
+ * Where clusters share multiprocessors, the work of others hides a part of that.
  */
 static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                              uint64_t tiles)
@@ -145,9 +147,9 @@ static uint64_t cluster_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin
 }
 
 /*
- * What a tile that is copied in bulk, or a cluster's, takes more than its bytes where half of its
- * rows are not there; one of 8 rows takes less. Where 48 rows are 32, which have tiles of their
- * own, bytes are the same but products are more.
+ * The additional time of a tile with bulk copies, or of a cluster, where half of its tokens do not
+ * exist; a tile of 8 tokens takes less. For up to 32 tokens, which have tiles of their own, a tile
+ * of 48 has the same bytes but more products.
  */
 static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
 {
@@ -158,9 +160,7 @@ static uint64_t empty_cost(const ptxgen_marlin_variant *v, uint64_t m)
     return slow && 2 * m <= v->tile_m ? HALF_EMPTY : 0;
 }
 
-/*
- * Two CTAs of two warpgroups on a multiprocessor take longer than one of three, by 3 % on an H200.
- */
+/* The additional time of two CTAs of two warpgroups on a multiprocessor: 3 %. */
 static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_marlin_variant *v)
 {
     enum { PERCENT = 3 };
@@ -168,8 +168,8 @@ static uint64_t beside_cost(const struct limits *l, bool whole, const ptxgen_mar
 }
 
 /*
- * How long the fullest CTA takes for m rows, in picoseconds. A CTA that ends a divided tile reads
- * the others' sums at 64 bytes a nanosecond.
+ * The time of the CTA with the most work for m tokens, in picoseconds. A CTA that ends a divided
+ * tile reads the partial sums of the others at 64 bytes a nanosecond.
  */
 static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v, uint64_t m)
 {
@@ -185,13 +185,14 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
     uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
-    uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* no CTA has less than a stage */
+    uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* a CTA has a stage at least */
     shares = shares < most ? shares : most;
     return (tiles * steps + ctas - 1) / ctas * step + shares + l->divided * 1000 + empty;
 }
 
 /*
- * By the rows that they take; of those for equally many the cheapest is used, of equals the first.
+ * Candidates, in the order of their tokens. Of the candidates with equally many tokens the cheapest
+ * is used, and of equally cheap ones the first.
  */
 static const struct candidate {
     uint8_t tile_m, warp_n, wn, wk, stages, steps, ctas, pass_m, kind, cluster;
@@ -274,9 +275,8 @@ static bool has_small_groups(const ptxgen_marlin_spec *s)
 }
 
 /*
- * What is between two stages is then less beside scaling weights: 32 rows and groups of 32 take
- * 43.6 µs of an H200 instead of 44.6 (8192 × 28672), and 14.75 instead of 14.9 (8192 × 8192); but
- * 17.7 instead of 16.8 where K is 3584.
+ * Whether stages are twice as long: with small groups, whose scaling makes the time between two
+ * stages a smaller share, and where K is long enough.
  */
 static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -286,8 +286,8 @@ static bool wants_long_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_v
 }
 
 /*
- * … where more than one warp of a quarter scales sums: 16 rows of 8192 × 8192 12.9 µs instead of
- * 13.3.
+ * Whether warps of 64 features are too wide: with small groups, the two or more warps that share a
+ * scheduler would spend too much time on scaling sums.
  */
 static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -295,8 +295,8 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
 }
 
 /*
- * For one step of K ptxas keeps more of some tiles of many rows than a thread has registers, for
- * most targets of 128 rows, for sm_87 of 64 too. Tiles of fewer rows serve all M then.
+ * Whether ptxas spills registers of the tile: where K has one step only, in tiles of 128 tokens for
+ * most targets, and of 64 for sm_87. Tiles of fewer tokens serve all M then.
  */
 static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
@@ -317,7 +317,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
                                  .pass_m = c->pass_m,
                                  .kind = c->kind,
                                  .cluster = c->cluster};
-    uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* K among them */
+    uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* that divide K */
     if (wants_long_stages(&plan->spec, v) &&
         marlin_steps(&plan->spec) % (2 * v->steps * sharing) == 0) {
         v->steps *= 2;
@@ -330,7 +330,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
         return false;
     if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    bool follows = !marlin_has_sender(v) || v->tile_m == 8; /* of fewer steps, its own candidate */
+    bool follows = !marlin_has_sender(v) || v->tile_m == 8; /* fewer steps are another candidate */
     if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && follows))
         return false;
     if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))
@@ -349,7 +349,7 @@ bool marlin_candidate(const ptxgen_marlin_plan *plan, size_t index, ptxgen_marli
     return false;
 }
 
-/* For one row of tiles; of the widest tile, for any number of them: what a column takes. */
+/* The cost of one row of tiles; for the widest tile, which serves any M, the cost of a feature. */
 static uint64_t candidate_cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     if (v->tile_m == MOST_ROWS)
@@ -374,7 +374,7 @@ static bool choose_tile(const ptxgen_marlin_plan *plan, uint32_t tile_m,
     return least != UINT64_MAX;
 }
 
-/* All tiles of wgmma for so many rows, or those that clusters have: an entry each. */
+/* Adds all wgmma candidates with so many tokens, or only those of clusters, as variants. */
 static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
 {
     for (size_t i = 0; i < CANDIDATES; i++) {
@@ -386,7 +386,7 @@ static void add_all(ptxgen_marlin_plan *plan, uint32_t tile_m, bool clusters)
     }
 }
 
-/* What each variant costs for numbers of rows. */
+/* The cost of each variant for a number of values of M. */
 struct probes {
     uint32_t count;
     uint64_t cost[64][PTXGEN_MARLIN_VARIANTS];
@@ -404,7 +404,7 @@ static void probe(const ptxgen_marlin_plan *plan, struct probes *p)
     }
 }
 
-/* Of the variants in a set, a bit for each. */
+/* The least cost among the variants in a set, which has a bit for each variant. */
 static uint64_t least_cost(const uint64_t cost[PTXGEN_MARLIN_VARIANTS], uint32_t set)
 {
     uint64_t least = UINT64_MAX;
@@ -414,7 +414,7 @@ static uint64_t least_cost(const uint64_t cost[PTXGEN_MARLIN_VARIANTS], uint32_t
     return least;
 }
 
-/* Whether some number of rows takes much longer without the variant. */
+/* Whether some M takes much longer without the variant. */
 static bool is_needed(const struct probes *p, uint32_t set, uint32_t variant)
 {
     enum { MUCH_PERCENT = 2 };
@@ -427,9 +427,9 @@ static bool is_needed(const struct probes *p, uint32_t set, uint32_t variant)
 }
 
 /*
- * Leaves out what another tile does as well: assembling an entry takes a tenth of a second. The
- * narrowest stays: costs are of bytes, and a row in a tile of 16 took 47.3 µs where its own tile
- * takes 45.3 (8192 × 28672).
+ * Removes variants that others replace without loss, since assembling an entry takes a tenth of a
+ * second. The variant with the fewest tokens always stays: the model counts bytes, and would
+ * underestimate a single token in a wider tile.
  */
 static void leave_out(ptxgen_marlin_plan *plan)
 {
@@ -486,7 +486,7 @@ ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec, const ptxg
     return choose_tiles(plan, err);
 }
 
-/* A few rows more than a tile's may be cheaper as two tiles than as half of a larger one. */
+/* A few tokens more than a tile has may be cheaper in two tiles than in half of a larger tile. */
 const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan, uint64_t m)
 {
     if (!marlin_is_plan(plan) || !m || (plan->spec.max_m && m > plan->spec.max_m))
@@ -507,8 +507,8 @@ const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin_plan *plan
 }
 
 /*
- * By kind; 0: of any number of rows, or columns. Clusters: 10 times their CTAs, and those side by
- * side.
+ * The names of entries by kind, tokens, features and clusters; 0 stands for any number. `clusters`
+ * is ten times the CTAs of a cluster plus the CTAs of a multiprocessor.
  */
 static const struct {
     uint8_t kind, tile_m, clusters;
@@ -581,7 +581,7 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
             (unsigned long long)m, plan->spec.k, plan->spec.n,
             (unsigned long long)(tiles * stages));
     struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
-    if (v->cluster) /* whatever the multiprocessors, a tile each */
+    if (v->cluster) /* each cluster has one tile, whatever the number of multiprocessors */
         s.tiles = tile_deal(tiles, stages, (uint32_t)tiles, true);
     else
         s.tiles = tile_make_schedule(tiles, stages, ctas);

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed weights: from global memory to fragments of mma.
+ * Packed weights, from global memory to fragments of mma.
  *
- * A lane copies exactly the 16 bytes of each tile and step that it will read itself, as they stand
- * in its warp's part of the stage, so codes meet no bank conflict and need no swizzle; scales and
- * zero points are copied by the first lanes for the whole warp.
+ *     codes   16 bytes a lane, tile and step ── cp.async ─▶ the same lane's 16 bytes ─▶ dequantise
  *
- * Dequantisation writes a code into the low mantissa bits of a constant: 0x6400 | q is 1024 + q as
- * f16, and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes, and subtracting 1024 + z, or
- * multiplying by 1/16 and adding −(64 + z), leaves q − z exactly (Kim et al., Who Says Elephants
- * Can't Run, 2022). bf16 has 7 bits there, too few for the higher code; but its low byte by itself
- * is a number, v·2⁻¹³³, subnormal or not, and 2¹⁰³ times that less z·2⁻³⁰ is (q − z)·2⁻³⁰ exactly,
- * what sums are then in units of. 0x4300 | q, which is 128 + q, took two shifts more for 8 weights.
- * Where weights are scaled and z is 8, the factor is s·2¹⁰³ and −s·2⁻²⁷ is added, rounding once as
- * before: 9 instructions for 8 weights instead of 15, f16's 13. So scales of bf16 are to be below
- * 2²⁵.
+ * A lane copies exactly the 16 bytes of each tile and step that it reads later itself, so codes
+ * have no bank conflicts and need no swizzle. The first lanes copy scales and zero points for the
+ * warp.
  *
- * Where sums are scaled they are corrected too, and codes only masked. As an f16 a masked code is
+ * Dequantisation puts a code into the low mantissa bits of a constant. As f16, 0x6400 | q is 1024 +
+ * q and 0x6400 | q << 4 is 1024 + 16q, so one lop3 takes two codes; subtracting 1024 + z, or
+ * multiplying by 1/16 and adding −(64 + z), gives q − z exactly (Kim et al., Who Says Elephants
+ * Can't Run, 2022): 13 instructions for 8 weights with scales. The mantissa of bf16 has 7 bits, too
+ * few for the higher code. But the low byte v of a word is by itself a bf16, v·2⁻¹³³ (subnormal or
+ * not), and that number times 2¹⁰³, less z·2⁻³⁰, is (q − z)·2⁻³⁰ exactly; sums then have the unit
+ * 2⁻³⁰. Where weights are scaled and z is 8, the factor is s·2¹⁰³ and the addend −s·2⁻²⁷, which
+ * rounds once as well: 9 instructions for 8 weights. For that, scales of bf16 have to be below 2²⁵.
+ *
+ * Where sums are scaled, codes are only masked and the sums are corrected. As f16, a masked code is
  * a subnormal, q·2⁻²⁴ or q·2⁻²⁰, which tensor cores multiply exactly, though they cut products as
- * if those had the exponent of 1024·2⁻²⁴: 6e-5 of Σ|A·w| at most for activations of a normal
- * distribution, where scaling weights may lose 5e-4. As a bf16 it would be too small for f32's
- * products, and 128 + q is what is multiplied; 16 + q, higher in the mantissa, would take a shift
- * more, and shifts and masks of bf16 are what its kernels wait for. It may lose 9e-4, where scaling
- * weights loses 4e-3. A group's sum then lacks −z, or −(128 + z), times the
- * sum of its activations. That is one more mma for each load of them, their fragments being an A as
- * they stand, with ones as B; where a thread sends for stages, a warp does that for all others.
+ * if these had the exponent of 1024·2⁻²⁴. As bf16, a masked code would be too small for products in
+ * f32, so 128 + q is multiplied. The sum of a group then lacks −z, or −(128 + z), times the sum of
+ * its activations, which one more mma for each load of activations computes: their fragments are
+ * operand A, and ones are operand B. With a ring, one warp computes these sums for all others. The
+ * errors of each way are in docs/notes/marlin.md.
  */
 #include "emit.h"
 
@@ -41,7 +40,7 @@ uint32_t marlin_step_groups(const ptxgen_marlin_spec *s)
     return !rows ? 0 : rows < MARLIN_STEP ? MARLIN_STEP / rows : 1;
 }
 
-/* Where a stage's steps are of one group, it has its scales once. */
+/* Where all steps of a stage are in one group, the stage has the scales of that group once. */
 uint32_t marlin_stage_groups(const ptxgen_marlin_spec *s, uint32_t steps)
 {
     uint32_t rows = marlin_scale_rows(s);
@@ -130,13 +129,13 @@ void marlin_emit_weights_begin(struct gemm *q)
     w->zeros_at = ptx_mad_lo_u32(k, q->at.group, U32(4), zeros);
 }
 
-/* The warp's columns, in units of warp_n. */
+/* The warp's first packed feature, in units of warp_n. */
 static ptx_u32 columns_of(struct gemm *q, ptx_u32 tile_n)
 {
     return ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
 }
 
-/* Its strip of packed columns. */
+/* The warp's strip of packed features. */
 static ptx_u32 strip_of(struct gemm *q, ptx_u32 tile_n)
 {
     return tile_divide(q->k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
@@ -154,7 +153,8 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
 }
 
 /*
- * Whole strips have the first place from strip `odd` on, the half that is left the one past them.
+ * Where the warp's codes are in a stage: whole strips come first, beginning with strip `odd`, and
+ * the half strip follows them.
  */
 static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
 {
@@ -219,7 +219,7 @@ void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
     }
 }
 
-/* 16 bytes; `size` of them from memory, the rest zeros. */
+/* Issues a copy of 16 bytes: `size` bytes from memory, then zeros. */
 static void copy(struct gemm *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, uint32_t from_offset,
                  ptx_u32 size)
 {
@@ -237,14 +237,17 @@ static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size
              step * MARLIN_STEP_BYTES + t * MARLIN_TILE_BYTES, size);
 }
 
-/* Whether a stage's groups, or one of them, start with this step of it. */
+/* Whether a group of the stage starts with this step of the stage. */
 static bool starts_group(const struct gemm *q, uint32_t step)
 {
     uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
     return groups && (groups > 1 || step == 0);
 }
 
-/* The first lanes copy the groups of a step, `bytes` each, from a strip's first group on. */
+/*
+ * The first lanes copy the groups of a step, `bytes` bytes each; `strip` is the first group's
+ * address.
+ */
 static void send_groups(struct gemm *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
                         ptx_u32 size)
 {
@@ -283,7 +286,7 @@ void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
 
 /* ---- global to the L2 ---- */
 
-/* The warp's groups of the step at register `step`, and those that share it. */
+/* Prefetches the warp's groups of the step in register `step`. */
 static void prefetch_groups(struct gemm *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
 {
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
@@ -292,7 +295,7 @@ static void prefetch_groups(struct gemm *q, ptx_u64 strip, ptx_u32 step, uint32_
     ptx_cp_async_bulk_prefetch_L2(q->k, from, 0, U32(groups * bytes));
 }
 
-/* Step `i` of a stage whose first is at register `step`. */
+/* Prefetches step `i` of the stage whose first step is in register `step`. */
 static void prefetch_step(struct gemm *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
 {
     ptx_kernel *k = q->k;
@@ -343,7 +346,7 @@ void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
         ptx_ld_shared_v4_u32_to(q->k, words[t], at, (int)(past + t * MARLIN_TILE_BYTES));
 }
 
-/* Half a strip's zero points are the low or the high half of the word. */
+/* Keeps the zero points of the warp's half of a strip, which are one half of the word. */
 static void keep_zeros(struct gemm *q, ptx_u32 word, struct scales *s)
 {
     if (is_half_strip(q)) {
@@ -373,7 +376,7 @@ void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scale
 {
     ptx_kernel *k = q->k;
     ptx_u32 strip = strip_of(q, tile_n);
-    if (strips_have_tail(q)) /* the last strip's, unused, beyond it */
+    if (strips_have_tail(q)) /* past the last strip, load its scales again; they are not used */
         strip = ptx_min_u32(k, strip, U32(marlin_strips(q->spec) - 1));
     ptx_u64 at = ptx_mad_wide_u32(k, strip, U32(MARLIN_SCALES_BYTES), q->address[MARLIN_SCALES]);
     ptx_u64 row = ptx_mad_wide_u32(k, q->at.group, U32(CHUNK), at);
@@ -408,9 +411,10 @@ void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t til
 enum { ONE = 0x3C00 /* in f16 */ };
 
 /*
- * How a code under a mask becomes q − z: in the mantissa of `base`, times `unit`, plus `zero`,
- * which is for z = 0 and less by `step` for each more; in registers 0 and 2 of an operand, and in 1
- * and 3. In bf16 it is (q − z)·2⁻³⁰, and `zero` for z = 8.
+ * The constants that turn a masked code into q − z: the code is put into the mantissa of `base`,
+ * multiplied by `unit`, and `zero` is added. `zero` is for z = 0, and `step` is subtracted from it
+ * for each unit of z. Element 0 is for registers 0 and 2 of an operand, element 1 for 1 and 3. In
+ * bf16 the result is (q − z)·2⁻³⁰, and `zero` is for z = 8.
  */
 static const struct constants {
     uint32_t base, unit[2], zero[2], step[2];
@@ -419,14 +423,15 @@ static const struct constants {
 
 enum {
     TWICE = 0x00010001,
-    /* What scales are multiplied by, to be multiplied with codes too, and to be added: −8·2⁻³⁰. */
+    /* Factors of a scale: for the factor of codes, and for the addend, −8·2⁻³⁰. */
     FOLDED_UNITS = 0x71007300,
     FOLDED_ZEROS = 0xB200B200,
-    MINUS_UNIT = 0xF300F300, /* of a zero point as a subnormal */
+    MINUS_UNIT = 0xF300F300, /* factor of a zero point, which is a subnormal, for the addend */
 };
 
 /*
- * Whether codes are multiplied by scales at once: what is added is exact for z = 8, a power of two.
+ * Whether the scale is part of the factor of codes: then −8·s is added, which is exact because 8 is
+ * a power of two.
  */
 static bool folds_scales(const struct gemm *q)
 {
@@ -470,8 +475,9 @@ static void multiply_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
 }
 
 /*
- * The halves of `packed` times those of a constant, if any, each as a pair: which half of a
- * register is taken twice costs no instruction.
+ * Multiplies the halves of `packed` by those of the constant `times`, unless it is 0, and returns
+ * each half as a pair of two equal halves. An instruction may take one half of a register twice, so
+ * the pairs cost nothing.
  */
 static void spread(struct gemm *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
 {
@@ -518,7 +524,7 @@ void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
     }
 }
 
-/* ---- … or only masking ---- */
+/* ---- masking, where sums are corrected ---- */
 
 enum { BF16_OFFSET = 128 };
 
@@ -552,7 +558,7 @@ ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t 
     return ptx_mul_f32(k, zero, F32(-unit));
 }
 
-/* Codes i of a word, a pair of them, as they stand in a constant. */
+/* Masks pair i of a word's codes, and puts it into the mantissa of a constant. */
 static void mask_codes(struct gemm *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
 {
     ptx_kernel *k = q->k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where each format keeps codes, zero points and scales: one row of a table per format. */
+/* The place of codes, zero points and scales in each format, which has one row of a table. */
 #ifndef PTXGEN_KERNELS_MARLIN_FORMATS_FORMAT_TABLE_H
 #define PTXGEN_KERNELS_MARLIN_FORMATS_FORMAT_TABLE_H
 
@@ -21,8 +21,8 @@ struct w4_format {
     const char *name;
     const char *weights, *scales, *zeros, *g_idx; /* the tensors' names; NULL: not in the format */
     size_t k_multiple, n_multiple;
-    unsigned k_dimension;  /* of the weights: the one that runs along K, … */
-    size_t k_per_unit;     /* … and how many rows one step there is */
+    unsigned k_dimension;  /* the dimension of the weights' tensor that runs along K */
+    size_t k_per_unit;     /* how many of K one element along that dimension holds */
     bool scales_by_column; /* [N,G] */
     bool always_zeros;     /* written even where all are 8 */
     bool always_g_idx;     /* written even in plain order */
@@ -35,7 +35,7 @@ struct w4_format {
     void (*zeros_shape)(const struct w4_dims *dims, size_t shape[2]);
 };
 
-/* NULL for a stray number. */
+/* The table's row of a format; NULL for a number that is no format. */
 const struct w4_format *w4_format_of(ptxgen_w4_format format);
 
 static inline uint32_t w4_load_word(const void *array, size_t index)
@@ -55,13 +55,13 @@ static inline unsigned w4_load_nibble(const void *array, struct w4_place at)
     return w4_load_word(array, at.word) >> at.shift & 15;
 }
 
-/* Into a nibble that is 0. */
+/* Writes a value into a nibble that is 0. */
 static inline void w4_add_nibble(void *array, struct w4_place at, unsigned value)
 {
     w4_store_word(array, at.word, w4_load_word(array, at.word) | (uint32_t)value << at.shift);
 }
 
-/* Where the order 0 2 4 6 1 3 5 7 puts element i. */
+/* The position of element i in the order 0 2 4 6 1 3 5 7. */
 static inline unsigned w4_interleaved(size_t i)
 {
     return (unsigned)(i % 2 * 4 + i / 2);

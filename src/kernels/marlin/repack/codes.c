@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_repack_codes: a CTA packs four steps of strips, 8 KB in and 8 KB out.
+ * The entry marlin_repack_codes: a CTA packs four steps of strips, which are 8 KB in and 8 KB out.
  *
  *     checkpoint ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──16 bytes a lane──▶ codes
  *                    (cp.async)         in its own order
  *
- * A chunk is the largest of 16, 8 and 4 bytes that lines are made of; chunks past K or N become
- * zeros. With act_order a chunk is put together from the eight rows that its words are to hold, so
- * that what lies in shared memory is in the order of the groups; rows of a layout along K are put
- * together from columns that lie there as they are, see codes_by_column.c.
+ * A chunk has 16, 8 or 4 bytes, the largest number that divides a line; chunks past the end of K or
+ * N become zeros. With act_order a chunk is composed from the eight rows that its words have to
+ * hold, so that shared memory has the order of the groups. Layouts along K with act_order are
+ * packed by codes_by_column.c instead.
  *
- * A lane's output word has eight nibbles, each from a word in shared memory: the word is rotated
- * until the nibble is in its place, and the place is selected. Where the nibble stands depends on
- * the lane, in a way that is the format's:
+ * A lane's output word has eight nibbles, each from a word in shared memory: the word is rotated so
+ * that the nibble is at its place, and that place is selected. Where in its word a nibble is
+ * depends on the lane and on the format:
  *
  *     format   a line is          nibble (row 2q + odd + 8·high of 16, column g + 8·half of 16)
  *     GPTQ     8 rows             2q + odd
@@ -165,7 +165,7 @@ static void copy_chunk(struct repack *q, const struct chunk *c)
     }
 }
 
-/* ---- … by `order` ---- */
+/* ---- into shared memory, by `order` ---- */
 
 /* The rows of the checkpoint that a word's eight nibbles are of; `first` is a multiple of 8. */
 static void load_order(struct repack *q, ptx_u32 first, ptx_u32 rows[NIBBLES])
@@ -264,7 +264,7 @@ static void stage(struct repack *q)
     ptx_bar_sync(k, 0);
 }
 
-/* ---- out of it ---- */
+/* ---- out of shared memory ---- */
 
 /* Where a lane finds a nibble: register parts are the same for all of its nibbles. */
 struct reading {

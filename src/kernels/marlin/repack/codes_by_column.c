@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_repack_codes for rows in any order of a layout along K. A row's nibble is in one word of
- * each column, so a CTA brings 16 columns to shared memory, whole, and picks from there:
+ * The entry marlin_repack_codes for layouts along K with act_order. The codes of consecutive rows
+ * of K may be anywhere in a column, so a CTA copies 16 whole columns to shared memory, and picks
+ * nibbles from there:
  *
  *     16 columns, K/2 bytes each ──16 bytes a thread──▶ shared memory ──words──▶ lanes ──▶ codes
  *
- * Words of rows that follow each other are anywhere in a column: read from memory for a step of a
- * strip alone, as codes.c would, each brings a sector of 32 bytes for one nibble. On an H200
- * that gave 323 GB/s, and this 1237, where rows in any order of a layout along N have 1520.
+ * If each step of a strip read its words from memory, as in codes.c, each word would bring a
+ * sector of 32 bytes for one nibble.
  */
 #include "../../plan.h"
 #include "../../tile/emit.h"
@@ -29,7 +29,7 @@ static uint32_t largest_chunk(uint32_t bytes)
     return bytes % 16 == 0 ? 16 : 8;
 }
 
-/* The first of the CTA's columns in the source that is theirs. */
+/* The first of the CTA's columns, as a column of its source (gate or up). */
 static ptx_u32 first_column(struct columns *q, ptx_u64 *source)
 {
     ptx_kernel *k = q->k;
@@ -72,8 +72,8 @@ static void copy_columns(struct columns *q)
 }
 
 /*
- * The lane's word of 16 rows from `first` on: nibble d of it is of row 2q + (d / 4) + 8·(d / 2 %
- * 2), column g + 8·(d % 2).
+ * Packs the lane's word of the 16 rows from `first` on: nibble d is the code of row
+ * 2q + (d / 4) + 8·(d / 2 % 2) and column g + 8·(d % 2).
  */
 static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
 {
@@ -92,7 +92,7 @@ static ptx_u32 pack_word(struct columns *q, ptx_u32 lane, ptx_u32 first)
     return out;
 }
 
-/* Step `step` of the tile: 16 bytes a lane; rows past K are zeros. */
+/* Packs step `step` of the tile, 16 bytes a lane; codes past the end of K are zeros. */
 static void pack_step(struct columns *q, ptx_u32 lane, ptx_u32 step, ptx_u64 to)
 {
     ptx_kernel *k = q->k;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * marlin_repack_groups: scales and zero points. A thread has the eight columns g, g + 8 … of a
- * packed group of a strip: 16 bytes of scales, a word of zero points. They are a few per cent of
- * the weights, so nothing is staged.
+ * The entry marlin_repack_groups packs scales and zero points. A thread packs the eight columns g +
+ * 8i of a packed group of a strip: 16 bytes of scales and a word of zero points. Scales and zero
+ * points have a few per cent of the weights' bytes, so they are not staged in shared memory.
  */
 #include "../../tile/emit.h"
 #include "../formats/format_table.h"
@@ -18,14 +18,14 @@ struct groups {
     uint32_t source_groups;
     ptx_u64 addresses[REPACK_PARAMS];
     ptx_u32 strip, g, packed, group; /* `group` of the checkpoint that `packed` is part of */
-    ptx_pred exists;                 /* of a group past K there is nothing to read … */
-    bool always;                     /* … where there can be one */
-    ptx_u64 refused; /* of the thread's scales, the one to be named (repack_layout.h), or 0 */
+    ptx_pred exists;                 /* the group is not past the end of K; unless `always` */
+    bool always;                     /* no group is past the end of K */
+    ptx_u64 refused; /* the thread's first refused scale as layout.h has it, or 0 */
 };
 
-/* ---- where the checkpoint has them ---- */
+/* ---- places in the checkpoint ---- */
 
-/* Where Marlin's permutation has column n, as format_table.c says. */
+/* The position of column n in Marlin's permutation, see format_table.c. */
 static ptx_u32 marlin_position(const struct groups *q, ptx_u32 n)
 {
     ptx_kernel *k = q->k;
@@ -47,7 +47,7 @@ static ptx_u32 position(const struct groups *q, ptx_u32 n)
     return q->spec->format == PTXGEN_W4_MARLIN ? marlin_position(q, n) : n;
 }
 
-/* base + (the element of this group and `column` of `columns`) · size; groups may be innermost. */
+/* The address of the element of this group and column `column` of `columns`, of `size` bytes. */
 static ptx_u64 element_address(const struct groups *q, ptx_u64 base, ptx_u32 column,
                                uint64_t columns, uint32_t size)
 {
@@ -71,7 +71,7 @@ static ptx_f32 widen(const struct groups *q, uint8_t type, ptx_u16 half)
     return ptx_u32_as_f32(ptx_shl_b32(k, bits, U32(16)));
 }
 
-/* A scale: in f32 as it is given, and its 16 bits in the type of the packed ones. */
+/* A scale as f32, as the checkpoint has it, and as 16 bits of the packed type. */
 struct scale {
     ptx_f32 given;
     ptx_u16 stored;
@@ -94,7 +94,9 @@ static struct scale load_scale(const struct groups *q, ptx_u64 from)
     return s;
 }
 
-/* Whether it is past the ends that scale_range.h has; `z` with the spec's zeros, else it is 8. */
+/*
+ * Whether the scale is outside of the limits of scale_range.h; `z` is read only with zero points.
+ */
 static ptx_pred is_past_the_ends(const struct groups *q, ptx_u16 stored, ptx_u32 magnitude,
                                  ptx_u32 z)
 {
@@ -111,7 +113,7 @@ static ptx_pred is_past_the_ends(const struct groups *q, ptx_u16 stored, ptx_u32
     return ptx_setp_gt_u32(k, ptx_and_b32(k, weight, U32(~0u >> NO_SIGN)), U32(F32_65504));
 }
 
-/* Notes a scale that is not admitted; `n` is its column of gate or of up. */
+/* Records a scale that is refused; `n` is its column of gate or of up. */
 static void check_scale(const struct groups *q, const struct scale *s, ptx_u32 z, bool up,
                         ptx_u32 n)
 {
@@ -130,7 +132,7 @@ static void check_scale(const struct groups *q, const struct scale *s, ptx_u32 z
     ptx_max_u64_to(k, q->refused, q->refused, refused);
     if (!narrows)
         return;
-    ptx_u32 digits = ptx_shl_b32(k, given, U32(1)); /* 0 of ±0 */
+    ptx_u32 digits = ptx_shl_b32(k, given, U32(1)); /* 0 for ±0 */
     ptx_pred is_zero = ptx_setp_eq_u32(k, magnitude, U32(0));
     ptx_u32 lost = ptx_selp_u32(k, digits, U32(0), is_zero);
     ptx_pred is_lost = ptx_setp_ne_u32(k, lost, U32(0));
@@ -139,7 +141,7 @@ static void check_scale(const struct groups *q, const struct scale *s, ptx_u32 z
 
 /* ---- zero points ---- */
 
-/* z, of column `n` at `at` of the checkpoint's order. */
+/* The zero point of column `n`, which is element `at` in the checkpoint's order. */
 static ptx_u32 load_zero(const struct groups *q, ptx_u64 zeros, ptx_u32 at)
 {
     ptx_kernel *k = q->k;
@@ -164,7 +166,7 @@ static ptx_u32 load_zero(const struct groups *q, ptx_u64 zeros, ptx_u32 at)
 
 /* ---- a thread's columns ---- */
 
-/* What one column contributes; zeros where there is none. */
+/* Loads the scale and the zero point of one column, or zeros where there is no such column. */
 static void load_column(const struct groups *q, uint32_t c, ptx_u16 scale, ptx_u32 zeros)
 {
     ptx_kernel *k = q->k;
@@ -196,7 +198,7 @@ static void load_column(const struct groups *q, uint32_t c, ptx_u16 scale, ptx_u
         ptx_if_end(&guard);
 }
 
-/* Tells the caller who asked of a scale that is refused. */
+/* Writes the first refused scale to the caller's array, if there is one. */
 static void report(const struct groups *q)
 {
     ptx_kernel *k = q->k;

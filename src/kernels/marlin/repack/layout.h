@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plan, the emitter and the launch of marlin_repack share. */
+/* Layout and sizes that the plan, the emitter and the launch of marlin_repack share. */
 #ifndef PTXGEN_KERNELS_MARLIN_REPACK_LAYOUT_H
 #define PTXGEN_KERNELS_MARLIN_REPACK_LAYOUT_H
 
@@ -11,10 +11,10 @@
 enum marlin_repack_param {
     REPACK_WEIGHTS,
     REPACK_SCALES,
-    REPACK_ZEROS, /* of gate, or of all, … */
+    REPACK_ZEROS, /* zero points of gate, or of the only matrix */
     REPACK_UP_WEIGHTS,
     REPACK_UP_SCALES,
-    REPACK_UP_ZEROS, /* … and of up */
+    REPACK_UP_ZEROS, /* zero points of up */
     REPACK_ORDER,
     REPACK_TO_CODES,
     REPACK_TO_SCALES,
@@ -25,17 +25,17 @@ enum marlin_repack_param {
 
 enum {
     REPACK_CODES,
-    REPACK_GROUPS, /* the entries as they are emitted */
+    REPACK_GROUPS, /* the entries, in the order of emission */
     REPACK_THREADS = 256,
     REPACK_PARTS = 4,       /* steps of strips that a CTA packs */
-    REPACK_CTA_GROUPS = 32, /* of a strip, that a CTA packs: 8 threads each */
+    REPACK_CTA_GROUPS = 32, /* groups of a strip that a CTA packs, with 8 threads for each */
 };
 
 /*
- * How a format's weights come into shared memory: a CTA copies `lines` pieces of `line_bytes`, the
- * weights of `strips` × `steps` steps of strips, and leaves `gap` bytes after each, which spreads
- * what lanes read at once over the banks. Lines run along N (a line is 8, 1 or 16 rows of four
- * strips) or along K (a line is a column of a strip, four steps long).
+ * The copies of a format's weights into shared memory. A CTA copies `lines` pieces of `line_bytes`
+ * bytes, which are `strips` × `steps` steps of strips, and leaves a gap of `gap` bytes after each
+ * line, so that concurrent reads of lanes are in different banks. A line runs along N (8, 1 or 16
+ * rows of K of four strips) or along K (a column of a strip, four steps long).
  */
 struct repack_shape {
     uint32_t lines, line_bytes, gap;
@@ -44,7 +44,7 @@ struct repack_shape {
 };
 const struct repack_shape *marlin_repack_shape(const ptxgen_marlin_repack_spec *spec);
 
-/* The product's spec that has the same layout. */
+/* The spec of the product whose weights have the same layout. */
 static inline ptxgen_marlin_spec marlin_repack_product(const ptxgen_marlin_repack_spec *s)
 {
     return (ptxgen_marlin_spec){.k = s->k,
@@ -57,9 +57,10 @@ static inline ptxgen_marlin_spec marlin_repack_product(const ptxgen_marlin_repac
 }
 
 /*
- * A scale that is refused, as a number: its bits in f32 low, and high what grows the earlier it
- * stands, UINT32_MAX less its index among gate's [groups, n] and then up's. The greatest stays.
- * Where there are more than so many the index is that of none.
+ * A scale that is refused is reported as a number of 64 bits: the low half has the scale's bits in
+ * f32, and the high half is UINT32_MAX less its index among gate's scales [groups, n] and then
+ * up's. atomicMax keeps the largest number, which is that of the first scale. The function returns
+ * the number of scales; if that exceeds UINT32_MAX, the index is not used.
  */
 static inline uint64_t marlin_repack_scales(const ptxgen_marlin_repack_spec *s)
 {
@@ -72,17 +73,17 @@ static inline bool marlin_repack_has_places(const ptxgen_marlin_repack_spec *s)
     return marlin_repack_scales(s) < UINT32_MAX;
 }
 
-/* Strips and steps that a CTA packs, and how many CTAs that takes along N and K. */
+/* Strips and steps that a CTA packs, and the number of CTAs along N and K. */
 struct repack_grid {
     uint32_t strips, steps;
     uint32_t along_n, along_k;
-    uint32_t group_blocks; /* CTAs of marlin_repack_groups for a strip */
+    uint32_t group_blocks; /* CTAs of the entry marlin_repack_groups for a strip */
 };
 struct repack_grid marlin_repack_grid(const ptxgen_marlin_repack_spec *spec);
 
 /*
- * Where rows of a layout along K are in any order a CTA packs a tile of 16 columns, which it has in
- * shared memory from end to end, if they fit: bytes from a column to the next, of all, and CTAs.
+ * The geometry of codes_by_column.c: a CTA packs a tile of 16 columns, all of which it holds in
+ * shared memory. It is used for layouts along K with act_order, if the columns fit.
  */
 struct repack_columns {
     bool used;
@@ -90,7 +91,7 @@ struct repack_columns {
 };
 struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan);
 
-/* Whether it is a plan that ptxgen_marlin_repack_make_plan filled. */
+/* Whether ptxgen_marlin_repack_make_plan has filled the plan. */
 bool marlin_repack_is_plan(const ptxgen_marlin_repack_plan *plan);
 
 #endif
