@@ -134,6 +134,17 @@ static void expect_refusal(const char *path, ptxgen_status status, const char *n
     assert_contains(err.message, rule);
 }
 
+/* The sentence is the file's path, and the reason behind it. */
+static void expect_reason(const char *path, const char *reason)
+{
+    struct tensor_store *store;
+    ptxgen_error err = {0};
+    char wanted[PTXGEN_MESSAGE_SIZE];
+    snprintf(wanted, sizeof wanted, "%.400s: %.400s", path, reason);
+    assert_int_equal(tensor_store_open(path, &store, &err), PTXGEN_ERROR_MALFORMED);
+    assert_string_equal(err.message, wanted);
+}
+
 /* ---- safetensors ---- */
 
 #define FIRST "model-00001-of-00002.safetensors"
@@ -267,6 +278,8 @@ static void indexes_are_checked(void **state)
         assert_contains(err.message, cases[i].names);
         assert_contains(err.message, cases[i].rule);
         bytes_free(&b);
+        write_text(INDEX, cases[i].text);
+        expect_reason(in_folder(INDEX), err.message);
     }
 }
 

@@ -3,8 +3,12 @@
  */
 #include "tests/status.h"
 
+#include <ptxgen/sparse24.h>
+
 #include "golden.h"
 #include "tests/random.h"
+
+#include <stdio.h>
 
 enum { CORRUPTIONS = 10000 };
 
@@ -165,9 +169,114 @@ static void shapes_that_no_form_can_hold_are_refused(void **state)
                  "too large");
 }
 
+/* ---- sizes ---- */
+
+enum { DENSE, VALUES, METADATA, TO, PACKED, SPANS };
+
+/* One of the calls that take spans, of which number `wrong` is a byte too long. */
+struct sized {
+    const struct golden_weight *w;
+    ptxgen_span spans[SPANS];
+    ptxgen_error err;
+};
+
+static ptxgen_status validate(struct sized *s)
+{
+    return ptxgen_sparse24_validate(&s->w->shape, read_only(s->spans[VALUES]), 0,
+                                    read_only(s->spans[METADATA]), &s->err);
+}
+
+static ptxgen_status compress(struct sized *s)
+{
+    return ptxgen_sparse24_compress(&s->w->shape, read_only(s->spans[DENSE]), s->spans[VALUES], 0,
+                                    s->spans[METADATA], &s->err);
+}
+
+static ptxgen_status decompress(struct sized *s)
+{
+    return ptxgen_sparse24_decompress(&s->w->shape, read_only(s->spans[VALUES]), 0,
+                                      read_only(s->spans[METADATA]), s->spans[DENSE], &s->err);
+}
+
+static ptxgen_status convert(struct sized *s)
+{
+    return ptxgen_sparse24_convert(&s->w->shape, 0, read_only(s->spans[METADATA]), 0, s->spans[TO],
+                                   &s->err);
+}
+
+static ptxgen_status prune(struct sized *s)
+{
+    return ptxgen_sparse24_prune(&s->w->shape, read_only(s->spans[DENSE]), s->spans[PACKED],
+                                 &s->err);
+}
+
+static ptxgen_sparse24_spec spec_of(const struct sized *s)
+{
+    return (ptxgen_sparse24_spec){.m = (uint32_t)s->w->shape.m,
+                                  .k = (uint32_t)s->w->shape.k,
+                                  .type = (uint8_t)s->w->shape.type,
+                                  .y_type = (uint8_t)s->w->shape.type};
+}
+
+static ptxgen_status pack(struct sized *s)
+{
+    const ptxgen_sparse24_spec spec = spec_of(s);
+    return ptxgen_sparse24_pack(&spec, read_only(s->spans[VALUES]), 0,
+                                read_only(s->spans[METADATA]), s->spans[PACKED], &s->err);
+}
+
+static void a_span_of_another_size_is_named(void **state)
+{
+    static const struct {
+        ptxgen_status (*call)(struct sized *s);
+        int wrong;
+        const char *name;
+    } rows[] = {
+        {validate, VALUES, "values"},
+        {validate, METADATA, "byte metadata"},
+        {compress, DENSE, "dense"},
+        {compress, VALUES, "values"},
+        {compress, METADATA, "byte metadata"},
+        {decompress, VALUES, "values"},
+        {decompress, METADATA, "byte metadata"},
+        {decompress, DENSE, "dense"},
+        {convert, METADATA, "byte metadata"},
+        {convert, TO, "byte metadata"},
+        {prune, DENSE, "dense"},
+        {prune, PACKED, "pruned"},
+        {pack, VALUES, "values"},
+        {pack, METADATA, "byte metadata"},
+        {pack, PACKED, "packed"},
+    };
+    struct tensor_store *store = golden_open();
+    const struct golden_weight w = golden_weight(store, 0);
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sized s = {.w = &w};
+        const ptxgen_sparse24_spec spec = spec_of(&s);
+        char wanted[100];
+        size_t packed;
+        assert_ok(ptxgen_sparse24_packed_bytes(&spec, &packed, &s.err), &s.err);
+        s.spans[DENSE] = span_of(w.dense.bytes);
+        s.spans[VALUES] = span_of(w.values.bytes);
+        s.spans[METADATA] = metadata_span(&w.shape, 0);
+        s.spans[TO] = metadata_span(&w.shape, 0);
+        s.spans[PACKED] = span_of(rows[i].call == pack ? packed : w.dense.bytes);
+        const size_t right = s.spans[rows[i].wrong].bytes++;
+        snprintf(wanted, sizeof wanted, "%s has %zu bytes; its shape takes exactly %zu",
+                 rows[i].name, right + 1, right);
+        assert_int_equal(rows[i].call(&s), PTXGEN_ERROR_INVALID_ARGUMENT);
+        assert_string_equal(s.err.message, wanted);
+        for (int f = 0; f < SPANS; f++)
+            free(s.spans[f].data);
+    }
+    tensor_store_close(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_span_of_another_size_is_named),
         cmocka_unit_test(ten_thousand_corruptions_are_refused_or_harmless),
         cmocka_unit_test(an_array_of_another_size_is_refused_before_it_is_read),
         cmocka_unit_test(shapes_that_no_form_can_hold_are_refused),
