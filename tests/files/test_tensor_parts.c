@@ -278,6 +278,8 @@ static void indexes_are_checked(void **state)
         assert_contains(err.message, cases[i].names);
         assert_contains(err.message, cases[i].rule);
         bytes_free(&b);
+        if (*cases[i].text != '{') /* by which an index is known from other files */
+            continue;
         write_text(INDEX, cases[i].text);
         expect_reason(in_folder(INDEX), err.message);
     }
@@ -374,7 +376,7 @@ int main(void)
         with_folder(an_index_that_is_not_true_is_refused),
         with_folder(of_a_tensor_in_two_shards_the_index_says_which_is_meant),
         with_folder(a_folder_has_one_file_that_is_meant),
-        cmocka_unit_test(indexes_are_checked),
+        with_folder(indexes_are_checked),
         with_folder(gguf_parts_are_read_by_any_of_them_and_by_folder),
         with_folder(gguf_parts_that_do_not_fit_are_refused_by_name),
         cmocka_unit_test(names_of_parts_have_five_digits_twice),
