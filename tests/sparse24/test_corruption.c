@@ -212,7 +212,7 @@ static ptxgen_status prune(struct sized *s)
 
 static ptxgen_sparse24_spec spec_of(const struct sized *s)
 {
-    return (ptxgen_sparse24_spec){.m = (uint32_t)s->w->shape.m,
+    return (ptxgen_sparse24_spec){.n = (uint32_t)s->w->shape.n,
                                   .k = (uint32_t)s->w->shape.k,
                                   .type = (uint8_t)s->w->shape.type,
                                   .y_type = (uint8_t)s->w->shape.type};
