@@ -51,7 +51,7 @@ static void name_classes(const struct point *p, const ptxgen_rmsnorm_q4k_plan *p
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, p->m);
     const char *entry = ptxgen_rmsnorm_q4k_entry(v);
     const char *rounds = v->rounds > 2 ? "many rounds" : v->rounds > 1 ? "two rounds" : "one round";
-    uint32_t staged = staged_bytes(plan, v);
+    uint32_t staged = rmsnorm_q4k_staged_bytes(plan, v);
     snprintf(names->of[0], NAME, "%s, K among %s, N among %s, %s", entry,
              v->wk > 1 ? "warps" : "none", v->wn > 1 ? "warps" : "none", rounds);
     snprintf(names->of[1], NAME, "%s, %s, %u stages, K among %s", entry, rounds, v->stages,

@@ -12,25 +12,25 @@
  */
 #include "activations.h"
 
-static bool is_narrow(const struct kernel *q)
+static bool is_narrow(const struct rmsnorm_q4k_kernel *q)
 {
     return q->spec->x_type != PTXGEN_F32;
 }
 
-static uint32_t element_bytes(const struct kernel *q)
+static uint32_t element_bytes(const struct rmsnorm_q4k_kernel *q)
 {
     return is_narrow(q) ? 2 : 4;
 }
 
 /* ---- loading: 8 consecutive values a lane ---- */
 
-static int item_words(const struct kernel *q)
+static int item_words(const struct rmsnorm_q4k_kernel *q)
 {
     return is_narrow(q) ? LANE_VALUES / 2 : LANE_VALUES;
 }
 
 /* True where 16-byte loads are allowed: every base and row stride is a multiple of 16 bytes. */
-static ptx_pred vectors_allowed(struct kernel *q)
+static ptx_pred vectors_allowed(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_u64 bits = ptx_or_b64(k, q->x, q->gamma);
@@ -45,13 +45,13 @@ static ptx_pred vectors_allowed(struct kernel *q)
     return ptx_setp_eq_u64(k, low, U64(0));
 }
 
-static void load_vectors(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
+static void load_vectors(struct rmsnorm_q4k_kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
 {
     for (int i = 0; i < item_words(q); i += 4)
         ptx_ld_global_v4_u32_to(q->k, &to[i], from, 4 * i);
 }
 
-static void load_scalars(struct kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
+static void load_scalars(struct rmsnorm_q4k_kernel *q, ptx_u64 from, ptx_u32 to[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     for (int i = 0; i < item_words(q); i++) {
@@ -72,7 +72,7 @@ struct spot {
     ptx_u32 token;
 };
 
-static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
+static struct spot item_spot(struct rmsnorm_q4k_kernel *q, ptx_u32 first, ptx_u32 number)
 {
     ptx_kernel *k = q->k;
     struct spot s = {.token = U32(0)};
@@ -87,14 +87,14 @@ static struct spot item_spot(struct kernel *q, ptx_u32 first, ptx_u32 number)
 }
 
 /* The first of the lane's columns. */
-static ptx_u32 lane_column(struct kernel *q, ptx_u32 super_block)
+static ptx_u32 lane_column(struct rmsnorm_q4k_kernel *q, ptx_u32 super_block)
 {
     ptx_u32 in_super_block = times(q, q->at.lane, LANE_VALUES);
     return times_plus(q, super_block, SUPER_BLOCK, in_super_block);
 }
 
-static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, ptx_u32 token,
-                               ptx_u32 column)
+static ptx_u64 element_address(struct rmsnorm_q4k_kernel *q, ptx_u64 base, ptx_u32 stride,
+                               ptx_u32 token, ptx_u32 column)
 {
     ptx_kernel *k = q->k;
     if (q->v->tile_m == 1)
@@ -105,7 +105,8 @@ static ptx_u64 element_address(struct kernel *q, ptx_u64 base, ptx_u32 stride, p
     return ptx_add_u64(k, base, bytes);
 }
 
-struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
+struct rmsnorm_q4k_source rmsnorm_q4k_find_source(struct rmsnorm_q4k_kernel *q, ptx_u32 first,
+                                                  ptx_u32 number)
 {
     ptx_kernel *k = q->k;
     struct spot s = item_spot(q, first, number);
@@ -113,7 +114,7 @@ struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
     if (q->v->tile_m > 1) /* absent tokens repeat the last */
         token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
     ptx_u32 column = lane_column(q, s.super_block);
-    struct source from;
+    struct rmsnorm_q4k_source from;
     from.gamma = ptx_mad_wide_u32(k, column, U32(4), q->gamma);
     from.x = from.residual = element_address(q, q->x, q->x_stride, token, column);
     if (q->spec->residual)
@@ -121,7 +122,8 @@ struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number)
     return from;
 }
 
-void load_item(struct kernel *q, const struct source *from, struct item *item)
+void rmsnorm_q4k_load_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
+                           struct rmsnorm_q4k_item *item)
 {
     load_vectors(q, from->x, item->x);
     if (q->spec->residual)
@@ -131,7 +133,8 @@ void load_item(struct kernel *q, const struct source *from, struct item *item)
 }
 
 /* The same where vectors are not allowed. */
-static void load_by_element(struct kernel *q, const struct source *from, struct item *item)
+static void load_by_element(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
+                            struct rmsnorm_q4k_item *item)
 {
     load_scalars(q, from->x, item->x);
     if (q->spec->residual)
@@ -140,9 +143,9 @@ static void load_by_element(struct kernel *q, const struct source *from, struct 
         ptx_ld_global_nc_f32_to(q->k, item->gamma[i], from->gamma, 4 * i);
 }
 
-struct item new_item(struct kernel *q)
+struct rmsnorm_q4k_item rmsnorm_q4k_new_item(struct rmsnorm_q4k_kernel *q)
 {
-    struct item item;
+    struct rmsnorm_q4k_item item;
     for (int i = 0; i < item_words(q); i++) {
         item.x[i] = ptx_mov_u32(q->k, U32(0));
         if (q->spec->residual)
@@ -153,9 +156,9 @@ struct item new_item(struct kernel *q)
     return item;
 }
 
-struct item no_item(void)
+struct rmsnorm_q4k_item rmsnorm_q4k_no_item(void)
 {
-    struct item item;
+    struct rmsnorm_q4k_item item;
     for (int i = 0; i < LANE_VALUES; i++) {
         item.x[i] = item.residual[i] = ptx_new_u32();
         item.gamma[i] = ptx_new_f32();
@@ -163,7 +166,8 @@ struct item no_item(void)
     return item;
 }
 
-static void move_item(struct kernel *q, const struct item *from, struct item *to)
+static void move_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_item *from,
+                      struct rmsnorm_q4k_item *to)
 {
     for (int i = 0; i < item_words(q); i++) {
         ptx_mov_u32_to(q->k, to->x[i], from->x[i]);
@@ -175,7 +179,7 @@ static void move_item(struct kernel *q, const struct item *from, struct item *to
 }
 
 /* Items that a warp takes of a chunk, at most. */
-static int taken_items(const struct kernel *q)
+static int taken_items(const struct rmsnorm_q4k_kernel *q)
 {
     uint32_t warps = q->v->wk * q->v->wn;
     return (int)((q->v->chunk * q->v->tile_m + warps - 1) / warps);
@@ -186,14 +190,14 @@ static int taken_items(const struct kernel *q)
  * more tokens, where arithmetic takes most of the time, two are as fast, and less text.
  */
 enum { MAX_BATCH = 4 };
-static int batch_items(const struct kernel *q)
+static int batch_items(const struct rmsnorm_q4k_kernel *q)
 {
     int words = item_words(q) * (q->spec->residual ? 2 : 1) + LANE_VALUES;
     int most = q->v->tile_m == 1 ? 48 / words : 2, taken = taken_items(q);
     return taken < most ? taken : most;
 }
 
-static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
+static ptx_u32 chunk_items(struct rmsnorm_q4k_kernel *q, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
@@ -206,15 +210,14 @@ static ptx_u32 chunk_items(struct kernel *q, ptx_u32 first)
 
 /* ---- h = x + residual ---- */
 
-static void widen(struct kernel *q, const ptx_u32 words[LANE_VALUES], ptx_f32 to[LANE_VALUES])
+static void widen(struct rmsnorm_q4k_kernel *q, const ptx_u32 words[LANE_VALUES],
+                  ptx_f32 to[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     for (int i = 0; i < item_words(q); i++) {
         ptx_f16 halves[2];
         switch (q->spec->x_type) {
-        case PTXGEN_F32:
-            to[i] = ptx_u32_as_f32(words[i]);
-            break;
+        case PTXGEN_F32: to[i] = ptx_u32_as_f32(words[i]); break;
         case PTXGEN_F16:
             ptx_unpack_f16x2(k, halves, ptx_u32_as_f16x2(words[i]));
             to[2 * i] = ptx_cvt_f32_f16(k, halves[0]);
@@ -228,7 +231,7 @@ static void widen(struct kernel *q, const ptx_u32 words[LANE_VALUES], ptx_f32 to
 }
 
 /* h rounded to x's type, as the separate addition would have stored it; and the stored form. */
-static ptx_f32 round_to_type(struct kernel *q, ptx_f32 h, ptx_u16 *stored)
+static ptx_f32 round_to_type(struct rmsnorm_q4k_kernel *q, ptx_f32 h, ptx_u16 *stored)
 {
     ptx_kernel *k = q->k;
     if (q->spec->x_type == PTXGEN_F16) {
@@ -246,8 +249,8 @@ static ptx_f32 round_to_type(struct kernel *q, ptx_f32 h, ptx_u16 *stored)
 }
 
 /* Each CTA prepares all of x; the sum's super-block s is written by CTA s mod grid. */
-static void store_sum(struct kernel *q, const struct spot *at, const ptx_f32 h[LANE_VALUES],
-                      const ptx_u16 stored[LANE_VALUES])
+static void store_sum(struct rmsnorm_q4k_kernel *q, const struct spot *at,
+                      const ptx_f32 h[LANE_VALUES], const ptx_u16 stored[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     ptx_u32 owner = ptx_rem_u32(k, at->super_block, U32(q->v->grid));
@@ -266,8 +269,8 @@ static void store_sum(struct kernel *q, const struct spot *at, const ptx_f32 h[L
     }
 }
 
-static void make_h(struct kernel *q, const struct item *item, const struct spot *at,
-                   ptx_f32 h[LANE_VALUES])
+static void make_h(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_item *item,
+                   const struct spot *at, ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     widen(q, item->x, h);
@@ -285,7 +288,7 @@ static void make_h(struct kernel *q, const struct item *item, const struct spot 
 /* ---- one item into shared memory ---- */
 
 /* The larger magnitude, NaN if either is; the sign is of no account. */
-static ptx_u32 larger_magnitude(struct kernel *q, ptx_f32 a, ptx_f32 b)
+static ptx_u32 larger_magnitude(struct rmsnorm_q4k_kernel *q, ptx_f32 a, ptx_f32 b)
 {
     ptx_kernel *k = q->k;
     if (q->plan->target.ptx.sm >= 86)
@@ -295,7 +298,7 @@ static ptx_u32 larger_magnitude(struct kernel *q, ptx_f32 a, ptx_f32 b)
 }
 
 /* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
-static ptx_u32 largest_exponent(struct kernel *q, const ptx_f32 v[LANE_VALUES])
+static ptx_u32 largest_exponent(struct rmsnorm_q4k_kernel *q, const ptx_f32 v[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     ptx_u32 most = ptx_f32_as_u32(v[0]);
@@ -322,10 +325,10 @@ struct record {
  * The sub-block's sum over its four lanes, times 2⁻²⁰, as hi and lo·2¹¹ for the mins' B fragments:
  * the first quad lane stores hi, the second lo.
  */
-static void store_block_sum(struct kernel *q, const struct record *to, ptx_f32 sum)
+static void store_block_sum(struct rmsnorm_q4k_kernel *q, const struct record *to, ptx_f32 sum)
 {
     ptx_kernel *k = q->k;
-    sum = ptx_mul_f32(k, warp_sum(k, sum, 2, 1), F32(0x1p-20f));
+    sum = ptx_mul_f32(k, rmsnorm_q4k_warp_sum(k, sum, 2, 1), F32(0x1p-20f));
     ptx_f32 rest = ptx_sub_f32(k, sum, ptx_cvt_f32_f16(k, ptx_cvt_f16_f32(k, sum)));
     ptx_f32 part = ptx_selp_f32(k, ptx_mul_f32(k, rest, F32(2048)), sum, q->at.lower);
     ptx_f16 half = ptx_cvt_f16_f32(k, part);
@@ -368,7 +371,8 @@ static void split_planes(ptx_kernel *k, const ptx_f32 v[4], ptx_u32 planes[PLANE
     }
 }
 
-static void store_planes(struct kernel *q, const struct record *to, const ptx_f32 v[LANE_VALUES])
+static void store_planes(struct rmsnorm_q4k_kernel *q, const struct record *to,
+                         const ptx_f32 v[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     ptx_u32 words[2][PLANES];
@@ -394,8 +398,8 @@ static void store_planes(struct kernel *q, const struct record *to, const ptx_f3
     }
 }
 
-static void store_fragments(struct kernel *q, const struct record *to, const ptx_f32 h[LANE_VALUES],
-                            const ptx_f32 gamma[LANE_VALUES])
+static void store_fragments(struct rmsnorm_q4k_kernel *q, const struct record *to,
+                            const ptx_f32 h[LANE_VALUES], const ptx_f32 gamma[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     ptx_f32 v[LANE_VALUES];
@@ -415,7 +419,8 @@ static void store_fragments(struct kernel *q, const struct record *to, const ptx
         ptx_st_shared_f32(k, scale, (int)record_scale(q->v->tile_m), up);
 }
 
-void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item)
+void rmsnorm_q4k_prepare_item(struct rmsnorm_q4k_kernel *q, ptx_u32 first, ptx_u32 number,
+                              const struct rmsnorm_q4k_item *item)
 {
     struct spot at = item_spot(q, first, number);
     struct record to = {.token = at.token};
@@ -423,14 +428,15 @@ void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct 
     to.of_token = at_token(q, to.base, at.token, 256);
     ptx_f32 h[LANE_VALUES];
     make_h(q, item, &at, h);
-    emit_squares(q, at.token, at.super_block, h);
+    rmsnorm_q4k_store_squares(q, at.token, at.super_block, h);
     store_fragments(q, &to, h, item->gamma);
 }
 
-static struct share find_share(struct kernel *q, ptx_u32 first, struct stream *stream)
+static struct rmsnorm_q4k_share find_share(struct rmsnorm_q4k_kernel *q, ptx_u32 first,
+                                           struct rmsnorm_q4k_stream *stream)
 {
     ptx_kernel *k = q->k;
-    struct share s = {.first = first, .takers = q->v->wk * q->v->wn, .stream = stream};
+    struct rmsnorm_q4k_share s = {.first = first, .takers = q->v->wk * q->v->wn, .stream = stream};
     s.number = ptx_mov_u32(k, q->at.warp);
     s.end = chunk_items(q, first);
     s.last = q->v->chunks == 1 ? U32(super_blocks(q->spec) * q->v->tile_m - 1)
@@ -441,64 +447,65 @@ static struct share find_share(struct kernel *q, ptx_u32 first, struct stream *s
 }
 
 /* The stream's slots are sent for behind the first items. */
-static void send_weights(struct kernel *q, const struct share *s)
+static void issue_weights(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
     ptx_kernel *k = q->k;
     if (s->stream && taken_items(q) == 1)
-        emit_other_loads(q, s->stream);
+        rmsnorm_q4k_issue_other_loads(q, s->stream);
     else if (s->stream)
         ptx_if(k, is_zero(q, s->sent)) {
-            emit_other_loads(q, s->stream);
+            rmsnorm_q4k_issue_other_loads(q, s->stream);
             ptx_mov_u32_to(k, s->sent, U32(1));
         }
 }
 
 /* Of the item so many takes ahead; past the end the last one again, which is not prepared. */
-static struct source share_source(struct kernel *q, const struct share *s, uint32_t ahead)
+static struct rmsnorm_q4k_source share_source(struct rmsnorm_q4k_kernel *q,
+                                              const struct rmsnorm_q4k_share *s, uint32_t ahead)
 {
     ptx_kernel *k = q->k;
     ptx_u32 number = ahead ? ptx_add_u32(k, s->number, U32(ahead * s->takers)) : s->number;
-    return find_source(q, s->first, ptx_min_u32(k, number, s->last));
+    return rmsnorm_q4k_find_source(q, s->first, ptx_min_u32(k, number, s->last));
 }
 
-static void send_for_batch(struct kernel *q, const struct share *s, int batch, struct item items[])
+static void load_batch(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s, int batch,
+                       struct rmsnorm_q4k_item items[])
 {
-    struct source from = share_source(q, s, 0);
-    ptx_if_else(q->k, s->vectors)
-        for (int i = 0; i < batch; i++) {
-            struct source its = i ? share_source(q, s, (uint32_t)i) : from;
-            load_item(q, &its, &items[i]);
-        }
-    else
-        load_by_element(q, &from, &items[0]);
-    send_weights(q, s);
+    struct rmsnorm_q4k_source from = share_source(q, s, 0);
+    ptx_if_else(q->k, s->vectors) for (int i = 0; i < batch; i++)
+    {
+        struct rmsnorm_q4k_source its = i ? share_source(q, s, (uint32_t)i) : from;
+        rmsnorm_q4k_load_item(q, &its, &items[i]);
+    }
+    else load_by_element(q, &from, &items[0]);
+    issue_weights(q, s);
 }
 
 /* No warp has more than one. */
-static void take_one(struct kernel *q, const struct share *s)
+static void take_one(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
-    struct item item = no_item();
-    send_for_batch(q, s, 1, &item);
+    struct rmsnorm_q4k_item item = rmsnorm_q4k_no_item();
+    load_batch(q, s, 1, &item);
     ptx_if(q->k, ptx_setp_lt_u32(q->k, s->number, s->end))
-        prepare_item(q, s->first, s->number, &item);
+        rmsnorm_q4k_prepare_item(q, s->first, s->number, &item);
 }
 
 /*
  * A batch of items is sent for at once, and then prepared one after the other; where x does not
  * allow vectors, a batch is one item.
  */
-static void take_batches(struct kernel *q, const struct share *s, int batch)
+static void take_batches(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s, int batch)
 {
     ptx_kernel *k = q->k;
-    struct item items[MAX_BATCH] = {no_item()};
+    struct rmsnorm_q4k_item items[MAX_BATCH] = {rmsnorm_q4k_no_item()};
     for (int i = 1; i < batch; i++)
-        items[i] = new_item(q);
+        items[i] = rmsnorm_q4k_new_item(q);
     ptx_loop(k, batches) {
         ptx_u32 left = ptx_selp_u32(k, U32((unsigned)batch), U32(1), s->vectors);
-        send_for_batch(q, s, batch, items);
+        load_batch(q, s, batch, items);
         ptx_loop(k, item) {
             ptx_loop_break_if(&item, ptx_setp_ge_u32(k, s->number, s->end), false);
-            prepare_item(q, s->first, s->number, &items[0]);
+            rmsnorm_q4k_prepare_item(q, s->first, s->number, &items[0]);
             move_on(q, s->number, s->takers);
             ptx_sub_u32_to(k, left, left, U32(1));
             ptx_loop_break_if(&item, is_zero(q, left), false);
@@ -509,13 +516,14 @@ static void take_batches(struct kernel *q, const struct share *s, int batch)
     }
 }
 
-void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream)
+void rmsnorm_q4k_prepare_activations(struct rmsnorm_q4k_kernel *q, ptx_u32 first,
+                                     struct rmsnorm_q4k_stream *stream)
 {
     ptx_section(q->k, "activations: h = x%s, sums of squares, h*gamma as B fragments",
                 q->spec->residual ? " + residual" : "");
-    struct share s = find_share(q, first, stream);
-    if (staged_bytes(q->plan, q->v))
-        take_staged(q, &s);
+    struct rmsnorm_q4k_share s = find_share(q, first, stream);
+    if (rmsnorm_q4k_staged_bytes(q->plan, q->v))
+        rmsnorm_q4k_take_staged(q, &s);
     else if (batch_items(q) == 1)
         take_one(q, &s);
     else

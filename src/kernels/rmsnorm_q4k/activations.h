@@ -6,40 +6,43 @@
 #include "emit.h"
 
 /* One super-block of one token on its way: 8 values a lane, 16-bit ones two a word. */
-struct item {
+struct rmsnorm_q4k_item {
     ptx_u32 x[LANE_VALUES], residual[LANE_VALUES];
     ptx_f32 gamma[LANE_VALUES];
 };
 
 /* Where an item's values of this lane are. */
-struct source {
+struct rmsnorm_q4k_source {
     ptx_u64 x, residual, gamma;
 };
 
 /* The warp's items of a chunk: every `takers`-th from `number` on, one for each warp. */
-struct share {
+struct rmsnorm_q4k_share {
     ptx_u32 first; /* super-block of the chunk */
     ptx_u32 number, end, last;
     uint32_t takers;
     ptx_pred vectors;
-    struct stream *stream; /* or NULL: see emit.h */
-    ptx_u32 sent;          /* 1: its slots have been sent for */
+    struct rmsnorm_q4k_stream *stream; /* or NULL: see emit.h */
+    ptx_u32 sent;                      /* 1: its slots have been sent for */
 };
 
 /* ---- activations.c ---- */
 
-struct item new_item(struct kernel *q);
+struct rmsnorm_q4k_item rmsnorm_q4k_new_item(struct rmsnorm_q4k_kernel *q);
 /* Registers to come: the first load into it takes them. */
-struct item no_item(void);
+struct rmsnorm_q4k_item rmsnorm_q4k_no_item(void);
 /* Items are numbered from super-block `first` on. */
-struct source find_source(struct kernel *q, ptx_u32 first, ptx_u32 number);
+struct rmsnorm_q4k_source rmsnorm_q4k_find_source(struct rmsnorm_q4k_kernel *q, ptx_u32 first,
+                                                  ptx_u32 number);
 /* By vectors. */
-void load_item(struct kernel *q, const struct source *from, struct item *item);
-void prepare_item(struct kernel *q, ptx_u32 first, ptx_u32 number, const struct item *item);
+void rmsnorm_q4k_load_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
+                           struct rmsnorm_q4k_item *item);
+void rmsnorm_q4k_prepare_item(struct rmsnorm_q4k_kernel *q, ptx_u32 first, ptx_u32 number,
+                              const struct rmsnorm_q4k_item *item);
 
 /* ---- staging.c ---- */
 
 /* Takes the warp's items by way of shared memory, as the plan says. */
-void take_staged(struct kernel *q, struct share *s);
+void rmsnorm_q4k_take_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s);
 
 #endif

@@ -63,36 +63,6 @@
  */
 #include "emit.h"
 
-ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b)
-{
-    return ptx_mad_lo_u32(q->k, a, U32(factor), b);
-}
-
-ptx_u32 times(struct kernel *q, ptx_u32 a, uint32_t factor)
-{
-    return ptx_mul_lo_u32(q->k, a, U32(factor));
-}
-
-void move_on(struct kernel *q, ptx_u32 a, uint32_t step)
-{
-    ptx_add_u32_to(q->k, a, a, U32(step));
-}
-
-ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask)
-{
-    return ptx_and_b32(q->k, a, U32(mask));
-}
-
-ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits)
-{
-    return ptx_shr_u32(q->k, a, U32(bits));
-}
-
-ptx_pred is_zero(struct kernel *q, ptx_u32 a)
-{
-    return ptx_setp_eq_u32(q->k, a, U32(0));
-}
-
 /* ---- parameters and thread indices ---- */
 
 /* Every parameter is declared, so that all entries are launched alike; only those used are read. */
@@ -112,12 +82,12 @@ static ptx_u32 number_param(ptx_kernel *k, const char *name, bool used)
     return U32(0);
 }
 
-static void load_params(struct kernel *q)
+static void load_params(struct rmsnorm_q4k_kernel *q)
 {
-    static const char *const w[] = {"w0", "w1", "w2"},
-                      *const bias[] = {"bias0", "bias1", "bias2"}, *const y[] = {"y0", "y1", "y2"},
-                      *const strides[] = {"y0_stride", "y1_stride", "y2_stride"},
-                      *const maps[] = {"map0", "map1", "map2"};
+    static const char *const w[] = {"w0", "w1", "w2"}, *const bias[] = {"bias0", "bias1", "bias2"},
+                             *const y[] = {"y0", "y1", "y2"},
+                             *const strides[] = {"y0_stride", "y1_stride", "y2_stride"},
+                             *const maps[] = {"map0", "map1", "map2"};
     ptx_kernel *k = q->k;
     const ptxgen_rmsnorm_q4k_spec *s = q->spec;
     bool tensor = has_tensor_copies(&q->plan->target), rows = q->v->tile_m > 1;
@@ -143,7 +113,7 @@ static void load_params(struct kernel *q)
     }
 }
 
-static void find_threads(struct kernel *q)
+static void find_threads(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_u32 tid = ptx_sreg_tid_x(k);
@@ -172,17 +142,17 @@ static void find_threads(struct kernel *q)
 }
 
 /* Tiles are dealt to the CTAs in turns, and a CTA's to its warps along rows. */
-static void find_first_tile(struct kernel *q)
+static void find_first_tile(struct rmsnorm_q4k_kernel *q)
 {
     ptx_u32 tile = times_plus(q, q->at.wn, q->v->grid, q->at.cta);
     q->first_output = times(q, tile, tile_outputs(q->spec));
 }
 
-struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
-                    const ptx_u32 numbers[3])
+struct rmsnorm_q4k_place rmsnorm_q4k_locate(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
+                                            const ptx_u64 addresses[3], const ptx_u32 numbers[3])
 {
     ptx_kernel *k = q->k;
-    struct place p = {addresses[0], numbers[0], output, U32(q->spec->n[0])};
+    struct rmsnorm_q4k_place p = {addresses[0], numbers[0], output, U32(q->spec->n[0])};
     for (int i = 1; i < PTXGEN_RMSNORM_Q4K_MATRICES && q->spec->n[i] && !is_gated(q->spec); i++) {
         ptx_u32 start = U32(matrix_end(q->spec, i - 1));
         ptx_pred here = ptx_setp_ge_u32(k, output, start);
@@ -200,14 +170,14 @@ static ptx_u32 shared_buffer(ptx_kernel *k, const char *name, uint32_t bytes, ui
     return ptx_shared_address(k, ptx_shared_declare(k, name, bytes, align));
 }
 
-static void declare_shared(struct kernel *q)
+static void declare_shared(struct rmsnorm_q4k_kernel *q)
 {
     const ptxgen_rmsnorm_q4k_variant *v = q->v;
     uint32_t warps = v->wk * v->wn;
     q->sh.rings = shared_buffer(q->k, "rings of weights", warps * v->stages * STAGE_BYTES, 128);
     q->sh.records =
         shared_buffer(q->k, "activation records", v->chunk * record_bytes(v->tile_m), 128);
-    uint32_t staged = staged_bytes(q->plan, v);
+    uint32_t staged = rmsnorm_q4k_staged_bytes(q->plan, v);
     if (staged)
         q->sh.staged = shared_buffer(q->k, "x", staged, 16);
     if (zero_bytes(v->tile_m))
@@ -224,7 +194,7 @@ static void declare_shared(struct kernel *q)
 /* ---- the end of a round ---- */
 
 /* The lane's token of an n-tile, which its quad neighbour shares. */
-static ptx_u32 lane_token(struct kernel *q, int n)
+static ptx_u32 lane_token(struct rmsnorm_q4k_kernel *q, int n)
 {
     if (q->v->tile_m == 1)
         return U32(0);
@@ -245,7 +215,7 @@ struct totals {
     ptx_f32 sum[MAX_N_TILES];
 };
 
-static struct totals join_planes(struct kernel *q, const struct sums *sums)
+static struct totals join_planes(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     struct totals t;
@@ -261,7 +231,7 @@ static struct totals join_planes(struct kernel *q, const struct sums *sums)
 }
 
 /* Two places in turns let a warp be a round ahead of the one that adds. */
-static void find_partials(struct kernel *q)
+static void find_partials(struct rmsnorm_q4k_kernel *q)
 {
     uint32_t all = q->v->wk * q->v->wn * partial_bytes(q->v);
     ptx_u32 own = times_plus(q, q->at.warp, partial_bytes(q->v), q->sh.partials);
@@ -269,14 +239,14 @@ static void find_partials(struct kernel *q)
     q->both_partials = times_plus(q, q->partial, 2, U32(all));
 }
 
-static void hand_over(struct kernel *q, const struct totals *t)
+static void hand_over(struct rmsnorm_q4k_kernel *q, const struct totals *t)
 {
     for (int n = 0; n < n_tiles(q); n++)
         ptx_st_shared_f32(q->k, q->partial, 32 * 4 * n, t->sum[n]);
 }
 
 /* The first warp along K adds the others' sums, which stand behind its own, in order. */
-static void add_partials(struct kernel *q, struct totals *t)
+static void add_partials(struct rmsnorm_q4k_kernel *q, struct totals *t)
 {
     ptx_kernel *k = q->k;
     int warp_bytes = (int)partial_bytes(q->v);
@@ -287,7 +257,7 @@ static void add_partials(struct kernel *q, struct totals *t)
         }
 }
 
-static void store_element(struct kernel *q, ptx_u64 to, ptx_f32 value)
+static void store_element(struct rmsnorm_q4k_kernel *q, ptx_u64 to, ptx_f32 value)
 {
     ptx_kernel *k = q->k;
     if (q->spec->y_type == PTXGEN_F32)
@@ -308,7 +278,7 @@ static ptx_f32 swiglu(ptx_kernel *k, ptx_f32 gate, ptx_f32 up)
     return ptx_mul_f32(k, silu, up);
 }
 
-static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 value)
+static ptx_f32 add_bias(struct rmsnorm_q4k_kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 value)
 {
     if (!q->spec->bias)
         return value;
@@ -317,7 +287,7 @@ static ptx_f32 add_bias(struct kernel *q, ptx_u64 bias, ptx_u32 row, ptx_f32 val
 }
 
 /* sum / rms. Sums of activations wider than f16 may leave f32's range: then NaN, not infinity. */
-static ptx_f32 normalise(struct kernel *q, ptx_f32 sum, ptx_f32 inverse)
+static ptx_f32 normalise(struct rmsnorm_q4k_kernel *q, ptx_f32 sum, ptx_f32 inverse)
 {
     ptx_kernel *k = q->k;
     if (q->spec->x_type == PTXGEN_F16)
@@ -327,8 +297,8 @@ static ptx_f32 normalise(struct kernel *q, ptx_f32 sum, ptx_f32 inverse)
 }
 
 /* One output of one token; with SwiGLU its sum gates `up`. */
-static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u32 token,
-                         ptx_f32 inverse, ptx_f32 sum, ptx_f32 up)
+static void store_output(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_place to, ptx_u64 bias,
+                         ptx_u32 token, ptx_f32 inverse, ptx_f32 sum, ptx_f32 up)
 {
     ptx_kernel *k = q->k;
     ptx_f32 value = add_bias(q, bias, to.row, normalise(q, sum, inverse));
@@ -345,17 +315,17 @@ static void store_output(struct kernel *q, struct place to, ptx_u64 bias, ptx_u3
     store_element(q, address, value);
 }
 
-static void find_inverse_rms(struct kernel *q)
+static void find_inverse_rms(struct rmsnorm_q4k_kernel *q)
 {
     for (int n = 0; n < n_tiles(q); n++)
-        q->inverse_rms[n] = emit_inverse_rms(q, lane_token(q, n));
+        q->inverse_rms[n] = rmsnorm_q4k_inverse_rms(q, lane_token(q, n));
 }
 
 /*
  * Finishes the tile's sums and stores them; only rows and tokens that exist. SwiGLU's even quad
  * lanes take the odd ones' up.
  */
-static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
+static void store_tile(struct rmsnorm_q4k_kernel *q, ptx_u32 start, const struct totals *t)
 {
     const uint32_t PAST_ALL = 1u << 31;
     ptx_kernel *k = q->k;
@@ -364,8 +334,9 @@ static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
         find_inverse_rms(q);
     ptx_u32 half = ptx_selp_u32(k, U32(gated ? PAST_ALL : HALF_ROWS), U32(0), q->at.lower);
     ptx_u32 output = ptx_add_u32(k, ptx_add_u32(k, start, q->at.row), half);
-    struct place to = locate(q, output, q->y, q->y_stride);
-    struct place bias = q->spec->bias ? locate(q, output, q->bias, q->y_stride) : to;
+    struct rmsnorm_q4k_place to = rmsnorm_q4k_locate(q, output, q->y, q->y_stride);
+    struct rmsnorm_q4k_place bias =
+        q->spec->bias ? rmsnorm_q4k_locate(q, output, q->bias, q->y_stride) : to;
     ptx_pred row_exists = ptx_setp_lt_u32(k, to.row, to.rows);
     for (int n = 0; n < n_tiles(q); n++) {
         ptx_f32 up = t->sum[n];
@@ -379,7 +350,8 @@ static void store_tile(struct kernel *q, ptx_u32 start, const struct totals *t)
     }
 }
 
-static void finish_round(struct kernel *q, ptx_u32 output, const struct sums *sums)
+static void finish_round(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
+                         const struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "end of the tile: sum over the warps along K, apply 1/rms, store");
@@ -403,58 +375,59 @@ static void finish_round(struct kernel *q, ptx_u32 output, const struct sums *su
 
 /* Which slot is next to be multiplied, and which pair of the tile it holds, where that matters. */
 struct consumer {
-    struct slot slot;
+    struct rmsnorm_q4k_slot slot;
     ptx_u32 pair;
 };
 
-static bool counts_pairs(const struct kernel *q)
+static bool counts_pairs(const struct rmsnorm_q4k_kernel *q)
 {
     return pairs(q->spec) % q->v->wk || super_blocks(q->spec) % PAIR;
 }
 
-static void send_next(struct kernel *q, struct stream *stream)
+static void issue_next(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *stream)
 {
     ptx_bar_warp_sync(q->k, ALL_LANES); /* all lanes have read the slot */
-    emit_load(q, stream);
+    rmsnorm_q4k_issue_load(q, stream);
 }
 
 /*
  * Each turn sends for the pair turns_ahead() on: into the slot that it leaves, or else into the one
  * that the turn before has left.
  */
-static void multiply_chunk(struct kernel *q, ptx_u32 count, struct stream *stream,
-                           struct consumer *at, ptx_pred has_tile, struct sums *sums)
+static void multiply_chunk(struct rmsnorm_q4k_kernel *q, ptx_u32 count,
+                           struct rmsnorm_q4k_stream *stream, struct consumer *at,
+                           ptx_pred has_tile, struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
-    bool sends_first = turns_ahead(q->v) < q->v->stages;
+    bool issues_first = loads_ahead(q->v) < q->v->stages;
     ptx_u32 number = times(q, q->at.wk, PAIR);
-    ptx_u32 turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, count, U32(1)) {
+    ptx_u32 step = ptx_mov_u32(k, U32(0));
+    ptx_for(k, step, count, U32(1)) {
         ptx_pred valid = has_tile;
-        if (sends_first)
-            send_next(q, stream);
+        if (issues_first)
+            issue_next(q, stream);
         if (pairs(q->spec) % q->v->wk)
             valid = ptx_setp_bool_lt_u32(k, at->pair, U32(pairs(q->spec)), has_tile);
         ptx_if(k, valid) {
-            emit_wait(q, stream, at->slot);
-            ptx_u32 stage = slot_address(q, stream, at->slot);
-            emit_multiply(q, stage, at->pair, number, sums);
-            advance_slot(q, &at->slot);
+            rmsnorm_q4k_wait(q, stream, at->slot);
+            ptx_u32 stage = rmsnorm_q4k_slot_address(q, stream, at->slot);
+            rmsnorm_q4k_multiply(q, stage, at->pair, number, sums);
+            rmsnorm_q4k_advance_slot(q, &at->slot);
         }
-        if (!sends_first)
-            send_next(q, stream);
+        if (!issues_first)
+            issue_next(q, stream);
         move_on(q, number, q->v->wk * PAIR);
         if (counts_pairs(q))
             move_on(q, at->pair, q->v->wk);
     }
 }
 
-static void multiply_round(struct kernel *q, struct stream *stream, struct consumer *at,
-                           ptx_u32 output, struct sums *sums)
+static void multiply_round(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *stream,
+                           struct consumer *at, ptx_u32 output, struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
-    uint32_t all_turns = turns(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
+    uint32_t all_steps = steps(q->spec, q->v->wk), per_chunk = q->v->chunk / (q->v->wk * PAIR);
     ptx_pred has_tile = ptx_setp_lt_u32(k, output, U32(outputs(q->spec)));
     if (counts_pairs(q))
         ptx_mov_u32_to(k, at->pair, q->at.wk);
@@ -462,27 +435,27 @@ static void multiply_round(struct kernel *q, struct stream *stream, struct consu
         for (int r = 0; r < 2; r++)
             ptx_mov_f32_to(k, sums->acc[n][r], F32(0));
     if (q->v->chunks == 1) {
-        multiply_chunk(q, U32(all_turns), stream, at, has_tile, sums);
+        multiply_chunk(q, U32(all_steps), stream, at, has_tile, sums);
         return;
     }
-    ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_turns));
+    ptx_u32 first = ptx_mov_u32(k, U32(0)), left = ptx_mov_u32(k, U32(all_steps));
     ptx_for(k, first, U32(super_blocks(q->spec)), U32(q->v->chunk)) {
         ptx_bar_sync(k, 0); /* all have finished with the records before they are replaced */
-        emit_activations(q, first, NULL);
+        rmsnorm_q4k_prepare_activations(q, first, NULL);
         ptx_bar_sync(k, 0);
         multiply_chunk(q, ptx_min_u32(k, left, U32(per_chunk)), stream, at, has_tile, sums);
         ptx_sub_u32_to(k, left, left, U32(per_chunk));
     }
 }
 
-static void take_tile(struct kernel *q, struct stream *stream, struct consumer *at, ptx_u32 output,
-                      struct sums *sums)
+static void take_tile(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *stream,
+                      struct consumer *at, ptx_u32 output, struct rmsnorm_q4k_sums *sums)
 {
     multiply_round(q, stream, at, output, sums);
     finish_round(q, output, sums);
 }
 
-static void clear_zeros(struct kernel *q)
+static void clear_zeros(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
     uint32_t bytes = zero_bytes(q->v->tile_m), at_once = 32 * q->v->wk * q->v->wn * 16;
@@ -500,15 +473,15 @@ static void clear_zeros(struct kernel *q)
  * read while the kernel before this one still runs (a programmatic dependent launch); x, which
  * it may write, and y, which it may read, must not be touched before it has ended.
  */
-static struct stream start(struct kernel *q)
+static struct rmsnorm_q4k_stream start(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
     ptx_section(k, "first copies of weights");
-    bool whole = q->v->chunks == 1, behind_x = whole && turns_ahead(q->v) > 1;
-    struct stream stream = start_stream(q);
-    emit_first_load(q, &stream);
+    bool whole = q->v->chunks == 1, behind_x = whole && loads_ahead(q->v) > 1;
+    struct rmsnorm_q4k_stream stream = rmsnorm_q4k_start_stream(q);
+    rmsnorm_q4k_issue_first_load(q, &stream);
     if (!behind_x)
-        emit_other_loads(q, &stream);
+        rmsnorm_q4k_issue_other_loads(q, &stream);
     if (has_tensor_copies(&q->plan->target)) {
         ptx_griddepcontrol_launch_dependents(k);
         ptx_griddepcontrol_wait(k);
@@ -516,7 +489,7 @@ static struct stream start(struct kernel *q)
     clear_zeros(q);
     if (!whole)
         return stream;
-    emit_activations(q, U32(0), behind_x ? &stream : NULL);
+    rmsnorm_q4k_prepare_activations(q, U32(0), behind_x ? &stream : NULL);
     ptx_bar_sync(k, 0);
     find_inverse_rms(q);
     return stream;
@@ -525,7 +498,7 @@ static struct stream start(struct kernel *q)
 static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm_q4k_variant *v,
                        ptx_module *module)
 {
-    struct kernel q = {.plan = plan, .spec = &plan->spec, .v = v};
+    struct rmsnorm_q4k_kernel q = {.plan = plan, .spec = &plan->spec, .v = v};
     ptx_kernel *k = q.k = ptx_kernel_begin(module, ptxgen_rmsnorm_q4k_entry(v));
     ptx_kernel_reqntid(k, 32 * v->wk * v->wn, 1, 1);
     ptx_kernel_minnctapersm(k, 1);
@@ -534,14 +507,14 @@ static void emit_entry(const ptxgen_rmsnorm_q4k_plan *plan, const ptxgen_rmsnorm
     declare_shared(&q);
     find_first_tile(&q);
 
-    struct stream stream = start(&q);
-    find_columns(&q);
+    struct rmsnorm_q4k_stream stream = start(&q);
+    rmsnorm_q4k_find_columns(&q);
     if (v->wk > 1)
         find_partials(&q);
     struct consumer at;
-    at.slot = start_slot(&q, has_tensor_copies(&plan->target));
+    at.slot = rmsnorm_q4k_start_slot(&q, has_tensor_copies(&plan->target));
     at.pair = ptx_mov_u32(k, q.at.wk);
-    struct sums sums;
+    struct rmsnorm_q4k_sums sums;
     for (int n = 0; n < n_tiles(&q); n++)
         for (int r = 0; r < 2; r++)
             sums.acc[n][r] = ptx_mov_f32(k, F32(0));

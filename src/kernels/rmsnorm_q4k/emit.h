@@ -17,15 +17,15 @@ enum { MAX_N_TILES = PTXGEN_RMSNORM_Q4K_MAX_M / BOX_TOKENS };
 /*
  * A warp's lanes hold fragments by group (lane / 4: a row, or a column) and quad lane (lane % 4).
  */
-struct threads {
+struct rmsnorm_q4k_threads {
     ptx_u32 cta, warp, lane, group, quad;
     ptx_u32 row; /* of a half of the tile: `group`, its lowest two bits swapped (see weights.c) */
-    ptx_pred lower;  /* an odd quad lane: has the sums of the tile's lower half, in the end */
+    ptx_pred lower; /* an odd quad lane: has the sums of the tile's lower half, in the end */
     ptx_u32 wk, wn; /* the warp's place along K and along rows */
 };
 
 /* What a lane reads of a stage and of a record, and what its columns stand for. */
-struct columns {
+struct rmsnorm_q4k_columns {
     ptx_u32 header, nibbles; /* offsets in a stage: its row, and the quad lane's bytes */
     ptx_u32 b, b_min, scale; /* offsets in a record; of one token, b is record 0's or the zeros' */
     ptx_u32 b_step;          /* address, and this is how far apart it is in records */
@@ -36,18 +36,18 @@ struct columns {
     ptx_u32 min_bytes;       /* their selector */
 };
 
-struct shared {
+struct rmsnorm_q4k_shared {
     ptx_u32 rings, ring_barriers, records, staged, partials, squares, zeros;
 };
 
-struct kernel {
+struct rmsnorm_q4k_kernel {
     ptx_kernel *k;
     const ptxgen_rmsnorm_q4k_plan *plan;
     const ptxgen_rmsnorm_q4k_spec *spec;
     const ptxgen_rmsnorm_q4k_variant *v;
-    struct threads at;
-    struct columns columns;
-    struct shared sh;
+    struct rmsnorm_q4k_threads at;
+    struct rmsnorm_q4k_columns columns;
+    struct rmsnorm_q4k_shared sh;
     ptx_u64 x, residual, residual_out, gamma;
     ptx_u64 w[PTXGEN_RMSNORM_Q4K_MATRICES], bias[PTXGEN_RMSNORM_Q4K_MATRICES],
         y[PTXGEN_RMSNORM_Q4K_MATRICES];
@@ -55,95 +55,117 @@ struct kernel {
     ptx_u32 m;
     ptx_u64 maps[PTXGEN_RMSNORM_Q4K_MATRICES]; /* generic addresses of the tensor maps (sm_90) */
     ptx_u32 first_output;                      /* of the warp's first tile */
-    ptx_u32 partial; /* the lane's sums' place in shared memory, of this round */
-    ptx_u32 both_partials; /* the sum of the two places that it takes in turns */
+    ptx_u32 partial;                  /* the lane's sums' place in shared memory, of this round */
+    ptx_u32 both_partials;            /* the sum of the two places that it takes in turns */
     ptx_f32 inverse_rms[MAX_N_TILES]; /* of token quad / 2 + 2 · n-tile */
 };
 
 /*
  * What is emitted most, with a constant: a · factor (+ b), a += step, a & mask, a >> bits, a = 0.
  */
-ptx_u32 times(struct kernel *q, ptx_u32 a, uint32_t factor);
-void move_on(struct kernel *q, ptx_u32 a, uint32_t step);
-ptx_u32 times_plus(struct kernel *q, ptx_u32 a, uint32_t factor, ptx_u32 b);
-ptx_u32 masked(struct kernel *q, ptx_u32 a, uint32_t mask);
-ptx_u32 shifted(struct kernel *q, ptx_u32 a, uint32_t bits);
-ptx_pred is_zero(struct kernel *q, ptx_u32 a);
+static inline ptx_u32 times_plus(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t factor,
+                                 ptx_u32 b)
+{
+    return ptx_mad_lo_u32(q->k, a, U32(factor), b);
+}
+static inline ptx_u32 times(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t factor)
+{
+    return ptx_mul_lo_u32(q->k, a, U32(factor));
+}
+static inline void move_on(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t step)
+{
+    ptx_add_u32_to(q->k, a, a, U32(step));
+}
+static inline ptx_u32 masked(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t mask)
+{
+    return ptx_and_b32(q->k, a, U32(mask));
+}
+static inline ptx_u32 shifted(struct rmsnorm_q4k_kernel *q, ptx_u32 a, uint32_t bits)
+{
+    return ptx_shr_u32(q->k, a, U32(bits));
+}
+static inline ptx_pred is_zero(struct rmsnorm_q4k_kernel *q, ptx_u32 a)
+{
+    return ptx_setp_eq_u32(q->k, a, U32(0));
+}
 /* The token's part of something of `bytes` for each. */
-static inline ptx_u32 at_token(struct kernel *q, ptx_u32 base, ptx_u32 token, uint32_t bytes)
+static inline ptx_u32 at_token(struct rmsnorm_q4k_kernel *q, ptx_u32 base, ptx_u32 token,
+                               uint32_t bytes)
 {
     return q->v->tile_m > 1 ? times_plus(q, token, bytes, base) : base;
 }
 
 /* The matrix that an output belongs to (SwiGLU's outputs belong to the first). */
-struct place {
+struct rmsnorm_q4k_place {
     ptx_u64 address; /* that matrix's of the three given */
     ptx_u32 number;  /* of the three given */
     ptx_u32 row, rows;
 };
 /* From a warp's tile to its next: outputs. */
-static inline uint32_t tile_step(const struct kernel *q)
+static inline uint32_t tile_step(const struct rmsnorm_q4k_kernel *q)
 {
     return q->v->grid * q->v->wn * tile_outputs(q->spec);
 }
-struct place locate(struct kernel *q, ptx_u32 output, const ptx_u64 addresses[3],
-                    const ptx_u32 numbers[3]);
+struct rmsnorm_q4k_place rmsnorm_q4k_locate(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
+                                            const ptx_u64 addresses[3], const ptx_u32 numbers[3]);
 
 /* ---- weights.c ---- */
 
 /* A position in a warp's ring: the slot, and for who waits the parity of its barrier's phase. */
-struct slot {
+struct rmsnorm_q4k_slot {
     ptx_u32 index, parity;
     bool has_parity;
 };
-struct slot start_slot(struct kernel *q, bool has_parity);
+struct rmsnorm_q4k_slot rmsnorm_q4k_start_slot(struct rmsnorm_q4k_kernel *q, bool has_parity);
 
 /*
  * How far copies are ahead of the arithmetic. The x of four or eight tokens is waited for longer:
  * the ring's last slot is sent for after it, worth 1.7 of 14 µs for four at K = 4096, N = 14336
  * (H200); two tokens lose 0.7 of 10 by that.
  */
-static inline uint32_t turns_ahead(const ptxgen_rmsnorm_q4k_variant *v)
+static inline uint32_t loads_ahead(const ptxgen_rmsnorm_q4k_variant *v)
 {
     return v->tile_m <= 2 ? v->stages : v->stages - 1;
 }
 
 /* Where a warp's next copies come from and go to, turns_ahead() of the arithmetic. */
-struct stream {
+struct rmsnorm_q4k_stream {
     ptx_u32 output, pair; /* the first output of the tile, counted over all matrices */
-    ptx_u64 source;  /* cp.async: the lane's row at `pair` */
-    ptx_u64 maps[2]; /* tensor copies: of the tile's halves, and their first rows */
+    ptx_u64 source;       /* cp.async: the lane's row at `pair` */
+    ptx_u64 maps[2];      /* tensor copies: of the tile's halves, and their first rows */
     ptx_u32 rows[2];
-    struct slot fill;
+    struct rmsnorm_q4k_slot fill;
     ptx_u32 ring, barriers; /* shared addresses */
 };
 
-void find_columns(struct kernel *q);
-struct stream start_stream(struct kernel *q);
+void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q);
+struct rmsnorm_q4k_stream rmsnorm_q4k_start_stream(struct rmsnorm_q4k_kernel *q);
 /* Sends for the stream's pair (nothing past the end) and moves on. */
-void emit_load(struct kernel *q, struct stream *s);
+void rmsnorm_q4k_issue_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s);
 /* The same for the ring's first slot, and for the others that are sent for ahead. */
-void emit_first_load(struct kernel *q, struct stream *s);
-void emit_other_loads(struct kernel *q, struct stream *s);
+void rmsnorm_q4k_issue_first_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s);
+void rmsnorm_q4k_issue_other_loads(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s);
 /* Waits for the slot's copies. */
-void emit_wait(struct kernel *q, const struct stream *s, struct slot slot);
-void advance_slot(struct kernel *q, struct slot *slot);
-ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot);
+void rmsnorm_q4k_wait(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                      struct rmsnorm_q4k_slot slot);
+void rmsnorm_q4k_advance_slot(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_slot *slot);
+ptx_u32 rmsnorm_q4k_slot_address(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                                 struct rmsnorm_q4k_slot slot);
 
 /*
  * Sums of the lane, by n-tile and row half, for token quad / 2 + 2 · n-tile (or the only one): an
  * even quad lane has the two low planes' share, an odd one the two high planes'.
  */
-struct sums {
+struct rmsnorm_q4k_sums {
     ptx_f32 acc[MAX_N_TILES][2];
 };
-static inline int n_tiles(const struct kernel *q)
+static inline int n_tiles(const struct rmsnorm_q4k_kernel *q)
 {
     return q->v->tile_m > BOX_TOKENS ? (int)q->v->tile_m / BOX_TOKENS : 1;
 }
 /* acc += the pair in the slot at `stage` times the chunk's activation records from `number` on. */
-void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number,
-                   struct sums *sums);
+void rmsnorm_q4k_multiply(struct rmsnorm_q4k_kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number,
+                          struct rmsnorm_q4k_sums *sums);
 
 /* ---- activations.c ---- */
 
@@ -152,18 +174,19 @@ void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number
  * of squares, and h·γ as fixed-point B fragments (see layout.h). With a stream, the ring's other
  * slots are sent for once x is on its way: x would wait behind a full ring.
  */
-void emit_activations(struct kernel *q, ptx_u32 first, struct stream *stream);
+void rmsnorm_q4k_prepare_activations(struct rmsnorm_q4k_kernel *q, ptx_u32 first,
+                                     struct rmsnorm_q4k_stream *stream);
 
 /* ---- squares.c ---- */
 
 enum { LANE_VALUES = 8 }; /* consecutive ones of a super-block that a lane has */
 /* Over the lanes that differ in the bits from `last_mask` to `first_mask`. */
-ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask);
+ptx_f32 rmsnorm_q4k_warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask);
 /* Stores the sum, over the warp, of a super-block's squares. */
-void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
-                  const ptx_f32 h[LANE_VALUES]);
+void rmsnorm_q4k_store_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 token, ptx_u32 super_block,
+                               const ptx_f32 h[LANE_VALUES]);
 
 /* 1 / sqrt(mean(h²) + ε) of a token, from the sums of squares; `token` may differ by quad lane. */
-ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token);
+ptx_f32 rmsnorm_q4k_inverse_rms(struct rmsnorm_q4k_kernel *q, ptx_u32 token);
 
 #endif

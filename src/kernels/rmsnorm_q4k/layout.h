@@ -61,7 +61,7 @@ static inline uint32_t pairs(const ptxgen_rmsnorm_q4k_spec *spec)
     return (super_blocks(spec) + PAIR - 1) / PAIR;
 }
 /* Pairs that one warp works on for a tile, at most. */
-static inline uint32_t turns(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
+static inline uint32_t steps(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
 {
     return (pairs(spec) + wk - 1) / wk;
 }
@@ -122,7 +122,8 @@ static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
  * What is staged of one token's x in shared memory, in bytes: nothing; all of it; or a place for
  * each warp's second super-block (or first, where x does not allow vectors).
  */
-uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v);
+uint32_t rmsnorm_q4k_staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
+                                  const ptxgen_rmsnorm_q4k_variant *v);
 static inline uint32_t staged_second_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
     return v->wk * v->wn * SUPER_BLOCK * 2;

@@ -17,18 +17,20 @@ static ptxgen_status check_shape(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_error 
     if (!s->k || s->k % SUPER_BLOCK || s->k > MAX_K)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: K = %u must be a positive multiple of 256 (Q4_K's "
-                           "super-block) up to %d", s->k, MAX_K);
+                           "super-block) up to %d",
+                           s->k, MAX_K);
     for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
         if (s->n[i] > MAX_N)
-            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                               "rmsnorm_q4k: N[%d] = %u is above %d", i, s->n[i], MAX_N);
+            return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "rmsnorm_q4k: N[%d] = %u is above %d",
+                               i, s->n[i], MAX_N);
     if (!s->n[0] || (s->n[2] && !s->n[1]))
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: N = %u, %u, %u; the matrices must be given in order and "
-                           "the first must have features", s->n[0], s->n[1], s->n[2]);
+                           "the first must have features",
+                           s->n[0], s->n[1], s->n[2]);
     if (s->max_m > PTXGEN_RMSNORM_Q4K_MAX_M)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "rmsnorm_q4k: max_m = %u is above 8", s->max_m);
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "rmsnorm_q4k: max_m = %u is above 8",
+                           s->max_m);
     return PTXGEN_OK;
 }
 
@@ -38,9 +40,10 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "rmsnorm_q4k: epsilon = %g must be at least 0 and finite", s->epsilon);
     if (s->x_type > PTXGEN_BF16 || s->y_type > PTXGEN_BF16)
-        return ptxgen_fail(err, plan_refuses_enumerator(s->x_type <= PTXGEN_F64 && s->y_type <= PTXGEN_F64),
-                           "rmsnorm_q4k: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2",
-                           s->x_type, s->y_type);
+        return ptxgen_fail(
+            err, plan_refuses_enumerator(s->x_type <= PTXGEN_F64 && s->y_type <= PTXGEN_F64),
+            "rmsnorm_q4k: x_type = %u, y_type = %u; f32, f16 and bf16 are 0, 1, 2", s->x_type,
+            s->y_type);
     if (s->epilogue > PTXGEN_EPILOGUE_SWIGLU || s->bias > 1 || s->residual > 1 ||
         s->residual_out > 1 || s->reserved[0] || s->reserved[1])
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -59,8 +62,7 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 
 /* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
  * twice so that rounds may overlap), sums of squares, zeros. */
-static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p,
-                            const ptxgen_rmsnorm_q4k_variant *v)
+static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wn;
     uint64_t barriers = has_tensor_copies(&p->target) ? warps * v->stages * 8 : 0;
@@ -77,7 +79,8 @@ enum { SHARED_BESIDE_L1 = 195 * 1024 };
  * room. A smaller x comes sooner by loads (see emit.c), but for the second of two super-blocks for
  * each warp, which is not waited for at first.
  */
-uint32_t staged_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
+uint32_t rmsnorm_q4k_staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
+                                  const ptxgen_rmsnorm_q4k_variant *v)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &p->spec;
     uint32_t all = super_blocks(s), warps = v->wk * v->wn, most = p->target.shared_per_cta;
@@ -117,7 +120,7 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
         return false;
     v->chunks = (all + v->chunk - 1) / v->chunk;
     v->shared_bytes = (uint32_t)(fixed_bytes(p, v) + (uint64_t)v->chunk * record_bytes(v->tile_m)) +
-                      staged_bytes(p, v);
+                      rmsnorm_q4k_staged_bytes(p, v);
     v->dynamic_shared_bytes = plan_dynamic_shared(v->shared_bytes);
     return true;
 }
@@ -140,7 +143,7 @@ static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_
     uint64_t warps = v->wk * v->wn, items = (uint64_t)super_blocks(&p->spec) * v->tile_m;
     uint64_t cta_tiles = (tiles(&p->spec) + v->grid - 1) / v->grid;
     uint64_t pairs_taken = cta_tiles * pairs(&p->spec);
-    uint64_t slots = (uint64_t)v->rounds * turns(&p->spec, v->wk) * warps;
+    uint64_t slots = (uint64_t)v->rounds * steps(&p->spec, v->wk) * warps;
     uint64_t in_flight = warps * (v->stages - 1) * STAGE_BYTES;
     uint64_t streaming = pairs_taken * 100 + pairs_taken * 11 / v->wk;
     if (in_flight < 64 * 1024)
@@ -148,7 +151,7 @@ static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_
     uint64_t idle = (slots - pairs_taken) * 15;
     uint64_t preparing = (items + warps - 1) / warps * 400;
     uint64_t first = (v->wn < cta_tiles ? v->wn : cta_tiles) * v->wk * 100;
-    uint64_t behind = first + preparing + (uint64_t)turns(&p->spec, v->wk) * 200;
+    uint64_t behind = first + preparing + (uint64_t)steps(&p->spec, v->wk) * 200;
     bool is_late = v->tile_m == 1 && v->chunks == 1 && behind > streaming;
     if (v->chunks > 1)
         preparing = v->rounds * (preparing + (uint64_t)v->chunks * 800);
@@ -275,13 +278,9 @@ const char *ptxgen_rmsnorm_q4k_entry(const ptxgen_rmsnorm_q4k_variant *variant)
     if (!variant)
         return NULL;
     switch (variant->tile_m) {
-    case 1:
-        return "rmsnorm_q4k_m1";
-    case 2:
-        return "rmsnorm_q4k_m2";
-    case 4:
-        return "rmsnorm_q4k_m4";
-    default:
-        return "rmsnorm_q4k_m8";
+    case 1: return "rmsnorm_q4k_m1";
+    case 2: return "rmsnorm_q4k_m2";
+    case 4: return "rmsnorm_q4k_m4";
+    default: return "rmsnorm_q4k_m8";
     }
 }

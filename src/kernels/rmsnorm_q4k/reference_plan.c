@@ -31,7 +31,7 @@ static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsn
 {
     enum { LANE_TREE = 3, QUAD_TREE = 2, TENSOR_CORE = 8 + 3, JOIN = 1 };
     unsigned planes_join = v->tile_m == 1 ? 2 : 1;
-    return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * turns(spec, v->wk) +
+    return LANE_TREE + QUAD_TREE + TENSOR_CORE + JOIN + 2 * PAIR * steps(spec, v->wk) +
            planes_join + v->wk - 1;
 }
 
@@ -157,8 +157,8 @@ static ptxgen_status swiglu(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_
 }
 
 static ptxgen_status check(const ptxgen_rmsnorm_q4k_plan *plan,
-                           const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix,
-                           uint32_t first_n, uint32_t count, ptxgen_error *err)
+                           const ptxgen_rmsnorm_q4k_operands *o, uint32_t matrix, uint32_t first_n,
+                           uint32_t count, ptxgen_error *err)
 {
     const ptxgen_rmsnorm_q4k_spec *s = &plan->spec;
     uint32_t gated = is_gated(s);
@@ -192,10 +192,9 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference(const ptxgen_rmsnorm_q4k_plan *plan,
 
 ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan *plan,
                                                   const ptxgen_rmsnorm_q4k_operands *operands,
-                                                  uint32_t matrix, uint32_t first_n,
-                                                  uint32_t count, double *y, double *bound,
-                                                  ptxgen_spread *spread, void *sum,
-                                                  ptxgen_error *err)
+                                                  uint32_t matrix, uint32_t first_n, uint32_t count,
+                                                  double *y, double *bound, ptxgen_spread *spread,
+                                                  void *sum, ptxgen_error *err)
 {
     if (!rmsnorm_q4k_is_plan(plan) || !operands || (operands->m && count && !y))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
@@ -207,8 +206,7 @@ ptxgen_status ptxgen_rmsnorm_q4k_reference_spread(const ptxgen_rmsnorm_q4k_plan 
     p.sum = sum;
     select_rows(&p, plan, operands, matrix, first_n, count);
     if (is_gated(&plan->spec))
-        return swiglu(&p, plan, operands, first_n, count, &(struct results){y, bound, spread},
-                      err);
+        return swiglu(&p, plan, operands, first_n, count, &(struct results){y, bound, spread}, err);
     return rmsnorm_q4k_reference(&p, y, bound, spread, err);
 }
 

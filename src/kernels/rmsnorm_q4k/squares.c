@@ -11,12 +11,12 @@
  * 2²⁴ of them, from |h| < 2¹²⁸, stay below 2¹²⁰.
  */
 enum { SCALED_EXPONENT = -80 };
-static int square_sums(const struct kernel *q)
+static int square_sums(const struct rmsnorm_q4k_kernel *q)
 {
     return q->spec->x_type == PTXGEN_F16 ? 1 : 2;
 }
 
-ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask)
+ptx_f32 rmsnorm_q4k_warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned last_mask)
 {
     for (unsigned mask = first_mask; mask >= last_mask; mask /= 2)
         value =
@@ -24,8 +24,8 @@ ptx_f32 warp_sum(ptx_kernel *k, ptx_f32 value, unsigned first_mask, unsigned las
     return value;
 }
 
-void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
-                  const ptx_f32 h[LANE_VALUES])
+void rmsnorm_q4k_store_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 token, ptx_u32 super_block,
+                               const ptx_f32 h[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
     ptx_u32 cell = super_block;
@@ -39,14 +39,14 @@ void emit_squares(struct kernel *q, ptx_u32 token, ptx_u32 super_block,
             ptx_f32 value = s ? ptx_mul_f32(k, h[i], scaled_down) : h[i];
             sum = i ? ptx_fma_f32(k, value, value, sum) : ptx_mul_f32(k, value, value);
         }
-        sum = warp_sum(k, sum, 16, 1);
+        sum = rmsnorm_q4k_warp_sum(k, sum, 16, 1);
         ptx_guarded(k, is_zero(q, q->at.lane))
             ptx_st_shared_f32(k, to, 4 * s, sum);
     }
 }
 
 /* One token's sum number `s` over all super-blocks: each group of lanes takes every eighth. */
-static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
+static ptx_f32 sum_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 row, int s)
 {
     ptx_kernel *k = q->k;
     uint32_t all = super_blocks(q->spec);
@@ -63,11 +63,11 @@ static ptx_f32 sum_squares(struct kernel *q, ptx_u32 row, int s)
         }
         sum = first ? ptx_add_f32(k, sum, part) : part;
     }
-    return warp_sum(k, sum, 16, 4);
+    return rmsnorm_q4k_warp_sum(k, sum, 16, 4);
 }
 
 /* 1 / √0 as NaN: with ε = 0, a token whose squares are zero, or below what f32 holds. */
-static ptx_f32 without_zero(struct kernel *q, ptx_f32 inverse)
+static ptx_f32 without_zero(struct rmsnorm_q4k_kernel *q, ptx_f32 inverse)
 {
     ptx_kernel *k = q->k;
     if (q->spec->epsilon > 0)
@@ -76,7 +76,7 @@ static ptx_f32 without_zero(struct kernel *q, ptx_f32 inverse)
     return ptx_selp_f32(k, inverse, F32(__builtin_nanf("")), finite);
 }
 
-ptx_f32 emit_inverse_rms(struct kernel *q, ptx_u32 token)
+ptx_f32 rmsnorm_q4k_inverse_rms(struct rmsnorm_q4k_kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
     float per_k = 1.0f / (float)q->spec->k, epsilon = q->spec->epsilon;

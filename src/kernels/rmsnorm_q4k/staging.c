@@ -10,7 +10,7 @@ struct stage {
     ptx_u32 x, gamma;
 };
 
-static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
+static struct stage find_stage(struct rmsnorm_q4k_kernel *q, ptx_u32 place, ptx_u32 number)
 {
     ptx_u32 x = times_plus(q, q->at.lane, LANE_VALUES * 2, q->sh.staged);
     ptx_u32 gamma = times_plus(q, q->at.lane, LANE_VALUES * 4, q->sh.records);
@@ -21,8 +21,8 @@ static struct stage find_stage(struct kernel *q, ptx_u32 place, ptx_u32 number)
 }
 
 /* Of the item so many super-blocks on. */
-static void stage_vectors(struct kernel *q, const struct source *from, const struct stage *to,
-                          int ahead)
+static void stage_vectors(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
+                          const struct stage *to, int ahead)
 {
     ptx_kernel *k = q->k;
     ptx_cp_async_cg(k, to->x, 0, from->x, ahead * SUPER_BLOCK * 2, 16);
@@ -32,7 +32,8 @@ static void stage_vectors(struct kernel *q, const struct source *from, const str
 }
 
 /* The same where vectors are not allowed. */
-static void stage_elements(struct kernel *q, const struct source *from, const struct stage *to)
+static void stage_elements(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
+                           const struct stage *to)
 {
     ptx_kernel *k = q->k;
     ptx_u32 i = ptx_mov_u32(k, U32(0));
@@ -48,17 +49,16 @@ static void stage_elements(struct kernel *q, const struct source *from, const st
     }
 }
 
-static void stage_item(struct kernel *q, const struct share *s)
+static void stage_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
-    struct source from = find_source(q, s->first, s->number);
+    struct rmsnorm_q4k_source from = rmsnorm_q4k_find_source(q, s->first, s->number);
     struct stage to = find_stage(q, s->number, s->number);
-    ptx_if_else(q->k, s->vectors)
-        stage_vectors(q, &from, &to, 0);
-    else
-        stage_elements(q, &from, &to);
+    ptx_if_else(q->k, s->vectors) stage_vectors(q, &from, &to, 0);
+    else stage_elements(q, &from, &to);
 }
 
-static void load_staged(struct kernel *q, const struct stage *at, struct item *item)
+static void load_staged(struct rmsnorm_q4k_kernel *q, const struct stage *at,
+                        struct rmsnorm_q4k_item *item)
 {
     ptx_kernel *k = q->k;
     ptx_ld_shared_v4_u32_to(k, item->x, at->x, 0);
@@ -67,17 +67,17 @@ static void load_staged(struct kernel *q, const struct stage *at, struct item *i
     ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
 }
 
-static void prepare_staged(struct kernel *q, const struct share *s)
+static void prepare_staged(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
     struct stage at = find_stage(q, s->number, s->number);
-    struct item item = no_item();
+    struct rmsnorm_q4k_item item = rmsnorm_q4k_no_item();
     load_staged(q, &at, &item);
-    prepare_item(q, s->first, s->number, &item);
+    rmsnorm_q4k_prepare_item(q, s->first, s->number, &item);
 }
 
 /* Each warp has an item. */
-static void each_item(struct kernel *q, struct share *s,
-                      void (*take)(struct kernel *, const struct share *))
+static void each_item(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s,
+                      void (*take)(struct rmsnorm_q4k_kernel *, const struct rmsnorm_q4k_share *))
 {
     ptx_kernel *k = q->k;
     ptx_mov_u32_to(k, s->number, q->at.warp);
@@ -89,15 +89,15 @@ static void each_item(struct kernel *q, struct share *s,
     }
 }
 
-static void take_all_staged(struct kernel *q, struct share *s)
+static void take_all_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s)
 {
     ptx_kernel *k = q->k;
     each_item(q, s, stage_item);
     ptx_cp_async_commit_group(k);
     bool behind = s->stream && !has_tensor_copies(&q->plan->target);
     if (s->stream)
-        emit_other_loads(q, s->stream);
-    ptx_cp_async_wait_group(k, behind ? (int)turns_ahead(q->v) - 1 : 0);
+        rmsnorm_q4k_issue_other_loads(q, s->stream);
+    ptx_cp_async_wait_group(k, behind ? (int)loads_ahead(q->v) - 1 : 0);
     each_item(q, s, prepare_staged);
 }
 
@@ -106,40 +106,40 @@ static void take_all_staged(struct kernel *q, struct share *s)
  * so both are prepared from the same registers, by one text. Where x does not allow vectors, an
  * item is staged when it is due.
  */
-static void take_second_staged(struct kernel *q, struct share *s)
+static void take_second_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s)
 {
     ptx_kernel *k = q->k;
     uint32_t warps = s->takers;
-    struct item item = new_item(q);
-    struct source from = find_source(q, s->first, s->number);
+    struct rmsnorm_q4k_item item = rmsnorm_q4k_new_item(q);
+    struct rmsnorm_q4k_source from = rmsnorm_q4k_find_source(q, s->first, s->number);
     struct stage at = find_stage(q, q->at.warp, s->number);
     ptx_if(k, s->vectors) {
-        load_item(q, &from, &item);
+        rmsnorm_q4k_load_item(q, &from, &item);
         stage_vectors(q, &from, &at, (int)warps);
     }
     if (s->stream)
-        emit_other_loads(q, s->stream);
+        rmsnorm_q4k_issue_other_loads(q, s->stream);
     ptx_pred by_element = ptx_not_pred(k, s->vectors);
     ptx_loop(k, items) {
         ptx_pred is_second = ptx_setp_ge_u32(k, s->number, U32(warps));
         ptx_if(k, ptx_or_pred(k, is_second, by_element)) {
             ptx_if(k, by_element) {
-                from = find_source(q, s->first, s->number);
+                from = rmsnorm_q4k_find_source(q, s->first, s->number);
                 stage_elements(q, &from, &at);
             }
             ptx_cp_async_wait_all(k);
             load_staged(q, &at, &item);
         }
-        prepare_item(q, s->first, s->number, &item);
+        rmsnorm_q4k_prepare_item(q, s->first, s->number, &item);
         move_on(q, s->number, warps);
         move_on(q, at.gamma, warps * record_bytes(1));
         ptx_loop_break_if(&items, ptx_setp_ge_u32(k, s->number, s->end), false);
     }
 }
 
-void take_staged(struct kernel *q, struct share *s)
+void rmsnorm_q4k_take_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s)
 {
-    if (staged_bytes(q->plan, q->v) == staged_second_bytes(q->v))
+    if (rmsnorm_q4k_staged_bytes(q->plan, q->v) == staged_second_bytes(q->v))
         take_second_staged(q, s);
     else
         take_all_staged(q, s);

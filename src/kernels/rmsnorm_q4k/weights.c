@@ -42,24 +42,24 @@
 
 /* ---- the stream of weights ---- */
 
-static bool tensor(const struct kernel *q)
+static bool tensor(const struct rmsnorm_q4k_kernel *q)
 {
     return has_tensor_copies(&q->plan->target);
 }
 
 /* Copies of a tile: SwiGLU's halves come from two matrices. */
-static int boxes(const struct kernel *q)
+static int boxes(const struct rmsnorm_q4k_kernel *q)
 {
     return is_gated(q->spec) ? 2 : 1;
 }
 
 /* cp.async: the lane's row of the tile; rows past the matrix's last repeat it. */
-static void locate_row(struct kernel *q, struct stream *s)
+static void locate_row(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 row = shifted(q, q->at.lane, 1);
     ptx_u32 odd = masked(q, q->at.lane, 1);
-    struct place at = locate(q, s->output, q->w, q->y_stride);
+    struct rmsnorm_q4k_place at = rmsnorm_q4k_locate(q, s->output, q->w, q->y_stride);
     ptx_u32 in_matrix = is_gated(q->spec) ? masked(q, row, 7) : row;
     if (is_gated(q->spec))
         at.address = ptx_selp_u64(k, q->w[1], q->w[0], ptx_setp_ge_u32(k, row, U32(8)));
@@ -73,19 +73,19 @@ static void locate_row(struct kernel *q, struct stream *s)
 }
 
 /* Whether tiles come from several tensor maps; copies fill in zeros past a matrix's end. */
-static bool chooses_map(const struct kernel *q)
+static bool chooses_map(const struct rmsnorm_q4k_kernel *q)
 {
     return q->spec->n[1] && !is_gated(q->spec);
 }
 
-static void locate_box(struct kernel *q, struct stream *s)
+static void locate_box(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
-    struct place at = locate(q, s->output, q->maps, q->y_stride);
+    struct rmsnorm_q4k_place at = rmsnorm_q4k_locate(q, s->output, q->maps, q->y_stride);
     ptx_mov_u64_to(q->k, s->maps[0], at.address);
     ptx_mov_u32_to(q->k, s->rows[0], at.row);
 }
 
-static void locate_tile(struct kernel *q, struct stream *s)
+static void locate_tile(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     if (!tensor(q))
         locate_row(q, s);
@@ -93,7 +93,7 @@ static void locate_tile(struct kernel *q, struct stream *s)
         locate_box(q, s);
 }
 
-static void init_barriers(struct kernel *q, const struct stream *s)
+static void init_barriers(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
     ptx_if(k, is_zero(q, q->at.lane)) {
@@ -104,10 +104,10 @@ static void init_barriers(struct kernel *q, const struct stream *s)
     ptx_bar_warp_sync(k, ALL_LANES);
 }
 
-struct stream start_stream(struct kernel *q)
+struct rmsnorm_q4k_stream rmsnorm_q4k_start_stream(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
-    struct stream s;
+    struct rmsnorm_q4k_stream s;
     s.output = ptx_mov_u32(k, q->first_output);
     s.pair = ptx_mov_u32(k, q->at.wk);
     s.source = ptx_mov_u64(k, U64(0));
@@ -115,7 +115,7 @@ struct stream start_stream(struct kernel *q)
         s.maps[box] = chooses_map(q) ? ptx_mov_u64(k, U64(0)) : q->maps[box];
         s.rows[box] = chooses_map(q) ? ptx_mov_u32(k, U32(0)) : s.output;
     }
-    s.fill = start_slot(q, false);
+    s.fill = rmsnorm_q4k_start_slot(q, false);
     s.ring = times_plus(q, q->at.warp, q->v->stages * STAGE_BYTES, q->sh.rings);
     s.barriers = s.ring;
     if (tensor(q)) {
@@ -126,15 +126,15 @@ struct stream start_stream(struct kernel *q)
     return s;
 }
 
-struct slot start_slot(struct kernel *q, bool has_parity)
+struct rmsnorm_q4k_slot rmsnorm_q4k_start_slot(struct rmsnorm_q4k_kernel *q, bool has_parity)
 {
-    struct slot slot = {.index = ptx_mov_u32(q->k, U32(0)), .has_parity = has_parity};
+    struct rmsnorm_q4k_slot slot = {.index = ptx_mov_u32(q->k, U32(0)), .has_parity = has_parity};
     if (has_parity)
         slot.parity = ptx_mov_u32(q->k, U32(0));
     return slot;
 }
 
-void advance_slot(struct kernel *q, struct slot *slot)
+void rmsnorm_q4k_advance_slot(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_slot *slot)
 {
     ptx_kernel *k = q->k;
     if (q->v->stages == 2) { /* the parity changes after slot 1 */
@@ -152,7 +152,8 @@ void advance_slot(struct kernel *q, struct slot *slot)
     }
 }
 
-ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
+ptx_u32 rmsnorm_q4k_slot_address(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                                 struct rmsnorm_q4k_slot slot)
 {
     return times_plus(q, slot.index, STAGE_BYTES, s->ring);
 }
@@ -161,14 +162,14 @@ ptx_u32 slot_address(struct kernel *q, const struct stream *s, struct slot slot)
  * For sm_120 and sm_121 ptxas puts a system call, with a stack frame, beside a tensor copy whose
  * destination is in the cluster's window.
  */
-static bool copies_to_cta(const struct kernel *q)
+static bool copies_to_cta(const struct rmsnorm_q4k_kernel *q)
 {
     return q->plan->target.ptx.sm >= 120;
 }
 
 /* One lane sends for both halves; they arrive whole, zeros included. */
-static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, ptx_u32 barrier,
-                       ptx_u32 pair)
+static void copy_boxes(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                       ptx_u32 stage, ptx_u32 barrier, ptx_u32 pair)
 {
     ptx_kernel *k = q->k;
     ptx_u32 column = times(q, pair, PAIR_BYTES / 4);
@@ -186,15 +187,16 @@ static void copy_boxes(struct kernel *q, const struct stream *s, ptx_u32 stage, 
 }
 
 /* For the lane that sends: `sends` too. */
-static ptx_pred elected(struct kernel *q, ptx_pred sends)
+static ptx_pred elected(struct rmsnorm_q4k_kernel *q, ptx_pred issues)
 {
     ptx_pred leader = ptx_new_pred();
     ptx_elect_sync(q->k, &leader, ALL_LANES);
-    return ptx_and_pred(q->k, leader, sends);
+    return ptx_and_pred(q->k, leader, issues);
 }
 
 /* Two lanes a row; at the end of an odd number of super-blocks only one is left to copy. */
-static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
+static void copy_pieces(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                        ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
     ptx_u32 row = shifted(q, q->at.lane, 1);
@@ -218,7 +220,7 @@ static void copy_pieces(struct kernel *q, const struct stream *s, ptx_u32 stage)
 }
 
 /* To the tile of the next round. */
-static void next_tile(struct kernel *q, struct stream *s)
+static void next_tile(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_mov_u32_to(q->k, s->pair, q->at.wk);
     move_on(q, s->output, tile_step(q));
@@ -226,7 +228,7 @@ static void next_tile(struct kernel *q, struct stream *s)
 }
 
 /* One pair on; past the row's end, the next round's tile. */
-static void advance(struct kernel *q, struct stream *s)
+static void advance(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
     move_on(q, s->pair, q->v->wk);
@@ -234,38 +236,38 @@ static void advance(struct kernel *q, struct stream *s)
         ptx_add_u64_to(k, s->source, s->source, U64(q->v->wk * PAIR_BYTES));
     if (q->v->rounds == 1)
         return;
-    uint32_t end = turns(q->spec, q->v->wk) * q->v->wk;
+    uint32_t end = steps(q->spec, q->v->wk) * q->v->wk;
     ptx_if(k, ptx_setp_ge_u32(k, s->pair, U32(end)))
         next_tile(q, s);
 }
 
 /* Whether all warps that have a tile have as many pairs of it. */
-static bool shares_evenly(const struct kernel *q)
+static bool shares_evenly(const struct rmsnorm_q4k_kernel *q)
 {
     return pairs(q->spec) % q->v->wk == 0;
 }
 
-void emit_load(struct kernel *q, struct stream *s)
+void rmsnorm_q4k_issue_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
-    ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+    ptx_pred issues = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
     if (!shares_evenly(q) || q->v->rounds == 1)
-        sends = ptx_setp_bool_lt_u32(k, s->pair, U32(pairs(q->spec)), sends);
+        issues = ptx_setp_bool_lt_u32(k, s->pair, U32(pairs(q->spec)), issues);
     if (tensor(q)) {
-        ptx_if(k, elected(q, sends)) {
+        ptx_if(k, elected(q, issues)) {
             ptx_u32 barrier = times_plus(q, s->fill.index, 8, s->barriers);
-            copy_boxes(q, s, slot_address(q, s, s->fill), barrier, s->pair);
+            copy_boxes(q, s, rmsnorm_q4k_slot_address(q, s, s->fill), barrier, s->pair);
         }
     } else {
-        ptx_if(k, sends)
-            copy_pieces(q, s, slot_address(q, s, s->fill));
+        ptx_if(k, issues)
+            copy_pieces(q, s, rmsnorm_q4k_slot_address(q, s, s->fill));
         ptx_cp_async_commit_group(k);
     }
     if (shares_evenly(q)) { /* past the last tile nothing is sent any more */
-        advance_slot(q, &s->fill);
+        rmsnorm_q4k_advance_slot(q, &s->fill);
     } else {
-        ptx_if(k, sends)
-            advance_slot(q, &s->fill);
+        ptx_if(k, issues)
+            rmsnorm_q4k_advance_slot(q, &s->fill);
     }
     advance(q, s);
 }
@@ -277,12 +279,13 @@ void emit_load(struct kernel *q, struct stream *s)
  * copies that are sent for before it: where it is larger than all warps' first slots, only one
  * warp of four sends for one before x.
  */
-static bool is_within_tile(const struct kernel *q)
+static bool is_within_tile(const struct rmsnorm_q4k_kernel *q)
 {
-    return tensor(q) && shares_evenly(q) && turns_ahead(q->v) <= turns(q->spec, q->v->wk);
+    return tensor(q) && shares_evenly(q) && loads_ahead(q->v) <= steps(q->spec, q->v->wk);
 }
 
-static void send_slot(struct kernel *q, const struct stream *s, uint32_t slot, ptx_u32 pair)
+static void issue_slot(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                       uint32_t slot, ptx_u32 pair)
 {
     ptx_kernel *k = q->k;
     ptx_u32 stage = slot ? ptx_add_u32(k, s->ring, U32(slot * STAGE_BYTES)) : s->ring;
@@ -290,61 +293,63 @@ static void send_slot(struct kernel *q, const struct stream *s, uint32_t slot, p
     copy_boxes(q, s, stage, barrier, pair);
 }
 
-static void send_slots(struct kernel *q, const struct stream *s, uint32_t first, uint32_t end)
+static void issue_slots(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                        uint32_t first, uint32_t end)
 {
     ptx_kernel *k = q->k;
     for (uint32_t i = first; i < end; i++)
-        send_slot(q, s, i, i ? ptx_add_u32(k, s->pair, U32(i * q->v->wk)) : s->pair);
+        issue_slot(q, s, i, i ? ptx_add_u32(k, s->pair, U32(i * q->v->wk)) : s->pair);
 }
 
-static ptx_pred is_late(struct kernel *q)
+static ptx_pred is_late(struct rmsnorm_q4k_kernel *q)
 {
     return ptx_setp_ne_u32(q->k, masked(q, q->at.warp, 3), U32(0));
 }
 
-void emit_first_load(struct kernel *q, struct stream *s)
+void rmsnorm_q4k_issue_first_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
     if (!is_within_tile(q)) {
-        emit_load(q, s);
+        rmsnorm_q4k_issue_load(q, s);
         return;
     }
-    ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+    ptx_pred issues = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
     if (x_is_larger(q->spec, q->v))
-        sends = ptx_and_pred(k, sends, ptx_not_pred(k, is_late(q)));
-    ptx_if(k, elected(q, sends))
-        send_slots(q, s, 0, 1);
+        issues = ptx_and_pred(k, issues, ptx_not_pred(k, is_late(q)));
+    ptx_if(k, elected(q, issues))
+        issue_slots(q, s, 0, 1);
 }
 
-void emit_other_loads(struct kernel *q, struct stream *s)
+void rmsnorm_q4k_issue_other_loads(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
-    uint32_t ahead = turns_ahead(q->v);
+    uint32_t ahead = loads_ahead(q->v);
     if (!is_within_tile(q)) {
         ptx_u32 filled = ptx_mov_u32(k, U32(1));
         ptx_for(k, filled, U32(ahead), U32(1)) {
             ptx_nounroll(k);
-            emit_load(q, s);
+            rmsnorm_q4k_issue_load(q, s);
         }
         return;
     }
     if (ahead > 1) {
-        ptx_pred sends = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
-        ptx_if(k, elected(q, sends)) {
+        ptx_pred issues = ptx_setp_lt_u32(k, s->output, U32(outputs(q->spec)));
+        ptx_if(k, elected(q, issues)) {
             if (x_is_larger(q->spec, q->v))
                 ptx_if(k, is_late(q))
-                    send_slots(q, s, 0, 1);
-            send_slots(q, s, 1, ahead);
+                    issue_slots(q, s, 0, 1);
+            issue_slots(q, s, 1, ahead);
         }
     }
     if (ahead < q->v->stages)
         ptx_mov_u32_to(k, s->fill.index, U32(ahead));
     move_on(q, s->pair, ahead * q->v->wk);
-    if (ahead == turns(q->spec, q->v->wk) && q->v->rounds > 1)
+    if (ahead == steps(q->spec, q->v->wk) && q->v->rounds > 1)
         next_tile(q, s);
 }
 
-void emit_wait(struct kernel *q, const struct stream *s, struct slot slot)
+void rmsnorm_q4k_wait(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
+                      struct rmsnorm_q4k_slot slot)
 {
     ptx_kernel *k = q->k;
     if (!tensor(q)) {
@@ -390,7 +395,7 @@ static struct row_scales unpack_scales(ptx_kernel *k, const ptx_u32 header[4])
 }
 
 /* A of the mins' product: this lane's two of the row's eight, by way of 0x64 above m: 1024 + m. */
-static ptx_u32 min_fragment(struct kernel *q, const struct row_scales *s)
+static ptx_u32 min_fragment(struct rmsnorm_q4k_kernel *q, const struct row_scales *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 bytes = ptx_selp_u32(k, s->min[0], s->min[1], q->columns.low_mins);
@@ -401,10 +406,10 @@ static ptx_u32 min_fragment(struct kernel *q, const struct row_scales *s)
 
 /* ---- the product ---- */
 
-void find_columns(struct kernel *q)
+void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q)
 {
     ptx_kernel *k = q->k;
-    struct columns *c = &q->columns;
+    struct rmsnorm_q4k_columns *c = &q->columns;
     bool one = q->v->tile_m == 1;
     ptx_u32 lane = q->at.lane, quad = q->at.quad;
     c->header = times(q, q->at.row, PAIR_BYTES);
@@ -449,13 +454,15 @@ struct product {
 };
 
 /* p += scales · c */
-static void add_scaled(struct kernel *q, ptx_s32 p[4], const ptx_s32 sc[2], const ptx_s32 c[4])
+static void add_scaled(struct rmsnorm_q4k_kernel *q, ptx_s32 p[4], const ptx_s32 sc[2],
+                       const ptx_s32 c[4])
 {
     for (int i = 0; i < 4; i++)
         ptx_mad_lo_s32_to(q->k, p[i], sc[i / 2], c[i], p[i]);
 }
 
-static void scale_all(struct kernel *q, ptx_s32 p[4], const ptx_s32 sc[2], const ptx_s32 c[4])
+static void scale_all(struct rmsnorm_q4k_kernel *q, ptx_s32 p[4], const ptx_s32 sc[2],
+                      const ptx_s32 c[4])
 {
     for (int i = 0; i < 4; i++)
         p[i] = ptx_mul_lo_s32(q->k, sc[i / 2], c[i]);
@@ -467,8 +474,8 @@ static ptx_u32 nibble_mask(bool high)
 }
 
 /* 64 weights of each row: sub-blocks `index` (low nibbles) and `index + 1` (high nibbles). */
-static void multiply_pair(struct kernel *q, const struct operands *at, const ptx_u32 scale[2],
-                          unsigned index, ptx_s32 zero, struct product *p)
+static void multiply_pair(struct rmsnorm_q4k_kernel *q, const struct operands *at,
+                          const ptx_u32 scale[2], unsigned index, ptx_s32 zero, struct product *p)
 {
     ptx_kernel *k = q->k;
     ptx_u32 bytes[2][2], b[MAX_N_TILES][4];
@@ -493,8 +500,8 @@ static void multiply_pair(struct kernel *q, const struct operands *at, const ptx
 }
 
 /* One token: 128 weights of each row, sub-blocks 0 to 3 or 4 to 7; `scale` has their scales. */
-static void multiply_two_pairs(struct kernel *q, const struct operands *at, const ptx_u32 scale[2],
-                               int half, ptx_s32 zero, struct product *p)
+static void multiply_two_pairs(struct rmsnorm_q4k_kernel *q, const struct operands *at,
+                               const ptx_u32 scale[2], int half, ptx_s32 zero, struct product *p)
 {
     ptx_kernel *k = q->k;
     ptx_u32 bytes[2][4], b[2][4];
@@ -521,9 +528,9 @@ static void multiply_two_pairs(struct kernel *q, const struct operands *at, cons
 }
 
 /* acc += d·2^e·(products) − dmin·2^e·(mins). */
-static void accumulate(struct kernel *q, const struct operands *at,
+static void accumulate(struct rmsnorm_q4k_kernel *q, const struct operands *at,
                        const struct row_scales scales[2], const struct product *p,
-                       struct sums *sums)
+                       struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t tokens = q->v->tile_m;
@@ -556,7 +563,7 @@ static void accumulate(struct kernel *q, const struct operands *at,
 }
 
 /* `at` moves on. Sub-blocks 0 … 3, then 4 … 7: ptxas unrolls this loop. */
-static void multiply_halves(struct kernel *q, struct operands *at,
+static void multiply_halves(struct rmsnorm_q4k_kernel *q, struct operands *at,
                             const struct row_scales scales[2], ptx_s32 zero, struct product *p)
 {
     ptx_kernel *k = q->k;
@@ -577,16 +584,16 @@ static void multiply_halves(struct kernel *q, struct operands *at,
 }
 
 /*
- * For sm_103 ptxas sends for the operands of all of an unrolled super-block of eight tokens at once,
- * more than a thread has registers for. Its slow int8 tensor cores bind that kernel, so a loop over
- * pairs costs nothing there.
+ * For sm_103 ptxas sends for the operands of all of an unrolled super-block of eight tokens at
+ * once, more than a thread has registers for. Its slow int8 tensor cores bind that kernel, so a
+ * loop over pairs costs nothing there.
  */
-static bool is_rolled(const struct kernel *q)
+static bool is_rolled(const struct rmsnorm_q4k_kernel *q)
 {
     return q->v->tile_m == 8 && q->plan->target.ptx.sm == 103;
 }
 
-static void multiply_rolled(struct kernel *q, struct operands *at,
+static void multiply_rolled(struct rmsnorm_q4k_kernel *q, struct operands *at,
                             const struct row_scales scales[2], ptx_s32 zero, struct product *p)
 {
     ptx_kernel *k = q->k;
@@ -609,7 +616,8 @@ static void multiply_rolled(struct kernel *q, struct operands *at,
     }
 }
 
-static void multiply_super_block(struct kernel *q, const struct operands *at, struct sums *sums)
+static void multiply_super_block(struct rmsnorm_q4k_kernel *q, const struct operands *at,
+                                 struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     struct row_scales scales[2];
@@ -637,10 +645,10 @@ static void multiply_super_block(struct kernel *q, const struct operands *at, st
     accumulate(q, at, scales, &product, sums);
 }
 
-static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 record)
+static struct operands operands_at(struct rmsnorm_q4k_kernel *q, ptx_u32 weights, ptx_u32 record)
 {
     ptx_kernel *k = q->k;
-    const struct columns *c = &q->columns;
+    const struct rmsnorm_q4k_columns *c = &q->columns;
     struct operands o;
     o.header = ptx_add_u32(k, weights, c->header);
     o.nibbles = ptx_add_u32(k, weights, c->nibbles);
@@ -655,12 +663,13 @@ static struct operands operands_at(struct kernel *q, ptx_u32 weights, ptx_u32 re
  * registers. Of more tokens moving all five on is faster, but eight tokens' fragments leave no
  * registers for that where copies have addresses of each lane too (cp.async).
  */
-static bool makes_addresses_anew(const struct kernel *q)
+static bool makes_addresses_anew(const struct rmsnorm_q4k_kernel *q)
 {
     return q->v->tile_m == 1 || (q->v->tile_m == 8 && !tensor(q));
 }
 
-void emit_multiply(struct kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number, struct sums *sums)
+void rmsnorm_q4k_multiply(struct rmsnorm_q4k_kernel *q, ptx_u32 stage, ptx_u32 pair, ptx_u32 number,
+                          struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
     uint32_t bytes = record_bytes(q->v->tile_m);
