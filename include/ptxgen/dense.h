@@ -3,11 +3,14 @@
  * dense: a plain matrix product on tensor cores (mma.sync, wgmma), for weights that are not
  * compressed or have been inflated.
  *
- *     Y[m,n] = f(Σ_k X[m,k]·W[n,k] + bias[n]) + residual[m,n]      f: identity, ReLU, SiLU or GELU
+ *     y = f(x·wᵀ + bias) + residual      f: identity, ReLU, SiLU or GELU
  *
- * X is [M,K], M tokens, which belong to the launch: 0 launches nothing. W is [N,K], N output
- * features, Y is [M,N]. All are of one type, f16, bf16 or f32. Sums are f32, in an order that
- * depends on the plan and M only, so equal inputs give equal bits. M, N and K are any.
+ *     x         [M, K]  activations of M tokens, which belong to the launch: 0 launches nothing
+ *     w         [N, K]  weights of N output features
+ *     y         [M, N]  outputs; residual likewise, bias [N]
+ *
+ * All are of one type, f16, bf16 or f32. Sums are f32, in an order that depends on the plan and M
+ * only, so equal inputs give equal bits. M, N and K are any.
  *
  * f32 products are made of three tf32 ones and are off by at most 2⁻²¹ of |x·w|, four roundings'
  * worth, before they are summed; they ask for |x|, |w| < 2¹²⁸ − 2¹¹⁶, and underflow below 2⁻¹³⁶.
@@ -47,7 +50,7 @@ typedef struct ptxgen_dense_spec {
     uint8_t type;       /**< of all matrices and the bias: PTXGEN_F16, _BF16 or _F32 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
-    uint8_t residual;   /**< 1: a residual is added to Y */
+    uint8_t residual;   /**< 1: a residual is added to y */
 } ptxgen_dense_spec;
 
 enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
@@ -62,8 +65,8 @@ enum {
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
  * stage a warp multiplies 128 bytes of K of warp_m tokens with those of warp_n features. With
- * wgmma four warps along N are a warpgroup, and four more warps send for what the others multiply;
- * of _BULK's own one at a time does.
+ * wgmma four warps along N are a warpgroup, and four more warps issue the copies; of _BULK's own
+ * warps one at a time does.
  */
 typedef struct ptxgen_dense_variant {
     uint32_t warp_m, warp_n; /**< tokens: 16, 32 or 64, with wgmma to 256; features: 16, 32 or 64 */
@@ -128,13 +131,13 @@ typedef struct ptxgen_dense_operands {
 } ptxgen_dense_operands;
 
 /**
- * Y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
+ * y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
  * promises nothing. Slow and allocating. What is not an ordinary number:
- *   - Where the sum is NaN, so is Y, whatever the activation (ReLU of NaN is NaN). A residual that
+ *   - Where the sum is NaN, so is y, whatever the activation (ReLU of NaN is NaN). A residual that
  *     is NaN or infinite makes its output so.
- *   - A row of X with a NaN or an infinity makes no other promise; other rows are not touched.
+ *   - A token of x with a NaN or an infinity makes no other promise; other tokens are not touched.
  *   - Nothing is promised where Σ|x·w| could leave f32's range, or the sum with its bias before an
- *     activation or a residual. Else, where Y rounds to an infinity, it is that infinity.
+ *     activation or a residual. Else, where y rounds to an infinity, it is that infinity.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                                 const ptxgen_dense_operands *operands, double *y,
@@ -152,10 +155,10 @@ PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *
  * use are ignored. Zero it before filling it in.
  *
  * All may start at any multiple of their element's size; multiples of 16 bytes, with strides that
- * are too, are faster, above all for W, which is else copied by every launch.
+ * are too, are faster, above all for w, which is else copied by every launch.
  *
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * Y may be the residual itself, at the same address with the same row stride.
+ * y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_dense_args {
     uint64_t m;        /**< tokens: 0 launches nothing */
@@ -198,7 +201,7 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
                                                       const ptxgen_dense_args *args,
                                                       uint64_t *bytes, ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of X and W
+ * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of x and w
  * whose rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
  * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
  * the argument for a null or misaligned address, a stride below its row, arrays that overlap, m

@@ -4,16 +4,19 @@
  * sparse tensor cores (mma.sp: tier 2), or of the weight inflated by every launch, on dense ones
  * (tier 1: f32, which mma.sp does not have, or what must be rounded as a dense product is).
  *
- *     S[m,n] = Σ_k X[m,k]·W[n,k]                      over the kept elements of W
- *     S[m,n] = S·x_scale[m]·w_scale[n]                s8 only
- *     Y[m,n] = f(S + bias[n]) + residual[m,n]         f: identity, ReLU, SiLU or GELU
+ *     v = x·wᵀ                          over the kept elements of w
+ *     v = v·x_scale[m]·w_scale[n]       s8 only
+ *     y = f(v + bias) + residual        f: identity, ReLU, SiLU or GELU
  *
- * X is [M,K], M tokens, which belong to the launch: 0 launches nothing. W is [N,K], N output
- * features, Y is [M,N]. X and W are f32, f16, bf16 or s8, bias, residual and Y are of that type, or
- * for s8 f16 or bf16, scales f32: any finite numbers. s8 has tier 2 only.
- * An infinity or NaN in X leaves other rows as they are. In its own row, tier 2 does not multiply it
- * where W keeps no element of its column, so that this output is the formula's. Tier 1 is a dense
- * product, in which what W does not keep is 0: this output is NaN (0·∞).
+ *     x         [M, K]  activations of M tokens, which belong to the launch: 0 launches nothing
+ *     w         [N, K]  2:4 sparse weights of N output features
+ *     y         [M, N]  outputs; residual likewise, bias [N]
+ *
+ * x and w are f32, f16, bf16 or s8, bias, residual and y are of that type, or for s8 f16 or bf16,
+ * scales f32: any finite numbers. s8 has tier 2 only.
+ * An infinity or NaN in x leaves other tokens as they are. In its own token, tier 2 does not
+ * multiply it where w keeps no element of its column, so that this output is the formula's. Tier 1
+ * is a dense product, in which what w does not keep is 0: this output is NaN (0·∞).
  * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and M only, so equal
  * inputs give equal bits. N is any, K a multiple of 8, as 2:4 metadata needs.
  *
@@ -60,12 +63,12 @@ typedef struct ptxgen_sparse24_spec {
     uint32_t n;         /**< output features */
     uint32_t k;         /**< a multiple of 8 */
     uint32_t max_m;     /**< the most tokens that will be launched; 0: any */
-    uint8_t type;       /**< of X and W: ptxgen_sparse24_type */
-    uint8_t y_type;     /**< of Y, bias and residual: that of X, or for s8 PTXGEN_F16 or _BF16 */
+    uint8_t type;       /**< of x and w: ptxgen_sparse24_type */
+    uint8_t y_type;     /**< of y, bias and residual: that of x, or for s8 PTXGEN_F16 or _BF16 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
-    uint8_t residual;   /**< 1: a residual is added to Y */
-    uint8_t tier; /**< 1: inflate W, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
+    uint8_t residual;   /**< 1: a residual is added to y */
+    uint8_t tier; /**< 1: inflate w, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
     uint8_t reserved[2];
 } ptxgen_sparse24_spec;
 
@@ -79,9 +82,9 @@ enum {
 
 /**
  * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 32·wm features by 128 columns of W with tile_m / wm tokens. With wgmma
+ * stage a warp multiplies 32·wm features by 128 columns of w with tile_m / wm tokens. With wgmma
  * four warps along N are a warpgroup, its warps may have 16 features each instead of 32, and four
- * more warps send for what the others multiply.
+ * more warps issue the copies.
  */
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_m;       /**< tokens of a CTA's tile: 8, 16, 32, 64 or 128 */
@@ -130,7 +133,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
  * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
- * which brings rows of X to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate".
+ * which brings rows of x to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate".
  * Errors are the module's sticky error, also returned. Metadata is announced as ordered where the
  * target's PTX version allows (8.5).
  */
@@ -143,7 +146,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, 
  * Bytes of the packed weight. Of tier 1: the values, then from a multiple of 16 bytes on the
  * metadata as bytes, both as sparse24_formats.h has them. Of tier 2: blocks of 32 rows by 128
  * columns, padded with zeros, those of 32 rows one after the other. A block is pieces of 512 bytes,
- * 16 a lane. One for each 64 bytes of K in X and 16 rows, in this order: what mma.sp takes from the
+ * 16 a lane. One for each 64 bytes of K in x and 16 rows, in this order: what mma.sp takes from the
  * lane as its operand A. The last piece is metadata: word 2j + t of a lane belongs to 64 columns j
  * and 16 rows t; in 16-bit types, selector 0 takes the first 32 columns of these, selector 1 the
  * others.
@@ -176,8 +179,8 @@ typedef struct ptxgen_sparse24_operands {
 } ptxgen_sparse24_operands;
 
 /**
- * Y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. Of s8 with no activation or ReLU, Y is exact: rounded as the kernel rounds,
+ * y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
+ * promises nothing. Of s8 with no activation or ReLU, y is exact: rounded as the kernel rounds,
  * with bounds of 0. What is not an ordinary number is as dense.h has it at
  * ptxgen_dense_reference. Bias and scales must be finite. Slow and allocating.
  */
@@ -200,7 +203,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
  * bytes, with strides that are too, are faster.
  *
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * Y may be the residual itself, at the same address with the same row stride.
+ * y may be the residual itself, at the same address with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
     uint64_t m;      /**< tokens: 0 launches nothing */
@@ -245,12 +248,12 @@ PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
 /** The driver's attributes of the entry that serves m tokens; NULL when none does. */
 PTXGEN_API const ptxgen_kernel_attributes *
 ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t m);
-/** Bytes of workspace that this launch needs, which may be 0, of tier 1 with W's; pure. */
+/** Bytes of workspace that this launch needs, which may be 0, of tier 1 with w's; pure. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
 /**
- * Tier 1: enqueues the inflating of a packed weight alone, to the dense W[N,K] at `dense`, for
+ * Tier 1: enqueues the inflating of a packed weight alone, to the dense w [N, K] at `dense`, for
  * ptxgen_dense_launch or others. Both start at multiples of 16 bytes. What is not kept is +0, the
  * rest is copied bit for bit. Whatever the metadata holds, each group's elements stay in it.
  * What is written overlaps no other array of the launch (kernel.h, "Arrays").
@@ -261,8 +264,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, 
                                                  uint64_t dense, ptxgen_cu_stream stream,
                                                  ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after an aligning one where rows of X do not start
- * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates W, too. No
+ * Enqueues the product on `stream`: one kernel, after an aligning one where rows of x do not start
+ * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates w, too. No
  * allocation, no synchronisation, capturable.
  * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
  * misaligned address, a stride below its row, arrays that overlap, m above the plan's most or a

@@ -2,7 +2,7 @@
 /**
  * 2:4 structured sparsity on the host: pruning, compressing, and the forms of its metadata.
  *
- * A weight W[N,K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
+ * A weight w [N, K], row-major, is 2:4 sparse when each group of four neighbours in a row has at
  * most two non-zeros. It is then kept as
  *
  *     values    [N, K/2]: two elements of each group, in the order of their columns

@@ -56,7 +56,7 @@ static ptxgen_status check_types(const ptxgen_sparse24_spec *s, ptxgen_error *er
                            s->y_type);
     if (!sparse24_is_s8(s) && s->y_type != s->type)
         return ptxgen_fail(err, plan_refuses_enumerator(s->y_type <= PTXGEN_F64),
-                           "sparse24: the output type %u is not that of X, %u", s->y_type, s->type);
+                           "sparse24: the output type %u is not that of x, %u", s->y_type, s->type);
     if (s->activation > PTXGEN_ACTIVATION_RELU)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "sparse24: %u is not an activation",
                            s->activation);
