@@ -1,4 +1,4 @@
-printf '\ndense --m 64 --k 64\n' >list
+printf '\ndense --n 64 --k 64\n' >list
 wrong=0
 expect() { # WHAT WORDS: of the last command, whose status is in $code
     grep -q "$2" errors && [ $code = 4 ] && return
