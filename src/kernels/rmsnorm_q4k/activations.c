@@ -2,13 +2,13 @@
 /*
  * Activations: h = x (+ residual), and h·γ as B fragments in shared memory.
  *
- * v = h·γ becomes fixed point, one power of two for a super-block of a token: its largest magnitude
- * lands in [2²⁹, 2³⁰), so v is kept to 2⁻²⁴ of itself, as f32 has it, down to 2⁻⁷ of the
- * super-block's largest, and to 2⁻³¹ of that below. The integer's four balanced bytes are the
- * planes: four columns of B, so one product serves two tokens.
+ * v = h·γ becomes fixed point with one power of two for each super-block of a token. The largest
+ * magnitude of the super-block lands in [2²⁹, 2³⁰). So v keeps 2⁻²⁴ of itself, as in f32, down to
+ * 2⁻⁷ of the largest, and 2⁻³¹ of the largest below. The four balanced bytes of the integer are the
+ * planes: four columns of B, so that one product serves two tokens.
  *
- * A warp takes one super-block: each lane 8 consecutive values, which are just the 8 that one quad
- * lane needs of a sub-block (see weights.c).
+ * A warp prepares one super-block at a time. Each lane has 8 consecutive values, which are the 8
+ * that one quad lane needs of a sub-block, see weights.c.
  */
 #include "activations.h"
 
@@ -66,9 +66,9 @@ static void load_scalars(struct rmsnorm_q4k_kernel *q, ptx_u64 from, ptx_u32 to[
     }
 }
 
-/* Items are numbered super-block by super-block, the tokens of one after the other. */
+/* Items are numbered by super-block, and within a super-block by token. */
 struct spot {
-    ptx_u32 in_chunk, super_block; /* super-blocks of the chunk, and of the row */
+    ptx_u32 in_chunk, super_block; /* numbers in the chunk and in the row */
     ptx_u32 token;
 };
 
@@ -86,7 +86,7 @@ static struct spot item_spot(struct rmsnorm_q4k_kernel *q, ptx_u32 first, ptx_u3
     return s;
 }
 
-/* The first of the lane's columns. */
+/* The first column that the lane has. */
 static ptx_u32 lane_column(struct rmsnorm_q4k_kernel *q, ptx_u32 super_block)
 {
     ptx_u32 in_super_block = times(q, q->at.lane, LANE_VALUES);
@@ -111,7 +111,7 @@ struct rmsnorm_q4k_source rmsnorm_q4k_find_source(struct rmsnorm_q4k_kernel *q, 
     ptx_kernel *k = q->k;
     struct spot s = item_spot(q, first, number);
     ptx_u32 token = s.token;
-    if (q->v->tile_m > 1) /* absent tokens repeat the last */
+    if (q->v->tile_m > 1) /* tokens past the last repeat the last */
         token = ptx_min_u32(k, token, ptx_sub_u32(k, q->m, U32(1)));
     ptx_u32 column = lane_column(q, s.super_block);
     struct rmsnorm_q4k_source from;
@@ -132,7 +132,7 @@ void rmsnorm_q4k_load_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4
         ptx_ld_global_nc_v4_f32_to(q->k, &item->gamma[i], from->gamma, 4 * i);
 }
 
-/* The same where vectors are not allowed. */
+/* Loads an item one element at a time, where vectors are not allowed. */
 static void load_by_element(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
                             struct rmsnorm_q4k_item *item)
 {
@@ -178,7 +178,7 @@ static void move_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_ite
         ptx_mov_f32_to(q->k, to->gamma[i], from->gamma[i]);
 }
 
-/* Items that a warp takes of a chunk, at most. */
+/* The most items of a chunk that a warp takes. */
 static int taken_items(const struct rmsnorm_q4k_kernel *q)
 {
     uint32_t warps = q->v->wk * q->v->wn;
@@ -186,8 +186,8 @@ static int taken_items(const struct rmsnorm_q4k_kernel *q)
 }
 
 /*
- * Items that it has under way at once: for one token as many as registers are left to hold; for
- * more tokens, where arithmetic takes most of the time, two are as fast, and less text.
+ * Items that a warp loads at once. With one token they are as many as the registers hold. With more
+ * tokens arithmetic takes most of the time, so two items are enough and make the kernel shorter.
  */
 enum { MAX_BATCH = 4 };
 static int batch_items(const struct rmsnorm_q4k_kernel *q)
@@ -230,7 +230,7 @@ static void widen(struct rmsnorm_q4k_kernel *q, const ptx_u32 words[LANE_VALUES]
     }
 }
 
-/* h rounded to x's type, as the separate addition would have stored it; and the stored form. */
+/* h rounded to x's type as a separate addition would store it; `stored` is the stored form. */
 static ptx_f32 round_to_type(struct rmsnorm_q4k_kernel *q, ptx_f32 h, ptx_u16 *stored)
 {
     ptx_kernel *k = q->k;
@@ -248,7 +248,7 @@ static ptx_f32 round_to_type(struct rmsnorm_q4k_kernel *q, ptx_f32 h, ptx_u16 *s
     return h;
 }
 
-/* Each CTA prepares all of x; the sum's super-block s is written by CTA s mod grid. */
+/* Every CTA prepares all of x; CTA s mod grid writes super-block s of the sum. */
 static void store_sum(struct rmsnorm_q4k_kernel *q, const struct spot *at,
                       const ptx_f32 h[LANE_VALUES], const ptx_u16 stored[LANE_VALUES])
 {
@@ -287,7 +287,7 @@ static void make_h(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_item *
 
 /* ---- one item into shared memory ---- */
 
-/* The larger magnitude, NaN if either is; the sign is of no account. */
+/* The larger magnitude, or NaN if either is NaN; the result's sign has no meaning. */
 static ptx_u32 larger_magnitude(struct rmsnorm_q4k_kernel *q, ptx_f32 a, ptx_f32 b)
 {
     ptx_kernel *k = q->k;
@@ -297,7 +297,7 @@ static ptx_u32 larger_magnitude(struct rmsnorm_q4k_kernel *q, ptx_f32 a, ptx_f32
     return ptx_max_u32(k, abs_a, ptx_f32_as_u32(ptx_abs_f32(k, b)));
 }
 
-/* The exponent field of the super-block's largest magnitude, at least 30 so that 2^±e is normal. */
+/* The exponent field of the largest magnitude, at least 30, so that 2^e and 2^−e are normal. */
 static ptx_u32 largest_exponent(struct rmsnorm_q4k_kernel *q, const ptx_f32 v[LANE_VALUES])
 {
     ptx_kernel *k = q->k;
@@ -315,15 +315,15 @@ static ptx_f32 power_of_two(ptx_kernel *k, ptx_u32 biased)
     return ptx_u32_as_f32(ptx_shl_b32(k, biased, U32(23)));
 }
 
-/* Where an item's parts go in shared memory. */
+/* Where the parts of an item go in shared memory. */
 struct record {
-    ptx_u32 base, of_token; /* the record, and its B fragments of the token */
+    ptx_u32 base, of_token; /* the record, and the token's B fragments in it */
     ptx_u32 token;
 };
 
 /*
- * The sub-block's sum over its four lanes, times 2⁻²⁰, as hi and lo·2¹¹ for the mins' B fragments:
- * the first quad lane stores hi, the second lo.
+ * The sum of a sub-block over its four lanes, times 2⁻²⁰, becomes hi and lo·2¹¹, which are the B
+ * fragments of the mins: the first quad lane stores hi, the second stores lo.
  */
 static void store_block_sum(struct rmsnorm_q4k_kernel *q, const struct record *to, ptx_f32 sum)
 {
@@ -340,7 +340,7 @@ static void store_block_sum(struct rmsnorm_q4k_kernel *q, const struct record *t
         ptx_st_shared_f16(k, cell, (int)record_bmin(q->v->tile_m), half);
 }
 
-/* Sums neighbours, their sums, and so on. */
+/* Adds neighbours, then the sums of neighbours, and so on. */
 static ptx_f32 add_values(ptx_kernel *k, const ptx_f32 v[LANE_VALUES])
 {
     ptx_f32 t[LANE_VALUES];
@@ -352,7 +352,7 @@ static ptx_f32 add_values(ptx_kernel *k, const ptx_f32 v[LANE_VALUES])
     return t[0];
 }
 
-/* Four integers' bytes, balanced to −128 … 127, by plane: one register of four for each. */
+/* The bytes of four integers, balanced to −128 … 127; a register has the four of one plane. */
 static void split_planes(ptx_kernel *k, const ptx_f32 v[4], ptx_u32 planes[PLANES])
 {
     ptx_u32 x[4], pair[2][2]; /* pair[p / 2][e / 2]: planes p, p + 1 of elements e, e + 1 */
@@ -442,24 +442,24 @@ static struct rmsnorm_q4k_share find_share(struct rmsnorm_q4k_kernel *q, ptx_u32
     s.last = q->v->chunks == 1 ? U32(super_blocks(q->spec) * q->v->tile_m - 1)
                                : ptx_sub_u32(k, s.end, U32(1));
     s.vectors = vectors_allowed(q);
-    s.sent = stream && taken_items(q) > 1 ? ptx_mov_u32(k, U32(0)) : U32(0);
+    s.issued = stream && taken_items(q) > 1 ? ptx_mov_u32(k, U32(0)) : U32(0);
     return s;
 }
 
-/* The stream's slots are sent for behind the first items. */
+/* Issues the copies of the stream's slots behind the loads of the first items. */
 static void issue_weights(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
     ptx_kernel *k = q->k;
     if (s->stream && taken_items(q) == 1)
         rmsnorm_q4k_issue_other_loads(q, s->stream);
     else if (s->stream)
-        ptx_if(k, is_zero(q, s->sent)) {
+        ptx_if(k, is_zero(q, s->issued)) {
             rmsnorm_q4k_issue_other_loads(q, s->stream);
-            ptx_mov_u32_to(k, s->sent, U32(1));
+            ptx_mov_u32_to(k, s->issued, U32(1));
         }
 }
 
-/* Of the item so many takes ahead; past the end the last one again, which is not prepared. */
+/* The source of the item `ahead` items on; past the end it is the last item's. */
 static struct rmsnorm_q4k_source share_source(struct rmsnorm_q4k_kernel *q,
                                               const struct rmsnorm_q4k_share *s, uint32_t ahead)
 {
@@ -481,7 +481,7 @@ static void load_batch(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_sh
     issue_weights(q, s);
 }
 
-/* No warp has more than one. */
+/* Prepares the warp's item, where no warp has more than one. */
 static void take_one(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
 {
     struct rmsnorm_q4k_item item = rmsnorm_q4k_no_item();
@@ -491,8 +491,8 @@ static void take_one(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_shar
 }
 
 /*
- * A batch of items is sent for at once, and then prepared one after the other; where x does not
- * allow vectors, a batch is one item.
+ * Loads a batch of items at once, and then prepares one after the other. Where x does not allow
+ * vectors, a batch is one item.
  */
 static void take_batches(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s, int batch)
 {

@@ -1,65 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rmsnorm_q4k kernel.
+ * The rmsnorm_q4k kernel: one persistent CTA of wn × wk warps on each multiprocessor. Tiles of 16
+ * features are dealt out to the CTAs in rotation. A warp owns one tile at a time, and of that
+ * tile's K every wk-th pair of super-blocks. While the warp multiplies one pair, copies bring the
+ * next pairs into its ring of `stages` slots:
  *
- * One persistent CTA a multiprocessor, wk × wn warps. Tiles of 16 rows are dealt out to the CTAs in
- * turns; a warp owns one at a time and every wk-th pair of super-blocks of its K. The next pairs
- * are on their way into its ring of `stages` slots while it multiplies one:
+ *                 K: pairs of super-blocks, 512 weights ──▶
+ *               ┌────┬────┬────┬────┬────┬─
+ *       tile    │ w0 │ w1 │ w0 │ w1 │ …       16 features × 288 bytes a step (wk = 2)
+ *   16 features ├────┼────┼────┼────┼────┼─   Cᵀ: [16 features] × [8 columns] per mma.m16n8k32;
+ *               │ w2 │ w3 │ w2 │ w3 │ …       columns: 4 planes of 2 tokens, or of one token's
+ *                                             2 sub-blocks
  *
- *              K: pairs of super-blocks, 512 weights ──▶
- *            ┌────┬────┬────┬────┬────┬─
- *    tile    │ w0 │ w1 │ w0 │ w1 │ …        16 rows × 288 bytes a turn      (wk = 2)
- *   16 rows  ├────┼────┼────┼────┼────┼─    Cᵀ: [16 rows] × [8 columns] per mma.m16n8k32, columns =
- *            │ w2 │ w3 │ w2 │ w3 │ …        4 planes of 2 tokens, or of one token's 2 sub-blocks
- *
- * Bytes: the weights once, N·K·144/256. Issue slots: about 1.3 a weight and lane for one token,
- * 1.5 for two, 0.5 more for each two; an H100 has 6 while its memory delivers it. Weights stream
- * from the first cycle: the activations are prepared while the first copies are under way, and
- * 1/rms is applied to the finished sums.
- *
- * Where the time of one token goes, on an H200 with K = 8192 and N = 28672 (28.4 µs of weights at
- * its read ceiling), by clock stamps and by kernels that only read: a launch of plain loads
- * takes 31.4 µs and one of these copies 32.1 to 32.5, this kernel 33.3. First copies leave 0.3 µs
- * after a CTA's start, x is prepared after 3.7 µs (its loads wait behind copies), and the ring
- * lasts until then. Multiprocessors in a group of two pairs get more than those in a group of three
- * (CPC) and end 5 µs before them. What was tried against the rest, each in one run with this one:
- *   - shares in rows rather than whole tiles, as it was: a tile at their end is read twice, 3 %
- *     more bytes and +0.5 µs;
- *   - the last round's tiles over all warps, wk = 8 for two: +0.8 µs;
- *   - the ring's last slot behind the activations: +0.5 µs (for four tokens it is a gain);
- *   - a second item of x not sent for with the first: +1.8 µs, and prefetched into L1: +8.6 µs;
- *   - rows of 1152 to 4608 bytes, pieces of 16 KB, deeper rings: copies alone are no faster;
- *   - clusters of two CTAs that prepare half of x each: +0.6 µs, and within 1 % for 8 tokens;
- *   - x before all copies: +1.7 µs where launches overlap, for copies would have come before it.
- * From K = 14336 on x is more than all first slots, and is late for being behind them: there three
- * warps of four send for theirs behind x (12.9 to 12.1 µs at N = 4096, 11.3 to 10.4 overlapped).
- *
- * A plain launch at N = 28672 is 1 µs from what dealing its last tiles by a counter would give
- * (31.1 instead of 32.1 µs for copies alone). It is not built: a tile's copies are sent for half a
- * tile ahead by four warps, which would have to know it a round ahead, when three of four rounds
- * are already dealt; and overlapped launches lose by it (30.2 instead of 29.1).
- *
- * What the driver's assembler takes follows the machine instructions that come of the text, 0.35 to
- * 0.5 million of its own for each, not names or their reuse, or dead moves; a division by a number
- * counts as twenty. 43 million are its own start. ptxas runs 235 million for one token at K = 8192
- * (246 with both of a warp's super-blocks in registers), 219 at 4096, 213 where that is one round,
- * 226 at 14336. Of 217 at 4096 preparing x has 58 (planes 17, sums, squares and the exponent 7
- * each), the body over super-blocks 66, x that does not allow vectors 14, a place that sends a
- * tensor copy 4 to 6, a loop 3, sums of squares and zeros 2 or 3 each. What was predicted to take 1
- * to 8 and took nothing: one election for all copies, the mins' hi and lo in two lanes, signs of
- * bytes by plane instead of by value, x that does not allow vectors by way of shared memory at K =
- * 4096. It peels or turns round a loop that breaks in its middle, whose body then stands twice.
- * What makes the text shorter still, and was measured to cost time at 8192 × 28672 (µs plain,
- * overlapped):
- *   - nibbles of a super-block in a loop, low and then high: -12 million, +1.1, +1.0;
- *   - one loop over super-blocks, each with its own wait: -2 million, +0.6, +0.3;
- *   - the two halves of a lane's values of x in a loop: -8 million, +0.3, +0.35;
- *   - x staged there too: -20 million, +0.3, +0.35 (+0.3 of 5 at 4096 × 4096): cp.async brings it
- *     later than loads do, and above 195 KB of shared memory only 28 KB are left to L1, in which
- *     loads of x and gamma, 48 KB under way, are slow (+1.4 for loads by themselves).
- *     Only a warp's second super-block staged fits into 195 KB and costs no time: that is done.
- *
- * All sums have a fixed order: K within a warp, then the warps along K, so results are bit-stable.
+ * Bytes: every weight is read once, N·K·144/256. Issue slots: about 1.3 for each weight and lane
+ * with one token, 1.5 with two, 0.5 more for each further two tokens. Weights stream from the first
+ * cycle on: the activations are prepared while the first copies are in flight, and 1/rms is applied
+ * to the finished sums. All sums have a fixed order, K within a warp and then the warps along K, so
+ * equal inputs give equal bits. docs/notes/rmsnorm_q4k.md has the measurements.
  */
 #include "emit.h"
 
@@ -135,13 +92,13 @@ static void find_threads(struct rmsnorm_q4k_kernel *q)
         q->at.wk = U32(0);
         return;
     }
-    /* warp / wk, of at most 16 by 16: a division costs the assembler as much as 20 of these. */
+    /* This is warp / wk for numbers up to 16; the assembler takes far longer over a division. */
     ptx_u32 scaled = times(q, q->at.warp, 256 / q->v->wk + 1);
     q->at.wn = shifted(q, scaled, 8);
     q->at.wk = ptx_sub_u32(k, q->at.warp, times(q, q->at.wn, q->v->wk));
 }
 
-/* Tiles are dealt to the CTAs in turns, and a CTA's to its warps along rows. */
+/* Tiles are dealt to the CTAs in rotation, and the tiles of a CTA to its warps along N. */
 static void find_first_tile(struct rmsnorm_q4k_kernel *q)
 {
     ptx_u32 tile = times_plus(q, q->at.wn, q->v->grid, q->at.cta);
@@ -193,7 +150,7 @@ static void declare_shared(struct rmsnorm_q4k_kernel *q)
 
 /* ---- the end of a round ---- */
 
-/* The lane's token of an n-tile, which its quad neighbour shares. */
+/* The lane's token of an n-tile; the neighbouring lane of the quad has the same token. */
 static ptx_u32 lane_token(struct rmsnorm_q4k_kernel *q, int n)
 {
     if (q->v->tile_m == 1)
@@ -208,8 +165,8 @@ static ptx_f32 add_neighbour(ptx_kernel *k, ptx_f32 value, ptx_f32 sent, unsigne
 }
 
 /*
- * The planes' shares joined, by n-tile: an even quad lane ends with the sum of the tile's upper
- * half, an odd one with the lower half's. One token's shares are those of four quad lanes.
+ * The sums over all planes, by n-tile: an even quad lane has the sum of the tile's upper half, an
+ * odd quad lane that of the lower half. With one token all four quad lanes hold shares of a sum.
  */
 struct totals {
     ptx_f32 sum[MAX_N_TILES];
@@ -230,7 +187,7 @@ static struct totals join_planes(struct rmsnorm_q4k_kernel *q, const struct rmsn
     return t;
 }
 
-/* Two places in turns let a warp be a round ahead of the one that adds. */
+/* Two places, used alternately, let a warp be one round ahead of the warp that adds. */
 static void find_partials(struct rmsnorm_q4k_kernel *q)
 {
     uint32_t all = q->v->wk * q->v->wn * partial_bytes(q->v);
@@ -245,7 +202,7 @@ static void hand_over(struct rmsnorm_q4k_kernel *q, const struct totals *t)
         ptx_st_shared_f32(q->k, q->partial, 32 * 4 * n, t->sum[n]);
 }
 
-/* The first warp along K adds the others' sums, which stand behind its own, in order. */
+/* The first warp along K adds the other warps' sums in order; they lie behind its own. */
 static void add_partials(struct rmsnorm_q4k_kernel *q, struct totals *t)
 {
     ptx_kernel *k = q->k;
@@ -286,7 +243,10 @@ static ptx_f32 add_bias(struct rmsnorm_q4k_kernel *q, ptx_u64 bias, ptx_u32 row,
     return ptx_add_f32(q->k, value, ptx_ld_global_nc_f32(q->k, at, 0));
 }
 
-/* sum / rms. Sums of activations wider than f16 may leave f32's range: then NaN, not infinity. */
+/*
+ * The quotient sum / rms. Sums of activations wider than f16 may leave f32's range; the result is
+ * then NaN instead of an infinity.
+ */
 static ptx_f32 normalise(struct rmsnorm_q4k_kernel *q, ptx_f32 sum, ptx_f32 inverse)
 {
     ptx_kernel *k = q->k;
@@ -296,7 +256,7 @@ static ptx_f32 normalise(struct rmsnorm_q4k_kernel *q, ptx_f32 sum, ptx_f32 inve
     return ptx_fma_f32(k, sum, inverse, zero_or_nan);
 }
 
-/* One output of one token; with SwiGLU its sum gates `up`. */
+/* Stores one output of one token; with SwiGLU `sum` is the gate's and `up` is gated by it. */
 static void store_output(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_place to, ptx_u64 bias,
                          ptx_u32 token, ptx_f32 inverse, ptx_f32 sum, ptx_f32 up)
 {
@@ -322,8 +282,8 @@ static void find_inverse_rms(struct rmsnorm_q4k_kernel *q)
 }
 
 /*
- * Finishes the tile's sums and stores them; only rows and tokens that exist. SwiGLU's even quad
- * lanes take the odd ones' up.
+ * Finishes the tile's sums and stores those of features and tokens that exist. With SwiGLU the even
+ * quad lanes take the sums of up from the odd quad lanes.
  */
 static void store_tile(struct rmsnorm_q4k_kernel *q, ptx_u32 start, const struct totals *t)
 {
@@ -373,7 +333,7 @@ static void finish_round(struct rmsnorm_q4k_kernel *q, ptx_u32 output,
 
 /* ---- the main loop ---- */
 
-/* Which slot is next to be multiplied, and which pair of the tile it holds, where that matters. */
+/* The slot that is multiplied next, and the number in the tile of the pair that it holds. */
 struct consumer {
     struct rmsnorm_q4k_slot slot;
     ptx_u32 pair;
@@ -391,15 +351,15 @@ static void issue_next(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *
 }
 
 /*
- * Each turn sends for the pair turns_ahead() on: into the slot that it leaves, or else into the one
- * that the turn before has left.
+ * Each step issues the copies of the pair loads_ahead() further on: into the slot that the step
+ * frees, or into the slot that the step before has freed.
  */
 static void multiply_chunk(struct rmsnorm_q4k_kernel *q, ptx_u32 count,
                            struct rmsnorm_q4k_stream *stream, struct consumer *at,
                            ptx_pred has_tile, struct rmsnorm_q4k_sums *sums)
 {
     ptx_kernel *k = q->k;
-    ptx_section(k, "turns: send for a pair of super-blocks, wait for another, multiply");
+    ptx_section(k, "steps: issue copies of a pair of super-blocks, wait for another, multiply");
     bool issues_first = loads_ahead(q->v) < q->v->stages;
     ptx_u32 number = times(q, q->at.wk, PAIR);
     ptx_u32 step = ptx_mov_u32(k, U32(0));
@@ -469,9 +429,9 @@ static void clear_zeros(struct rmsnorm_q4k_kernel *q)
 }
 
 /*
- * The first copies of weights, then x, then (emit_activations) the rest of the ring. Weights may be
- * read while the kernel before this one still runs (a programmatic dependent launch); x, which
- * it may write, and y, which it may read, must not be touched before it has ended.
+ * The first copies of weights, then x, then the rest of the ring. Weights may be read while the
+ * kernel before this one in the stream still runs (programmatic dependent launch). That kernel may
+ * write x and read y, so neither may be touched before it has ended.
  */
 static struct rmsnorm_q4k_stream start(struct rmsnorm_q4k_kernel *q)
 {

@@ -13,8 +13,9 @@ enum {
     SUPER_BLOCK = 256,       /* weights */
     SUPER_BLOCK_BYTES = 144, /* f16 d, f16 dmin, 12 bytes of scales, 128 of nibbles */
     TILE_ROWS = 16,
-    /* Super-blocks of a row that are copied together: 288 bytes are whole 32-byte sectors, and as
-     * the stride between a stage's rows they spread 8 rows of 8-byte reads over all banks. */
+    /* Super-blocks of a row that are copied together. 288 bytes are whole sectors of 32 bytes. As
+     * the stride between the rows of a stage they spread reads of 8 bytes by 8 rows over all
+     * banks. */
     PAIR = 2,
     PAIR_BYTES = PAIR * SUPER_BLOCK_BYTES,
     STAGE_BYTES = TILE_ROWS * PAIR_BYTES,
@@ -23,7 +24,7 @@ enum {
 
 /*
  * Activations are fixed point: a super-block of a token is i·2^e with 31-bit integers i, and i is
- * four signed bytes, its planes. One super-block in shared memory, for `tokens` tokens:
+ * four signed bytes, the planes. The record of a super-block in shared memory, for `tokens` tokens:
  *   B     4 pairs of sub-blocks × tokens × 4 planes × 4 quad lanes × 2 × 8 bytes: B fragments of
  *         mma.m16n8k32; of one token, 2 halves × {low, high nibbles} × 4 planes × 4 quad lanes × 16
  *   Bmin  tokens × {hi, lo} × 4 quad lanes × 4 bytes: the sub-blocks' sums, B of mma.m16n8k8
@@ -39,14 +40,14 @@ static inline uint32_t record_scale(uint32_t tokens)
 {
     return record_bmin(tokens) + tokens * 32;
 }
-/* One token's start at the first bank: zeros are read in banks that the fragments leave. */
+/* With one token a record starts at the first bank: zeros are read from the other banks. */
 static inline uint32_t record_bytes(uint32_t tokens)
 {
     uint32_t unit = tokens == 1 ? 128 : 16;
     return (record_scale(tokens) + tokens * 4 + unit - 1) / unit * unit;
 }
 
-/* One token: what lanes read whose B fragments are zero, as far as others read in a record. */
+/* With one token, the bytes that lanes read whose B fragments are zero. */
 static inline uint32_t zero_bytes(uint32_t tokens)
 {
     return tokens == 1 ? 3 * 256 + 64 : 0;
@@ -60,13 +61,13 @@ static inline uint32_t pairs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
     return (super_blocks(spec) + PAIR - 1) / PAIR;
 }
-/* Pairs that one warp works on for a tile, at most. */
+/* The most pairs of a tile that one warp multiplies. */
 static inline uint32_t steps(const ptxgen_rmsnorm_q4k_spec *spec, uint32_t wk)
 {
     return (pairs(spec) + wk - 1) / wk;
 }
 
-/* A warp's sums of a tile, as its lanes have them. */
+/* Bytes of a warp's sums of a tile, as the lanes hold them. */
 static inline uint32_t partial_bytes(const ptxgen_rmsnorm_q4k_variant *v)
 {
     return 32 * 4 * (v->tile_m > BOX_TOKENS ? v->tile_m / BOX_TOKENS : 1);
@@ -77,15 +78,16 @@ static inline bool is_gated(const ptxgen_rmsnorm_q4k_spec *spec)
     return spec->epilogue == PTXGEN_EPILOGUE_SWIGLU;
 }
 
-/* Outputs that a tile covers: SwiGLU puts 8 rows of gate beside the same 8 of up. */
+/* Outputs of a tile: with SwiGLU a tile is 8 features of gate and the same 8 of up. */
 static inline uint32_t tile_outputs(const ptxgen_rmsnorm_q4k_spec *spec)
 {
     return is_gated(spec) ? TILE_ROWS / 2 : TILE_ROWS;
 }
 
 /*
- * Outputs of a token are numbered over all matrices, each of which starts at a multiple of a tile,
- * so that no tile has rows of two. Whole tiles are dealt out in turns: CTA c has c, c + grid, …
+ * Outputs of a token are numbered over all matrices. Each matrix starts at a multiple of a tile, so
+ * that no tile has features of two. Whole tiles are dealt out: CTA c has tiles c, c + grid, and so
+ * on.
  */
 static inline uint32_t matrix_end(const ptxgen_rmsnorm_q4k_spec *spec, int matrix)
 {
@@ -104,13 +106,13 @@ static inline uint32_t tiles(const ptxgen_rmsnorm_q4k_spec *spec)
     return outputs(spec) / tile_outputs(spec);
 }
 
-/* Tensor copies and mbarriers (sm_90) or cp.async. */
+/* Whether weights come by tensor copies with mbarriers (sm_90), or else by cp.async. */
 static inline bool has_tensor_copies(const ptxgen_target *target)
 {
     return target->ptx.sm >= 90;
 }
 
-/* Whether a CTA reads more of one token's x and gamma than first slots of all its warps. */
+/* Whether one token's x and gamma are more bytes than the first slots of all warps of a CTA. */
 static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
                                const ptxgen_rmsnorm_q4k_variant *v)
 {
@@ -119,8 +121,9 @@ static inline bool x_is_larger(const ptxgen_rmsnorm_q4k_spec *spec,
 }
 
 /*
- * What is staged of one token's x in shared memory, in bytes: nothing; all of it; or a place for
- * each warp's second super-block (or first, where x does not allow vectors).
+ * Bytes of one token's x that are staged in shared memory: none, all, or a place for the second
+ * super-block of each warp. Where x does not allow vectors, the first super-block takes that place
+ * too.
  */
 uint32_t rmsnorm_q4k_staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
                                   const ptxgen_rmsnorm_q4k_variant *v);

@@ -60,8 +60,10 @@ static ptxgen_status check_options(const ptxgen_rmsnorm_q4k_spec *s, ptxgen_erro
 
 /* ---- shared memory ---- */
 
-/* All of shared memory but what holds x: rings, their mbarriers, partial sums (every warp's tile,
- * twice so that rounds may overlap), sums of squares, zeros. */
+/*
+ * Shared memory without x: rings and their mbarriers, partial sums of every warp's tile, twice so
+ * that rounds may overlap, sums of squares, and zeros.
+ */
 static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint64_t warps = v->wk * v->wn;
@@ -75,9 +77,9 @@ static uint64_t fixed_bytes(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsno
 enum { SHARED_BESIDE_L1 = 195 * 1024 };
 
 /*
- * All of one token's x of 16 bits is staged where it is so much that it comes late, if that has the
- * room. A smaller x comes sooner by loads (see emit.c), but for the second of two super-blocks for
- * each warp, which is not waited for at first.
+ * All of one token's x of 16 bits is staged where it is so large that it arrives late, if shared
+ * memory has the room. A smaller x arrives sooner by loads, except for the second of two
+ * super-blocks of each warp, which is needed later.
  */
 uint32_t rmsnorm_q4k_staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
                                   const ptxgen_rmsnorm_q4k_variant *v)
@@ -96,7 +98,7 @@ uint32_t rmsnorm_q4k_staged_bytes(const ptxgen_rmsnorm_q4k_plan *p,
     return fixed_bytes(p, v) + all * record_bytes(1) + bytes <= most ? bytes : 0;
 }
 
-/* How many super-blocks of x fit beside the rest: all, or a multiple of wk pairs; 0: none. */
+/* Super-blocks of x that fit beside the rest: all, or a multiple of wk pairs; 0: none. */
 static uint32_t fit_chunk(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)
 {
     uint32_t all = super_blocks(&p->spec), step = v->wk * PAIR;
@@ -126,16 +128,17 @@ static bool complete(const ptxgen_rmsnorm_q4k_plan *p, ptxgen_rmsnorm_q4k_varian
 }
 
 /*
- * Time on a multiprocessor, in hundredths of what one pair of super-blocks of a tile (4608 bytes)
- * takes from memory at full speed, 0.13 µs on an H200, 0.2 on an H100, where the weights of the
- * terms were fitted (the third's on the latter):
- *   - the bytes, longer where the warps along K read short pieces of a row (288 bytes each), and
- *     where too few bytes are in flight to keep the memory busy (64 KB);
- *   - turns in which warps have nothing to do, a seventh;
- *   - preparing activations: four for each super-block of a token that a warp has to take, again
- *     each round when x does not fit into shared memory at once, and eight for each chunk then;
- *   - one token's x comes behind the ring's first slots: what of preparing it, and of a tile's
- *     turns at two each, the other bytes do not cover;
+ * Time on a multiprocessor, in hundredths of the time that memory takes to deliver one pair of
+ * super-blocks of a tile, 4608 bytes. docs/notes/rmsnorm_q4k.md says where the weights come from.
+ * The terms:
+ *   - the bytes, longer where the warps along K read short pieces of a row of 288 bytes, and where
+ *     fewer than 64 KB in flight do not keep the memory busy;
+ *   - steps in which a warp has nothing to multiply, a seventh each;
+ *   - preparing activations: four for each super-block of a token that a warp prepares. Where x
+ *     does not fit into shared memory at once, that comes again each round, with eight more for
+ *     each chunk;
+ *   - one token's x arrives behind the ring's first slots: the part of preparing x, and of a tile's
+ *     steps at two each, that the other bytes do not hide;
  *   - the end of a round, a fifth for each warp along K and one more.
  */
 static uint64_t cost(const ptxgen_rmsnorm_q4k_plan *p, const ptxgen_rmsnorm_q4k_variant *v)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * f32 to Q4_K. The error to make small is Σ v·(w − decoded)² with v = |w| + rms(sub-block), in
- * double. Three steps, each a least-squares fit for codes that are held fixed:
+ * f32 to Q4_K. The quantiser minimises Σ v·(w − decoded)² with v = |w| + rms(sub-block), in double,
+ * in three steps. Each step is a least-squares fit for codes that are held fixed:
  *
  *   1. Each sub-block alone: w ≈ scale·q − min. A range of grids around min/max spacing proposes
- *      codes; each is answered by the scale and min ≥ 0 that fit them best.
+ *      codes; for each proposal the scale and the min ≥ 0 are found that fit the codes best.
  *   2. The super-block: d and dmin are the f16 numbers in whose 63 steps the largest scale and
  *      min fit; each sub-block takes the best pair of 6-bit numbers near its own scale and min.
  *   3. With all 6-bit numbers and codes held, d and dmin are fitted again, and step 2 repeats as
  *      long as the error falls.
  *
- * Step 1 is the weighted search that ggml's k-quants made common; 2 and 3 take back most of what
- * the 6-bit rounding of scales loses.
+ * Step 1 is the weighted search of ggml's k-quants. Steps 2 and 3 recover most of what the 6-bit
+ * rounding of scales loses.
  */
 #include "q4k.h"
 
@@ -27,19 +27,19 @@ static double clamp(double value, double low, double high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* The nearest of the integers 0 … most; halves go up. */
+/* The nearest of the integers from 0 to `most`; halves are rounded up. */
 static uint8_t to_code(double value, int most)
 {
     return (uint8_t)clamp(value + 0.5, 0, most);
 }
 
-/* One sub-block's weights and what each counts. */
+/* A sub-block's weights, and how much the error of each weight counts. */
 struct sub_block {
     double w[Q4K_SUB_WEIGHTS];
     double v[Q4K_SUB_WEIGHTS];
 };
 
-/* A sub-block's own best grid: w ≈ scale·q − min, both at least 0. */
+/* The best grid of a sub-block by itself: w ≈ scale·q − min, with both at least 0. */
 struct grid {
     double scale, min;
 };
@@ -69,8 +69,9 @@ static double assign_codes(const struct sub_block *s, struct grid grid, uint8_t 
 }
 
 /*
- * Sums for the a, b ≥ 0 that minimise Σ v·(a·p − b·r − w)². Where the free optimum has one of
- * them negative, or they cannot be told apart, that one (else b) is 0 and the other fits alone.
+ * Sums for the a, b ≥ 0 that minimise Σ v·(a·p − b·r − w)². Where the unconstrained optimum has one
+ * of them negative, that one is 0 and the other is fitted alone; where p and r are linearly
+ * dependent, b is 0.
  */
 struct normal_equations {
     double pp, pr, rr, pw, rw;
@@ -120,7 +121,7 @@ static struct grid fit_sub_block(const struct sub_block *s)
     uint8_t codes[Q4K_SUB_WEIGHTS];
     double best_error = assign_codes(s, best, codes);
     for (int g = 0; g < GRIDS; g++) {
-        double steps = Q4K_MAX_CODE - 1 + 0.1 * g; /* 14 … 16 over the range */
+        double steps = Q4K_MAX_CODE - 1 + 0.1 * g; /* 14 to 16 over the range */
         assign_codes(s, (struct grid){(high - low) / steps, -low}, codes);
         for (int pass = 0; pass < PASSES; pass++) {
             struct grid fit = fit_codes(s, codes);
@@ -146,7 +147,7 @@ static uint16_t f16_finite(double value)
     return ptxgen_f64_to_f16(fmin(value, 65504));
 }
 
-/* The best 6-bit scale and min within one of the sub-block's own, for the block's d and dmin. */
+/* The best 6-bit scale and min that differ by at most 1 from the sub-block's own. */
 static double choose_scales(const struct sub_block *s, struct grid own, struct q4k_block *block,
                             int j)
 {

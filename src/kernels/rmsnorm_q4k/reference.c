@@ -80,7 +80,7 @@ struct token {
     double sum_abs_t;
     double rho;       /* NaN for a row whose outputs are NaN */
     double beta;      /* relative error of the kernel's ρ */
-    double underflow; /* what of that is due to underflow */
+    double underflow; /* the part of the error that is due to underflow */
 };
 
 /* A row of W as its two parts, d·sc·q and dmin·m. */
@@ -89,14 +89,14 @@ struct row {
     double *sum_abs;      /* [k / 256]: of both over each super-block */
 };
 
-/* What one output's terms add up to. */
+/* The sums of one output's terms. */
 struct dot {
     double sum;     /* S */
     double abs;     /* T */
     double weights; /* Σ a */
     double largest; /* Σ_b max_b|t|·Σ_b a */
 
-    struct walk walk; /* of S, a super-block a step */
+    struct walk walk; /* the walk of S, whose step is a super-block */
     double min_cuts;  /* what sums of mins lose on average, in units of 2⁻²⁴ */
     double pieces;    /* variance of what pieces of t and of their sums leave out */
 };
@@ -214,7 +214,7 @@ static double third_of_square(double most)
     return most * most / 3;
 }
 
-/* Of super-block b, for the spread. */
+/* The spread's terms of super-block b. */
 static void note_block(const struct rmsnorm_q4k_problem *p, const struct row *row,
                        const struct token *token, size_t b, struct dot *dot)
 {
@@ -253,7 +253,7 @@ static struct dot multiply(const struct rmsnorm_q4k_problem *p, const struct row
     return dot;
 }
 
-/* Terms of a product that underflow, and of pieces of t whose scales do. */
+/* The bound's terms for products, and for pieces of t, whose scales underflow. */
 static double underflown(const struct rmsnorm_q4k_problem *p, const struct dot *dot)
 {
     double k = (double)p->k;
@@ -308,7 +308,7 @@ static struct spread spread_of(const struct rmsnorm_q4k_problem *p, const struct
     return s;
 }
 
-/* What a reference fills, of which bound and spread may be NULL. */
+/* The arrays that a reference fills; bound and spread may be NULL. */
 struct results {
     double *y, *bound;
     ptxgen_spread *spread;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference of a plan: how this kernel sums, which rows of which matrix, and SwiGLU.
+ * The reference of a plan: how the kernel sums, which features of which matrix, and SwiGLU.
  *
  * SwiGLU, y = s(g)·u with s(x) = x/(1 + e⁻ˣ), from a gate g and an up u that are within E_g and
  * E_u of the exact ones (the bounds of plain f32 outputs). |s'| < 1.1. The kernel's
@@ -22,10 +22,11 @@
 #include <stdlib.h>
 
 /*
- * The depth of reference.h for this kernel. A super-block's products are exact integers, converted
- * and joined: 2. Its mins are deeper: a lane's 8 values, its quad's 4 lanes, the tensor core's 8
- * sub-blocks (counted as reference.h says), and joining hi and lo. Then come two fma for each of
- * the warp's super-blocks, the join of the planes, and the other warps' sums.
+ * The depth of reference.h for this kernel. The products of a super-block are exact integers; their
+ * conversion and the sum of both count 2. The mins are deeper: the 8 values of a lane, the 4 lanes
+ * of a quad, the 8 sub-blocks in the tensor core (counted as reference.h says), and the sum of hi
+ * and lo. Then come two fma for each of the warp's super-blocks, the sum over planes, and the sums
+ * of the other warps.
  */
 static unsigned dot_depth(const ptxgen_rmsnorm_q4k_variant *v, const ptxgen_rmsnorm_q4k_spec *spec)
 {
@@ -42,16 +43,18 @@ static unsigned square_depth(const ptxgen_rmsnorm_q4k_spec *spec)
 }
 
 /*
- * h·γ is fixed point, its super-block's largest in [2²⁹, 2³⁰): rounding to integers loses 2⁻³⁰ of
- * that. The integer's upper planes are summed apart from each other, where each sum rounds relative
- * to plane 2's own 2²³ or to 2²³ more than the integer: 2⁻⁶·2⁻²⁴ of the largest, twice; sums with
- * the lower planes round relative to 2¹⁵, which up to 2⁹ roundings leave below the same.
+ * h·γ is fixed point, with the super-block's largest in [2²⁹, 2³⁰): rounding to integers loses 2⁻³⁰
+ * of the largest. The upper planes of the integer are summed separately. Each of these sums rounds
+ * relative to the 2²³ of plane 2, or to 2²³ more than the integer: 2⁻⁶·2⁻²⁴ of the largest, twice.
+ * Sums with the lower planes round relative to 2¹⁵; up to 2⁹ such roundings stay below the same.
  */
 static const double operand_floor = 0x1p-28;
 /* The power of two is no smaller than for this largest, so that its inverse is a normal number. */
 static const double operand_least = 0x1p-96;
-/* d·2^e/16 is rounded at 2⁻¹⁵⁰ when it underflows, times at most 16·Σ sc·q·i ≤ 16·256·945·2³⁰; mins
- * lose less. */
+/*
+ * d·2^e/16 is rounded at 2⁻¹⁵⁰ when it underflows, and multiplied by at most 16·Σ sc·q·i ≤
+ * 16·256·945·2³⁰. The mins lose less.
+ */
 static const double block_loss = 0x1p-97;
 
 static struct rmsnorm_q4k_problem problem_of(const ptxgen_rmsnorm_q4k_plan *plan,
@@ -91,7 +94,7 @@ static void select_rows(struct rmsnorm_q4k_problem *p, const ptxgen_rmsnorm_q4k_
     p->bias = bias ? bias + first_n : NULL;
 }
 
-/* What a reference fills of each output. */
+/* The arrays that a reference fills, an element for each output. */
 struct results {
     double *y, *bound;
     ptxgen_spread *spread;
@@ -102,7 +105,7 @@ static struct spread spread_of(const ptxgen_spread *s)
     return (struct spread){s->below, s->above, s->deviation * s->deviation};
 }
 
-/* `to` holds the up's, and then the outputs. */
+/* `to` holds the results of up, and receives the outputs. */
 static void apply_swiglu(ptxgen_element y_type, size_t count, const struct results *gate,
                          const struct results *to)
 {

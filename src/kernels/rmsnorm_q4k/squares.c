@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sums of squares of h, one a super-block of a token, in shared memory, and 1 / rms from them.
- */
+/* The sums of squares of h in shared memory, one for each super-block of a token, and 1 / rms. */
 #include "emit.h"
 
 #include <float.h>
 #include <math.h>
 
 /*
- * Squares of f16 cannot overflow f32; of wider types, sums of (h·2⁻⁸⁰)² stand beside those of h²:
- * 2²⁴ of them, from |h| < 2¹²⁸, stay below 2¹²⁰.
+ * Squares of f16 cannot overflow f32. For wider types there are also sums of (h·2⁻⁸⁰)²: 2²⁴ such
+ * squares with |h| < 2¹²⁸ stay below 2¹²⁰.
  */
 enum { SCALED_EXPONENT = -80 };
 static int square_sums(const struct rmsnorm_q4k_kernel *q)
@@ -45,7 +44,8 @@ void rmsnorm_q4k_store_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 token, ptx_
     }
 }
 
-/* One token's sum number `s` over all super-blocks: each group of lanes takes every eighth. */
+/* A token's sum number `s` over all super-blocks, of which each group of lanes adds every eighth.
+ */
 static ptx_f32 sum_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 row, int s)
 {
     ptx_kernel *k = q->k;
@@ -66,7 +66,7 @@ static ptx_f32 sum_squares(struct rmsnorm_q4k_kernel *q, ptx_u32 row, int s)
     return rmsnorm_q4k_warp_sum(k, sum, 16, 4);
 }
 
-/* 1 / √0 as NaN: with ε = 0, a token whose squares are zero, or below what f32 holds. */
+/* Makes 1 / √0 NaN. With ε = 0 that is a token whose squares are zero or below f32's range. */
 static ptx_f32 without_zero(struct rmsnorm_q4k_kernel *q, ptx_f32 inverse)
 {
     ptx_kernel *k = q->k;
@@ -80,7 +80,9 @@ ptx_f32 rmsnorm_q4k_inverse_rms(struct rmsnorm_q4k_kernel *q, ptx_u32 token)
 {
     ptx_kernel *k = q->k;
     float per_k = 1.0f / (float)q->spec->k, epsilon = q->spec->epsilon;
-    uint32_t flush = epsilon >= FLT_MIN ? PTX_FTZ : 0; /* a lesser form, where all are normal */
+    uint32_t flush = epsilon >= FLT_MIN
+                         ? PTX_FTZ
+                         : 0; /* the cheaper instruction, where all radicands are normal */
     ptx_u32 row = at_token(q, q->sh.squares, token, super_blocks(q->spec) * 8);
     ptx_f32 sum = sum_squares(q, row, 0);
     ptx_f32 plain = ptx_fma_f32(k, sum, F32(per_k), F32(epsilon));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One token's x by way of shared memory (see layout.h). */
+/* One token's x by way of shared memory; rmsnorm_q4k_staged_bytes says when. */
 #include "activations.h"
 
 /*
- * Where a lane's values of an item are staged: gamma's are where its record will be, and x's have a
- * place for each item, or for each warp.
+ * Where a lane's values of an item are staged: gamma where the item's record will be, and x in a
+ * place of its own for each item or for each warp.
  */
 struct stage {
     ptx_u32 x, gamma;
@@ -20,7 +20,7 @@ static struct stage find_stage(struct rmsnorm_q4k_kernel *q, ptx_u32 place, ptx_
     return s;
 }
 
-/* Of the item so many super-blocks on. */
+/* Issues the copies of the item `ahead` super-blocks on. */
 static void stage_vectors(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
                           const struct stage *to, int ahead)
 {
@@ -31,7 +31,7 @@ static void stage_vectors(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k
                         ahead * SUPER_BLOCK * 4 + 16 * i, 16);
 }
 
-/* The same where vectors are not allowed. */
+/* Copies an item one element at a time, where vectors are not allowed. */
 static void stage_elements(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_source *from,
                            const struct stage *to)
 {
@@ -64,7 +64,7 @@ static void load_staged(struct rmsnorm_q4k_kernel *q, const struct stage *at,
     ptx_ld_shared_v4_u32_to(k, item->x, at->x, 0);
     for (int i = 0; i < 2; i++)
         ptx_ld_shared_v4_f32_to(k, &item->gamma[4 * i], at->gamma, 16 * i);
-    ptx_bar_warp_sync(k, ALL_LANES); /* the record takes gamma's place */
+    ptx_bar_warp_sync(k, ALL_LANES); /* the record overwrites gamma */
 }
 
 static void prepare_staged(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_share *s)
@@ -75,7 +75,7 @@ static void prepare_staged(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4
     rmsnorm_q4k_prepare_item(q, s->first, s->number, &item);
 }
 
-/* Each warp has an item. */
+/* Calls `take` for each of the warp's items, in a loop of the kernel. */
 static void each_item(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s,
                       void (*take)(struct rmsnorm_q4k_kernel *, const struct rmsnorm_q4k_share *))
 {
@@ -102,9 +102,9 @@ static void take_all_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_sha
 }
 
 /*
- * Of two items for each warp the first comes by loads, and the second, sent for with it, by copies:
- * so both are prepared from the same registers, by one text. Where x does not allow vectors, an
- * item is staged when it is due.
+ * Where each warp has two items, loads bring the first, and copies that are issued at the same time
+ * the second. So one loop prepares both from the same registers. Where x does not allow vectors, an
+ * item is staged just before it is prepared.
  */
 static void take_second_staged(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_share *s)
 {

@@ -3,39 +3,33 @@
  * Q4_K weights: from global memory through a ring in shared memory, and from nibbles to A
  * fragments.
  *
- * Each warp has a ring of its own, `stages` pairs of super-blocks of its 16 rows deep, filled by
- * two tensor copies of 8 rows (sm_90) or by 16-byte cp.async, two lanes a row. No other warp
- * touches it, so warp barriers are all the synchronisation there is. Pieces of 288 bytes a row are
- * what an H100 wants: a mere copy loop of 144-byte pieces reads at 2.59 TB/s there (16-byte loads
- * to registers 2.63), of 288-byte pieces at 2.70 by cp.async and 2.81 by bulk copies, of 2304-byte
- * pieces at 2.84. Bulk copies of a row each cost the warp a loop of 16 turns; a tensor copy does
- * not. They leave the L2 first, so that x stays there: 0.5 to 1.5 % of a token's time.
+ * Each warp has a ring of its own, which is `stages` pairs of super-blocks of 16 features deep. The
+ * ring is filled by two tensor copies of 8 rows (sm_90), or by cp.async of 16 bytes with two lanes
+ * a row. No other warp touches the ring, so warp barriers are all the synchronisation there is. The
+ * copies carry an evict-first policy, so that x stays in the L2.
  *
- * mma.m16n8k32 wants of each lane, for rows `group` and `group + 8`, eight bytes of one sub-block.
- * The order of K within a product is free as long as A and B agree, so each lane takes 8
+ * mma.m16n8k32 takes from each lane, for rows `group` and `group + 8`, eight bytes of one
+ * sub-block. The order of K within a product is free as long as A and B agree, so each lane takes 8
  * consecutive bytes of every 32: one `and` makes four weights of the low-nibble sub-block from a
- * register, another four of the high one, 16 times as large. q times the activations' planes
- * accumulates in exact integers, and so does sc times that over the super-block (all of it 16 times
- * as large: at most 16·8·63·32·15·128 < 2²⁹, and a multiple of 16, so that f32 loses no more than
- * of 2²⁵); d comes in at its end, in f32. The mins are eight more terms: Σ_j m_j · (sum of x over
- * sub-block j), one mma.m16n8k8 in f16.
+ * register, another `and` four weights of the high one, 16 times as large. q times the planes of
+ * the activations accumulates in exact integers, and so does sc times that over the super-block.
+ * All of it is 16 times as large: at most 16·8·63·32·15·128 < 2²⁹, and a multiple of 16, so that
+ * f32 loses no more than of 2²⁵. d is applied at the super-block's end, in f32. The mins are eight
+ * more terms, Σ_j m_j · (sum of x over sub-block j): one mma.m16n8k8 in f16.
  *
  * One token has four planes only. The other four columns serve a second sub-block, which halves
  * the products with sc: quad lanes 0 and 1 take 16 bytes each of one pair of sub-blocks, lanes 2
- * and 3 of the next pair, and B is block diagonal: columns 0 … 3 are zero where K is the second's,
- * 4 … 7 where it is the first's. The lanes that hold these zeros read them from shared memory.
+ * and 3 of the next pair. B is block diagonal: columns 0 to 3 are zero where K belongs to the
+ * second pair, columns 4 to 7 where K belongs to the first. The lanes that hold these zeros read
+ * them from shared memory.
  *
  *     K of quad lane    0   1   2   3
- *     columns 0 … 3     x₀  x₀  0   0      x₀, x₁: planes of the sub-blocks with the low nibbles of
- *     columns 4 … 7     0   0   x₁  x₁     the two pairs; then of those with the high ones
+ *     columns 0 to 3    x₀  x₀  0   0      x₀, x₁: planes of the sub-blocks with the low nibbles of
+ *     columns 4 to 7    0   0   x₁  x₁     the two pairs; then of those with the high nibbles
  *
- * Rows of 288 bytes are 8 banks on from each other, and four lanes read 64 bytes of a row.
+ * Rows of 288 bytes start 8 banks after each other, and four lanes read 64 bytes of a row.
  * Neighbouring groups of lanes therefore take rows two apart: a group's row has the group's two
  * lowest bits swapped.
- *
- * f16 products were tried first. q as the subnormal q·2⁻²⁴ costs as little to make, but tensor
- * cores align products by exponents that subnormals do not normalise, and ten bits are lost; q·sc
- * made normal by a mul.f16x2 is exact, and costs three times the instructions of this.
  */
 #include "../policy.h"
 #include "emit.h"
@@ -47,13 +41,13 @@ static bool tensor(const struct rmsnorm_q4k_kernel *q)
     return has_tensor_copies(&q->plan->target);
 }
 
-/* Copies of a tile: SwiGLU's halves come from two matrices. */
+/* Tensor copies of a tile: with SwiGLU the halves of a tile come from two matrices. */
 static int boxes(const struct rmsnorm_q4k_kernel *q)
 {
     return is_gated(q->spec) ? 2 : 1;
 }
 
-/* cp.async: the lane's row of the tile; rows past the matrix's last repeat it. */
+/* Finds the lane's row of the tile for cp.async; rows past the last repeat the last. */
 static void locate_row(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
@@ -68,11 +62,11 @@ static void locate_row(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *
     ptx_u32 real = ptx_min_u32(k, wanted, last);
     ptx_u32 row_bytes = U32(super_blocks(q->spec) * SUPER_BLOCK_BYTES);
     ptx_u64 start = ptx_mad_wide_u32(k, real, row_bytes, at.address);
-    start = ptx_mad_wide_u32(k, odd, U32(16), start); /* two lanes take a row's pieces in turns */
+    start = ptx_mad_wide_u32(k, odd, U32(16), start); /* two lanes alternate along a row */
     ptx_mad_wide_u32_to(k, s->source, s->pair, U32(PAIR_BYTES), start);
 }
 
-/* Whether tiles come from several tensor maps; copies fill in zeros past a matrix's end. */
+/* Whether tiles come from several tensor maps. Copies fill in zeros past a matrix's end. */
 static bool chooses_map(const struct rmsnorm_q4k_kernel *q)
 {
     return q->spec->n[1] && !is_gated(q->spec);
@@ -111,7 +105,7 @@ struct rmsnorm_q4k_stream rmsnorm_q4k_start_stream(struct rmsnorm_q4k_kernel *q)
     s.output = ptx_mov_u32(k, q->first_output);
     s.pair = ptx_mov_u32(k, q->at.wk);
     s.source = ptx_mov_u64(k, U64(0));
-    for (int box = 0; box < boxes(q); box++) { /* one map: the same for all tiles */
+    for (int box = 0; box < boxes(q); box++) { /* one map serves all tiles */
         s.maps[box] = chooses_map(q) ? ptx_mov_u64(k, U64(0)) : q->maps[box];
         s.rows[box] = chooses_map(q) ? ptx_mov_u32(k, U32(0)) : s.output;
     }
@@ -167,7 +161,7 @@ static bool copies_to_cta(const struct rmsnorm_q4k_kernel *q)
     return q->plan->target.ptx.sm >= 120;
 }
 
-/* One lane sends for both halves; they arrive whole, zeros included. */
+/* One lane issues the copies of both halves, which arrive whole with the zeros past the end. */
 static void copy_boxes(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
                        ptx_u32 stage, ptx_u32 barrier, ptx_u32 pair)
 {
@@ -186,7 +180,7 @@ static void copy_boxes(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_st
     }
 }
 
-/* For the lane that sends: `sends` too. */
+/* True in one lane of the warp, where `issues` is true. */
 static ptx_pred elected(struct rmsnorm_q4k_kernel *q, ptx_pred issues)
 {
     ptx_pred leader = ptx_new_pred();
@@ -194,7 +188,7 @@ static ptx_pred elected(struct rmsnorm_q4k_kernel *q, ptx_pred issues)
     return ptx_and_pred(q->k, leader, issues);
 }
 
-/* Two lanes a row; at the end of an odd number of super-blocks only one is left to copy. */
+/* Two lanes copy a row. At the end of an odd number of super-blocks a pair has only one. */
 static void copy_pieces(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_stream *s,
                         ptx_u32 stage)
 {
@@ -211,7 +205,7 @@ static void copy_pieces(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_s
             ptx_cp_async_cg(k, to, 32 * i, s->source, 32 * i, 16);
             continue;
         }
-        ptx_pred first_half = whole; /* of the piece across the middle the even lane's counts */
+        ptx_pred first_half = whole; /* of the piece across the middle the even lane's part */
         if (32 * i < SUPER_BLOCK_BYTES)
             first_half = ptx_or_pred(k, whole, is_zero(q, odd));
         ptx_guarded(k, first_half)
@@ -219,7 +213,7 @@ static void copy_pieces(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_s
     }
 }
 
-/* To the tile of the next round. */
+/* Moves to the tile of the next round. */
 static void next_tile(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_mov_u32_to(q->k, s->pair, q->at.wk);
@@ -227,7 +221,7 @@ static void next_tile(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s
     locate_tile(q, s);
 }
 
-/* One pair on; past the row's end, the next round's tile. */
+/* Moves one pair on, and past the end of a row to the tile of the next round. */
 static void advance(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
 {
     ptx_kernel *k = q->k;
@@ -241,7 +235,7 @@ static void advance(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_stream *s)
         next_tile(q, s);
 }
 
-/* Whether all warps that have a tile have as many pairs of it. */
+/* Whether all warps along K have equally many pairs of a tile. */
 static bool shares_evenly(const struct rmsnorm_q4k_kernel *q)
 {
     return pairs(q->spec) % q->v->wk == 0;
@@ -263,7 +257,7 @@ void rmsnorm_q4k_issue_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_str
             copy_pieces(q, s, rmsnorm_q4k_slot_address(q, s, s->fill));
         ptx_cp_async_commit_group(k);
     }
-    if (shares_evenly(q)) { /* past the last tile nothing is sent any more */
+    if (shares_evenly(q)) { /* past the last tile no copies are issued */
         rmsnorm_q4k_advance_slot(q, &s->fill);
     } else {
         ptx_if(k, issues)
@@ -275,9 +269,9 @@ void rmsnorm_q4k_issue_load(struct rmsnorm_q4k_kernel *q, struct rmsnorm_q4k_str
 /* ---- the ring's first copies ---- */
 
 /*
- * They are of the warp's first tile. One token's x is waited for by all warps, and arrives behind
- * copies that are sent for before it: where it is larger than all warps' first slots, only one
- * warp of four sends for one before x.
+ * Whether the ring's first copies are all of the warp's first tile. All warps wait for one token's
+ * x, which arrives behind the copies that are issued before it. So where x is larger than the first
+ * slots of all warps, only one warp of four issues a copy before x.
  */
 static bool is_within_tile(const struct rmsnorm_q4k_kernel *q)
 {
@@ -366,7 +360,7 @@ void rmsnorm_q4k_wait(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_str
 
 /* ---- scales and mins ---- */
 
-/* The 6-bit scales and mins of one row's eight sub-blocks, one a byte; [1] holds 4 … 7. */
+/* The 6-bit scales and mins of a row's eight sub-blocks, one a byte; [1] holds 4 to 7. */
 struct row_scales {
     ptx_u32 scale[2], min[2];
     ptx_f32 d, dmin;
@@ -394,7 +388,10 @@ static struct row_scales unpack_scales(ptx_kernel *k, const ptx_u32 header[4])
     return s;
 }
 
-/* A of the mins' product: this lane's two of the row's eight, by way of 0x64 above m: 1024 + m. */
+/*
+ * A of the mins' product: the lane's two of the row's eight mins. The byte 0x64 above a min m makes
+ * the f16 1024 + m.
+ */
 static ptx_u32 min_fragment(struct rmsnorm_q4k_kernel *q, const struct row_scales *s)
 {
     ptx_kernel *k = q->k;
@@ -414,12 +411,10 @@ void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q)
     ptx_u32 lane = q->at.lane, quad = q->at.quad;
     c->header = times(q, q->at.row, PAIR_BYTES);
     c->nibbles = times_plus(q, quad, one ? 16 : 8, c->header);
-    /*
-     * By column and quad lane, so by lane; of one token's 8 columns the upper 4 are the same again.
-     */
+    /* B lies by lane. Of one token's 8 columns the upper 4 are the same as the lower 4. */
     ptx_u32 cell = one ? masked(q, lane, 15) : lane;
     c->b = times(q, cell, 16);
-    /* The mins' hi and lo stand in the columns of planes 0 and 1; those of 2 and 3 are zero. */
+    /* The columns of planes 0 and 1 have hi and lo of the mins; those of 2 and 3 are zero. */
     c->has_min = is_zero(q, masked(q, lane, one ? 24 : 8));
     ptx_u32 min_cell = masked(q, lane, 7);
     if (!one)
@@ -432,10 +427,10 @@ void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q)
     c->min_bytes = times_plus(q, odd, 0x0202, U32(0x4140));
     if (!one)
         return;
-    /* Columns 0 to 3 (lanes to 15) have the lower quad lanes' K. */
+    /* Columns 0 to 3, of lanes 0 to 15, have the K of the lower quad lanes. */
     ptx_u32 own = masked(q, shifted(q, lane, 3), 2);
     c->has_b = ptx_setp_eq_u32(k, own, upper);
-    /* Upper quad lanes read zeros 32 bytes on: beside the banks of the lower ones' fragments. */
+    /* Upper quad lanes read zeros 32 bytes on, in banks that the lower ones' fragments leave. */
     ptx_u32 zeros = times_plus(q, upper, 16, q->sh.zeros);
     c->b = ptx_selp_u32(k, ptx_add_u32(k, c->b, q->sh.records), zeros, c->has_b);
     c->b_step = ptx_selp_u32(k, U32(record_bytes(1)), U32(0), c->has_b);
@@ -443,17 +438,20 @@ void rmsnorm_q4k_find_columns(struct rmsnorm_q4k_kernel *q)
         c->scale_bytes[i] = ptx_add_u32(k, upper, U32(0x4440 + i));
 }
 
-/* Addresses for one super-block. */
+/* The addresses of one super-block's operands. */
 struct operands {
     ptx_u32 header, nibbles, b, b_min, scale;
 };
 
-/* [low, high nibbles][n-tile][row × plane of the lane's two]: Σ sc·q·i, the high ones' times 16. */
+/*
+ * Σ sc·q·i by low and high nibbles, n-tile, and row × plane of the lane's two. The sums of high
+ * nibbles are 16 times as large.
+ */
 struct product {
     ptx_s32 p[2][MAX_N_TILES][4];
 };
 
-/* p += scales · c */
+/* Adds scales · c to p. */
 static void add_scaled(struct rmsnorm_q4k_kernel *q, ptx_s32 p[4], const ptx_s32 sc[2],
                        const ptx_s32 c[4])
 {
@@ -473,7 +471,10 @@ static ptx_u32 nibble_mask(bool high)
     return U32(high ? 0xF0F0F0F0 : 0x0F0F0F0F);
 }
 
-/* 64 weights of each row: sub-blocks `index` (low nibbles) and `index + 1` (high nibbles). */
+/*
+ * Multiplies 64 weights of each row: sub-blocks `index`, in low nibbles, and `index + 1`, in high
+ * nibbles.
+ */
 static void multiply_pair(struct rmsnorm_q4k_kernel *q, const struct operands *at,
                           const ptx_u32 scale[2], unsigned index, ptx_s32 zero, struct product *p)
 {
@@ -488,7 +489,7 @@ static void multiply_pair(struct rmsnorm_q4k_kernel *q, const struct operands *a
     for (unsigned high = 0; high < 2; high++) {
         ptx_u32 a[4];
         ptx_s32 sc[2], c[4];
-        for (int i = 0; i < 4; i++) /* rows group, group + 8; then their second words */
+        for (int i = 0; i < 4; i++) /* rows group and group + 8, then the second words of both */
             a[i] = ptx_and_b32(k, bytes[i & 1][i / 2], nibble_mask(high));
         for (int r = 0; r < 2; r++)
             sc[r] = ptx_u32_as_s32(ptx_prmt_b32(k, scale[r], U32(0), U32(0x4440u + index + high)));
@@ -499,7 +500,10 @@ static void multiply_pair(struct rmsnorm_q4k_kernel *q, const struct operands *a
     }
 }
 
-/* One token: 128 weights of each row, sub-blocks 0 to 3 or 4 to 7; `scale` has their scales. */
+/*
+ * With one token, multiplies 128 weights of each row: sub-blocks 0 to 3 or 4 to 7, whose scales are
+ * in `scale`.
+ */
 static void multiply_two_pairs(struct rmsnorm_q4k_kernel *q, const struct operands *at,
                                const ptx_u32 scale[2], int half, ptx_s32 zero, struct product *p)
 {
@@ -527,7 +531,7 @@ static void multiply_two_pairs(struct rmsnorm_q4k_kernel *q, const struct operan
     }
 }
 
-/* acc += d·2^e·(products) − dmin·2^e·(mins). */
+/* Adds d·2^e·(products) − dmin·2^e·(mins) to the sums. */
 static void accumulate(struct rmsnorm_q4k_kernel *q, const struct operands *at,
                        const struct row_scales scales[2], const struct product *p,
                        struct rmsnorm_q4k_sums *sums)
@@ -562,7 +566,7 @@ static void accumulate(struct rmsnorm_q4k_kernel *q, const struct operands *at,
     }
 }
 
-/* `at` moves on. Sub-blocks 0 … 3, then 4 … 7: ptxas unrolls this loop. */
+/* Multiplies sub-blocks 0 to 3, then 4 to 7, in a loop that ptxas unrolls; `at` moves on. */
 static void multiply_halves(struct rmsnorm_q4k_kernel *q, struct operands *at,
                             const struct row_scales scales[2], ptx_s32 zero, struct product *p)
 {
@@ -584,9 +588,9 @@ static void multiply_halves(struct rmsnorm_q4k_kernel *q, struct operands *at,
 }
 
 /*
- * For sm_103 ptxas sends for the operands of all of an unrolled super-block of eight tokens at
- * once, more than a thread has registers for. Its slow int8 tensor cores bind that kernel, so a
- * loop over pairs costs nothing there.
+ * For sm_103 ptxas loads all operands of an unrolled super-block of eight tokens at once, which are
+ * more than a thread has registers for. The int8 tensor cores of sm_103 are slow and bound that
+ * kernel, so a loop over pairs costs nothing there.
  */
 static bool is_rolled(const struct rmsnorm_q4k_kernel *q)
 {
@@ -607,7 +611,7 @@ static void multiply_rolled(struct rmsnorm_q4k_kernel *q, struct operands *at,
         ptx_nounroll(k);
         multiply_pair(q, at, scale, 0, zero, p);
         ptx_pred is_second = ptx_setp_eq_u32(k, pair, U32(1));
-        for (int r = 0; r < 2; r++) { /* the next pair's two are the lowest bytes */
+        for (int r = 0; r < 2; r++) { /* the next pair's two scales become the lowest bytes */
             ptx_u32 upper = ptx_shr_u32(k, scale[r], U32(16));
             ptx_selp_u32_to(k, scale[r], scales[r].scale[1], upper, is_second);
         }
@@ -659,9 +663,10 @@ static struct operands operands_at(struct rmsnorm_q4k_kernel *q, ptx_u32 weights
 }
 
 /*
- * One token's addresses are made anew from the warp's of the super-block, which stay in uniform
- * registers. Of more tokens moving all five on is faster, but eight tokens' fragments leave no
- * registers for that where copies have addresses of each lane too (cp.async).
+ * With one token, a lane's addresses are computed for each super-block from the warp's, which stay
+ * in uniform registers. With more tokens it is faster to move all five addresses on. With eight
+ * tokens and cp.async, whose copies take an address of each lane too, no registers are left for
+ * that.
  */
 static bool makes_addresses_anew(const struct rmsnorm_q4k_kernel *q)
 {
@@ -684,7 +689,7 @@ void rmsnorm_q4k_multiply(struct rmsnorm_q4k_kernel *q, ptx_u32 stage, ptx_u32 p
         at = operands_at(q, stage, times_plus(q, number, bytes, q->sh.records));
     ptx_u32 super_block = ptx_mov_u32(k, U32(0));
     ptx_for(k, super_block, end, U32(1)) {
-        ptx_nounroll(k); /* unrolled it is no faster, and takes the assembler half as long again */
+        ptx_nounroll(k); /* unrolled, the loop is no faster and takes the assembler longer */
         if (makes_addresses_anew(q)) {
             at = operands_at(q, weights, times_plus(q, record, bytes, q->sh.records));
             if (q->v->tile_m == 1)
