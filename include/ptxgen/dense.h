@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * dense: a plain matrix product on tensor cores (mma.sync, wgmma), for weights that are not
- * compressed or have been inflated.
+ * dense: a matrix product of weights that are not quantised, on tensor cores (mma.sync, wgmma).
  *
- *     y = f(x·wᵀ + bias) + residual      f: identity, ReLU, SiLU or GELU
+ *     y[m,n] = f(Σ_k x[m,k]·w[n,k] + bias[n]) + residual[m,n]      f: identity, ReLU, SiLU or GELU
  *
- *     x         [M, K]  activations of M tokens, which belong to the launch: 0 launches nothing
+ *     x         [M, K]  activations of M tokens
  *     w         [N, K]  weights of N output features
  *     y         [M, N]  outputs; residual likewise, bias [N]
  *
- * All are of one type, f16, bf16 or f32. Sums are f32, in an order that depends on the plan and M
- * only, so equal inputs give equal bits. M, N and K are any.
+ * All arrays have one type: f16, bf16 or f32. M, N and K may have any value; M is an argument of
+ * the launch. Sums are f32, in an order that depends on the plan and M only, so equal inputs give
+ * equal bits.
  *
- * f32 products are made of three tf32 ones and are off by at most 2⁻²¹ of |x·w|, four roundings'
- * worth, before they are summed; they ask for |x|, |w| < 2¹²⁸ − 2¹¹⁶, and underflow below 2⁻¹³⁶.
+ * An f32 product is computed as three tf32 products and is off by at most 2⁻²¹ of |x·w| before it
+ * is added, which is as much as four roundings. |x| and |w| must be below 2¹²⁸ − 2¹¹⁶, and products
+ * underflow below 2⁻¹³⁶.
  *
  *     ptxgen_dense_spec spec = {.n = 14336, .k = 4096, .type = PTXGEN_F16};
  *     ptxgen_dense_plan plan;
@@ -22,12 +23,12 @@
  *     ptxgen_dense_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_dense_args args = {.m = 4096, .x = …, .w = …, .y = …};
  *     uint64_t bytes;
- *     ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_dense_workspace_bytes(kernel, &args, &bytes, &err); // allocate it, and zero it once
  *     ptxgen_dense_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
- * these, kernel.h and dispatch.h say what several threads may do at once.
+ * functions are pure and may be called from any thread, except for load, dispatch, destroy and
+ * launch, for which kernel.h and dispatch.h say what several threads may do at the same time.
  */
 #ifndef PTXGEN_DENSE_H
 #define PTXGEN_DENSE_H
@@ -42,7 +43,7 @@
 extern "C" {
 #endif
 
-/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+/** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_dense_spec {
     uint32_t n;         /**< output features */
     uint32_t k;         /**< input features */
@@ -50,7 +51,7 @@ typedef struct ptxgen_dense_spec {
     uint8_t type;       /**< of all matrices and the bias: PTXGEN_F16, _BF16 or _F32 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
-    uint8_t residual;   /**< 1: a residual is added to y */
+    uint8_t residual;   /**< 1: a residual is added */
 } ptxgen_dense_spec;
 
 enum { PTXGEN_DENSE_VARIANTS = 8, PTXGEN_DENSE_MOST_CTAS = 4 /* of a multiprocessor */ };
@@ -63,29 +64,29 @@ enum {
 };
 
 /**
- * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 128 bytes of K of warp_m tokens with those of warp_n features. With
- * wgmma four warps along N are a warpgroup, and four more warps issue the copies; of _BULK's own
- * warps one at a time does.
+ * The tile of one entry of the module. A CTA has wm × wn × wk warps along M, N and K; in a stage a
+ * warp multiplies 128 bytes of K of warp_m tokens by those of warp_n features. With wgmma, four
+ * warps along N are a warpgroup, and four more warps of the CTA are producers, which issue copies.
+ * With _BULK, the warps that multiply issue the copies in rotation.
  */
 typedef struct ptxgen_dense_variant {
     uint32_t warp_m, warp_n; /**< tokens: 16, 32 or 64, with wgmma to 256; features: 16, 32 or 64 */
     uint32_t wm, wn, wk;     /**< warps, powers of two: 16 in all at most */
-    uint32_t ctas;         /**< of a multiprocessor, at once: 1 to PTXGEN_DENSE_MOST_CTAS */
-    uint32_t stages;       /**< of the pipeline of copies */
-    uint32_t pass_m;       /**< tokens of a warp whose sums are brought together at once */
+    uint32_t ctas;         /**< CTAs of a multiprocessor: 1 to PTXGEN_DENSE_MOST_CTAS */
+    uint32_t stages;       /**< slots of the pipeline or ring of copies */
+    uint32_t pass_m;       /**< tokens of a warp whose sums the epilogue stages at once */
     uint32_t kind;         /**< PTXGEN_DENSE_MMA, _WGMMA or _BULK */
-    uint32_t cluster; /**< in bulk 2: two CTAs, a cluster, have the same tokens; else 1 */
-    uint32_t split;   /**< with wgmma 2: two CTAs, a cluster, divide K among them; else 1 */
-    uint32_t shared_bytes; /**< of one CTA, in all */
-    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+    uint32_t cluster;      /**< 2 (bulk copies): CTAs of a cluster have the same tokens; else 1 */
+    uint32_t split;        /**< 2 (wgmma): the CTAs of a cluster divide K; else 1 */
+    uint32_t shared_bytes; /**< shared memory of one CTA */
+    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_dense_variant;
 
 typedef struct ptxgen_dense_plan {
     ptxgen_dense_spec spec;
     ptxgen_target target;
     uint32_t variant_count;
-    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by the tokens that they are for */
+    ptxgen_dense_variant variants[PTXGEN_DENSE_VARIANTS]; /**< by rising tokens of a tile */
 } ptxgen_dense_plan;
 
 /**
@@ -97,8 +98,8 @@ PTXGEN_API ptxgen_status ptxgen_dense_make_plan(const ptxgen_dense_spec *spec,
                                                 const ptxgen_target *target,
                                                 ptxgen_dense_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its warp_m, warp_n, warps, ctas (0: 1),
- * stages (0: all that fit) and pass_m; the rest is worked out here. Errors:
+ * Makes `tile` the plan's only variant, to measure it: its warp_m, warp_n, warps, ctas (0: 1),
+ * stages (0: all that fit) and pass_m are used, and the other members are computed here. Errors:
  * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_SHARED_MEMORY for a
  * tile that no CTA holds.
  */
@@ -110,18 +111,19 @@ PTXGEN_API const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_pl
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64_t m,
                                            uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module, by the tokens of a tile: "dense_m16", "dense_bulk_m256" */
+/** The entry's name in the module, as "dense_m16" or "dense_bulk_m256"; the number is tokens. */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
 /**
- * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "dense_align",
- * which brings rows to multiples of 16 bytes. Errors are the module's sticky error, also returned.
+ * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
+ * "dense_align", which copies rows to multiples of 16 bytes. An error becomes the module's sticky
+ * error and is returned.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants,
                                            ptx_module *module, ptxgen_error *err);
 
 /* ---- the reference ---- */
 
-/** A problem in host memory. Strides are in elements, 0: the row. */
+/** A problem in host memory. Strides are in elements; 0 means the length of the row. */
 typedef struct ptxgen_dense_operands {
     uint64_t m;
     const void *x, *w;    /**< [m, k], [n, k] */
@@ -131,18 +133,21 @@ typedef struct ptxgen_dense_operands {
 } ptxgen_dense_operands;
 
 /**
- * y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. Slow and allocating. What is not an ordinary number:
- *   - Where the sum is NaN, so is y, whatever the activation (ReLU of NaN is NaN). A residual that
- *     is NaN or infinite makes its output so.
- *   - A token of x with a NaN or an infinity makes no other promise; other tokens are not touched.
- *   - Nothing is promised where Σ|x·w| could leave f32's range, or the sum with its bias before an
- *     activation or a residual. Else, where y rounds to an infinity, it is that infinity.
+ * Computes y [m, n] in double precision, and for each output the bound of the error of this plan's
+ * kernel after rounding. A bound of NaN makes no statement. The function is slow and allocates
+ * memory. For values that are not ordinary numbers:
+ *   - Where the sum is NaN, y is NaN, whatever the activation (ReLU of NaN is NaN). A residual that
+ *     is NaN or infinite makes its output NaN or infinite.
+ *   - Beyond that, no statement is made for a token of x with a NaN or an infinity; other tokens
+ *     are not affected.
+ *   - No statement is made where Σ|x·w|, or the sum with its bias before an activation or a
+ *     residual, could exceed the range of f32. Otherwise, where y rounds to an infinity, y is that
+ *     infinity.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_reference(const ptxgen_dense_plan *plan,
                                                 const ptxgen_dense_operands *operands, double *y,
                                                 double *bound, ptxgen_error *err);
-/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
+/** Like ptxgen_dense_reference, and also computes the spread of each output (accuracy.h). */
 PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *plan,
                                                        const ptxgen_dense_operands *operands,
                                                        double *y, double *bound,
@@ -151,14 +156,14 @@ PTXGEN_API ptxgen_status ptxgen_dense_reference_spread(const ptxgen_dense_plan *
 /* ---- running it ---- */
 
 /**
- * What a launch works on: device addresses, strides in elements. Members that the spec does not
- * use are ignored. Zero it before filling it in.
+ * The arguments of a launch: device addresses, and strides in elements. Zero it, then fill it.
+ * Members that the spec does not use are ignored.
  *
- * All may start at any multiple of their element's size; multiples of 16 bytes, with strides that
- * are too, are faster, above all for w, which is else copied by every launch.
+ * An array may start at any multiple of its element's size. Addresses and strides that are
+ * multiples of 16 bytes are faster, above all for w, which every launch copies otherwise.
  *
- * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * y may be the residual itself, at the same address with the same row stride.
+ * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays"), but
+ * y may be the residual itself, at the same address and with the same row stride.
  */
 typedef struct ptxgen_dense_args {
     uint64_t m;        /**< tokens: 0 launches nothing */
@@ -169,9 +174,9 @@ typedef struct ptxgen_dense_args {
     uint64_t y;        /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, w_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
-     * At least ptxgen_dense_workspace_bytes. Zeroed once when it is allocated; every launch leaves
-     * it ready for the next in its stream. Launches in flight at once need one each. It starts at
-     * a multiple of 16 bytes.
+     * Address of workspace_bytes bytes, at least ptxgen_dense_workspace_bytes, at a multiple of 16.
+     * Zero the workspace once after allocating it; every launch leaves it ready for the next launch
+     * in its stream. Launches that are in flight at the same time need a workspace each.
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
@@ -182,18 +187,18 @@ typedef struct ptxgen_dense ptxgen_dense;
 
 /** The family for ptxgen/dispatch.h. */
 PTXGEN_API const ptxgen_family *ptxgen_dense_family(void);
-/** ptxgen_dispatch for this family: one reference, given back with ptxgen_dense_destroy. */
+/** ptxgen_dispatch for this family; release the reference with ptxgen_dense_destroy. */
 PTXGEN_API ptxgen_status ptxgen_dense_dispatch(ptxgen_dispatcher *dispatcher,
                                                const ptxgen_dense_spec *spec, ptxgen_dense **kernel,
                                                ptxgen_error *err);
-/** Emits all of the plan's entries and loads them into the current context, past the registry. */
+/** Emits all entries of the plan and loads them into the current context, without a dispatcher. */
 PTXGEN_API ptxgen_status ptxgen_dense_load(const ptxgen_driver *driver,
                                            const ptxgen_dense_plan *plan,
                                            const ptxgen_module_options *options,
                                            ptxgen_dense **kernel, ptxgen_error *err);
-/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
+/** Unloads a kernel from load; releases a reference from dispatch. NULL does nothing. */
 PTXGEN_API void ptxgen_dense_destroy(ptxgen_dense *kernel);
-/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL if there is none. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_dense_attributes(const ptxgen_dense *kernel,
                                                                    uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0; pure. */
@@ -201,11 +206,12 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
                                                       const ptxgen_dense_args *args,
                                                       uint64_t *bytes, ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after one that aligns rows for each of x and w
- * whose rows do not start at multiples of 16 bytes, or are not of that many. No allocation, no
- * synchronisation, capturable. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming
- * the argument for a null or misaligned address, a stride below its row, arrays that overlap, m
- * above the plan's most or a workspace that is too small; and those of ptxgen_launch.
+ * Enqueues the product on `stream`: one kernel, and before it one more for each of x and w whose
+ * rows do not start at multiples of 16 bytes or whose length is no multiple of 16 bytes. A launch
+ * does not allocate or synchronise, and may be captured. Errors, before anything runs:
+ * PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned address, a
+ * stride below its row, arrays that overlap, an m above the plan's max_m or a workspace that is too
+ * small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,
                                              const ptxgen_dense_args *args,

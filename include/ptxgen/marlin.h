@@ -11,11 +11,10 @@
  *                       the scale s and the zero point z that a group of k shares in feature n
  *     y         [M, N]  outputs; residual likewise, bias [N]
  *
- * x, y, s, bias and residual are f16, or bf16; sums are f32, in an order that depends on the plan
- * and M only, so equal inputs give equal bits. Checkpoint formats store w by k or by n, as
- * <ptxgen/marlin_formats.h> says; packed weights are in an order of their own.
+ * x, y, s, bias and residual are all f16, or all bf16. Sums are f32, in an order that depends on
+ * the plan and M only, so equal inputs give equal bits.
  *
- * Where s is multiplied depends on how a variant multiplies, and so on M:
+ * Whether the scale s is multiplied into weights or into sums depends on the variant, and so on M:
  *
  *     variant                                    groups                one scale for a feature
  *     mma.sync, in bulk or not, up to 16 tokens  into sums, in f32     into sums, in f32
@@ -24,43 +23,44 @@
  *                                                to 32 tokens, or 64, into sums where a stage
  *                                                has one scale for a feature
  *
- * A scaled weight is s·(q − z) rounded to the type, off by 2⁻¹¹ of itself at most in f16 and by
- * 2⁻⁸ in bf16; scales in sums are exact. So the same token may give other bits beside more tokens.
- * ptxgen_marlin_rounds_weights says it of a variant, ptxgen_marlin_explain of an M.
+ * A scaled weight is s·(q − z) rounded to the type: it is off by at most 2⁻¹¹ of itself in f16, and
+ * 2⁻⁸ in bf16. Scales that are multiplied into sums add no such rounding. So the outputs of a token
+ * may differ in their last bits when the launch has more tokens. ptxgen_marlin_rounds_weights says
+ * which way a variant has, and ptxgen_marlin_explain says it for an M.
  *
- * Scales may be negative, 0 and subnormal. So that every variant gives the same numbers but for
- * such rounding, packing refuses those past these ends, whatever the codes and the variants are:
+ * Scales may be negative, 0 and subnormal. Packing refuses scales outside of these limits, whatever
+ * the codes and the variants are, so that variants differ by such rounding only:
  *
  *     f16     |s|·max(z, 15 − z) ≤ 65504: no code makes a weight that f16 cannot hold (without
  *             zero points |s| ≤ 8188)
  *     bf16    |s| < 2²⁵
  *     both    s is finite, and not 0 in the type where it is not 0 in the checkpoint
  *
- * A variant for bf16 that does not multiply codes as they are (tiles from 16 tokens on) works in
- * units of 2⁻³⁰: a scaled weight below 2⁻⁹⁶ loses bits, and may be off by 2⁻¹⁰³; sums in f32 are
- * off by 2⁻¹²⁰ for each of their products at most.
+ * Some variants for bf16 (tiles from 16 tokens on) compute in units of 2⁻³⁰. A scaled weight below
+ * 2⁻⁹⁶ then loses bits and may be off by 2⁻¹⁰³, and a sum may be off by 2⁻¹²⁰ for each of its
+ * products.
  *
  * Weights are packed once, from any checkpoint format of <ptxgen/marlin_formats.h>, into the order
- * in which the kernel's lanes read them (ptxgen_marlin_pack); that order is the same for every
+ * in which the kernel's lanes read them (ptxgen_marlin_pack). That order is the same for every
  * target, so packed weights may be kept in a file.
  *
  *     ptxgen_marlin_spec spec = {.k = 4096, .n = 14336, .group_size = 128, .type = PTXGEN_F16};
  *     ptxgen_marlin_plan plan;
  *     ptxgen_marlin_make_plan(&spec, &target, &plan, &err);
  *     ptxgen_marlin_packed packed;
- *     ptxgen_marlin_packed_layout(&spec, &packed, &err);        // sizes; allocate, then
+ *     ptxgen_marlin_packed_layout(&spec, &packed, &err);        // sizes; allocate the arrays
  *     ptxgen_marlin_pack(&spec, &checkpoint, NULL, &packed, NULL, &err);
- *     …copy packed.codes, scales, zeros and order to the device…
+ *     // copy packed.codes, scales, zeros and order to the device
  *     ptxgen_marlin *kernel;
  *     ptxgen_marlin_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_marlin_args args = {.m = 16, .x = …, .codes = …, .scales = …, .y = …};
  *     uint64_t bytes;
- *     ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_marlin_workspace_bytes(kernel, &args, &bytes, &err); // allocate it, and zero it once
  *     ptxgen_marlin_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
- * these, kernel.h and dispatch.h say what several threads may do at once.
+ * functions are pure and may be called from any thread, except for load, dispatch, destroy and
+ * launch, for which kernel.h and dispatch.h say what several threads may do at the same time.
  */
 #ifndef PTXGEN_MARLIN_H
 #define PTXGEN_MARLIN_H
@@ -76,7 +76,7 @@
 extern "C" {
 #endif
 
-/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+/** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_marlin_spec {
     uint32_t k;         /**< a multiple of 16 */
     uint32_t n;         /**< output features, a multiple of 8; with SwiGLU of gate and of up each */
@@ -102,25 +102,25 @@ enum {
 };
 
 /**
- * The shape of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
- * multiplies the weights of `warp_n` features with all `tile_m` tokens. With wgmma four warps along
- * N are a warpgroup, and four more warps of the CTA are the producer, which issues the copies of
- * what the others multiply; where mma.sync's operands are copied in bulk there is one more, and a
- * second that sums up activations where there are four and more along N.
+ * The tile of one entry of the module. A CTA has wn × wk warps, wn along N and wk along K; a warp
+ * multiplies the weights of `warp_n` features by all `tile_m` tokens. With wgmma, four warps along
+ * N are a warpgroup, and four more warps of the CTA are producers, which issue copies. With _BULK
+ * there is one producer warp, and with four or more warps along N another warp, which computes sums
+ * of activations.
  */
 typedef struct ptxgen_marlin_variant {
     uint32_t tile_m;      /**< tokens of a tile: 8, 16, 32, 64 or 128; with wgmma any multiple of 16
                            *   up to 256, of 32 for clusters */
     uint32_t warp_n;      /**< features of a warp: 32 or 64, with wgmma 16 or 32 */
     uint32_t wn, wk;      /**< warps along N and along K */
-    uint32_t stages;      /**< of the pipeline of copies */
+    uint32_t stages;      /**< slots of the pipeline or ring of copies */
     uint32_t steps;       /**< steps of 64 along K of a warp in a stage */
-    uint32_t ctas;        /**< that share a multiprocessor */
-    uint32_t pass_m;      /**< tokens of a tile whose sums are brought together at once */
+    uint32_t ctas;        /**< CTAs of a multiprocessor */
+    uint32_t pass_m;      /**< tokens of a tile whose sums the epilogue stages at once */
     uint32_t kind;        /**< PTXGEN_MARLIN_MMA, _WGMMA or _BULK */
-    uint32_t cluster;     /**< CTAs that divide a tile's K: 2, 4 or 8; 0: none, or not in bulk */
-    uint32_t shared_bytes; /**< of one CTA, in all */
-    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+    uint32_t cluster;     /**< CTAs of a cluster, which divide K: 2, 4 or 8; 0: no clusters */
+    uint32_t shared_bytes; /**< shared memory of one CTA */
+    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_marlin_variant;
 
 typedef struct ptxgen_marlin_plan {
@@ -141,7 +141,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_make_plan(const ptxgen_marlin_spec *spec,
                                                  const ptxgen_target *target,
                                                  ptxgen_marlin_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its shared memory is worked out here.
+ * Makes `tile` the plan's only variant, to measure it; its shared memory is computed here.
  * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range, PTXGEN_ERROR_UNSUPPORTED for
  * wgmma where the target or K does not allow it, PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA
  * holds.
@@ -155,21 +155,23 @@ PTXGEN_API const ptxgen_marlin_variant *ptxgen_marlin_choose(const ptxgen_marlin
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_marlin_ctas(const ptxgen_marlin_plan *plan, uint64_t m,
                                             uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module: "marlin_m8" …, "marlin_bulk_m8" …, "marlin_wgmma_m128_n256" … */
+/** The entry's name in the module, as "marlin_m8", "marlin_bulk_m8" or "marlin_wgmma_m128_n256". */
 PTXGEN_API const char *ptxgen_marlin_entry(const ptxgen_marlin_variant *variant);
 /**
- * Whether this variant of the plan multiplies s·(q − z) rounded to the spec's type; else scales are
- * multiplied into sums.
+ * Whether this variant of the plan multiplies s·(q − z), rounded to the spec's type. If not, scales
+ * are multiplied into sums.
  */
 PTXGEN_API bool ptxgen_marlin_rounds_weights(const ptxgen_marlin_plan *plan,
                                              const ptxgen_marlin_variant *variant);
-/** A line for people: the tile that m tokens have, and where it multiplies scales. */
+/**
+ * Writes a line for people to read: the tile that serves m tokens, and where scales are applied.
+ */
 PTXGEN_API void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *text,
                                       size_t size);
 /**
- * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "marlin_gather",
- * which brings activations into the order or alignment that they read. Errors are the module's
- * sticky error, also returned.
+ * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
+ * "marlin_gather", which copies activations into the order and alignment that the entries need. An
+ * error becomes the module's sticky error and is returned.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t variants,
                                             ptx_module *module, ptxgen_error *err);
@@ -177,34 +179,34 @@ PTXGEN_API ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint
 /* ---- packing ---- */
 
 /**
- * Weights as the kernel reads them, in host memory: the caller's. Multiples of 16 bytes each; on
- * the device they start at multiples of 16 bytes.
+ * Packed weights in the caller's host memory. The size of each array is a multiple of 16 bytes; on
+ * the device each array has to start at a multiple of 16 bytes.
  *
- * In strips of 64 features (with SwiGLU: 32 of gate, then the same 32 of up), padded with zeros. A
- * strip holds K in steps of 64, and a step of a strip is four tiles of 16 features: 512 bytes each,
- * 16 bytes a lane, one word for each 16 of K. Word `i` of a lane holds what mma.m16n8k16 takes from
- * it as its operand A, whose rows are the tile's features: nibble j and nibble j + 4 are the low
- * and the high half of register j.
+ * Features are in strips of 64 (with SwiGLU 32 of gate, then the same 32 of up), padded with zeros.
+ * A strip has K in steps of 64, and a step of a strip has four tiles of 16 features. A tile of a
+ * step has 512 bytes: 16 bytes for each lane, one word for each 16 of K. Word `i` of a lane holds
+ * what mma.m16n8k16 takes from the lane as its operand A, whose rows are the tile's features:
+ * nibbles j and j + 4 are the low and the high half of register j.
  */
 typedef struct ptxgen_marlin_packed {
     void *codes;     /**< [strips][steps][4 tiles][32 lanes][16 bytes] */
     void *scales;    /**< [strips][groups][8 g][4 tiles][features g, g + 8], of the spec's type */
     void *zeros;     /**< [strips][groups][8 g] words: nibble 2t + h is z of tile t, feature
-                          g + 8h; none without the spec's zeros */
-    uint32_t *order; /**< [k]: where in a token's K each packed k is; none without act_order */
+                          g + 8h; NULL without the spec's zeros */
+    uint32_t *order; /**< [k]: the index along K of each packed k; NULL without act_order */
     size_t codes_bytes, scales_bytes, zeros_bytes, order_bytes;
 } ptxgen_marlin_packed;
 
-/** Fills the sizes; pointers are set to NULL. */
+/** Fills the sizes, and sets the pointers to NULL. */
 PTXGEN_API ptxgen_status ptxgen_marlin_packed_layout(const ptxgen_marlin_spec *spec,
                                                      ptxgen_marlin_packed *packed,
                                                      ptxgen_error *err);
 /**
- * Packs a checkpoint of K × N, with SwiGLU `weights` being gate and `up` the other (NULL
- * otherwise). Scales are converted to the spec's type. Refuses a checkpoint whose K, N or group
- * size is not the spec's; zero points other than 8 or groups in another order than the spec allows;
- * with PTXGEN_ERROR_UNSUPPORTED scales past the ends that stand above, by group and feature; gate
- * and up with different orders along K. `options` may be NULL.
+ * Packs a checkpoint. With SwiGLU `weights` is the gate matrix and `up` the other one; otherwise
+ * `up` is NULL. Scales are converted to the spec's type. Refuses a checkpoint whose K, N or group
+ * size is not the spec's, zero points other than 8 or an order of groups that the spec does not
+ * allow, and gate and up with different orders along K. Refuses scales outside of the limits above
+ * with PTXGEN_ERROR_UNSUPPORTED, by group and feature. `options` may be NULL.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             const ptxgen_w4_checkpoint *weights,
@@ -214,9 +216,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_pack(const ptxgen_marlin_spec *spec,
                                             ptxgen_error *err);
 
 /**
- * Checks packed weights that come from elsewhere, a file say: that every array is there with its
- * size, `order` is a permutation, and ptxgen_marlin_pack could have written the scales. Codes and
- * zero points are right whatever they are. Errors: PTXGEN_ERROR_INVALID_ARGUMENT naming the array;
+ * Checks packed weights of another origin, for example a file: that every array is there with its
+ * size, that `order` is a permutation, and that scales are within the limits above. Any codes and
+ * zero points are valid. Errors: PTXGEN_ERROR_INVALID_ARGUMENT with the name of the array;
  * PTXGEN_ERROR_UNSUPPORTED for a scale, by group and feature.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *spec,
@@ -224,9 +226,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_check_packed(const ptxgen_marlin_spec *sp
                                                     ptxgen_error *err);
 
 /**
- * The way back: fills the arrays of `weights`, and with SwiGLU of `up` (NULL otherwise), which the
- * caller allocates; the other members are set. K is in the checkpoint's order, scales are of the
- * spec's type. Room for zeros and g_idx is needed where the spec has zeros and act_order.
+ * Unpacks packed weights into `weights`, and with SwiGLU into `up` (NULL otherwise). The caller
+ * allocates the arrays, with zeros and g_idx where the spec has zeros and act_order; the other
+ * members are set here. K is in the checkpoint's order, and scales have the spec's type.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,
                                               const ptxgen_marlin_packed *packed,
@@ -235,7 +237,7 @@ PTXGEN_API ptxgen_status ptxgen_marlin_unpack(const ptxgen_marlin_spec *spec,
 
 /* ---- the reference ---- */
 
-/** A problem in host memory, for ptxgen_marlin_reference. Strides are in elements, 0: the row. */
+/** A problem in host memory. Strides are in elements; 0 means the length of the row. */
 typedef struct ptxgen_marlin_operands {
     uint64_t m;
     const void *x; /**< [m, k] */
@@ -247,16 +249,16 @@ typedef struct ptxgen_marlin_operands {
 } ptxgen_marlin_operands;
 
 /**
- * y in double precision, [m, n], of exact weights, and unless `bound` is NULL how far this plan's
- * kernel may be from it after rounding, by the variant that serves m tokens: where that rounds
- * weights, what this moves the sum by is part of the bound. A NaN or an infinity in a token of x
- * stays in that token of y; for an infinity y may be NaN there. Scales are rounded, and refused, as
- * ptxgen_marlin_pack does. Slow and allocating.
+ * Computes y [m, n] in double precision from exact weights, and unless `bound` is NULL the bound of
+ * the error of the kernel that serves m tokens, after rounding. Where that kernel rounds weights,
+ * the effect of that rounding is part of the bound. A NaN or an infinity in a token of x affects
+ * the same token of y only; for an infinity y may be NaN. Scales are rounded, and refused, like in
+ * ptxgen_marlin_pack. The function is slow and allocates memory.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference(const ptxgen_marlin_plan *plan,
                                                  const ptxgen_marlin_operands *operands, double *y,
                                                  double *bound, ptxgen_error *err);
-/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
+/** Like ptxgen_marlin_reference, and also computes the spread of each output (accuracy.h). */
 PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan *plan,
                                                         const ptxgen_marlin_operands *operands,
                                                         double *y, double *bound,
@@ -265,14 +267,14 @@ PTXGEN_API ptxgen_status ptxgen_marlin_reference_spread(const ptxgen_marlin_plan
 /* ---- running it ---- */
 
 /**
- * What a launch works on: device addresses, strides in elements. Members that the spec does not
- * use are ignored. Zero it before filling it in.
+ * The arguments of a launch: device addresses, and strides in elements. Zero it, then fill it.
+ * Members that the spec does not use are ignored.
  *
- * x, y, bias and residual may start at any multiple of 2 bytes; multiples of 16 bytes, with strides
- * that are multiples of 8, are faster.
+ * x, y, bias and residual may start at any multiple of 2 bytes. Addresses that are multiples of 16
+ * bytes, with strides that are multiples of 8, are faster.
  *
- * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * y may be the residual itself, at the same address with the same stride.
+ * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays"), but
+ * y may be the residual itself, at the same address and with the same stride.
  */
 typedef struct ptxgen_marlin_args {
     uint64_t m; /**< tokens: 0 launches nothing */
@@ -283,9 +285,9 @@ typedef struct ptxgen_marlin_args {
     uint64_t y;             /**< [m, n], tokens y_stride ≥ n apart */
     uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
-     * At least ptxgen_marlin_workspace_bytes. Zeroed once when it is allocated; every launch
-     * leaves it ready for the next in its stream. Launches in flight at once need one each. It
-     * starts at a multiple of 16 bytes.
+     * Address of workspace_bytes bytes, at least ptxgen_marlin_workspace_bytes, at a multiple of
+     * 16. Zero the workspace once after allocating it; every launch leaves it ready for the next
+     * launch in its stream. Launches that are in flight at the same time need a workspace each.
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
@@ -303,19 +305,19 @@ typedef struct ptxgen_marlin ptxgen_marlin;
 /** The family for ptxgen/dispatch.h. */
 PTXGEN_API const ptxgen_family *ptxgen_marlin_family(void);
 
-/** ptxgen_dispatch for this family: one reference, given back with ptxgen_marlin_destroy. */
+/** ptxgen_dispatch for this family; release the reference with ptxgen_marlin_destroy. */
 PTXGEN_API ptxgen_status ptxgen_marlin_dispatch(ptxgen_dispatcher *dispatcher,
                                                 const ptxgen_marlin_spec *spec,
                                                 ptxgen_marlin **kernel, ptxgen_error *err);
 
-/** Emits all of the plan's entries and loads them into the current context, past the registry. */
+/** Emits all entries of the plan and loads them into the current context, without a dispatcher. */
 PTXGEN_API ptxgen_status ptxgen_marlin_load(const ptxgen_driver *driver,
                                             const ptxgen_marlin_plan *plan,
                                             const ptxgen_module_options *options,
                                             ptxgen_marlin **kernel, ptxgen_error *err);
-/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
+/** Unloads a kernel from load; releases a reference from dispatch. NULL does nothing. */
 PTXGEN_API void ptxgen_marlin_destroy(ptxgen_marlin *kernel);
-/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL if there is none. */
 PTXGEN_API const ptxgen_kernel_attributes *ptxgen_marlin_attributes(const ptxgen_marlin *kernel,
                                                                     uint64_t m);
 /** Bytes of workspace that this launch needs, which may be 0; pure. */
@@ -323,12 +325,12 @@ PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kern
                                                        const ptxgen_marlin_args *args,
                                                        uint64_t *bytes, ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after a gathering one where the spec has act_order
- * or x is misaligned. No allocation, no synchronisation, capturable; with wgmma it also encodes a
- * tensor map, on the host. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the
- * argument for a null or misaligned address, a stride below its row, arrays that overlap, m above
- * the plan's largest or a workspace that is too small; the driver's, of the map; and those of
- * ptxgen_launch.
+ * Enqueues the product on `stream`: one kernel, and before it one that gathers activations if the
+ * spec has act_order or x is misaligned. A launch does not allocate or synchronise, and may be
+ * captured; with bulk copies it also encodes a tensor map on the host. Errors, before anything
+ * runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned
+ * address, a stride below its row, arrays that overlap, an m above the plan's max_m or a workspace
+ * that is too small; PTXGEN_ERROR_DRIVER for the tensor map; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *kernel,
                                               const ptxgen_marlin_args *args,

@@ -3,8 +3,8 @@
  * 4-bit weights on the host: the formats that checkpoints use, and one neutral form between them.
  *
  * The weights are a matrix w [N, K] of N output features: w[n,k] = s·(q − z), a code q of 0…15, and
- * the scale s and zero point z of feature n in k's group. Most formats store it transposed, [K,N]: a
- * row is then a k, and a column a feature. A `ptxgen_w4_matrix` holds that plainly. A
+ * the scale s and zero point z of feature n in k's group. Most formats store it transposed, [K,N]:
+ * a row is then a k, and a column a feature. A `ptxgen_w4_matrix` holds that plainly. A
  * `ptxgen_w4_checkpoint` holds the same as a file's tensors, in one of these layouts (G = K/group
  * size; a nibble is four bits of an int32, the lowest first):
  *
@@ -32,15 +32,16 @@
  * 8i+j holds column i+8j; with a single group in blocks of 32, position 8i+2b+c holds 8b+2i+c.
  * The zeros of MARLIN are this library's addition; the original format has none.
  *
- * Absent zeros mean 8 everywhere, an absent g_idx means that row k is of group k / group size, and
- * so does a weight_g_idx that is −1 everywhere: what compressed-tensors begins with.
+ * Absent zeros mean that every zero point is 8. An absent g_idx means that row k belongs to group
+ * k / group size, and so does a weight_g_idx that is −1 everywhere, with which compressed-tensors
+ * initialises it.
  * Act-order checkpoints have a g_idx in another order; ptxgen_w4_sort_rows and
  * ptxgen_w4_to_marlin bring rows of a group together and say which activation goes with each.
  *
- * Nothing here keeps state or pointers, so every function may run in any thread; all memory is the
- * caller's. Tensors of a checkpoint may start at any address. Inputs are checked whole, before
- * anything is written, but for the order of a checkpoint's own values: a refusal met there (an
- * impossible zero point or g_idx) leaves the output unspecified.
+ * Nothing here keeps state or pointers, so every function may run in any thread; all memory belongs
+ * to the caller. Tensors of a checkpoint may start at any address. Inputs are checked before
+ * anything is written, except for zero points and g_idx: a refusal of one of their values leaves
+ * the output unspecified.
  *
  *     ptxgen_w4_checkpoint from = {.format = PTXGEN_W4_GPTQ_V1, .weights = qweight,
  *                                  .scales = scales, .zeros = qzeros};
@@ -123,13 +124,14 @@ typedef struct ptxgen_w4_info {
     bool act_order; /**< some row is not of group row / group_size */
 } ptxgen_w4_info;
 
-/** "gptq_v2" and the like, as metadata names it; NULL for a stray number. */
+/** The format's name in metadata, as "gptq_v2"; NULL for a number that is no format. */
 PTXGEN_API const char *ptxgen_w4_format_name(ptxgen_w4_format format);
 
 /**
- * The format that a checkpoint's metadata names: its "checkpoint_format" (gptq, gptq_v2, awq,
- * marlin) or "format" (pack-quantized). NULL is gptq, which the tools before that key wrote. A
- * name in `choice` goes before the metadata, for files that carry none or the wrong one.
+ * Finds the format that a checkpoint's metadata names, by its "checkpoint_format" (gptq, gptq_v2,
+ * awq, marlin) or "format" (pack-quantized). `metadata` may be NULL, which means gptq, since older
+ * tools wrote gptq without that key. A name in `choice` overrides the metadata, for files that have
+ * none or the wrong one.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_detect_format(const char *metadata, const char *choice,
                                                  ptxgen_w4_format *format, ptxgen_error *err);
@@ -142,22 +144,23 @@ PTXGEN_API ptxgen_status ptxgen_w4_describe(const ptxgen_w4_checkpoint *checkpoi
                                             ptxgen_w4_info *info, ptxgen_error *err);
 
 /**
- * The tensors that `format` needs for such a matrix: shapes and dtypes, with data NULL. Zeros have
- * a shape unless `symmetric` allows to leave them out (GPTQ and AWQ always have them), g_idx for
- * GPTQ or where there is act-order; what the matrix does not need has the shape {0, 0}. Refuses
- * what the format cannot hold.
+ * Fills shapes and dtypes of the tensors that `format` needs for such a matrix, with data NULL.
+ * There are zeros unless the matrix is symmetric (GPTQ and AWQ always have zeros), and a g_idx for
+ * GPTQ or with act-order. A tensor that the matrix does not need has the shape {0, 0}. Refuses a
+ * matrix that the format cannot hold.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_layout(const ptxgen_w4_info *info, ptxgen_w4_format format,
                                           ptxgen_w4_checkpoint *checkpoint, ptxgen_error *err);
 
 /**
- * Fills the arrays of `matrix`, which the caller allocates by `info`; the other members are set.
- * Without room for zeros or g_idx (NULL) the checkpoint must be symmetric or in plain order.
+ * Fills the arrays of `matrix`, which the caller allocates by the sizes in `info`; the other
+ * members are set here. If zeros is NULL the checkpoint must be symmetric; if g_idx is NULL its
+ * rows must be in plain order.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_unpack(const ptxgen_w4_checkpoint *checkpoint,
                                           ptxgen_w4_matrix *matrix, ptxgen_error *err);
 
-/** Checks a matrix by its values, and says what a checkpoint of it would hold. */
+/** Checks the values of a matrix, and fills `info` as for a checkpoint of that matrix. */
 PTXGEN_API ptxgen_status ptxgen_w4_describe_matrix(const ptxgen_w4_matrix *matrix,
                                                    ptxgen_w4_info *info, ptxgen_error *err);
 
@@ -166,10 +169,10 @@ PTXGEN_API ptxgen_status ptxgen_w4_pack(const ptxgen_w4_matrix *matrix,
                                         const ptxgen_w4_checkpoint *checkpoint, ptxgen_error *err);
 
 /**
- * Brings the rows of each group together: row i of `sorted` is row order[i] of `matrix`, so that
- * y[m,n] is the sum over i of x[m,order[i]]·sorted[i,n]. Rows keep their order within a group.
- * Only codes [k,n] and order [k] are written; `sorted` borrows scales and zeros. Refuses groups
- * that do not have exactly group_size rows. The codes of `sorted` may not be those of `matrix`.
+ * Sorts rows by group: row i of `sorted` is row order[i] of `matrix`, so that y[m,n] is the sum
+ * over i of x[m,order[i]]·sorted[i,n]. Within a group rows keep their order. The function writes
+ * codes [k,n] and order [k], and points `sorted` to the scales and zeros of `matrix`. Refuses
+ * groups that do not have exactly group_size rows. `sorted` must have an array of codes of its own.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_sort_rows(const ptxgen_w4_matrix *matrix,
                                              ptxgen_w4_matrix *sorted, uint32_t *order,
@@ -183,10 +186,10 @@ typedef struct ptxgen_w4_repack_options {
 } ptxgen_w4_repack_options;
 
 /**
- * From any format straight to Marlin's, without the neutral form between. `to` has the shapes of
- * ptxgen_w4_layout. For an act-order checkpoint rows are sorted as ptxgen_w4_sort_rows does and
- * `order` [k] is needed; otherwise it may be NULL, and is 0, 1, 2 … when it is not. `options` may
- * be NULL.
+ * Converts any format to Marlin's without the neutral form. `to` has the shapes of
+ * ptxgen_w4_layout. For an act-order checkpoint rows are sorted like in ptxgen_w4_sort_rows, and
+ * `order` [k] is needed; otherwise `order` may be NULL, and becomes 0, 1, 2 and so on if it is not.
+ * `options` may be NULL.
  */
 PTXGEN_API ptxgen_status ptxgen_w4_to_marlin(const ptxgen_w4_checkpoint *from,
                                              const ptxgen_w4_checkpoint *to, uint32_t *order,

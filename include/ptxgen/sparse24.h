@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * sparse24: a matrix product with 2:4 sparse weights, straight from their compressed form, on
- * sparse tensor cores (mma.sp: tier 2), or of the weight inflated by every launch, on dense ones
- * (tier 1: f32, which mma.sp does not have, or what must be rounded as a dense product is).
+ * sparse24: a matrix product with 2:4 sparse weights. Tier 2 multiplies weights in their compressed
+ * form on sparse tensor cores (mma.sp, wgmma.sp). Tier 1 inflates the weights in every launch and
+ * multiplies them on dense tensor cores: for f32, which mma.sp does not have, and for outputs that
+ * must be rounded like those of a dense product.
  *
- *     v = x·wᵀ                          over the kept elements of w
- *     v = v·x_scale[m]·w_scale[n]       s8 only
- *     y = f(v + bias) + residual        f: identity, ReLU, SiLU or GELU
+ *     s[m,n] = Σ_k x[m,k]·w[n,k]                      over the kept elements of w
+ *     v[m,n] = s[m,n]·x_scale[m]·w_scale[n]           for s8; else v = s
+ *     y[m,n] = f(v[m,n] + bias[n]) + residual[m,n]    f: identity, ReLU, SiLU or GELU
  *
- *     x         [M, K]  activations of M tokens, which belong to the launch: 0 launches nothing
+ *     x         [M, K]  activations of M tokens
  *     w         [N, K]  2:4 sparse weights of N output features
  *     y         [M, N]  outputs; residual likewise, bias [N]
  *
- * x and w are f32, f16, bf16 or s8, bias, residual and y are of that type, or for s8 f16 or bf16,
- * scales f32: any finite numbers. s8 has tier 2 only.
- * An infinity or NaN in x leaves other tokens as they are. In its own token, tier 2 does not
- * multiply it where w keeps no element of its column, so that this output is the formula's. Tier 1
- * is a dense product, in which what w does not keep is 0: this output is NaN (0·∞).
- * Sums are f32 (of s8 exact, in s32), in an order that depends on the plan and M only, so equal
- * inputs give equal bits. N is any, K a multiple of 8, as 2:4 metadata needs.
+ * x and w are f32, f16, bf16 or s8. y, bias and residual have the same type, or for s8 f16 or bf16;
+ * scales are f32 and finite. s8 has tier 2 only. N and M may have any value; K is a multiple of 8,
+ * as 2:4 metadata needs. Sums are f32, or for s8 exact in s32, in an order that depends on the plan
+ * and M only, so equal inputs give equal bits.
+ *
+ * An infinity or NaN in x affects its own token only. Tier 2 does not multiply it where w keeps no
+ * element of its column, so that output follows the formula. Tier 1 is a dense product, in which
+ * the elements that w does not keep are 0, so that output is NaN (0·∞).
  *
  * Weights are pruned and compressed by <ptxgen/sparse24_formats.h>, or come compressed from a
- * checkpoint, and are packed once into the order in which the kernel's lanes read them; that order
- * is the same for every target. Packing refuses metadata that stands for no 2:4 weight, so that a
- * launch meets none.
+ * checkpoint. They are packed once into the order in which the kernel's lanes read them, which is
+ * the same for every target. Packing refuses metadata that describes no 2:4 weight.
  *
  *     ptxgen_sparse24_spec spec = {.n = 14336, .k = 4096, .type = PTXGEN_SPARSE24_F16,
  *                                  .y_type = PTXGEN_F16};
@@ -32,17 +33,17 @@
  *     size_t packed_bytes;
  *     ptxgen_sparse24_packed_bytes(&spec, &packed_bytes, &err);
  *     ptxgen_sparse24_pack(&spec, values, PTXGEN_SPARSE24_BYTES, metadata, packed, &err);
- *     …copy it to the device…
+ *     // copy `packed` to the device
  *     ptxgen_sparse24 *kernel;
  *     ptxgen_sparse24_load(&driver, &plan, NULL, &kernel, &err);
  *     ptxgen_sparse24_args args = {.m = 16, .x = …, .w = …, .y = …};
  *     uint64_t bytes;
- *     ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err); // zeroed once by the caller
+ *     ptxgen_sparse24_workspace_bytes(kernel, &args, &bytes, &err); // allocate it, zero it once
  *     ptxgen_sparse24_launch(kernel, &args, stream, &err);
  *
  * Plans and specs are plain values: zero them, fill them, copy and compare them with memcmp. All
- * functions but load, dispatch, destroy and launch are pure and may be called from any thread; of
- * these, kernel.h and dispatch.h say what several threads may do at once.
+ * functions are pure and may be called from any thread, except for load, dispatch, destroy, inflate
+ * and launch, for which kernel.h and dispatch.h say what several threads may do at the same time.
  */
 #ifndef PTXGEN_SPARSE24_H
 #define PTXGEN_SPARSE24_H
@@ -58,7 +59,7 @@
 extern "C" {
 #endif
 
-/** Every specialisation constant; zero it before filling it in, it is a cache key. */
+/** All constants for which code is specialised. A spec is a cache key: zero it, then fill it. */
 typedef struct ptxgen_sparse24_spec {
     uint32_t n;         /**< output features */
     uint32_t k;         /**< a multiple of 8 */
@@ -67,7 +68,7 @@ typedef struct ptxgen_sparse24_spec {
     uint8_t y_type;     /**< of y, bias and residual: that of x, or for s8 PTXGEN_F16 or _BF16 */
     uint8_t activation; /**< ptxgen_activation */
     uint8_t bias;       /**< 1: biases are added */
-    uint8_t residual;   /**< 1: a residual is added to y */
+    uint8_t residual;   /**< 1: a residual is added */
     uint8_t tier; /**< 1: inflate w, then multiply; 2: mma.sp or wgmma.sp; 0: 1 for f32, else 2 */
     uint8_t reserved[2];
 } ptxgen_sparse24_spec;
@@ -81,21 +82,21 @@ enum {
 };
 
 /**
- * The shape of one entry of the module. A CTA has wm × wn × wk warps, along M, N and K; from a
- * stage a warp multiplies 32·wm features by 128 columns of w with tile_m / wm tokens. With wgmma
- * four warps along N are a warpgroup, its warps may have 16 features each instead of 32, and four
- * more warps issue the copies.
+ * The tile of one entry of the module. A CTA has wm × wn × wk warps along M, N and K; in a stage a
+ * warp multiplies 32·wm features by 128 of K with tile_m / wm tokens. With wgmma, four warps along
+ * N are a warpgroup, whose warps may have 16 features each instead of 32, and four more warps of
+ * the CTA are producers, which issue copies.
  */
 typedef struct ptxgen_sparse24_variant {
     uint32_t tile_m;       /**< tokens of a CTA's tile: 8, 16, 32, 64 or 128 */
     uint32_t wm, wn, wk;   /**< warps along M (1 or 2), along N and along K */
-    uint32_t warp_n;       /**< features of a warp, for each along M: 32, or 16 with wgmma */
-    uint32_t cluster;      /**< 2: two CTAs, a cluster, halve K (of wgmma with wk = 1); else 1 */
-    uint32_t stages;       /**< of the pipeline of copies */
-    uint32_t pass_m;       /**< tokens whose sums are brought together at once */
+    uint32_t warp_n;       /**< features of a warp for each warp along M: 32, or 16 with wgmma */
+    uint32_t cluster;      /**< 2: the CTAs of a cluster divide K (wgmma: if wk is 1); else 1 */
+    uint32_t stages;       /**< slots of the pipeline or ring of copies */
+    uint32_t pass_m;       /**< tokens whose sums the epilogue stages at once */
     uint32_t kind;         /**< PTXGEN_SPARSE24_MMA or _WGMMA */
-    uint32_t shared_bytes; /**< of one CTA, in all */
-    uint32_t dynamic_shared_bytes; /**< what a launch passes: all of it when above 48 KB, else 0 */
+    uint32_t shared_bytes; /**< shared memory of one CTA */
+    uint32_t dynamic_shared_bytes; /**< shared_bytes if these are above 48 KB, else 0 */
 } ptxgen_sparse24_variant;
 
 typedef struct ptxgen_sparse24_plan {
@@ -114,9 +115,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_make_plan(const ptxgen_sparse24_spec *s
                                                    const ptxgen_target *target,
                                                    ptxgen_sparse24_plan *plan, ptxgen_error *err);
 /**
- * Makes `tile` the plan's only variant, for measuring it: its tile_m, warps, warp_n (0: 32), stages
- * (0: all that fit), cluster (0: 1) and pass_m; the rest is worked out here. Errors:
- * PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan of tier 1,
+ * Makes `tile` the plan's only variant, to measure it: its tile_m, warps, warp_n (0: 32), stages
+ * (0: all that fit), cluster (0: 1) and pass_m are used, and the other members are computed here.
+ * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a number out of its range or a plan of tier 1,
  * PTXGEN_ERROR_UNSUPPORTED for a cluster or warps along K that the target or K does not allow,
  * PTXGEN_ERROR_SHARED_MEMORY for a tile that no CTA holds.
  */
@@ -129,13 +130,13 @@ PTXGEN_API const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sp
 /** CTAs that a launch of m tokens has. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, uint64_t m,
                                               uint32_t *ctas, ptxgen_error *err);
-/** The entry's name in the module: "sparse24_m8", "sparse24_m16" … */
+/** The entry's name in the module, as "sparse24_m16"; the number is tokens. */
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
 /**
- * Emits the entries of `variants` (a bit for each of the plan's; ~0u: all), and "sparse24_align",
- * which brings rows of x to multiples of 16 bytes; of tier 1 dense's, and "sparse24_inflate".
- * Errors are the module's sticky error, also returned. Metadata is announced as ordered where the
- * target's PTX version allows (8.5).
+ * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
+ * "sparse24_align", which copies rows of x to multiples of 16 bytes. For tier 1 these are dense's
+ * entries, and "sparse24_inflate". An error becomes the module's sticky error and is returned.
+ * Where the target has PTX 8.5, instructions are mma.sp::ordered_metadata.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t variants,
                                               ptx_module *module, ptxgen_error *err);
@@ -143,20 +144,21 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, 
 /* ---- packing ---- */
 
 /**
- * Bytes of the packed weight. Of tier 1: the values, then from a multiple of 16 bytes on the
- * metadata as bytes, both as sparse24_formats.h has them. Of tier 2: blocks of 32 rows by 128
- * columns, padded with zeros, those of 32 rows one after the other. A block is pieces of 512 bytes,
- * 16 a lane. One for each 64 bytes of K in x and 16 rows, in this order: what mma.sp takes from the
- * lane as its operand A. The last piece is metadata: word 2j + t of a lane belongs to 64 columns j
- * and 16 rows t; in 16-bit types, selector 0 takes the first 32 columns of these, selector 1 the
+ * Bytes of the packed weight. Tier 1 has the values, then at a multiple of 16 bytes the metadata as
+ * bytes, both in the order of sparse24_formats.h. Tier 2 has blocks of 32 features by 128 columns
+ * of K, padded with zeros; the blocks of 32 features are contiguous. A block consists of pieces of
+ * 512 bytes, 16 bytes for each lane. There is one piece for each 64 bytes of K of a token and each
+ * 16 features, in this order, which holds what mma.sp takes from the lane as its operand A. The
+ * last piece is metadata: word 2j + t of a lane belongs to columns 64j to 64j + 63 and features 16t
+ * to 16t + 15. In 16-bit types selector 0 takes the first 32 of these columns, and selector 1 the
  * others.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_packed_bytes(const ptxgen_sparse24_spec *spec,
                                                       size_t *bytes, ptxgen_error *err);
 /**
- * Packs a compressed weight of N × K in any form of metadata; see sparse24_formats.h for the sizes.
+ * Packs a compressed weight [N, K] with any form of metadata; sparse24_formats.h has the sizes.
  * Refuses sizes that are not the spec's, and metadata of a group that does not name two positions
- * in order. On the device the packed weight starts at a multiple of 16 bytes.
+ * in order. On the device the packed weight has to start at a multiple of 16 bytes.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec,
                                               ptxgen_const_span values, ptxgen_sparse24_form form,
@@ -165,7 +167,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_pack(const ptxgen_sparse24_spec *spec,
 
 /* ---- the reference ---- */
 
-/** A problem in host memory. Strides are in elements, 0: the row. */
+/** A problem in host memory. Strides are in elements; 0 means the length of the row. */
 typedef struct ptxgen_sparse24_operands {
     uint64_t m;
     const void *x; /**< [m, k] */
@@ -179,15 +181,16 @@ typedef struct ptxgen_sparse24_operands {
 } ptxgen_sparse24_operands;
 
 /**
- * y in double precision, [m, n], and how far this plan's kernel may be from it after rounding: NaN
- * promises nothing. Of s8 with no activation or ReLU, y is exact: rounded as the kernel rounds,
- * with bounds of 0. What is not an ordinary number is as dense.h has it at
- * ptxgen_dense_reference. Bias and scales must be finite. Slow and allocating.
+ * Computes y [m, n] in double precision, and for each output the bound of the error of this plan's
+ * kernel after rounding. A bound of NaN makes no statement. For s8 with no activation or with ReLU,
+ * y is exact: it is rounded as the kernel rounds, and bounds are 0. Values that are not ordinary
+ * numbers follow the rules at ptxgen_dense_reference in dense.h. Bias and scales must be finite.
+ * The function is slow and allocates memory.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference(const ptxgen_sparse24_plan *plan,
                                                    const ptxgen_sparse24_operands *operands,
                                                    double *y, double *bound, ptxgen_error *err);
-/** The same, and the spread of each output, [m, n]: accuracy.h says what for. */
+/** Like ptxgen_sparse24_reference, and also computes the spread of each output (accuracy.h). */
 PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_plan *plan,
                                                           const ptxgen_sparse24_operands *operands,
                                                           double *y, double *bound,
@@ -196,14 +199,14 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_reference_spread(const ptxgen_sparse24_
 /* ---- running it ---- */
 
 /**
- * What a launch works on: device addresses, strides in elements. Members that the spec does not
- * use are ignored. Zero it before filling it in.
+ * The arguments of a launch: device addresses, and strides in elements. Zero it, then fill it.
+ * Members that the spec does not use are ignored.
  *
- * x, y, bias and residual may start at any multiple of their element's size; multiples of 16
- * bytes, with strides that are too, are faster.
+ * x, y, bias and residual may start at any multiple of their element's size. Addresses and strides
+ * that are multiples of 16 bytes are faster.
  *
- * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * y may be the residual itself, at the same address with the same row stride.
+ * Arrays that are written must not overlap any other array of the launch (kernel.h, "Arrays"), but
+ * y may be the residual itself, at the same address and with the same row stride.
  */
 typedef struct ptxgen_sparse24_args {
     uint64_t m;      /**< tokens: 0 launches nothing */
@@ -215,9 +218,9 @@ typedef struct ptxgen_sparse24_args {
     uint64_t y;        /**< [m, n], row stride y_stride ≥ n */
     uint64_t x_stride, residual_stride, y_stride; /**< 0 means the row itself */
     /**
-     * At least ptxgen_sparse24_workspace_bytes. Zeroed once when it is allocated; every launch
-     * leaves it ready for the next in its stream. Launches in flight at once need one each. It
-     * starts at a multiple of 16 bytes.
+     * Address of workspace_bytes bytes, at least ptxgen_sparse24_workspace_bytes, at a multiple of
+     * 16. Zero the workspace once after allocating it; every launch leaves it ready for the next
+     * launch in its stream. Launches that are in flight at the same time need a workspace each.
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
@@ -234,41 +237,41 @@ typedef struct ptxgen_sparse24 ptxgen_sparse24;
 
 /** The family for ptxgen/dispatch.h. */
 PTXGEN_API const ptxgen_family *ptxgen_sparse24_family(void);
-/** ptxgen_dispatch for this family: one reference, given back with ptxgen_sparse24_destroy. */
+/** ptxgen_dispatch for this family; release the reference with ptxgen_sparse24_destroy. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_dispatch(ptxgen_dispatcher *dispatcher,
                                                   const ptxgen_sparse24_spec *spec,
                                                   ptxgen_sparse24 **kernel, ptxgen_error *err);
-/** Emits all of the plan's entries and loads them into the current context, past the registry. */
+/** Emits all entries of the plan and loads them into the current context, without a dispatcher. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_load(const ptxgen_driver *driver,
                                               const ptxgen_sparse24_plan *plan,
                                               const ptxgen_module_options *options,
                                               ptxgen_sparse24 **kernel, ptxgen_error *err);
-/** Unloads what load made; gives back what dispatch gave. NULL does nothing. */
+/** Unloads a kernel from load; releases a reference from dispatch. NULL does nothing. */
 PTXGEN_API void ptxgen_sparse24_destroy(ptxgen_sparse24 *kernel);
-/** The driver's attributes of the entry that serves m tokens; NULL when none does. */
+/** The driver's attributes of the entry that serves m tokens; NULL if there is none. */
 PTXGEN_API const ptxgen_kernel_attributes *
 ptxgen_sparse24_attributes(const ptxgen_sparse24 *kernel, uint64_t m);
-/** Bytes of workspace that this launch needs, which may be 0, of tier 1 with w's; pure. */
+/** Bytes of workspace that this launch needs, which may be 0; tier 1 includes inflated w. Pure. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_workspace_bytes(const ptxgen_sparse24 *kernel,
                                                          const ptxgen_sparse24_args *args,
                                                          uint64_t *bytes, ptxgen_error *err);
 /**
- * Tier 1: enqueues the inflating of a packed weight alone, to the dense w [N, K] at `dense`, for
- * ptxgen_dense_launch or others. Both start at multiples of 16 bytes. What is not kept is +0, the
- * rest is copied bit for bit. Whatever the metadata holds, each group's elements stay in it.
- * What is written overlaps no other array of the launch (kernel.h, "Arrays").
- * Errors: PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2, a null or misaligned address and
- * arrays that overlap; those of ptxgen_launch.
+ * Tier 1: enqueues only the inflation of a packed weight, to the dense w [N, K] at `dense`, for
+ * ptxgen_dense_launch or other kernels. Both addresses are multiples of 16 bytes. Kept elements are
+ * copied bit for bit, and the others are +0. Whatever the metadata holds, the elements of a group
+ * stay in that group. The two arrays must not overlap (kernel.h, "Arrays"). Errors:
+ * PTXGEN_ERROR_INVALID_ARGUMENT for a kernel of tier 2, a null or misaligned address and arrays
+ * that overlap; those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, uint64_t packed,
                                                  uint64_t dense, ptxgen_cu_stream stream,
                                                  ptxgen_error *err);
 /**
- * Enqueues the product on `stream`: one kernel, after an aligning one where rows of x do not start
- * at multiples of 16 bytes (s8: or K is not one); of tier 1 after one that inflates w, too. No
- * allocation, no synchronisation, capturable.
- * Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT naming the argument for a null or
- * misaligned address, a stride below its row, arrays that overlap, m above the plan's most or a
+ * Enqueues the product on `stream`: one kernel, before it one that aligns x if rows of x do not
+ * start at multiples of 16 bytes (s8: or if K is no multiple of 16), and in tier 1 one that
+ * inflates w. A launch does not allocate or synchronise, and may be captured. Errors, before
+ * anything runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or
+ * misaligned address, a stride below its row, arrays that overlap, an m above the plan's max_m or a
  * workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,

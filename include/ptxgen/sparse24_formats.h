@@ -29,10 +29,11 @@
  *
  * Multi-byte metadata and 16- and 32-bit elements are in the host's order, little-endian.
  *
- * Arrays may start at any address. Each comes with its size in bytes, which must be exactly what
- * shape and form give, so that a tensor of another shape is refused before anything is read. What
- * is written may not overlap what is read (save where said). After a failure, the contents of
- * what would have been written are unspecified. Nothing here allocates or keeps state: any thread.
+ * Arrays may start at any address. Each array comes with its size in bytes, which must be exactly
+ * the size that shape and form give, so that a tensor of another shape is refused before anything
+ * is read. An output must not overlap an input unless a function says so. After a failure the
+ * contents of outputs are unspecified. Nothing here allocates or keeps state, so any thread may
+ * call it.
  *
  *     ptxgen_sparse24_shape w = {PTXGEN_SPARSE24_F16, n, k};
  *     ptxgen_sparse24_prune(&w, (ptxgen_const_span){dense, bytes}, (ptxgen_span){dense, bytes},
@@ -69,7 +70,7 @@ typedef enum ptxgen_sparse24_form {
     PTXGEN_SPARSE24_CUTLASS = 3
 } ptxgen_sparse24_form;
 
-/** A weight of `n` rows, output features, of `k` elements; `n` and `k` may be 0. */
+/** A weight of `n` output features, which are rows of `k` elements; `n` and `k` may be 0. */
 typedef struct ptxgen_sparse24_shape {
     ptxgen_sparse24_type type;
     size_t n, k;
@@ -94,19 +95,20 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_metadata_bytes(const ptxgen_sparse24_sh
                                                         ptxgen_error *err);
 
 /**
- * Keeps the two elements of each group that are largest in magnitude, bit for bit, and makes the
- * others +0. Of equal magnitudes the one of the lower column stays. NaN counts as larger than
- * infinity and all NaNs as equal, so that a NaN is not pruned away in silence (of three or four
- * in a group, the first two stay). |−128| is 128. `pruned` may be `dense` itself.
+ * Keeps the two elements of each group that are largest in magnitude, bit for bit, and sets the
+ * others to +0. Of two elements with equal magnitudes the one with the lower column is kept. A NaN
+ * counts as larger than infinity, and all NaNs as equal, so of three or four NaNs in a group the
+ * first two are kept. |−128| is 128. `pruned` may be `dense` itself.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_prune(const ptxgen_sparse24_shape *shape,
                                                ptxgen_const_span dense, ptxgen_span pruned,
                                                ptxgen_error *err);
 
 /**
- * Values and metadata of a weight that is 2:4 sparse; a group of three or four non-zeros is
- * refused, naming it. Both zeros count as zero, NaN does not. Elements are copied bit for bit.
- * A group of fewer than two non-zeros keeps zeros as PyTorch does, by where its non-zero is:
+ * Writes the values and metadata of a weight that is 2:4 sparse. A group with three or four
+ * non-zeros is refused, by row and group. +0 and −0 count as zero, NaN does not. Elements are
+ * copied bit for bit. A group of fewer than two non-zeros keeps zeros as PyTorch does, depending on
+ * the column of its non-zero:
  *
  *     column 0: positions 0, 2     column 1: 1, 2     column 2 or 3, or nowhere: 2, 3
  */
@@ -115,7 +117,7 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_compress(const ptxgen_sparse24_shape *s
                                                   ptxgen_sparse24_form form, ptxgen_span metadata,
                                                   ptxgen_error *err);
 
-/** The dense weight, +0 where nothing is kept. Metadata is checked on the way. */
+/** Writes the dense weight, with +0 where no element is kept. Refuses invalid metadata. */
 PTXGEN_API ptxgen_status ptxgen_sparse24_decompress(const ptxgen_sparse24_shape *shape,
                                                     ptxgen_const_span values,
                                                     ptxgen_sparse24_form form,
@@ -123,15 +125,18 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_decompress(const ptxgen_sparse24_shape 
                                                     ptxgen_error *err);
 
 /**
- * Whether values and metadata are those of a weight of this shape: their sizes, and in each
- * group two distinct positions in order. The sentence names row, group, value and rule.
+ * Checks that values and metadata belong to a weight of this shape: their sizes, and that each
+ * group has two distinct positions in order. The sentence of a refusal names row, group, value and
+ * rule.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_validate(const ptxgen_sparse24_shape *shape,
                                                   ptxgen_const_span values,
                                                   ptxgen_sparse24_form form,
                                                   ptxgen_const_span metadata, ptxgen_error *err);
 
-/** Metadata from one form to another, checked on the way. Values stay as they are. */
+/**
+ * Converts metadata from one form to another, and refuses invalid metadata. Values stay the same.
+ */
 PTXGEN_API ptxgen_status ptxgen_sparse24_convert(const ptxgen_sparse24_shape *shape,
                                                  ptxgen_sparse24_form from,
                                                  ptxgen_const_span source, ptxgen_sparse24_form to,
