@@ -19,7 +19,10 @@ struct operand_rows {
 
 ptxgen_status rows_map(const ptxgen_driver *driver, const struct operand_rows *operand,
                        ptxgen_cu_tensor_map *map, ptxgen_error *err);
-/* … and, in the second map, of src/kernels/tile/boxes.h's last boxes. There is at least one row. */
+/*
+ * Encodes two maps: of whole boxes, and of the last boxes of boxes.h. The operand has at least one
+ * row.
+ */
 ptxgen_status rows_map_boxes(const ptxgen_driver *driver, const struct operand_rows *operand,
                              ptxgen_cu_tensor_map maps[2], ptxgen_error *err);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stages from global to shared memory, laid out as tile/operand.h has it: first the rows of W, then
- * the codes of the tokens. W's rows are multiples of 16 bytes, or of 8 or 4, which are copied in
- * pieces of so many. (Byte by byte, through registers, K = 4089, N = 4096 took 22 µs of an H200 for
- * a token, 32 for 64 and 125 for 1024; brought to 16 bytes first 14.3, 14.6 and 40.)
+ * Copies of stages from global to shared memory by cp.async, in the layout of operand.h: first the
+ * rows of w, then the codes of the tokens. Rows of w start at multiples of 16, 8 or 4 bytes, and
+ * are copied in pieces of as many bytes.
  */
 #include "emit.h"
 
@@ -61,20 +60,22 @@ void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
     }
 }
 
-/* ---- rows of W in pieces ---- */
+/* ---- rows of w in pieces ---- */
 
 static uint32_t passes(const struct tile_operand *o)
 {
     return (o->rows + o->pass_rows - 1) / o->pass_rows;
 }
 
-/* After how many passes the swizzle of the thread's row repeats. */
+/* The number of passes after which the swizzle of the thread's row repeats. */
 static uint32_t patterns(const struct tile_operand *o)
 {
     return o->pass_rows % 8 == 0 ? 1 : 8 / o->pass_rows;
 }
 
-/* A chunk of 16 bytes in pieces of 8 or 4; what lies past K or past the last row becomes zeros. */
+/*
+ * Copies a chunk of 16 bytes in pieces of 8 or 4; bytes past K or past the last row become zeros.
+ */
 static void send_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
 {
     ptx_kernel *k = q->k;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Outputs of tokens that are wgmma's rows: straight from the accumulators, which are rows g and g
- * + 8 of the warp's 16 tokens, columns 8j + 2q and the next of the tile. Operations are
- * output.c's.
+ * The epilogue of tiles whose tokens are the rows of wgmma's A: outputs are stored straight from
+ * the accumulators, which belong to rows g and g + 8 of the warp's 16 tokens, and to columns 8j +
+ * 2q and 8j + 2q + 1 of the tile. The operations are those of output.c.
  */
 #include "emit.h"
 
@@ -13,7 +13,7 @@ static uint32_t y_bytes(const struct product *q)
     return (uint32_t)ptxgen_element_size((ptxgen_element)q->spec->y_type);
 }
 
-/* All row blocks have as many rows as wgmma has columns; or at least none ends within eight. */
+/* Whether tiles along N end at a multiple of eight features, or have all features of wgmma's N. */
 static bool is_exact(const struct product *q)
 {
     return q->spec->n == q->v->tile_n * q->v->blocks_n;
@@ -29,9 +29,8 @@ static uint32_t groups(const struct product *q)
 }
 
 /*
- * Blocks of 32 columns of 16 bits: four lanes have 64 bytes of a token's row, each four bytes of
- * every 16. They exchange these, so that each stores 16 at once. (112 columns of 64 tokens took
- * 0.8 µs of an H200 in pieces of four bytes, 0.6 of which this saves.)
+ * Groups of a block of 32 columns of 16 bits: four lanes have 64 bytes of a token's row, each lane
+ * four bytes of every 16. The lanes exchange these, so that each stores 16 bytes at once.
  */
 enum { BLOCK_GROUPS = 4 };
 
@@ -60,7 +59,7 @@ void w8a8_begin_direct(struct product *q, struct direct *d)
     d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
 }
 
-/* ---- what belongs to columns ---- */
+/* ---- scales and biases of columns ---- */
 
 static ptx_u64 of_column(struct direct *d, enum w8a8_param param, uint32_t bytes)
 {
@@ -72,7 +71,7 @@ static ptx_pred has_column(struct direct *d, uint32_t c)
     return ptx_setp_gt_s32(d->q->k, d->left, S32((int32_t)c));
 }
 
-/* Of column c from the lane's first one on; of none that is not there. */
+/* Loads the value of column c, counted from the lane's first one, if there is such a column. */
 static struct work load_work(struct direct *d, ptx_u64 from, uint32_t c)
 {
     struct product *q = d->q;
@@ -163,7 +162,7 @@ static void load_pair(struct direct *d, uint32_t j, struct column pair[2])
     }
 }
 
-/* At once where the pair is whole and aligned, else one by one. */
+/* Stores a pair of outputs at once where both exist and are aligned, else one by one. */
 static void finish_pair(struct direct *d, const struct column p[2], uint32_t j, int i)
 {
     struct product *q = d->q;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pieces of the w8a8 emitter hand to each other. */
+/* State that the files of w8a8's emitter share, and the functions of each file. */
 #ifndef PTXGEN_W8A8_EMIT_H
 #define PTXGEN_W8A8_EMIT_H
 
@@ -85,14 +85,14 @@ struct range {
     ptx_u64 wide[MAXIMA];
 };
 
-/* What turns a token's elements into codes. */
+/* The constants that turn a token's elements into codes. */
 struct token {
     ptx_pred finite;
     struct work scale; /* 1 for a token that is not finite */
     ptx_s32 zero;
     ptx_u32 keep;          /* all ones, or 0 for a token that is not finite */
-    struct work low, high; /* bounds of the rounded quotient, … */
-    ptx_s32 least, most;   /* … of f64 these */
+    struct work low, high; /* bounds of the rounded quotient in f32 */
+    ptx_s32 least, most;   /* bounds of the rounded quotient of f64 */
     struct work adjust, minus_scaled, reciprocal, rest, limit; /* see division.c */
 };
 
@@ -148,8 +148,8 @@ struct weights {
  * tokens, two steps a load. */
 struct operands {
     ptx_u32 w[2][MAX_ROW_TILES][4], codes[2][4];
-    ptx_u32 w_lane, codes_lane; /* the lane's addresses in the stage … */
-    ptx_u32 w_step, codes_step; /* … and for the step */
+    ptx_u32 w_lane, codes_lane; /* the lane's addresses in the stage */
+    ptx_u32 w_step, codes_step; /* the lane's addresses for the step */
 };
 
 /* What a thread finishes: a few columns, the same in all passes, of some rows of each pass. */
@@ -166,8 +166,8 @@ struct row_token {
 struct part {
     ptx_u32 row, column;         /* the thread's first row, and its first column in a tile */
     ptx_u32 first_token, tokens; /* of the tile; tokens there are from its first on */
-    ptx_u32 n;                   /* the first column, of all … */
-    ptx_s32 left;                /* … and how many of the tile there are from it on */
+    ptx_u32 n;                   /* the first column, counted in all of N */
+    ptx_s32 left;                /* columns of the tile from the first one on */
     ptx_pred whole;              /* the columns may be accessed in 16-byte parts */
     struct columns columns;
     struct row_token ahead[MOST_TURNS];
@@ -184,12 +184,12 @@ struct product {
     ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
-    ptx_u32 unit, rank; /* the CTA, or the cluster and the CTA's place there */
+    ptx_u32 unit, rank;                /* the CTA, or the cluster and the CTA's place there */
     ptx_u32 first, end, first_granule; /* the unit's stages, and granules */
     struct tile_pipeline pipeline;
-    bool sends_codes; /* with the weights of a stage */
-    bool rotates;     /* see w8a8_rotates: */
-    ptx_u32 rotation; /* the stage that tiles begin with */
+    bool sends_codes;           /* with the weights of a stage */
+    bool rotates;               /* see w8a8_rotates: */
+    ptx_u32 rotation;           /* the stage that tiles begin with */
     ptx_u32 w_left, codes_left; /* stages that the copies have up to K's end */
     ptx_u32 to_fill; /* first stages that are not sent for yet, where the loop does that */
     struct weights w;
@@ -222,9 +222,9 @@ struct row_block w8a8_find_rows(struct product *q, ptx_u32 block);
 
 /* copies.c */
 void w8a8_begin_weights(struct product *q);
-/* Turns to row block `block`, at stage `stage`. */
+/* Makes stage `stage` of row block `block` the next one to be copied. */
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage);
-/* Sends for the next stage, to the shared address `slot`, and moves on. */
+/* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
 void w8a8_send_weights(struct product *q, ptx_u32 slot);
 /* resident.c: a fused CTA's codes, in q->resident. */
 void w8a8_emit_resident(struct product *q);
@@ -240,9 +240,9 @@ void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
 
 /* output.c */
 void w8a8_begin_output(struct product *q);
-/* Turns to a tile, and to what its outputs are made with. */
+/* Makes a tile the current one, and loads the scales and biases of its outputs. */
 void w8a8_begin_part(struct product *q, ptx_u32 tile);
-/* Finishes the part of a tile that `w` has just walked through, from stage `first` on. */
+/* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
 
 /* Loads the scale of the token, if it exists, and its zero point; else 0. */
@@ -271,7 +271,7 @@ struct direct {
     ptx_f32 scale[MAX_TOKEN_TILES][2];
 };
 void w8a8_begin_direct(struct product *q, struct direct *d);
-/* Turns to a tile, and loads ahead. */
+/* Makes a tile the current one, and loads the scales of its first outputs. */
 void w8a8_locate_direct(struct direct *d, struct tile_place place);
 void w8a8_emit_direct(struct direct *d);
 

@@ -1,66 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The product on wgmma (sm_90a). One warp of a CTA sends for stages by tensor copies, warpgroups
- * multiply them, both operands in shared memory. In tiles of 64 and 128 tokens a warpgroup has 64
- * as the rows of wgmma's A and some rows of W as the columns of its B; of 16, and of 256, all or
- * half are its columns, and 64 rows of W its rows: Cᵀ = W · qᵀ. (With all 256 the assembler had
- * 784 instead of 454 million instructions to do, and 1024 tokens took 1 to 4 % less.) A stage has
- * boxes of 128 bytes of K by the rows of a row block, then as many by the tile's tokens, of a
- * launch of fewer by these alone.
+ * The product entries of w8a8 on wgmma (sm_90a). One or more producer warps of a CTA issue tensor
+ * copies of stages, and consumer warpgroups multiply, with both operands in shared memory:
  *
  *               K: stages of wk · 128 bytes ──▶
- *             ┌─────────┬─────────┬───
- *    W:       │ stage 0 │ stage 1 │ …
- *             ├─────────┼─────────┼───
+ *             ┌─────────┬─────────┬───      boxes of 128 bytes of K by the features of a tile,
+ *    w:       │ stage 0 │ stage 1 │ …       then boxes by the tile's tokens, or by those of the
+ *             ├─────────┼─────────┼───      launch if these are fewer
  *    codes:   │ stage 0 │ stage 1 │ …
  *             └─────────┴─────────┴───
  *
- * On an H200, with quantisation, µs beside cuBLASLt's product alone; before that tokens were
- * columns, and 32 of them mma.sync's (of two runs, in which cuBLASLt took as long):
+ * In tiles of 64 and 128 tokens, 64 tokens are the rows of wgmma's operand A, and features the
+ * columns of its operand B. In tiles of 16 and 256 tokens, 64 features are the rows, and all or
+ * half of the tokens the columns. A multiprocessor takes 105 bytes a nanosecond from the L2, and
+ * memory gives it 35; 64 tokens and 32 features use both alike.
  *
- *     K × N, M            before   now   cuBLASLt
- *     4096 × 4096, 32       7.8    7.1     8.4      a multiprocessor takes 105 bytes a
- *     4096 × 4096, 64       9.6    7.3     8.4      nanosecond from the L2, the memory gives it
- *     4096 × 4096, 128     11.3    9.4    10.4      35: 64 tokens, 32 rows: 3.7 µs of either
- *     8192 × 8192, 64      21.3   20.2    22.0
- *     4096 × 14336, 64     19.8   18.2    19.2
- *     14336 × 4096, 128    32.5   24.1    25.6
- *
- * What did it: a stage took 266 clocks for four products of 32, since the next four were sent for
- * only when those before had ended: now when those two before have. Up to 64 tokens a stage has
- * two blocks of K (0.2 µs of 4096 × 4096, 0.3 to 0.7 of 14336 × 4096; with 128 tokens it took
- * longer). Weights that are under way delay what the quantising kernel stores, and the codes, in
- * the L2's queues: 40 KB a multiprocessor ahead of the codes is right (4096 × 4096: 7.6 with 20
- * or 40 KB, 8.5 with 80). Accumulators go to y straight, 16 bytes a lane (4 bytes: some 0.6 µs
- * more of 4096 × 14336). Rows of codes past M are not copied: 65 tokens take 8.9 where 128 take
- * 9.6 (15.6 and 11.2 before).
- *
- * What did not: clusters of two or four along K (10.0 and 16.0 where one CTA took 10.4: they
- * agree slowly, and start later), clusters of two that share the codes by multicast, two
- * warpgroups along K, CTAs that begin at stages of their own, weights that are fetched into the
- * L2 ahead.
- *
- * Weights that are read once leave the L2 first (policy.h): 8192 × 8192 takes 19.4 µs where it took
- * 20.3 with 64 tokens, overlapped with 16 16.9 and 17.2; 4096 × 14336 14.8 and 15.3.
- *
- * Up to 16 tokens where a CTA has 64 rows of W or more, µs plain and overlapping the launch before,
- * in the tile of 64 and in theirs (an H200, of one run):
- *
- *     8192 × 8192      20.0  19.2     19.9  17.2     85 % of what the memory can give: 17.1
- *     4096 × 14336     17.8  17.2     17.3  15.6
- *
- * There a launch before ends, x is seen 0.5 µs later, quantised at 2.0, its codes are seen at 2.4
- * and there at 2.7: for so long the memory has only weights to bring. With 40 KB of them ahead it
- * idles for half of that. With the whole ring ahead it does not, but x and codes come behind it,
- * the first products at 5.6, and it took 18.9. With some 48 KB under way at any time (a thread
- * sends for weights, at its own pace, and another for codes) products begin at 4.6, the ring being
- * full. Slots for 16 codes instead of 64 give weights 176 KB of the ring instead of 112. In stages
- * of 512 bytes of K it took 17.2 to 17.8, and 4096 × 14336 16.1; of 128, 18.5. The tile of 64 gains
- * nothing by a pace (18.9), and 4096 × 4096, with 32 rows a CTA, nothing by this tile.
- *
- * What is left: plain launches, which begin 1 µs after the kernel that quantises. The product alone
- * takes 17.7 plain and 16.4 overlapped, a copy of as many bytes 18.1 plain: multiprocessors end
- * between 16 and 19.5, and no better division is known in advance.
+ * Weights in flight delay the codes of the quantising kernel, so only 40 KB of weights a CTA are
+ * copied ahead of them. In tiles of up to 16 tokens one producer paces the weights and another
+ * copies codes. Weights that are read once have the L2 policy evict_first (policy.h). Measurements
+ * and rejected designs are in docs/notes/w8a8.md.
  */
 #include "../policy.h"
 #include "../tile/ring.h"
@@ -74,21 +32,21 @@ struct hopper {
     struct tile_ring ring;
     ptx_u64 w_map, codes_map;
     uint32_t w_block, codes_block; /* bytes of a block of 128 bytes of K, in a stage */
-    uint32_t codes_offset;         /* behind W's */
+    uint32_t codes_offset;         /* offset of the codes in a stage, after w */
     bool one_tile;
-    uint32_t lag; /* groups of products that are under way behind the newest */
+    uint32_t lag; /* wgmma groups that may be in flight behind the newest */
 };
 
-/* ---- sending ---- */
+/* ---- producer ---- */
 
 struct sender {
-    ptx_u32 row, token; /* the tile's first */
-    ptx_u32 bytes;      /* that it has land in a stage */
-    ptx_u32 sent;       /* stages, where it keeps pace */
+    ptx_u32 row, token; /* the tile's first feature and token */
+    ptx_u32 bytes;      /* that the producer copies in a stage */
+    ptx_u32 sent;       /* stages that a paced producer has issued */
     struct tile_ring_place place;
 };
 
-/* Bytes of a stage's codes, of few tokens of no more than there are, and `more`. */
+/* Bytes of a stage's codes, of the tokens that exist where tokens are few, plus `more`. */
 static ptx_u32 code_bytes(struct hopper *h, uint32_t more)
 {
     const struct product *q = &h->q;
@@ -105,7 +63,7 @@ static uint32_t weight_bytes(const struct hopper *h)
     return h->q.v->wk * h->w_block;
 }
 
-/* A box for each block of the stage, to `to` on; `once`: of what no other CTA reads. */
+/* Issues the copy of a box for each block of the stage; `once`: no other CTA reads these bytes. */
 static void send_boxes(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u64 map,
                        ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
 {
@@ -136,7 +94,7 @@ static void send_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
                false);
 }
 
-/* Turns to the next tile of the walk. */
+/* Moves the producer to the next tile of the walk. */
 static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
 {
     struct product *q = &h->q;
@@ -148,8 +106,8 @@ static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
 }
 
 /*
- * Stages of the CTA's first tile whose weights are sent for ahead. No more than keep the memory
- * busy: what the kernel that makes the codes stores, and the codes, queue up behind them.
+ * Stages of the CTA's first tile whose weights are copied ahead: only as many as keep the memory
+ * busy, because the stores of the quantising kernel, and the codes, queue behind them.
  */
 static uint32_t stages_ahead(const struct hopper *h)
 {
@@ -163,7 +121,9 @@ static uint32_t stages_ahead(const struct hopper *h)
 
 typedef void send_part(struct hopper *h, const struct sender *s, ptx_u32 stage);
 
-/* Weights, of slots that all are free, or the codes that go with them. */
+/*
+ * Issues the copies of the first stages: their weights, while all slots are empty, or their codes.
+ */
 static void send_ahead(struct hopper *h, const struct sender *first, send_part *send, bool claims)
 {
     ptx_kernel *k = h->q.k;
@@ -187,7 +147,7 @@ static struct sender new_sender(struct hopper *h, ptx_u32 bytes)
     return s;
 }
 
-/* Behind the stages that were sent for ahead. */
+/* Moves a producer past the stages that were copied ahead. */
 static void pass_ahead(struct hopper *h, struct sender *s, struct tile_walk *walk)
 {
     ptx_kernel *k = h->q.k;
@@ -216,7 +176,7 @@ static void send_tile(struct hopper *h, struct sender *s, struct tile_walk *walk
     }
 }
 
-/* What is left of the walk, which has turned to its first tile. */
+/* Issues the copies of the rest of the walk, which is at its first tile. */
 static void send_tiles(struct hopper *h, struct sender *s, struct tile_walk *walk, send_part *send)
 {
     struct product *q = &h->q;
@@ -233,7 +193,7 @@ static void send_tiles(struct hopper *h, struct sender *s, struct tile_walk *wal
     }
 }
 
-/* One thread sends for all, the first weights while the kernel that makes the codes still runs. */
+/* The loop of a single producer; it copies the first weights while the quantising kernel runs. */
 static void send_all(struct hopper *h)
 {
     struct product *q = &h->q;
@@ -248,11 +208,11 @@ static void send_all(struct hopper *h)
     send_tiles(h, &s, &walk, send_stage);
 }
 
-/* ---- sending apart: weights and codes ---- */
+/* ---- separate producers for weights and codes ---- */
 
 /*
- * Until the ring is full no more weights are under way than keep the memory busy: a stage is sent
- * for when one of some before has landed.
+ * Paces the producer of weights until the ring is full: a stage is issued when an earlier stage has
+ * arrived, so that only as many bytes are in flight as keep the memory busy.
  */
 static void keep_pace(struct hopper *h, const struct sender *s)
 {
@@ -292,7 +252,8 @@ static void send_apart(struct hopper *h, ptx_u32 bytes, send_part *send)
 }
 
 /*
- * One warp sends for weights, which never wait for the kernel that makes the codes, one for codes.
+ * The loops of two producer warps: one copies weights, which do not depend on the quantising
+ * kernel, and one copies codes.
  */
 static void send_all_apart(struct hopper *h)
 {
@@ -308,20 +269,22 @@ static void send_all_apart(struct hopper *h)
     }
 }
 
-/* ---- multiplying ---- */
+/* ---- consumer ---- */
 
 struct consumer {
     struct hopper *h;
     ptx_u32 w_at, codes_at; /* bytes from the start of a stage to the warpgroup's rows and codes */
     struct tile_ring_place read;
-    ptx_u32 to_read;   /* stages of the CTA after the present one */
-    ptx_u32 held[MOST_LAG]; /* the barriers of the stages before the present one */
-    ptx_pred releases; /* the lane does, slots */
+    ptx_u32 to_read;   /* stages of the CTA after the current one */
+    ptx_u32 held[MOST_LAG]; /* full barriers of the slots that are to be released next */
+    ptx_pred releases; /* the lane releases slots */
     ptx_pred always;
     struct direct direct;
 };
 
-/* A stage is given back when its products have ended, while those of later ones are under way. */
+/*
+ * A slot is released when its products have completed, while those of later stages are in flight.
+ */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
     struct hopper *h = c->h;
@@ -354,7 +317,7 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
         tile_ring_wait_for_note(k, &h->ring, &c->read);
 }
 
-/* All that is held is given back, for the next tile. */
+/* Releases all held slots at the end of a tile. */
 static void end_stages(struct consumer *c)
 {
     struct hopper *h = c->h;
@@ -389,8 +352,8 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
 }
 
 /*
- * Rows of codes that no copy brings, where there are fewer tokens than wgmma has rows: their
- * products count for nothing, but are to be of something.
+ * Clears the rows of codes that no copy brings, where there are fewer tokens than wgmma has rows:
+ * their products are not used, but shared memory must be initialised.
  */
 static void clear_missing_codes(struct hopper *h)
 {
@@ -418,7 +381,7 @@ static void clear_missing_codes(struct hopper *h)
     }
 }
 
-/* Warps along what wgmma takes as rows, four of which are a warpgroup, come first. */
+/* Warps along the rows of wgmma, four of which are a warpgroup, come first. */
 static void find_warp(struct product *q)
 {
     const ptxgen_w8a8_variant *v = q->v;

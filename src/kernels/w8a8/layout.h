@@ -21,9 +21,9 @@ static inline bool w8a8_is_wgmma(const ptxgen_w8a8_variant *v)
 enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
-    W8A8_BLOCK = 128,      /* bytes of K that a warp takes of a stage */
-    W8A8_TILE_ROWS = 16,   /* rows of W in an mma.m16n8k32, its A */
-    W8A8_TILE_TOKENS = 8,  /* tokens in it, its B */
+    W8A8_BLOCK = 128,       /* bytes of K that a warp takes of a stage */
+    W8A8_TILE_ROWS = 16,    /* rows of W in an mma.m16n8k32, its A */
+    W8A8_TILE_TOKENS = 8,   /* tokens in it, its B */
     W8A8_CODES_ALIGN = 128, /* rows of codes in the workspace are padded to this */
     W8A8_LEAST_STAGES = 3,
     W8A8_MOST_STAGES = 12,
@@ -44,17 +44,20 @@ enum w8a8_param {
     W8A8_TOKEN_SCALES,
     W8A8_TOKEN_ZEROS,
     W8A8_FLAGS,
-    W8A8_PARTIALS, /* 64 bits, … */
+    W8A8_PARTIALS, /* the last one of 64 bits */
     W8A8_X_STRIDE,
     W8A8_Y_STRIDE,
     W8A8_M,
     W8A8_SHARE,
     W8A8_EXTRA,
-    W8A8_GRANULE, /* … 32 bits */
+    W8A8_GRANULE, /* of 32 bits, like those before it */
     W8A8_PARAMS
 };
 
-/* … and with wgmma the tensor maps of W and of the codes, in boxes of 128 bytes of K. */
+/*
+ * The parameters that wgmma's entries have besides: tensor maps of w and codes, 128 bytes of K
+ * wide.
+ */
 enum {
     W8A8_W_MAP = W8A8_PARAMS,
     W8A8_CODES_MAP,
@@ -72,7 +75,7 @@ enum w8a8_quantise_param {
     W8A8_Q_SCALES,
     W8A8_Q_ZEROS,
     W8A8_Q_FLAGS,
-    W8A8_Q_W, /* 64 bits, … */
+    W8A8_Q_W, /* the last one of 64 bits */
     W8A8_Q_X_STRIDE,
     W8A8_Q_FLAG_COUNT,
     W8A8_Q_M,
@@ -82,7 +85,7 @@ enum w8a8_quantise_param {
     W8A8_Q_LINE_BITS,
     W8A8_Q_BLOCKS,
     W8A8_Q_STAGES,
-    W8A8_Q_STAGE_BYTES, /* … 32 bits */
+    W8A8_Q_STAGE_BYTES, /* of 32 bits, like those before it */
     W8A8_Q_PARAMS
 };
 
@@ -207,7 +210,7 @@ static inline bool w8a8_copies_present_tokens(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m <= 128;
 }
-/* Whether one warp sends for weights alone, and another for codes. */
+/* Whether one producer warp copies weights and another codes. */
 static inline bool w8a8_sends_apart(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m < 64;
@@ -217,7 +220,7 @@ static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
-/* Whether warpgroups that multiply need registers of one that sends. */
+/* Whether consumer warpgroups need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && !w8a8_has_tokens_as_rows(v) && v->wn * v->wm == 16;
@@ -234,9 +237,8 @@ static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8
            tile_deals_whole(v->blocks_n, plan->target.multiprocessors);
 }
 /*
- * CTAs that all read the same codes do so in turn: the stages of one in a row of whole tiles begin
- * at a place of its own and go on from the start behind the end. (Where W is read in pieces of 128
- * bytes a row, this took longer on an H100.)
+ * Whether CTAs that all read the same codes begin at different stages: in a row of whole tiles each
+ * CTA begins at a stage of its own along K, and goes on from the start of K after the end.
  */
 static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
@@ -294,7 +296,7 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
     return w8a8_columns(v) < 32 || v->cluster > 1 ? w8a8_columns(v) : 32;
 }
 
-/* Bytes of shared memory where sums are brought together. */
+/* Bytes of shared memory in which sums are staged. */
 static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_has_tokens_as_rows(v))
@@ -310,9 +312,9 @@ static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_
 /* ---- a launch ---- */
 
 /*
- * While few tokens are quantised the memory would have nothing to do: more CTAs fetch into the L2
- * what the product begins with. That is of each row of W 2^`line_bits` lines at the start of each
- * of 2^`part_bits` parts, `lines` in all; 0: nothing.
+ * While few tokens are quantised the memory would idle, so additional CTAs of the quantising kernel
+ * prefetch the first bytes of the product into the L2: of each row of w, 2^line_bits cache lines at
+ * the start of each of 2^part_bits parts, `lines` lines in all. 0: no prefetch.
  */
 struct w8a8_prefetch {
     uint32_t ctas, lines, part_bits, part_bytes, line_bits;
@@ -346,7 +348,7 @@ ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_err
 ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
                                    ptxgen_error *err);
 
-/* Whether it is a plan that ptxgen_w8a8_make_plan filled. */
+/* Whether ptxgen_w8a8_make_plan has filled the plan. */
 static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)
 {
     return p && plan_is_made(p->spec.k, p->variant_count, PTXGEN_W8A8_VARIANTS);

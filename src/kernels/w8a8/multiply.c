@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stage's products, Cᵀ = W · qᵀ: 16 rows of W are the rows of mma's operand A, 8 tokens the
- * columns of its B. A warp takes the block of 128 bytes of K that is its own, in four steps of 32.
+ * The products of a stage by mma.sync, yᵀ = w·qᵀ: 16 features are the rows of mma's operand A, and
+ * 8 tokens the columns of its operand B. A warp multiplies its own block of 128 bytes of K, in four
+ * steps of 32 bytes, each of which has its own code.
  *
- * Operands are loaded one step ahead of the arithmetic, over the end of a stage too: the wait for
- * the next stage comes before this one's last step. Each step has a text. (Two steps of large tiles
- * in one took the assembler 595 instead of 760 million instructions, and 5 % longer on an H200.)
+ * Operands are loaded one step ahead of the products, across the end of a stage as well: the wait
+ * for the next stage comes before the last step of the current one.
  */
 #include "emit.h"
 

@@ -286,10 +286,10 @@ static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant 
 }
 
 /*
- * How long the fullest CTA takes for m tokens. Dividing tiles takes 3 µs, and a CTA that ends one
- * reads the others' sums at 64 bytes a nanosecond; within a cluster just 3 µs. Boxes of codes
- * take 14 ps a byte of K for each of their rows that is past m (an H200); those of a launch of
- * one row of tiles of up to 128 tokens have none.
+ * The time of the CTA with the most work for m tokens, in picoseconds. The fix-up of divided tiles
+ * takes 3000 ns, and a CTA that ends a tile reads the partial sums of the others at 64 bytes a
+ * nanosecond; within a cluster it takes 3000 ns. Boxes of codes take 14 ps a byte of K for each row
+ * past m; a launch of one row of tiles of up to 128 tokens has no such rows.
  */
 static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The product: a persistent CTA a multiprocessor, eight warps, walks through its share of the tiles
- * (tile/stream_k.h). A tile is [rows of W] × [tokens]; in a stage each warp along K has 128 bytes
- * of it:
+ * The product entries of w8a8 with cp.async and mma.sync. A persistent CTA of eight warps walks
+ * through its share of the tiles (stream_k.h). A tile is tile_n features by tile_m tokens; in a
+ * stage each warp along K has 128 bytes of K:
  *
- *               K: stages of wk · 128 bytes ──▶           wn × wm × wk = 2 × 4 × 1, tokens = 256
- *             ┌─────────┬─────────┬───                       tokens ──▶
- *    W:       │ stage 0 │ stage 1 │ …     rows             ┌────┬────┬────┬────┐
- *    tile     ├─────────┼─────────┼───                 rows │ w0 │ w1 │ w2 │ w3 │  64 × 64 each
- *    codes:   │ stage 0 │ stage 1 │ …     tokens           ├────┼────┼────┼────┤
- *                                                          │ w4 │ w5 │ w6 │ w7 │
+ *               K: stages of wk · 128 bytes ──▶           wn × wm × wk = 2 × 4 × 1, 256 tokens
+ *             ┌─────────┬─────────┬───                          tokens ──▶
+ *    w:       │ stage 0 │ stage 1 │ …     features           ┌────┬────┬────┬────┐
+ *             ├─────────┼─────────┼───              features │ w0 │ w1 │ w2 │ w3 │  64 × 64 each
+ *    codes:   │ stage 0 │ stage 1 │ …     tokens             ├────┼────┼────┼────┤
+ *                                                            │ w4 │ w5 │ w6 │ w7 │
  *
- * W is read once for each tile of tokens. Stages are copied by cp.async, `stages` − 2 ahead, on
- * through the ends of tiles (tile/pipeline.h). A fused entry has its codes resident and streams W
- * alone; its first weights are on their way while it quantises. With codes of another kernel (sm_90
- * on: that may still run) the first stages of W are sent for before they are waited for. The two
- * CTAs of a cluster have half of K each, and half of the outputs.
+ * w is read once for each row of tiles, N·K bytes. Stages are copied `stages` − 2 ahead, across the
+ * ends of tiles (pipeline.h). A fused entry keeps its codes in shared memory and copies w alone;
+ * its first weights arrive while it quantises. Otherwise the first stages of w are copied while the
+ * quantising kernel may still run (sm_90 and later). The two CTAs of a cluster have half of K each,
+ * and finish half of the outputs each. Measurements are in docs/notes/w8a8.md.
  */
 #include "emit.h"
 
@@ -109,8 +109,8 @@ static void declare_shared(struct product *q)
 /* ---- the pipeline ---- */
 
 /*
- * Whole tiles are dealt out one to each CTA in turn, so that what is worked on at any time lies
- * together and shares its operands in the L2.
+ * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
+ * neighbours and share their operands in the L2.
  */
 struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
@@ -126,15 +126,15 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 }
 
 /*
- * The loop over stages sends for the first ones, too: what sends has one text, and the assembler of
- * 860 million instructions 60 less to do, at no loss of time for many tokens.
+ * Whether the loop over stages also issues the copies of the first stages. The copies then have one
+ * place in the text, which takes the assembler less time, and costs nothing with many tokens.
  */
 static bool fills_in_loop(const struct product *q)
 {
     return !w8a8_takes_all_tokens(q->v);
 }
 
-/* Weights do not wait for the kernel that makes the codes. */
+/* Whether weights are copied while the quantising kernel may still run. */
 static bool sends_weights_early(const struct product *q)
 {
     return q->v->fused || (has_dependent_launch(q->plan) && !fills_in_loop(q));
@@ -217,9 +217,9 @@ static void send(void *user, ptx_u32 slot)
 }
 
 /*
- * Codes of the stages whose weights are under way, a group of copies each. They come behind all of
- * these weights; so the wait for a stage's codes, which is for all but so many newer groups, is a
- * wait for its weights too.
+ * Issues the copies of the codes of those stages whose weights are in flight, one cp.async group
+ * for each stage. These groups come after all of those weights, so a wait for the group of a
+ * stage's codes is also a wait for its weights.
  */
 static void send_first_codes(struct product *q)
 {
@@ -243,7 +243,7 @@ static void send_first_codes(struct product *q)
     }
 }
 
-/* What is left to do once the first stages are sent for. */
+/* Executed once the copies of the first stages are issued: quantises, or waits for the codes. */
 static void prepare_codes(void *user)
 {
     struct product *q = user;
@@ -259,7 +259,7 @@ static void prepare_codes(void *user)
     }
 }
 
-/* x comes sooner where fewer weights are under way ahead of it: these keep the memory busy. */
+/* Stages of weights that are copied ahead of x: only as many as keep the memory busy. */
 static uint32_t early_stages(const struct product *q)
 {
     enum { EARLY_BYTES = 40 * 1024 };
@@ -267,7 +267,7 @@ static uint32_t early_stages(const struct product *q)
     return q->v->fused && stages < q->v->stages - 2 ? stages : 0;
 }
 
-/* … of the loop: nothing is sent for yet. */
+/* Sets up the pipeline for fills_in_loop: no copies are issued before the loop. */
 static void begin_pipeline(struct product *q)
 {
     ptx_kernel *k = q->k;
@@ -303,7 +303,7 @@ static void start_pipeline(struct product *q)
         tile_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
 }
 
-/* A part's first turns send for the ring's first stages, where these are not sent for yet. */
+/* The loop over a part; its first iterations issue the copies of the first stages. */
 static void fill_and_multiply(struct product *q, struct tile_walk *w)
 {
     ptx_kernel *k = q->k;

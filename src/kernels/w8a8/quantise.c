@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a row of x to codes, in two passes over it: the maxima, then the codes (division.c).
+ * Quantises a row of x in two passes: the first finds the maxima, the second computes the codes
+ * (division.c).
  *
- * Of f64, and of long rows with zero points, all chunks share one text, and so do a chunk's halves:
- * they turn round in their registers, and stand as before after all. (Each on its own took the
- * assembler three times as long.)
+ * For f64, and for long rows with zero points, all chunks of a thread, and both halves of a chunk,
+ * share one text, since separate texts take the assembler three times as long. The loop rotates the
+ * chunks through the registers that the text reads, until they are where they were.
  */
 #include "emit.h"
 
@@ -59,7 +60,7 @@ static ptx_pred exists(const struct quantiser *q, ptx_u32 element, int i)
     return ptx_setp_lt_u32(q->k, element, U32((uint32_t)((int64_t)q->spec->k - i)));
 }
 
-/* Element by element, for unaligned rows and the end of a row. */
+/* Loads a chunk element by element, for the end of a row. */
 static void load_scalars(const struct quantiser *q, ptx_u64 from, ptx_u32 element, struct chunk *c)
 {
     ptx_kernel *k = q->k;
@@ -86,7 +87,7 @@ static void load_scalars(const struct quantiser *q, ptx_u64 from, ptx_u32 elemen
     }
 }
 
-/* … of a chunk that is all there. */
+/* Loads a chunk element by element where all of it is in the row, for unaligned rows. */
 static void load_elements(const struct quantiser *q, ptx_u64 from, struct chunk *c)
 {
     ptx_kernel *k = q->k;

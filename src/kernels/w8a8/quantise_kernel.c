@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel that quantises once: a CTA a token, whose codes and scale go to the workspace. CTAs
- * behind the tokens' send for the lines of W that the product begins with.
+ * The entry "w8a8_quantise": each CTA quantises a token, and writes its codes and scale to the
+ * workspace. Additional CTAs prefetch the lines of w with which the product begins into the L2.
  */
 #include "emit.h"
 
@@ -115,9 +115,8 @@ static struct token find_cta_token(struct quantise_kernel *e, ptx_u32 slots, str
 }
 
 /*
- * Of chunks that share one text (quantise.c), and of other long rows with zero points, a thread has
- * one at a time: its registers turn round no batch. 1024 rows of 28672 f64, with a product by 8192
- * columns, take 518 µs of an H200 so, 772 by threes, which spilled.
+ * Chunks that a thread has in registers at once. For chunks that share one text (quantise.c), and
+ * for other long rows with zero points, it is one chunk, since more would spill.
  */
 static uint32_t batch_turns(const struct quantise_kernel *e, uint32_t turns)
 {
