@@ -113,6 +113,9 @@ PTXGEN_API ptxgen_status ptxgen_dense_ctas(const ptxgen_dense_plan *plan, uint64
                                            uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, as "dense_m16" or "dense_bulk_m256"; the number is tokens. */
 PTXGEN_API const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant);
+/** One sentence: the tiles that m tokens have. */
+PTXGEN_API void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text,
+                                     size_t size);
 /**
  * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
  * "dense_align", which copies rows to multiples of 16 bytes. An error becomes the module's sticky

@@ -132,6 +132,9 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_ctas(const ptxgen_sparse24_plan *plan, 
                                               uint32_t *ctas, ptxgen_error *err);
 /** The entry's name in the module, as "sparse24_m16"; the number is tokens. */
 PTXGEN_API const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant);
+/** One sentence: the tiles that m tokens have. */
+PTXGEN_API void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text,
+                                        size_t size);
 /**
  * Emits the entries of `variants`, which has a bit for each variant of the plan (~0u: all), and
  * "sparse24_align", which copies rows of x to multiples of 16 bytes. For tier 1 these are dense's

@@ -36,6 +36,11 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
     return true;
 }
 
+static void explain(const void *plan, uint64_t m, char *text, size_t size)
+{
+    ptxgen_dense_explain(plan, m, text, size);
+}
+
 /* ---- operands ---- */
 
 static unsigned operands(const void *plan, uint64_t m, struct operand *to)
@@ -119,6 +124,7 @@ const struct harness dense_harness = {
     .name = name,
     .product = product,
     .keep = keep,
+    .explain = explain,
     .operands = operands,
     .reference = reference,
     .block_rows = 64,

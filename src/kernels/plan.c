@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 
+#include <stdio.h>
+
 enum {
     STATIC_SHARED = 48 * 1024, /* what every CTA may take without being asked for */
     RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x, 9.0) */
@@ -21,6 +23,18 @@ ptxgen_status plan_no_tile(const char *family, const ptxgen_target *target, ptxg
     return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                        "%s: no tile fits into the %u bytes of shared memory of a CTA", family,
                        target->shared_per_cta);
+}
+
+bool plan_explains_none(bool made, uint64_t m, bool serves, uint32_t most, char *text, size_t size)
+{
+    if (!made)
+        snprintf(text, size, "no launch: there is no plan");
+    else if (!m)
+        snprintf(text, size, "no launch: there are no tokens");
+    else if (!serves)
+        snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
+                 (unsigned long long)m, most);
+    return !made || !m || !serves;
 }
 
 uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas)

@@ -30,6 +30,12 @@ static inline bool plan_is_made(uint32_t k, uint32_t variants, uint32_t most)
     return k > 0 && variants > 0 && variants <= most;
 }
 
+/*
+ * Says why there is no launch of m tokens, and returns whether that is so: there is no plan, or no
+ * variant `serves` them. `most`: of the plan's tokens.
+ */
+bool plan_explains_none(bool made, uint64_t m, bool serves, uint32_t most, char *text, size_t size);
+
 /* Bytes of shared memory that each of `ctas` CTAs of a multiprocessor may take. */
 uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas);
 /* What a launch passes for CTAs of so many bytes: 0 where they need not be asked for. */

@@ -150,21 +150,21 @@ static void tiles_that_no_cta_holds_are_refused(void **state)
         ptxgen_dense_variant tile;
         const char *words;
     } cases[] = {
-        {{.warp_n = 24, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .pass_m = 8}, "warp_n is 24"},
-        {{.warp_n = 64, .warp_m = 16, .wn = 8, .wm = 1, .wk = 8, .pass_m = 8}, "the 16 of a CTA"},
-        {{.warp_n = 64, .warp_m = 64, .wn = 4, .wm = 4, .wk = 1, .pass_m = 8}, "tile_m is 256"},
-        {{.warp_n = 64, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .stages = 2, .pass_m = 8},
+        {{.warp_m = 16, .warp_n = 24, .wm = 1, .wn = 1, .wk = 1, .pass_m = 8}, "warp_n is 24"},
+        {{.warp_m = 16, .warp_n = 64, .wm = 1, .wn = 8, .wk = 8, .pass_m = 8}, "the 16 of a CTA"},
+        {{.warp_m = 64, .warp_n = 64, .wm = 4, .wn = 4, .wk = 1, .pass_m = 8}, "tile_m is 256"},
+        {{.warp_m = 16, .warp_n = 64, .wm = 1, .wn = 1, .wk = 1, .stages = 2, .pass_m = 8},
          "stages is 2"},
-        {{.warp_n = 64, .warp_m = 64, .wn = 4, .wm = 2, .wk = 1, .stages = 4, .pass_m = 32},
+        {{.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 4, .wk = 1, .stages = 4, .pass_m = 32},
          "shared memory"},
-        {{.warp_n = 64, .warp_m = 16, .wn = 1, .wm = 1, .wk = 1, .pass_m = 32}, "pass_m is 32"},
-        {{.kind = 1, .warp_n = 16, .warp_m = 64, .wn = 8, .wm = 1, .wk = 1, .pass_m = 16},
+        {{.warp_m = 16, .warp_n = 64, .wm = 1, .wn = 1, .wk = 1, .pass_m = 32}, "pass_m is 32"},
+        {{.kind = 1, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 8, .wk = 1, .pass_m = 16},
          "wgmma needs sm_90a"},
-        {{.kind = 1, .warp_n = 16, .warp_m = 64, .wn = 2, .wm = 1, .wk = 1, .pass_m = 16},
+        {{.kind = 1, .warp_m = 64, .warp_n = 16, .wm = 1, .wn = 2, .wk = 1, .pass_m = 16},
          "wn is 2"},
-        {{.kind = 2, .warp_n = 64, .warp_m = 64, .wn = 2, .wm = 4, .wk = 1, .pass_m = 16},
+        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 4, .wn = 2, .wk = 1, .pass_m = 16},
          "copies in bulk need sm_90"},
-        {{.kind = 2, .warp_n = 64, .warp_m = 64, .wn = 2, .wm = 2, .wk = 2, .pass_m = 16},
+        {{.kind = 2, .warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2, .wk = 2, .pass_m = 16},
          "wk is 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -209,6 +209,45 @@ static void tiles_of_most_sums_are_never_divided(void **state)
     }
 }
 
+/* The sentence of a plan with that tile, of up to 128 tokens. */
+static void explains(const ptxgen_dense_variant *tile, uint64_t m, const char *sentence)
+{
+    const ptxgen_dense_spec spec = {.n = 4096, .k = 4096, .max_m = 128, .type = PTXGEN_F16};
+    ptxgen_dense_plan plan = plan_of(&spec, "sm_90a");
+    ptxgen_error err = {0};
+    char text[256];
+    assert_ok(ptxgen_dense_use_tile(&plan, tile, &err), &err);
+    ptxgen_dense_explain(&plan, m, text, sizeof text);
+    assert_string_equal(text, sentence);
+}
+
+static void a_plan_explains_the_tiles_of_a_launch(void **state)
+{
+    (void)state;
+    const ptxgen_dense_variant mma = {
+        .warp_m = 16, .warp_n = 32, .wm = 1, .wn = 2, .wk = 4, .stages = 3, .pass_m = 16};
+    const ptxgen_dense_variant split = {.kind = PTXGEN_DENSE_WGMMA, .warp_m = 64, .warp_n = 16,
+                                        .wm = 1, .wn = 4, .wk = 1, .stages = 4, .split = 2,
+                                        .pass_m = 16};
+    const ptxgen_dense_variant pair = {.kind = PTXGEN_DENSE_BULK, .warp_m = 64, .warp_n = 64,
+                                       .wm = 2, .wn = 2, .wk = 1, .stages = 3, .cluster = 2,
+                                       .pass_m = 16};
+    explains(&mma, 7,
+             "tiles of 16 tokens by 64 features, 1 x 2 x 4 warps along M, N and K, 3 stages, "
+             "mma.sync");
+    explains(&split, 64,
+             "tiles of 64 tokens by 64 features, 1 x 4 x 1 warps along M, N and K, 4 stages, "
+             "wgmma; two CTAs divide K");
+    explains(&pair, 128,
+             "tiles of 128 tokens by 128 features, 2 x 2 x 1 warps along M, N and K, 3 stages, "
+             "mma.sync with copies in bulk; two CTAs share their tokens");
+    explains(&mma, 129, "no launch: 129 tokens are above the plan's 128");
+    explains(&mma, 0, "no launch: there are no tokens");
+    char text[64];
+    ptxgen_dense_explain(NULL, 1, text, sizeof text);
+    assert_string_equal(text, "no launch: there is no plan");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +259,7 @@ int main(void)
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(ctas_that_divide_k_get_no_second_tile),
         cmocka_unit_test(tiles_of_most_sums_are_never_divided),
+        cmocka_unit_test(a_plan_explains_the_tiles_of_a_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static ptxgen_dense_plan dense_plan(const char *name, uint32_t multiprocessors)
     return plan;
 }
 
-static const ptxgen_dense_variant dense_mma = {.warp_n = 64, .warp_m = 64, .wn = 2, .wm = 2,
+static const ptxgen_dense_variant dense_mma = {.warp_m = 64, .warp_n = 64, .wm = 2, .wn = 2,
                                                .wk = 1,      .stages = 3,  .pass_m = 16};
 
 #define SET(member, number) CHANGE(ptxgen_dense_variant, member, number)

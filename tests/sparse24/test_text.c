@@ -6,6 +6,7 @@
 
 #include <ptxgen/sparse24.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,45 @@ static void one_row_of_tiles_is_whole_where_it_keeps_memory_busy(void **state)
     }
 }
 
+static void explains(const ptxgen_sparse24_plan *plan, uint64_t m, const char *sentence)
+{
+    char text[256];
+    ptxgen_sparse24_explain(plan, m, text, sizeof text);
+    assert_string_equal(text, sentence);
+}
+
+static void a_plan_explains_the_tiles_of_a_launch(void **state)
+{
+    (void)state;
+    ptxgen_sparse24_spec spec = {.n = 4096, .k = 4096, .max_m = 64, .type = PTXGEN_SPARSE24_F16,
+                                 .y_type = PTXGEN_F16};
+    const ptxgen_sparse24_variant wgmma = {.kind = PTXGEN_SPARSE24_WGMMA, .tile_m = 64, .wm = 1,
+                                           .wn = 4, .wk = 1, .warp_n = 16, .cluster = 2,
+                                           .stages = 3, .pass_m = 16};
+    const ptxgen_sparse24_variant mma = {
+        .tile_m = 16, .wm = 1, .wn = 2, .wk = 2, .stages = 4, .pass_m = 16};
+    ptxgen_sparse24_plan plan = plan_of(&spec, "sm_90a", 0);
+    ptxgen_error err = {0};
+    assert_ok(ptxgen_sparse24_use_tile(&plan, &wgmma, &err), &err);
+    explains(&plan, 64,
+             "tiles of 64 tokens by 64 features, 1 x 4 x 1 warps along M, N and K, 3 stages, "
+             "wgmma.sp; 2 CTAs divide K");
+    assert_ok(ptxgen_sparse24_use_tile(&plan, &mma, &err), &err);
+    explains(&plan, 1,
+             "tiles of 16 tokens by 64 features, 1 x 2 x 2 warps along M, N and K, 4 stages, "
+             "mma.sp");
+    explains(&plan, 65, "no launch: 65 tokens are above the plan's 64");
+    explains(&plan, 0, "no launch: there are no tokens");
+    explains(NULL, 1, "no launch: there is no plan");
+    spec.tier = 1;
+    plan = plan_of(&spec, "sm_80", 0);
+    char dense[256], both[300];
+    ptxgen_dense_explain(&plan.dense, 5, dense, sizeof dense);
+    snprintf(both, sizeof both, "w is inflated first; %s", dense);
+    explains(&plan, 5, both);
+    explains(&plan, 65, "no launch: 65 tokens are above the plan's 64");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +303,7 @@ int main(void)
         cmocka_unit_test(tiles_that_no_cta_holds_are_refused),
         cmocka_unit_test(clusters_of_wgmma_get_no_second_tile),
         cmocka_unit_test(one_row_of_tiles_is_whole_where_it_keeps_memory_busy),
+        cmocka_unit_test(a_plan_explains_the_tiles_of_a_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@ static const struct tile_member tile[] = {
 
 #define AT(member) offsetof(ptxgen_dense_spec, member)
 static const struct option_row spec_rows[] = {
-    {"k", "K", "Columns of X and W", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K},
-    {"n", "N", "Rows of W: output features; --m are rows of X", OPTION_NUMBER, AT(n),
+    {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K},
+    {"n", "N", "Output features", OPTION_NUMBER, AT(n),
      .rules = OPTION_IS_N},
     {"dtype", "TYPE", "Of all matrices: f16 (default), bf16 or f32", OPTION_CHOICE, AT(type),
      .choices = type_names},
@@ -27,7 +27,7 @@ static const struct option_row spec_rows[] = {
     {"activation", "NAME", "Of the sums: none (default), silu, gelu, gelu-tanh, relu",
      OPTION_CHOICE, AT(activation), .choices = activation_kind_names},
     {"bias", NULL, "Add a bias", OPTION_FLAG, .at = AT(bias)},
-    {"residual", NULL, "Add a residual to Y", OPTION_FLAG, .at = AT(residual)},
+    {"residual", NULL, "Add a residual to y", OPTION_FLAG, .at = AT(residual)},
     {"tile", "NAME=VALUE,...",
      "Use this tile instead of the plan's, for tuning, as warp_m=64, warp_n=64, wm=2, wn=4, wk=1, "
      "ctas=1, stages=0, pass_m=32, kind=0, cluster=1, split=1; stages=0: all that fit, kind=1: "

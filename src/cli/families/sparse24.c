@@ -251,6 +251,7 @@ static ptxgen_status describe(const void *options, const ptxgen_target *target, 
         return status;
     work->entry = plan.variant_count ? ptxgen_sparse24_entry(&plan.variants[0])
                                      : ptxgen_dense_entry(&plan.dense.variants[0]);
+    ptxgen_sparse24_explain(&plan, m, work->explanation, sizeof work->explanation);
     return ptxgen_sparse24_ctas(&plan, m, &work->grid, err);
 }
 

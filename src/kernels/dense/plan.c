@@ -4,6 +4,7 @@
 #include "../plan.h"
 #include "../tile/ring.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -364,6 +365,22 @@ const ptxgen_dense_variant *ptxgen_dense_choose(const ptxgen_dense_plan *plan, u
         }
     }
     return best;
+}
+
+void ptxgen_dense_explain(const ptxgen_dense_plan *plan, uint64_t m, char *text, size_t size)
+{
+    static const char *const kinds[] = {[PTXGEN_DENSE_MMA] = "mma.sync",
+                                        [PTXGEN_DENSE_WGMMA] = "wgmma",
+                                        [PTXGEN_DENSE_BULK] = "mma.sync with copies in bulk"};
+    const ptxgen_dense_variant *v = ptxgen_dense_choose(plan, m);
+    bool made = dense_is_plan(plan);
+    if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
+        return;
+    const char *pairs = v->cluster > 1 ? "; two CTAs share their tokens" : "";
+    snprintf(text, size,
+             "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, %u stages, "
+             "%s%s", dense_tile_m(v), dense_tile_n(v), v->wm, v->wn, v->wk, v->stages,
+             kinds[v->kind], v->split > 1 ? "; two CTAs divide K" : pairs);
 }
 
 const char *ptxgen_dense_entry(const ptxgen_dense_variant *variant)

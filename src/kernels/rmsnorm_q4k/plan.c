@@ -261,14 +261,8 @@ void ptxgen_rmsnorm_q4k_explain(const ptxgen_rmsnorm_q4k_plan *plan, uint64_t m,
                                 size_t size)
 {
     const ptxgen_rmsnorm_q4k_variant *v = ptxgen_rmsnorm_q4k_choose(plan, m);
-    if (!rmsnorm_q4k_is_plan(plan))
-        snprintf(text, size, "no launch: there is no plan");
-    else if (!m)
-        snprintf(text, size, "no launch: there are no tokens");
-    else if (!v)
-        snprintf(text, size, "no launch: %llu tokens are above the plan's %u",
-                 (unsigned long long)m, most_of(&plan->spec));
-    else
+    bool made = rmsnorm_q4k_is_plan(plan);
+    if (!plan_explains_none(made, m, v, made ? most_of(&plan->spec) : 0, text, size))
         snprintf(text, size,
                  "one launch: %u CTAs of %u x %u warps along N and K take tiles of %u features "
                  "for the %u tokens (at most %u), in %u stages",

@@ -4,6 +4,7 @@
 
 #include "../tile/ring.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -447,6 +448,27 @@ const ptxgen_sparse24_variant *ptxgen_sparse24_choose(const ptxgen_sparse24_plan
         if (m <= plan->variants[i].tile_m || i + 1 == plan->variant_count)
             return &plan->variants[i];
     return NULL;
+}
+
+void ptxgen_sparse24_explain(const ptxgen_sparse24_plan *plan, uint64_t m, char *text, size_t size)
+{
+    bool made = sparse24_is_plan(plan);
+    if (made && sparse24_tier(&plan->spec) == 1) {
+        char dense[160];
+        ptxgen_dense_explain(&plan->dense, m, dense, sizeof dense);
+        bool serves = ptxgen_dense_choose(&plan->dense, m) != NULL;
+        snprintf(text, size, "%s%s", serves ? "w is inflated first; " : "", dense);
+        return;
+    }
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(plan, m);
+    if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
+        return;
+    int length = snprintf(text, size,
+                          "tiles of %u tokens by %u features, %u x %u x %u warps along M, N and K, "
+                          "%u stages, %s", v->tile_m, sparse24_tile_n(v), v->wm, v->wn, v->wk,
+                          v->stages, sparse24_is_wgmma(v) ? "wgmma.sp" : "mma.sp");
+    if (v->cluster > 1 && (size_t)length < size)
+        snprintf(text + length, size - (size_t)length, "; %u CTAs divide K", v->cluster);
 }
 
 const char *ptxgen_sparse24_entry(const ptxgen_sparse24_variant *variant)
