@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bound, with u = 2⁻²⁴ and g(n) = nu/(1−nu) (Higham, Accuracy and Stability of Numerical
- * Algorithms, ch. 3). A kernel that scales weights rounds w = s·(q − z) to ŵ, which is known: its
- * share of the error is |Σ x·(ŵ − w)|. Beyond `depth` additions a term meets at most two products,
- * x·ŵ and that of a partial sum with its scale. With T = Σ|x·w| + Σ|x·(ŵ − w)|:
+ * Algorithms, ch. 3). A kernel that scales weights rounds w = s·(q − z) to ŵ, which is known, so
+ * that this rounding contributes |Σ x·(ŵ − w)|. Besides `depth` additions, a term passes at most
+ * two products: x·ŵ, and the product of a partial sum and its scale. With T = Σ|x·w| + Σ|x·(ŵ −
+ * w)|:
  *
  *     |Ŝ − S| ≤ |Σ x·(ŵ − w)| + g(depth + 2)·T + (1+g)·2⁻¹⁵⁰/unit·Σ(1 + |s|)      =: E
  *
- * and 22·2⁻²⁴ of the floor (walk.h) for each 16 rows, where there is one; the last term being
- * products that underflow in f32, before a scale or after it. Where sums of x·(o + q) are
- * corrected, T = Σ|x·s|·(2o + q + z), each product that underflows may come from either of two
- * sums, the second times o + z, and E has another cut·Σ|s|·max|x| over the chunks of 16 rows.
- * Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most L (SiLU: 1.1; GELU: 1.13), so
+ * plus 22·2⁻²⁴ of the floor (walk.h) for each 16 of K, where there is a floor. The last term stands
+ * for products that underflow in f32, before or after a scale. Where sums of x·(o + q) are
+ * corrected, T = Σ|x·s|·(2o + q + z), a product that underflows may be in either of two sums, of
+ * which the second is multiplied by o + z, and E also has cut·Σ|s|·max|x| over the chunks of 16 of
+ * K. Adding a bias: E ← E(1+u) + u|v|. f has a slope of at most L (SiLU: 1.1; GELU: 1.13), so
  *
  *     |f̂ − f| ≤ L·E + activation_error·(|v| + E) + u·|f| + 2⁻¹⁴⁹
  *
  * A product a·b with errors A and B is off by A|b| + B|a| + AB, then a rounding. The residual
  * is one more addition. Storing as f16 or bf16 adds half a unit in the last place at |y| + E.
  *
- * Spread (ptxgen/accuracy.h): Σ x·(ŵ − w), which is known, widens the one side that it is on; a
- * kernel that does not round weights is right too. Tensor cores cut as walk.h says: sums of x·w;
- * where sums are corrected those of x·|s|·(2o + q + z), which are no smaller than any of x·s·(o +
- * q) or of what is taken off, and which start from 0 after `restart` rows. Sums of x·w have three
- * more roundings a chunk of 16 rows: scales, corrections, and bringing partial sums together. Codes
- * that are subnormal lose 0 to u_c = 2⁻¹⁴ of the chunk's largest |x·s| each: a third of its square,
- * and half of it where products are of one sign. Epilogues as in spread.h.
+ * The spread (ptxgen/accuracy.h): Σ x·(ŵ − w), which is known, widens the interval on its own side
+ * only, because a kernel that does not round weights is right as well. Tensor cores cut sums as
+ * walk.h says: sums of x·w, or where sums are corrected sums of x·|s|·(2o + q + z), which are no
+ * smaller than the sums of x·s·(o + q) and the corrections, and which start from 0 after `restart`
+ * of K. Sums of x·w have three more roundings for each chunk of 16 of K: scales, corrections, and
+ * additions of partial sums. Codes that are subnormal lose 0 to u_c = 2⁻¹⁴ of the chunk's largest
+ * |x·s| each: a third of the square of that, and half of it on average where products have one
+ * sign. Epilogues are treated in spread.h.
  */
 #include "reference.h"
 
@@ -42,7 +44,7 @@ static const double least_f16 = 0x1p-14;       /* normal number */
 static const double largest_code = 15;         /* of |q − z| */
 static const double bound_slack = 1 + 0x1p-30; /* for computing the bound itself in doubles */
 
-/* A value and how far a kernel's may be from it; NaN promises nothing. */
+/* A value, and the bound of a kernel's error; a bound of NaN makes no statement. */
 struct approximate {
     double value, error;
     struct spread spread;
@@ -59,11 +61,13 @@ struct feature {
     struct walk_operands operands; /* ŵ, or 15·s where weights are not rounded */
 };
 
-/* Features that are decoded at once, so that tokens meet them while they are in a cache. A chunk
- * counts as two products over 8 of K, of 8 + 3 cuts each. */
+/*
+ * Features are decoded in groups, so that all tokens use them while they are in a cache. A chunk
+ * counts as two products over 8 of K, of 8 + 3 cuts each.
+ */
 enum { FEATURES = 8, CHUNK = 16, CUTS = 22 };
 
-/* Tokens, of which each has its Σ|x| and max|x| of every chunk, and features of w and of up. */
+/* All tokens, with Σ|x| and max|x| of every chunk of a token, and the decoded features. */
 struct work {
     double *x, *largest_x, *sum_x; /* of dots.h, both; [m] */
     struct walk_operands *tokens;  /* [m], of f16 */
@@ -94,7 +98,7 @@ static double unit_of(const struct marlin_problem *p)
     return p->unit > 0 ? p->unit : 1;
 }
 
-/* What the kernel multiplies for s·(q − z) where it rounds weights. */
+/* The weight that a kernel multiplies for s·(q − z), if it rounds weights. */
 static double rounded_weight(const struct marlin_problem *p, double scale, int code, int zero)
 {
     double s = scale * unit_of(p);
@@ -103,7 +107,7 @@ static double rounded_weight(const struct marlin_problem *p, double scale, int c
     return ptxgen_element_round(p->weight_type, weight) / unit_of(p);
 }
 
-/* Of `w`, which is the problem's or its `up`. */
+/* Decodes feature n of `w`, which is the problem's w or up. */
 static void decode_feature(const struct marlin_problem *p, const ptxgen_w4_matrix *w,
                            const ptxgen_w4_info *info, size_t n, struct feature *feature)
 {
@@ -129,7 +133,7 @@ static void decode_feature(const struct marlin_problem *p, const ptxgen_w4_matri
             walk_note(&feature->operands,
                       rounds_weights(p) ? weight + feature->lost[k] : largest_code * scale);
     }
-    if (!rounds_weights(p)) /* those are multiplied in integers */
+    if (!rounds_weights(p)) /* codes are multiplied, and scales afterwards */
         feature->operands.has_subnormals = false;
     size_t rows = (size_t)info->group_size;
     for (size_t c = 0; c < w->k / CHUNK; c++)
@@ -176,7 +180,7 @@ ptxgen_status marlin_dequantise(const ptxgen_w4_matrix *w, double *weights, ptxg
                 : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu doubles", w->k);
 }
 
-/* What is summed up for an output, of w or of up. */
+/* The sums over K for an output, of w or of up. */
 struct terms {
     double sum, magnitude;       /* Σ x·w, and Σ|x·w| or what it is where sums are corrected */
     double lost, lost_magnitude; /* Σ x·(ŵ − w), Σ|x·(ŵ − w)|; 0 where weights are exact */
@@ -185,11 +189,11 @@ struct terms {
     double sum_x;                /* Σ|x| */
     struct walk walk;            /* of Σ x·w */
     struct walk carried;         /* of what the kernel sums where sums are corrected */
-    double one_sign;             /* how far its products are: Σ over Σ| | */
+    double one_sign;             /* how far products have one sign: |Σ x·w| over Σ|x·w| */
     double floor;                /* of products, where f16 operands are subnormal */
 };
 
-/* Of S before anything is done to it. */
+/* The spread of S, before the epilogue. */
 static struct spread spread_of(const struct marlin_problem *p, const struct terms *t)
 {
     enum { MORE_ROUNDINGS = 3 };
@@ -205,7 +209,7 @@ static struct spread spread_of(const struct marlin_problem *p, const struct term
     return s;
 }
 
-/* S, and how far a kernel's may be from it. */
+/* S, and the bound of a kernel's error in S. */
 static struct approximate estimate(const struct marlin_problem *p, const struct terms *t,
                                    const struct feature *feature)
 {
@@ -220,7 +224,7 @@ static struct approximate estimate(const struct marlin_problem *p, const struct 
     double largest = p->corrects_sums ? 2 * (p->offset + largest_code) : largest_code;
     double unscaled = rounds_weights(p) ? 0 : largest * t->sum_x;
     bool in_range = fmax(abs, unscaled) * (1 + g) <= FLT_MAX && isfinite(abs);
-    if (p->corrects_sums && !isfinite(t->sum_x)) /* an infinity less itself */
+    if (p->corrects_sums && !isfinite(t->sum_x)) /* the correction subtracts two infinities */
         return (struct approximate){.value = NAN};
     struct approximate s = {t->sum, in_range ? error : NAN, spread_of(p, t)};
     spread_widen(&s.spread, least);
@@ -261,13 +265,13 @@ static struct approximate biased(const struct marlin_problem *p, struct approxim
     return bias ? add(s, ptxgen_element_load(p->y_type, bias, n)) : s;
 }
 
-/* What a reference fills, of which bound and spread may be NULL. */
+/* The results of a reference; bound and spread may be NULL. */
 struct results {
     double *y, *bound;
     ptxgen_spread *spread;
 };
 
-/* An output, of its sums with w and with up. */
+/* Computes an output from its sums over w and over up. */
 static void finish(const struct marlin_problem *p, const struct approximate sums[2], size_t m,
                    size_t n, const struct results *to)
 {
@@ -315,8 +319,10 @@ static ptxgen_status check(const struct marlin_problem *p, ptxgen_w4_info info[2
     return PTXGEN_OK;
 }
 
-/* Of each chunk of a token, where subnormal f16 count as the least normal one; of the whole token
- * where the kernel has it in another order. */
+/*
+ * Finds max|x| of each chunk of a token, where subnormal f16 count as the least normal number; of
+ * the whole token where the kernel has K in another order.
+ */
 static void find_largest(const struct marlin_problem *p, const double *row, double *largest)
 {
     size_t chunk = p->w->g_idx ? p->w->k : CHUNK;
@@ -360,7 +366,7 @@ static double largest_squares(const struct marlin_problem *p, const struct work 
     return squares;
 }
 
-/* Feature n of DOTS_ROWS tokens from `first` on, or of those that there are. */
+/* Computes feature n of up to DOTS_ROWS tokens from `first` on. */
 static void compute(const struct marlin_problem *p, const struct work *w,
                     const struct feature features[2], size_t first, size_t n,
                     const struct results *to)

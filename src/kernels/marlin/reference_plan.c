@@ -12,19 +12,22 @@
 
 enum {
     /*
-     * Additions that an m16n8k16 counts as: two products over k8, as sm_80 to sm_89 compute it, of
-     * 8 + 3 each; one over k16 is less, 16 + 3.
+     * The number of additions for which an m16n8k16 counts. sm_80 to sm_89 compute it as two
+     * products over 8 of K, which count 8 + 3 each; later chips as one over 16 of K, which counts
+     * less, 16 + 3.
      */
     MMA_DEPTH = 22,
     MMA_ROWS = 16,
-    CORRECTION_DEPTH = 2, /* sums of activations in halves, and what they take off */
+    CORRECTION_DEPTH = 2, /* additions of two half sums of activations, and of the correction */
 };
 
 static const double bf16_unit = 0x1p-30;            /* of dequantised weights (weights.c) */
 static const double cut_of_code = 0x1p10 * 0x1p-24; /* 2⁻²⁴ of 1024 units */
 static const double activation_error = 0x1p-20;     /* of tile/activation.h, relative to |v| */
 
-/* mma steps along K whose sums are scaled as one, where sums are and there are groups; else 0. */
+/*
+ * mma steps of a group whose sums are scaled; 0 where sums are not scaled or there are no groups.
+ */
 static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t rows = marlin_scale_rows(s);
@@ -33,9 +36,9 @@ static uint32_t group_mmas_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_v
 }
 
 /*
- * The longest way of a term into S: through the mma steps of a warp along K, or those of a packed
- * group and then the groups; over the warps along K; over the CTAs that share the tile, one a
- * stage at most.
+ * The most additions that a term passes on its way into S: the mma steps of a warp along K, or
+ * those of a packed group and then the groups; then the warps along K; then the CTAs that share the
+ * tile, of which there is at most one for each stage.
  */
 static unsigned depth_of(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
@@ -89,8 +92,8 @@ static ptxgen_status check(const ptxgen_marlin_plan *plan, const ptxgen_marlin_o
 }
 
 /*
- * The matrix with its scales in the spec's type, as packing rounds them, and refused as there; the
- * caller frees those.
+ * Makes a matrix whose scales are rounded to the spec's type, and refused, like in packing. The
+ * caller frees the scales.
  */
 static ptxgen_status round_scales(const char *name, const ptxgen_w4_matrix *from,
                                   ptxgen_element type, ptxgen_w4_matrix *to, ptxgen_error *err)

@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* Every rule of a spec that holds for all targets. */
+/* Checks the rules of a spec that hold for all targets. */
 ptxgen_status marlin_check_spec(const ptxgen_marlin_spec *spec, ptxgen_error *err);
 
-/* Rows of a group, K where there is one for the column. */
+/* The number of k that share a scale: all K where a feature has one scale. */
 static inline size_t marlin_group_rows(const ptxgen_marlin_spec *spec)
 {
     return spec->group_size == PTXGEN_W4_PER_CHANNEL ? spec->k : (size_t)spec->group_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tuning asks for: tiles of the caller's choice, and the size of a launch. */
+/* Tiles of the caller's choice, the family's table for tuning, and the size of a launch. */
 #include "../plan.h"
 #include "emit.h"
 
@@ -96,7 +96,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
 
 /* ---- tiles that were measured ---- */
 
-/* A tile's numbers are the variant's members up to its sizes. */
+/* The names of a tile's numbers, which are the members of a variant before its sizes. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
                                     "steps",  "ctas",   "pass_m", "wgmma", "cluster", NULL};
 enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
@@ -124,7 +124,7 @@ static ptxgen_status find_candidate(const ptxgen_marlin_plan *plan, const ptxgen
                        range->to_m);
 }
 
-/* The one of the same entry; `count` when none is. */
+/* The index of the variant that has the same entry as `v`; `count` if there is none. */
 static uint32_t find_entry(const ptxgen_marlin_variant *variants, uint32_t count,
                            const ptxgen_marlin_variant *v)
 {
@@ -134,7 +134,7 @@ static uint32_t find_entry(const ptxgen_marlin_variant *variants, uint32_t count
     return i;
 }
 
-/* The plan's variants, by rising tile_m and then tile_n. */
+/* Inserts a variant into the plan, in the order of rising tile_m and then tile_n. */
 static void add_variant(ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     uint32_t at = plan->variant_count++;
@@ -164,7 +164,7 @@ static ptxgen_status add_tile(ptxgen_marlin_plan *plan, const ptxgen_marlin_vari
     return PTXGEN_OK;
 }
 
-/* Those of the model's choice that it takes for more than `m` rows, where there is room. */
+/* Adds the variants that the model chooses for more than `m` tokens, as far as there is room. */
 static void add_own(ptxgen_marlin_plan *plan, const ptxgen_marlin_plan *own, uint64_t m)
 {
     enum { MOST_PROBED = 16384 };

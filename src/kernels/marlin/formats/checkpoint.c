@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-/* Below it no product of two sizes and an element's size leaves a 64-bit size_t. */
+/* Below this limit the product of two sizes and an element's size fits in a 64-bit size_t. */
 static const size_t max_dimension = INT32_MAX;
 _Static_assert(sizeof(size_t) >= 8, "sizes of weights need 64 bits");
 
@@ -151,7 +151,7 @@ static uint64_t load_integer(const ptxgen_w4_tensor *tensor, size_t index)
     return value;
 }
 
-/* K, from the weights or, where those round it up, from weight_shape. */
+/* Reads K from the weights, or from weight_shape where the weights' shape rounds K up. */
 static ptxgen_status read_k(const struct w4_format *f, const ptxgen_w4_checkpoint *c, size_t n,
                             size_t *k, ptxgen_error *err)
 {
@@ -194,7 +194,7 @@ static ptxgen_status check_group_size(ptrdiff_t stated, const struct w4_dims *d,
                        stated, scales, d->groups, d->k, size);
 }
 
-/* Shapes of what is present; fills info's sizes. */
+/* Checks the shapes of the tensors that are present, and fills the sizes of `info`. */
 static ptxgen_status check_shapes(const struct w4_format *f, const ptxgen_w4_checkpoint *c,
                                   ptxgen_w4_info *info, ptxgen_error *err)
 {
@@ -260,7 +260,7 @@ unsigned w4_zero(const ptxgen_w4_checkpoint *c, const struct w4_dims *dims, size
     return (w4_load_nibble(c->zeros.data, f->zero(dims, group, n)) - f->stored_zero_bias) & 15;
 }
 
-/* Whether every stored nibble, padding too, is that of z = 8. */
+/* Whether every stored nibble, including padding, has the value for z = 8. */
 static bool all_symmetric_words(const ptxgen_w4_checkpoint *c)
 {
     unsigned stored = (PTXGEN_W4_SYMMETRIC_ZERO + w4_format_of(c->format)->stored_zero_bias) & 15;
@@ -320,7 +320,7 @@ static ptxgen_status check_nibbles(const char *name, const uint8_t *values, size
     return PTXGEN_OK;
 }
 
-/* The sizes, without reading an array. */
+/* Fills the sizes of `info` without reading an array. */
 static ptxgen_status measure_matrix(const ptxgen_w4_matrix *m, ptxgen_w4_info *info,
                                     ptxgen_error *err)
 {
@@ -380,7 +380,7 @@ ptxgen_status ptxgen_w4_layout(const ptxgen_w4_info *info, ptxgen_w4_format form
     if (d.groups == 0 || d.k % d.groups != 0)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%zu groups do not divide K = %zu",
                            d.groups, d.k);
-    /* rows of a Marlin matrix are sorted, and their order is kept beside it */
+    /* the rows of a Marlin matrix are sorted; their order is a separate array */
     if (info->act_order && !f->g_idx && format != PTXGEN_W4_MARLIN)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
                            "%s has no g_idx, so it cannot hold a matrix with act-order", f->name);
@@ -431,7 +431,7 @@ ptxgen_status w4_check_output(const ptxgen_w4_checkpoint *to, const ptxgen_w4_in
                            "%s of the output is of dtype %s, not int32", f->zeros,
                            dtype_name(to->zeros.dtype));
 
-    /* weight_shape is checked for its own size here; its values are yet to be written */
+    /* only the size of weight_shape is checked here, since its values are written later */
     int64_t shape[2] = {(int64_t)info->n, (int64_t)info->k};
     ptxgen_w4_checkpoint sized = *to;
     if (to->shape.data && f->has_shape) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks that every conversion starts with. */
+/* Checks of a checkpoint, with which every conversion begins. */
 #ifndef PTXGEN_KERNELS_MARLIN_FORMATS_CHECKPOINT_H
 #define PTXGEN_KERNELS_MARLIN_FORMATS_CHECKPOINT_H
 
@@ -15,31 +15,31 @@ static inline ptxgen_element w4_scale_type(const ptxgen_w4_tensor *scales)
     return (ptxgen_element)scales->dtype;
 }
 
-/* A row's group in plain order. */
+/* The group of row k in plain order. */
 static inline size_t w4_plain_group(const ptxgen_w4_info *info, size_t k)
 {
     return k / (size_t)info->group_size;
 }
 
-/* Rows' groups where they are in another order than the plain one; else NULL, which means that. */
+/* The groups of rows where these are not in plain order; else NULL, which means plain order. */
 static inline const void *w4_row_groups(const ptxgen_w4_checkpoint *checkpoint,
                                         const ptxgen_w4_info *info)
 {
     return info->act_order ? checkpoint->g_idx.data : NULL;
 }
 
-/* Whether groups of rows were never set: −1 everywhere, which compressed-tensors begins with. */
+/* Whether g_idx was never set: it is −1 everywhere, as compressed-tensors initialises it. */
 bool w4_groups_are_unset(ptxgen_w4_format format, const void *g_idx, size_t k);
 
-/* z of a group and column; 8 without zeros. */
+/* The zero point of a group and column, which is 8 without zeros. */
 unsigned w4_zero(const ptxgen_w4_checkpoint *checkpoint, const struct w4_dims *dims, size_t group,
                  size_t n);
 
-/* Whether `to` can take such a matrix: every tensor that is needed is there, with its shape. */
+/* Checks that `to` has every tensor that such a matrix needs, with its shape. */
 ptxgen_status w4_check_output(const ptxgen_w4_checkpoint *to, const ptxgen_w4_info *info,
                               ptxgen_error *err);
 
-/* Writes zeros where `to` has them, from z of each group and column. */
+/* Writes the zero points of each group and column, if `to` has zeros. */
 struct w4_zero_source {
     unsigned (*zero)(const void *from, const struct w4_dims *dims, size_t group, size_t n);
     const void *from;

@@ -23,7 +23,7 @@ static struct w4_place gptq_zero(const struct w4_dims *d, size_t g, size_t n)
     return place(g * words(d->n) + n / PER_WORD, n % PER_WORD);
 }
 
-/* Rows of nibbles along N, interleaved: AWQ's codes (row k) and zero points (row g) alike. */
+/* AWQ's interleaved rows of nibbles along N, which are codes (row k) or zero points (row g). */
 static struct w4_place interleaved(const struct w4_dims *d, size_t row, size_t n)
 {
     return place(row * words(d->n) + n / PER_WORD, w4_interleaved(n % PER_WORD));
@@ -40,10 +40,11 @@ static struct w4_place by_column_zero(const struct w4_dims *d, size_t g, size_t 
 }
 
 /*
- * mma.m16n8k16 takes its 16×8 operand B in four elements a lane: element e of lane l is row
- * 2·(l%4) + e%2 + 8·(e/2), column l/4 (PTX ISA, matrix fragments of mma.m16n8k16). A 16×16 tile is
- * two such operands beside each other, so eight elements a lane: one word. The words of the four
- * tiles of a 16×64 block lie together, so that a lane loads them in one 16-byte access.
+ * mma.m16n8k16 takes its 16×8 operand B as four elements of each lane: element e of lane l is row
+ * 2·(l%4) + e%2 + 8·(e/2), column l/4 (PTX ISA, matrix fragments of mma.m16n8k16). A 16×16 tile
+ * consists of two such operands, so each lane has eight elements of it, which are one word. The
+ * words of the four tiles of a 16×64 block are contiguous, so that a lane loads them in one access
+ * of 16 bytes.
  */
 static struct w4_place marlin_code(const struct w4_dims *d, size_t k, size_t n)
 {
@@ -55,10 +56,10 @@ static struct w4_place marlin_code(const struct w4_dims *d, size_t k, size_t n)
 }
 
 /*
- * With groups, scales are multiplied into B's fragments: a lane needs those of column l/4 of the
- * eight operands of its 16×64 block, as one 16-byte load. With one group they wait for the sum,
- * whose fragment has columns 2·(l%4) and the next: a lane needs these two of four operands, 32
- * columns.
+ * With groups, scales are multiplied into the fragments of B: a lane needs the scales of column l/4
+ * of the eight operands of its 16×64 block, which are one load of 16 bytes. With a single group,
+ * scales are multiplied into sums, whose fragments have columns 2·(l%4) and 2·(l%4) + 1: a lane
+ * needs these two scales of four operands, which are 32 columns.
  */
 static size_t marlin_column(const struct w4_dims *d, size_t n)
 {

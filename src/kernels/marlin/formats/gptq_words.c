@@ -31,8 +31,9 @@ static void load_gptq_ordered(const struct w4_rows *rows, size_t row, size_t col
 enum { MOST_WORDS = W4_MOST_COLUMNS / 8, AHEAD = 64 /* words along a row */ };
 
 /*
- * Transposes 8×8 nibbles, in each of the words beside each other: nibble c of row i changes places
- * with nibble i of row c. First within pairs of rows, then pairs of pairs, then halves.
+ * Transposes the 8×8 nibbles of eight rows, for each word of a row: nibble c of row i and nibble i
+ * of row c are exchanged; first within pairs of rows, then within groups of four rows, then of
+ * eight.
  */
 static void transpose_nibbles(uint32_t rows[8][MOST_WORDS])
 {
@@ -51,7 +52,7 @@ static void transpose_nibbles(uint32_t rows[8][MOST_WORDS])
         }
 }
 
-/* Asks for a word that will be read soon, or lies past the last. */
+/* Prefetches a word that will be read soon; the index may be past the last word. */
 static void prefetch(const struct w4_rows *rows, size_t word)
 {
     uintptr_t base = (uintptr_t)rows->from->weights.data;

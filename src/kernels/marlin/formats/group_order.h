@@ -5,8 +5,8 @@
 #include "checkpoint.h"
 
 /*
- * The stable order that brings rows of a group together: order[i] is the row that comes i-th.
- * `g_idx` [k], at any address, has been checked; NULL is plain order. Refuses groups of other than
+ * Computes the stable order that sorts rows by group: order[i] is the row at place i. `g_idx` [k],
+ * at any address, has been checked; NULL means plain order. Refuses groups that do not have
  * group_size rows.
  */
 ptxgen_status w4_group_order(const ptxgen_w4_info *info, const void *g_idx, uint32_t *order,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From GPTQ's words, which hold eight rows of a column, to words of mma.m16n8k16's lanes, which
- * hold four pairs of rows:
+ * Converts GPTQ's words, which hold eight rows of a column, into the words of mma.m16n8k16's lanes,
+ * which hold four pairs of rows:
  *
  *     a, b, c, d: words of one column, rows 0–7 and 8–15, and of the column 8 further, in an order
  *     that the layout chooses
@@ -9,8 +9,8 @@
  *     nibble of the lane's word     0      1      2      3      4     5     6     7
  *     is a nibble of byte i of      a low  b low  c low  d low  a hi  b hi  c hi  d hi
  *
- * So masks make four words whose bytes i are the four bytes of output word i, and a 4×4 byte
- * transpose finishes. Four such transposes are the four elements of a vector, in and out.
+ * So masks compose four words whose bytes i are the four bytes of output word i, and a transpose of
+ * 4×4 bytes gives the output words. A vector of four elements holds four such conversions.
  */
 #ifndef PTXGEN_KERNELS_MARLIN_FORMATS_LANE_WORDS_H
 #define PTXGEN_KERNELS_MARLIN_FORMATS_LANE_WORDS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a checkpoint and the neutral form, a nibble at a time, by the table of places. */
+/* Converts between a checkpoint and the neutral form, nibble by nibble, by the table of formats. */
 #include "checkpoint.h"
 
 static ptxgen_status check_room(const ptxgen_w4_matrix *m, const ptxgen_w4_info *info,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To the kernel's layout, a step of a strip at a time: 64 of K of 64 features, 2 KB in, 2 KB out.
- * The four words of a lane, one for each 16 of K, are the four elements of a vector in
- * lane_words.h. Register i of mma's operand A is low, then high in: k 0–7 of feature g, of feature
- * g + 8, k 8–15 of feature g, of feature g + 8. Rows and columns are those of [K,N].
+ * Packs weights into the kernel's layout, a step of a strip at a time: 64 of K of 64 features, 2 KB
+ * in and 2 KB out. The four words of a lane, one for each 16 of K, are the four elements of a
+ * vector in lane_words.h. Registers 0 to 3 of mma's operand A hold k 0–7 of feature g, k 0–7 of
+ * feature g + 8, k 8–15 of feature g, and k 8–15 of feature g + 8. Rows and columns are those of
+ * [K,N].
  *
- * A part takes with its rows the groups that begin there. Within it steps go down before strips go
- * right, so that a cache line of a layout along K is used whole while it is there.
+ * A thread's part of the rows includes the groups that begin in these rows. Within a part, steps
+ * along K are the inner loop and strips the outer one, so that a cache line of a layout along K is
+ * used completely.
  */
 #include "../layout.h"
 #include "../spec.h"
@@ -25,7 +27,7 @@ enum {
     LANE_BYTES = 16
 };
 
-/* A checkpoint whose columns make up the strips, alone or as one of a pair. */
+/* A checkpoint whose columns fill the strips, alone or as one of a pair. */
 struct source {
     const char *name;
     struct w4_rows rows;
@@ -78,7 +80,7 @@ static void pack_step(const struct job *job, size_t strip, size_t step)
 
 /* ---- scales and zero points ---- */
 
-/* Where packed column `column` of a strip has its scale: [8 rows g][4 tiles][g, g + 8]. */
+/* The index of the scale of packed column `column` in a strip: [8 rows g][4 tiles][g, g + 8]. */
 static size_t scale_place(size_t column)
 {
     return column % 8 * 8 + column / 8;
@@ -107,7 +109,7 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
     return marlin_check_scale(type, &s, err);
 }
 
-/* Of packed group `packed`, which is part of group `group` of the checkpoint. */
+/* Packs the scales of packed group `packed`, which is part of group `group` of the checkpoint. */
 static ptxgen_status pack_scales(const struct job *job, size_t strip, size_t packed, size_t group,
                                  ptxgen_error *err)
 {
@@ -138,7 +140,7 @@ static void pack_zeros(const struct job *job, size_t strip, size_t packed, size_
            sizeof zeros);
 }
 
-/* Packed groups past K, which round them up to whole steps. */
+/* Clears a packed group past the end of K, which fills up the last step. */
 static void clear_group(const struct job *job, size_t strip, size_t packed)
 {
     size_t at = strip * job->groups + packed;
@@ -147,7 +149,7 @@ static void clear_group(const struct job *job, size_t strip, size_t packed)
         memset((unsigned char *)job->out->zeros + at * MARLIN_ZEROS_BYTES, 0, MARLIN_ZEROS_BYTES);
 }
 
-/* The packed groups that begin in rows `first` to `end` − 1 of the padded K. */
+/* Packs the groups that begin in rows `first` to `end` − 1 of the padded K. */
 static ptxgen_status pack_groups(const struct job *job, size_t strip, size_t first, size_t end,
                                  ptxgen_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes of packed weights, and the way back from them. */
+/* The sizes of packed weights, and their unpacking. */
 #include "packed.h"
 
 #include "../layout.h"
@@ -68,7 +68,7 @@ struct packed_view {
     size_t steps, groups;
 };
 
-/* A column of a matrix, in its strip. */
+/* The place of a column of a matrix in the packed strips. */
 struct packed_column {
     size_t strip, tile, g, half; /* half: of the tile's columns, g or g + 8 */
 };
@@ -95,7 +95,7 @@ static size_t packed_group(const ptxgen_marlin_spec *spec, size_t group)
     return rows ? group * (marlin_group_rows(spec) / rows) : 0;
 }
 
-/* What a packed group has in a column. */
+/* The scale and the zero point of a packed group in a column. */
 struct packed_scale {
     uint16_t bits;
     uint8_t zero;
@@ -161,7 +161,7 @@ static ptxgen_status check_room(const ptxgen_marlin_spec *spec, const char *name
                    : PTXGEN_OK;
 }
 
-/* A permutation of 0 … K − 1. */
+/* Checks that `order` is a permutation of 0 to K − 1. */
 static ptxgen_status check_order(const ptxgen_marlin_spec *spec, const uint32_t *order,
                                  ptxgen_error *err)
 {

@@ -4,7 +4,7 @@
 
 #include <ptxgen/marlin.h>
 
-/* Whether the spec is sound, and every array that it needs is there with its size. */
+/* Checks the spec, and that every array that the spec needs is there with its size. */
 ptxgen_status marlin_check_packed(const ptxgen_marlin_spec *spec,
                                   const ptxgen_marlin_packed *packed, ptxgen_error *err);
 

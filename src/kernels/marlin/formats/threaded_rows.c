@@ -10,13 +10,13 @@ struct parts {
     void *job;
     ptxgen_w4_repack_options options;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the members below */
     size_t next_row, done_rows;
     size_t failed_row; /* SIZE_MAX: none */
     ptxgen_error failure;
 };
 
-/* The next part's first row; `rows` or more when there is none left. */
+/* Takes the next part: returns its first row, or `rows` or more if no part remains. */
 static size_t take_part(struct parts *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -51,7 +51,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* The calling thread works too, so a thread that the system refuses costs time, nothing else. */
+/* The calling thread works, too, so if the system refuses a thread, only time is lost. */
 static void work_in_threads(struct parts *p)
 {
     size_t count = p->rows / W4_PART_ROWS + (p->rows % W4_PART_ROWS != 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work on rows of weights, shared out among threads in parts of 128 rows. */
+/* Work on rows of weights that several threads divide into parts of 128 rows. */
 #ifndef PTXGEN_KERNELS_MARLIN_FORMATS_THREADED_ROWS_H
 #define PTXGEN_KERNELS_MARLIN_FORMATS_THREADED_ROWS_H
 

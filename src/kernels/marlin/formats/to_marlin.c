@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To Marlin's layout, a 16×64 block at a time: 512 bytes in, 512 bytes out. The four tiles of a
- * block are the four elements of a vector in lane_words.h. Within a part, blocks go down before
- * they go right, so that a cache line of a layout along K is used whole while it is there.
+ * Converts to Marlin's layout, a 16×64 block at a time: 512 bytes in, 512 bytes out. The four tiles
+ * of a block are the four elements of a vector in lane_words.h. Within a part, the inner loop goes
+ * along K, so that a cache line of a layout along K is used completely.
  */
 #include "gptq_words.h"
 #include "group_order.h"

@@ -31,12 +31,12 @@ struct repack {
     const ptxgen_marlin_repack_spec *spec;
     const struct repack_shape *shape;
     struct repack_grid grid;
-    uint32_t pitch;               /* of lines in shared memory, bytes */
-    uint32_t lines, line_bytes;   /* of a source in all */
-    uint32_t chunk_bytes, chunks; /* of a line of the CTA's */
+    uint32_t pitch;               /* bytes from line to line in shared memory */
+    uint32_t lines, line_bytes;   /* of the whole source */
+    uint32_t chunk_bytes, chunks; /* of a line of the CTA */
     bool gated;
     ptx_u64 sources[2], order, codes;
-    ptx_u32 staged;             /* shared memory */
+    ptx_u32 staged;             /* shared address */
     ptx_u32 region_n, region_k; /* the CTA's place */
     struct tile_threads at;
 };
@@ -48,13 +48,13 @@ static uint32_t source_lines(const struct repack *q)
     return q->shape->along_k ? q->spec->n : q->spec->k / q->shape->rows_per_line;
 }
 
-/* Bytes of a line for 8 elements along it are 4 for each row that it holds. */
+/* Bytes of a source's line: 8 elements along the line take 4 bytes for each row in the line. */
 static uint32_t source_line_bytes(const struct repack *q)
 {
     return q->shape->along_k ? q->spec->k / 2 : q->spec->n / 2 * q->shape->rows_per_line;
 }
 
-/* Of a line of the CTA's, the part that is one source's. */
+/* Bytes of the part of a CTA's line that comes from one source. */
 static uint32_t region_bytes(const struct repack *q)
 {
     return q->gated && !q->shape->along_k ? q->shape->line_bytes / 2 : q->shape->line_bytes;
@@ -66,8 +66,8 @@ static uint32_t region_lines(const struct repack *q)
 }
 
 /*
- * Gate and up change places in a line after 32 columns each; after 128 where blocks of 64 columns
- * cannot be divided. In chunks along N, in lines along K.
+ * The run in which gate and up alternate: 32 columns each, or 128 where blocks of 64 columns cannot
+ * be divided; counted in chunks along N, or in lines along K.
  */
 static uint32_t run(const struct repack *q)
 {
@@ -93,16 +93,16 @@ static void measure(struct repack *q)
 
 /* ---- into shared memory ---- */
 
-/* A chunk of the source, and where it goes. */
+/* A chunk of the source, and its place in shared memory. */
 struct chunk {
     ptx_u32 line, index; /* in the source */
     ptx_u64 source;      /* gate's or up's address */
     ptx_pred exists;
-    bool always; /* exists is not set, it would be true */
+    bool always; /* the chunk always exists, and `exists` is not set */
     ptx_u32 to;
 };
 
-/* Of positions that alternate between gate and up: the position in the source, and the source. */
+/* Turns a position that alternates between gate and up into one of a source; returns the source. */
 static ptx_u64 split(struct repack *q, ptx_u32 *position)
 {
     ptx_kernel *k = q->k;
@@ -167,7 +167,7 @@ static void copy_chunk(struct repack *q, const struct chunk *c)
 
 /* ---- into shared memory, by `order` ---- */
 
-/* The rows of the checkpoint that a word's eight nibbles are of; `first` is a multiple of 8. */
+/* Loads the checkpoint's rows of a word's eight nibbles; `first` is a multiple of 8. */
 static void load_order(struct repack *q, ptx_u32 first, ptx_u32 rows[NIBBLES])
 {
     ptx_u64 from = ptx_mad_wide_u32(q->k, first, U32(4), q->order);
@@ -186,7 +186,7 @@ ptx_u32 marlin_repack_rotation(ptx_kernel *k, ptx_u32 row, unsigned i)
     return ptx_mad_lo_u32(k, row, U32(4), U32(32 - 4 * i));
 }
 
-/* Four columns of eight rows. */
+/* Composes a chunk of four columns of eight rows. */
 static void gather_along_n(struct repack *q, const struct chunk *c, ptx_u32 words[4])
 {
     ptx_kernel *k = q->k;
@@ -203,7 +203,7 @@ static void gather_along_n(struct repack *q, const struct chunk *c, ptx_u32 word
     }
 }
 
-/* A column's next rows, eight a word. */
+/* Composes a chunk of the next rows of a column, eight rows for each word. */
 static void gather_along_k(struct repack *q, const struct chunk *c, ptx_u32 words[4])
 {
     ptx_kernel *k = q->k;
@@ -266,11 +266,11 @@ static void stage(struct repack *q)
 
 /* ---- out of shared memory ---- */
 
-/* Where a lane finds a nibble: register parts are the same for all of its nibbles. */
+/* The place of a lane's nibbles; the parts in registers are the same for all of its nibbles. */
 struct reading {
     ptx_u32 base;        /* shared address */
     ptx_u32 nibble;      /* as a rotation: 4 × the lane's part of the nibble's number */
-    uint32_t part_bytes; /* from a part to the next but one */
+    uint32_t part_bytes; /* from one part to the part after the next */
 };
 
 /* The nibble of row 16·word + 2q + 8·high + odd, column g + 8·half; d is its place. */
@@ -295,7 +295,7 @@ static uint32_t element_offset(const struct repack *q, const struct element *e)
     }
 }
 
-/* The part of its number that is the same in all lanes. */
+/* The part of a nibble's number that is the same in all lanes. */
 static uint32_t element_nibble(const struct repack *q, const struct element *e)
 {
     switch (q->spec->format) {
@@ -305,7 +305,7 @@ static uint32_t element_nibble(const struct repack *q, const struct element *e)
     }
 }
 
-/* `tile` and `part` are the warp's: a warp packs a tile of parts 0 and 2, or of 1 and 3. */
+/* `tile` and `part` belong to the warp, which packs one tile of parts 0 and 2, or of 1 and 3. */
 static struct reading read_gptq(struct repack *q, ptx_u32 tile, ptx_u32 part)
 {
     ptx_kernel *k = q->k;
@@ -343,8 +343,8 @@ static struct reading read_by_column(struct repack *q, ptx_u32 tile, ptx_u32 par
 }
 
 /*
- * A block of 64 columns is 512 bytes, 16 of them the lane's four tiles. With SwiGLU a strip is the
- * half of one of gate's two blocks, then of one of up's two that follow.
+ * A block of 64 columns has 512 bytes, of which 16 are the lane's four tiles. With SwiGLU a strip
+ * is half of one of gate's two blocks, and then half of one of up's two blocks, which follow.
  */
 static struct reading read_marlin(struct repack *q, ptx_u32 tile, ptx_u32 part)
 {
@@ -482,8 +482,7 @@ static void emit_codes(const ptxgen_marlin_repack_plan *plan, ptx_module *module
     ptx_kernel_end(k);
 }
 
-/* Every parameter is declared, so that both entries are launched alike; only those used are read.
- */
+/* Declares all parameters, so that both entries take the same arguments; reads those in use. */
 void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
                           ptx_u64 addresses[REPACK_PARAMS])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two entries of marlin_repack share. */
+/* Functions that the two entries of marlin_repack share. */
 #ifndef PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
 #define PTXGEN_KERNELS_MARLIN_REPACK_EMIT_H
 
@@ -10,12 +10,14 @@
 /* Declares the parameters, and reads those that are used. */
 void marlin_repack_params(ptx_kernel *k, const bool used[REPACK_PARAMS],
                           ptx_u64 addresses[REPACK_PARAMS]);
-/* The entry "marlin_repack_codes" for tiles of 16 columns from end to end (codes_by_column.c). */
+/*
+ * Emits the entry "marlin_repack_codes" that packs whole tiles of 16 columns (codes_by_column.c).
+ */
 void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_module *module);
 
-/* What brings nibble `row` of a word to place i; rotations count modulo 32. */
+/* The rotation that moves nibble `row` of a word to place i; rotations count modulo 32. */
 ptx_u32 marlin_repack_rotation(ptx_kernel *k, ptx_u32 row, unsigned i);
-/* Sets nibble i of `word` to that of `from`, rotated. */
+/* Sets nibble i of `word` to nibble i of `from` after its rotation. */
 void marlin_repack_insert(ptx_kernel *k, ptx_u32 word, ptx_u32 from, ptx_u32 rotation, unsigned i);
 
 /* The entry "marlin_repack_groups". */

@@ -7,7 +7,7 @@
 #include "../spec.h"
 #include "layout.h"
 
-enum { MOST_N = 1 << 28 }; /* so that a line has 2^31 bytes at most */
+enum { MOST_N = 1 << 28 }; /* a line then has at most 2^31 bytes */
 
 static const struct repack_shape shapes[] = {
     [PTXGEN_W4_GPTQ_V1] = {.lines = 8, .line_bytes = 1024, .rows_per_line = 8},
@@ -39,7 +39,10 @@ struct repack_grid marlin_repack_grid(const ptxgen_marlin_repack_spec *spec)
     return grid;
 }
 
-/* An odd number of chunks from column to column: what lanes read at once is in different banks. */
+/*
+ * Columns are an odd number of chunks apart in shared memory, so that concurrent reads of lanes are
+ * in different banks.
+ */
 struct repack_columns marlin_repack_columns(const ptxgen_marlin_repack_plan *plan)
 {
     enum { CHUNK = 16 };
