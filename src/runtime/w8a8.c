@@ -238,7 +238,7 @@ static ptxgen_status map_operands(const ptxgen_w8a8 *q, const ptxgen_w8a8_varian
                                 .stride = w8a8_read_stride(plan, v),
                                 .type = PTXGEN_CU_TENSOR_MAP_DATA_TYPE_UINT8,
                                 .element = 1,
-                                .box_rows = w8a8_stage_rows(s, v)};
+                                .box_rows = w8a8_stage_features(s, v)};
     ptxgen_status status = rows_map(driver, &rows, &maps[0], err);
     if (status != PTXGEN_OK)
         return status;

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The divisions of quantisation, in few operations. A code needs round(x / s) of the correctly
- * rounded quotient. A division of each element by the token's one scale is four operations: with
- * the reciprocal of s in two parts, r + r' = 1/s to the square of the unit roundoff,
+ * The divisions of quantisation, in few operations. A code is round(x / s) of the correctly rounded
+ * quotient. With the reciprocal of the token's scale s in two parts, r + r' = 1/s to the square of
+ * the unit roundoff, a division of an element is four operations:
  *
  *     t = RN(x·r + RN(x·r'))        within one unit in the last place of x/s
  *     q = RN(t + r·RN(x − t·s))     which is RN(x/s) (Markstein's theorem: t faithful, r = RN(1/s))
  *
- * provided that nothing under- or overflows: so x and s are multiplied by a power of two where s is
- * extreme, and |x| is cut at 4096·s, whose code is the largest anyway. Adding 1.5·2²³
- * (f64: 1.5·2⁵²) then rounds to an integer, ties to even, which is left in the low bits of the sum.
+ * This holds where nothing underflows or overflows. So x and s are multiplied by a power of two
+ * where s is extreme, and |x| is cut at 4096·s, whose code is the largest anyway. Adding 1.5·2²³
+ * (f64: 1.5·2⁵²) then rounds to an integer, ties to even, in the low bits of the sum.
  *
- * r is an approximation and Newton steps, in f32 one, in f64 three. The last one's operand is
- * within a unit in the last place, so that it rounds correctly unless the mantissa of s is all
- * ones; then r's last bit is 1.
+ * r is an approximation with one Newton step in f32 and three in f64. The operand of the last step
+ * is within a unit in the last place, so that the step rounds correctly unless the mantissa of s is
+ * all ones; then the last bit of r is set to 1.
  *
- * A row's maxima are divided by their constant in the same four operations, in units of the least
- * subnormal where they are small: the quotient is then rounded to an integer, by what is left of
- * the division. f16's are never small, and take three operations.
- *
- * What the assembler makes of division and reciprocal, for operands of any size, took it a quarter
- * of the kernel's time.
+ * The maxima of a row are divided by a constant in the same four operations. Where a maximum is
+ * small, the division is in units of the least subnormal, and the remainder rounds the quotient to
+ * an integer. The maxima of f16 values are never small and take three operations.
  */
 #include "emit.h"
 
@@ -53,7 +50,7 @@ static struct work divide_f16_by_steps(const struct quantiser *q, struct work x,
     return work_fma(k, false, miss, reciprocal, near);
 }
 
-/* Of an x that is neither small nor infinite. */
+/* RN(x / steps) of an x that is neither small nor infinite. */
 static struct work divide_moderate(const struct quantiser *q, struct work x, int steps)
 {
     double r = q->wide ? 1.0 / steps : (double)(1.0f / (float)steps);
@@ -62,7 +59,7 @@ static struct work divide_moderate(const struct quantiser *q, struct work x, int
                     work_constant(q->wide, rest));
 }
 
-/* RN(x / steps) to an integer, of the quotient that is rounded to so many bits already. */
+/* Rounds x / steps to an integer once, given the quotient that is already rounded to f32 or f64. */
 static void round_quotient(const struct quantiser *q, struct work x, int steps,
                            struct work quotient)
 {
@@ -114,8 +111,9 @@ void w8a8_divide_by_steps(const struct quantiser *q, int steps, struct work *x, 
     }
     for (int i = 0; i < count; i++)
         x[i] = work_new(k, q->wide, x[i]);
-    ptx_u32 turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, U32((uint32_t)count), U32(1)) { /* one text: the dividends turn round */
+    ptx_u32 round = ptx_mov_u32(k, U32(0));
+    ptx_for(k, round, U32((uint32_t)count),
+            U32(1)) { /* the loop is not unrolled: the dividends rotate through registers */
         ptx_nounroll(k);
         struct work done = divide_any(q, x[0], steps);
         for (int i = 0; i + 1 < count; i++)
@@ -126,7 +124,7 @@ void w8a8_divide_by_steps(const struct quantiser *q, int steps, struct work *x, 
 
 /* ---- elements by a scale ---- */
 
-/* Of a number whose mantissa is all ones, 1; else 0. */
+/* 1 for a number whose mantissa is all ones, else 0. */
 static ptx_u64 last_bit_f64(ptx_kernel *k, ptx_f64 s)
 {
     const uint64_t mantissa = 0xFFFFFFFFFFFFF;
@@ -163,7 +161,7 @@ static struct work invert(const struct quantiser *q, struct work s, struct work 
     return r;
 }
 
-/* The power of two that s and x are multiplied by. */
+/* The power of two that brings s, and with it x, into the range of the division. */
 static struct work find_adjust(const struct quantiser *q, struct work s)
 {
     ptx_kernel *k = q->k;

@@ -17,14 +17,14 @@ static inline bool has_dependent_launch(const ptxgen_w8a8_plan *plan)
     return plan->target.ptx.sm >= 90;
 }
 
-/* Where row block `block` begins, of so many stages (see w8a8_rotates). */
+/* The stage that block `block` of features begins with, see w8a8_rotates. */
 static inline ptx_u32 w8a8_first_stage(ptx_kernel *k, ptx_u32 block, ptx_u32 stages,
                                        uint32_t multiprocessors)
 {
     return tile_divide(k, ptx_mul_lo_u32(k, block, stages), multiprocessors);
 }
 
-/* ---- work.c: values of the work type, f64 where `wide` ---- */
+/* ---- work_type.c: values of the work type, f64 where `wide` ---- */
 
 struct work {
     union {
@@ -46,7 +46,7 @@ struct work work_select(ptx_kernel *k, bool wide, struct work a, struct work b, 
 struct work work_of_s32(ptx_kernel *k, bool wide, ptx_s32 x);
 struct work work_load_global(ptx_kernel *k, bool wide, ptx_u64 address, int offset);
 void work_load_global_to(ptx_kernel *k, bool wide, struct work to, ptx_u64 address, int offset);
-/* A register of its own, and into one. */
+/* Copies a value into a new register, and into a given one. */
 struct work work_new(ptx_kernel *k, bool wide, struct work from);
 void work_copy(ptx_kernel *k, bool wide, struct work to, struct work from);
 
@@ -61,16 +61,16 @@ struct quantiser {
     ptx_u32 x_stride;
 };
 
-/* The chunks of 8 elements that a thread takes of a row: first, first + step, ... below end. */
+/* The chunks of 8 elements that a thread has of a row: first, first + step, up to end. */
 struct share {
     ptx_u64 row;
     ptx_u32 first, end;
-    uint32_t step, turns; /* turns: at most, for any thread */
+    uint32_t step, rounds; /* rounds: the most chunks of any thread */
 };
 
 enum { CHUNK = 8, CHUNK_WORDS = 16, BATCH = 4, MAXIMA = 3 };
 
-/* 8 elements as they lie in memory. */
+/* 8 elements as in memory. */
 struct chunk {
     ptx_u32 words[CHUNK_WORDS];
 };
@@ -79,7 +79,7 @@ struct batch {
     ptx_u32 index[BATCH];
 };
 
-/* Maxima over a row, as bits that order like the magnitudes: of |x|; and asymmetric of x and −x. */
+/* Maxima over a row as bits that are ordered like them: of |x|, and for asymmetric of x and −x. */
 struct range {
     ptx_u32 word[MAXIMA];
     ptx_u64 wide[MAXIMA];
@@ -99,78 +99,80 @@ struct token {
 struct quantiser w8a8_start_quantiser(ptx_kernel *k, const ptxgen_w8a8_spec *spec, ptx_u64 x,
                                       ptx_u32 x_stride, ptx_u64 x_scale, ptx_u64 x_zero);
 ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token);
-/* How many turns one batch covers, so that whole batches cover a share. */
-uint32_t w8a8_batch_turns(const struct quantiser *q, uint32_t turns);
-/* Loads the batch whose first chunk is `first` (zeros past the share's end and past K). */
+/* The chunks of a thread in a batch; whole batches cover a share. */
+uint32_t w8a8_batch_rounds(const struct quantiser *q, uint32_t rounds);
+/* Loads the batch whose first chunk is `first`, with zeros past the share's end and past K. */
 void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u32 first,
-                     uint32_t turns, struct batch *batch);
+                     uint32_t rounds, struct batch *batch);
 struct range w8a8_new_range(const struct quantiser *q);
-void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t turns,
+void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
                       struct range *range);
-/* The maxima of all lanes, in all lanes. */
+/* Reduces the maxima over the lanes; all lanes have the result. */
 void w8a8_share_range(const struct quantiser *q, struct range *range);
-/* Slots of w8a8_range_bytes in shared memory. */
+/* Stores the maxima in a slot of w8a8_range_bytes in shared memory. */
 void w8a8_store_range(const struct quantiser *q, ptx_u32 shared_slot, const struct range *range);
-/* The maxima of `count` ≤ 32 slots, in all lanes. */
+/* The maxima over `count` ≤ 32 slots; all lanes have the result. */
 struct range w8a8_load_ranges(const struct quantiser *q, ptx_u32 shared_slots, ptx_u32 lane,
                               uint32_t count);
 struct token w8a8_find_token(const struct quantiser *q, const struct range *range, ptx_u32 token);
-/* The scale as it is written for others: NaN for a token that is not finite. */
-struct work w8a8_told_scale(const struct quantiser *q, const struct token *token);
-/* Stores the eight codes of a chunk, in two words, by the chunk's number. */
+/* The scale as the product reads it: NaN for a token that is not finite. */
+struct work w8a8_written_scale(const struct quantiser *q, const struct token *token);
+/* Stores the eight codes, in two words, of the chunk with number `index`. */
 typedef void w8a8_store_codes(void *user, ptx_u32 index, const ptx_u32 codes[2]);
 void w8a8_encode_batch(const struct quantiser *q, const struct token *token,
-                       const struct batch *batch, uint32_t turns, w8a8_store_codes *store,
+                       const struct batch *batch, uint32_t rounds, w8a8_store_codes *store,
                        void *user);
 /* division.c */
-/* Scales that come of f16's values are neither small nor large. */
+/* Whether scales cannot be extreme, as those of f16 values. */
 bool w8a8_has_normal_scale(const struct quantiser *q);
-/* x[i] = RN(x[i] / steps), of maxima of a row: not negative. */
+/* x[i] = RN(x[i] / steps) for maxima of a row, which are not negative. */
 void w8a8_divide_by_steps(const struct quantiser *q, int steps, struct work *x, int count);
-/* The constants of the division, from a scale that is positive and finite. */
+/* Makes the constants of the division from a scale that is positive and finite. */
 void w8a8_prepare_division(const struct quantiser *q, struct token *t);
-/* RN(x / scale), of an x that is multiplied by `adjust` and not too large. */
+/* RN(x / scale) of an x that has been multiplied by `adjust` and cut. */
 struct work w8a8_divide_by_scale(const struct quantiser *q, const struct token *t, struct work x);
-/* quantise_kernel.c: the entry "w8a8_quantise", with or without weights to fetch. */
+/* quantise_kernel.c: the entry "w8a8_quantise", with or without CTAs that prefetch weights. */
 void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_module *module);
 
 /* ---- the product ---- */
 
-enum { MAX_ROW_TILES = 4, MAX_TOKEN_TILES = 32 };
+enum { MAX_FEATURE_TILES = 4, MAX_TOKEN_TILES = 32 };
 
-/* Copies of W, by tile/operand.h where its rows start at multiples of 16 bytes. */
+/* Copies of W, by tile/operand.h where the rows of W start at multiples of 16 bytes. */
 struct weights {
     struct tile_operand operand;
-    ptx_s32 left; /* else: bytes of K from the thread's piece of the next stage on */
+    ptx_s32 left; /* otherwise: bytes of K from the thread's chunk of the next stage on */
 };
 
-/* Of the present mma step and the next: rows of W, and codes, two tiles of tokens a load or, of 8
- * tokens, two steps a load. */
+/*
+ * The operands of the current mma step and of the next. A load of codes brings two tiles of tokens
+ * or, of a tile of 8 tokens, two steps.
+ */
 struct operands {
-    ptx_u32 w[2][MAX_ROW_TILES][4], codes[2][4];
+    ptx_u32 w[2][MAX_FEATURE_TILES][4], codes[2][4];
     ptx_u32 w_lane, codes_lane; /* the lane's addresses in the stage */
     ptx_u32 w_step, codes_step; /* the lane's addresses for the step */
 };
 
-/* What a thread finishes: a few columns, the same in all passes, of some rows of each pass. */
-enum { MOST_COLUMNS = 8, MOST_TURNS = 8 };
+/* What a thread finishes: a few columns, the same in all passes, of some tokens of each pass. */
+enum { MOST_COLUMNS = 8, MOST_ROUNDS = 8 };
 struct columns {
     ptx_u32 scale[MOST_COLUMNS], bias[MOST_COLUMNS], sum[MOST_COLUMNS]; /* f32, f32, s32 */
 };
 struct row_token {
-    ptx_u32 row, m; /* of the pass, and of all */
+    ptx_u32 row, m; /* the token's row in the pass, and its number */
     ptx_pred exists;
     struct work scale;
     ptx_s32 zero;
 };
 struct part {
-    ptx_u32 row, column;         /* the thread's first row, and its first column in a tile */
-    ptx_u32 first_token, tokens; /* of the tile; tokens there are from its first on */
+    ptx_u32 row, column; /* the thread's first row in a pass, and its first feature in a tile */
+    ptx_u32 first_token, tokens; /* the tile's first token, and the tokens from that one on */
     ptx_u32 n;                   /* the first column, counted in all of N */
     ptx_s32 left;                /* columns of the tile from the first one on */
-    ptx_pred whole;              /* the columns may be accessed in 16-byte parts */
+    ptx_pred whole;              /* the features may be accessed in parts of 16 bytes */
     struct columns columns;
-    struct row_token ahead[MOST_TURNS];
+    struct row_token ahead[MOST_ROUNDS];
 };
 
 struct product {
@@ -181,31 +183,31 @@ struct product {
     bool wide; /* the work type is f64 */
     struct tile_threads at;
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
-    ptx_u64 address[W8A8_X_STRIDE];    /* parameters of 64 bits, those that are used */
+    ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
     struct tile_division division;
-    ptx_u32 unit, rank;                /* the CTA, or the cluster and the CTA's place there */
-    ptx_u32 first, end, first_granule; /* the unit's stages, and granules */
+    ptx_u32 unit, rank; /* the CTA or cluster that has a share, and the CTA's rank in the cluster */
+    ptx_u32 first, end, first_granule; /* the unit's stages and its first granule */
     struct tile_pipeline pipeline;
-    bool sends_codes;           /* with the weights of a stage */
+    bool issues_codes;          /* the codes of a stage are issued with its weights */
     bool rotates;               /* see w8a8_rotates: */
     ptx_u32 rotation;           /* the stage that tiles begin with */
-    ptx_u32 w_left, codes_left; /* stages that the copies have up to K's end */
-    ptx_u32 to_fill; /* first stages that are not sent for yet, where the loop does that */
+    ptx_u32 w_left, codes_left; /* stages from the next copy to the end of K */
+    ptx_u32 to_fill;            /* first stages that the loop has not issued yet */
     struct weights w;
     struct tile_operand codes;
     struct operands operands;
-    struct tile_sums sums, others; /* others: those of the cluster's other CTA */
+    struct tile_sums sums, others; /* others: the sums of the other CTA of the cluster */
     struct tile_partials partials; /* where tiles are divided */
     struct part part;
     ptx_pred aligned;                                    /* see output.c */
-    ptx_u32 resident, ranges, token_scales, token_zeros; /* shared; of a fused CTA */
-    ptx_u32 resident_lane, resident_end; /* where the lane's ldmatrix of codes starts, and ends */
-    ptx_s32 acc[MAX_ROW_TILES][MAX_TOKEN_TILES][4];
+    ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
+    ptx_u32 resident_lane, resident_end; /* where the lane's addresses of ldmatrix start and end */
+    ptx_s32 acc[MAX_FEATURE_TILES][MAX_TOKEN_TILES][4];
 };
 
-/* Tiles of 16 rows and of 8 tokens that a warp holds. */
-static inline uint32_t row_tiles(const struct product *q)
+/* Tiles of 16 features, and tiles of 8 tokens, of a warp. */
+static inline uint32_t feature_tiles(const struct product *q)
 {
     return q->v->tile_n / W8A8_TILE_ROWS / q->v->wn;
 }
@@ -214,28 +216,28 @@ static inline uint32_t token_tiles(const struct product *q)
     return w8a8_columns(q->v) / W8A8_TILE_TOKENS / q->v->wm;
 }
 
-/* Row block number `block`: its first row, and how many it has. */
-struct row_block {
+/* Block number `block` of features: its first feature, and how many it has. */
+struct feature_block {
     ptx_u32 first, count;
 };
-struct row_block w8a8_find_rows(struct product *q, ptx_u32 block);
+struct feature_block w8a8_find_block(struct product *q, ptx_u32 block);
 
-/* copies.c */
+/* weight_copies.c */
 void w8a8_begin_weights(struct product *q);
 /* Makes stage `stage` of row block `block` the next one to be copied. */
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage);
 /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void w8a8_send_weights(struct product *q, ptx_u32 slot);
-/* resident.c: a fused CTA's codes, in q->resident. */
+void w8a8_issue_weights(struct product *q, ptx_u32 slot);
+/* fused_codes.c: makes the codes of a fused CTA, at q->resident. */
 void w8a8_emit_resident(struct product *q);
 
 /* multiply.c */
 void w8a8_begin_operands(struct product *q);
-/* The operands of the first step of the pipeline's next stage. */
+/* Loads the operands of the first step of the pipeline's next stage. */
 void w8a8_first_operands(struct product *q);
-/* Their registers hold nothing until the first are loaded, so that others may have these. */
+/* Gives the operands' registers a value, so that none is live before the first loads. */
 void w8a8_clear_operands(struct product *q);
-/* acc += the stage at the pipeline's read slot; and the first operands of the next. */
+/* Multiplies the stage at `slot`, and loads the first operands of the next stage. */
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot);
 
 /* output.c */
@@ -245,27 +247,27 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
 void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
 
-/* Loads the scale of the token, if it exists, and its zero point; else 0. */
+/* Loads the scale and the zero point of the token if it exists, else 0. */
 void w8a8_load_token(struct product *q, struct row_token *t);
-/* What belongs to a column of outputs; and an output of it. */
+/* The scale, bias and sum of weights of a column, and an output of the column. */
 struct column {
     struct work scale, bias;
     ptx_s32 sum;
 };
 struct work w8a8_finish(struct product *q, const struct row_token *t, const struct column *c,
                         ptx_s32 acc);
-/* Element `i` of what starts at y; where y is no wider than f32, of a value in that. */
+/* Stores element `i` of the row at y, from a value of the work type or, for narrow y, from f32. */
 void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v);
 void w8a8_store_f32(struct product *q, ptx_u64 y, uint32_t i, ptx_f32 v);
 
-/* direct.c: outputs of tokens that are wgmma's rows. */
+/* wgmma_output.c: outputs of tiles whose tokens are wgmma's M. */
 struct direct {
     struct product *q;
-    ptx_pred aligned; /* pairs of columns, or where there are such blocks, may be stored at once */
-    ptx_u32 column;   /* the lane's first one in a tile */
+    ptx_pred aligned; /* pairs of columns, or whole blocks, may be stored at once */
+    ptx_u32 column;   /* the lane's first column in a tile */
     struct row_token tokens[2];
-    ptx_u64 y[2]; /* the tokens' rows, from that column on */
-    /* Of a tile: the first column of all, how many there are from it on, and scales. */
+    ptx_u64 y[2]; /* addresses of the outputs of the tokens in that column */
+    /* The lane's first feature of a tile, the features from that one on, and their scales. */
     ptx_u32 n;
     ptx_s32 left;
     ptx_f32 scale[MAX_TOKEN_TILES][2];
@@ -273,21 +275,21 @@ struct direct {
 void w8a8_begin_direct(struct product *q, struct direct *d);
 /* Makes a tile the current one, and loads the scales of its first outputs. */
 void w8a8_locate_direct(struct direct *d, struct tile_place place);
-void w8a8_emit_direct(struct direct *d);
+void w8a8_store_direct(struct direct *d);
 
 /* product.c */
 struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile);
 void w8a8_load_params(struct product *q);
-/* Tiles along the tokens. */
+/* Counts the tiles along M. */
 void w8a8_count_tiles(struct product *q);
-/* Of the stages, the CTA's or its cluster's. */
+/* Finds the stages of the CTA or of its cluster. */
 void w8a8_find_share(struct product *q);
 void w8a8_new_sums(struct product *q);
 ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, uint32_t align);
-/* hopper.c: the entry of a variant with wgmma. */
+/* wgmma.c: the entry of a variant with wgmma. */
 void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                      ptx_module *module);
-/* An entry for the variant. */
+/* The entry of a variant with mma.sync. */
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
                        ptx_module *module);
 

@@ -22,8 +22,8 @@ enum {
     W8A8_THREADS = 256, /* of a product's CTA */
     W8A8_WARPS = W8A8_THREADS / 32,
     W8A8_BLOCK = 128,       /* bytes of K that a warp takes of a stage */
-    W8A8_TILE_ROWS = 16,    /* rows of W in an mma.m16n8k32, its A */
-    W8A8_TILE_TOKENS = 8,   /* tokens in it, its B */
+    W8A8_TILE_ROWS = 16,    /* features of an mma.m16n8k32, its M */
+    W8A8_TILE_TOKENS = 8,   /* tokens of an mma.m16n8k32, its N */
     W8A8_CODES_ALIGN = 128, /* rows of codes in the workspace are padded to this */
     W8A8_LEAST_STAGES = 3,
     W8A8_MOST_STAGES = 12,
@@ -66,7 +66,7 @@ enum {
     W8A8_MAP_ALIGN = 64
 };
 
-/* Those of "w8a8_quantise": a CTA of w8a8_quantise_threads a token, and the CTAs that prefetch. */
+/* The parameters of "w8a8_quantise", which has a CTA for each token and CTAs that prefetch. */
 enum w8a8_quantise_param {
     W8A8_Q_X,
     W8A8_Q_X_SCALE,
@@ -97,7 +97,7 @@ static inline bool w8a8_is_wide(const ptxgen_w8a8_spec *spec)
 {
     return ptxgen_w8a8_work_type(spec) == PTXGEN_F64;
 }
-/* Rows with zero points that shorter rows' quantiser would take the assembler too long for. */
+/* Whether rows have zero points and are so long that unrolled loops take the assembler too long. */
 static inline bool w8a8_is_long_asymmetric(const ptxgen_w8a8_spec *spec)
 {
     enum { LONG = 16384 };
@@ -107,7 +107,7 @@ static inline uint32_t w8a8_work_bytes(const ptxgen_w8a8_spec *spec)
 {
     return w8a8_is_wide(spec) ? 8 : 4;
 }
-/* What a part of a row is reduced to: three maxima (see emit.h). */
+/* Bytes of the three maxima that a part of a row is reduced to, see emit.h. */
 static inline uint32_t w8a8_range_bytes(const ptxgen_w8a8_spec *spec)
 {
     return 3 * w8a8_work_bytes(spec);
@@ -116,7 +116,7 @@ static inline uint64_t w8a8_code_stride(const ptxgen_w8a8_spec *spec)
 {
     return ((uint64_t)spec->k + W8A8_CODES_ALIGN - 1) / W8A8_CODES_ALIGN * W8A8_CODES_ALIGN;
 }
-/* Threads that quantise a token: a chunk of 8 elements each, if that many do. */
+/* Threads that quantise a token, up to 1024: one for each chunk of 8 elements, or fewer. */
 static inline uint32_t w8a8_quantise_threads(const ptxgen_w8a8_spec *spec)
 {
     uint32_t threads = 256;
@@ -132,7 +132,7 @@ static inline bool w8a8_has_wgmma(const ptxgen_target *target)
 
 /* ---- a variant's tile ---- */
 
-/* Bytes of K in a stage: each warp along K has a block. */
+/* Bytes of K in a stage: a block for each warp along K. */
 static inline uint32_t w8a8_depth(const ptxgen_w8a8_variant *v)
 {
     return v->wk * W8A8_BLOCK;
@@ -142,15 +142,15 @@ static inline uint32_t w8a8_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a
 {
     return spec->k / w8a8_depth(v) + (spec->k % w8a8_depth(v) != 0);
 }
-/* Tiles of few tokens serve launches of no more: one row of tiles. */
+/* Tiles of few tokens serve launches of no more tokens: one tile along M. */
 static inline bool w8a8_takes_all_tokens(const ptxgen_w8a8_variant *v)
 {
     return v->tile_m <= 64;
 }
 /*
- * Rows of W that are no multiples of 16 bytes are copied directly by tiles of few tokens, if they
- * are multiples of 4. Else a kernel first brings them to such in the workspace, in elements of so
- * many bytes.
+ * Rows of W that are no multiples of 16 bytes, but of 4, are copied as they are by tiles of few
+ * tokens. Otherwise the entry "w8a8_align" first copies W to the workspace, with rows of multiples
+ * of 16 bytes.
  */
 static inline bool w8a8_copies_directly(const ptxgen_w8a8_plan *plan)
 {
@@ -171,7 +171,7 @@ static inline uint32_t w8a8_align_columns(const ptxgen_w8a8_plan *plan)
     uint32_t element = w8a8_align_element(plan);
     return (plan->spec.k + element - 1) / element;
 }
-/* Bytes that a tile copies at once of the rows of W that it reads, and from one to the next. */
+/* Bytes of W that a tile copies at once, and bytes between the rows that the tile reads. */
 static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return w8a8_aligns(plan, v) ? TILE_CHUNK_BYTES : plan->copy_bytes;
@@ -181,18 +181,18 @@ static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxg
     return w8a8_aligns(plan, v) ? (uint32_t)tile_aligned_bytes(plan->spec.k, 1)
                                 : w8a8_w_stride(&plan->spec);
 }
-/* Stages of one CTA: a cluster halves them. */
+/* Stages of K of one CTA; the two CTAs of a cluster have half each. */
 static inline uint32_t w8a8_own_steps(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
     return w8a8_steps(spec, v) / v->cluster;
 }
-/* By wgmma: not many tokens are the rows of its A, and rows of W the columns of its B. */
-static inline bool w8a8_has_tokens_as_rows(const ptxgen_w8a8_variant *v)
+/* Whether tokens are the M of wgmma and features its N. */
+static inline bool w8a8_tokens_are_m(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && (v->tile_m == 64 || v->tile_m == 128);
 }
-/* What a warpgroup has as columns of wgmma's B: rows of W, or else tokens. */
-static inline uint32_t w8a8_group_rows(const ptxgen_w8a8_variant *v)
+/* The N of wgmma, where it is features, and where it is tokens. */
+static inline uint32_t w8a8_group_features(const ptxgen_w8a8_variant *v)
 {
     return v->tile_n / v->wn;
 }
@@ -200,37 +200,37 @@ static inline uint32_t w8a8_group_tokens(const ptxgen_w8a8_variant *v)
 {
     return v->tile_m / v->wm;
 }
-/* wk is blocks of K in a stage, which with wgmma all warps multiply. */
+/* Warps along K. With wgmma, wk is the blocks of K in a stage, and every warp multiplies all. */
 static inline uint32_t w8a8_warps_along_k(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) ? 1 : v->wk;
 }
-/* Boxes of codes are only as high as there are tokens. */
+/* Whether boxes of codes have only the tokens of the launch. */
 static inline bool w8a8_copies_present_tokens(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m <= 128;
 }
 /* Whether one producer warp copies weights and another codes. */
-static inline bool w8a8_sends_apart(const ptxgen_w8a8_variant *v)
+static inline bool w8a8_has_two_producers(const ptxgen_w8a8_variant *v)
 {
     return w8a8_is_wgmma(v) && v->tile_m < 64;
 }
-/* Threads that multiply, and all of a CTA. */
-static inline uint32_t w8a8_multipliers(const ptxgen_w8a8_variant *v)
+/* The consumer threads of a CTA. */
+static inline uint32_t w8a8_consumer_threads(const ptxgen_w8a8_variant *v)
 {
     return 32 * v->wn * v->wm * w8a8_warps_along_k(v);
 }
 /* Whether consumer warpgroups need registers of the producer's. */
 static inline bool w8a8_moves_registers(const ptxgen_w8a8_variant *v)
 {
-    return w8a8_is_wgmma(v) && !w8a8_has_tokens_as_rows(v) && v->wn * v->wm == 16;
+    return w8a8_is_wgmma(v) && !w8a8_tokens_are_m(v) && v->wn * v->wm == 16;
 }
 static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 {
-    uint32_t senders = w8a8_moves_registers(v) ? 128 : w8a8_sends_apart(v) ? 64 : 32;
-    return w8a8_multipliers(v) + (w8a8_is_wgmma(v) ? senders : 0);
+    uint32_t producers = w8a8_moves_registers(v) ? 128 : w8a8_has_two_producers(v) ? 64 : 32;
+    return w8a8_consumer_threads(v) + (w8a8_is_wgmma(v) ? producers : 0);
 }
-/* Whether tiles are dealt out whole, of those that make one row. */
+/* Whether tiles, of launches with one tile along M, are dealt out whole. */
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return v->fused || w8a8_is_wgmma(v) || v->cluster > 1 ||
@@ -245,50 +245,57 @@ static inline bool w8a8_rotates(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_
     return w8a8_takes_all_tokens(v) && w8a8_is_whole(plan, v) && !w8a8_is_wgmma(v) &&
            (v->fused || v->wk > 1);
 }
-/* Columns of tokens in the products: a fused tile has 8 however few tokens it keeps. */
+/* Tokens in the products: a fused tile multiplies 8 however few tokens it has. */
 static inline uint32_t w8a8_columns(const ptxgen_w8a8_variant *v)
 {
     return v->tile_m < W8A8_TILE_TOKENS ? W8A8_TILE_TOKENS : v->tile_m;
 }
 /*
- * Row blocks are made of eight rows, so that outputs are written 16 bytes at a time; of single ones
- * where a CTA writes few and an even share of W counts.
+ * Blocks of features are multiples of eight, so that outputs are written 16 bytes at a time. Fused
+ * CTAs write few outputs; their blocks are multiples of one, for an even share of W.
  */
-static inline uint32_t w8a8_row_unit(const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_block_unit(const ptxgen_w8a8_variant *v)
 {
     return v->fused ? 1 : 8;
 }
-/* Rows of the largest row block. */
-static inline uint32_t w8a8_most_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+/* Features of the largest block. */
+static inline uint32_t w8a8_most_features(const ptxgen_w8a8_spec *spec,
+                                          const ptxgen_w8a8_variant *v)
 {
-    uint32_t unit = w8a8_row_unit(v), units = spec->n / unit + (spec->n % unit != 0);
+    uint32_t unit = w8a8_block_unit(v), units = spec->n / unit + (spec->n % unit != 0);
     return unit * (units / v->blocks_n + (units % v->blocks_n != 0));
 }
 /*
- * Rows of W in a stage. With wgmma those of the largest row block, in eights as the swizzle is. It
- * reads all `rows` of a tile: what it finds in the stage behind the row block counts for nothing.
+ * Features in a stage. With wgmma these are the features of the largest block, rounded up to the
+ * eight rows of the swizzle. wgmma reads tile_n features; the products of those that lie behind the
+ * block in the stage are not used.
  */
-static inline uint32_t w8a8_stage_rows(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
+static inline uint32_t w8a8_stage_features(const ptxgen_w8a8_spec *spec,
+                                           const ptxgen_w8a8_variant *v)
 {
     if (!w8a8_is_wgmma(v))
         return v->tile_n;
-    uint32_t most = w8a8_most_rows(spec, v);
+    uint32_t most = w8a8_most_features(spec, v);
     uint32_t behind = v->wk * v->tile_m, least = v->tile_n > behind ? v->tile_n - behind : 0;
     return ((most > least ? most : least) + 7) / 8 * 8;
 }
 static inline uint32_t w8a8_stage_bytes(const ptxgen_w8a8_spec *spec, const ptxgen_w8a8_variant *v)
 {
-    return (w8a8_stage_rows(spec, v) + (v->fused ? 0 : v->tile_m)) * w8a8_depth(v);
+    return (w8a8_stage_features(spec, v) + (v->fused ? 0 : v->tile_m)) * w8a8_depth(v);
 }
-/* Bytes from one token's codes to the next where a fused CTA keeps them: off by 16 from a multiple
- * of 128, so that ldmatrix meets all banks. */
+/*
+ * Bytes from one token's codes to the next in a fused CTA: a multiple of 128 plus 16, so that
+ * ldmatrix has no bank conflicts.
+ */
 static inline uint32_t w8a8_resident_stride(const ptxgen_w8a8_spec *spec,
                                             const ptxgen_w8a8_variant *v)
 {
     return w8a8_steps(spec, v) * w8a8_depth(v) + 16;
 }
-/* Tokens whose sums are staged at once at the end of a tile: of a cluster, which takes long to
- * agree, all. */
+/*
+ * Tokens whose sums are staged at once at the end of a tile. A cluster stages all tokens, because
+ * its barriers are slow.
+ */
 static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_is_wgmma(v))
@@ -299,11 +306,11 @@ static inline uint32_t w8a8_pass_tokens(const ptxgen_w8a8_variant *v)
 /* Bytes of shared memory in which sums are staged. */
 static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
 {
-    if (w8a8_has_tokens_as_rows(v))
+    if (w8a8_tokens_are_m(v))
         return 0;
     return tile_sums_bytes(v->tile_n, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
 }
-/* Whether no CTA has more than one tile, whatever M. */
+/* Whether no CTA has more than one tile for any M. */
 static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return w8a8_takes_all_tokens(v) && v->blocks_n <= plan->target.multiprocessors / v->cluster;
@@ -318,10 +325,10 @@ static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_
  */
 struct w8a8_prefetch {
     uint32_t ctas, lines, part_bits, part_bytes, line_bits;
-    uint32_t blocks, stages, stage_bytes; /* where a part begins: see w8a8_rotates */
+    uint32_t blocks, stages, stage_bytes; /* where a part begins, see w8a8_rotates */
 };
 enum { W8A8_LINE_BYTES = 128 };
-/* Whether launches of the variant may. */
+/* Whether launches of the variant may prefetch. */
 static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return plan->target.ptx.sm >= 90 && w8a8_takes_all_tokens(v) && !w8a8_aligns(plan, v) &&
@@ -329,12 +336,12 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8
 }
 
 /*
- * How a launch divides its work: see tile/stream_k.h. Where the workspace's parts begin: flags
- * (u32, one a CTA, zeroed by w8a8_quantise), partial sums where tiles are divided, codes of the
- * tokens, their scales and zero points, aligned rows of W.
+ * How a launch divides its work, see tile/stream_k.h, and where the parts of the workspace begin:
+ * flags (u32, one for each CTA, zeroed by w8a8_quantise), partial sums where tiles are divided,
+ * codes of the tokens, their scales and zero points, and aligned rows of W.
  */
 struct w8a8_schedule {
-    struct tile_schedule tiles; /* among clusters, where there are such */
+    struct tile_schedule tiles; /* among CTAs, or among clusters */
     uint32_t grid;
     uint64_t flags, partials, codes, scales, zeros, weights;
     uint64_t workspace_bytes;

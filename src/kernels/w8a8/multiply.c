@@ -11,7 +11,7 @@
 
 enum { STEPS = W8A8_BLOCK / 32 };
 
-/* Loads of codes in a step: of 8 tokens one for two steps. */
+/* Loads of codes in a step; with 8 tokens a load serves two steps. */
 static uint32_t loads_of_step(const struct product *q)
 {
     return q->v->fused ? 1 : token_tiles(q) / 2;
@@ -21,7 +21,7 @@ void w8a8_begin_operands(struct product *q)
 {
     struct operands *o = &q->operands;
     for (int i = 0; i < 2; i++) {
-        for (uint32_t t = 0; t < row_tiles(q); t++)
+        for (uint32_t t = 0; t < feature_tiles(q); t++)
             tile_new_registers(q->k, o->w[i][t], 4);
         tile_new_registers(q->k, o->codes[i], 4);
     }
@@ -42,7 +42,7 @@ static void find_lane(struct product *q, const struct tile_operand *o, ptx_u32 s
 
 static void find_w_lane(struct product *q, ptx_u32 slot)
 {
-    find_lane(q, &q->w.operand, slot, q->along_n, row_tiles(q) * W8A8_TILE_ROWS,
+    find_lane(q, &q->w.operand, slot, q->along_n, feature_tiles(q) * W8A8_TILE_ROWS,
               q->operands.w_lane);
 }
 
@@ -53,8 +53,8 @@ static void find_codes_lane(struct product *q, ptx_u32 slot)
               q->operands.codes_lane);
 }
 
-/* Row tile t of step `step` of the stage at `slot`. */
-static void load_rows(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t)
+/* Loads tile t of features of step `step` of the stage at `slot`. */
+static void load_features(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t)
 {
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
@@ -65,7 +65,7 @@ static void load_rows(struct product *q, ptx_u32 slot, uint32_t step, uint32_t t
     tile_operand_load_to(k, o->w_step, 2 * t, o->w[step % 2][t]);
 }
 
-/* Codes that stay move on by a stage, and back to the first behind the last. */
+/* Loads resident codes, a stage further each time and from the first again after the last. */
 static void load_resident(struct product *q, uint32_t step)
 {
     ptx_kernel *k = q->k;
@@ -80,7 +80,7 @@ static void load_resident(struct product *q, uint32_t step)
     ptx_ldmatrix_x4_b16_to(k, o->codes[step / 2], o->codes_lane, (int)step * 32);
 }
 
-/* Load p of step `step` of the stage at `slot`. */
+/* Issues load p of codes of step `step` of the stage at `slot`. */
 static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t p)
 {
     ptx_kernel *k = q->k;
@@ -99,7 +99,7 @@ static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t 
 void w8a8_clear_operands(struct product *q)
 {
     struct operands *o = &q->operands;
-    for (uint32_t t = 0; t < row_tiles(q); t++)
+    for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (int r = 0; r < 4; r++)
             ptx_mov_u32_to(q->k, o->w[0][t][r], U32(0));
     for (int r = 0; r < 4; r++)
@@ -111,20 +111,20 @@ void w8a8_clear_operands(struct product *q)
 
 void w8a8_first_operands(struct product *q)
 {
-    if (q->v->fused) { /* before the first stage */
+    if (q->v->fused) { /* one stage before the first */
         ptx_u32 first = ptx_mad_lo_u32(q->k, q->rotation, U32(w8a8_depth(q->v)), q->resident_lane);
         ptx_sub_u32_to(q->k, q->operands.codes_lane, first, U32(w8a8_depth(q->v)));
     }
     load_codes(q, q->pipeline.read, 0, 0);
-    for (uint32_t t = 0; t < row_tiles(q); t++)
-        load_rows(q, q->pipeline.read, 0, t);
+    for (uint32_t t = 0; t < feature_tiles(q); t++)
+        load_features(q, q->pipeline.read, 0, t);
 }
 
 /* ---- products ---- */
 
 static void multiply_tokens(struct product *q, uint32_t step, const ptx_u32 *codes, uint32_t tile)
 {
-    for (uint32_t t = 0; t < row_tiles(q); t++)
+    for (uint32_t t = 0; t < feature_tiles(q); t++)
         ptx_mma_m16n8k32_s32_s8_s8_to(q->k, q->acc[t][tile], q->operands.w[step % 2][t], codes,
                                       q->acc[t][tile]);
 }
@@ -141,17 +141,17 @@ static void multiply_load(struct product *q, uint32_t step, uint32_t p)
     multiply_tokens(q, step, codes + 2, 2 * p + 1);
 }
 
-/* Before load p is multiplied: the load after it, and its share of the next step's rows. */
+/* Before load p is multiplied: issues the next load, and a share of the next step's features. */
 static void prepare_next(struct product *q, ptx_u32 slot, ptx_u32 next, uint32_t step, uint32_t p)
 {
-    uint32_t each = loads_of_step(q), count = row_tiles(q), after = (step + 1) % STEPS;
+    uint32_t each = loads_of_step(q), count = feature_tiles(q), after = (step + 1) % STEPS;
     ptx_u32 place = after ? slot : next;
     if (p + 1 < each)
         load_codes(q, slot, step, p + 1);
     else
         load_codes(q, place, after, 0);
     for (uint32_t t = p * count / each; t < (p + 1) * count / each; t++)
-        load_rows(q, place, after, t);
+        load_features(q, place, after, t);
 }
 
 void w8a8_multiply_stage(struct product *q, ptx_u32 slot)

@@ -10,24 +10,24 @@
 #include "../tile/chunk.h"
 #include "emit.h"
 
-/* Columns of a chunk, which a thread finishes at once. */
+/* Features of a chunk, which a thread finishes at once. */
 static uint32_t width(const struct product *q)
 {
     return q->sums.width;
 }
-/* Rows of a pass that the CTA finishes: a cluster's share them. */
+/* Tokens of a pass that the CTA finishes: the CTAs of a cluster divide them. */
 static uint32_t own_rows(const struct product *q)
 {
     return q->sums.pass_m / q->v->cluster;
 }
 
-/* Rows of a pass that all threads finish at once, and how often that is. */
+/* Tokens of a pass that all threads finish at once, and the rounds that a pass takes. */
 static uint32_t rows_at_once(const struct product *q)
 {
-    return w8a8_multipliers(q->v) * width(q) / q->sums.tile_n;
+    return w8a8_consumer_threads(q->v) * width(q) / q->sums.tile_n;
 }
 
-static uint32_t turns(const struct product *q)
+static uint32_t rounds(const struct product *q)
 {
     uint32_t rows = rows_at_once(q);
     return rows < own_rows(q) ? own_rows(q) / rows : 1;
@@ -43,7 +43,7 @@ static uint32_t y_bytes(const struct product *q)
     return (uint32_t)ptxgen_element_size((ptxgen_element)q->spec->y_type);
 }
 
-/* Chunks may be accessed in 16-byte parts wherever they start at a multiple of 8 columns. */
+/* Whether chunks that start at multiples of 8 features may be accessed in parts of 16 bytes. */
 static ptx_pred find_aligned(struct product *q)
 {
     ptx_kernel *k = q->k;
@@ -69,7 +69,7 @@ void w8a8_begin_output(struct product *q)
                             .wk = w8a8_warps_along_k(q->v),
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
-    s->width = tile_chunk_width(s->pass_m * s->tile_n, w8a8_multipliers(q->v));
+    s->width = tile_chunk_width(s->pass_m * s->tile_n, w8a8_consumer_threads(q->v));
     tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
     ptx_u32 above =
         ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
@@ -80,8 +80,8 @@ void w8a8_begin_output(struct product *q)
         ptx_u32 other = ptx_xor_b32(k, q->rank, U32(1));
         q->others.staging = ptx_mapa_shared_cluster_u32(k, s->staging, other);
     } else if (!q->v->fused && !w8a8_is_wgmma(q->v)) {
-        q->partials.threads = w8a8_multipliers(q->v);
-        q->partials.fragments = row_tiles(q) * token_tiles(q);
+        q->partials.threads = w8a8_consumer_threads(q->v);
+        q->partials.fragments = feature_tiles(q) * token_tiles(q);
         q->partials.integer = true;
         tile_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
     }
@@ -97,7 +97,7 @@ void w8a8_begin_output(struct product *q)
 
 /* ---- scales, biases and zero points of columns and tokens ---- */
 
-/* Whether a thread loads what it needs of its columns, and of its tokens, when a tile begins. */
+/* Whether a thread loads its scales, biases and tokens when a tile begins. */
 static bool loads_ahead(const struct product *q)
 {
     return w8a8_takes_all_tokens(q->v) && !q->wide;
@@ -125,8 +125,10 @@ static ptx_pred has_column(struct product *q, uint32_t i)
     return ptx_setp_gt_s32(q->k, q->part.left, S32((int32_t)i));
 }
 
-/* Of the thread's columns, as far as there are such; 0 beyond. Where chunks are stored at once, of
- * whole ones alone. */
+/*
+ * Loads an array's elements for the thread's columns, 0 past the last column. Where chunks are
+ * stored at once, only those of whole chunks are loaded.
+ */
 static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8])
 {
     ptx_kernel *k = q->k;
@@ -143,7 +145,7 @@ static void load_columns(struct product *q, enum w8a8_param param, ptx_u32 to[8]
             ptx_ld_global_u32_to(k, to[i], from, (int)(4 * i));
 }
 
-/* The tile's token whose sums stand in row `row` of the pass: warps along M share a pass. */
+/* The tile's token whose sums are in row `row` of the pass; warps along M divide a pass. */
 static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
     ptx_kernel *k = q->k;
@@ -183,7 +185,7 @@ void w8a8_load_token(struct product *q, struct row_token *t)
     }
 }
 
-/* Which token stands in the row, and whether the thread has something to finish there. */
+/* The token of the row, and whether the thread has outputs to finish there. */
 static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
     ptx_kernel *k = q->k;
@@ -191,7 +193,7 @@ static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
     struct row_token t = {.row = row};
     ptx_pred has_columns = ptx_setp_gt_s32(k, p->left, S32(0));
     if (rows_at_once(q) > own_rows(q)) {
-        uint32_t threads = w8a8_multipliers(q->v) / rows_at_once(q) * own_rows(q);
+        uint32_t threads = w8a8_consumer_threads(q->v) / rows_at_once(q) * own_rows(q);
         has_columns = ptx_setp_bool_lt_u32(k, q->at.thread, U32(threads), has_columns);
     }
     ptx_u32 token = token_of(q, pass, row);
@@ -200,11 +202,11 @@ static struct row_token find_token(struct product *q, ptx_u32 pass, ptx_u32 row)
     return t;
 }
 
-/* The tokens that the thread finishes in a pass. */
+/* Loads the scales and zero points of the tokens that the thread finishes in a pass. */
 static void load_tokens(struct product *q, ptx_u32 pass, struct row_token *tokens)
 {
     ptx_kernel *k = q->k;
-    for (uint32_t i = 0; i < turns(q); i++) {
+    for (uint32_t i = 0; i < rounds(q); i++) {
         struct row_token *t = &tokens[i];
         ptx_u32 row = q->part.row;
         *t = find_token(q, pass, i ? ptx_add_u32(k, row, U32(i * rows_at_once(q))) : row);
@@ -249,7 +251,7 @@ void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v)
         w8a8_store_f32(q, y, i, q->wide ? ptx_cvt_f32_f64(q->k, v.d) : v.f);
 }
 
-/* What there is for each column, of the part or loaded here. */
+/* An array's elements for the columns: those loaded ahead, or else loaded here. */
 static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const ptx_u32 *ahead,
                                  ptx_u32 here[TILE_SUMS_WIDTH])
 {
@@ -263,7 +265,7 @@ static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const
     return here;
 }
 
-/* The thread's sums, those of the cluster's other CTA with them. */
+/* The thread's sums, with those of the other CTA of the cluster added. */
 static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums[TILE_SUMS_WIDTH])
 {
     ptx_u32 more[TILE_SUMS_WIDTH];
@@ -286,7 +288,7 @@ struct work w8a8_finish(struct product *q, const struct row_token *t, const stru
     return q->spec->bias ? work_add(k, q->wide, v, c->bias) : v;
 }
 
-/* All columns of the thread. */
+/* Finishes all columns of the thread at once. */
 static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y)
 {
     ptx_kernel *k = q->k;
@@ -316,9 +318,9 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
                 w8a8_store_f32(q, y, i, v[i]);
 }
 
-/* ---- columns one by one, of f64 and of chunks that are not whole: one text for all ---- */
+/* ---- single columns: f64, and chunks that are not whole ---- */
 
-/* The sum that stands at `place` of those of a CTA. */
+/* The sum at `place` among those of a CTA. */
 static ptx_s32 load_sum(struct product *q, const struct tile_sums *s, ptx_u32 place)
 {
     ptx_kernel *k = q->k;
@@ -326,8 +328,8 @@ static ptx_s32 load_sum(struct product *q, const struct tile_sums *s, ptx_u32 pl
     ptx_s32 sum = S32(0);
     for (uint32_t w = 0; w < s->wk; w++) {
         int offset = (int)(w * s->pass_m * tile_sums_pitch(s->tile_n));
-        ptx_s32 one = s->remote ? ptx_ld_shared_cluster_s32(k, at, offset)
-                                : ptx_ld_shared_s32(k, at, offset);
+        ptx_s32 one =
+            s->remote ? ptx_ld_shared_cluster_s32(k, at, offset) : ptx_ld_shared_s32(k, at, offset);
         sum = w ? ptx_add_s32(k, sum, one) : one;
     }
     return sum;
@@ -341,8 +343,8 @@ static struct work finish_column(struct product *q, const struct row_token *t, p
     ptx_s32 acc = load_sum(q, &q->sums, place);
     if (q->v->cluster > 1)
         acc = ptx_add_s32(k, acc, load_sum(q, &q->others, place));
-    struct column c = {
-        .scale = work_load_global(k, q->wide, of_column(q, W8A8_W_SCALE, n, bytes), 0)};
+    struct column c = {.scale =
+                           work_load_global(k, q->wide, of_column(q, W8A8_W_SCALE, n, bytes), 0)};
     if (q->spec->asymmetric)
         c.sum = ptx_ld_global_s32(k, of_column(q, W8A8_W_SUM, n, 4), 0);
     if (q->spec->bias)
@@ -389,7 +391,7 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
     ptx_kernel *k = q->k;
     struct part *p = &q->part;
     struct tile_place place = w8a8_place_of(q, tile);
-    struct row_block rows = w8a8_find_rows(q, place.n);
+    struct feature_block rows = w8a8_find_block(q, place.n);
     p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     p->tokens = ptx_sub_u32(k, q->m, p->first_token);
     p->n = ptx_add_u32(k, rows.first, p->column);
@@ -431,11 +433,11 @@ static void add_others(struct product *q, ptx_u32 tile)
     ptx_kernel *k = q->k;
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
     ptx_u32 lowest = tile_lowest_cta(k, &q->division, &q->at, start);
-    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_multipliers(q->v));
+    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_consumer_threads(q->v));
     tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
-/* Of the CTA, or of the cluster. */
+/* A barrier of the CTA, or of the cluster. */
 static void synchronise(struct product *q)
 {
     if (q->v->cluster == 1) {
@@ -446,28 +448,28 @@ static void synchronise(struct product *q)
     ptx_barrier_cluster_wait(q->k);
 }
 
-/* What was loaded for the second turn is now for the first, and so on. */
+/* Moves what was loaded for each round to the round before. */
 static void move_up(struct product *q, struct row_token *tokens)
 {
     ptx_kernel *k = q->k;
-    for (uint32_t i = 0; i + 1 < turns(q); i++) {
+    for (uint32_t i = 0; i + 1 < rounds(q); i++) {
         work_copy(k, q->wide, tokens[i].scale, tokens[i + 1].scale);
         if (q->spec->asymmetric)
             ptx_mov_s32_to(k, tokens[i].zero, tokens[i + 1].zero);
     }
 }
 
-/* One text for all turns. */
+/* Finishes a pass in a loop over rounds that is not unrolled. */
 static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *tokens)
 {
     ptx_kernel *k = q->k;
-    if (turns(q) == 1) {
+    if (rounds(q) == 1) {
         ptx_if(k, tokens[0].exists)
             finish_row(q, &tokens[0]);
         return;
     }
-    ptx_u32 turn = ptx_mov_u32(k, U32(0)), row = ptx_mov_u32(k, q->part.row);
-    ptx_for(k, turn, U32(turns(q)), U32(1)) {
+    ptx_u32 round = ptx_mov_u32(k, U32(0)), row = ptx_mov_u32(k, q->part.row);
+    ptx_for(k, round, U32(rounds(q)), U32(1)) {
         ptx_nounroll(k);
         struct row_token t = find_token(q, pass, row);
         t.scale = tokens[0].scale;
@@ -479,11 +481,11 @@ static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *token
     }
 }
 
-/* One pass after the other, with one text for all but the staging, whose registers differ. */
+/* Finishes all passes in a loop; only the staging, whose registers differ, is unrolled. */
 static void finish_passes(struct product *q, const struct tile_sums *staged)
 {
     ptx_kernel *k = q->k;
-    struct row_token tokens[MOST_TURNS];
+    struct row_token tokens[MOST_ROUNDS];
     if (w8a8_is_wgmma(q->v))
         synchronise(q);
     ptx_u32 pass = ptx_mov_u32(k, U32(0));
@@ -504,7 +506,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
 static void finish_tile(struct product *q)
 {
     struct tile_sums staged = q->sums;
-    struct row_token here[MOST_TURNS], *tokens = loads_ahead(q) ? q->part.ahead : here;
+    struct row_token here[MOST_ROUNDS], *tokens = loads_ahead(q) ? q->part.ahead : here;
     staged.pass_m /= q->v->wm;
     if (passes(q) > 1) {
         finish_passes(q, &staged);
@@ -512,7 +514,7 @@ static void finish_tile(struct product *q)
     }
     if (!loads_ahead(q))
         load_tokens(q, U32(0), tokens);
-    if (w8a8_is_wgmma(q->v)) /* all have read the sums of the tile before */
+    if (w8a8_is_wgmma(q->v)) /* all threads have read the sums of the tile before */
         synchronise(q);
     tile_sums_stage(q->k, &staged, 0, accumulator, q);
     synchronise(q);
@@ -524,15 +526,19 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
     ptx_kernel *k = q->k;
     if (q->v->fused || w8a8_is_wgmma(q->v) || q->v->cluster > 1) {
         finish_tile(q);
-        if (q->v->cluster > 1) /* the other has read these sums, and the next tile's may come */
+        if (q->v->cluster >
+            1) /* the other CTA has read these sums, so that the next tile may overwrite them */
             synchronise(q);
         return;
     }
-    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages)))
+    {
         ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
             add_others(q, w->tile);
         finish_tile(q);
-    } else {
+    }
+    else
+    {
         tile_partials_store(k, &q->partials, fragment, q);
         tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
     }

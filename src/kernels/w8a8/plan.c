@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-    MAX_ROWS_OF_TILE = 256,
-    MAX_WGMMA_ROWS = 128,
-    LEAST_TOKENS = 16, /* of a tile that is not fused */
-    LEAST_WGMMA_TOKENS = 64,
-    MOST_TOKENS = 256,
+    MAX_TILE_N = 256,
+    MAX_WGMMA_N = 128,
+    LEAST_TILE_M = 16, /* of a tile that is not fused */
+    LEAST_WGMMA_M = 64,
+    MOST_TILE_M = 256,
     MAX_ACCUMULATORS = 128
 };
 
@@ -52,11 +52,10 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
                            s->n);
     if (s->max_m && s->min_m > s->max_m)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "w8a8: min_m = %u is above max_m = %u", s->min_m,
-                           s->max_m);
+                           "w8a8: min_m = %u is above max_m = %u", s->min_m, s->max_m);
     if (s->w_stride && s->w_stride < s->k)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "w8a8: w_stride = %u is below K = %u",
-                           s->w_stride, s->k);
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "w8a8: w_stride = %u is below K = %u", s->w_stride, s->k);
     if (s->x_type > PTXGEN_F64 || s->y_type > PTXGEN_F64)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: x_type = %u, y_type = %u; f32, f16, bf16 and f64 are 0, 1, 2, 3",
@@ -72,8 +71,7 @@ static ptxgen_status check_spec(const ptxgen_w8a8_spec *s, ptxgen_error *err)
 
 /* ---- tiles ---- */
 
-/* All but the ring: resident codes, the staging of sums, and what a fused CTA knows of its tokens.
- */
+/* Shared memory without the ring: staged sums, and a fused CTA's codes, ranges and scales. */
 static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant *v)
 {
     uint64_t bytes = w8a8_sums_bytes(v);
@@ -83,14 +81,15 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
     return bytes;
 }
 
-/* Of the ring, with a stage's barriers. */
+/* Bytes of a stage of the ring with its barriers. */
 static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    uint32_t barriers = w8a8_sends_apart(v) ? tile_ring_noted_bytes(1) : tile_ring_barrier_bytes(1);
+    uint32_t barriers =
+        w8a8_has_two_producers(v) ? tile_ring_noted_bytes(1) : tile_ring_barrier_bytes(1);
     return w8a8_stage_bytes(&p->spec, v) + (w8a8_is_wgmma(v) ? barriers : 0);
 }
 
-/* Gives the ring what shared memory is left; false where that is less than `least` stages. */
+/* Gives the ring the shared memory that is left; false where that is below `least` stages. */
 static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_variant *v)
 {
     uint64_t fixed = fixed_bytes(&p->spec, v), all = p->target.shared_per_cta;
@@ -107,17 +106,16 @@ static bool complete(const ptxgen_w8a8_plan *p, uint32_t least, ptxgen_w8a8_vari
     return true;
 }
 
-/* Fragments of tokens are loaded in pairs, but for the 8 columns of a fused tile. */
+/* Whether the warps divide the tile. Fragments of tokens come in pairs, except in fused tiles. */
 static bool divides(const ptxgen_w8a8_variant *v)
 {
     uint32_t columns = w8a8_columns(v) / v->wm, rows = v->tile_n / v->wn;
-    return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 && rows <= 64 &&
-           columns <= 128 &&
-           rows * columns / 32 <= MAX_ACCUMULATORS &&
+    return !(v->tile_n & (v->tile_n - 1)) && v->tile_n % (W8A8_TILE_ROWS * v->wn) == 0 &&
+           rows <= 64 && columns <= 128 && rows * columns / 32 <= MAX_ACCUMULATORS &&
            (v->fused ? v->wm == 1 : columns % (2 * W8A8_TILE_TOKENS) == 0);
 }
 
-/* Bytes of W that are surely under way while a stage is multiplied, of interest up to a limit. */
+/* Bytes of W that are in flight while a stage is multiplied, up to a limit that is enough. */
 static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
 {
     enum { ENOUGH = 60 * 1024 };
@@ -125,10 +123,10 @@ static uint32_t bytes_ahead(const ptxgen_w8a8_variant *v)
     return bytes < ENOUGH ? bytes : ENOUGH;
 }
 
-/* Bytes of shared memory that a byte of K has written and read. */
+/* Bytes of shared memory that are written and read for each byte of K. */
 static uint32_t shared_traffic(const ptxgen_w8a8_variant *v)
 {
-    if (w8a8_has_tokens_as_rows(v))
+    if (w8a8_tokens_are_m(v))
         return (v->wm / 4 + 1) * v->tile_n + (v->wn + 1) * v->tile_m;
     if (w8a8_is_wgmma(v))
         return 2 * v->tile_n + (v->tile_n / 64 + 1) * v->tile_m;
@@ -143,9 +141,9 @@ static bool is_better(const ptxgen_w8a8_variant *v, const ptxgen_w8a8_variant *t
 }
 
 /*
- * The warps of a tile. Few along N read each code from shared memory fewer times; warps along K let
- * narrow tiles use all warps; both make stages longer, so the first that keeps the memory busy
- * wins.
+ * Divides the tile among warps. Fewer warps along N read each code from shared memory fewer times,
+ * and warps along K let narrow tiles use all warps. Both make stages longer, so the first division
+ * that keeps the memory busy is taken.
  */
 static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
 {
@@ -167,26 +165,26 @@ static bool arrange_warps(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *best)
 }
 
 /*
- * Row blocks such that `parts` CTAs on each give all multiprocessors one, or as few more as tiles
- * allow.
+ * Divides N into blocks such that `parts` CTAs for each block occupy all multiprocessors once, or
+ * as few times as the largest tile allows.
  */
-static void divide_rows_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t most_rows,
-                               ptxgen_w8a8_variant *v)
+static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t most_rows,
+                          ptxgen_w8a8_variant *v)
 {
     uint32_t all = p->target.multiprocessors / parts, n = p->spec.n;
     uint32_t tiles = n / W8A8_TILE_ROWS + (n % W8A8_TILE_ROWS != 0);
     all = all ? all : 1;
-    for (v->blocks_n = all; w8a8_most_rows(&p->spec, v) > most_rows; v->blocks_n += all)
+    for (v->blocks_n = all; w8a8_most_features(&p->spec, v) > most_rows; v->blocks_n += all)
         ;
     v->blocks_n = v->blocks_n < tiles ? v->blocks_n : tiles;
-    uint32_t rows = w8a8_most_rows(&p->spec, v), full = n / rows + (n % rows != 0);
-    if (w8a8_row_unit(v) > 1 && tile_deals_whole(full, all)) /* none has fewer for nothing */
+    uint32_t rows = w8a8_most_features(&p->spec, v), full = n / rows + (n % rows != 0);
+    if (w8a8_block_unit(v) > 1 && tile_deals_whole(full, all)) /* no smaller blocks than needed */
         v->blocks_n = full;
     for (v->tile_n = W8A8_TILE_ROWS; v->tile_n < rows; v->tile_n *= 2)
         ;
 }
 
-static void divide_rows(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_variant *v)
+static void divide_n(const ptxgen_w8a8_plan *p, uint32_t rows, ptxgen_w8a8_variant *v)
 {
     v->tile_n = rows;
     v->blocks_n = (uint32_t)(((uint64_t)p->spec.n + rows - 1) / rows);
@@ -204,12 +202,12 @@ static bool has_clusters(const ptxgen_w8a8_plan *p)
     return p->target.ptx.sm >= 90 && p->target.multiprocessors % 2 == 0;
 }
 
-/* Of tiles that share out W evenly: with tokens as rows no warpgroup has more than 64. */
-static uint32_t most_rows_of(const ptxgen_w8a8_variant *v)
+/* The most features of even shares; where tokens are wgmma's M, no warpgroup has more than 64. */
+static uint32_t most_n_of(const ptxgen_w8a8_variant *v)
 {
-    if (w8a8_has_tokens_as_rows(v))
-        return MAX_ROWS_OF_TILE * LEAST_WGMMA_TOKENS / v->tile_m;
-    return w8a8_is_wgmma(v) ? MAX_WGMMA_ROWS : MAX_ROWS_OF_TILE;
+    if (w8a8_tokens_are_m(v))
+        return MAX_TILE_N * LEAST_WGMMA_M / v->tile_m;
+    return w8a8_is_wgmma(v) ? MAX_WGMMA_N : MAX_TILE_N;
 }
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
@@ -218,67 +216,66 @@ static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant 
            v->cluster == 1;
 }
 
-/* Warpgroups with all tokens and some of W's rows: of few, so that all end the tile soon. */
-static bool arrange_tokens_as_rows(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
+/* Warpgroups have all tokens and few features each, so that all end the tile soon. */
+static bool arrange_tokens_as_m(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     enum { FEW_ROWS = 32, MOST_WARPS = 16 };
-    uint32_t most = w8a8_most_rows(&p->spec, v);
+    uint32_t most = w8a8_most_features(&p->spec, v);
     v->wm = v->tile_m / W8A8_TILE_ROWS;
     for (v->wn = 1; 2 * v->wn * v->wm <= MOST_WARPS && most > v->wn * FEW_ROWS; v->wn *= 2)
         ;
     uint32_t rows = (most + v->wn - 1) / v->wn, unit = rows > FEW_ROWS ? 16 : 8;
     v->tile_n = (rows + unit - 1) / unit * unit * v->wn;
-    v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_TOKENS ? 2 : 1; /* blocks of K in a stage */
-    return !(v->wk & (v->wk - 1)) && v->tile_m >= LEAST_WGMMA_TOKENS &&
-           v->tile_n <= MAX_ROWS_OF_TILE && complete(p, W8A8_LEAST_STAGES, v);
+    v->wk = v->wk ? v->wk : v->tile_m == LEAST_WGMMA_M ? 2 : 1; /* blocks of K in a stage */
+    return !(v->wk & (v->wk - 1)) && v->tile_m >= LEAST_WGMMA_M && v->tile_n <= MAX_TILE_N &&
+           complete(p, W8A8_LEAST_STAGES, v);
 }
 
-/* Else warpgroups have 64 rows of W and all of few tokens, or half of many. */
+/* Otherwise a warpgroup has 64 features, and all of few tokens or half of many. */
 static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     enum { LEAST_ROWS = 64, MOST_WARPS_ALONG_N = 8 };
     if (!can_have_wgmma(p, v))
         return false;
-    if (w8a8_has_tokens_as_rows(v))
-        return arrange_tokens_as_rows(p, v);
+    if (w8a8_tokens_are_m(v))
+        return arrange_tokens_as_m(p, v);
     v->tile_n = v->tile_n < LEAST_ROWS ? LEAST_ROWS : v->tile_n;
     v->wn = v->tile_n / W8A8_TILE_ROWS;
-    bool few = v->tile_m == LEAST_TOKENS && w8a8_most_rows(&p->spec, v) >= LEAST_ROWS;
+    bool few = v->tile_m == LEAST_TILE_M && w8a8_most_features(&p->spec, v) >= LEAST_ROWS;
     v->wm = few ? 1 : 2;
     v->wk = few ? 2 : 1; /* blocks of K in a stage */
-    return (few || v->tile_m == MOST_TOKENS) && v->wn <= MOST_WARPS_ALONG_N &&
+    return (few || v->tile_m == MOST_TILE_M) && v->wn <= MOST_WARPS_ALONG_N &&
            !(v->tile_n & (v->tile_n - 1)) && complete(p, W8A8_LEAST_STAGES, v);
 }
 
 /*
- * How long a tile takes for a byte of K, in picoseconds, as measured on an H100: the longest of
- * reading W from memory (23 bytes a nanosecond and multiprocessor, more where some have nothing
- * to do), reading W and codes from the L2 (45, as boxes 80 to 100), multiplying (3000
- * multiply-adds, by wgmma 6500), writing and reading operands in shared memory (200 to 250), and
- * wgmma's turns.
+ * The time of a tile for a byte of K, in picoseconds: the longest of reading W from memory (23
+ * bytes a nanosecond and multiprocessor, more where some are idle), reading W and codes from the L2
+ * (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by wgmma 6500), writing and reading
+ * operands in shared memory (200 to 250), and the least time of wgmma between two stages.
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
                           uint64_t busy)
 {
-    enum { TURN = 900 };
-    bool tokens_as_rows = w8a8_has_tokens_as_rows(v);
-    uint64_t rows = w8a8_most_rows(&p->spec, v);
+    enum { LEAST_TIME = 900 };
+    bool tokens_are_m = w8a8_tokens_are_m(v);
+    uint64_t rows = w8a8_most_features(&p->spec, v);
     bool present = w8a8_copies_present_tokens(v) && m <= v->tile_m;
     uint64_t codes = v->fused ? 0 : present ? m : v->tile_m;
     uint64_t rate = present ? 100 : w8a8_is_wgmma(v) ? 80 : 45;
-    /* of W, all but one from the L2 */
-    uint64_t reads = tokens_as_rows ? (m + v->tile_m - 1) / v->tile_m : 1;
-    const uint64_t times[] = {rows * busy * 1000 / (23 * reads * p->target.multiprocessors),
-                              (rows + codes) * 1000 / rate,
-                              (uint64_t)v->tile_n * v->tile_m * 1000 / (w8a8_is_wgmma(v) ? 6500 : 3000),
-                              (uint64_t)shared_traffic(v) * (tokens_as_rows ? 4 : 5)};
-    uint64_t most = tokens_as_rows ? TURN : 1;
+    /* reads of W, all but the first from the L2 */
+    uint64_t reads = tokens_are_m ? (m + v->tile_m - 1) / v->tile_m : 1;
+    const uint64_t times[] = {
+        rows * busy * 1000 / (23 * reads * p->target.multiprocessors), (rows + codes) * 1000 / rate,
+        (uint64_t)v->tile_n * v->tile_m * 1000 / (w8a8_is_wgmma(v) ? 6500 : 3000),
+        (uint64_t)shared_traffic(v) * (tokens_are_m ? 4 : 5)};
+    uint64_t most = tokens_are_m ? LEAST_TIME : 1;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         most = times[i] > most ? times[i] : most;
     return most;
 }
 
-/* Rows of W that are brought to 16 bytes first: read and written. */
+/* The time of copying W to aligned rows first, which reads and writes all of it. */
 static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint64_t bytes = 2 * (uint64_t)p->spec.n * p->spec.k;
@@ -315,7 +312,7 @@ static uint64_t cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, ui
     return align_cost(p, v) + product_cost(p, v, m);
 }
 
-/* The two CTAs of a cluster have as many stages, or there are none. */
+/* Chooses warps. The two CTAs of a cluster need equally many stages; otherwise there is none. */
 static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
     if (!arrange_warps(p, v))
@@ -326,11 +323,11 @@ static bool arrange(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return arrange_warps(p, v);
 }
 
-/* For one row of tiles; of the widest, for any number of them: what a row of W takes. */
+/* The time of one tile along M; of the widest tiles the time of a feature, for any M. */
 static uint64_t candidate_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    if (v->tile_m == MOST_TOKENS)
-        return byte_cost(p, v, MOST_TOKENS, p->target.multiprocessors) * MAX_ROWS_OF_TILE / v->tile_n;
+    if (v->tile_m == MOST_TILE_M)
+        return byte_cost(p, v, MOST_TILE_M, p->target.multiprocessors) * MAX_TILE_N / v->tile_n;
     return cost(p, v, v->tile_m);
 }
 
@@ -350,20 +347,21 @@ static void consider(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, st
 
 static void consider_wgmma(const ptxgen_w8a8_plan *p, uint32_t tokens, struct choice *c)
 {
-    static const uint32_t rows[] = {0, 64, 128}; /* 0: even shares, the only ones of few tokens */
-    size_t count = tokens == LEAST_TOKENS ? 1 : sizeof rows / sizeof *rows;
-    for (size_t i = tokens == MOST_TOKENS; i < count; i++) {
+    static const uint32_t rows[] = {0, 64,
+                                    128}; /* 0: even shares, the only choice with few tokens */
+    size_t count = tokens == LEAST_TILE_M ? 1 : sizeof rows / sizeof *rows;
+    for (size_t i = tokens == MOST_TILE_M; i < count; i++) {
         ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
         if (rows[i])
-            divide_rows(p, rows[i], &v);
+            divide_n(p, rows[i], &v);
         else
-            divide_rows_evenly(p, 1, most_rows_of(&v), &v);
+            divide_evenly(p, 1, most_n_of(&v), &v);
         if (arrange_wgmma(p, &v))
             consider(p, &v, c);
     }
 }
 
-/* The cheapest tile for `tokens` that fits, with W in even shares or of so many rows. */
+/* The cheapest tile for `tokens` that fits, with even shares of N or with a fixed tile_n. */
 static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_variant *best)
 {
     static const uint32_t parts[] = {1, 2, 4}, rows[] = {128, 64, 32, 16};
@@ -373,20 +371,20 @@ static bool choose_tile(const ptxgen_w8a8_plan *p, uint32_t tokens, ptxgen_w8a8_
     for (int i = 0; i < EVEN + FIXED; i++) {
         ptxgen_w8a8_variant v = {.tile_m = tokens, .cluster = 1};
         if (i < EVEN)
-            divide_rows_evenly(p, parts[i], MAX_ROWS_OF_TILE, &v);
+            divide_evenly(p, parts[i], MAX_TILE_N, &v);
         else
-            divide_rows(p, rows[i - EVEN], &v);
+            divide_n(p, rows[i - EVEN], &v);
         if (i < EVEN && parts[i] == 2 && has_clusters(p))
             v.cluster = 2;
-        if ((tokens < MOST_TOKENS || i >= EVEN) && arrange(p, &v))
+        if ((tokens < MOST_TILE_M || i >= EVEN) && arrange(p, &v))
             consider(p, &v, &choice);
     }
     return choice.least != UINT64_MAX;
 }
 
 /*
- * As many tokens as leave room for a ring that keeps the memory busy, and as every CTA can read
- * (twice, from the L2) while its first weights arrive.
+ * The fused tile with the most tokens that leave room for a ring that keeps the memory busy, and
+ * that every CTA can read twice from the L2 while its first weights arrive.
  */
 static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
 {
@@ -394,7 +392,7 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     uint64_t row = (uint64_t)p->spec.k * ptxgen_element_size((ptxgen_element)p->spec.x_type);
     for (uint32_t tokens = W8A8_TILE_TOKENS; tokens && w8a8_copies_directly(p); tokens /= 2) {
         *v = (ptxgen_w8a8_variant){.tile_m = tokens, .fused = 1, .cluster = 1};
-        divide_rows_evenly(p, 1, MAX_ROWS_OF_TILE, v);
+        divide_evenly(p, 1, MAX_TILE_N, v);
         if ((tokens == 1 || tokens * row <= MOST_OF_X) && arrange_warps(p, v) &&
             (v->stages - 1) * stage_bytes(p, v) >= LEAST_RING)
             return true;
@@ -402,11 +400,11 @@ static bool choose_fused(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
     return false;
 }
 
-/* wgmma's tile of 64 tokens copies no more than there are, and so serves fewer as well. */
+/* wgmma's tile of 64 tokens copies only the launch's tokens, so it may serve fewer as well. */
 static bool is_served_by_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    ptxgen_w8a8_variant w = {.tile_m = LEAST_WGMMA_TOKENS, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
-    divide_rows_evenly(p, 1, most_rows_of(&w), &w);
+    ptxgen_w8a8_variant w = {.tile_m = LEAST_WGMMA_M, .cluster = 1, .kind = PTXGEN_W8A8_WGMMA};
+    divide_evenly(p, 1, most_n_of(&w), &w);
     return v->tile_m < w.tile_m && arrange_wgmma(p, &w) &&
            cost(p, &w, v->tile_m) < cost(p, v, v->tile_m) + !w8a8_is_wgmma(v);
 }
@@ -420,10 +418,10 @@ static ptxgen_status choose_tiles(ptxgen_w8a8_plan *p, ptxgen_error *err)
         if (served >= p->spec.min_m)
             p->variants[p->variant_count++] = v;
     }
-    for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2) {
+    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2) {
         if (p->spec.max_m && served >= p->spec.max_m)
             break;
-        bool serves = tokens >= p->spec.min_m || tokens >= MOST_TOKENS / 2;
+        bool serves = tokens >= p->spec.min_m || tokens >= MOST_TILE_M / 2;
         if (!serves || !choose_tile(p, tokens, &v) || is_served_by_wgmma(p, &v))
             continue;
         served = tokens;
@@ -474,20 +472,21 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     ptxgen_w8a8_variant v = *tile;
     bool known =
         v.fused == 1 && v.tile_m && v.tile_m <= W8A8_TILE_TOKENS && w8a8_copies_directly(p);
-    for (uint32_t tokens = LEAST_TOKENS; tokens <= MOST_TOKENS; tokens *= 2)
+    for (uint32_t tokens = LEAST_TILE_M; tokens <= MOST_TILE_M; tokens *= 2)
         known = known || (!v.fused && v.tile_m == tokens);
     v.cluster = v.cluster ? v.cluster : 1;
     if (known && !v.tile_n)
-        divide_rows_evenly(p, v.cluster, most_rows_of(&v), &v);
+        divide_evenly(p, v.cluster, most_n_of(&v), &v);
     else if (known)
-        divide_rows(p, v.tile_n, &v);
+        divide_n(p, v.tile_n, &v);
     bool clusters = v.cluster == 1 || (v.cluster == 2 && !v.fused && has_clusters(p));
     bool known_warps = w8a8_is_wgmma(&v) || (v.wn && v.wm && v.wk && (v.wm == 1 || v.wk == 1) &&
-                                   v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
-    bool in_range = known && known_warps && v.kind <= PTXGEN_W8A8_WGMMA && v.tile_n <= MAX_ROWS_OF_TILE &&
+                                             v.wn * v.wm * v.wk == W8A8_WARPS && divides(&v));
+    bool in_range = known && known_warps && v.kind <= PTXGEN_W8A8_WGMMA && v.tile_n <= MAX_TILE_N &&
                     (!tile->stages || tile->stages >= W8A8_LEAST_STAGES);
-    bool allowed = in_range && (w8a8_is_wgmma(&v) ? arrange_wgmma(p, &v)
-                                        : clusters && w8a8_steps(&p->spec, &v) % v.cluster == 0);
+    bool allowed =
+        in_range && (w8a8_is_wgmma(&v) ? arrange_wgmma(p, &v)
+                                       : clusters && w8a8_steps(&p->spec, &v) % v.cluster == 0);
     bool fits = allowed && (w8a8_is_wgmma(&v) || complete(p, W8A8_LEAST_STAGES, &v)) &&
                 tile->stages <= v.stages;
     if (!fits)
@@ -512,7 +511,7 @@ ptxgen_status ptxgen_w8a8_use_tile(ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
 
 /* ---- what serves m tokens ---- */
 
-/* The fused one as far as it goes, else the cheapest. */
+/* The fused variant for as many tokens as it has, otherwise the cheapest. */
 const ptxgen_w8a8_variant *ptxgen_w8a8_choose(const ptxgen_w8a8_plan *p, uint64_t m)
 {
     if (!w8a8_is_plan(p) || !m || m < p->spec.min_m || (p->spec.max_m && m > p->spec.max_m))
@@ -578,13 +577,13 @@ void ptxgen_w8a8_explain(const ptxgen_w8a8_plan *p, uint64_t m, char *text, size
 
 /* ---- a launch's division of work ---- */
 
-/* Of the largest power of two in n. */
+/* The exponent of the largest power of two that is at most n. */
 static uint32_t whole_bits(uint32_t n)
 {
     return 31 - (uint32_t)__builtin_clz(n);
 }
 
-/* Nothing where a CTA has several tiles, or tiles are divided unevenly. */
+/* Nothing is prefetched where a CTA has several tiles, or tiles are divided unevenly. */
 static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
                                          const struct tile_schedule *t)
 {
@@ -635,7 +634,7 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);
-        uint64_t tile_bytes = (uint64_t)v->tile_n * v->tile_m * v->wk * 4; /* as registers hold it */
+        uint64_t tile_bytes = (uint64_t)v->tile_n * v->tile_m * v->wk * 4; /* as in registers */
         s.flags = take(&s.workspace_bytes, 4 * (uint64_t)s.grid);
         s.partials = take(&s.workspace_bytes, whole ? 0 : s.grid * tile_bytes);
         s.codes = take(&s.workspace_bytes, m * w8a8_code_stride(&p->spec));
@@ -651,9 +650,10 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
 
 ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err)
 {
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "w8a8: m = %llu is outside the %u to %u tokens that the plan serves (0: any)",
-                       (unsigned long long)m, plan->spec.min_m, plan->spec.max_m);
+    return ptxgen_fail(
+        err, PTXGEN_ERROR_INVALID_ARGUMENT,
+        "w8a8: m = %llu is outside the %u to %u tokens that the plan serves (0: any)",
+        (unsigned long long)m, plan->spec.min_m, plan->spec.max_m);
 }
 
 ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,

@@ -68,7 +68,7 @@ void w8a8_load_params(struct product *q)
     tile_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->division);
 }
 
-/* The warp's place: along N first, then along M, then along K. */
+/* Warps are numbered along N first, then along M, then along K. */
 static void find_warp(struct product *q)
 {
     ptx_kernel *k = q->k;
@@ -88,7 +88,7 @@ ptx_u32 w8a8_shared_buffer(struct product *q, const char *name, uint32_t bytes, 
     return ptx_shared_address(q->k, ptx_shared_declare(q->k, name, bytes, align));
 }
 
-/* Behind the stages, in an order that needs no padding: the plan has counted the bytes. */
+/* Declares the buffers behind the stages in an order without padding, as the plan counts them. */
 static void declare_shared(struct product *q)
 {
     const ptxgen_w8a8_variant *v = q->v;
@@ -135,7 +135,7 @@ static bool fills_in_loop(const struct product *q)
 }
 
 /* Whether weights are copied while the quantising kernel may still run. */
-static bool sends_weights_early(const struct product *q)
+static bool issues_weights_early(const struct product *q)
 {
     return q->v->fused || (has_dependent_launch(q->plan) && !fills_in_loop(q));
 }
@@ -148,17 +148,17 @@ static void wait_for_previous(struct product *q)
     ptx_griddepcontrol_wait(q->k);
 }
 
-/* Along K: the second CTA of a cluster has the second half. */
+/* The stage along K: the second CTA of a cluster has the second half of K. */
 static ptx_u32 stage_of(struct product *q, const struct tile_walk *w)
 {
-    ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* a whole tile's walk begins at 0 */
+    ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* the walk of a whole tile begins at 0 */
     if (q->v->cluster == 1)
         return stage;
     return ptx_mad_lo_u32(q->k, q->rank, U32(q->division.stages), stage);
 }
 
-/* `left`: stages up to K's end; then the operand goes on from K's start. */
-static void turn(struct product *q, ptx_u32 left, struct tile_operand *o)
+/* Moves the operand back to the start of K at its end; `left` counts the stages up to there. */
+static void rotate(struct product *q, ptx_u32 left, struct tile_operand *o)
 {
     ptx_kernel *k = q->k;
     uint32_t all = q->division.stages * w8a8_depth(q->v);
@@ -175,7 +175,7 @@ static void turn(struct product *q, ptx_u32 left, struct tile_operand *o)
         ptx_add_s32_to(k, q->w.left, q->w.left, ptx_u32_as_s32(back));
 }
 
-static void begin_turn(struct product *q, ptx_u32 left)
+static void begin_rotation(struct product *q, ptx_u32 left)
 {
     if (q->rotates)
         ptx_sub_u32_to(q->k, left, U32(q->division.stages), q->rotation);
@@ -186,14 +186,14 @@ static void locate_codes(struct product *q, const struct tile_walk *w)
     ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tile_m));
     ptx_u32 stage = stage_of(q, w);
     tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
-    begin_turn(q, q->codes_left);
+    begin_rotation(q, q->codes_left);
 }
 
-static void send_codes(struct product *q, ptx_u32 slot)
+static void issue_codes(struct product *q, ptx_u32 slot)
 {
     ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
     tile_operand_send(q->k, &q->codes, to);
-    turn(q, q->codes_left, &q->codes);
+    rotate(q, q->codes_left, &q->codes);
 }
 
 static void locate(void *user, const struct tile_walk *w)
@@ -202,18 +202,18 @@ static void locate(void *user, const struct tile_walk *w)
     ptx_u32 stage = stage_of(q, w);
     struct tile_place place = w8a8_place_of(q, w->tile);
     w8a8_locate_weights(q, place.n, stage);
-    begin_turn(q, q->w_left);
-    if (q->sends_codes)
+    begin_rotation(q, q->w_left);
+    if (q->issues_codes)
         locate_codes(q, w);
 }
 
 static void send(void *user, ptx_u32 slot)
 {
     struct product *q = user;
-    w8a8_send_weights(q, slot);
-    turn(q, q->w_left, &q->w.operand);
-    if (q->sends_codes)
-        send_codes(q, slot);
+    w8a8_issue_weights(q, slot);
+    rotate(q, q->w_left, &q->w.operand);
+    if (q->issues_codes)
+        issue_codes(q, slot);
 }
 
 /*
@@ -221,20 +221,20 @@ static void send(void *user, ptx_u32 slot)
  * for each stage. These groups come after all of those weights, so a wait for the group of a
  * stage's codes is also a wait for its weights.
  */
-static void send_first_codes(struct product *q)
+static void issue_first_codes(struct product *q)
 {
     ptx_kernel *k = q->k;
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
     ptx_u32 slot = ptx_mov_u32(k, q->pipeline.begin), left = ptx_sub_u32(k, q->end, q->first);
-    ptx_u32 sent = ptx_mov_u32(k, U32(2));
-    ptx_for(k, sent, U32(q->v->stages), U32(1)) {
+    ptx_u32 issued = ptx_mov_u32(k, U32(2));
+    ptx_for(k, issued, U32(q->v->stages), U32(1)) {
         ptx_nounroll(k);
         ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
             ptx_if(k, ptx_setp_eq_u32(k, walk.stage, walk.stage_end)) {
                 tile_walk_next(k, &q->division, &walk);
                 locate_codes(q, &walk);
             }
-            send_codes(q, slot);
+            issue_codes(q, slot);
             ptx_add_u32_to(k, walk.stage, walk.stage, U32(1));
             ptx_sub_u32_to(k, left, left, U32(1));
             ptx_add_u32_to(k, slot, slot, U32(w8a8_stage_bytes(q->spec, q->v)));
@@ -248,14 +248,14 @@ static void prepare_codes(void *user)
 {
     struct product *q = user;
     declare_shared(q);
-    if (!sends_weights_early(q))
+    if (!issues_weights_early(q))
         return;
     wait_for_previous(q);
     if (q->v->fused)
         w8a8_emit_resident(q);
     else {
-        send_first_codes(q);
-        q->sends_codes = true;
+        issue_first_codes(q);
+        q->issues_codes = true;
     }
 }
 
@@ -286,7 +286,7 @@ static void begin_pipeline(struct product *q)
 
 static void start_pipeline(struct product *q)
 {
-    q->sends_codes = !sends_weights_early(q);
+    q->issues_codes = !issues_weights_early(q);
     q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
                                          .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                          .early = early_stages(q),
@@ -295,7 +295,7 @@ static void start_pipeline(struct product *q)
                                          .send = send,
                                          .sent = prepare_codes,
                                          .user = q};
-    if (q->sends_codes)
+    if (q->issues_codes)
         wait_for_previous(q);
     if (fills_in_loop(q))
         begin_pipeline(q);
@@ -307,17 +307,17 @@ static void start_pipeline(struct product *q)
 static void fill_and_multiply(struct product *q, struct tile_walk *w)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 turn = ptx_mov_u32(k, U32(0)), stages = ptx_sub_u32(k, w->stage_end, w->stage);
-    ptx_u32 turns = ptx_add_u32(k, stages, q->to_fill);
+    ptx_u32 round = ptx_mov_u32(k, U32(0)), stages = ptx_sub_u32(k, w->stage_end, w->stage);
+    ptx_u32 rounds = ptx_add_u32(k, stages, q->to_fill);
     w8a8_clear_operands(q);
-    ptx_for(k, turn, turns, U32(1)) {
+    ptx_for(k, round, rounds, U32(1)) {
         ptx_nounroll(k);
         ptx_u32 slot = ptx_mov_u32(k, q->pipeline.read);
         tile_pipeline_send(k, &q->pipeline);
-        ptx_pred filled = ptx_setp_ge_u32(k, turn, q->to_fill);
-        ptx_guarded(k, filled) /* for the first stage alone: the others have been waited for */
+        ptx_pred filled = ptx_setp_ge_u32(k, round, q->to_fill);
+        ptx_guarded(k, filled) /* the first stage; the pipeline waits for the others */
             ptx_cp_async_wait_group(k, q->v->stages - 2);
-        ptx_if(k, ptx_setp_eq_u32(k, turn, q->to_fill)) {
+        ptx_if(k, ptx_setp_eq_u32(k, round, q->to_fill)) {
             ptx_bar_sync(k, 0);
             w8a8_first_operands(q);
         }
@@ -329,7 +329,7 @@ static void fill_and_multiply(struct product *q, struct tile_walk *w)
 
 static void multiply_part(struct product *q, struct tile_walk *w)
 {
-    ptx_section(q->k, "stages: multiply one, send for another");
+    ptx_section(q->k, "stages: multiply one, issue the copies of another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(q->k);
         ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
@@ -342,9 +342,9 @@ static void multiply_part(struct product *q, struct tile_walk *w)
 
 void w8a8_new_sums(struct product *q)
 {
-    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
-    uint32_t tiles = tokens_as_rows ? 1 : row_tiles(q);
-    uint32_t groups = tokens_as_rows ? w8a8_group_rows(q->v) / 8 : token_tiles(q);
+    bool tokens_are_m = w8a8_tokens_are_m(q->v);
+    uint32_t tiles = tokens_are_m ? 1 : feature_tiles(q);
+    uint32_t groups = tokens_are_m ? w8a8_group_features(q->v) / 8 : token_tiles(q);
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t j = 0; j < groups; j++)
             for (int r = 0; r < 4; r++)
@@ -353,7 +353,7 @@ void w8a8_new_sums(struct product *q)
 
 static void clear_sums(struct product *q)
 {
-    for (uint32_t t = 0; t < row_tiles(q); t++)
+    for (uint32_t t = 0; t < feature_tiles(q); t++)
         for (uint32_t j = 0; j < token_tiles(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mov_s32_to(q->k, q->acc[t][j][r], S32(0));
@@ -399,8 +399,8 @@ void w8a8_find_share(struct product *q)
     q->w_left = ptx_mov_u32(k, U32(0));
     q->codes_left = ptx_mov_u32(k, U32(0));
     if (q->rotates)
-        q->rotation = w8a8_first_stage(k, q->unit, U32(q->division.stages),
-                                       q->plan->target.multiprocessors);
+        q->rotation =
+            w8a8_first_stage(k, q->unit, U32(q->division.stages), q->plan->target.multiprocessors);
 }
 
 void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,

@@ -3,9 +3,9 @@
  * Quantises a row of x in two passes: the first finds the maxima, the second computes the codes
  * (division.c).
  *
- * For f64, and for long rows with zero points, all chunks of a thread, and both halves of a chunk,
- * share one text, since separate texts take the assembler three times as long. The loop rotates the
- * chunks through the registers that the text reads, until they are where they were.
+ * For f64, and for long rows with zero points, the loops over a thread's chunks and over the halves
+ * of a chunk are not unrolled, which keeps the kernel short. A loop rotates the chunks through the
+ * registers that its body reads, until every chunk is where it was.
  */
 #include "emit.h"
 
@@ -41,7 +41,7 @@ ptx_u64 w8a8_row_of_token(const struct quantiser *q, ptx_u32 token)
     return ptx_mad_lo_u64(q->k, ptx_cvt_u64_u32(q->k, token), stride, q->x);
 }
 
-/* Whether all chunks of a thread, and both halves of each, share one text. */
+/* Whether loops over a thread's chunks, and over the halves of a chunk, are not unrolled. */
 static bool has_one_text(const struct quantiser *q)
 {
     return q->wide || (w8a8_is_long_asymmetric(q->spec) && q->spec->x_type != PTXGEN_F16);
@@ -127,17 +127,17 @@ static void load_chunk(const struct quantiser *q, const struct share *share, ptx
     }
 }
 
-uint32_t w8a8_batch_turns(const struct quantiser *q, uint32_t turns)
+uint32_t w8a8_batch_rounds(const struct quantiser *q, uint32_t rounds)
 {
-    uint32_t most = q->wide && turns > BATCH ? BATCH / 2 : BATCH;
-    uint32_t batches = (turns + most - 1) / most;
-    return (turns + batches - 1) / batches;
+    uint32_t most = q->wide && rounds > BATCH ? BATCH / 2 : BATCH;
+    uint32_t batches = (rounds + most - 1) / most;
+    return (rounds + batches - 1) / batches;
 }
 
 void w8a8_load_batch(const struct quantiser *q, const struct share *share, ptx_u32 first,
-                     uint32_t turns, struct batch *batch)
+                     uint32_t rounds, struct batch *batch)
 {
-    for (uint32_t i = 0; i < turns; i++) {
+    for (uint32_t i = 0; i < rounds; i++) {
         batch->index[i] =
             i || has_one_text(q) ? ptx_add_u32(q->k, first, U32(i * share->step)) : first;
         load_chunk(q, share, batch->index[i], &batch->chunks[i]);
@@ -160,7 +160,7 @@ static void unpack_word(const struct quantiser *q, ptx_u32 word, ptx_f32 to[2])
     }
 }
 
-/* Elements 2·pair and the next, as the chunk lies in its words. */
+/* Elements 2·pair and 2·pair + 1 of the chunk. */
 static void unpack_pair(const struct quantiser *q, const struct chunk *c, int pair,
                         struct work v[2])
 {
@@ -214,7 +214,7 @@ struct range w8a8_new_range(const struct quantiser *q)
     return r;
 }
 
-/* Positive numbers order as their bits do; of the others only that they are no larger counts. */
+/* Positive numbers are ordered like their bits; others only have to be no larger. */
 static void widen_narrow(const struct quantiser *q, ptx_f32 v, struct range *r)
 {
     ptx_kernel *k = q->k;
@@ -264,16 +264,16 @@ static void widen_by_halves(const struct quantiser *q, const struct chunk *c, st
     }
 }
 
-/* The chunk behind the first becomes the first, which becomes the last. */
-static void turn_batch(const struct quantiser *q, const struct batch *batch, uint32_t turns)
+/* Rotates the chunks: the second becomes the first, and the first becomes the last. */
+static void rotate_batch(const struct quantiser *q, const struct batch *batch, uint32_t rounds)
 {
     ptx_kernel *k = q->k;
     struct chunk first;
     ptx_u32 index = ptx_mov_u32(k, batch->index[0]);
     for (int w = 0; w < chunk_words(q); w++)
         first.words[w] = ptx_mov_u32(k, batch->chunks[0].words[w]);
-    for (uint32_t i = 0; i < turns; i++) {
-        bool last = i + 1 == turns;
+    for (uint32_t i = 0; i < rounds; i++) {
+        bool last = i + 1 == rounds;
         ptx_mov_u32_to(k, batch->index[i], last ? index : batch->index[i + 1]);
         for (int w = 0; w < chunk_words(q); w++)
             ptx_mov_u32_to(k, batch->chunks[i].words[w],
@@ -281,27 +281,27 @@ static void turn_batch(const struct quantiser *q, const struct batch *batch, uin
     }
 }
 
-static void widen_by_chunks(const struct quantiser *q, const struct batch *batch, uint32_t turns,
+static void widen_by_chunks(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
                             struct range *range)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, U32(turns), U32(1)) {
+    ptx_u32 round = ptx_mov_u32(k, U32(0));
+    ptx_for(k, round, U32(rounds), U32(1)) {
         ptx_nounroll(k);
         widen_by_halves(q, &batch->chunks[0], range);
-        turn_batch(q, batch, turns);
+        rotate_batch(q, batch, rounds);
     }
 }
 
-void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t turns,
+void w8a8_widen_range(const struct quantiser *q, const struct batch *batch, uint32_t rounds,
                       struct range *range)
 {
-    if (has_one_text(q) && turns > 1)
-        widen_by_chunks(q, batch, turns, range);
+    if (has_one_text(q) && rounds > 1)
+        widen_by_chunks(q, batch, rounds, range);
     else if (has_one_text(q))
         widen_by_halves(q, &batch->chunks[0], range);
     else
-        for (uint32_t i = 0; i < turns * PAIRS; i++)
+        for (uint32_t i = 0; i < rounds * PAIRS; i++)
             widen_by_pair(q, &batch->chunks[i / PAIRS], (int)(i % PAIRS), range);
 }
 
@@ -314,7 +314,7 @@ static void max_with_lane(ptx_kernel *k, ptx_u64 x, ptx_u32 distance)
     ptx_max_u64_to(k, x, x, ptx_pack_u64(k, other));
 }
 
-/* All distances have one text. */
+/* A loop over the distances of the shuffles. */
 static void share_wide(const struct quantiser *q, struct range *r)
 {
     ptx_kernel *k = q->k;
@@ -392,7 +392,8 @@ static struct work dynamic_scale(const struct quantiser *q, const struct range *
     struct work scale;
     if (s->asymmetric) {
         int steps = s->q_max - s->q_min;
-        struct work reach[2] = {maximum(q, r, 1), maximum(q, r, 2)}; /* of x and of −x */
+        struct work reach[2] = {maximum(q, r, 1),
+                                maximum(q, r, 2)}; /* the largest of x and of −x */
         w8a8_divide_by_steps(q, steps, reach, 2);
         scale = work_add(q->k, q->wide, reach[0], reach[1]);
     } else {
@@ -402,7 +403,7 @@ static struct work dynamic_scale(const struct quantiser *q, const struct range *
     return work_select(q->k, q->wide, work_constant(q->wide, 1), scale, is_zero(q, scale));
 }
 
-/* clamp(q_min + round(max(−x) / scale)). */
+/* The zero point, clamp(q_min + round(max(−x) / scale)). */
 static ptx_s32 dynamic_zero(const struct quantiser *q, const struct range *r, const struct token *t)
 {
     ptx_kernel *k = q->k;
@@ -458,7 +459,7 @@ struct token w8a8_find_token(const struct quantiser *q, const struct range *rang
     return t;
 }
 
-struct work w8a8_told_scale(const struct quantiser *q, const struct token *t)
+struct work w8a8_written_scale(const struct quantiser *q, const struct token *t)
 {
     return work_select(q->k, q->wide, t->scale, work_constant(q->wide, __builtin_nan("")),
                        t->finite);
@@ -466,7 +467,7 @@ struct work w8a8_told_scale(const struct quantiser *q, const struct token *t)
 
 /* ---- codes ---- */
 
-/* Within ±limit. Of f64 by its bits, which the assembler has fewer instructions for. */
+/* x within ±limit; for f64 by its bits, which takes fewer machine instructions. */
 static struct work cut(const struct quantiser *q, struct work x, struct work limit)
 {
     ptx_kernel *k = q->k;
@@ -482,7 +483,7 @@ static struct work cut(const struct quantiser *q, struct work x, struct work lim
     return x;
 }
 
-/* Clamped and rounded: clamping comes first in f32, and in f64, to the same end, last. */
+/* The clamped and rounded quotient; f32 is clamped first, f64 last, with the same result. */
 static ptx_u32 code_of(const struct quantiser *q, const struct token *t, struct work quotient)
 {
     ptx_kernel *k = q->k;
@@ -504,7 +505,7 @@ static ptx_u32 code_of(const struct quantiser *q, const struct token *t, struct 
     return ptx_s32_as_u32(ptx_max_s32(k, code, t->least));
 }
 
-/* A word whose low byte is the code before the zero point. */
+/* A word whose low byte is the code without the zero point. */
 static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, struct work x)
 {
     if (!w8a8_has_normal_scale(q))
@@ -512,7 +513,7 @@ static ptx_u32 unshifted_code(const struct quantiser *q, const struct token *t, 
     return code_of(q, t, w8a8_divide_by_scale(q, t, x));
 }
 
-/* code + zero point; past the end of the row 0, whatever W has there. */
+/* code + zero point; past the end of the row 0, as W may have anything there. */
 static ptx_u32 shift_code(const struct quantiser *q, const struct token *t, ptx_u32 code,
                           ptx_u32 element, int i)
 {
@@ -525,7 +526,7 @@ static ptx_u32 shift_code(const struct quantiser *q, const struct token *t, ptx_
     return ptx_selp_u32(k, shifted, U32(0), inside);
 }
 
-/* Codes of a pair, each in a low byte; `first`: of the elements before `i`. */
+/* The codes of a pair, each in a low byte. */
 static void encode_pair(const struct quantiser *q, const struct token *t, const struct chunk *chunk,
                         int pair, ptx_u32 first, int i, ptx_u32 code[2])
 {
@@ -588,18 +589,18 @@ static void encode_into(const struct quantiser *q, const struct token *t, const 
 }
 
 void w8a8_encode_batch(const struct quantiser *q, const struct token *t, const struct batch *batch,
-                       uint32_t turns, w8a8_store_codes *store, void *user)
+                       uint32_t rounds, w8a8_store_codes *store, void *user)
 {
     ptx_kernel *k = q->k;
-    if (!has_one_text(q) || turns == 1) {
-        for (uint32_t i = 0; i < turns; i++)
+    if (!has_one_text(q) || rounds == 1) {
+        for (uint32_t i = 0; i < rounds; i++)
             encode_into(q, t, batch, i, store, user);
         return;
     }
-    ptx_u32 turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, U32(turns), U32(1)) {
+    ptx_u32 round = ptx_mov_u32(k, U32(0));
+    ptx_for(k, round, U32(rounds), U32(1)) {
         ptx_nounroll(k);
         encode_into(q, t, batch, 0, store, user);
-        turn_batch(q, batch, turns);
+        rotate_batch(q, batch, rounds);
     }
 }

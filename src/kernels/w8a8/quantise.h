@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of quantisation, as the kernels do it: every operation rounded in the work type.
+/* The arithmetic of quantisation as in the kernels: every operation is rounded in the work type.
  */
 #ifndef PTXGEN_W8A8_QUANTISE_H
 #define PTXGEN_W8A8_QUANTISE_H

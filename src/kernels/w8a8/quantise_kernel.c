@@ -14,7 +14,7 @@ struct quantise_kernel {
     uint32_t threads;
 };
 
-/* The byte of a part of K that the product begins with, in about this row of W. */
+/* The byte of a part of K that the product begins with, for features around `row`. */
 static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
 {
     ptx_kernel *k = e->q.k;
@@ -23,7 +23,7 @@ static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
                           e->stage_bytes);
 }
 
-/* The CTAs behind the tokens': lines of W, each thread one at a time. */
+/* The further CTAs: each thread prefetches one line of W at a time. */
 static void prefetch_weights(struct quantise_kernel *e)
 {
     ptx_kernel *k = e->q.k;
@@ -63,7 +63,7 @@ static void zero_flags(struct quantise_kernel *e)
 static void store_token(struct quantise_kernel *e, const struct token *t)
 {
     ptx_kernel *k = e->q.k;
-    struct work scale = w8a8_told_scale(&e->q, t);
+    struct work scale = w8a8_written_scale(&e->q, t);
     ptx_if(k, ptx_setp_eq_u32(k, e->tid, U32(0))) {
         ptx_u64 at = ptx_mad_wide_u32(k, e->token, U32(w8a8_work_bytes(e->q.spec)), e->scales);
         if (e->q.wide)
@@ -93,13 +93,13 @@ static void store_chunk(void *user, ptx_u32 index, const ptx_u32 codes[2])
 }
 
 static void store_codes(struct quantise_kernel *e, const struct token *t, const struct share *share,
-                        const struct batch *batch, uint32_t turns)
+                        const struct batch *batch, uint32_t rounds)
 {
     ptx_kernel *k = e->q.k;
     struct code_row to = {.e = e, .end = share->end};
-    to.row = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, e->token), U64(w8a8_code_stride(e->q.spec)),
-                            e->codes);
-    w8a8_encode_batch(&e->q, t, batch, turns, store_chunk, &to);
+    to.row =
+        ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, e->token), U64(w8a8_code_stride(e->q.spec)), e->codes);
+    w8a8_encode_batch(&e->q, t, batch, rounds, store_chunk, &to);
 }
 
 static struct token find_cta_token(struct quantise_kernel *e, ptx_u32 slots, struct range *range)
@@ -115,12 +115,12 @@ static struct token find_cta_token(struct quantise_kernel *e, ptx_u32 slots, str
 }
 
 /*
- * Chunks that a thread has in registers at once. For chunks that share one text (quantise.c), and
- * for other long rows with zero points, it is one chunk, since more would spill.
+ * Chunks that a thread has in registers at once. Where the loops over chunks are not unrolled
+ * (quantise.c), and for long rows with zero points, it is one chunk, since more would spill.
  */
-static uint32_t batch_turns(const struct quantise_kernel *e, uint32_t turns)
+static uint32_t batch_rounds(const struct quantise_kernel *e, uint32_t rounds)
 {
-    return w8a8_is_long_asymmetric(e->q.spec) || e->q.wide ? 1 : w8a8_batch_turns(&e->q, turns);
+    return w8a8_is_long_asymmetric(e->q.spec) || e->q.wide ? 1 : w8a8_batch_rounds(&e->q, rounds);
 }
 
 static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
@@ -131,32 +131,32 @@ static void quantise_row(struct quantise_kernel *e, ptx_u32 slots)
                           .first = e->tid,
                           .end = U32(chunks),
                           .step = e->threads,
-                          .turns = (chunks + e->threads - 1) / e->threads};
-    uint32_t turns = batch_turns(e, share.turns), stride = turns * e->threads;
+                          .rounds = (chunks + e->threads - 1) / e->threads};
+    uint32_t rounds = batch_rounds(e, share.rounds), stride = rounds * e->threads;
     struct range range = w8a8_new_range(&e->q);
     struct batch batch;
-    if (turns == share.turns) {
-        w8a8_load_batch(&e->q, &share, share.first, turns, &batch);
-        w8a8_widen_range(&e->q, &batch, turns, &range);
+    if (rounds == share.rounds) {
+        w8a8_load_batch(&e->q, &share, share.first, rounds, &batch);
+        w8a8_widen_range(&e->q, &batch, rounds, &range);
     } else {
         ptx_u32 first = ptx_mov_u32(k, e->tid);
         ptx_for(k, first, U32(chunks), U32(stride)) {
             ptx_nounroll(k);
-            w8a8_load_batch(&e->q, &share, first, turns, &batch);
-            w8a8_widen_range(&e->q, &batch, turns, &range);
+            w8a8_load_batch(&e->q, &share, first, rounds, &batch);
+            w8a8_widen_range(&e->q, &batch, rounds, &range);
         }
     }
     struct token token = find_cta_token(e, slots, &range);
     store_token(e, &token);
-    if (turns == share.turns) {
-        store_codes(e, &token, &share, &batch, turns);
+    if (rounds == share.rounds) {
+        store_codes(e, &token, &share, &batch, rounds);
         return;
     }
     ptx_u32 first = ptx_mov_u32(k, e->tid);
     ptx_for(k, first, U32(chunks), U32(stride)) {
         ptx_nounroll(k);
-        w8a8_load_batch(&e->q, &share, first, turns, &batch);
-        store_codes(e, &token, &share, &batch, turns);
+        w8a8_load_batch(&e->q, &share, first, rounds, &batch);
+        store_codes(e, &token, &share, &batch, rounds);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The w8a8 layer on the host, operation by operation as the kernels do it, so that outputs agree in
- * every bit. Integers are exact; what is rounded is rounded in the work type, in the order that
- * the header states.
+ * The w8a8 layer on the host, with the same operations as the kernels, so that outputs agree in
+ * every bit. Integers are exact; every other operation is rounded in the work type, in the order
+ * that the header states.
  */
 #include "quantise.h"
 
@@ -25,7 +25,7 @@ static ptxgen_status check(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_operands
 /* ---- codes ---- */
 
 struct range {
-    double low, high; /* of 0 and the row */
+    double low, high; /* the least and the largest of 0 and the row */
     bool finite;
 };
 
@@ -113,7 +113,7 @@ ptxgen_status ptxgen_w8a8_reference_codes(const ptxgen_w8a8_spec *s, const ptxge
 
 /* ---- outputs ---- */
 
-/* Products of 16 bits, as a host's vectors take them: codes and zero points are of 8. */
+/* The factors are 16-bit numbers, which compilers vectorise; codes and zero points have 8 bits. */
 static int32_t dot(const int8_t *codes, int32_t zero, const int8_t *w, uint32_t k)
 {
     int32_t sum = 0;

@@ -25,7 +25,7 @@ static bool is_whole(const struct product *q)
 
 static uint32_t groups(const struct product *q)
 {
-    return w8a8_group_rows(q->v) / 8;
+    return w8a8_group_features(q->v) / 8;
 }
 
 /*
@@ -53,7 +53,7 @@ void w8a8_begin_direct(struct product *q, struct direct *d)
     uint32_t whole = has_blocks(q) ? 16 : 2 * bytes;
     ptx_u64 low = ptx_and_b64(k, ptx_or_b64(k, stride, q->address[W8A8_Y]), U64(whole - 1));
     d->aligned = ptx_setp_eq_u64(k, low, U64(0));
-    ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_rows(q->v)));
+    ptx_u32 own = ptx_mul_lo_u32(k, q->along_n, U32(w8a8_group_features(q->v)));
     d->column = ptx_mad_lo_u32(k, q->at.quad, U32(2), own);
     d->tokens[0].row = ptx_mad_lo_u32(k, q->along_m, U32(16), q->at.group);
     d->tokens[1].row = ptx_add_u32(k, d->tokens[0].row, U32(8));
@@ -98,7 +98,7 @@ void w8a8_locate_direct(struct direct *d, struct tile_place place)
 {
     struct product *q = d->q;
     ptx_kernel *k = q->k;
-    struct row_block rows = w8a8_find_rows(q, place.n);
+    struct feature_block rows = w8a8_find_block(q, place.n);
     d->n = ptx_add_u32(k, rows.first, d->column);
     ptx_s32 count = ptx_u32_as_s32(rows.count), column = ptx_u32_as_s32(d->column);
     d->left = ptx_sub_s32(k, count, column);
@@ -194,7 +194,7 @@ static void finish_group(struct direct *d, uint32_t j)
 
 /* ---- blocks of 32 columns of 16 bits ---- */
 
-/* Word w of lane q becomes word q of lane w. */
+/* Transposes: word w of lane q becomes word q of lane w. */
 static void exchange(struct product *q, ptx_u32 words[BLOCK_GROUPS])
 {
     ptx_kernel *k = q->k;
@@ -219,7 +219,8 @@ static void store_block(struct direct *d, int i, ptx_f32 v[BLOCK_GROUPS][2])
     for (int j = 0; j < BLOCK_GROUPS; j++)
         words[j] = pack(q, v[j]);
     exchange(q, words);
-    ptx_u32 beyond = ptx_mul_lo_u32(k, q->at.quad, U32(6)); /* the lane's pair: its eight columns */
+    ptx_u32 beyond =
+        ptx_mul_lo_u32(k, q->at.quad, U32(6)); /* from the lane's pair to its eight columns */
     ptx_u64 to = ptx_mad_wide_u32(k, beyond, U32(2), d->y[i]);
     ptx_pred has = ptx_setp_bool_gt_s32(k, d->left, ptx_u32_as_s32(beyond), d->tokens[i].exists);
     ptx_guarded(k, has)
@@ -248,16 +249,19 @@ static void finish_block(struct direct *d)
             for (uint32_t e = 0; e < 2; e++)
                 v[i][j][e] = w8a8_finish(q, &d->tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
     }
-    ptx_if_else(q->k, d->aligned) {
+    ptx_if_else(q->k, d->aligned)
+    {
         for (int i = 0; i < 2; i++)
             store_block(d, i, v[i]);
-    } else {
+    }
+    else
+    {
         for (int i = 0; i < 2; i++)
             store_apart(d, i, v[i]);
     }
 }
 
-void w8a8_emit_direct(struct direct *d)
+void w8a8_store_direct(struct direct *d)
 {
     struct product *q = d->q;
     if (has_blocks(q)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of w8a8 on the host: quantised by row, packed, summed. */
+/* Weights of w8a8 on the host: quantising by feature, packing and sums. */
 #include "quantise.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static int compare_magnitudes(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The magnitude that becomes WEIGHT_MAX. `sorted` has room for a row. */
+/* The magnitude that becomes WEIGHT_MAX; `sorted` has room for the weights of a feature. */
 static double clip_of(const ptxgen_w8a8_weights *w, const double *row, double *sorted)
 {
     double most = 0;

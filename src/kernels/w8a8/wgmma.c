@@ -27,11 +27,11 @@
 
 enum { STEPS = W8A8_BLOCK / 32, WARPGROUP_ROWS = 64, MOST_LAG = 2, DEEP_RING = 8 };
 
-struct hopper {
+struct wgmma {
     struct product q;
     struct tile_ring ring;
     ptx_u64 w_map, codes_map;
-    uint32_t w_block, codes_block; /* bytes of a block of 128 bytes of K, in a stage */
+    uint32_t w_block, codes_block; /* bytes that a block of 128 bytes of K has in a stage */
     uint32_t codes_offset;         /* offset of the codes in a stage, after w */
     bool one_tile;
     uint32_t lag; /* wgmma groups that may be in flight behind the newest */
@@ -39,15 +39,15 @@ struct hopper {
 
 /* ---- producer ---- */
 
-struct sender {
+struct producer {
     ptx_u32 row, token; /* the tile's first feature and token */
     ptx_u32 bytes;      /* that the producer copies in a stage */
-    ptx_u32 sent;       /* stages that a paced producer has issued */
+    ptx_u32 issued;     /* stages that a paced producer has issued */
     struct tile_ring_place place;
 };
 
 /* Bytes of a stage's codes, of the tokens that exist where tokens are few, plus `more`. */
-static ptx_u32 code_bytes(struct hopper *h, uint32_t more)
+static ptx_u32 code_bytes(struct wgmma *h, uint32_t more)
 {
     const struct product *q = &h->q;
     uint32_t depth = w8a8_depth(q->v);
@@ -58,14 +58,14 @@ static ptx_u32 code_bytes(struct hopper *h, uint32_t more)
     return U32(more + q->v->tile_m * depth);
 }
 
-static uint32_t weight_bytes(const struct hopper *h)
+static uint32_t weight_bytes(const struct wgmma *h)
 {
     return h->q.v->wk * h->w_block;
 }
 
 /* Issues the copy of a box for each block of the stage; `once`: no other CTA reads these bytes. */
-static void send_boxes(struct hopper *h, const struct sender *s, ptx_u32 stage, ptx_u64 map,
-                       ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
+static void issue_boxes(struct wgmma *h, const struct producer *s, ptx_u32 stage, ptx_u64 map,
+                        ptx_u32 row, uint32_t to, uint32_t block, uint32_t barrier, bool once)
 {
     ptx_kernel *k = h->q.k;
     ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(w8a8_depth(h->q.v)));
@@ -82,34 +82,34 @@ static void send_boxes(struct hopper *h, const struct sender *s, ptx_u32 stage, 
     }
 }
 
-static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_weights(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
-    send_boxes(h, s, stage, h->w_map, s->row, 0, h->w_block, 0, w8a8_takes_all_tokens(h->q.v));
+    issue_boxes(h, s, stage, h->w_map, s->row, 0, h->w_block, 0, w8a8_takes_all_tokens(h->q.v));
 }
 
-static void send_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_codes(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
-    uint32_t barrier = w8a8_sends_apart(h->q.v) ? tile_ring_note_offset(&h->ring) : 0;
-    send_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block, barrier,
-               false);
+    uint32_t barrier = w8a8_has_two_producers(h->q.v) ? tile_ring_note_offset(&h->ring) : 0;
+    issue_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block, barrier,
+                false);
 }
 
 /* Moves the producer to the next tile of the walk. */
-static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void move_to(struct wgmma *h, struct producer *s, struct tile_walk *walk)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
     tile_walk_next(k, &q->division, walk);
     struct tile_place place = w8a8_place_of(q, walk->tile);
     ptx_mul_lo_u32_to(k, s->token, place.m, U32(q->v->tile_m));
-    ptx_mov_u32_to(k, s->row, w8a8_find_rows(q, place.n).first);
+    ptx_mov_u32_to(k, s->row, w8a8_find_block(q, place.n).first);
 }
 
 /*
  * Stages of the CTA's first tile whose weights are copied ahead: only as many as keep the memory
  * busy, because the stores of the quantising kernel, and the codes, queue behind them.
  */
-static uint32_t stages_ahead(const struct hopper *h)
+static uint32_t stages_ahead(const struct wgmma *h)
 {
     enum { AHEAD_BYTES = 40 * 1024 };
     const ptxgen_w8a8_variant *v = h->q.v;
@@ -119,15 +119,16 @@ static uint32_t stages_ahead(const struct hopper *h)
     return ahead < most ? ahead : most;
 }
 
-typedef void send_part(struct hopper *h, const struct sender *s, ptx_u32 stage);
+typedef void issue_part(struct wgmma *h, const struct producer *s, ptx_u32 stage);
 
 /*
  * Issues the copies of the first stages: their weights, while all slots are empty, or their codes.
  */
-static void send_ahead(struct hopper *h, const struct sender *first, send_part *send, bool claims)
+static void issue_ahead(struct wgmma *h, const struct producer *first, issue_part *issue,
+                        bool claims)
 {
     ptx_kernel *k = h->q.k;
-    struct sender s = *first;
+    struct producer s = *first;
     for (uint32_t i = 0; i < stages_ahead(h); i++) {
         if (i) {
             s.place.slot = ptx_add_u32(k, first->place.slot, U32(i * h->ring.stage_bytes));
@@ -135,20 +136,20 @@ static void send_ahead(struct hopper *h, const struct sender *first, send_part *
         }
         if (claims)
             ptx_mbarrier_arrive_expect_tx(k, s.place.barrier, 0, s.bytes);
-        send(h, &s, U32(i));
+        issue(h, &s, U32(i));
     }
 }
 
-static struct sender new_sender(struct hopper *h, ptx_u32 bytes)
+static struct producer new_producer(struct wgmma *h, ptx_u32 bytes)
 {
-    struct sender s = {.row = ptx_mov_u32(h->q.k, U32(0)), .bytes = bytes};
+    struct producer s = {.row = ptx_mov_u32(h->q.k, U32(0)), .bytes = bytes};
     s.token = ptx_mov_u32(h->q.k, U32(0));
     s.place = tile_ring_first(h->q.k, &h->ring, true);
     return s;
 }
 
 /* Moves a producer past the stages that were copied ahead. */
-static void pass_ahead(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void pass_ahead(struct wgmma *h, struct producer *s, struct tile_walk *walk)
 {
     ptx_kernel *k = h->q.k;
     uint32_t ahead = stages_ahead(h), slot = ahead % h->q.v->stages;
@@ -159,53 +160,55 @@ static void pass_ahead(struct hopper *h, struct sender *s, struct tile_walk *wal
         ptx_mov_u32_to(k, s->place.parity, U32(0));
 }
 
-static void send_stage(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_stage(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
     tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
-    send_weights(h, s, stage);
-    send_codes(h, s, stage);
+    issue_weights(h, s, stage);
+    issue_codes(h, s, stage);
 }
 
-static void send_tile(struct hopper *h, struct sender *s, struct tile_walk *walk, send_part *send)
+static void issue_tile(struct wgmma *h, struct producer *s, struct tile_walk *walk,
+                       issue_part *issue)
 {
     ptx_kernel *k = h->q.k;
     ptx_for(k, walk->stage, walk->stage_end, U32(1)) {
         ptx_nounroll(k);
-        send(h, s, walk->stage);
+        issue(h, s, walk->stage);
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
 
 /* Issues the copies of the rest of the walk, which is at its first tile. */
-static void send_tiles(struct hopper *h, struct sender *s, struct tile_walk *walk, send_part *send)
+static void issue_tiles(struct wgmma *h, struct producer *s, struct tile_walk *walk,
+                        issue_part *issue)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
     if (h->one_tile) {
-        send_tile(h, s, walk, send);
+        issue_tile(h, s, walk, issue);
         return;
     }
     ptx_loop(k, tiles) {
         ptx_nounroll(k);
-        send_tile(h, s, walk, send);
+        issue_tile(h, s, walk, issue);
         ptx_loop_break_if(&tiles, ptx_setp_le_u32(k, walk->end, q->first), false);
-        turn_to(h, s, walk);
+        move_to(h, s, walk);
     }
 }
 
 /* The loop of a single producer; it copies the first weights while the quantising kernel runs. */
-static void send_all(struct hopper *h)
+static void produce(struct wgmma *h)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = new_sender(h, code_bytes(h, weight_bytes(h)));
+    struct producer s = new_producer(h, code_bytes(h, weight_bytes(h)));
     struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
-    turn_to(h, &s, &walk);
-    send_ahead(h, &s, send_weights, true);
+    move_to(h, &s, &walk);
+    issue_ahead(h, &s, issue_weights, true);
     ptx_griddepcontrol_wait(k);
-    send_ahead(h, &s, send_codes, false);
+    issue_ahead(h, &s, issue_codes, false);
     pass_ahead(h, &s, &walk);
-    send_tiles(h, &s, &walk, send_stage);
+    issue_tiles(h, &s, &walk, issue_stage);
 }
 
 /* ---- separate producers for weights and codes ---- */
@@ -214,57 +217,57 @@ static void send_all(struct hopper *h)
  * Paces the producer of weights until the ring is full: a stage is issued when an earlier stage has
  * arrived, so that only as many bytes are in flight as keep the memory busy.
  */
-static void keep_pace(struct hopper *h, const struct sender *s)
+static void keep_pace(struct wgmma *h, const struct producer *s)
 {
     enum { PACE_BYTES = 48 * 1024 }; /* three stages of 64 rows, no more than the least ring */
     ptx_kernel *k = h->q.k;
     uint32_t pace = (PACE_BYTES + weight_bytes(h) - 1) / weight_bytes(h);
-    ptx_u32 landed = ptx_sub_u32(k, s->sent, U32(pace));
+    ptx_u32 landed = ptx_sub_u32(k, s->issued, U32(pace));
     ptx_if(k, ptx_setp_lt_u32(k, landed, U32(h->q.v->stages - pace))) {
         struct tile_ring_place place = {.parity = U32(0)};
         place.barrier = ptx_mad_lo_u32(k, landed, U32(8), h->ring.barriers);
         tile_ring_wait(k, &place);
     }
-    ptx_add_u32_to(k, s->sent, s->sent, U32(1));
+    ptx_add_u32_to(k, s->issued, s->issued, U32(1));
 }
 
-static void send_stage_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_stage_weights(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
     keep_pace(h, s);
     tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
-    send_weights(h, s, stage);
+    issue_weights(h, s, stage);
 }
 
-static void send_stage_codes(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_stage_codes(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
     tile_ring_claim_note(h->q.k, &h->ring, &s->place, s->bytes);
-    send_codes(h, s, stage);
+    issue_codes(h, s, stage);
 }
 
-static void send_apart(struct hopper *h, ptx_u32 bytes, send_part *send)
+static void issue_apart(struct wgmma *h, ptx_u32 bytes, issue_part *issue)
 {
     struct product *q = &h->q;
-    struct sender s = new_sender(h, bytes);
-    s.sent = ptx_mov_u32(q->k, U32(0));
+    struct producer s = new_producer(h, bytes);
+    s.issued = ptx_mov_u32(q->k, U32(0));
     struct tile_walk walk = tile_walk_begin(q->k, q->first, q->end);
-    turn_to(h, &s, &walk);
-    send_tiles(h, &s, &walk, send);
+    move_to(h, &s, &walk);
+    issue_tiles(h, &s, &walk, issue);
 }
 
 /*
  * The loops of two producer warps: one copies weights, which do not depend on the quantising
  * kernel, and one copies codes.
  */
-static void send_all_apart(struct hopper *h)
+static void produce_apart(struct wgmma *h)
 {
     ptx_kernel *k = h->q.k;
     for (uint32_t codes = 0; codes < 2; codes++) {
-        uint32_t sender = w8a8_multipliers(h->q.v) + 32 * codes;
-        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(sender))) {
+        uint32_t producer = w8a8_consumer_threads(h->q.v) + 32 * codes;
+        ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(producer))) {
             if (codes)
                 ptx_griddepcontrol_wait(k);
-            send_apart(h, codes ? code_bytes(h, 0) : U32(weight_bytes(h)),
-                       codes ? send_stage_codes : send_stage_weights);
+            issue_apart(h, codes ? code_bytes(h, 0) : U32(weight_bytes(h)),
+                        codes ? issue_stage_codes : issue_stage_weights);
         }
     }
 }
@@ -272,12 +275,12 @@ static void send_all_apart(struct hopper *h)
 /* ---- consumer ---- */
 
 struct consumer {
-    struct hopper *h;
-    ptx_u32 w_at, codes_at; /* bytes from the start of a stage to the warpgroup's rows and codes */
+    struct wgmma *h;
+    ptx_u32 w_at, codes_at; /* bytes from a stage's start to the warpgroup's features and codes */
     struct tile_ring_place read;
-    ptx_u32 to_read;   /* stages of the CTA after the current one */
+    ptx_u32 to_read;        /* stages of the CTA after the current one */
     ptx_u32 held[MOST_LAG]; /* full barriers of the slots that are to be released next */
-    ptx_pred releases; /* the lane releases slots */
+    ptx_pred releases;      /* the lane releases slots */
     ptx_pred always;
     struct direct direct;
 };
@@ -287,21 +290,21 @@ struct consumer {
  */
 static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
-    struct hopper *h = c->h;
+    struct wgmma *h = c->h;
     ptx_kernel *k = h->q.k;
     ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->w_at));
     ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
-    bool tokens = w8a8_has_tokens_as_rows(h->q.v);
+    bool tokens = w8a8_tokens_are_m(h->q.v);
     ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
     uint32_t steps = h->q.v->wk * STEPS;
-    uint32_t columns = tokens ? w8a8_group_rows(h->q.v) : w8a8_group_tokens(h->q.v);
-    ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products are the sums */
+    uint32_t columns = tokens ? w8a8_group_features(h->q.v) : w8a8_group_tokens(h->q.v);
+    ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products overwrite the sums */
     ptx_wgmma_fence(k);
-    uint32_t row_block = tokens ? h->codes_block : h->w_block;
+    uint32_t feature_block = tokens ? h->codes_block : h->w_block;
     uint32_t column_block = tokens ? h->w_block : h->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / STEPS, step = i % STEPS * 32;
-        ptx_u64 a = tile_wgmma_advance(k, rows_of, block * row_block + step);
+        ptx_u64 a = tile_wgmma_advance(k, rows_of, block * feature_block + step);
         ptx_u64 b = tile_wgmma_advance(k, columns_of, block * column_block + step);
         ptx_wgmma_k32_s32_s8_s8(k, (int)columns, h->q.acc[0][0], a, b, i ? c->always : later);
     }
@@ -320,7 +323,7 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 /* Releases all held slots at the end of a tile. */
 static void end_stages(struct consumer *c)
 {
-    struct hopper *h = c->h;
+    struct wgmma *h = c->h;
     ptx_wgmma_wait_group(h->q.k, 0);
     if (h->one_tile)
         return;
@@ -334,7 +337,7 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
     ptx_kernel *k = q->k;
     ptx_section(k, "the next tile");
     ptx_u32 first = ptx_mov_u32(k, w->stage);
-    if (w8a8_has_tokens_as_rows(q->v))
+    if (w8a8_tokens_are_m(q->v))
         w8a8_locate_direct(&c->direct, w8a8_place_of(q, w->tile));
     else
         w8a8_begin_part(q, w->tile);
@@ -345,8 +348,8 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
     }
     end_stages(c);
     ptx_section(k, "the end of the tile: scale, store");
-    if (w8a8_has_tokens_as_rows(q->v))
-        w8a8_emit_direct(&c->direct);
+    if (w8a8_tokens_are_m(q->v))
+        w8a8_store_direct(&c->direct);
     else
         w8a8_emit_output(q, w, first);
 }
@@ -355,13 +358,13 @@ static void multiply_tile(struct consumer *c, struct tile_walk *w)
  * Clears the rows of codes that no copy brings, where there are fewer tokens than wgmma has rows:
  * their products are not used, but shared memory must be initialised.
  */
-static void clear_missing_codes(struct hopper *h)
+static void clear_missing_codes(struct wgmma *h)
 {
     enum { CHUNK = 16 };
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
     const ptx_u32 zeros[4] = {U32(0), U32(0), U32(0), U32(0)};
-    uint32_t step = w8a8_multipliers(q->v) * CHUNK;
+    uint32_t step = w8a8_consumer_threads(q->v) * CHUNK;
     ptx_if(k, ptx_setp_lt_u32(k, q->m, U32(q->v->tile_m))) {
         ptx_u32 row = ptx_mad_lo_u32(k, q->m, U32(W8A8_BLOCK), U32(h->codes_offset));
         ptx_u32 from = ptx_mad_lo_u32(k, q->at.thread, U32(CHUNK), row);
@@ -385,7 +388,7 @@ static void clear_missing_codes(struct hopper *h)
 static void find_warp(struct product *q)
 {
     const ptxgen_w8a8_variant *v = q->v;
-    bool tokens = w8a8_has_tokens_as_rows(v);
+    bool tokens = w8a8_tokens_are_m(v);
     uint32_t rows = tokens ? v->wm : v->wn;
     ptx_u32 along_rows = ptx_and_b32(q->k, q->at.warp, U32(rows - 1));
     ptx_u32 along_columns = tile_divide(q->k, q->at.warp, rows);
@@ -398,24 +401,24 @@ static void find_operands(struct consumer *c)
 {
     const struct product *q = &c->h->q;
     ptx_kernel *k = q->k;
-    bool tokens = w8a8_has_tokens_as_rows(q->v);
+    bool tokens = w8a8_tokens_are_m(q->v);
     ptx_u32 group = ptx_shr_u32(k, tokens ? q->along_m : q->along_n, U32(2));
     ptx_u32 rows_at = ptx_mul_lo_u32(k, group, U32(WARPGROUP_ROWS * W8A8_BLOCK));
-    uint32_t columns = tokens ? w8a8_group_rows(q->v) : w8a8_group_tokens(q->v);
+    uint32_t columns = tokens ? w8a8_group_features(q->v) : w8a8_group_tokens(q->v);
     ptx_u32 columns_at =
         ptx_mul_lo_u32(k, tokens ? q->along_n : q->along_m, U32(columns * W8A8_BLOCK));
     c->w_at = tokens ? columns_at : rows_at;
     c->codes_at = ptx_add_u32(k, tokens ? rows_at : columns_at, U32(c->h->codes_offset));
 }
 
-static void multiply_all(struct hopper *h)
+static void consume(struct wgmma *h)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
     struct consumer c = {.h = h};
-    q->at.team = w8a8_multipliers(q->v);
+    q->at.team = w8a8_consumer_threads(q->v);
     q->at.barrier = U32(1);
-    bool tokens_as_rows = w8a8_has_tokens_as_rows(q->v);
+    bool tokens_are_m = w8a8_tokens_are_m(q->v);
     if (w8a8_copies_present_tokens(q->v))
         clear_missing_codes(h);
     ptx_griddepcontrol_wait(k);
@@ -427,7 +430,7 @@ static void multiply_all(struct hopper *h)
     c.to_read = ptx_sub_u32(k, ptx_sub_u32(k, q->end, q->first), U32(1));
     c.always = ptx_setp_eq_u32(k, q->m, q->m);
     w8a8_new_sums(q);
-    if (tokens_as_rows)
+    if (tokens_are_m)
         w8a8_begin_direct(q, &c.direct);
     else
         w8a8_begin_output(q);
@@ -450,7 +453,7 @@ static void multiply_all(struct hopper *h)
 
 /* ---- the entry ---- */
 
-static void begin(struct hopper *h)
+static void begin(struct wgmma *h)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
@@ -463,20 +466,20 @@ static void begin(struct hopper *h)
     find_warp(q);
     w8a8_count_tiles(q);
     w8a8_find_share(q);
-    h->w_block = w8a8_stage_rows(q->spec, q->v) * W8A8_BLOCK;
+    h->w_block = w8a8_stage_features(q->spec, q->v) * W8A8_BLOCK;
     h->codes_block = q->v->tile_m * W8A8_BLOCK;
     h->codes_offset = q->v->wk * h->w_block;
     h->one_tile = w8a8_has_one_tile(q->plan, q->v);
     h->lag = q->v->stages < DEEP_RING ? 1 : MOST_LAG;
     h->ring = (struct tile_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
-                                 .users = w8a8_multipliers(q->v) / 32,
-                                 .noted = w8a8_sends_apart(q->v)};
+                                 .users = w8a8_consumer_threads(q->v) / 32,
+                                 .noted = w8a8_has_two_producers(q->v)};
 }
 
 void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v, ptx_module *module)
 {
-    struct hopper *h = &(struct hopper){.q = {.spec = &plan->spec, .plan = plan, .v = v}};
+    struct wgmma *h = &(struct wgmma){.q = {.spec = &plan->spec, .plan = plan, .v = v}};
     struct product *q = &h->q;
     ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_w8a8_entry(v));
     q->wide = w8a8_is_wide(&plan->spec);
@@ -486,26 +489,29 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
     tile_ring_declare(k, &h->ring);
     if (w8a8_sums_bytes(v))
         q->sums.staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(v), 16);
-    ptx_pred sends = ptx_setp_eq_u32(k, q->at.thread, U32(w8a8_multipliers(v)));
-    ptx_if(k, sends) {
+    ptx_pred produces = ptx_setp_eq_u32(k, q->at.thread, U32(w8a8_consumer_threads(v)));
+    ptx_if(k, produces) {
         ptx_prefetch_tensormap(k, h->w_map, 0);
         ptx_prefetch_tensormap(k, h->codes_map, 0);
     }
     tile_ring_begin(k, &q->at, &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
-    ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_multipliers(v)))) {
+    ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_consumer_threads(v))))
+    {
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 4, true);
-        multiply_all(h);
-    } else {
+        consume(h);
+    }
+    else
+    {
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 4, false);
-        ptx_section(k, "send for stages");
-        if (w8a8_sends_apart(v))
-            send_all_apart(h);
+        ptx_section(k, "issue the copies of stages");
+        if (w8a8_has_two_producers(v))
+            produce_apart(h);
         else
-            ptx_if(k, sends)
-                send_all(h);
+            ptx_if(k, produces)
+                produce(h);
     }
     ptx_kernel_end(k);
 }

@@ -11,12 +11,12 @@ static bool is_aligned(const struct product *q)
     return w8a8_copy_bytes(q->plan, q->v) == TILE_CHUNK_BYTES;
 }
 
-struct row_block w8a8_find_rows(struct product *q, ptx_u32 block)
+struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
 {
     ptx_kernel *k = q->k;
-    uint32_t n = q->spec->n, unit = w8a8_row_unit(q->v), units = n / unit + (n % unit != 0);
+    uint32_t n = q->spec->n, unit = w8a8_block_unit(q->v), units = n / unit + (n % unit != 0);
     uint32_t each = units / q->v->blocks_n, more = units % q->v->blocks_n;
-    struct row_block b;
+    struct feature_block b;
     if (!more) {
         b.first = ptx_mul_lo_u32(k, block, U32(each * unit));
         b.count = ptx_mov_u32(k, U32(each * unit));
@@ -50,7 +50,7 @@ void w8a8_begin_weights(struct product *q)
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
-    struct row_block b = w8a8_find_rows(q, block);
+    struct feature_block b = w8a8_find_block(q, block);
     ptx_u32 end = ptx_add_u32(k, b.first, b.count);
     tile_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
     if (!is_aligned(q)) {
@@ -76,7 +76,7 @@ static uint32_t patterns(const struct tile_operand *o)
 /*
  * Copies a chunk of 16 bytes in pieces of 8 or 4; bytes past K or past the last row become zeros.
  */
-static void send_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
+static void copy_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred exists)
 {
     ptx_kernel *k = q->k;
     int bytes = (int)q->plan->copy_bytes;
@@ -89,15 +89,15 @@ static void send_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred ex
     }
 }
 
-static void send_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, ptx_s32 rows_left)
+static void copy_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, ptx_s32 rows_left)
 {
     ptx_kernel *k = q->k;
     ptx_pred exists = ptx_setp_gt_s32(k, rows_left, S32(0));
     ptx_if(k, ptx_setp_lt_u32(k, row, U32(q->v->tile_n)))
-        send_pieces(q, to, from, exists);
+        copy_pieces(q, to, from, exists);
 }
 
-static void send_unaligned(struct product *q, ptx_u32 slot)
+static void copy_unaligned(struct product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct tile_operand *o = &q->w.operand;
@@ -113,7 +113,7 @@ static void send_unaligned(struct product *q, ptx_u32 slot)
             ptx_u64 line = ptx_add_u64(k, from, U64((uint64_t)below * w8a8_w_stride(q->spec)));
             ptx_s32 rows_left = ptx_sub_s32(k, left, S32((int32_t)below));
             ptx_u32 place = ptx_add_u32(k, to, o->to[i]), number = ptx_add_u32(k, row, U32(below));
-            send_rows(q, place, line, number, rows_left);
+            copy_rows(q, place, line, number, rows_left);
         }
         ptx_add_u32_to(k, to, to, U32(rows * TILE_BLOCK_BYTES));
         ptx_add_u64_to(k, from, from, U64((uint64_t)rows * w8a8_w_stride(q->spec)));
@@ -124,10 +124,10 @@ static void send_unaligned(struct product *q, ptx_u32 slot)
     ptx_sub_s32_to(k, q->w.left, q->w.left, S32((int32_t)w8a8_depth(q->v)));
 }
 
-void w8a8_send_weights(struct product *q, ptx_u32 slot)
+void w8a8_issue_weights(struct product *q, ptx_u32 slot)
 {
     if (is_aligned(q))
         tile_operand_send(q->k, &q->w.operand, slot);
     else
-        send_unaligned(q, slot);
+        copy_unaligned(q, slot);
 }

@@ -13,12 +13,11 @@ static void find_lane(struct product *q)
 {
     ptx_kernel *k = q->k;
     uint32_t all = w8a8_steps(q->spec, q->v) * w8a8_depth(q->v);
-    /* Rows of tokens that there are not are never written: the last token's stand in for them. */
+    /* Rows past the last token are never written; the lane reads the last token's instead. */
     ptx_u32 row = ptx_and_b32(k, q->at.lane, U32(7));
     ptx_u32 last = ptx_sub_u32(k, q->m, U32(1));
     ptx_u32 token = ptx_min_u32(k, row, last), chunk = ptx_shr_u32(k, q->at.lane, U32(3));
-    ptx_u32 lane =
-        ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(q->spec, q->v)), q->resident);
+    ptx_u32 lane = ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(q->spec, q->v)), q->resident);
     lane = ptx_mad_lo_u32(k, chunk, U32(TILE_CHUNK_BYTES), lane);
     q->resident_lane = ptx_mad_lo_u32(k, q->along_k, U32(W8A8_BLOCK), lane);
     q->resident_end = ptx_add_u32(k, q->resident_lane, U32(all));
@@ -27,10 +26,10 @@ static void find_lane(struct product *q)
 struct tokens {
     struct quantiser q;
     struct share share;
-    uint32_t turns; /* of a batch */
+    uint32_t rounds; /* of a thread's share in a batch */
 };
 
-/* Of the token's segments, one a warp. */
+/* Where the ranges of the token's segments are, one for each warp. */
 static ptx_u32 ranges_of(struct product *p, ptx_u32 token)
 {
     return ptx_mad_lo_u32(p->k, token, U32(W8A8_WARPS * w8a8_range_bytes(p->spec)), p->ranges);
@@ -43,10 +42,10 @@ static void find_segment(struct product *p, struct tokens *t)
     uint32_t each = (chunks + W8A8_WARPS - 1) / W8A8_WARPS;
     ptx_u32 first = ptx_mul_lo_u32(k, p->at.warp, U32(each));
     ptx_u32 end = ptx_add_u32(k, first, U32(each));
-    t->share = (struct share){.step = 32, .turns = (each + 31) / 32};
+    t->share = (struct share){.step = 32, .rounds = (each + 31) / 32};
     t->share.first = ptx_add_u32(k, first, p->at.lane);
     t->share.end = ptx_min_u32(k, end, U32(chunks));
-    t->turns = w8a8_batch_turns(&t->q, t->share.turns);
+    t->rounds = w8a8_batch_rounds(&t->q, t->share.rounds);
 }
 
 static void store_segment_range(struct product *p, struct tokens *t, ptx_u32 token,
@@ -66,21 +65,21 @@ static void find_range(struct product *p, struct tokens *t, ptx_u32 token)
     struct range range = w8a8_new_range(&t->q);
     struct batch batch;
     t->share.row = w8a8_row_of_token(&t->q, token);
-    ptx_u32 first = ptx_mov_u32(k, t->share.first), turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, U32(t->share.turns), U32(t->turns)) {
+    ptx_u32 first = ptx_mov_u32(k, t->share.first), round = ptx_mov_u32(k, U32(0));
+    ptx_for(k, round, U32(t->share.rounds), U32(t->rounds)) {
         ptx_nounroll(k);
-        w8a8_load_batch(&t->q, &t->share, first, t->turns, &batch);
-        w8a8_widen_range(&t->q, &batch, t->turns, &range);
-        ptx_add_u32_to(k, first, first, U32(32 * t->turns));
+        w8a8_load_batch(&t->q, &t->share, first, t->rounds, &batch);
+        w8a8_widen_range(&t->q, &batch, t->rounds, &range);
+        ptx_add_u32_to(k, first, first, U32(32 * t->rounds));
     }
     store_segment_range(p, t, token, &range);
 }
 
-static void tell_token(struct product *p, const struct tokens *t, ptx_u32 token,
-                       const struct token *found)
+static void store_token(struct product *p, const struct tokens *t, ptx_u32 token,
+                        const struct token *found)
 {
     ptx_kernel *k = p->k;
-    struct work scale = w8a8_told_scale(&t->q, found);
+    struct work scale = w8a8_written_scale(&t->q, found);
     ptx_if(k, ptx_setp_eq_u32(k, p->at.thread, U32(0))) {
         ptx_u32 at = ptx_mad_lo_u32(k, token, U32(w8a8_work_bytes(p->spec)), p->token_scales);
         if (p->wide)
@@ -96,7 +95,7 @@ static struct token find_token(struct product *p, struct tokens *t, ptx_u32 toke
 {
     struct range range = w8a8_load_ranges(&t->q, ranges_of(p, token), p->at.lane, W8A8_WARPS);
     struct token found = w8a8_find_token(&t->q, &range, token);
-    tell_token(p, t, token, &found);
+    store_token(p, t, token, &found);
     return found;
 }
 
@@ -117,7 +116,7 @@ static void encode_batch(struct product *p, struct tokens *t, const struct token
                          const struct batch *batch, ptx_u32 to)
 {
     struct resident_row row = {.k = p->k, .row = to, .end = t->share.end};
-    w8a8_encode_batch(&t->q, found, batch, t->turns, store_chunk, &row);
+    w8a8_encode_batch(&t->q, found, batch, t->rounds, store_chunk, &row);
 }
 
 static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
@@ -127,31 +126,31 @@ static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
     struct batch batch;
     t->share.row = w8a8_row_of_token(&t->q, token);
     ptx_u32 to = ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(p->spec, p->v)), p->resident);
-    ptx_u32 first = ptx_mov_u32(k, t->share.first), turn = ptx_mov_u32(k, U32(0));
-    ptx_for(k, turn, U32(t->share.turns), U32(t->turns)) {
+    ptx_u32 first = ptx_mov_u32(k, t->share.first), round = ptx_mov_u32(k, U32(0));
+    ptx_for(k, round, U32(t->share.rounds), U32(t->rounds)) {
         ptx_nounroll(k);
-        w8a8_load_batch(&t->q, &t->share, first, t->turns, &batch);
+        w8a8_load_batch(&t->q, &t->share, first, t->rounds, &batch);
         encode_batch(p, t, &found, &batch, to);
-        ptx_add_u32_to(k, first, first, U32(32 * t->turns));
+        ptx_add_u32_to(k, first, first, U32(32 * t->rounds));
     }
 }
 
 /* Issues the copies of the other first stages, after the loads of x. */
-static void send_more(struct product *p)
+static void issue_more(struct product *p)
 {
     if (p->pipeline.early)
         tile_pipeline_fill(p->k, &p->pipeline);
 }
 
-/* The only token, where a batch has all of a segment: x stays in registers. */
+/* The only token, where a batch holds a whole segment: x stays in registers. */
 static void quantise_one(struct product *p, struct tokens *t)
 {
     struct range range = w8a8_new_range(&t->q);
     struct batch batch;
     t->share.row = w8a8_row_of_token(&t->q, U32(0));
-    w8a8_load_batch(&t->q, &t->share, t->share.first, t->turns, &batch);
-    send_more(p);
-    w8a8_widen_range(&t->q, &batch, t->turns, &range);
+    w8a8_load_batch(&t->q, &t->share, t->share.first, t->rounds, &batch);
+    issue_more(p);
+    w8a8_widen_range(&t->q, &batch, t->rounds, &range);
     store_segment_range(p, t, U32(0), &range);
     ptx_bar_sync(p->k, 0);
     struct token found = find_token(p, t, U32(0));
@@ -168,7 +167,7 @@ void w8a8_emit_resident(struct product *p)
     t.q = w8a8_start_quantiser(k, p->spec, p->address[W8A8_X], p->x_stride,
                                p->address[W8A8_X_SCALE], p->address[W8A8_X_ZERO]);
     find_segment(p, &t);
-    if (p->v->tile_m == 1 && t.turns == t.share.turns) {
+    if (p->v->tile_m == 1 && t.rounds == t.share.rounds) {
         quantise_one(p, &t);
         return;
     }
@@ -177,7 +176,7 @@ void w8a8_emit_resident(struct product *p)
         ptx_nounroll(k);
         find_range(p, &t, token);
     }
-    send_more(p);
+    issue_more(p);
     ptx_bar_sync(k, 0);
     token = ptx_mov_u32(k, U32(0));
     ptx_for(k, token, p->m, U32(1)) {
