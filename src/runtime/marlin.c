@@ -20,7 +20,7 @@ static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan,
     const ptxgen_marlin_plan *p = plan;
     bool needed = false;
     for (uint32_t i = 0; i < p->variant_count; i++)
-        needed = needed || marlin_has_sender(&p->variants[i]);
+        needed = needed || marlin_has_producer(&p->variants[i]);
     return family_check_maps(driver, needed, err);
 }
 
@@ -64,7 +64,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
 static bool must_gather(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                         const ptxgen_marlin_args *a)
 {
-    bool far = marlin_has_sender(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
+    bool far = marlin_has_producer(v) && a->x_stride >= LAUNCH_MOST_MAP_PITCH / ELEMENT;
     return plan->spec.act_order || a->x % CHUNK || a->x_stride % (CHUNK / ELEMENT) || far;
 }
 
@@ -128,7 +128,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
         gather(p, a.workspace + schedule.gathered, programmatic, &a, to);
         programmatic = overlaps;
     }
-    if (marlin_has_sender(v))
+    if (marlin_has_producer(v))
         to->maps[to->map_count++] = map_activations(&p->spec, v, &a);
     struct launch_entry *e = &to->entries[to->count++];
     *e = (struct launch_entry){
@@ -158,7 +158,7 @@ static ptxgen_status list(const void *plan, const void *args, struct launch_list
 }
 
 static const struct family marlin = {
-    .table = {FAMILY_TABLE(marlin), .plan_version = 21, .check_driver = check_driver,
+    .table = {FAMILY_TABLE(marlin), .plan_version = 22, .check_driver = check_driver,
               .describe = describe, .tiling = &marlin_tiling, .revision = library_revision},
     FAMILY_MEMBERS(marlin),
     .args = {.m = offsetof(ptxgen_marlin_args, m),

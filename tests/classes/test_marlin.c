@@ -98,15 +98,15 @@ static void name_scales(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
              : marlin_scales_sums(s, v) ? "sums"
                                         : "weights",
              marlin_corrects_sums(s, v) ? ", corrected" : "",
-             marlin_notes_first_sums(s, v) ? " from the first"
-             : marlin_notes_totals(s, v)   ? " by totals"
+             marlin_stores_first_sums(s, v) ? " from the first"
+             : marlin_stores_totals(s, v)   ? " by totals"
                                            : "");
 }
 
 /* What is common to entries that end their tiles, and find their activations, in the same way. */
 static const char *kind_of(const ptxgen_marlin_variant *v)
 {
-    return !marlin_has_sender(v) ? "copied by cp.async"
+    return !marlin_has_producer(v) ? "copied by cp.async"
            : !marlin_is_wgmma(v) ? "copied in bulk"
            : marlin_exchanges(v) ? "wgmma in clusters"
                                  : "wgmma";

@@ -6,6 +6,7 @@
 #include "src/cli/tensor_store.h"
 
 #include <cJSON.h>
+#include <ptxgen/marlin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,14 @@ static void problems_and_options_are_refused_by_name(void **state)
     assert_refuses(2, "from 1 to 1024", "bench", "marlin", "--tile", "tile_m=0");
 }
 
+/* tune prints tiles by the names of the family's table, for people to give them to --tile. */
+static void tuned_tiles_have_the_names_that_tile_takes(void **state)
+{
+    (void)state;
+    for (const char *const *name = ptxgen_marlin_family()->tiling->names; *name; name++)
+        assert_refuses(2, *name, "bench", "marlin", "--tile", "none=1");
+}
+
 /* ---- emit and bench ---- */
 
 static void emit_writes_the_entry_that_serves_m(void **state)
@@ -287,6 +296,7 @@ int main(void)
         cmocka_unit_test(epilogues_run_on_random_data),
         cmocka_unit_test(a_layer_and_the_same_again_make_swiglu),
         cmocka_unit_test(problems_and_options_are_refused_by_name),
+        cmocka_unit_test(tuned_tiles_have_the_names_that_tile_takes),
         cmocka_unit_test(emit_writes_the_entry_that_serves_m),
         cmocka_unit_test(bench_times_a_tile_of_the_users_choice),
         cmocka_unit_test(converted_layers_run_and_convert_back_to_the_same_bits),

@@ -105,8 +105,8 @@ static void begin_reading(struct hopper *h)
     tile_operand_begin_reading(k, &q->at, &q->x);
     find_weights(h);
     struct ring_user *u = &q->user;
-    uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_note_bytes(q->spec, q->v);
-    uint32_t two_rows = marlin_note_bytes(q->spec, q->v) / q->v->tile_m * 2;
+    uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_total_bytes(q->spec, q->v);
+    uint32_t two_rows = marlin_total_bytes(q->spec, q->v) / q->v->tile_m * 2;
     ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
     u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(two_rows), totals);
     u->ring = &h->ring;
@@ -121,31 +121,31 @@ static void begin_reading(struct hopper *h)
  * Stores the sums of activations of a group, for the warps at `along_k`. The sum of token g of each
  * fragment is in all lanes of group g.
  */
-static void note_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
-                       const ptx_f32 totals[2])
+static void store_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
+                        const ptx_f32 totals[2])
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
-    uint32_t each = marlin_note_bytes(q->spec, q->v);
-    bool starts = marlin_notes_first_sums(q->spec, q->v);
+    uint32_t each = marlin_total_bytes(q->spec, q->v);
+    bool starts = marlin_stores_first_sums(q->spec, q->v);
     ptx_u32 row = ptx_mad_lo_u32(k, q->at.group, U32(4), slot);
     if (starts) /* two tokens take 16 bytes: two halves of 8 */
         row = ptx_mad_lo_u32(k, ptx_shr_u32(k, q->at.group, U32(1)), U32(8), row);
     ptx_pred first = ptx_setp_eq_u32(k, q->at.quad, U32(0));
-    for (uint32_t j = 0; j < row_groups(q); j++)
+    for (uint32_t j = 0; j < token_groups(q); j++)
         for (uint32_t half = 0; half < (starts ? 2 : 1); half++) {
-            uint32_t to = h->stage.totals + index * each + j * (each / row_groups(q)) + half * 8;
-            ptx_f32 noted = totals[j];
+            uint32_t to = h->stage.totals + index * each + j * (each / token_groups(q)) + half * 8;
+            ptx_f32 total = totals[j];
             if (starts)
-                noted = ptx_mul_f32(k, noted, marlin_emit_correction(q, NULL, 0, half));
+                total = ptx_mul_f32(k, total, marlin_emit_correction(q, NULL, 0, half));
             ptx_guarded(k, first)
-                ptx_st_shared_f32(k, row, (int)to, noted);
+                ptx_st_shared_f32(k, row, (int)to, total);
         }
 }
 
 /* The stores come after the loads of all groups, since a load would wait for an earlier store. */
-static void note_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
+static void store_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
 {
     enum { MOST = 16 };
     uint32_t groups = marlin_corrected_groups(h->q.spec, h->q.v);
@@ -153,7 +153,7 @@ static void note_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
     for (uint32_t i = 0; i < groups && i < MOST; i++)
         marlin_emit_totals(&h->q, slot, along_k, i, totals[i]);
     for (uint32_t i = 0; i < groups && i < MOST; i++)
-        note_group(h, slot, along_k, i, totals[i]);
+        store_group(h, slot, along_k, i, totals[i]);
 }
 
 void marlin_emit_bulk_totals(struct hopper *h)
@@ -170,7 +170,7 @@ void marlin_emit_bulk_totals(struct hopper *h)
         ptx_nounroll(k);
         tile_ring_wait(k, &place);
         for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
-            note_stage(h, place.slot, along_k);
+            store_stage(h, place.slot, along_k);
         tile_ring_note(k, &h->ring, &place);
         tile_ring_advance(k, &h->ring, &place, NULL);
     }

@@ -49,7 +49,7 @@ void marlin_emit_params(struct gemm *q)
 
 static void multiply_part(struct gemm *q, struct tile_walk *w)
 {
-    ptx_section(q->k, "stages: multiply one, send for another");
+    ptx_section(q->k, "stages: multiply one, issue another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(q->k);
         marlin_emit_multiply(q);
@@ -60,7 +60,7 @@ void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end)
 {
     ptx_kernel *k = q->k;
     for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
     marlin_emit_operands_begin(q);
@@ -136,7 +136,7 @@ ptxgen_status ptxgen_marlin_emit(const ptxgen_marlin_plan *plan, uint32_t varian
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1) {
             const ptxgen_marlin_variant *v = &plan->variants[i];
-            (marlin_has_sender(v) ? marlin_emit_ring_entry : emit_entry)(plan, v, module);
+            (marlin_has_producer(v) ? marlin_emit_ring_entry : emit_entry)(plan, v, module);
         }
     marlin_emit_gather(plan, module);
     return ptx_module_status(module, err);

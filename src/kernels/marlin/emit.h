@@ -14,7 +14,7 @@
 
 enum {
     MAX_TILES = 4,                /* tiles of 16 features of a warp */
-    MAX_ROW_GROUPS = 32,          /* groups of 8 tokens of a tile */
+    MAX_TOKEN_GROUPS = 32,        /* groups of 8 tokens of a tile */
     STEP_MMAS = MARLIN_STEP / 16, /* mma steps in a step of the packed weights */
 };
 
@@ -112,7 +112,7 @@ struct gemm {
     struct tile_ring_place *read;  /* with `handover`: the slot that is read */
     ptx_pred releases;
     struct tile_chunk chunk; /* of y, bias and residual */
-    ptx_f32 acc[MAX_TILES][MAX_ROW_GROUPS][4];
+    ptx_f32 acc[MAX_TILES][MAX_TOKEN_GROUPS][4];
     struct operands operands;
 };
 
@@ -120,12 +120,12 @@ static inline uint32_t tiles(const struct gemm *q)
 {
     return q->v->warp_n / MARLIN_TILE;
 }
-static inline uint32_t row_groups(const struct gemm *q)
+static inline uint32_t token_groups(const struct gemm *q)
 {
     return q->v->tile_m / 8;
 }
 /* Packed features that a team multiplies. */
-static inline uint32_t team_columns(const struct gemm *q)
+static inline uint32_t team_features(const struct gemm *q)
 {
     return marlin_tile_n(q->v) / q->teams;
 }
@@ -179,7 +179,7 @@ void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n);
 /* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
 void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot);
+void marlin_emit_weights_issue(struct gemm *q, ptx_u32 slot);
 /* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
 void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end);
 /* Loads the lane's codes of a step: words[t][i] for mma step i of tile t. */

@@ -26,16 +26,16 @@ static bool stages_halves(const struct gemm *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
     bool all = (!q->v->cluster || marlin_exchanges(q->v)) && marlin_staged_wk(q->v) == 1;
-    return marlin_is_wgmma(q->v) && marlin_finished_rows(q->v) >= 16 && all && !is_gated(q) &&
+    return marlin_is_wgmma(q->v) && marlin_finished_tokens(q->v) >= 16 && all && !is_gated(q) &&
            !s->activation && !s->residual;
 }
 
 static void begin_halves(struct gemm *q, ptx_u32 staging)
 {
-    uint32_t rows = 2 * marlin_pass_rows(q->v); /* as much memory as f32 sums take */
-    uint32_t all = marlin_finished_rows(q->v);
-    q->halves = (struct tile_halves){.columns = team_columns(q),
-                                     .pass_m = all % rows ? marlin_pass_rows(q->v) : rows,
+    uint32_t rows = 2 * marlin_pass_tokens(q->v); /* as much memory as f32 sums take */
+    uint32_t all = marlin_finished_tokens(q->v);
+    q->halves = (struct tile_halves){.columns = team_features(q),
+                                     .pass_m = all % rows ? marlin_pass_tokens(q->v) : rows,
                                      .bf16 = is_bf16(q),
                                      .staging = staging};
     tile_halves_begin(q->k, &q->team, &q->halves);
@@ -50,15 +50,15 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
     struct tile_sums *s = &q->sums;
-    s->tile_m = marlin_finished_rows(q->v);
-    s->tile_n = team_columns(q);
+    s->tile_m = marlin_finished_tokens(q->v);
+    s->tile_n = team_features(q);
     s->warp_n = q->v->warp_n;
     s->wk = marlin_staged_wk(q->v);
     s->interleaved = marlin_is_wgmma(q->v);
-    s->pass_m = marlin_pass_rows(q->v);
+    s->pass_m = marlin_pass_tokens(q->v);
     s->ctas = marlin_exchanges(q->v) ? 0 : q->v->cluster;
     uint32_t stagers = marlin_threads(q->v) / q->teams / marlin_exchange_teams(q->v);
-    s->width = tile_chunk_width(s->pass_m * team_columns(q), stagers);
+    s->width = tile_chunk_width(s->pass_m * team_features(q), stagers);
     s->staging = staging;
     if (stages_halves(q))
         begin_halves(q, staging);
@@ -139,7 +139,8 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
     ptx_kernel *k = q->k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
-        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n, marlin_has_sender(q->v) ? 1 : 16);
+        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n,
+                                   marlin_has_producer(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
     if (!q->v->cluster) {
         ptx_u32 at = tile_deal_places(k, &q->division, tile);
@@ -158,7 +159,7 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 
 struct end {
     struct gemm *q;
-    ptx_u32 first_row, column; /* first token of the tile, and its first column of y */
+    ptx_u32 first_token, feature; /* of the tile in y */
 };
 
 /* Loads the sums of a chunk, added over the warps along K. */
@@ -171,7 +172,7 @@ static void sum_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TIL
 }
 
 /* The packed column of a column of y: with SwiGLU a strip has 32 columns of gate, then 32 of up. */
-static ptx_u32 packed_column(struct gemm *q, ptx_u32 column)
+static ptx_u32 packed_feature(struct gemm *q, ptx_u32 column)
 {
     if (!is_gated(q))
         return column;
@@ -185,12 +186,12 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
     struct gemm *q = e->q;
     ptx_kernel *k = q->k;
     ptx_f32 v[TILE_SUMS_WIDTH], up[TILE_SUMS_WIDTH];
-    ptx_u32 column = ptx_add_u32(k, e->column, in_tile), packed = packed_column(q, in_tile);
+    ptx_u32 column = ptx_add_u32(k, e->feature, in_tile), packed = packed_feature(q, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
         sum_chunk(q, row, packed, v);
         if (is_gated(q))
             sum_chunk(q, row, ptx_add_u32(k, packed, U32(MARLIN_STRIP / 2)), up);
-        ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
+        ptx_u32 in_pass = ptx_add_u32(k, e->first_token, row);
         store_sums(q, ptx_add_u32(k, in_pass, p->pass_row), column, v, up);
     }
 }
@@ -201,11 +202,11 @@ static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, pt
     const struct end *e = user;
     struct gemm *q = e->q;
     ptx_kernel *k = q->k;
-    ptx_u32 column = ptx_add_u32(k, e->column, in_tile);
+    ptx_u32 column = ptx_add_u32(k, e->feature, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
         ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
         tile_halves_load(k, &q->halves, row, in_tile, pairs);
-        ptx_u32 in_pass = ptx_add_u32(k, e->first_row, row);
+        ptx_u32 in_pass = ptx_add_u32(k, e->first_token, row);
         ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
         ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
         tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes),
@@ -219,14 +220,14 @@ static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r
     ptx_kernel *k = q->k;
     ptx_u32 in_warp = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE), q->team.group);
     ptx_u32 in_tile = ptx_add_u32(k, in_warp, U32(t * MARLIN_STRIP + r * 8));
-    ptx_u32 column = ptx_add_u32(k, e->column, in_tile);
+    ptx_u32 column = ptx_add_u32(k, e->feature, in_tile);
     ptx_u16 element = ptx_mov_u16(k, ptx_imm_u16(0));
     ptx_u64 at = ptx_mad_wide_u32(k, column, U32(2), q->address[MARLIN_BIAS]);
     ptx_guarded(k, ptx_setp_lt_u32(k, column, U32(q->spec->n)))
         ptx_ld_global_u16_to(k, element, at, 0);
     ptx_f32 bias = is_bf16(q) ? ptx_cvt_f32_bf16(k, ptx_u16_as_bf16(element))
                               : ptx_cvt_f32_f16(k, ptx_u16_as_f16(element));
-    for (uint32_t j = 0; j < marlin_finished_rows(q->v) / 8; j++)
+    for (uint32_t j = 0; j < marlin_finished_tokens(q->v) / 8; j++)
         for (uint32_t i = 0; i < 2; i++)
             ptx_add_f32_to(k, q->acc[t][j][2 * r + i], q->acc[t][j][2 * r + i], bias);
 }
@@ -237,17 +238,18 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
     struct gemm *q = e->q;
     ptx_kernel *k = q->k;
     struct tile_place place = marlin_emit_place(q, tile);
-    e->first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
+    e->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     if (q->exchange) {
         ptx_u32 share = marlin_exchange_teams(q->v) > 1
                             ? ptx_mad_lo_u32(k, q->along_k, U32(q->v->cluster), q->sums.rank)
                             : q->sums.rank;
-        e->first_row = ptx_mad_lo_u32(k, share, U32(marlin_finished_rows(q->v)), e->first_row);
+        e->first_token =
+            ptx_mad_lo_u32(k, share, U32(marlin_finished_tokens(q->v)), e->first_token);
     }
-    p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_row));
+    p->rows = ptx_sub_u32(k, q->m, ptx_min_u32(k, q->m, e->first_token));
     ptx_u32 columns =
         q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
-    e->column = ptx_mul_lo_u32(k, columns, U32(p->columns));
+    e->feature = ptx_mul_lo_u32(k, columns, U32(p->columns));
     if (q->exchange) { /* the code above runs while the other CTA's sums are in flight */
         tile_exchange_receive(k, q->exchange, marlin_accumulator, q);
         marlin_emit_finish_sums(q);
@@ -275,7 +277,7 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .releases = q->releases,
                           .in_cta = &q->at,
                           .flags = q->address[MARLIN_WORKSPACE],
-                          .columns = team_columns(q) / (is_gated(q) ? 2 : 1),
+                          .columns = team_features(q) / (is_gated(q) ? 2 : 1),
                           .only = q->v->cluster != 0,
                           .acc = marlin_accumulator,
                           .acc_from = q,

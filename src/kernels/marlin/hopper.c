@@ -49,8 +49,8 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     l.zeros_bytes = s->zeros ? l.groups * MARLIN_ZEROS_BYTES : 0;
     l.copied = l.zeros + l.strips * l.zeros_bytes;
     l.totals = l.copied;
-    if (marlin_notes_totals(s, v))
-        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_note_bytes(s, v);
+    if (marlin_stores_totals(s, v))
+        l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_total_bytes(s, v);
     l.bytes = (l.totals + l.totals_bytes + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
     return l;
 }
@@ -77,22 +77,21 @@ static uint32_t teams(const ptxgen_marlin_variant *v)
 static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
-    return tile_sums_bytes(columns, marlin_pass_rows(v), marlin_staged_wk(v));
+    return tile_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
 }
 
 static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
-    return marlin_exchanges(v)
-               ? tile_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v), tiles_of_warp,
-                                     v->tile_m / 8)
-               : 0;
+    return marlin_exchanges(v) ? tile_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
+                                                     tiles_of_warp, v->tile_m / 8)
+                               : 0;
 }
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t barriers = marlin_notes_totals(s, v) ? tile_ring_noted_bytes(v->stages)
-                                               : tile_ring_barrier_bytes(v->stages);
+    uint32_t barriers = marlin_stores_totals(s, v) ? tile_ring_noted_bytes(v->stages)
+                                                   : tile_ring_barrier_bytes(v->stages);
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
            exchange_bytes(v);
 }
@@ -102,14 +101,14 @@ uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marl
 enum { FEW_ROWS = 32 };
 
 /* The producer's place: what it copies next. */
-struct sender {
+struct producer {
     ptx_u32 row, strip; /* the tile's first token and strip */
     ptx_u32 odd;        /* 1 where the tile starts with the second half of its first strip */
     struct tile_walk walk;
     struct tile_ring_place place;
 };
 
-static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_activations(struct hopper *h, const struct producer *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
     ptx_u32 column = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(h->q.v) * MARLIN_STEP));
@@ -127,7 +126,7 @@ static void send_activations(struct hopper *h, const struct sender *s, ptx_u32 s
  * warps wide the weights have the L2 policy evict_first, so that the activations, which all CTAs
  * read, stay in the L2.
  */
-static void copy_weights(struct hopper *h, const struct sender *s, uint32_t to, ptx_u64 from,
+static void copy_weights(struct hopper *h, const struct producer *s, uint32_t to, ptx_u64 from,
                          uint32_t offset, uint32_t bytes)
 {
     ptx_kernel *k = h->q.k;
@@ -144,8 +143,8 @@ static void copy_weights(struct hopper *h, const struct sender *s, uint32_t to, 
  * are `pitch` bytes apart in memory; the address of the next one is found by an addition, since
  * ptxas would keep every multiple of `pitch` in a register.
  */
-static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, uint32_t pitch,
-                        uint32_t to, uint32_t bytes, uint32_t each)
+static void issue_strips(struct hopper *h, const struct producer *s, ptx_u64 from, uint32_t pitch,
+                         uint32_t to, uint32_t bytes, uint32_t each)
 {
     ptx_kernel *k = h->q.k;
     uint32_t all = marlin_strips(h->q.spec);
@@ -162,8 +161,8 @@ static void send_strips(struct hopper *h, const struct sender *s, ptx_u64 from, 
 }
 
 /* Issues the copies of the groups of a stage from `step` on, `bytes` bytes each, of all strips. */
-static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, ptx_u32 step,
-                        uint32_t to, uint32_t bytes)
+static void issue_groups(struct hopper *h, const struct producer *s, ptx_u64 from, ptx_u32 step,
+                         uint32_t to, uint32_t bytes)
 {
     ptx_kernel *k = h->q.k;
     const ptxgen_marlin_spec *spec = h->q.spec;
@@ -173,14 +172,14 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
         ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, step, steps) : step;
         ptx_u32 offset = ptx_mul_lo_u32(k, group, U32(marlin_step_groups(spec) * bytes));
         ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
-        send_strips(h, s, at, pitch, to, groups * bytes, groups * bytes);
+        issue_strips(h, s, at, pitch, to, groups * bytes, groups * bytes);
         return;
     }
     for (uint32_t i = 0; i < groups; i++) {
         ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
         ptx_u32 group = tile_divide(k, here, steps);
         ptx_u64 at = ptx_mad_wide_u32(k, group, U32(bytes), from);
-        send_strips(h, s, at, pitch, to + i * bytes, bytes, groups * bytes);
+        issue_strips(h, s, at, pitch, to + i * bytes, bytes, groups * bytes);
     }
 }
 
@@ -188,7 +187,7 @@ static void send_groups(struct hopper *h, const struct sender *s, ptx_u64 from, 
  * Issues the copies of a tile that starts (`odd`) or ends with half a strip: first the whole
  * strips, then the half strip, which has 1 KB of each step.
  */
-static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
+static void issue_halves(struct hopper *h, const struct producer *s, ptx_u64 from)
 {
     ptx_kernel *k = h->q.k;
     enum { HALF = MARLIN_STEP_BYTES / 2 };
@@ -205,7 +204,7 @@ static void send_halves(struct hopper *h, const struct sender *s, ptx_u64 from)
         copy_weights(h, s, h->stage.half + step * HALF, half, step * MARLIN_STEP_BYTES, HALF);
 }
 
-static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage)
+static void issue_weights(struct hopper *h, const struct producer *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
     const struct stage_layout *l = &h->stage;
@@ -213,14 +212,14 @@ static void send_weights(struct hopper *h, const struct sender *s, ptx_u32 stage
     ptx_u32 step = ptx_mul_lo_u32(k, stage, U32(marlin_stage_steps(h->q.v)));
     ptx_u64 codes = ptx_mad_wide_u32(k, step, U32(MARLIN_STEP_BYTES), address[MARLIN_CODES]);
     if (marlin_has_odd_halves(h->q.v))
-        send_halves(h, s, codes);
+        issue_halves(h, s, codes);
     else
-        send_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes,
-                    l->codes_bytes, l->codes_bytes);
+        issue_strips(h, s, codes, marlin_steps(h->q.spec) * MARLIN_STEP_BYTES, l->codes,
+                     l->codes_bytes, l->codes_bytes);
     if (l->groups)
-        send_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
+        issue_groups(h, s, address[MARLIN_SCALES], step, l->scales, MARLIN_SCALES_BYTES);
     if (l->groups && h->q.spec->zeros)
-        send_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
+        issue_groups(h, s, address[MARLIN_ZEROS], step, l->zeros, MARLIN_ZEROS_BYTES);
 }
 
 /* Turns a number among the CTA's stages of a tile's K into a number among all of the tile's. */
@@ -229,7 +228,7 @@ static ptx_u32 of_tile(struct hopper *h, ptx_u32 stage)
     return h->q.v->cluster ? ptx_add_u32(h->q.k, stage, h->along_k) : stage;
 }
 
-static void begin_sender(struct hopper *h, struct sender *s)
+static void begin_producer(struct hopper *h, struct producer *s)
 {
     ptx_kernel *k = h->q.k;
     s->row = ptx_mov_u32(k, U32(0));
@@ -240,7 +239,7 @@ static void begin_sender(struct hopper *h, struct sender *s)
 }
 
 /* Moves the producer to the next part of the walk. */
-static void turn(struct hopper *h, struct sender *s)
+static void next_part(struct hopper *h, struct producer *s)
 {
     struct gemm *q = &h->q;
     tile_walk_next(q->k, &q->division, &s->walk);
@@ -262,7 +261,7 @@ static void turn(struct hopper *h, struct sender *s)
  * wait behind these copies, so they are few: one stage, two with few tokens, and with 8 tokens as
  * many as 60 KB hold.
  */
-static ptx_u32 ahead(struct hopper *h, const struct sender *s)
+static ptx_u32 ahead(struct hopper *h, const struct producer *s)
 {
     enum { FEWEST_ROWS = 8, AHEAD_BYTES = 60 * 1024 };
     const ptxgen_marlin_variant *v = h->q.v;
@@ -279,7 +278,7 @@ static ptx_u32 ahead(struct hopper *h, const struct sender *s)
  * still runs. Accesses to activations, workspace and y wait for the end of that kernel; then the
  * activations of these stages are copied. All slots are empty at this point.
  */
-static void send_ahead(struct hopper *h, struct sender *s, bool weights)
+static void issue_ahead(struct hopper *h, struct producer *s, bool weights)
 {
     ptx_kernel *k = h->q.k;
     s->place = tile_ring_first(k, &h->ring, true);
@@ -288,7 +287,7 @@ static void send_ahead(struct hopper *h, struct sender *s, bool weights)
         ptx_nounroll(k);
         if (weights)
             ptx_mbarrier_arrive_expect_tx(k, s->place.barrier, 0, h->boxes.bytes);
-        (weights ? send_weights : send_activations)(h, s, of_tile(h, stage));
+        (weights ? issue_weights : issue_activations)(h, s, of_tile(h, stage));
         tile_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
@@ -297,22 +296,22 @@ static void send_ahead(struct hopper *h, struct sender *s, bool weights)
  * The producer's loop: one thread issues the copies of all stages of the CTA, part by part. The
  * loop has no branch around a copy, because such a branch slows the whole product down.
  */
-static void send_all(struct hopper *h, struct sender *s)
+static void issue_all(struct hopper *h, struct producer *s)
 {
     ptx_kernel *k = h->q.k;
-    send_ahead(h, s, false);
+    issue_ahead(h, s, false);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_for(k, s->walk.stage, s->walk.stage_end, U32(1)) {
             ptx_nounroll(k);
             tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
             ptx_u32 stage = of_tile(h, s->walk.stage);
-            send_activations(h, s, stage);
-            send_weights(h, s, stage);
+            issue_activations(h, s, stage);
+            issue_weights(h, s, stage);
             tile_ring_advance(k, &h->ring, &s->place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, s->walk.end, h->first), false);
-        turn(h, s);
+        next_part(h, s);
     }
 }
 
@@ -337,7 +336,7 @@ static void announce(struct hopper *h)
  * ends that tile and other CTAs have parts of it. The end of the CTA's stages is computed again,
  * since no register is free to keep it.
  */
-static void send_sums(struct hopper *h, struct sender *s)
+static void issue_sums(struct hopper *h, struct producer *s)
 {
     struct gemm *q = &h->q;
     ptx_kernel *k = q->k;
@@ -362,17 +361,17 @@ static void divide_registers(ptx_kernel *k, const ptxgen_marlin_variant *v, bool
 {
     enum { CTAS = 2, GROUPS = 4 };
     static const struct {
-        int sends, multiplies;
-    } registers[CTAS + 1][GROUPS + 1] = {[1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}},
-                                         [2] = {[2] = {48, 96}}};
+        int producer, consumer;
+    } registers[CTAS + 1][GROUPS + 1] = {
+        [1] = {[2] = {56, 224}, [3] = {32, 160}, [4] = {32, 112}}, [2] = {[2] = {48, 96}}};
     uint32_t groups = warpgroups(v);
     if (!marlin_is_wgmma(v) || v->ctas > CTAS || groups > GROUPS ||
-        !registers[v->ctas][groups].sends)
+        !registers[v->ctas][groups].producer)
         return;
     if (multiplies)
-        ptx_setmaxnreg_inc(k, registers[v->ctas][groups].multiplies);
+        ptx_setmaxnreg_inc(k, registers[v->ctas][groups].consumer);
     else
-        ptx_setmaxnreg_dec(k, registers[v->ctas][groups].sends);
+        ptx_setmaxnreg_dec(k, registers[v->ctas][groups].producer);
 }
 
 static void begin_exchange(struct hopper *h)
@@ -384,7 +383,7 @@ static void begin_exchange(struct hopper *h)
                                          .teams = marlin_exchange_teams(v),
                                          .barrier = teams(v) + 1,
                                          .tiles = tiles(&h->q),
-                                         .row_groups = row_groups(&h->q),
+                                         .row_groups = token_groups(&h->q),
                                          .rank = h->q.sums.rank};
     tile_exchange_begin(h->q.k, &h->q.at, &h->exchange);
     h->q.exchange = &h->exchange;
@@ -406,9 +405,11 @@ static void begin(struct hopper *h)
     h->first = tile_first_stage(k, &q->division, unit);
     h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, unit, U32(1)));
     h->stage = marlin_stage_layout(q->spec, q->v);
-    h->ring = (struct tile_ring){
-        .stages = q->v->stages, .stage_bytes = h->stage.bytes, .users = q->v->wn * q->v->wk,
-        .by_lane = true, .noted = marlin_notes_totals(q->spec, q->v)};
+    h->ring = (struct tile_ring){.stages = q->v->stages,
+                                 .stage_bytes = h->stage.bytes,
+                                 .users = q->v->wn * q->v->wk,
+                                 .by_lane = true,
+                                 .noted = marlin_stores_totals(q->spec, q->v)};
     if (marlin_is_wgmma(q->v) && !q->v->cluster)
         q->handover = (struct tile_handover){.threads = marlin_threads(q->v),
                                              .fragments = marlin_fragments(q->v),
@@ -428,7 +429,7 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     tile_ring_declare(k, &h->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
-    ptx_pred sends = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
+    ptx_pred issues = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
     tile_ring_declare_barriers(k, &h->ring);
     h->boxes = (struct tile_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
@@ -436,14 +437,14 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
                                    .maps = ptx_param_address(k, h->maps),
                                    .all = h->q.m};
     tile_boxes_begin(k, &h->boxes);
-    struct sender sender;
-    begin_sender(h, &sender);
+    struct producer producer;
+    begin_producer(h, &producer);
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
-    ptx_if(k, sends) {
+    ptx_if(k, issues) {
         tile_ring_init_landed(k, &h->ring);
-        turn(h, &sender);
-        send_ahead(h, &sender, true);
+        next_part(h, &producer);
+        issue_ahead(h, &producer, true);
     }
     begin_exchange(h); /* after the first copies, since a cluster barrier would delay them */
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0)))
@@ -451,23 +452,26 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_bar_sync(k, 0);
     tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);
-    ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk))) {
+    ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
+    {
         divide_registers(k, v, true);
         if (marlin_is_wgmma(v))
             marlin_emit_wgmma_multiply(h, sums);
         else
             marlin_emit_bulk_multiply(h, sums);
-    } else {
+    }
+    else
+    {
         divide_registers(k, v, false);
-        ptx_section(k, "send for stages");
+        ptx_section(k, "producer");
         if (h->q.handover.threads)
             announce(h);
-        ptx_if(k, sends) {
-            send_all(h, &sender);
+        ptx_if(k, issues) {
+            issue_all(h, &producer);
             if (h->q.handover.threads)
-                send_sums(h, &sender);
+                issue_sums(h, &producer);
         }
-        if (marlin_notes_totals(&plan->spec, v))
+        if (marlin_stores_totals(&plan->spec, v))
             ptx_if(k, ptx_setp_gt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
                 marlin_emit_bulk_totals(h);
     }

@@ -29,7 +29,7 @@ struct consumer {
     ptx_u32 held;               /* full barrier of the slot that is to be released next */
     ptx_pred releases;          /* the lanes that release slots: all */
     ptx_pred accumulate, start; /* wgmma's scale-d: true, and false */
-    ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4]; /* of one stage, where these are scaled */
+    ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4]; /* of one stage, where these are scaled */
     ptx_u32 a[2][SLICES][MAX_TILES][4];         /* operands of a group and of the next one */
     ptx_u32 staging;                            /* shared address of all teams' staging */
     ptx_u32 block_at; /* offset of the warpgroup's activations in a stage, if others are along K */
@@ -243,7 +243,7 @@ static void add_stage(struct consumer *c, ptx_f32 scale[MAX_TILES][2])
 {
     struct gemm *q = c->q;
     for (uint32_t s = 0; s < group_strips(q); s++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_fma_f32_to(q->k, q->acc[s][j][r], c->sums[s][j][r], scale[s][r / 2],
                                q->acc[s][j][r]);
@@ -305,7 +305,7 @@ static void clear(struct consumer *c)
 {
     struct gemm *q = c->q;
     for (uint32_t s = 0; s < group_strips(q); s++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 q->acc[s][j][r] = ptx_mov_f32(q->k, F32(0));
 }
@@ -340,7 +340,7 @@ static void begin_epilogue(struct consumer *c)
 {
     struct gemm *q = c->q;
     uint32_t each =
-        tile_sums_bytes(team_columns(q), marlin_pass_rows(q->v), marlin_staged_wk(q->v));
+        tile_sums_bytes(team_features(q), marlin_pass_tokens(q->v), marlin_staged_wk(q->v));
     ptx_u32 team = marlin_exchange_teams(q->v) > 1
                        ? tile_divide(q->k, q->at.warp, MARLIN_WARPGROUP)
                        : q->team_index;
@@ -427,10 +427,10 @@ static void begin(struct consumer *c)
     c->releases = tile_ring_releasers(k, &c->h->ring, &q->at);
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
     c->start = ptx_setp_ne_u32(k, stages, stages);
-    for (uint32_t i = 0; marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * row_groups(q);
-         i++)
+    for (uint32_t i = 0;
+         marlin_scales_stages(q->spec, q->v) && i < group_strips(q) * token_groups(q); i++)
         for (int r = 0; r < 4; r++)
-            c->sums[i / row_groups(q)][i % row_groups(q)][r] = ptx_mov_f32(k, F32(0));
+            c->sums[i / token_groups(q)][i % token_groups(q)][r] = ptx_mov_f32(k, F32(0));
 }
 
 /* The team of the warpgroups that have the same features, with its barrier. */

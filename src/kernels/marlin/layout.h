@@ -12,8 +12,8 @@
 
 enum {
     MARLIN_STRIP = 64,         /* columns of weights that are packed together */
-    MARLIN_STEP = 64,          /* rows of weights that are packed together: 16 bytes of a lane */
-    MARLIN_TILE = 16,          /* columns of a tile: rows of mma's operand A */
+    MARLIN_STEP = 64,          /* of K, packed together: 16 bytes of a lane */
+    MARLIN_TILE = 16,          /* features of a tile: rows of mma's operand A */
     MARLIN_TILE_BYTES = 512,   /* of a step of a tile */
     MARLIN_STEP_BYTES = 2048,  /* of a step of a strip */
     MARLIN_SCALES_BYTES = 128, /* of a group of a strip */
@@ -75,13 +75,13 @@ static inline bool marlin_overlaps(const ptxgen_marlin_plan *plan)
 }
 
 /* Columns of y in a strip of 64 packed columns. */
-static inline uint32_t marlin_strip_columns(const ptxgen_marlin_spec *s)
+static inline uint32_t marlin_strip_features(const ptxgen_marlin_spec *s)
 {
     return marlin_gated(s) ? MARLIN_STRIP / 2 : MARLIN_STRIP;
 }
 static inline uint32_t marlin_strips(const ptxgen_marlin_spec *s)
 {
-    uint32_t columns = marlin_strip_columns(s);
+    uint32_t columns = marlin_strip_features(s);
     return s->n / columns + (s->n % columns != 0);
 }
 static inline uint32_t marlin_steps(const ptxgen_marlin_spec *s)
@@ -109,7 +109,7 @@ static inline uint32_t marlin_groups(const ptxgen_marlin_spec *s)
     return rows < MARLIN_STEP ? marlin_steps(s) * (MARLIN_STEP / rows) : s->k / rows;
 }
 
-/* Packed columns of a CTA's tile. */
+/* Packed features of a CTA's tile. */
 static inline uint32_t marlin_tile_n(const ptxgen_marlin_variant *v)
 {
     return v->wn * v->warp_n;
@@ -127,7 +127,7 @@ static inline bool marlin_is_wgmma(const ptxgen_marlin_variant *v)
     return v->kind == PTXGEN_MARLIN_WGMMA;
 }
 /* Whether the CTA has a producer thread, which copies what the other warps multiply. */
-static inline bool marlin_has_sender(const ptxgen_marlin_variant *v)
+static inline bool marlin_has_producer(const ptxgen_marlin_variant *v)
 {
     return v->kind != PTXGEN_MARLIN_MMA;
 }
@@ -153,8 +153,8 @@ static inline bool marlin_has_totals_warp(const ptxgen_marlin_variant *v)
 /* All threads of a CTA. */
 static inline uint32_t marlin_cta_threads(const ptxgen_marlin_variant *v)
 {
-    uint32_t senders = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_sender(v);
-    return marlin_threads(v) + 32 * (senders + marlin_has_totals_warp(v));
+    uint32_t producers = marlin_is_wgmma(v) ? MARLIN_WARPGROUP : marlin_has_producer(v);
+    return marlin_threads(v) + 32 * (producers + marlin_has_totals_warp(v));
 }
 
 /* CTAs that divide the K of one tile: those of a cluster, or 1. */
@@ -191,13 +191,13 @@ static inline uint32_t marlin_staged_wk(const ptxgen_marlin_variant *v)
     return v->wk / marlin_exchange_teams(v);
 }
 /* Tokens of a tile that a team finishes, and those that it finishes in one pass. */
-static inline uint32_t marlin_finished_rows(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_finished_tokens(const ptxgen_marlin_variant *v)
 {
     return marlin_exchanges(v) ? v->tile_m / 2 / marlin_exchange_teams(v) : v->tile_m;
 }
-static inline uint32_t marlin_pass_rows(const ptxgen_marlin_variant *v)
+static inline uint32_t marlin_pass_tokens(const ptxgen_marlin_variant *v)
 {
-    uint32_t rows = marlin_finished_rows(v);
+    uint32_t rows = marlin_finished_tokens(v);
     return v->pass_m < rows ? v->pass_m : rows;
 }
 
@@ -217,10 +217,10 @@ static inline bool marlin_halves_fit(const ptxgen_marlin_spec *s, const ptxgen_m
 static inline bool marlin_corrects_sums(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     uint32_t rows = marlin_scale_rows(s);
-    bool small = rows && rows < MARLIN_STEP, noted = marlin_has_totals_warp(v) && !s->zeros;
-    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || noted)));
+    bool small = rows && rows < MARLIN_STEP, stored = marlin_has_totals_warp(v) && !s->zeros;
+    return !marlin_is_wgmma(v) && (v->tile_m == 8 || (v->tile_m == 16 && (!small || stored)));
 }
-static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
+static inline bool marlin_stores_totals(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
     return marlin_has_totals_warp(v) && marlin_corrects_sums(s, v);
 }
@@ -228,17 +228,17 @@ static inline bool marlin_notes_totals(const ptxgen_marlin_spec *s, const ptxgen
  * Whether the warp that computes the sums of activations stores them as corrections, from which the
  * sums of small groups start: for tokens 2q and 2q + 1, and features g and g + 8.
  */
-static inline bool marlin_notes_first_sums(const ptxgen_marlin_spec *s,
+static inline bool marlin_stores_first_sums(const ptxgen_marlin_spec *s,
                                            const ptxgen_marlin_variant *v)
 {
     uint32_t rows = marlin_scale_rows(s);
-    return marlin_notes_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
+    return marlin_stores_totals(s, v) && !s->zeros && rows && rows < MARLIN_STEP;
 }
 /* Bytes of the sums of activations of a group in a stage. */
-static inline uint32_t marlin_note_bytes(const ptxgen_marlin_spec *s,
+static inline uint32_t marlin_total_bytes(const ptxgen_marlin_spec *s,
                                          const ptxgen_marlin_variant *v)
 {
-    return v->tile_m * (marlin_notes_first_sums(s, v) ? 8 : 4);
+    return v->tile_m * (marlin_stores_first_sums(s, v) ? 8 : 4);
 }
 
 /* Accumulators of a thread, divided by four. */

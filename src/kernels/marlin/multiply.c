@@ -39,7 +39,7 @@ static uint32_t mma_steps(const struct gemm *q)
 /* Loads of activations in an mma step; a load serves two groups of 8 tokens, or two mma steps. */
 static uint32_t loads_of_mma_step(const struct gemm *q)
 {
-    return tile_operand_pairs_steps(&q->x) ? 1 : row_groups(q) / 2;
+    return tile_operand_pairs_steps(&q->x) ? 1 : token_groups(q) / 2;
 }
 
 /* mma steps of a group of scales. */
@@ -103,9 +103,9 @@ static bool needs_totals(const struct gemm *q)
 }
 
 /* Whether another warp computes the sums of activations. */
-static bool are_noted(const struct gemm *q)
+static bool are_stored(const struct gemm *q)
 {
-    return marlin_notes_totals(q->spec, q->v);
+    return marlin_stores_totals(q->spec, q->v);
 }
 
 /* The registers of load number `load` of activations. */
@@ -177,9 +177,9 @@ void marlin_emit_operands_begin(struct gemm *q)
     }
     if (needs_totals(q))
         new_totals(q);
-    if (needs_totals(q) && !are_noted(q))
+    if (needs_totals(q) && !are_stored(q))
         marlin_emit_totals_begin(q);
-    for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_noted(q); r++)
+    for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_stored(q); r++)
         o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
     ptx_u32 block = ptx_mul_lo_u32(q->k, q->along_k, U32(q->v->steps));
     o->x_at = tile_operand_lane(q->k, &q->x, U32(0), block);
@@ -202,7 +202,7 @@ static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t 
     if (p == 0)
         ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->x, o->x_lane, i % STEP_MMAS));
     uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
-    tile_operand_load_to(k, o->x_step, p * 2 + step * row_groups(q), activations(q, load));
+    tile_operand_load_to(k, o->x_step, p * 2 + step * token_groups(q), activations(q, load));
 }
 
 /* Loads what is new in mma step i: the words of 64 of K, and the scales of a group. */
@@ -275,7 +275,7 @@ void marlin_emit_first_operands(struct gemm *q)
 void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
 {
     for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mov_f32_to(q->k, q->acc[t][j][r], F32(0));
     marlin_emit_half(q, tile_n, q->operands.half);
@@ -309,7 +309,7 @@ static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
     if (group == 0)
         tile_ring_wait_for_note(k, u->ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), pair[2];
-    for (uint32_t j = 0; j < row_groups(q); j++) {
+    for (uint32_t j = 0; j < token_groups(q); j++) {
         ptx_ld_shared_v2_u32(k, pair, at, (int)((group * q->v->tile_m + 8 * j) * 4));
         for (uint32_t e = 0; e < 2; e++)
             totals[j][e] = ptx_u32_as_f32(pair[e]);
@@ -317,11 +317,11 @@ static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
 }
 
 /* Without groups: adds the stage's sums of activations to those of the part. */
-static void add_noted(struct gemm *q)
+static void add_stored(struct gemm *q)
 {
     ptx_f32 totals[2][2];
     load_totals(q, 0, totals);
-    for (uint32_t j = 0; j < row_groups(q); j++)
+    for (uint32_t j = 0; j < token_groups(q); j++)
         for (uint32_t e = 0; e < 2; e++) {
             ptx_f32 sum = q->operands.totals.sums[j][e];
             ptx_add_f32_to(q->k, sum, sum, totals[j][e]);
@@ -378,7 +378,7 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
         tile_operand_load_to(k, tile_operand_step(k, &q->x, lane, i % STEP_MMAS), 0, x);
         add_load(q, x);
     }
-    for (uint32_t j = 0; j < row_groups(q); j++)
+    for (uint32_t j = 0; j < token_groups(q); j++)
         totals[j] = own_total(q, first, j);
 }
 
@@ -387,10 +387,10 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
     const struct totals *t = &q->operands.totals;
-    for (uint32_t j = 0; j < row_groups(q); j++) {
-        for (uint32_t e = 0; e < 2 && are_noted(q); e++)
+    for (uint32_t j = 0; j < token_groups(q); j++) {
+        for (uint32_t e = 0; e < 2 && are_stored(q); e++)
             totals[j][e] = t->sums[j][e];
-        if (are_noted(q))
+        if (are_stored(q))
             continue;
         ptx_f32 sum = own_total(q, i, j);
         for (uint32_t e = 0; e < 2; e++)
@@ -399,15 +399,15 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
     }
 }
 
-typedef ptx_f32 sums[MAX_TILES][MAX_ROW_GROUPS][4];
+typedef ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4];
 
 /* Multiplies in mma step i: all tiles by the token groups of load p. */
 static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
-    if (needs_totals(q) && !are_noted(q))
+    if (needs_totals(q) && !are_stored(q))
         add_to_totals(q, i);
-    uint32_t first = 2 * p, end = first + 2 < row_groups(q) ? first + 2 : row_groups(q);
+    uint32_t first = 2 * p, end = first + 2 < token_groups(q) ? first + 2 : token_groups(q);
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = first; j < end; j++)
             mma(q, to[t][j], o->a[i % 2][t], fragment(q, i, j));
@@ -433,8 +433,8 @@ static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, u
 static bool leaves_slot(const struct gemm *q, uint32_t i)
 {
     bool fits = weights_ahead(q) * loads_of_mma_step(q) == 2;
-    bool noted = are_noted(q) && (needs_totals(q) || group_mmas(q) == 1);
-    return !fills_itself(q) && fits && !noted && i + weights_ahead(q) == mma_steps(q);
+    bool stored = are_stored(q) && (needs_totals(q) || group_mmas(q) == 1);
+    return !fills_itself(q) && fits && !stored && i + weights_ahead(q) == mma_steps(q);
 }
 
 /*
@@ -466,21 +466,21 @@ static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx
                     sums of)
 {
     for (uint32_t h = 0; h < 2; h++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (uint32_t e = 0; e < 2; e++)
                 ptx_fma_f32_to(q->k, of[t][j][2 * h + e], totals[j][e], correction[h],
                                of[t][j][2 * h + e]);
 }
 
-static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_ROW_GROUPS][4])
+static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
     ptx_kernel *k = q->k;
     const struct ring_user *u = &q->user;
     if (group == 0)
         tile_ring_wait_for_note(k, u->ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), four[4];
-    for (uint32_t j = 0; j < row_groups(q); j++) {
-        int offset = (int)((group * row_groups(q) + j) * 64);
+    for (uint32_t j = 0; j < token_groups(q); j++) {
+        int offset = (int)((group * token_groups(q) + j) * 64);
         ptx_ld_shared_v4_u32(k, four, at, offset);
         for (uint32_t r = 0; r < 4; r++)
             first[j][r] = ptx_u32_as_f32(four[r]);
@@ -488,13 +488,13 @@ static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_RO
 }
 
 /* What the sums of all tiles start from at mma step i: 0, or their correction by zero points. */
-static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS][4])
+static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
-    if (marlin_notes_first_sums(q->spec, q->v)) {
+    if (marlin_stores_first_sums(q->spec, q->v)) {
         load_first_sums(q, i / group_mmas(q), first);
         return;
     }
-    for (uint32_t j = 0; j < row_groups(q); j++) {
+    for (uint32_t j = 0; j < token_groups(q); j++) {
         for (int r = 0; r < 4; r++)
             first[j][r] = starts_from_zeros(q) ? ptx_mov_f32(q->k, F32(0)) : F32(0);
         for (uint32_t step = i; step < i + group_mmas(q) && starts_from_zeros(q); step++)
@@ -505,7 +505,7 @@ static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_ROW_GROUPS]
 static void begin_group(struct gemm *q, uint32_t i, struct group *g)
 {
     bool loads = !tile_operand_pairs_steps(&q->x) || i % 2 == 0;
-    if (needs_totals(q) && !are_noted(q) && loads)
+    if (needs_totals(q) && !are_stored(q) && loads)
         clear_totals(q);
     sums first;
     first_sums(q, i, first[0]);
@@ -513,7 +513,7 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
         marlin_emit_scales_f32(q, &q->operands.group, t, g->scale[t]);
         for (uint32_t h = 0; h < 2 && needs_totals(q); h++)
             g->correction[t][h] = marlin_emit_correction(q, &q->operands.group, t, h);
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 g->sums[t][j][r] = ptx_mov_f32(q->k, first[0][j][r]);
     }
@@ -525,14 +525,14 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
  */
 static void end_group(struct gemm *q, uint32_t i, struct group *g)
 {
-    if (needs_totals(q) && !are_noted(q))
+    if (needs_totals(q) && !are_stored(q))
         find_totals(q, i, g->totals);
     else if (needs_totals(q) && i + 1 < mma_steps(q))
         load_totals(q, i / group_mmas(q), g->totals);
     for (uint32_t t = 0; t < tiles(q) && needs_totals(q); t++)
         correct(q, t, g->correction[t], g->totals, g->sums);
     for (uint32_t t = 0; t < tiles(q); t++)
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_fma_f32_to(q->k, q->acc[t][j][r], g->sums[t][j][r], g->scale[t][r / 2],
                                q->acc[t][j][r]);
@@ -543,15 +543,15 @@ static void end_group(struct gemm *q, uint32_t i, struct group *g)
  */
 static void end_reading(struct gemm *q, ptx_u32 barrier, struct group *last)
 {
-    if (are_noted(q) && !has_groups(q))
-        add_noted(q);
-    else if (are_noted(q) && needs_totals(q))
+    if (are_stored(q) && !has_groups(q))
+        add_stored(q);
+    else if (are_stored(q) && needs_totals(q))
         load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
     tile_ring_release(q->k, q->user.ring, barrier,
                       tile_ring_refilled(q->k, q->user.ring, q->user.left, q->user.releases));
 }
 
-static void turn(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *group)
+static void advance(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *group)
 {
     if (leaves_slot(q, i)) {
         load_after(q, slot, slot, i, 0);
@@ -566,7 +566,7 @@ void marlin_emit_multiply(struct gemm *q)
     uint32_t all = mma_steps(q);
     ptx_u32 slot = ptx_mov_u32(q->k, read_slot(q));
     struct group group;
-    if (are_noted(q)) {
+    if (are_stored(q)) {
         q->user.present.slot = slot;
         q->user.present.barrier = ptx_mov_u32(q->k, q->user.place.barrier);
         q->user.present.parity = ptx_mov_u32(q->k, q->user.place.parity);
@@ -578,7 +578,7 @@ void marlin_emit_multiply(struct gemm *q)
             begin_group(q, i, &group);
         leaves = leaves || leaves_slot(q, i);
         if (i + weights_ahead(q) == all)
-            turn(q, slot, i, &group);
+            advance(q, slot, i, &group);
         for (uint32_t p = 0; p < loads_of_mma_step(q); p++) {
             prepare_next(q, slot, read_slot(q), i, p);
             multiply_load(q, i, p, by_group ? group.sums : q->acc);
@@ -611,7 +611,7 @@ void marlin_emit_finish_sums(struct gemm *q)
             ptx_f32 codes = F32(1 / marlin_code_unit(q, h));
             scale[h] = has_groups(q) ? codes : ptx_mul_f32(k, scale[h], codes);
         }
-        for (uint32_t j = 0; j < row_groups(q); j++)
+        for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
                 ptx_mul_f32_to(q->k, q->acc[t][j][r], q->acc[t][j][r], scale[r / 2]);
     }

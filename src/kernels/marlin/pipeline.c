@@ -7,8 +7,8 @@ static void locate(void *user, const struct tile_walk *w)
     struct gemm *q = user;
     ptx_kernel *k = q->k;
     struct tile_place place = marlin_emit_place(q, w->tile);
-    ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    tile_operand_locate(k, &q->x, q->address[MARLIN_X], first_row, q->m, w->stage);
+    ptx_u32 first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
+    tile_operand_locate(k, &q->x, q->address[MARLIN_X], first_token, q->m, w->stage);
     marlin_emit_weights_locate(q, place.n, w->stage);
 }
 
@@ -16,10 +16,10 @@ static void locate(void *user, const struct tile_walk *w)
  * Issues all copies of a stage together, because a cp.async between reads of shared memory costs
  * more instructions.
  */
-static void send(void *user, ptx_u32 slot)
+static void issue(void *user, ptx_u32 slot)
 {
     struct gemm *q = user;
-    marlin_emit_weights_send(q, slot);
+    marlin_emit_weights_issue(q, slot);
     tile_operand_send(q->k, &q->x, slot);
 }
 
@@ -56,7 +56,7 @@ void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end)
                                          .stage_bytes = marlin_stage_bytes(q->spec, q->v),
                                          .division = &q->division,
                                          .locate = locate,
-                                         .send = send,
+                                         .send = issue,
                                          .user = q};
     wait_for_previous(q, first, end);
     tile_pipeline_begin(q->k, &q->pipeline, first, end);

@@ -16,7 +16,7 @@ enum {
 
 uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    if (marlin_has_sender(v))
+    if (marlin_has_producer(v))
         return marlin_ring_shared_bytes(s, v);
     return v->stages * marlin_stage_bytes(s, v) +
            tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
@@ -26,7 +26,7 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
 static bool choose_stages(const ptxgen_marlin_spec *s, const ptxgen_target *target,
                           ptxgen_marlin_variant *v)
 {
-    uint32_t most = marlin_has_sender(v) ? 12 : MOST_STAGES;
+    uint32_t most = marlin_has_producer(v) ? 12 : MOST_STAGES;
     for (v->stages = v->stages ? v->stages : most; v->stages >= 3; v->stages--) {
         v->shared_bytes = marlin_shared_bytes(s, v);
         if (v->shared_bytes <= plan_shared_limit(target, v->ctas)) {
@@ -82,7 +82,7 @@ static const struct limits *limits_of(const ptxgen_marlin_plan *plan,
     enum { FEW_ROWS = 48 };
     return marlin_is_wgmma(v)          ? v->tile_m <= FEW_ROWS ? &few_limits : &wgmma_limits
            : marlin_has_totals_warp(v) ? &bulk_limits
-           : marlin_has_sender(v)
+           : marlin_has_producer(v)
                ? v->warp_n == MARLIN_STRIP ? &bulk_wide_limits : &bulk_along_k_limits
            : !marlin_has_wgmma(&plan->target) ? &mma_limits
            : v->steps > 1                     ? &long_limits
@@ -301,7 +301,7 @@ static bool is_too_wide(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant
 static bool is_spilled(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v)
 {
     uint32_t most = plan->target.ptx.sm == 87 ? 32 : 64;
-    return !marlin_has_sender(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
+    return !marlin_has_producer(v) && v->tile_m > most && marlin_steps(&plan->spec) == 1;
 }
 
 static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marlin_variant *v)
@@ -317,7 +317,7 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
                                  .pass_m = c->pass_m,
                                  .kind = c->kind,
                                  .cluster = c->cluster};
-    uint32_t sharing = marlin_has_sender(v) ? v->wk * marlin_cluster(v) : 1; /* that divide K */
+    uint32_t sharing = marlin_has_producer(v) ? v->wk * marlin_cluster(v) : 1; /* that divide K */
     if (wants_long_stages(&plan->spec, v) &&
         marlin_steps(&plan->spec) % (2 * v->steps * sharing) == 0) {
         v->steps *= 2;
@@ -328,9 +328,9 @@ static bool make_candidate(const ptxgen_marlin_plan *plan, size_t i, ptxgen_marl
     bool wgmma = marlin_has_wgmma(&plan->target);
     if (is_too_wide(&plan->spec, v) || is_spilled(plan, v))
         return false;
-    if (marlin_has_sender(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
+    if (marlin_has_producer(v) ? !wgmma : wgmma && v->tile_m > MOST_MMA_ROWS)
         return false;
-    bool follows = !marlin_has_sender(v) || v->tile_m == 8; /* fewer steps are another candidate */
+    bool follows = !marlin_has_producer(v) || v->tile_m == 8; /* has a candidate of fewer steps */
     if (!marlin_exchange_fits(&plan->target, v) || (v->steps < c->steps && follows))
         return false;
     if (marlin_steps(&plan->spec) % sharing || !marlin_halves_fit(&plan->spec, v))

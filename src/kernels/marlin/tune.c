@@ -24,8 +24,8 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         plan_check_numbers("marlin", numbers, sizeof numbers / sizeof *numbers, err);
     if (status != PTXGEN_OK)
         return status;
-    uint32_t rows = marlin_finished_rows(v);
-    if ((rows > 8 && rows % 16) || v->pass_m % 8 || rows % marlin_pass_rows(v))
+    uint32_t rows = marlin_finished_tokens(v);
+    if ((rows > 8 && rows % 16) || v->pass_m % 8 || rows % marlin_pass_tokens(v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_INVALID_ARGUMENT,
             "marlin: %u rows that a CTA finishes, pass_m %u: those are 8 or a multiple "
@@ -38,7 +38,7 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
-    if (v->cluster && (!marlin_has_sender(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
+    if (v->cluster && (!marlin_has_producer(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
                        (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, "
@@ -62,7 +62,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     ptxgen_marlin_variant v = *tile;
     uint32_t steps = v.steps * v.wk * marlin_cluster(&v);
     bool whole = marlin_steps(&plan->spec) % steps == 0;
-    if (marlin_has_sender(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
+    if (marlin_has_producer(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
             "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
@@ -98,7 +98,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
 
 /* The names of a tile's numbers, which are the members of a variant before its sizes. */
 static const char *const names[] = {"tile_m", "warp_n", "wn",   "wk",    "stages",
-                                    "steps",  "ctas",   "pass_m", "wgmma", "cluster", NULL};
+                                    "steps",  "ctas",   "pass_m", "kind", "cluster", NULL};
 enum { TILE_BYTES = sizeof(uint32_t) * (sizeof names / sizeof *names - 1) };
 _Static_assert(TILE_BYTES == offsetof(ptxgen_marlin_variant, shared_bytes), "names of all numbers");
 _Static_assert(TILE_BYTES <= sizeof(uint32_t) * PTXGEN_TILE_NUMBERS, "a tile holds them");

@@ -260,7 +260,7 @@ static void send_groups(struct gemm *q, ptx_u32 to, uint32_t step, ptx_u64 strip
         copy(q, to, step * groups * bytes, from, 0, size);
 }
 
-void marlin_emit_weights_send(struct gemm *q, ptx_u32 slot)
+void marlin_emit_weights_issue(struct gemm *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;

@@ -43,9 +43,9 @@ struct job {
 };
 
 /* The columns of a strip that a source has. */
-static size_t strip_columns(const struct job *job, size_t strip)
+static size_t strip_features(const struct job *job, size_t strip)
 {
-    size_t columns = marlin_strip_columns(job->spec), left = job->spec->n - strip * columns;
+    size_t columns = marlin_strip_features(job->spec), left = job->spec->n - strip * columns;
     return left < columns ? left : columns;
 }
 
@@ -53,7 +53,7 @@ static size_t strip_columns(const struct job *job, size_t strip)
 
 static void load_words(const struct job *job, size_t strip, size_t row, uint32_t *words)
 {
-    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    size_t width = marlin_strip_features(job->spec), count = strip_features(job, strip);
     if (row >= job->spec->k || count < width)
         memset(words, 0, MARLIN_STRIP * sizeof *words);
     for (size_t s = 0; row < job->spec->k && s < job->source_count; s++)
@@ -113,7 +113,7 @@ static ptxgen_status pack_scale(const struct job *job, const struct source *sour
 static ptxgen_status pack_scales(const struct job *job, size_t strip, size_t packed, size_t group,
                                  ptxgen_error *err)
 {
-    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    size_t width = marlin_strip_features(job->spec), count = strip_features(job, strip);
     uint16_t scales[MARLIN_STRIP] = {0};
     ptxgen_status status = PTXGEN_OK;
     for (size_t s = 0; s < job->source_count; s++)
@@ -127,7 +127,7 @@ static ptxgen_status pack_scales(const struct job *job, size_t strip, size_t pac
 
 static void pack_zeros(const struct job *job, size_t strip, size_t packed, size_t group)
 {
-    size_t width = marlin_strip_columns(job->spec), count = strip_columns(job, strip);
+    size_t width = marlin_strip_features(job->spec), count = strip_features(job, strip);
     uint32_t zeros[8] = {0};
     for (size_t s = 0; s < job->source_count; s++)
         for (size_t c = 0; c < count; c++) {

@@ -69,18 +69,18 @@ struct packed_view {
 };
 
 /* The place of a column of a matrix in the packed strips. */
-struct packed_column {
+struct packed_feature {
     size_t strip, tile, g, half; /* half: of the tile's columns, g or g + 8 */
 };
 
-static struct packed_column find_column(const ptxgen_marlin_spec *spec, size_t n, bool up)
+static struct packed_feature find_column(const ptxgen_marlin_spec *spec, size_t n, bool up)
 {
-    size_t width = marlin_strip_columns(spec), column = n % width + (up ? width : 0);
-    return (struct packed_column){n / width, column / MARLIN_TILE, column % 8,
-                                  column % MARLIN_TILE / 8};
+    size_t width = marlin_strip_features(spec), column = n % width + (up ? width : 0);
+    return (struct packed_feature){n / width, column / MARLIN_TILE, column % 8,
+                                   column % MARLIN_TILE / 8};
 }
 
-static unsigned code_at(const struct packed_view *v, const struct packed_column *c, size_t k)
+static unsigned code_at(const struct packed_view *v, const struct packed_feature *c, size_t k)
 {
     size_t row = k % 16, lane = c->g * 4 + row % 8 / 2;
     size_t nibble = row / 8 * 2 + c->half + row % 2 * 4;
@@ -103,7 +103,7 @@ struct packed_scale {
 
 static struct packed_scale scale_at(const struct packed_view *v, bool up, size_t packed, size_t n)
 {
-    struct packed_column c = find_column(v->spec, n, up);
+    struct packed_feature c = find_column(v->spec, n, up);
     size_t at = c.strip * v->groups + packed;
     const unsigned char *scales =
         (const unsigned char *)v->packed->scales + at * MARLIN_SCALES_BYTES;
@@ -139,7 +139,7 @@ static void unpack_matrix(const struct packed_view *v, bool up, ptxgen_w4_matrix
     for (size_t k = 0; k < m->k; k++) {
         size_t row = s->act_order ? v->packed->order[k] : k;
         for (size_t n = 0; n < m->n; n++) {
-            struct packed_column c = find_column(s, n, up);
+            struct packed_feature c = find_column(s, n, up);
             m->codes[row * m->n + n] = (uint8_t)code_at(v, &c, k);
         }
         if (m->g_idx)

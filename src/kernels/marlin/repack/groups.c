@@ -170,7 +170,7 @@ static ptx_u32 load_zero(const struct groups *q, ptx_u64 zeros, ptx_u32 at)
 static void load_column(const struct groups *q, uint32_t c, ptx_u16 scale, ptx_u32 zeros)
 {
     ptx_kernel *k = q->k;
-    uint32_t width = marlin_strip_columns(&q->product), column = c * 8;
+    uint32_t width = marlin_strip_features(&q->product), column = c * 8;
     bool up = column >= width, ends = q->spec->n % width;
     ptx_u32 first = ptx_mad_lo_u32(k, q->strip, U32(width), q->g);
     ptx_u32 n = ptx_add_u32(k, first, U32(column % width));
