@@ -119,9 +119,9 @@ ROW(ptxgen_marlin_packed_layout, ZEROS, UNSUPPORTED,
 ROW(ptxgen_marlin_packed_layout, ONES, UNSUPPORTED,
     "marlin: K = 4294967295 is not between 1 and 2147483647")
 ROW(ptxgen_marlin_reference, ANY, INVALID_ARGUMENT,
-    "marlin: a plan that was made, operands and c must be given")
+    "marlin: a plan that was made, operands and y must be given")
 ROW(ptxgen_marlin_reference_spread, ANY, INVALID_ARGUMENT,
-    "marlin: a plan that was made, operands and c must be given")
+    "marlin: a plan that was made, operands and y must be given")
 ROW(ptxgen_marlin_repack_dispatch, ANY, INVALID_ARGUMENT,
     "ptxgen_dispatch: dispatcher, family, spec or loaded is NULL")
 ROW(ptxgen_marlin_repack_emit, ANY, INVALID_ARGUMENT,

@@ -99,7 +99,7 @@ static void profile_counts_every_byte_of_the_weights(void **state)
         double bytes = 0;
         static const char *const copying[] = {
             "first copies of weights",
-            "turns: send for a pair of super-blocks, wait for another, multiply"};
+            "steps: issue copies of a pair of super-blocks, wait for another, multiply"};
         for (int c = 0; c < 2; c++)
             bytes += cJSON_GetNumberValue(
                 cJSON_GetObjectItem(named(sections, "section", copying[c]), "global_bytes_needed"));
