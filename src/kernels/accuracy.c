@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* How far the number that was rounded to `output` is from [y − below, y + above], at least. */
+/* The least distance from [y − below, y + above] of a number that rounds to `output`. */
 static double distance(ptxgen_element type, double output, double y, const ptxgen_spread *spread)
 {
     double error = output - y;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** Activations in double precision, as references take them, and what bounds and spreads need. */
+/** Activations in double precision for references, and their properties for bounds and spreads. */
 #ifndef PTXGEN_KERNELS_ACTIVATION_H
 #define PTXGEN_KERNELS_ACTIVATION_H
 
@@ -7,12 +7,12 @@
 
 struct activation {
     double (*of)(double v);
-    double steepest; /**< at least its largest slope */
-    /** Where it is least; it falls before and rises after. SiLU and GELU fall below 0 there. */
+    double steepest; /**< an upper limit of the function's slope */
+    /** Where the function has its minimum; it falls before that point and rises after it. */
     double least_at;
 };
 
-/** The activation of that name; it must be one, and not PTXGEN_ACTIVATION_NONE. */
+/** The properties of an activation, which is not PTXGEN_ACTIVATION_NONE. */
 const struct activation *activation_named(ptxgen_activation name);
 
 #endif

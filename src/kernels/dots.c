@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the vectors of any 64-bit host hold. */
+/* A vector of doubles that every 64-bit host has. */
 typedef double pair __attribute__((vector_size(16)));
 typedef int64_t pair_bits __attribute__((vector_size(16)));
 
@@ -27,7 +27,7 @@ static inline void add_product(const double *x, pair w, pair *sum, pair *magnitu
     *magnitude += (pair)((pair_bits)product & INT64_MAX);
 }
 
-/* Written out, for compilers keep eight variables in registers, but not an array. */
+/* Eight variables and not an array, because compilers keep only variables in registers. */
 static inline void add_products(const double *rows, const double *w, size_t k, struct dots *dots)
 {
     pair s[DOTS_ROWS / 2], m[DOTS_ROWS / 2];

@@ -20,13 +20,13 @@ uint16_t ptxgen_f32_to_bf16(float value);
 uint16_t ptxgen_f64_to_f16(double value);
 uint16_t ptxgen_f64_to_bf16(double value);
 
-/** `count` elements from index `first` on, as doubles that are `step` apart. */
+/** Converts `count` elements from index `first` on to doubles that are `step` apart. */
 void ptxgen_elements_load(ptxgen_element type, const void *array, size_t first, size_t count,
                           double *values, size_t step);
 
 /** The value of `type` that `value` rounds to. */
 double ptxgen_element_round(ptxgen_element type, double value);
-/** Half the spacing of `type` at |magnitude|: the most that rounding there can move a value. */
+/** Half the spacing of `type` at |magnitude|, which is the largest error of a rounding there. */
 double ptxgen_element_half_ulp(ptxgen_element type, double magnitude);
 
 #endif

@@ -3,22 +3,22 @@
  * The bound, for f32 arithmetic with u = 2⁻²⁴ and no flush to zero (Higham, Accuracy and Stability
  * of Numerical Algorithms, ch. 2–3: n roundings make 1+θ with |θ| ≤ g(n) = nu/(1−nu)).
  *
- * Sum. Each term takes one rounding as a product, at most `depth` more as additions, and what
- * product_error allows; each product and each sum of tensor cores may lose 2⁻¹⁴⁹ to underflow:
+ * Sum. Each term has one rounding as a product, at most `depth` more roundings by additions, and
+ * product_error; each product and each sum of tensor cores may lose 2⁻¹⁴⁹ to underflow:
  *
  *     E = (g(depth + 1) + product_error)·T + (terms + depth)·2⁻¹⁴⁹      T = Σ|x·w|
  *
- * and 22·2⁻²⁴ of the floor for each 16 terms, where there is one: tensor cores align products by
- * the operands' exponents, and a subnormal f16 has that of 2⁻¹⁴.
+ * plus 22·2⁻²⁴ of the floor for each 16 terms, where there is a floor: tensor cores align products
+ * by the exponents of the operands, and a subnormal f16 has the exponent of 2⁻¹⁴.
  *
  * Epilogue. An addition that gives v: E ← E + u·(|v| + E). An activation of Lipschitz constant L:
  * E ← L·E + activation_error·(|v| + E). A store as f16 or bf16: E ← E + half a unit at |y| + E.
  *
- * The reference itself errs by g₅₃(terms + 16)·(T + |bias| + |residual|), which is added.
+ * The error of the reference itself, g₅₃(terms + 16)·(T + |bias| + |residual|), is added.
  *
- * The spread (ptxgen/accuracy.h) counts the same roundings as independent ones: of a sum those of
- * walk.h, and product_variance·Σ(x·w)², for which Σ M_j² stands; what underflows widens it, as does
- * the reference's own error. A bias adds the variance of a rounding; activations are as in
+ * The spread (ptxgen/accuracy.h) counts the same roundings as independent ones: those of a sum as
+ * in walk.h, and product_variance·Σ(x·w)², for which Σ M_j² is used. Underflow and the reference's
+ * own error widen the interval. A bias adds the variance of a rounding; activations are treated in
  * spread.h.
  */
 #include "linear.h"
@@ -64,7 +64,7 @@ static void add(struct linear_estimate *e, double addend)
     e->spread.variance += spread_of_rounding(e->value * e->value);
 }
 
-/* Nothing is promised of what follows a value that f32 might not hold. */
+/* Makes the bound NaN where f32 might not hold the value, so that no statement is made. */
 static void require_range(struct linear_estimate *e)
 {
     if (!(fabs(e->value) + e->error <= FLT_MAX))

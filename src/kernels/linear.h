@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * From an exact sum to an output and its bound, for kernels that sum in f32 (or exactly):
+ * Turns an exact sum into an output with its bound, for kernels that sum in f32 or exactly:
  *
- *     y = activation(S + bias) + residual, rounded to Y's type
+ *     y = activation(S + bias) + residual, rounded to y's type
  *
- * Rules for what is not an ordinary number:
- * - Where S is NaN, so is the output, whatever the activation (ReLU of NaN is NaN).
- * - A row of X with a NaN or an infinity makes no other promise, and takes none from other rows.
- * - Where Σ|X·W| could leave f32's range nothing is promised, else where Y, rounded, is infinite,
- *   it is that infinity.
- * - Nor is it where S + bias could leave that range and an activation or a residual follows. A
- *   residual that is NaN or infinite makes its output so.
+ * Rules for values that are not ordinary numbers:
+ * - Where S is NaN, the output is NaN, whatever the activation (ReLU of NaN is NaN).
+ * - Otherwise no statement is made for a token with a NaN or an infinity; other tokens are not
+ *   affected.
+ * - No statement is made where Σ|x·w| could exceed the range of f32. Otherwise, where y, rounded,
+ *   is infinite, the output is that infinity.
+ * - No statement is made either where S + bias could exceed that range and an activation or a
+ *   residual follows. A residual that is NaN or infinite makes its output NaN or infinite.
  *
  * See linear.c for the derivation.
  */
@@ -25,10 +26,10 @@
 
 #include <stdbool.h>
 
-/** A value on its way through a kernel, and how far the kernel's may be from it; NaN: anything. */
+/** A value, and the bound of a kernel's error in it; a bound of NaN makes no statement. */
 struct linear_estimate {
     double value, error;
-    double magnitude; /**< of what was added up, for the reference's own error */
+    double magnitude; /**< sum of the magnitudes of all terms, for the reference's own error */
     struct spread spread;
 };
 
@@ -41,34 +42,34 @@ struct linear_sum {
      * rounds toward zero, which may take two units more.
      */
     double depth;
-    /** What a product may be off beyond one rounding, relative: operands in narrower pieces. */
+    /** Relative error of a product beyond one rounding, where operands are split into pieces. */
     double product_error;
 
     struct walk_cuts cuts;
-    double product_variance; /**< of what a product is off, relative to its square */
+    double product_variance; /**< variance of a product's error, relative to the product's square */
 };
 /**
- * Σ x·w, of which Σ|x·w| is `magnitude`, and which came this way; `floor` is what the products of a
- * step count as at least where tensor cores cut them.
+ * The approximate value of Σ x·w with Σ|x·w| = `magnitude` and the given walk; `floor` is the least
+ * magnitude for which the products of a step count where tensor cores cut them.
  */
 struct linear_estimate linear_add_up(const struct linear_sum *how, double sum, double magnitude,
                                      const struct walk *walk, double floor);
 
 struct linear_output {
     ptxgen_activation activation;
-    /** How far the kernel's activation of v may be from the exact one, relative to |v|. */
+    /** The error of the kernel's activation of v, relative to |v|. */
     double activation_error;
-    ptxgen_element type; /**< of Y */
+    ptxgen_element type; /**< of y */
     double terms;        /**< of a sum, for the reference's own error */
 };
-/** What is known of an output: see ptxgen/accuracy.h. */
+/** An output with its bound and spread, see ptxgen/accuracy.h. */
 struct linear_result {
     double y, bound;
     ptxgen_spread spread;
 };
 /**
- * An output's result; bias and residual may be NULL. `promised` is false for a row that makes no
- * promise but that NaN stays NaN.
+ * Computes an output from its sum; bias and residual may be NULL. `promised` is false for a token
+ * of which only is known that NaN stays NaN.
  */
 struct linear_result linear_finish(const struct linear_output *how, struct linear_estimate sum,
                                    const float *bias, const double *residual, bool promised);

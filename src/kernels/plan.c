@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 enum {
-    STATIC_SHARED = 48 * 1024, /* what every CTA may take without being asked for */
+    STATIC_SHARED = 48 * 1024, /* the most shared memory of a CTA without opt-in */
     RESERVED_SHARED = 1024, /* of each CTA, for the system (CUDA C++ Programming Guide, 8.x, 9.0) */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What plans of every family ask of a target and of a tile. Errors name the family. */
+/* Checks of targets and tiles for the plans of every family. Errors name the family. */
 #ifndef PTXGEN_KERNELS_PLAN_H
 #define PTXGEN_KERNELS_PLAN_H
 
@@ -7,14 +7,14 @@
 
 #include <stdbool.h>
 
-/* Refuses a target that the builder does not know, or that is too small to be one. */
+/* Refuses a target that the builder does not know, or whose sizes are too small. */
 ptxgen_status plan_check_target(const char *family, const ptxgen_target *target, ptxgen_error *err);
 /* The refusal of a plan that has no tile. */
 ptxgen_status plan_no_tile(const char *family, const ptxgen_target *target, ptxgen_error *err);
 
 /*
- * The status for a number of an enumeration that a family does not take (status.h): whether it
- * names an enumerator at all makes the difference.
+ * The status that refuses a value of an enumeration (status.h): it depends on whether the value is
+ * an enumerator that the family does not support, or no enumerator.
  */
 static inline ptxgen_status plan_refuses_enumerator(bool is_named)
 {
@@ -22,8 +22,8 @@ static inline ptxgen_status plan_refuses_enumerator(bool is_named)
 }
 
 /*
- * Whether a make_plan can have filled a plan with such a K and so many variants, of `most`: a plan
- * of zeros or of stray bytes is none. Every function that takes a plan asks this.
+ * Whether make_plan can have filled a plan with this K and this number of variants, of at most
+ * `most`. Every function that takes a plan refuses other plans, such as zeros or stray bytes.
  */
 static inline bool plan_is_made(uint32_t k, uint32_t variants, uint32_t most)
 {
@@ -36,18 +36,18 @@ static inline bool plan_is_made(uint32_t k, uint32_t variants, uint32_t most)
  */
 bool plan_explains_none(bool made, uint64_t m, bool serves, uint32_t most, char *text, size_t size);
 
-/* Bytes of shared memory that each of `ctas` CTAs of a multiprocessor may take. */
+/* Bytes of shared memory that each of `ctas` CTAs on a multiprocessor may use. */
 uint32_t plan_shared_limit(const ptxgen_target *target, uint32_t ctas);
-/* What a launch passes for CTAs of so many bytes: 0 where they need not be asked for. */
+/* The dynamic shared memory of a launch whose CTAs use so many bytes: 0 up to 48 KB. */
 uint32_t plan_dynamic_shared(uint32_t bytes);
 
-/* A number of a tile of the caller's choice, and what it may be. */
+/* A number of a tile of the caller's choice, with its limits. */
 struct plan_number {
     const char *name;
     uint32_t value, low, high;
-    bool power; /* of two */
+    bool power; /* a power of two only */
 };
-/* Refuses the first that is out of its range. */
+/* Refuses the first number that is outside of its limits. */
 ptxgen_status plan_check_numbers(const char *family, const struct plan_number *numbers,
                                  size_t count, ptxgen_error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * A spread (ptxgen/accuracy.h) on its way through a kernel's f32 operations: of a value, by how
- * much the kernel's is on average below or above it at most, and its variance about that average.
+ * A spread (ptxgen/accuracy.h) during the f32 operations of a kernel: the average of the kernel's
+ * value is between value − below and value + above, and it has the given variance about that
+ * average.
  */
 #ifndef PTXGEN_KERNELS_SPREAD_H
 #define PTXGEN_KERNELS_SPREAD_H
@@ -15,20 +16,20 @@ struct spread {
 };
 
 /**
- * The variance of a rounding of each value in such a sum of squares: a rounding to nearest in f32
- * is anywhere within 2⁻²⁴ of the value at most, and a third of that squared is its mean square.
- * What is cut off on average twice as far has the same variance about its mean.
+ * The variance of one rounding of each value whose squares are summed: the error of a rounding to
+ * nearest in f32 is uniform within 2⁻²⁴ of the value at most, so its mean square is a third of the
+ * square of that. A truncation has twice the range, and the same variance about its mean.
  */
 double spread_of_rounding(double squares);
-/** Both ends, farther. */
+/** Widens the interval at both ends. */
 void spread_widen(struct spread *spread, double by);
 /**
- * Of f(v), for that of v: from the least to the largest that f takes between the ends, its minimum
- * included where that is between them, and as far as f changes within one deviation of either end;
- * `rough`: how far the kernel's function is from f.
+ * The spread of f(v) for the spread of v. The interval goes from the least to the largest value of
+ * f between the ends, including a minimum between them, and the deviation is the change of f within
+ * one deviation of either end. `rough` is the error of the kernel's function.
  */
 void spread_activate(struct spread *spread, const struct activation *f, double v, double rough);
-/** Of x·y, rounded to f32. */
+/** The spread of x·y, rounded to f32. */
 struct spread spread_multiply(const struct spread *x_spread, double x,
                               const struct spread *y_spread, double y);
 ptxgen_spread spread_result(const struct spread *spread);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * The way of a sum through its terms, for the spread of a kernel that rounds partial sums.
+ * The walk of a sum through its terms, for the spread of a kernel that rounds partial sums.
  *
- * A kernel's partial sum begins at some term and ends at some later one; which, depends on how CTAs
- * divide K. With S_j the sum up to step j, S_0 = 0, one that ends at step j is between −down_j and
- * up_j:
+ * A partial sum of a kernel begins at some term and ends at a later one, depending on how CTAs
+ * divide K. With S_j the sum up to step j, S_0 = 0, a partial sum that ends at step j is between
+ * −down_j and up_j:
  *
  *     up_j = S_j − min S_i      down_j = max S_i − S_j      i ≤ j
  *
- * A kernel whose warps divide K walks in as many ways at once, each warp through its own terms; the
- * sums over steps below are then those of all ways.
+ * In a kernel whose warps divide K, each warp walks through its own terms; the sums over steps
+ * below are then sums over all walks.
  *
- * And M_j² = max(up_j, down_j)² + (Σ|x·w| of the step)² is at least the square of all partial sums
- * and products of the step. For terms of both signs M_j grows with √K, for terms of one sign with
- * K.
+ * M_j² = max(up_j, down_j)² + (Σ|x·w| of the step)² is at least the square of each partial sum and
+ * of each product of the step. M_j grows with √K for terms of both signs, and with K for terms of
+ * one sign.
  */
 #ifndef PTXGEN_KERNELS_WALK_H
 #define PTXGEN_KERNELS_WALK_H
@@ -30,10 +30,10 @@ struct walk {
     double sum, least, most; /* so far */
     double up, down;         /**< Σ up_j, Σ down_j */
     double squares;          /**< Σ M_j² */
-    double drift; /**< Σ M_j·(Σ x·w)/(Σ|x·w|) of the steps: how far products are of one sign */
+    double drift; /**< Σ M_j·(Σ x·w)/(Σ|x·w|) over the steps: how far products have one sign */
 };
 
-/** A step over terms with this Σ x·w and Σ|x·w|. */
+/** Goes on by a step whose terms have this Σ x·w and Σ|x·w|. */
 static inline void walk_step(struct walk *w, double terms, double size)
 {
     w->sum += terms;
@@ -46,13 +46,13 @@ static inline void walk_step(struct walk *w, double terms, double size)
     w->drift += (far > size ? far : size) * terms / (size + DBL_MIN);
 }
 
-/** The next partial sums start from 0. */
+/** Lets the next partial sums start from 0. */
 static inline void walk_restart(struct walk *w)
 {
     w->sum = w->least = w->most = 0;
 }
 
-/** Another way of the same sum. */
+/** Adds another walk of the same sum. */
 static inline void walk_join(struct walk *w, const struct walk *other)
 {
     w->up += other->up;
@@ -62,8 +62,8 @@ static inline void walk_join(struct walk *w, const struct walk *other)
 }
 
 /**
- * Of a row of f16 operands, for the floor of M_j: tensor cores cut subnormal numbers where they
- * would cut the least normal one.
+ * Facts of a row of f16 operands, for the floor of M_j: tensor cores cut products of subnormal
+ * numbers as if these were the least normal number.
  */
 struct walk_operands {
     double largest;
@@ -75,7 +75,9 @@ static inline void walk_note(struct walk_operands *o, double value)
     o->largest = fmax(o->largest, size);
     o->has_subnormals = o->has_subnormals || (size > 0 && size < least);
 }
-/** What a product of two such rows counts as at least, where one operand is subnormal. */
+/**
+ * The least magnitude for which a product of two such rows counts, where an operand is subnormal.
+ */
 static inline double walk_floor(const struct walk_operands *a, const struct walk_operands *b)
 {
     double least = 0x1p-14, floor = 0;
@@ -83,28 +85,28 @@ static inline double walk_floor(const struct walk_operands *a, const struct walk
         floor = least * fmax(b->largest, least);
     return b->has_subnormals ? fmax(floor, least * fmax(a->largest, least)) : floor;
 }
-/** The walk where M_j is at least `floor`; `one_sign` is (Σ x·w)/(Σ|x·w|). */
+/** Raises M_j to at least `floor` in each step; `one_sign` is (Σ x·w)/(Σ|x·w|). */
 static inline void walk_raise(struct walk *w, double steps, double floor, double one_sign)
 {
     w->squares += steps * floor * floor;
     w->drift += steps * floor * one_sign;
 }
 
-/** In a step, how often tensor cores cut sums, and how many products. */
+/** The number of cuts of sums by tensor cores in a step, and of cut products. */
 struct walk_cuts {
     double sums, products;
 };
 /**
- * The spread of tensor cores' sums, which are cut, toward zero:
+ * The spread of tensor cores' sums, which are truncated toward zero:
  *
- * - A sum loses 0 to 2⁻²³ of it: 2⁻²⁴ of it on average, at most, with the variance of a rounding to
- *   nearest. The loss has the sign of the partial sum, so the kernel's sum is on average lower by
- * no more than 2⁻²⁴·sums·Σ up_j, and higher by 2⁻²⁴·sums·Σ down_j.
- * - A product loses 0 to 2⁻²⁴ of M_j, a mean square of a third of 2⁻⁴⁸·M_j². Products of both signs
- *   lose nothing on average; else half of 2⁻²⁴·M_j for each that has no partner of the other sign,
- *   whose share of the products is (Σ x·w)/(Σ|x·w|).
+ * - A sum loses 0 to 2⁻²³ of itself: at most 2⁻²⁴ of itself on average, with the variance of a
+ *   rounding to nearest. The loss has the sign of the partial sum, so the kernel's sum is on
+ *   average lower by at most 2⁻²⁴·sums·Σ up_j, and higher by at most 2⁻²⁴·sums·Σ down_j.
+ * - A product loses 0 to 2⁻²⁴ of M_j, with a mean square of a third of 2⁻⁴⁸·M_j². Products of both
+ *   signs lose nothing on average. Otherwise each product without a partner of the other sign,
+ *   whose share of the products is (Σ x·w)/(Σ|x·w|), loses half of 2⁻²⁴·M_j.
  *
- * One more rounding a step is for partial sums that are brought together, to nearest.
+ * One more rounding to nearest for each step stands for additions of partial sums.
  */
 static inline struct spread walk_spread(const struct walk *w, const struct walk_cuts *cuts)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Y and its bound by linear.h, with the figures of the variant that serves this M.
+ * The reference: y and its bound by linear.h, with the parameters of the variant that serves this
+ * M.
  *
- * f32: x = h + l exactly, h the nearest tf32, so |l| ≤ 2⁻¹¹|x|; of l the tensor core takes 11
- * bits, l', which leaves |l − l'| ≤ 2⁻²³|x|, for l has at most 12. h·h' + h·l' + l'·h' are
- * summed; so of x·w are missing l'·l', below 2⁻²²|x·w|, and twice a product with what l' has left
- * out, below 2⁻²³: product_error = 2⁻²¹ and a little for products of small errors. Below
- * 2⁻¹²⁶ tf32 has units of 2⁻¹³⁶, of which each operand may lose one.
+ * f32: x = h + l exactly, where h is the nearest tf32, so |l| ≤ 2⁻¹¹|x|. The tensor core takes 11
+ * bits of l, which are l'; l has at most 12 bits, so |l − l'| ≤ 2⁻²³|x|. The kernel adds h·h' +
+ * h·l' + l'·h'. Missing from x·w are l'·l', below 2⁻²²|x·w|, and twice a product with the rest l −
+ * l', below 2⁻²³|x·w| each; so product_error is 2⁻²¹, plus a little for products of small errors.
+ * Below 2⁻¹²⁶ tf32 has units of 2⁻¹³⁶, of which each operand may lose one.
  *
- * Spread: l is anywhere within 2⁻¹¹|x| and l − l' within 2⁻²³|x|, so l·l' has a mean square of
- * 2⁻⁴⁴/9 and what l' leaves out one of 2⁻⁴⁶/3, twice: product_variance. Tensor cores cut f32 sums
- * so often that a factor that is off by less than 2⁻²⁴·cuts·K/16, 2⁻¹⁰ for K = 16384 before sm_90,
- * cannot be told from that; errors of both signs can.
+ * The spread: l is uniform within 2⁻¹¹|x| and l − l' within 2⁻²³|x|, so l·l' has a mean square of
+ * 2⁻⁴⁴/9, and each of the two products with l − l' one of 2⁻⁴⁶/3: together product_variance. Tensor
+ * cores cut f32 sums so often that a constant factor with an error below 2⁻²⁴·cuts·K/16 (2⁻¹⁰ for
+ * K = 16384 before sm_90) is not noticed; errors of both signs are.
  */
 #include "layout.h"
 
@@ -29,14 +30,14 @@ static const double split_variance = 0x1p-44 / 9 + 2 * 0x1p-46 / 3;
 static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 would be infinite */
 
 /*
- * Additions that an mma step counts as: m16n8k16 may be two products of 8 terms, 8 + 3 each;
- * f32 has three of m16n8k8, each perhaps two of 4 terms.
+ * The number of additions for which an mma step counts: m16n8k16 may be two products of 8 terms,
+ * which count 8 + 3 each; f32 has three m16n8k8, each of which may be two products of 4 terms.
  */
 enum { MMA_DEPTH = 22, SPLIT_DEPTH = 42 };
 
 /*
- * A tensor core cuts a sum of WALK_TERMS terms once, m16n8k16, before sm_90 twice; those of f32's
- * three products of m16n8k8 each once, before sm_90 twice.
+ * A tensor core cuts a sum of WALK_TERMS terms (m16n8k16) once, before sm_90 twice; for f32 it cuts
+ * each of the three products of m16n8k8 once, before sm_90 twice.
  */
 static struct walk_cuts cuts_of(const ptxgen_dense_plan *plan)
 {
@@ -47,8 +48,9 @@ static struct walk_cuts cuts_of(const ptxgen_dense_plan *plan)
 }
 
 /*
- * The longest way of a term into a sum: through the mma steps of a warp along K, over the warps
- * along K, over the CTAs that share the tile, one a stage at most.
+ * The most additions that a term passes on its way into a sum: the mma steps of a warp along K,
+ * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
+ * stage.
  */
 static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v)
 {
@@ -59,14 +61,14 @@ static double depth_of(const ptxgen_dense_spec *s, const ptxgen_dense_variant *v
 
 /* ---- rows as doubles ---- */
 
-/* Of a row of X or of W: Σ|v|, and whether it is finite, and as f32 small enough to be split. */
+/* Facts of a row of x or w: Σ|v|, whether all values are finite, and small enough to be split. */
 struct row {
     double sum;
     bool is_finite;
     struct walk_operands operands; /* of f16 */
 };
 
-/* Its elements go to `values`, `step` apart. */
+/* Loads a row's elements into `values`, `step` apart. */
 static struct row load_row(const ptxgen_dense_spec *s, const void *array, uint64_t first,
                            double *values, size_t step)
 {
@@ -149,13 +151,13 @@ static struct linear_result finish(const struct reference *r, struct linear_esti
                          promised);
 }
 
-/* What a reference fills; the spread may be NULL. */
+/* The results of a reference; the spread may be NULL. */
 struct results {
     double *y, *bound;
     ptxgen_spread *spread;
 };
 
-/* Row n of W with all rows of X. */
+/* Computes feature n of all tokens. */
 static void compute(const struct reference *r, uint32_t n, const struct results *to)
 {
     const ptxgen_dense_spec *s = r->spec;

@@ -18,7 +18,9 @@ static ptxgen_status check_arrays(const ptxgen_sparse24_shape *shape, const void
     return sparse24_check_metadata_span(shape, form, metadata, metadata_bytes, err);
 }
 
-/* By which of a group's elements are not zero, element i in bit i; 0 where they are too many. */
+/*
+ * The nibble by the non-zero elements of a group, element i in bit i; 0 where there are too many.
+ */
 static const unsigned char nibble_of_nonzeros[16] = {
     [0x0] = 0xE, [0x1] = 0x8, [0x2] = 0x9, [0x4] = 0xE, [0x8] = 0xE, /* fewer than two */
     [0x3] = 0x4, [0x5] = 0x8, [0x6] = 0x9, [0x9] = 0xC, [0xA] = 0xD, [0xC] = 0xE,

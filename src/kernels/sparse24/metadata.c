@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUTLASS form follows from mma.sp. For m16n8k32 a row's 8 groups are two half registers,
- * columns 0–15 in lane 4g and 16–31 in lane 4g+1, row g low and g+8 high; selector 1 takes the
- * next two lanes instead. So 32 lanes hold the metadata of 32 rows × 32 columns, and one
- * ldmatrix row brings a quad's four words. For m16n8k64 a row's 16 groups are two whole registers:
- * lanes 4g and 4g+2 for row g, 4g+1 and 4g+3 for row g+8.
+ * The CUTLASS form follows from mma.sp. In m16n8k32 the 8 groups of a row are two half registers:
+ * columns 0–15 in lane 4g and 16–31 in lane 4g+1, row g in the low half and row g+8 in the high
+ * half. Selector 1 takes the next two lanes instead. So 32 lanes hold the metadata of 32 rows × 32
+ * columns, and a row of ldmatrix brings the four words of a quad. In m16n8k64 the 16 groups of a
+ * row are two whole registers: of lanes 4g and 4g+2 for row g, of 4g+1 and 4g+3 for row g+8.
  */
 #include "metadata.h"
 
@@ -15,7 +15,10 @@ enum { WARP = 32, NIBBLE_BITS = 4, NIBBLE_MASK = 0xF, FILLER = 0x4 };
 
 /* ---- nibbles and masks ---- */
 
-/* Nibble of the group whose four kept bits are the index; 0, no nibble, unless two are set. */
+/*
+ * The nibble of a group whose four mask bits are the index; 0, which is no nibble, unless two are
+ * set.
+ */
 static const unsigned char nibble_of_mask[16] = {
     [0x3] = 0x4, [0x5] = 0x8, [0x6] = 0x9, [0x9] = 0xC, [0xA] = 0xD, [0xC] = 0xE,
 };
@@ -48,7 +51,7 @@ struct sparse24_lane_slot sparse24_lane_slot(ptxgen_sparse24_type type, unsigned
                                        row / 8 % 2 * 16 + group % 4 * NIBBLE_BITS};
 }
 
-/* ---- where a group stands in each form ---- */
+/* ---- the place of a group in each form ---- */
 
 struct place {
     size_t byte;

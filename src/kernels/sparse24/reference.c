@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound is that of linear.c, but for sums of s8, which are exact. Made f32 and scaled, in any
- * order of the factors a, s_x, s_w, they round once and once more for each scale, u = 2⁻²⁴, and a
- * product of two factors that underflows loses at most 2⁻¹⁴⁹ times the third:
+ * The bound is that of linear.c, except for s8, whose sums are exact. Converted to f32 and scaled,
+ * in any order of the factors a, s_x, s_w, a sum is rounded once, and once more for each scale,
+ * with u = 2⁻²⁴; a product of two factors that underflows loses at most 2⁻¹⁴⁹ times the third
+ * factor:
  *
  *     E = g(3)·|v| + 2⁻¹⁴⁹·(1 + |a| + |s_x| + |s_w|)
  *
- * The reference's own error counts Σ|x·w|·|s_x·s_w| as what was added up. The spread has the
- * roundings' variance, a third of u²·v² each. Nothing of this is needed where s8 is finished step
- * by step: it is exact.
+ * The reference's own error is relative to Σ|x·w|·|s_x·s_w|. The spread has the variance of the
+ * roundings, a third of u²·v² each. None of this is needed where s8 is finished step by step, since
+ * the result is then exact.
  */
 #include "reference.h"
 
@@ -91,7 +92,7 @@ struct stored {
     size_t column;
 };
 
-/* The two of a row's group; the metadata was checked. */
+/* Loads the two stored weights of a group; the metadata has been checked. */
 static void load_stored(const struct sparse24_problem *p, size_t n, size_t group,
                         struct stored stored[SPARSE24_KEPT])
 {
@@ -105,10 +106,10 @@ static void load_stored(const struct sparse24_problem *p, size_t n, size_t group
     }
 }
 
-/* Rows of X are summed up side by side, up to so many, from a block of them in doubles. */
+/* Tokens of a block, which is stored as doubles and whose sums are computed together. */
 enum { BLOCK_ROWS = 64 };
 
-/* rows of X from `first` on, by columns: [k][BLOCK_ROWS] */
+/* Loads the tokens from `first` on into a block [k][BLOCK_ROWS]. */
 static void load_block(const struct sparse24_problem *p, size_t first, size_t rows, double *block)
 {
     for (size_t m = 0; m < rows; m++)
@@ -116,13 +117,13 @@ static void load_block(const struct sparse24_problem *p, size_t first, size_t ro
             block[k * BLOCK_ROWS + m] = element(p->w.type, p->x, (first + m) * p->ldx + k);
 }
 
-/* Σ x·w, Σ|x·w|, the way there, and its floor. */
+/* Σ x·w, Σ|x·w|, the walk of the sum, and its floor. */
 struct sum {
     double value, magnitude, floor;
     struct walk walk;
 };
 
-/* Row n's sums with the block's rows of X; a step of the way is 16 terms, as of an mma. */
+/* Computes the sums of feature n with the tokens of a block; a step of the walk has 16 terms. */
 static void sum_row(const struct sparse24_problem *p, size_t n, size_t rows, const double *block,
                     const struct walk_operands x_rows[BLOCK_ROWS], struct sum sums[BLOCK_ROWS])
 {
@@ -174,7 +175,9 @@ static struct linear_estimate scaled_sum(const struct sparse24_problem *p, size_
     };
 }
 
-/* s8: every rounding of the kernel, in its order; `volatile` keeps a compiler from fusing two. */
+/*
+ * s8: does every rounding of the kernel in its order; `volatile` prevents a compiler from fusing.
+ */
 static double finish_stepwise(const struct sparse24_problem *p, size_t m, size_t n, double sum)
 {
     volatile float v = (float)sum;
@@ -218,7 +221,7 @@ static bool is_finite_row(const struct sparse24_problem *p, size_t m)
     return true;
 }
 
-/* All outputs of `rows` rows of X from `first` on, of which the block holds doubles. */
+/* Computes all outputs of the `rows` tokens from `first` on, which are in the block. */
 static void compute(const struct sparse24_problem *p, size_t first, size_t rows,
                     const double *block, double *y, double *bound, ptxgen_spread *spread)
 {

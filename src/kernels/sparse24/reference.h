@@ -3,13 +3,13 @@
  * The 2:4 sparse product in double precision, from compressed weights, with an error bound for a
  * kernel that accumulates in f32 (s8: in s32).
  *
- *     v[m,n] = Σ_k X[m,k]·W[n,k]            over the stored elements of W
- *     v[m,n] = v · x_scale[m]·w_scale[n]    s8 only
- *     Y[m,n] = activation(v + bias[n]) + residual[m,n], rounded to Y's type
+ *     s[m,n] = Σ_k x[m,k]·w[n,k]                         over the stored elements of w
+ *     v[m,n] = s[m,n]·x_scale[m]·w_scale[n]              for s8; else v = s
+ *     y[m,n] = activation(v + bias[n]) + residual[m,n]   rounded to y's type
  *
- * The rules for what is not an ordinary number are those of linear.h; besides, a kernel that
- * inflates W multiplies a NaN or an infinity of X by zeros, one that does not leaves them out. Bias
- * and scales must be finite, which is checked.
+ * The rules for values that are not ordinary numbers are those of linear.h. In addition, a kernel
+ * that inflates w multiplies a NaN or an infinity of x by zeros, and a kernel that does not inflate
+ * w leaves these products out. Bias and scales must be finite, which is checked.
  */
 #ifndef PTXGEN_KERNELS_SPARSE24_REFERENCE_H
 #define PTXGEN_KERNELS_SPARSE24_REFERENCE_H
@@ -28,8 +28,8 @@ struct sparse24_problem {
     ptxgen_sparse24_form form;
     ptxgen_const_span metadata;
 
-    size_t m;      /**< rows of X and Y; may be 0 */
-    const void *x; /**< [m, k] of W's type, rows `ldx` elements apart */
+    size_t m;      /**< tokens; may be 0 */
+    const void *x; /**< [m, k] of w's type, rows `ldx` elements apart */
     size_t ldx;
     const float *x_scale; /**< [m], or NULL for ones; s8 only */
     const float *w_scale; /**< [n], or NULL for ones; s8 only */
@@ -40,27 +40,27 @@ struct sparse24_problem {
     const void *residual; /**< [m, n] of y_type, rows `ldr` elements apart, or NULL */
     size_t ldr;
 
-    /** How the kernel sums, for bound and spread: see struct linear_sum and linear_output. */
+    /** Parameters of the kernel for bound and spread, see struct linear_sum and linear_output. */
     unsigned dot_depth;
     double product_error, activation_error;
     double cut_sums; /**< of 16 terms, for the spread */
     /**
-     * s8 with no activation or ReLU: y is what f32 arithmetic gives step by step, each rounded to
-     * nearest: the sum made f32, times x_scale, times w_scale, + bias, + residual, rounded to
-     * y_type; and the bound is 0.
+     * s8 with no activation or ReLU: y is computed in f32 step by step, each rounded to nearest
+     * (the sum converted to f32, times x_scale, times w_scale, + bias, + residual), and rounded to
+     * y_type; the bound is 0.
      */
     bool stepwise;
 };
 
 /**
- * Fills y[m·n] and bound[m·n]: the farthest that a correct kernel's output can be from y. NaN
- * there promises nothing; compare with ptxgen_bound_agrees. Unless it is NULL, spread[m·n] is as
- * ptxgen/accuracy.h says. See linear.c for the derivation of both.
+ * Fills y[m·n] and bound[m·n], the largest error of a correct kernel's output. A bound of NaN makes
+ * no statement; compare with ptxgen_bound_agrees. Fills spread[m·n] (ptxgen/accuracy.h) unless it
+ * is NULL. linear.c has the derivation of both.
  */
 ptxgen_status sparse24_reference(const struct sparse24_problem *problem, double *y, double *bound,
                                  ptxgen_spread *spread, ptxgen_error *err);
 
-/** s8's sums [m·n] before scales, which every kernel must give exactly. */
+/** Computes the sums [m·n] of s8 before scales, which every kernel computes exactly. */
 ptxgen_status sparse24_reference_s32(const struct sparse24_problem *problem, int32_t *sums,
                                      ptxgen_error *err);
 

@@ -9,16 +9,17 @@
 #include <stdlib.h>
 
 /*
- * Additions that a sparse m16n8k32 counts as: two products of 8 kept terms, 8 + 3 each, if
- * the hardware goes through it in two steps; one of 16 is less, 16 + 3.
+ * The number of additions for which a sparse m16n8k32 counts: two products of 8 kept terms, 8 + 3
+ * each, if the hardware computes it in two steps; one of 16 terms counts less, 16 + 3.
  */
 enum { MMA_DEPTH = 22 };
 
 static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
 
 /*
- * The longest way of a term into S: through the mma steps of a warp along K, over the warps along
- * K, over the CTAs that share the tile, one a stage at most.
+ * The most additions that a term passes on its way into a sum: the mma steps of a warp along K,
+ * then the warps along K, then the CTAs that share the tile, of which there is at most one for each
+ * stage.
  */
 static unsigned depth_of(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** A 2:4 weight's element types, sizes and groups: what its other files share. */
+/** Element types, sizes and groups of a 2:4 weight, which the other files of the room share. */
 #ifndef PTXGEN_KERNELS_SPARSE24_SHAPE_H
 #define PTXGEN_KERNELS_SPARSE24_SHAPE_H
 
@@ -17,7 +17,9 @@ size_t sparse24_element_bytes(ptxgen_sparse24_type type);
 uint32_t sparse24_bits(ptxgen_sparse24_type type, const void *array, size_t index);
 void sparse24_put_bits(ptxgen_sparse24_type type, void *array, size_t index, uint32_t bits);
 
-/** An order of magnitudes: 0 for both zeros alone, equal for ±x, all NaNs equal and above infinity.
+/**
+ * A number that orders magnitudes: 0 only for ±0, equal for x and −x, equal for all NaNs, which are
+ * above infinity.
  */
 uint32_t sparse24_magnitude(ptxgen_sparse24_type type, uint32_t bits);
 
