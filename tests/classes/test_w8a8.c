@@ -84,7 +84,7 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
              w8a8_rotates(plan, v) ? ", rotated" : "");
     snprintf(names->of[1], NAME, "%s, %s", tile, dealing_of(&s.tiles, stages));
     snprintf(names->of[2], NAME, "%s, %s tiles, %s", tile, s.tiles.divides ? "divided" : "whole",
-             stages_of_cta(&s.tiles, stages) > v->stages ? "ring turns" : "ring suffices");
+             stages_of_cta(&s.tiles, stages) > v->stages ? "ring wraps" : "ring suffices");
     snprintf(names->of[3], NAME, "%s%s%s, %s tiles%s%s",
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", v->fused ? ", fused" : "",
              v->kind == PTXGEN_W8A8_WGMMA ? ", wgmma" : "", s.tiles.divides ? "divided" : "whole",
@@ -127,7 +127,7 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
 static void every_class_of_w8a8_is_right(void **state)
 {
     static const char *const wanted[] = {"fused",
-                                         "16 tokens wgmma", /* weights and codes sent apart */
+                                         "16 tokens wgmma", /* a producer each for weights and codes */
                                          "64 tokens wgmma",
                                          "256 tokens wgmma",
                                          "wk 1",
@@ -139,7 +139,7 @@ static void every_class_of_w8a8_is_right(void **state)
                                          "divided between two",
                                          "divided among many",
                                          "divided, several tiles",
-                                         "ring turns",
+                                         "ring wraps",
                                          "ring suffices",
                                          "rotated",
                                          "copies of 16",

@@ -472,12 +472,13 @@ static void load_batch(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_sh
                        struct rmsnorm_q4k_item items[])
 {
     struct rmsnorm_q4k_source from = share_source(q, s, 0);
-    ptx_if_else(q->k, s->vectors) for (int i = 0; i < batch; i++)
-    {
-        struct rmsnorm_q4k_source its = i ? share_source(q, s, (uint32_t)i) : from;
-        rmsnorm_q4k_load_item(q, &its, &items[i]);
-    }
-    else load_by_element(q, &from, &items[0]);
+    ptx_if_else(q->k, s->vectors)
+        for (int i = 0; i < batch; i++) {
+            struct rmsnorm_q4k_source its = i ? share_source(q, s, (uint32_t)i) : from;
+            rmsnorm_q4k_load_item(q, &its, &items[i]);
+        }
+    else
+        load_by_element(q, &from, &items[0]);
     issue_weights(q, s);
 }
 

@@ -53,8 +53,10 @@ static void stage_item(struct rmsnorm_q4k_kernel *q, const struct rmsnorm_q4k_sh
 {
     struct rmsnorm_q4k_source from = rmsnorm_q4k_find_source(q, s->first, s->number);
     struct stage to = find_stage(q, s->number, s->number);
-    ptx_if_else(q->k, s->vectors) stage_vectors(q, &from, &to, 0);
-    else stage_elements(q, &from, &to);
+    ptx_if_else(q->k, s->vectors)
+        stage_vectors(q, &from, &to, 0);
+    else
+        stage_elements(q, &from, &to);
 }
 
 static void load_staged(struct rmsnorm_q4k_kernel *q, const struct stage *at,

@@ -379,8 +379,10 @@ static void finish_row(struct product *q, const struct row_token *t)
     else if (!has_vectors(q))
         finish_chunk(q, t, y);
     else {
-        ptx_if_else(k, q->part.whole) finish_chunk(q, t, y);
-        else finish_columns(q, t, y);
+        ptx_if_else(k, q->part.whole)
+            finish_chunk(q, t, y);
+        else
+            finish_columns(q, t, y);
     }
 }
 
@@ -526,19 +528,15 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
     ptx_kernel *k = q->k;
     if (q->v->fused || w8a8_is_wgmma(q->v) || q->v->cluster > 1) {
         finish_tile(q);
-        if (q->v->cluster >
-            1) /* the other CTA has read these sums, so that the next tile may overwrite them */
+        if (q->v->cluster > 1) /* the other CTA has read these sums, which may be overwritten now */
             synchronise(q);
         return;
     }
-    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages)))
-    {
+    ptx_if_else(k, ptx_setp_eq_u32(k, w->stage_end, U32(q->division.stages))) {
         ptx_if(k, ptx_setp_ne_u32(k, first, U32(0)))
             add_others(q, w->tile);
         finish_tile(q);
-    }
-    else
-    {
+    } else {
         tile_partials_store(k, &q->partials, fragment, q);
         tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
     }

@@ -217,8 +217,10 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_modul
     if (dependent)
         ptx_griddepcontrol_launch_dependents(k);
     if (dependent && prefetches) {
-        ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m)) prefetch_weights(&e);
-        else quantise_token(&e, dependent, slots);
+        ptx_if_else(k, ptx_setp_ge_u32(k, e.token, e.m))
+            prefetch_weights(&e);
+        else
+            quantise_token(&e, dependent, slots);
     } else
         quantise_token(&e, dependent, slots);
     ptx_kernel_end(k);

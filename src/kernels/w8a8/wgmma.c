@@ -295,17 +295,17 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->w_at));
     ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
     bool tokens = w8a8_tokens_are_m(h->q.v);
-    ptx_u64 rows_of = tokens ? codes : w, columns_of = tokens ? w : codes;
+    ptx_u64 a_of = tokens ? codes : w, b_of = tokens ? w : codes;
     uint32_t steps = h->q.v->wk * STEPS;
     uint32_t columns = tokens ? w8a8_group_features(h->q.v) : w8a8_group_tokens(h->q.v);
     ptx_pred later = ptx_setp_ne_u32(k, stage, first); /* the first products overwrite the sums */
     ptx_wgmma_fence(k);
-    uint32_t feature_block = tokens ? h->codes_block : h->w_block;
-    uint32_t column_block = tokens ? h->w_block : h->codes_block;
+    uint32_t a_block = tokens ? h->codes_block : h->w_block;
+    uint32_t b_block = tokens ? h->w_block : h->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / STEPS, step = i % STEPS * 32;
-        ptx_u64 a = tile_wgmma_advance(k, rows_of, block * feature_block + step);
-        ptx_u64 b = tile_wgmma_advance(k, columns_of, block * column_block + step);
+        ptx_u64 a = tile_wgmma_advance(k, a_of, block * a_block + step);
+        ptx_u64 b = tile_wgmma_advance(k, b_of, block * b_block + step);
         ptx_wgmma_k32_s32_s8_s8(k, (int)columns, h->q.acc[0][0], a, b, i ? c->always : later);
     }
     ptx_wgmma_commit_group(k);
@@ -496,14 +496,11 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
     }
     tile_ring_begin(k, &q->at, &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
-    ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_consumer_threads(v))))
-    {
+    ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_consumer_threads(v)))) {
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 4, true);
         consume(h);
-    }
-    else
-    {
+    } else {
         if (w8a8_moves_registers(v))
             tile_wgmma_divide_registers(k, 4, false);
         ptx_section(k, "issue the copies of stages");

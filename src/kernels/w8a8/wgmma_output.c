@@ -249,13 +249,10 @@ static void finish_block(struct direct *d)
             for (uint32_t e = 0; e < 2; e++)
                 v[i][j][e] = w8a8_finish(q, &d->tokens[i], &p[e], q->acc[0][j][2 * i + (int)e]).f;
     }
-    ptx_if_else(q->k, d->aligned)
-    {
+    ptx_if_else(q->k, d->aligned) {
         for (int i = 0; i < 2; i++)
             store_block(d, i, v[i]);
-    }
-    else
-    {
+    } else {
         for (int i = 0; i < 2; i++)
             store_apart(d, i, v[i]);
     }
