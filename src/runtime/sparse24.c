@@ -21,7 +21,7 @@ static bool is_inflated(const ptxgen_sparse24_plan *plan)
     return sparse24_tier(&plan->spec) == 1;
 }
 
-/* wgmma's X comes through a tensor map, and so do the operands of dense that are copied in bulk. */
+/* wgmma's x comes through a tensor map, and so do the operands of dense that are copied in bulk. */
 static ptxgen_status check_driver(const ptxgen_driver *driver, const void *plan, ptxgen_error *err)
 {
     const ptxgen_sparse24_plan *p = plan;
@@ -66,7 +66,7 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     return PTXGEN_OK;
 }
 
-/* ---- tier 1: W is inflated into the workspace, behind what dense needs of it ---- */
+/* ---- tier 1: w is inflated into the workspace, behind what dense needs of it ---- */
 
 /* Entries are loaded as they were emitted: dense's, its dense_align, then sparse24_inflate. */
 static struct launch_entry inflate(const ptxgen_sparse24_plan *plan, uint64_t packed,
@@ -142,7 +142,7 @@ ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *q, uint64_t packed,
 
 /* ---- tier 2 ---- */
 
-/* Whether rows of X are brought to multiples of 16 bytes before the product. */
+/* Whether rows of x are brought to multiples of 16 bytes before the product. */
 static bool must_align(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_variant *v,
                        const ptxgen_sparse24_args *a)
 {

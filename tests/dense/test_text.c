@@ -192,7 +192,7 @@ static void ctas_that_divide_k_get_no_second_tile(void **state)
     assert_says(&err, "no variant serves m = 65");
 }
 
-/* 16 pairs for 66 clusters: of 256 rows of X each has one of its own, of 128 rows all have a share. */
+/* 16 pairs for 66 clusters: of 256 tokens each has one of its own, of 128 all have a share. */
 static void tiles_of_most_sums_are_never_divided(void **state)
 {
     (void)state;

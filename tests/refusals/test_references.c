@@ -156,9 +156,9 @@ static void sparse24_reference_takes_what_its_kernels_do(void **state)
                                           .metadata = {metadata, sizeof metadata},
                                           .m = M,
                                           .x = x,
-                                          .ldx = K,
+                                          .x_stride = K,
                                           .residual = residual,
-                                          .ldr = N,
+                                          .residual_stride = N,
                                           .dot_depth = K / 2};
     struct sparse24_problem p = good;
 #define F16 p.w.type = PTXGEN_SPARSE24_F16, p.values.data = halves, p.values.bytes = sizeof halves
@@ -171,8 +171,9 @@ static void sparse24_reference_takes_what_its_kernels_do(void **state)
     CHANGED((F16, p.x_scale = scales), "x_scale is for s8 weights only");
     CHANGED((F16, p.w_scale = scales), "w_scale is for s8 weights only");
     CHANGED(p.x = NULL, "x is NULL");
-    CHANGED(p.ldx = K - 1, "rows of x are 15 elements apart, less than their 16 elements");
-    CHANGED(p.ldr = N - 1, "rows of residual are 3 elements apart, less than their 4 elements");
+    CHANGED(p.x_stride = K - 1, "rows of x are 15 elements apart, less than their 16 elements");
+    CHANGED(p.residual_stride = N - 1,
+            "rows of residual are 3 elements apart, less than their 4 elements");
     CHANGED(p.activation = (ptxgen_activation)5, "5 is no activation");
     CHANGED((p.stepwise = true, p.activation = PTXGEN_ACTIVATION_SILU),
             "stepwise outputs are of s8 weights, with no activation or ReLU");
@@ -188,9 +189,9 @@ static void sparse24_reference_takes_what_its_kernels_do(void **state)
     scales[1] = INFINITY;
     CHANGED(p.x_scale = scales, "x_scale[1] is inf, not finite");
 
-    p = (struct sparse24_problem){.w = {PTXGEN_SPARSE24_S8, 0, 262136}, .ldx = 262136};
+    p = (struct sparse24_problem){.w = {PTXGEN_SPARSE24_S8, 0, 262136}, .x_stride = 262136};
     TAKEN(sparse24_reference(&p, y, bound, NULL, &err));
-    p.w.k = p.ldx = 262144;
+    p.w.k = p.x_stride = 262144;
     REFUSED(UNSUPPORTED, sparse24_reference(&p, y, bound, NULL, &err),
             "K = 262144: 131072 products of s8 can overflow s32");
 #undef CHANGED

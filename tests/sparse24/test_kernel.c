@@ -272,7 +272,7 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     device_close(&device);
 }
 
-/* Row 1 of X has an infinity in column 8, which some rows of W keep and others do not. */
+/* Token 1 has an infinity in column 8, which some features keep and others do not. */
 static void check_infinity(const char *device_name, int type, uint8_t tier)
 {
     enum { N = 40, K = 64, M = 4, COLUMN = 8 };

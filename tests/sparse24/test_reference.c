@@ -10,13 +10,13 @@
 
 #include <math.h>
 
-enum { N = 24, M = 5, K = 256, LDX = K + 8, LDR = N + 3 };
+enum { N = 24, M = 5, K = 256, X_STRIDE = K + 8, RESIDUAL_STRIDE = N + 3 };
 
 /* A random problem with storage of its own. */
 struct test_case {
     struct sparse24_problem p;
-    unsigned char x[M * LDX * 4], dense[N * K * 4], values[N * K * 2], metadata[N * K / 4];
-    unsigned char residual_storage[M * LDR * 4];
+    unsigned char x[M * X_STRIDE * 4], dense[N * K * 4], values[N * K * 2], metadata[N * K / 4];
+    unsigned char residual_storage[M * RESIDUAL_STRIDE * 4];
     float x_scale[M], w_scale[N], bias[N];
     double y[M * N], bound[M * N];
 };
@@ -60,11 +60,11 @@ static struct test_case *make_case(ptxgen_sparse24_type type, uint64_t seed)
         .metadata = {c->metadata, sizeof c->metadata},
         .m = M,
         .x = c->x,
-        .ldx = LDX,
+        .x_stride = X_STRIDE,
         .y_type = PTXGEN_F32,
         .dot_depth = K / 2,
     };
-    for (size_t i = 0; i < M * LDX; i++)
+    for (size_t i = 0; i < M * X_STRIDE; i++)
         store(type, c->x, i, random_normal(&r));
     for (size_t i = 0; i < N * K; i++)
         store(type, c->dense, i, random_normal(&r) / 8);
@@ -91,7 +91,7 @@ static void use_scales(struct test_case *c)
 static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activation)
 {
     struct random r = {99};
-    for (size_t i = 0; i < M * LDR; i++)
+    for (size_t i = 0; i < M * RESIDUAL_STRIDE; i++)
         ptxgen_element_store(y_type, c->residual_storage, i, random_normal(&r));
     c->p.y_type = y_type;
     c->p.activation = activation;
@@ -99,7 +99,7 @@ static void use_epilogue(struct test_case *c, ptxgen_element y_type, int activat
     c->p.activation_error = is_curved ? 0x1p-20 : 0;
     c->p.bias = c->bias;
     c->p.residual = c->residual_storage;
-    c->p.ldr = LDR;
+    c->p.residual_stride = RESIDUAL_STRIDE;
 }
 
 static void run(struct test_case *c)
@@ -114,7 +114,7 @@ static double dense_sum(const struct test_case *c, size_t m, size_t n)
 {
     double sum = 0;
     for (size_t k = 0; k < K; k++)
-        sum += load(c->p.w.type, c->x, m * LDX + k) * load(c->p.w.type, c->dense, n * K + k);
+        sum += load(c->p.w.type, c->x, m * X_STRIDE + k) * load(c->p.w.type, c->dense, n * K + k);
     return sum;
 }
 
@@ -158,7 +158,7 @@ static double activated(int activation, double value, double *bound)
                                  .metadata = {metadata, 2},
                                  .m = 1,
                                  .x = x,
-                                 .ldx = 8,
+                                 .x_stride = 8,
                                  .activation = activation,
                                  .dot_depth = 1000};
     assert_int_equal(sparse24_reference(&p, &y, bound, NULL, NULL), PTXGEN_OK);
@@ -232,7 +232,7 @@ static double kernel(const struct test_case *c, size_t m, size_t n, struct style
     size_t term = 0;
     for (size_t k = 0; k < K; k++) {
         float w = (float)load(p->w.type, c->dense, n * K + k);
-        float x = (float)load(p->w.type, c->x, m * LDX + k);
+        float x = (float)load(p->w.type, c->x, m * X_STRIDE + k);
         if (w == 0 || k == style.skipped)
             continue;
         float *acc = &partial[term++ % style.threads];
@@ -250,7 +250,7 @@ static double kernel(const struct test_case *c, size_t m, size_t n, struct style
         v += p->bias[n];
     v = f32_activation(p->activation, v);
     if (p->residual && !style.drops_residual)
-        v += (float)ptxgen_element_load(p->y_type, p->residual, m * LDR + n);
+        v += (float)ptxgen_element_load(p->y_type, p->residual, m * RESIDUAL_STRIDE + n);
     return ptxgen_element_round(p->y_type, v);
 }
 
@@ -311,7 +311,7 @@ static void the_bound_is_a_small_part_of_the_terms(void **state)
     for (size_t i = 0; i < M * N; i++) {
         double abs_sum = 0;
         for (size_t k = 0; k < K; k++)
-            abs_sum += fabs(load(1, c->x, i / N * LDX + k) * load(1, c->dense, i % N * K + k));
+            abs_sum += fabs(load(1, c->x, i / N * X_STRIDE + k) * load(1, c->dense, i % N * K + k));
         assert_true(c->bound[i] > 0 && c->bound[i] < 1.01 * (K / 2 + 1) * 0x1p-24 * abs_sum);
     }
     free(c);
@@ -325,7 +325,7 @@ static void nan_in_a_kept_column_is_nan_and_in_another_promises_nothing(void **s
     for (int activation = 0; activation <= PTXGEN_ACTIVATION_RELU; activation++) {
         struct test_case *c = make_case(PTXGEN_SPARSE24_F32, 5);
         c->p.activation = activation;
-        store(PTXGEN_SPARSE24_F32, c->x, 1 * LDX + 9, NAN);
+        store(PTXGEN_SPARSE24_F32, c->x, 1 * X_STRIDE + 9, NAN);
         run(c);
         for (size_t n = 0; n < N; n++) {
             if (load(PTXGEN_SPARSE24_F32, c->dense, n * K + 9) != 0) {
@@ -424,7 +424,7 @@ static void refuses_what_has_no_answer(void **state)
     c->metadata[N * K / 4 - 1] = 0xF;
     refused(c, PTXGEN_ERROR_MALFORMED, "row 23, group 63");
     c = make_case(PTXGEN_SPARSE24_F16, 8);
-    c->p.ldx = K - 1;
+    c->p.x_stride = K - 1;
     refused(c, PTXGEN_ERROR_INVALID_ARGUMENT, "rows of x are 255 elements apart");
     c = make_case(PTXGEN_SPARSE24_F16, 8);
     c->p.x = NULL;

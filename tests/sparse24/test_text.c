@@ -231,7 +231,7 @@ static void clusters_of_wgmma_get_no_second_tile(void **state)
     assert_int_equal(ptxgen_sparse24_use_tile(&plan, &tile, &err), PTXGEN_ERROR_UNSUPPORTED);
 }
 
-/* 112 tiles of 128 rows of W keep memory busy; 32 do not, and are divided. */
+/* 112 tiles of 128 features keep memory busy; 32 do not, and are divided. */
 static void one_row_of_tiles_is_whole_where_it_keeps_memory_busy(void **state)
 {
     (void)state;

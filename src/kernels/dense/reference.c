@@ -128,8 +128,8 @@ struct reference {
     struct linear_sum sum;
     struct linear_output output;
     struct dots_ways ways; /* of 128 bytes of K each, in turn */
-    double *x, *w;         /* of dots.h; a row of W */
-    struct row *rows;      /* of X */
+    double *x, *w;         /* of dots.h; a feature of w */
+    struct row *rows;      /* of x */
 };
 
 static struct linear_result finish(const struct reference *r, struct linear_estimate sum,

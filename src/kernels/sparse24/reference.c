@@ -55,9 +55,10 @@ static ptxgen_status check(const struct sparse24_problem *p, ptxgen_error *err)
     if ((status = ptxgen_sparse24_validate(&p->w, p->values, p->form, p->metadata, err)) !=
             PTXGEN_OK ||
         (status = check_type(p, err)) != PTXGEN_OK ||
-        (status = check_rows("x", p->x, p->ldx, p->w.k, p->m, err)) != PTXGEN_OK ||
+        (status = check_rows("x", p->x, p->x_stride, p->w.k, p->m, err)) != PTXGEN_OK ||
         (p->residual &&
-         (status = check_rows("residual", p->residual, p->ldr, p->w.n, p->m, err)) != PTXGEN_OK) ||
+         (status = check_rows("residual", p->residual, p->residual_stride, p->w.n, p->m, err)) !=
+             PTXGEN_OK) ||
         (status = ptxgen_bound_check_finite("x_scale", p->x_scale, p->m, err)) != PTXGEN_OK ||
         (status = ptxgen_bound_check_finite("w_scale", p->w_scale, p->w.n, err)) != PTXGEN_OK ||
         (status = ptxgen_bound_check_finite("bias", p->bias, p->w.n, err)) != PTXGEN_OK)
@@ -114,7 +115,7 @@ static void load_block(const struct sparse24_problem *p, size_t first, size_t ro
 {
     for (size_t m = 0; m < rows; m++)
         for (size_t k = 0; k < p->w.k; k++)
-            block[k * BLOCK_ROWS + m] = element(p->w.type, p->x, (first + m) * p->ldx + k);
+            block[k * BLOCK_ROWS + m] = element(p->w.type, p->x, (first + m) * p->x_stride + k);
 }
 
 /* Σ x·w, Σ|x·w|, the walk of the sum, and its floor. */
@@ -188,7 +189,7 @@ static double finish_stepwise(const struct sparse24_problem *p, size_t m, size_t
     if (p->activation == PTXGEN_ACTIVATION_RELU)
         v = v < 0 ? 0 : v;
     if (p->residual)
-        v = v + (float)ptxgen_element_load(p->y_type, p->residual, m * p->ldr + n);
+        v = v + (float)ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n);
     return ptxgen_element_round(p->y_type, v);
 }
 
@@ -208,7 +209,7 @@ static struct linear_result finish(const struct sparse24_problem *p, size_t m, s
             ? scaled_sum(p, m, n, total->value, total->magnitude)
             : linear_add_up(&how, total->value, total->magnitude, &total->walk, total->floor);
     if (p->residual)
-        residual = ptxgen_element_load(p->y_type, p->residual, m * p->ldr + n);
+        residual = ptxgen_element_load(p->y_type, p->residual, m * p->residual_stride + n);
     return linear_finish(&output, sum, p->bias ? &p->bias[n] : NULL, p->residual ? &residual : NULL,
                          row_is_finite);
 }
@@ -216,7 +217,7 @@ static struct linear_result finish(const struct sparse24_problem *p, size_t m, s
 static bool is_finite_row(const struct sparse24_problem *p, size_t m)
 {
     for (size_t k = 0; k < p->w.k; k++)
-        if (!isfinite(element(p->w.type, p->x, m * p->ldx + k)))
+        if (!isfinite(element(p->w.type, p->x, m * p->x_stride + k)))
             return false;
     return true;
 }
@@ -283,7 +284,7 @@ ptxgen_status sparse24_reference_s32(const struct sparse24_problem *p, int32_t *
             for (size_t m = 0; m < p->m; m++)
                 for (size_t i = 0; i < SPARSE24_KEPT; i++)
                     sums[m * p->w.n + n] +=
-                        x[m * p->ldx + stored[i].column] * (int32_t)stored[i].weight;
+                        x[m * p->x_stride + stored[i].column] * (int32_t)stored[i].weight;
         }
     }
     return PTXGEN_OK;

@@ -29,16 +29,16 @@ struct sparse24_problem {
     ptxgen_const_span metadata;
 
     size_t m;      /**< tokens; may be 0 */
-    const void *x; /**< [m, k] of w's type, rows `ldx` elements apart */
-    size_t ldx;
+    const void *x; /**< [m, k] of w's type, rows `x_stride` elements apart */
+    size_t x_stride;
     const float *x_scale; /**< [m], or NULL for ones; s8 only */
     const float *w_scale; /**< [n], or NULL for ones; s8 only */
 
     const float *bias; /**< [n], or NULL */
     ptxgen_activation activation;
     ptxgen_element y_type;
-    const void *residual; /**< [m, n] of y_type, rows `ldr` elements apart, or NULL */
-    size_t ldr;
+    const void *residual; /**< [m, n] of y_type, rows `residual_stride` elements apart, or NULL */
+    size_t residual_stride;
 
     /** Parameters of the kernel for bound and spread, see struct linear_sum and linear_output. */
     unsigned dot_depth;

@@ -62,13 +62,13 @@ static struct sparse24_problem problem_of(const ptxgen_sparse24_plan *plan,
         .metadata = o->metadata,
         .m = o->m,
         .x = o->x,
-        .ldx = o->x_stride ? o->x_stride : s->k,
+        .x_stride = o->x_stride ? o->x_stride : s->k,
         .x_scale = scaled ? o->x_scale : NULL,
         .w_scale = scaled ? o->w_scale : NULL,
         .activation = (ptxgen_activation)s->activation,
         .y_type = (ptxgen_element)s->y_type,
         .residual = s->residual ? o->residual : NULL,
-        .ldr = o->residual_stride ? o->residual_stride : s->n,
+        .residual_stride = o->residual_stride ? o->residual_stride : s->n,
         .cut_sums = plan->target.ptx.sm >= 90 ? 1 : 2,
         .dot_depth = depth_of(s, ptxgen_sparse24_choose(plan, o->m ? o->m : 1)),
         .stepwise = scaled && !smooth,
@@ -99,7 +99,7 @@ static ptxgen_status dense_reference(const ptxgen_sparse24_plan *plan,
                                          .residual = o->residual,
                                          .x_stride = o->x_stride,
                                          .residual_stride = o->residual_stride};
-    ptxgen_dense_plan part = plan->dense; /* a caller may ask for some rows of W: see `spec` */
+    ptxgen_dense_plan part = plan->dense; /* a caller may ask for some features: see `spec` */
     part.spec.n = s->n;
     if (status == PTXGEN_OK)
         status = ptxgen_dense_reference_spread(&part, &dense, y, bound, spread, err);
