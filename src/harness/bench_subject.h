@@ -11,8 +11,8 @@
 struct bench_subject {
     void *state;
     char shape[160];       /**< "K=4096 N=14336 M=1 x=f16 …" */
-    uint32_t k, n, m;      /**< of the product that a general library would compute … */
-    ptxgen_element type;   /**< … in this type: bf16, or else f16 */
+    uint32_t k, n, m;      /**< sizes of the product that a general library would compute */
+    ptxgen_element type;   /**< type in which a general library would compute: bf16 or f16 */
     uint32_t copies;       /**< of the weights; a launch uses one */
     uint64_t weight_bytes; /**< of one copy */
     uint64_t bytes;        /**< that a launch reads and writes, each once */
