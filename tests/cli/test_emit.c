@@ -226,7 +226,7 @@ static void inspect_says_where_a_launch_rounds_weights_or_quantises(void **state
     struct outcome o = run("inspect", "marlin", "--k", "4096", "--n", "4096", "--group-size", "64",
                            "--type", "bf16", "--target", "sm_80", "--m", "1,64");
     assert_exit(&o, 0);
-    assert_contains(o.out, "tiles of 8 rows");
+    assert_contains(o.out, "tiles of 8 tokens");
     assert_contains(o.out, "scales are multiplied into sums, in f32");
     assert_contains(o.out, "weights are scaled and rounded to bf16");
     outcome_free(&o);

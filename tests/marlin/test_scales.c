@@ -151,7 +151,11 @@ static void a_plan_says_which_of_its_tiles_round_weights(void **state)
     few.max_m = 4;
     const ptxgen_marlin_plan plan = plan_of(&few, "sm_80");
     ptxgen_marlin_explain(&plan, 0, text, sizeof text);
-    assert_string_equal(text, "no launch: no variant serves 0 rows");
+    assert_string_equal(text, "no launch: there are no tokens");
+    ptxgen_marlin_explain(&plan, 5, text, sizeof text);
+    assert_string_equal(text, "no launch: 5 tokens are above the plan's 4");
+    ptxgen_marlin_explain(NULL, 1, text, sizeof text);
+    assert_string_equal(text, "no launch: there is no plan");
 }
 
 /* Σ x·(ŵ − w) of the first token and a feature, ŵ being the weight that a tile rounds. */
@@ -185,7 +189,7 @@ static void the_bound_has_what_a_tiles_rounding_moves_a_sum_by(void **state)
         const ptxgen_marlin_operands o = {.m = 1, .x = p.x.host, .weights = &p.matrices[0]};
         double c[2][COLUMNS], bound[2][COLUMNS];
         ptxgen_error err;
-        for (int i = 0; i < 2; i++) { /* tiles of 8 rows, and of 32 */
+        for (int i = 0; i < 2; i++) { /* tiles of 8 tokens, and of 32 */
             ptxgen_marlin_plan plan = plan_of(&spec, "sm_80");
             const struct marlin_options options = options_of(&ends[0], 64, &variants[2 * i]);
             assert_ok(ptxgen_marlin_use_tile(&plan, &options.tile, &err), &err);

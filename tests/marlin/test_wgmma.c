@@ -159,7 +159,7 @@ static void half_strips_that_do_not_end_with_n_are_refused(void **state)
     assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
     assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
     assert_int_equal(ptxgen_marlin_use_tile(&plan, &tile, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    assert_says(&err, "224 columns");
+    assert_says(&err, "224 features");
 }
 
 static bool has_wgmma(const char *target_name, const ptxgen_marlin_spec *spec)
@@ -238,7 +238,7 @@ static void clusters_that_do_not_divide_k_or_have_no_wgmma_are_refused(void **st
         {512, 3, PTXGEN_MARLIN_WGMMA, 1, "cluster of 3", PTXGEN_ERROR_INVALID_ARGUMENT},
         {512, 16, PTXGEN_MARLIN_WGMMA, 1, "cluster of 16", PTXGEN_ERROR_INVALID_ARGUMENT},
         {512, 2, PTXGEN_MARLIN_MMA, 1, "cluster of 2", PTXGEN_ERROR_INVALID_ARGUMENT},
-        {576, 2, PTXGEN_MARLIN_WGMMA, 1, "stages of 128 rows", PTXGEN_ERROR_UNSUPPORTED}};
+        {576, 2, PTXGEN_MARLIN_WGMMA, 1, "stages of 128 along K", PTXGEN_ERROR_UNSUPPORTED}};
     ptxgen_target target;
     ptxgen_error err;
     assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);
@@ -268,7 +268,7 @@ static void tiles_that_are_no_warpgroups_or_for_other_targets_are_refused(void *
         {"sm_90a", "6 warps", 512, 6, 1, 1, PTXGEN_ERROR_INVALID_ARGUMENT},
         {"sm_90a", "2 CTAs of 4 warpgroups", 512, 16, 1, 2, PTXGEN_ERROR_INVALID_ARGUMENT},
         {"sm_90", "sm_90a", 512, 8, 1, 1, PTXGEN_ERROR_UNSUPPORTED},
-        {"sm_90a", "stages of 256 rows", 576, 8, 4, 1, PTXGEN_ERROR_UNSUPPORTED}};
+        {"sm_90a", "stages of 256 along K", 576, 8, 4, 1, PTXGEN_ERROR_UNSUPPORTED}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptxgen_marlin_spec spec = f16(cases[i].k, 256, 64);
         ptxgen_marlin_variant tile = tiles[1];
@@ -293,12 +293,12 @@ static void rows_that_no_tile_of_wgmma_has_are_refused(void **state)
     const struct {
         uint32_t tile_m, pass_m, cluster;
         const char *words;
-    } cases[] = {{24, 8, 0, "24 rows that a CTA finishes, pass_m 8"},
-                 {48, 8, 2, "24 rows that a CTA finishes, pass_m 8"},
+    } cases[] = {{24, 8, 0, "24 tokens that a CTA finishes, pass_m 8"},
+                 {48, 8, 2, "24 tokens that a CTA finishes, pass_m 8"},
                  {272, 16, 0, "tile_m is 272, not 8 to 256"},
-                 {80, 32, 0, "80 rows that a CTA finishes, pass_m 32"},
-                 {80, 20, 0, "80 rows that a CTA finishes, pass_m 20"},
-                 {96, 32, 2, "48 rows that a CTA finishes, pass_m 32"}};
+                 {80, 32, 0, "80 tokens that a CTA finishes, pass_m 32"},
+                 {80, 20, 0, "80 tokens that a CTA finishes, pass_m 20"},
+                 {96, 32, 2, "48 tokens that a CTA finishes, pass_m 32"}};
     ptxgen_target target;
     ptxgen_error err;
     assert_ok(ptxgen_target_parse("sm_90a", &target, &err), &err);

@@ -223,7 +223,7 @@ static void marlin_refuses_each_wrong_number_of_a_tile(void **state)
          "marlin: 17 times 2 warps are more than the 1024 threads of a CTA"},
         {{SET(kind, PTXGEN_MARLIN_BULK), SET(tile_m, 8), SET(pass_m, 8)},
          UNSUPPORTED,
-         "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of 128 rows"},
+         "marlin: a tile copied in bulk is for sm_90a, and for whole stages of 128 along K"},
     };
     ASSERT_REFUSALS(rows, marlin_mma, marlin_tile, &plan);
 }
@@ -252,15 +252,15 @@ static void marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **sta
         {{SET(tile_m, 257)}, INVALID, TILE "tile_m is 257, not 8 to 256"},
         {{SET(tile_m, 40)},
          INVALID,
-         "marlin: 40 rows that a CTA finishes, pass_m 16: those are 8 or a multiple of 16, and "
+         "marlin: 40 tokens that a CTA finishes, pass_m 16: those are 8 or a multiple of 16, and "
          "this a multiple of 8 that divides them"},
         {{SET(pass_m, 24)},
          INVALID,
-         "marlin: 64 rows that a CTA finishes, pass_m 24: those are 8 or a multiple of 16, and "
+         "marlin: 64 tokens that a CTA finishes, pass_m 24: those are 8 or a multiple of 16, and "
          "this a multiple of 8 that divides them"},
         {{SET(pass_m, 12), SET(tile_m, 48)},
          INVALID,
-         "marlin: 48 rows that a CTA finishes, pass_m 12: those are 8 or a multiple of 16, and "
+         "marlin: 48 tokens that a CTA finishes, pass_m 12: those are 8 or a multiple of 16, and "
          "this a multiple of 8 that divides them"},
         {{SET(warp_n, 64)}, INVALID, TILE "warp_n is 64, not a power of two of 16 to 32"},
         {{SET(wn, 3)}, INVALID, TILE "wn is 3, not 4 to 16"},
@@ -290,11 +290,11 @@ static void marlin_refuses_each_wrong_number_of_a_tile_copied_in_bulk(void **sta
         {{SET(steps, 1)}, ACCEPTED},
         {{SET(steps, 2)},
          UNSUPPORTED,
-         "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of 128 rows"},
+         "marlin: a tile copied in bulk is for sm_90a, and for whole stages of 128 along K"},
         {{MMA, SET(wn, 5)}, ACCEPTED},
         {{MMA, SET(wn, 7)},
          INVALID,
-         "marlin: tiles of 224 columns, half strips copied in bulk, do not end with the 5 strips "
+         "marlin: tiles of 224 features, half strips copied in bulk, do not end with the 5 strips "
          "of N"},
     };
     static const struct refusal of_older[] = {
@@ -322,12 +322,12 @@ static void marlin_refuses_launches_of_too_many_rows_or_stages(void **state)
     assert_ok(ptxgen_marlin_use_tile(&plan, &marlin_mma, &err), &err);
     assert_ok(ptxgen_marlin_ctas(&plan, 32767 * 64, &ctas, &err), &err);
     assert_refusal(ptxgen_marlin_ctas(&plan, 32767 * 64 + 1, &ctas, &err), &err, UNSUPPORTED,
-                   "marlin: m = 2097089 rows with K = 65536, N = 65536 are 4294967296 stages, more "
+                   "marlin: m = 2097089 tokens with K = 65536, N = 65536 are 4294967296 stages, more "
                    "than 2^32");
     plan.spec.n = plan.spec.k = 64;
     assert_ok(ptxgen_marlin_ctas(&plan, 2147483647, &ctas, &err), &err);
     assert_refusal(ptxgen_marlin_ctas(&plan, 2147483648, &ctas, &err), &err, UNSUPPORTED,
-                   "marlin: m = 2147483648 rows are more than a launch takes, 2147483647");
+                   "marlin: m = 2147483648 tokens are more than a launch takes, 2147483647");
     plan.spec.max_m = 7;
     assert_ok(ptxgen_marlin_ctas(&plan, 7, &ctas, &err), &err);
     assert_refusal(ptxgen_marlin_ctas(&plan, 8, &ctas, &err), &err, INVALID,

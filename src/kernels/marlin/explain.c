@@ -16,14 +16,13 @@ void ptxgen_marlin_explain(const ptxgen_marlin_plan *plan, uint64_t m, char *tex
                                         [PTXGEN_MARLIN_WGMMA] = "wgmma",
                                         [PTXGEN_MARLIN_BULK] = "mma.sync with copies in bulk"};
     const ptxgen_marlin_variant *v = ptxgen_marlin_choose(plan, m);
-    if (!v) {
-        snprintf(text, size, "no launch: no variant serves %llu rows", (unsigned long long)m);
+    bool made = marlin_is_plan(plan);
+    if (plan_explains_none(made, m, v, made ? plan->spec.max_m : 0, text, size))
         return;
-    }
     char weights[64] = "scales are multiplied into sums, in f32";
     if (ptxgen_marlin_rounds_weights(plan, v))
         snprintf(weights, sizeof weights, "weights are scaled and rounded to %s",
                  plan->spec.type == PTXGEN_F16 ? "f16" : "bf16");
-    snprintf(text, size, "tiles of %u rows by %u columns, %s; %s", v->tile_m, marlin_tile_n(v),
+    snprintf(text, size, "tiles of %u tokens by %u features, %s; %s", v->tile_m, marlin_tile_n(v),
              kinds[v->kind], weights);
 }

@@ -571,13 +571,13 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
     uint32_t ctas = plan->target.multiprocessors * v->ctas;
     if (m > INT32_MAX)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED,
-                           "marlin: m = %llu rows are more than a launch takes, %d",
+                           "marlin: m = %llu tokens are more than a launch takes, %d",
                            (unsigned long long)m, INT32_MAX);
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (tiles * stages > UINT32_MAX)
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "marlin: m = %llu rows with K = %u, N = %u are %llu stages, more than 2^32",
+            "marlin: m = %llu tokens with K = %u, N = %u are %llu stages, more than 2^32",
             (unsigned long long)m, plan->spec.k, plan->spec.n,
             (unsigned long long)(tiles * stages));
     struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};

@@ -24,13 +24,13 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         plan_check_numbers("marlin", numbers, sizeof numbers / sizeof *numbers, err);
     if (status != PTXGEN_OK)
         return status;
-    uint32_t rows = marlin_finished_tokens(v);
-    if ((rows > 8 && rows % 16) || v->pass_m % 8 || rows % marlin_pass_tokens(v))
+    uint32_t tokens = marlin_finished_tokens(v);
+    if ((tokens > 8 && tokens % 16) || v->pass_m % 8 || tokens % marlin_pass_tokens(v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_INVALID_ARGUMENT,
-            "marlin: %u rows that a CTA finishes, pass_m %u: those are 8 or a multiple "
+            "marlin: %u tokens that a CTA finishes, pass_m %u: those are 8 or a multiple "
             "of 16, and this a multiple of 8 that divides them",
-            rows, v->pass_m);
+            tokens, v->pass_m);
     if (wgmma && v->wn % MARLIN_WARPGROUP)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u warps are no warpgroups, which have four", v->wn);
@@ -65,8 +65,8 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     if (marlin_has_producer(&v) && (!marlin_has_wgmma(&plan->target) || !whole))
         return ptxgen_fail(
             err, PTXGEN_ERROR_UNSUPPORTED,
-            "marlin: a tile copied in bulk is for sm_90a, and for K of whole stages of "
-            "%u rows",
+            "marlin: a tile copied in bulk is for sm_90a, and for whole stages of %u "
+            "along K",
             steps * MARLIN_STEP);
     if (!marlin_exchange_fits(&plan->target, &v))
         return ptxgen_fail(
@@ -76,7 +76,7 @@ ptxgen_status ptxgen_marlin_use_tile(ptxgen_marlin_plan *plan, const ptxgen_marl
     if (!marlin_halves_fit(&plan->spec, &v))
         return ptxgen_fail(
             err, PTXGEN_ERROR_INVALID_ARGUMENT,
-            "marlin: tiles of %u columns, half strips copied in bulk, do not end with "
+            "marlin: tiles of %u features, half strips copied in bulk, do not end with "
             "the %u strips of N",
             marlin_tile_n(&v), marlin_strips(&plan->spec));
     v.shared_bytes = marlin_shared_bytes(&plan->spec, &v);
