@@ -224,7 +224,7 @@ struct feature_block w8a8_find_block(struct product *q, ptx_u32 block);
 
 /* weight_copies.c */
 void w8a8_begin_weights(struct product *q);
-/* Makes stage `stage` of row block `block` the next one to be copied. */
+/* Makes stage `stage` of block `block` of features the next one to be copied. */
 void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage);
 /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
 void w8a8_issue_weights(struct product *q, ptx_u32 slot);

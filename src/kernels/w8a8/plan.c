@@ -253,6 +253,7 @@ static bool arrange_wgmma(const ptxgen_w8a8_plan *p, ptxgen_w8a8_variant *v)
  * bytes a nanosecond and multiprocessor, more where some are idle), reading W and codes from the L2
  * (45, as boxes 80 to 100), multiplying (3000 multiply-adds, by wgmma 6500), writing and reading
  * operands in shared memory (200 to 250), and the least time of wgmma between two stages.
+ * docs/notes/w8a8.md says where the rates come from.
  */
 static uint64_t byte_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m,
                           uint64_t busy)
@@ -284,9 +285,9 @@ static uint64_t align_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant 
 
 /*
  * The time of the CTA with the most work for m tokens, in picoseconds. The fix-up of divided tiles
- * takes 3000 ns, and a CTA that ends a tile reads the partial sums of the others at 64 bytes a
- * nanosecond; within a cluster it takes 3000 ns. Boxes of codes take 14 ps a byte of K for each row
- * past m; a launch of one row of tiles of up to 128 tokens has no such rows.
+ * costs a constant, and the CTA that ends a tile reads the partial sums of the others at 64 bytes a
+ * nanosecond; a cluster costs the constant alone. Each token past m in a box of codes costs 14
+ * picoseconds a byte of K; launches with one tile along M of up to 128 tokens have no such tokens.
  */
 static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v, uint32_t m)
 {

@@ -126,8 +126,8 @@ struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
 }
 
 /*
- * Whether the loop over stages also issues the copies of the first stages. The copies then have one
- * place in the text, which takes the assembler less time, and costs nothing with many tokens.
+ * Whether the loop over stages also issues the copies of the first stages. That makes the kernel
+ * shorter, and costs no time with many tokens.
  */
 static bool fills_in_loop(const struct product *q)
 {
