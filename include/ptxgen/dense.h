@@ -183,6 +183,8 @@ typedef struct ptxgen_dense_args {
      */
     uint64_t workspace;
     uint64_t workspace_bytes;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, w_bytes, bias_bytes, residual_bytes, y_bytes;
 } ptxgen_dense_args;
 
 /** A plan's loaded entries, in one context. */
@@ -213,8 +215,8 @@ PTXGEN_API ptxgen_status ptxgen_dense_workspace_bytes(const ptxgen_dense *kernel
  * rows do not start at multiples of 16 bytes or whose length is no multiple of 16 bytes. A launch
  * does not allocate or synchronise, and may be captured. Errors, before anything runs:
  * PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned address, a
- * stride below its row, arrays that overlap, an m above the plan's max_m or a workspace that is too
- * small; and those of ptxgen_launch.
+ * stride below its row, a buffer that is too small, arrays that overlap, an m above the plan's
+ * max_m or a workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_dense_launch(const ptxgen_dense *kernel,
                                              const ptxgen_dense_args *args,

@@ -38,9 +38,11 @@
  * with the same row stride. Column slices of one buffer do not overlap if their row strides are
  * equal in bytes. Arrays with different strides count as overlapping if their ranges, from the
  * first byte to the last, have a byte in common. The stride of an array of one row is ignored. No
- * array may reach past the end of the 64-bit address space. A launch that breaks this rule is
- * refused before anything runs, with PTXGEN_ERROR_INVALID_ARGUMENT and a sentence that names the
- * arrays.
+ * array may reach past the end of the 64-bit address space. Beside each address `x` the arguments
+ * have a member `x_bytes`, the size of the caller's buffer in bytes, where 0 leaves it unchecked; a
+ * buffer that is smaller than its shape, stride and type need is refused. A launch that breaks
+ * these rules is refused before anything runs, with PTXGEN_ERROR_INVALID_ARGUMENT and a sentence
+ * that names the arrays.
  *
  * Errors. A status and a sentence. Every function but `ptxgen_launch` may also return
  * PTXGEN_ERROR_INVALID_ARGUMENT for a NULL and PTXGEN_ERROR_OUT_OF_MEMORY. An asynchronous fault of

@@ -297,6 +297,9 @@ typedef struct ptxgen_marlin_args {
      * results are visible, so that kernel must not be the one that writes the weights.
      */
     uint32_t overlap_previous;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, codes_bytes, scales_bytes, zeros_bytes, order_bytes;
+    uint64_t bias_bytes, up_bias_bytes, residual_bytes, y_bytes;
 } ptxgen_marlin_args;
 
 /** A plan's loaded entries, in one context. */
@@ -329,8 +332,9 @@ PTXGEN_API ptxgen_status ptxgen_marlin_workspace_bytes(const ptxgen_marlin *kern
  * spec has act_order or x is misaligned. A launch does not allocate or synchronise, and may be
  * captured; with bulk copies it also encodes a tensor map on the host. Errors, before anything
  * runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or misaligned
- * address, a stride below its row, arrays that overlap, an m above the plan's max_m or a workspace
- * that is too small; PTXGEN_ERROR_DRIVER for the tensor map; and those of ptxgen_launch.
+ * address, a stride below its row, a buffer that is too small, arrays that overlap, an m above the
+ * plan's max_m or a workspace that is too small; PTXGEN_ERROR_DRIVER for the tensor map; and those
+ * of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_launch(const ptxgen_marlin *kernel,
                                               const ptxgen_marlin_args *args,

@@ -93,6 +93,8 @@ typedef struct ptxgen_marlin_repack_tensors {
     uint64_t weights; /**< at a multiple of 16 bytes */
     uint64_t scales;  /**< at a multiple of an element */
     uint64_t zeros; /**< at a multiple of 4 bytes; 0: all are 8; read only with the spec's zeros */
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t weights_bytes, scales_bytes, zeros_bytes;
 } ptxgen_marlin_repack_tensors;
 
 /**
@@ -110,6 +112,8 @@ typedef struct ptxgen_marlin_repack_args {
      * values.
      */
     uint64_t refused;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t order_bytes, codes_bytes, scales_bytes, zeros_bytes, refused_bytes;
 } ptxgen_marlin_repack_args;
 
 /** A plan's loaded entries, in one context. */
@@ -136,8 +140,8 @@ PTXGEN_API void ptxgen_marlin_repack_destroy(ptxgen_marlin_repack *kernel);
 /**
  * Enqueues the packing on `stream`, which takes two kernels. A launch does not allocate or
  * synchronise, and may be captured. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
- * with the name of the argument, for a null or misaligned address and for arrays that overlap; and
- * those of ptxgen_launch.
+ * with the name of the argument, for a null or misaligned address, a buffer that is too small and
+ * arrays that overlap; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_marlin_repack_launch(const ptxgen_marlin_repack *kernel,
                                                      const ptxgen_marlin_repack_args *args,

@@ -197,6 +197,10 @@ typedef struct ptxgen_rmsnorm_q4k_args {
      * results are visible, so that kernel must not be the one that writes the weights.
      */
     uint32_t overlap_previous;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, residual_bytes, residual_out_bytes, gamma_bytes;
+    uint64_t w_bytes[PTXGEN_RMSNORM_Q4K_MATRICES], bias_bytes[PTXGEN_RMSNORM_Q4K_MATRICES];
+    uint64_t y_bytes[PTXGEN_RMSNORM_Q4K_MATRICES];
 } ptxgen_rmsnorm_q4k_args;
 
 /** A plan's loaded entries, in one context. */
@@ -234,9 +238,9 @@ PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_workspace_bytes(const ptxgen_rmsnorm
  * Enqueues the product on `stream`, which takes one kernel. A launch does not allocate or
  * synchronise, and may be captured; from sm_90 on it also encodes the tensor maps of the weights on
  * the host. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the
- * argument, for a null or misaligned address, a stride below its row, arrays that overlap or an m
- * above the spec's max_m; PTXGEN_ERROR_UNSUPPORTED for a stride that the kernel cannot hold; and
- * those of ptxgen_launch.
+ * argument, for a null or misaligned address, a stride below its row, a buffer that is too small,
+ * arrays that overlap or an m above the spec's max_m; PTXGEN_ERROR_UNSUPPORTED for a stride that
+ * the kernel cannot hold; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_rmsnorm_q4k_launch(const ptxgen_rmsnorm_q4k *kernel,
                                                    const ptxgen_rmsnorm_q4k_args *args,

@@ -233,6 +233,9 @@ typedef struct ptxgen_sparse24_args {
      * kernel's results are visible, so that kernel must not be the one that writes the weights.
      */
     uint32_t overlap_previous;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, w_bytes, x_scale_bytes, w_scale_bytes;
+    uint64_t bias_bytes, residual_bytes, y_bytes;
 } ptxgen_sparse24_args;
 
 /** A plan's loaded entries, in one context. */
@@ -274,8 +277,8 @@ PTXGEN_API ptxgen_status ptxgen_sparse24_inflate(const ptxgen_sparse24 *kernel, 
  * start at multiples of 16 bytes (s8: or if K is no multiple of 16), and in tier 1 one that
  * inflates w. A launch does not allocate or synchronise, and may be captured. Errors, before
  * anything runs: PTXGEN_ERROR_INVALID_ARGUMENT, with the name of the argument, for a null or
- * misaligned address, a stride below its row, arrays that overlap, an m above the plan's max_m or a
- * workspace that is too small; and those of ptxgen_launch.
+ * misaligned address, a stride below its row, a buffer that is too small, arrays that overlap, an m
+ * above the plan's max_m or a workspace that is too small; and those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_sparse24_launch(const ptxgen_sparse24 *kernel,
                                                 const ptxgen_sparse24_args *args,

@@ -30,6 +30,14 @@
  * that returns a count returns 0; and destroying NULL, or emitting into it, does nothing. A zeroed
  * plan or driver table is treated like NULL.
  *
+ * Structs. The caller sets all bytes of a struct that it fills (a spec, arguments, operands,
+ * options) to zero before it sets members. A release adds members only at the end of a struct, and
+ * 0 in a new member keeps the behaviour of the release before. No release renames, moves or removes
+ * a member; before 1.0 one may, and CHANGELOG.md then says so. A struct that grows changes its size,
+ * so a program must be compiled with the headers of the library that it is linked with. A spec is
+ * compared as a whole, and its size is part of the key by which dispatch and the disk cache find a
+ * kernel, so kernels of a spec that has grown are compiled anew.
+ *
  * The numbers of the codes are stable: a release never renumbers them. They are grouped by layer,
  * with gaps.
  */

@@ -271,6 +271,9 @@ typedef struct ptxgen_w8a8_args {
      * when that kernel has ended.
      */
     uint32_t overlap_previous;
+    /** Bytes of the buffer at each address; 0: unchecked (kernel.h, "Arrays"). */
+    uint64_t x_bytes, w_bytes, w_scale_bytes, w_sum_bytes, bias_bytes;
+    uint64_t x_scale_bytes, x_zero_bytes, y_bytes;
 } ptxgen_w8a8_args;
 
 /** A plan's loaded entries, in one context. */
@@ -303,10 +306,10 @@ PTXGEN_API ptxgen_status ptxgen_w8a8_workspace_bytes(const ptxgen_w8a8 *kernel,
 /**
  * Enqueues the layer on `stream`, which takes up to three kernels. A launch does not allocate or
  * synchronise, and may be captured. Errors, before anything runs: PTXGEN_ERROR_INVALID_ARGUMENT,
- * with the name of the argument, for a null or misaligned address, a stride below its row, arrays
- * that overlap, an m outside of the spec's min_m and max_m or a workspace that is too small;
- * PTXGEN_ERROR_UNSUPPORTED for an m or a stride that the kernel cannot hold; and those of
- * ptxgen_launch.
+ * with the name of the argument, for a null or misaligned address, a stride below its row, a buffer
+ * that is too small, arrays that overlap, an m outside of the spec's min_m and max_m or a workspace
+ * that is too small; PTXGEN_ERROR_UNSUPPORTED for an m or a stride that the kernel cannot hold; and
+ * those of ptxgen_launch.
  */
 PTXGEN_API ptxgen_status ptxgen_w8a8_launch(const ptxgen_w8a8 *kernel, const ptxgen_w8a8_args *args,
                                             ptxgen_cu_stream stream, ptxgen_error *err);

@@ -18,6 +18,36 @@ static bool measure(struct launch_array *a)
            !__builtin_add_overflow(a->address, a->extent, &end);
 }
 
+static ptxgen_status refuse_end(const char *family, const struct launch_array *a, ptxgen_error *err)
+{
+    if (!a->stride)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: %s, %llu bytes from 0x%llx on, leaves the 64-bit address space",
+                           family, a->name, (unsigned long long)a->columns,
+                           (unsigned long long)a->address);
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "%s: %s, %llu rows with a row stride of %llu elements of %u bytes from "
+                       "0x%llx on, leaves the 64-bit address space",
+                       family, a->name, (unsigned long long)a->rows, (unsigned long long)*a->stride,
+                       a->align, (unsigned long long)a->address);
+}
+
+static ptxgen_status refuse_size(const char *family, const struct launch_array *a,
+                                 ptxgen_error *err)
+{
+    if (!a->stride)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                           "%s: %s has %llu bytes, fewer than the %llu that the launch needs",
+                           family, a->name, (unsigned long long)a->given,
+                           (unsigned long long)a->extent);
+    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                       "%s: %s has %llu bytes, fewer than the %llu of %llu rows of %llu elements "
+                       "of %u bytes with a row stride of %llu",
+                       family, a->name, (unsigned long long)a->given, (unsigned long long)a->extent,
+                       (unsigned long long)a->rows, (unsigned long long)a->columns, a->align,
+                       (unsigned long long)*a->stride);
+}
+
 static ptxgen_status check(const char *family, struct launch_array *a, ptxgen_error *err)
 {
     if (!a->address)
@@ -32,18 +62,9 @@ static ptxgen_status check(const char *family, struct launch_array *a, ptxgen_er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "%s: the row stride of %s, %llu, is below its %llu columns", family,
                            a->name, (unsigned long long)*a->stride, (unsigned long long)a->columns);
-    if (measure(a))
-        return PTXGEN_OK;
-    if (!a->stride)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                           "%s: %s, %llu bytes from 0x%llx on, leaves the 64-bit address space",
-                           family, a->name, (unsigned long long)a->columns,
-                           (unsigned long long)a->address);
-    return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                       "%s: %s, %llu rows with a row stride of %llu elements of %u bytes from "
-                       "0x%llx on, leaves the 64-bit address space",
-                       family, a->name, (unsigned long long)a->rows, (unsigned long long)*a->stride,
-                       a->align, (unsigned long long)a->address);
+    if (!measure(a))
+        return refuse_end(family, a, err);
+    return a->given && a->given < a->extent ? refuse_size(family, a, err) : PTXGEN_OK;
 }
 
 /* ---- two arrays ---- */

@@ -24,6 +24,7 @@ struct launch_array {
     bool used;
     enum launch_use use;
     uint64_t address;
+    uint64_t given; /* bytes that the caller has there; 0: it does not say */
     unsigned align;
     uint64_t
         *stride; /* of rows, in elements of `align` bytes; 0 is made `columns`; NULL: no rows */
@@ -35,21 +36,27 @@ struct launch_array {
 };
 
 /* Initialisers of an array that is a run of bytes, and of one that has rows. */
-#define LAUNCH_BYTES(name_, used_, use_, address_, align_, bytes_)                                 \
+#define LAUNCH_BYTES(name_, used_, use_, address_, given_, align_, bytes_)                         \
     {                                                                                              \
-        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .align = (align_), \
-        .columns = (bytes_)                                                                        \
+        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .given = (given_), \
+        .align = (align_), .columns = (bytes_)                                                     \
     }
-#define LAUNCH_ROWS(name_, used_, use_, address_, align_, stride_, columns_, rows_)                \
+#define LAUNCH_ROWS(name_, used_, use_, address_, given_, align_, stride_, columns_, rows_)        \
     {                                                                                              \
-        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .align = (align_), \
-        .stride = (stride_), .columns = (columns_), .rows = (rows_)                                \
+        .name = (name_), .used = (used_), .use = (use_), .address = (address_), .given = (given_), \
+        .align = (align_), .stride = (stride_), .columns = (columns_), .rows = (rows_)             \
     }
+/* The same of the members `m`, m_bytes and m_stride of the arguments at `a`. */
+#define OPERAND_BYTES(a, m, used_, use_, align_, bytes_)                                           \
+    LAUNCH_BYTES(#m, used_, LAUNCH_##use_, (a)->m, (a)->m##_bytes, align_, bytes_)
+#define OPERAND_ROWS(a, m, used_, use_, align_, columns_, rows_)                                   \
+    LAUNCH_ROWS(#m, used_, LAUNCH_##use_, (a)->m, (a)->m##_bytes, align_, &(a)->m##_stride,        \
+                columns_, rows_)
 
 /*
  * Refuses, with the family's name, the first used array that is null, misaligned, whose rows
- * overlap or whose end leaves the address space; then the first used output that overlaps another
- * used array. Takes a time that depends on `count` only.
+ * overlap, whose end leaves the address space or that is longer than what the caller has; then the
+ * first used output that overlaps another used array. Takes a time that depends on `count` only.
  */
 ptxgen_status launch_check_arrays(const char *family, struct launch_array *arrays, size_t count,
                                   ptxgen_error *err);

@@ -41,14 +41,13 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     uint32_t size = dense_element(s);
     uint64_t bias = (uint64_t)s->n * size;
     (void)err;
-    *to = (struct family_arrays){
-        5,
-        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, size, &a->x_stride, s->k, a->m),
-         LAUNCH_ROWS("w", true, LAUNCH_INPUT, a->w, size, &a->w_stride, s->k, s->n),
-         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, size, bias),
-         LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, size,
-                     &a->residual_stride, s->n, a->m),
-         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, size, &a->y_stride, s->n, a->m)}};
+    *to =
+        (struct family_arrays){5,
+                               {OPERAND_ROWS(a, x, true, INPUT, size, s->k, a->m),
+                                OPERAND_ROWS(a, w, true, INPUT, size, s->k, s->n),
+                                OPERAND_BYTES(a, bias, s->bias, INPUT, size, bias),
+                                OPERAND_ROWS(a, residual, s->residual, IN_PLACE, size, s->n, a->m),
+                                OPERAND_ROWS(a, y, true, OUTPUT, size, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -160,12 +159,10 @@ static const struct family dense = {
     .table = {FAMILY_TABLE(dense), .plan_version = 11, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(dense),
-    .args = {.m = offsetof(ptxgen_dense_args, m),
-             .workspace = offsetof(ptxgen_dense_args, workspace),
-             .workspace_bytes = offsetof(ptxgen_dense_args, workspace_bytes)},
+    FAMILY_WORKSPACE_MEMBERS(dense),
     .workspace_align = 16,
     .entry = entry,
 };
 FAMILY_FUNCTIONS(dense, dense)
-FAMILY_ATTRIBUTES(dense, dense, uint64_t)
+FAMILY_ATTRIBUTES(dense, dense)
 FAMILY_WORKSPACE(dense, dense)

@@ -66,7 +66,7 @@ static ptxgen_status check_workspace(const struct family *f, const void *args, s
 {
     const uint64_t needed = w->list.workspace_bytes;
     w->arrays.arrays[w->arrays.count++] = (struct launch_array)LAUNCH_BYTES(
-        "workspace", needed > 0, LAUNCH_OUTPUT, member(args, f->args.workspace, 0),
+        "workspace", needed > 0, LAUNCH_OUTPUT, member(args, f->args.workspace, 0), 0,
         f->workspace_align, needed);
     return launch_check_workspace(f->table.name, member(args, f->args.workspace_bytes, needed),
                                   needed, "m", member(args, f->args.m, 0), err);
@@ -102,6 +102,8 @@ ptxgen_status family_launch(const struct family *f, const ptxgen_loaded *loaded,
         status = check_workspace(f, args, &w, err);
     if (status == PTXGEN_OK)
         status = launch_check_arrays(f->table.name, w.arrays.arrays, w.arrays.count, err);
+    if (status == PTXGEN_OK && f->has_narrow_strides)
+        status = launch_check_narrow_strides(f->table.name, w.arrays.arrays, w.arrays.count, err);
     return status == PTXGEN_OK ? launch_list_run(loaded, &w.list, stream, err) : status;
 }
 

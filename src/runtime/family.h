@@ -31,6 +31,7 @@ struct family {
     bool (*is_plan)(const void *plan);
     struct family_members args;
     unsigned workspace_align;
+    bool has_narrow_strides; /* its entries take strides as numbers of 32 bits */
     /*
      * Lists what the arguments point to, all but the workspace. Strides are those in `args`, where
      * strides of 0 are then given their meaning.
@@ -88,13 +89,17 @@ static inline const char *family_flag(bool is_set, const char *word)
         return ptxgen_##F##_emit(plan, ~0u, module, err);                                          \
     }
 
-/* The members of a description that are named alike in every family. */
+/* The members of a description that have the same names in every family. */
 #define FAMILY_TABLE(F)                                                                            \
     .name = #F, .spec_bytes = sizeof(ptxgen_##F##_spec), .plan_bytes = sizeof(ptxgen_##F##_plan),  \
     .make_plan = make_plan, .emit = emit
 #define FAMILY_MEMBERS(F)                                                                          \
     .plan_target = offsetof(ptxgen_##F##_plan, target), .is_plan = is_plan, .arrays = arrays,      \
     .list = list
+#define FAMILY_WORKSPACE_MEMBERS(F)                                                                \
+    .args = {.m = offsetof(ptxgen_##F##_args, m),                                                  \
+             .workspace = offsetof(ptxgen_##F##_args, workspace),                                  \
+             .workspace_bytes = offsetof(ptxgen_##F##_args, workspace_bytes)}
 
 /*
  * The public functions of the family that `description` describes. The public type is never
@@ -140,8 +145,8 @@ static inline const char *family_flag(bool is_set, const char *word)
     }
 
 /* Those of a family whose launches have tokens, and of one with a workspace besides. */
-#define FAMILY_ATTRIBUTES(F, description, count)                                                   \
-    const ptxgen_kernel_attributes *ptxgen_##F##_attributes(const ptxgen_##F *kernel, count m)     \
+#define FAMILY_ATTRIBUTES(F, description)                                                          \
+    const ptxgen_kernel_attributes *ptxgen_##F##_attributes(const ptxgen_##F *kernel, uint64_t m)  \
     {                                                                                              \
         return family_attributes(&(description), (const ptxgen_loaded *)kernel, m);                \
     }

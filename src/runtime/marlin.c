@@ -47,16 +47,15 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
         return status;
     *to = (struct family_arrays){
         9,
-        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, ELEMENT, &a->x_stride, s->k, a->m),
-         LAUNCH_BYTES("codes", true, LAUNCH_INPUT, a->codes, CHUNK, packed.codes_bytes),
-         LAUNCH_BYTES("scales", true, LAUNCH_INPUT, a->scales, CHUNK, packed.scales_bytes),
-         LAUNCH_BYTES("zeros", s->zeros, LAUNCH_INPUT, a->zeros, CHUNK, packed.zeros_bytes),
-         LAUNCH_BYTES("order", s->act_order, LAUNCH_INPUT, a->order, CHUNK, packed.order_bytes),
-         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, ELEMENT, bias),
-         LAUNCH_BYTES("up_bias", has_up_bias, LAUNCH_INPUT, a->up_bias, ELEMENT, bias),
-         LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, ELEMENT,
-                     &a->residual_stride, s->n, a->m),
-         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, ELEMENT, &a->y_stride, s->n, a->m)}};
+        {OPERAND_ROWS(a, x, true, INPUT, ELEMENT, s->k, a->m),
+         OPERAND_BYTES(a, codes, true, INPUT, CHUNK, packed.codes_bytes),
+         OPERAND_BYTES(a, scales, true, INPUT, CHUNK, packed.scales_bytes),
+         OPERAND_BYTES(a, zeros, s->zeros, INPUT, CHUNK, packed.zeros_bytes),
+         OPERAND_BYTES(a, order, s->act_order, INPUT, CHUNK, packed.order_bytes),
+         OPERAND_BYTES(a, bias, s->bias, INPUT, ELEMENT, bias),
+         OPERAND_BYTES(a, up_bias, has_up_bias, INPUT, ELEMENT, bias),
+         OPERAND_ROWS(a, residual, s->residual, IN_PLACE, ELEMENT, s->n, a->m),
+         OPERAND_ROWS(a, y, true, OUTPUT, ELEMENT, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -161,12 +160,10 @@ static const struct family marlin = {
     .table = {FAMILY_TABLE(marlin), .plan_version = 22, .check_driver = check_driver,
               .describe = describe, .tiling = &marlin_tiling, .revision = library_revision},
     FAMILY_MEMBERS(marlin),
-    .args = {.m = offsetof(ptxgen_marlin_args, m),
-             .workspace = offsetof(ptxgen_marlin_args, workspace),
-             .workspace_bytes = offsetof(ptxgen_marlin_args, workspace_bytes)},
+    FAMILY_WORKSPACE_MEMBERS(marlin),
     .workspace_align = CHUNK,
     .entry = entry,
 };
 FAMILY_FUNCTIONS(marlin, marlin)
-FAMILY_ATTRIBUTES(marlin, marlin, uint64_t)
+FAMILY_ATTRIBUTES(marlin, marlin)
 FAMILY_WORKSPACE(marlin, marlin)

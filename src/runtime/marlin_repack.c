@@ -67,17 +67,21 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
     const ptxgen_marlin_packed *to = &sizes.to;
     *list = (struct family_arrays){
         11,
-        {LAUNCH_BYTES("weights", true, LAUNCH_INPUT, w->weights, CHUNK, weights),
-         LAUNCH_BYTES("weights' scales", true, LAUNCH_INPUT, w->scales, scale, scales),
-         LAUNCH_BYTES("weights' zeros", has_zeros, LAUNCH_INPUT, w->zeros, WORD, zeros),
-         LAUNCH_BYTES("up", gated, LAUNCH_INPUT, up->weights, CHUNK, weights),
-         LAUNCH_BYTES("up's scales", gated, LAUNCH_INPUT, up->scales, scale, scales),
-         LAUNCH_BYTES("up's zeros", has_up_zeros, LAUNCH_INPUT, up->zeros, WORD, zeros),
-         LAUNCH_BYTES("order", s->act_order, LAUNCH_INPUT, a->order, CHUNK, to->order_bytes),
-         LAUNCH_BYTES("codes", true, LAUNCH_OUTPUT, a->codes, CHUNK, to->codes_bytes),
-         LAUNCH_BYTES("scales", true, LAUNCH_OUTPUT, a->scales, CHUNK, to->scales_bytes),
-         LAUNCH_BYTES("zeros", s->zeros, LAUNCH_OUTPUT, a->zeros, CHUNK, to->zeros_bytes),
-         LAUNCH_BYTES("refused", a->refused != 0, LAUNCH_OUTPUT, a->refused, REFUSED, REFUSED)}};
+        {LAUNCH_BYTES("weights", true, LAUNCH_INPUT, w->weights, w->weights_bytes, CHUNK, weights),
+         LAUNCH_BYTES("weights' scales", true, LAUNCH_INPUT, w->scales, w->scales_bytes, scale,
+                      scales),
+         LAUNCH_BYTES("weights' zeros", has_zeros, LAUNCH_INPUT, w->zeros, w->zeros_bytes, WORD,
+                      zeros),
+         LAUNCH_BYTES("up", gated, LAUNCH_INPUT, up->weights, up->weights_bytes, CHUNK, weights),
+         LAUNCH_BYTES("up's scales", gated, LAUNCH_INPUT, up->scales, up->scales_bytes, scale,
+                      scales),
+         LAUNCH_BYTES("up's zeros", has_up_zeros, LAUNCH_INPUT, up->zeros, up->zeros_bytes, WORD,
+                      zeros),
+         OPERAND_BYTES(a, order, s->act_order, INPUT, CHUNK, to->order_bytes),
+         OPERAND_BYTES(a, codes, true, OUTPUT, CHUNK, to->codes_bytes),
+         OPERAND_BYTES(a, scales, true, OUTPUT, CHUNK, to->scales_bytes),
+         OPERAND_BYTES(a, zeros, s->zeros, OUTPUT, CHUNK, to->zeros_bytes),
+         OPERAND_BYTES(a, refused, a->refused != 0, OUTPUT, REFUSED, REFUSED)}};
     return PTXGEN_OK;
 }
 

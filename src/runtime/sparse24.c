@@ -55,14 +55,13 @@ static ptxgen_status arrays(const void *plan, void *args, struct family_arrays *
         return status;
     *to = (struct family_arrays){
         7,
-        {LAUNCH_ROWS("x", true, LAUNCH_INPUT, a->x, sparse24_element(s), &a->x_stride, s->k, a->m),
-         LAUNCH_BYTES("w", true, LAUNCH_INPUT, a->w, CHUNK, packed),
-         LAUNCH_BYTES("x_scale", scaled, LAUNCH_INPUT, a->x_scale, SCALE, SCALE * a->m),
-         LAUNCH_BYTES("w_scale", scaled, LAUNCH_INPUT, a->w_scale, SCALE, SCALE * (uint64_t)s->n),
-         LAUNCH_BYTES("bias", s->bias, LAUNCH_INPUT, a->bias, y, (uint64_t)s->n * y),
-         LAUNCH_ROWS("residual", s->residual, LAUNCH_IN_PLACE, a->residual, y, &a->residual_stride,
-                     s->n, a->m),
-         LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, a->y, y, &a->y_stride, s->n, a->m)}};
+        {OPERAND_ROWS(a, x, true, INPUT, sparse24_element(s), s->k, a->m),
+         OPERAND_BYTES(a, w, true, INPUT, CHUNK, packed),
+         OPERAND_BYTES(a, x_scale, scaled, INPUT, SCALE, SCALE * a->m),
+         OPERAND_BYTES(a, w_scale, scaled, INPUT, SCALE, SCALE * (uint64_t)s->n),
+         OPERAND_BYTES(a, bias, s->bias, INPUT, y, (uint64_t)s->n * y),
+         OPERAND_ROWS(a, residual, s->residual, IN_PLACE, y, s->n, a->m),
+         OPERAND_ROWS(a, y, true, OUTPUT, y, s->n, a->m)}};
     return PTXGEN_OK;
 }
 
@@ -119,8 +118,8 @@ static ptxgen_status check_inflation(const ptxgen_sparse24_plan *plan, uint64_t 
     if (status != PTXGEN_OK)
         return status;
     struct launch_array both[] = {
-        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, packed, CHUNK, packed_bytes),
-        LAUNCH_BYTES("dense", true, LAUNCH_OUTPUT, dense, CHUNK,
+        LAUNCH_BYTES("packed", true, LAUNCH_INPUT, packed, 0, CHUNK, packed_bytes),
+        LAUNCH_BYTES("dense", true, LAUNCH_OUTPUT, dense, 0, CHUNK,
                      sparse24_dense_weight_bytes(&plan->spec)),
     };
     return launch_check_arrays("sparse24", both, sizeof both / sizeof *both, err);
@@ -243,12 +242,10 @@ static const struct family sparse24 = {
     .table = {FAMILY_TABLE(sparse24), .plan_version = 10, .check_driver = check_driver,
               .describe = describe, .revision = library_revision},
     FAMILY_MEMBERS(sparse24),
-    .args = {.m = offsetof(ptxgen_sparse24_args, m),
-             .workspace = offsetof(ptxgen_sparse24_args, workspace),
-             .workspace_bytes = offsetof(ptxgen_sparse24_args, workspace_bytes)},
+    FAMILY_WORKSPACE_MEMBERS(sparse24),
     .workspace_align = CHUNK,
     .entry = entry,
 };
 FAMILY_FUNCTIONS(sparse24, sparse24)
-FAMILY_ATTRIBUTES(sparse24, sparse24, uint64_t)
+FAMILY_ATTRIBUTES(sparse24, sparse24)
 FAMILY_WORKSPACE(sparse24, sparse24)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which arrays of a launch may overlap: the rule by itself, against every byte of small arrays, and
- * each family's table of arrays, every output against every other operand from both sides.
+ * each family's table of arrays, every output against every other operand from both sides, and the
+ * size that is stated of every operand.
  * Addresses are made up, and launches that are let through end in a stub.
  */
 #include "tests/launches.h"
@@ -35,8 +36,8 @@ static bool is_refused(uint64_t at[2], uint64_t stride[2], const uint64_t column
 {
     ptxgen_error err;
     struct launch_array arrays[] = {
-        LAUNCH_ROWS("x", true, LAUNCH_INPUT, at[0], 1, &stride[0], columns[0], rows[0]),
-        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, at[1], 1, &stride[1], columns[1], rows[1])};
+        LAUNCH_ROWS("x", true, LAUNCH_INPUT, at[0], 0, 1, &stride[0], columns[0], rows[0]),
+        LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, at[1], 0, 1, &stride[1], columns[1], rows[1])};
     return launch_check_arrays("f", arrays, 2, &err) != PTXGEN_OK;
 }
 
@@ -106,8 +107,8 @@ static void arrays_that_leave_the_address_space_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t stride = cases[i].stride;
         ptxgen_error err = {0};
-        struct launch_array array =
-            LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, cases[i].address, 4, &stride, 4, cases[i].rows);
+        struct launch_array array = LAUNCH_ROWS("y", true, LAUNCH_OUTPUT, cases[i].address, 0, 4,
+                                                &stride, 4, cases[i].rows);
         ptxgen_status status = launch_check_arrays("f", &array, 1, &err);
         if (!cases[i].refused)
             assert_ok(status, &err);
@@ -126,9 +127,12 @@ enum {
     HOME = 0x1000000 /* from one operand to the next */
 };
 
+#define NO_SIZE SIZE_MAX
+
 struct operand {
     const char *name;
     size_t offset; /* of the address in the arguments */
+    size_t size;   /* of the member that says how many bytes are there, or NO_SIZE */
     uint64_t bytes;
     unsigned align;
     enum launch_use use;
@@ -232,12 +236,37 @@ static void expect_pair(const struct subject *s, const struct operand *output,
     *address = home;
 }
 
+/* The size that the caller states of each operand: as long as it must be, then a byte shorter. */
+static void expect_sizes(const struct subject *s)
+{
+    for (const struct operand *o = s->operands; o->name; o++) {
+        bool is_workspace = strcmp(o->name, "workspace") == 0;
+        char words[120];
+        ptxgen_error err = {0};
+        if (o->size == NO_SIZE)
+            continue;
+        uint64_t *size = (uint64_t *)(void *)((char *)s->args + o->size), kept = *size;
+        *size = o->bytes;
+        accepted(s, o->name);
+        *size = o->bytes - 1;
+        if (is_workspace)
+            snprintf(words, sizeof words, "%s: a workspace of %llu bytes is below the %llu that",
+                     s->family, (unsigned long long)*size, (unsigned long long)o->bytes);
+        else
+            snprintf(words, sizeof words, "%s: %s has %llu bytes, fewer than the %llu ", s->family,
+                     o->name, (unsigned long long)*size, (unsigned long long)o->bytes);
+        assert_refused(s->launch(s->kernel, s->args, &err), &err, words);
+        *size = kept;
+    }
+}
+
 static void expect_rule(struct subject *s)
 {
     uint64_t home = HOME;
     for (struct operand *o = s->operands; o->name; o++, home += HOME)
         *address_of(s, o) = home;
     accepted(s, "all apart");
+    expect_sizes(s);
     for (const struct operand *o = s->operands; o->name; o++)
         for (const struct operand *p = s->operands; p->name && o->use == LAUNCH_OUTPUT; p++)
             if (o != p)
@@ -352,12 +381,14 @@ static void dense_writes_over_nothing_but_the_residual_itself(void **state)
         .kernel = kernel,
         .args = &args,
         .launch = launch_dense,
-        .operands = {{"x", AT(dense, x), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
-                     {"w", AT(dense, w), 2 * K * N, 16, LAUNCH_INPUT},
-                     {"bias", AT(dense, bias), 2 * N, 2, LAUNCH_INPUT},
-                     {"residual", AT(dense, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
-                     {"y", AT(dense, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
-                     {"workspace", AT(dense, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+        .operands = {{"x", AT(dense, x), AT(dense, x_bytes), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
+                     {"w", AT(dense, w), AT(dense, w_bytes), 2 * K * N, 16, LAUNCH_INPUT},
+                     {"bias", AT(dense, bias), AT(dense, bias_bytes), 2 * N, 2, LAUNCH_INPUT},
+                     {"residual", AT(dense, residual), AT(dense, residual_bytes), 2 * N * ROWS, 2,
+                      LAUNCH_IN_PLACE},
+                     {"y", AT(dense, y), AT(dense, y_bytes), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+                     {"workspace", AT(dense, workspace), AT(dense, workspace_bytes),
+                      args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     expect_rule_of_strides(&s,
                            (const struct rows[]){STRIDED(dense, "residual", residual_stride, N),
@@ -413,15 +444,18 @@ static void marlin_writes_over_nothing_but_the_residual_itself(void **state)
         .args = &args,
         .launch = launch_marlin,
         .operands = {
-            {"x", AT(marlin, x), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
-            {"codes", AT(marlin, codes), K * N / 2, 16, LAUNCH_INPUT},
-            {"scales", AT(marlin, scales), 2 * N * GROUPS, 16, LAUNCH_INPUT},
-            {"zeros", AT(marlin, zeros), N / 2 * GROUPS, 16, LAUNCH_INPUT},
-            {"order", AT(marlin, order), 4 * K, 16, LAUNCH_INPUT},
-            {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
-            {"residual", AT(marlin, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
-            {"y", AT(marlin, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
-            {"workspace", AT(marlin, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+            {"x", AT(marlin, x), AT(marlin, x_bytes), 2 * (X_STRIDE + K), 2, LAUNCH_INPUT},
+            {"codes", AT(marlin, codes), AT(marlin, codes_bytes), K * N / 2, 16, LAUNCH_INPUT},
+            {"scales", AT(marlin, scales), AT(marlin, scales_bytes), 2 * N * GROUPS, 16,
+             LAUNCH_INPUT},
+            {"zeros", AT(marlin, zeros), AT(marlin, zeros_bytes), N / 2 * GROUPS, 16, LAUNCH_INPUT},
+            {"order", AT(marlin, order), AT(marlin, order_bytes), 4 * K, 16, LAUNCH_INPUT},
+            {"bias", AT(marlin, bias), AT(marlin, bias_bytes), 2 * N, 2, LAUNCH_INPUT},
+            {"residual", AT(marlin, residual), AT(marlin, residual_bytes), 2 * N * ROWS, 2,
+             LAUNCH_IN_PLACE},
+            {"y", AT(marlin, y), AT(marlin, y_bytes), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+            {"workspace", AT(marlin, workspace), AT(marlin, workspace_bytes), args.workspace_bytes,
+             16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     expect_rule_of_strides(&s,
                            (const struct rows[]){STRIDED(marlin, "residual", residual_stride, N),
@@ -453,16 +487,18 @@ static void marlin_with_swiglu_writes_over_neither_bias(void **state)
     assert_ok(ptxgen_marlin_load(&emulated.driver, &plan, NULL, &kernel, &err), &err);
     assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
     args.workspace = 1 << 12;
-    struct subject s = {.family = "marlin",
-                        .kernel = kernel,
-                        .args = &args,
-                        .launch = launch_marlin,
-                        .operands = {{"x", AT(marlin, x), 2 * K * ROWS, 16, LAUNCH_INPUT},
-                                     {"codes", AT(marlin, codes), K * N, 16, LAUNCH_INPUT},
-                                     {"scales", AT(marlin, scales), 4 * N, 16, LAUNCH_INPUT},
-                                     {"bias", AT(marlin, bias), 2 * N, 2, LAUNCH_INPUT},
-                                     {"up_bias", AT(marlin, up_bias), 2 * N, 2, LAUNCH_INPUT},
-                                     {"y", AT(marlin, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT}}};
+    struct subject s = {
+        .family = "marlin",
+        .kernel = kernel,
+        .args = &args,
+        .launch = launch_marlin,
+        .operands = {
+            {"x", AT(marlin, x), AT(marlin, x_bytes), 2 * K * ROWS, 16, LAUNCH_INPUT},
+            {"codes", AT(marlin, codes), AT(marlin, codes_bytes), K * N, 16, LAUNCH_INPUT},
+            {"scales", AT(marlin, scales), AT(marlin, scales_bytes), 4 * N, 16, LAUNCH_INPUT},
+            {"bias", AT(marlin, bias), AT(marlin, bias_bytes), 2 * N, 2, LAUNCH_INPUT},
+            {"up_bias", AT(marlin, up_bias), AT(marlin, up_bias_bytes), 2 * N, 2, LAUNCH_INPUT},
+            {"y", AT(marlin, y), AT(marlin, y_bytes), 2 * N * ROWS, 2, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     ptxgen_marlin_destroy(kernel);
 }
@@ -523,17 +559,21 @@ static void sparse24_writes_over_nothing_but_the_residual_itself(void **state)
             .args = &args,
             .launch = launch_sparse24,
             .operands = {
-                {"x", AT(sparse24, x), x * (stride + K), x, LAUNCH_INPUT},
-                {"w", AT(sparse24, w), packed, 16, LAUNCH_INPUT},
-                {"bias", AT(sparse24, bias), 2 * N, 2, LAUNCH_INPUT},
-                {"residual", AT(sparse24, residual), 2 * N * ROWS, 2, LAUNCH_IN_PLACE},
-                {"y", AT(sparse24, y), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
-                {"workspace", AT(sparse24, workspace), args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
+                {"x", AT(sparse24, x), AT(sparse24, x_bytes), x * (stride + K), x, LAUNCH_INPUT},
+                {"w", AT(sparse24, w), AT(sparse24, w_bytes), packed, 16, LAUNCH_INPUT},
+                {"bias", AT(sparse24, bias), AT(sparse24, bias_bytes), 2 * N, 2, LAUNCH_INPUT},
+                {"residual", AT(sparse24, residual), AT(sparse24, residual_bytes), 2 * N * ROWS, 2,
+                 LAUNCH_IN_PLACE},
+                {"y", AT(sparse24, y), AT(sparse24, y_bytes), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
+                {"workspace", AT(sparse24, workspace), AT(sparse24, workspace_bytes),
+                 args.workspace_bytes, 16, LAUNCH_OUTPUT}}};
         if (is_s8) {
-            s.operands[6] =
-                (struct operand){"x_scale", AT(sparse24, x_scale), 4 * ROWS, 4, LAUNCH_INPUT};
-            s.operands[7] =
-                (struct operand){"w_scale", AT(sparse24, w_scale), 4 * N, 4, LAUNCH_INPUT};
+            s.operands[6] = (struct operand){
+                "x_scale", AT(sparse24, x_scale), AT(sparse24, x_scale_bytes), 4 * ROWS,
+                4,         LAUNCH_INPUT};
+            s.operands[7] = (struct operand){
+                "w_scale", AT(sparse24, w_scale), AT(sparse24, w_scale_bytes), 4 * N,
+                4,         LAUNCH_INPUT};
         }
         expect_rule(&s);
         expect_rule_of_strides(
@@ -572,14 +612,14 @@ static void sparse24_inflates_to_somewhere_else(void **state)
     ptxgen_error err;
     (void)state;
     assert_ok(ptxgen_sparse24_packed_bytes(&spec, &packed, &err), &err);
-    struct subject s = {
-        .family = "sparse24",
-        .kernel = load_sparse24(&spec),
-        .args = &args,
-        .launch = launch_inflate,
-        .operands = {
-            {"packed", offsetof(struct inflate_args, packed), packed, 16, LAUNCH_INPUT},
-            {"dense", offsetof(struct inflate_args, dense), 4 * K * N, 16, LAUNCH_OUTPUT}}};
+    struct subject s = {.family = "sparse24",
+                        .kernel = load_sparse24(&spec),
+                        .args = &args,
+                        .launch = launch_inflate,
+                        .operands = {{"packed", offsetof(struct inflate_args, packed), NO_SIZE,
+                                      packed, 16, LAUNCH_INPUT},
+                                     {"dense", offsetof(struct inflate_args, dense), NO_SIZE,
+                                      4 * K * N, 16, LAUNCH_OUTPUT}}};
     expect_rule(&s);
     ptxgen_sparse24_destroy(s.kernel);
 }
@@ -619,15 +659,17 @@ static void w8a8_writes_over_nothing(void **state)
             .kernel = kernel,
             .args = &args,
             .launch = launch_w8a8,
-            .operands = {{"x", AT(w8a8, x), 2 * K * TOKENS, 2, LAUNCH_INPUT},
-                         {"w", AT(w8a8, w), (K + 16) * N, 16, LAUNCH_INPUT},
-                         {"w_scale", AT(w8a8, w_scale), 4 * N, 4, LAUNCH_INPUT},
-                         {"w_sum", AT(w8a8, w_sum), 4 * N, 4, LAUNCH_INPUT},
-                         {"bias", AT(w8a8, bias), 4 * N, 4, LAUNCH_INPUT},
-                         {"x_scale", AT(w8a8, x_scale), 4 * given, 4, LAUNCH_INPUT},
-                         {"x_zero", AT(w8a8, x_zero), 4 * given, 4, LAUNCH_INPUT},
-                         {"y", AT(w8a8, y), 2 * N * TOKENS, 2, LAUNCH_OUTPUT},
-                         {"workspace", AT(w8a8, workspace), args.workspace_bytes, 256, LAUNCH_OUTPUT}}};
+            .operands = {
+                {"x", AT(w8a8, x), AT(w8a8, x_bytes), 2 * K * TOKENS, 2, LAUNCH_INPUT},
+                {"w", AT(w8a8, w), AT(w8a8, w_bytes), (K + 16) * N, 16, LAUNCH_INPUT},
+                {"w_scale", AT(w8a8, w_scale), AT(w8a8, w_scale_bytes), 4 * N, 4, LAUNCH_INPUT},
+                {"w_sum", AT(w8a8, w_sum), AT(w8a8, w_sum_bytes), 4 * N, 4, LAUNCH_INPUT},
+                {"bias", AT(w8a8, bias), AT(w8a8, bias_bytes), 4 * N, 4, LAUNCH_INPUT},
+                {"x_scale", AT(w8a8, x_scale), AT(w8a8, x_scale_bytes), 4 * given, 4, LAUNCH_INPUT},
+                {"x_zero", AT(w8a8, x_zero), AT(w8a8, x_zero_bytes), 4 * given, 4, LAUNCH_INPUT},
+                {"y", AT(w8a8, y), AT(w8a8, y_bytes), 2 * N * TOKENS, 2, LAUNCH_OUTPUT},
+                {"workspace", AT(w8a8, workspace), AT(w8a8, workspace_bytes), args.workspace_bytes,
+                 256, LAUNCH_OUTPUT}}};
         expect_rule(&s);
         expect_rule_of_strides(&s,
                                (const struct rows[]){STRIDED(w8a8, "x", x_stride, K),
@@ -672,16 +714,23 @@ static void rmsnorm_q4k_writes_over_nothing(void **state)
         .args = &args,
         .launch = launch_rmsnorm_q4k,
         .operands = {
-            {"x", AT(rmsnorm_q4k, x), 2 * K * ROWS, 2, LAUNCH_INPUT},
-            {"gamma", AT(rmsnorm_q4k, gamma), 4 * K, 4, LAUNCH_INPUT},
-            {"residual", AT(rmsnorm_q4k, residual), 2 * K * ROWS, 2, LAUNCH_INPUT},
-            {"residual_out", AT(rmsnorm_q4k, residual_out), 2 * K * ROWS, 2, LAUNCH_OUTPUT},
-            {"w[0]", AT(rmsnorm_q4k, w[0]), Q4K * N, 16, LAUNCH_INPUT},
-            {"y[0]", AT(rmsnorm_q4k, y[0]), 2 * N * ROWS, 2, LAUNCH_OUTPUT},
-            {"bias[0]", AT(rmsnorm_q4k, bias[0]), 4 * N, 4, LAUNCH_INPUT},
-            {"w[1]", AT(rmsnorm_q4k, w[1]), Q4K * OTHER, 16, LAUNCH_INPUT},
-            {"y[1]", AT(rmsnorm_q4k, y[1]), 2 * OTHER * ROWS, 2, LAUNCH_OUTPUT},
-            {"bias[1]", AT(rmsnorm_q4k, bias[1]), 4 * OTHER, 4, LAUNCH_INPUT}}};
+            {"x", AT(rmsnorm_q4k, x), AT(rmsnorm_q4k, x_bytes), 2 * K * ROWS, 2, LAUNCH_INPUT},
+            {"gamma", AT(rmsnorm_q4k, gamma), AT(rmsnorm_q4k, gamma_bytes), 4 * K, 4, LAUNCH_INPUT},
+            {"residual", AT(rmsnorm_q4k, residual), AT(rmsnorm_q4k, residual_bytes), 2 * K * ROWS,
+             2, LAUNCH_INPUT},
+            {"residual_out", AT(rmsnorm_q4k, residual_out), AT(rmsnorm_q4k, residual_out_bytes),
+             2 * K * ROWS, 2, LAUNCH_OUTPUT},
+            {"w[0]", AT(rmsnorm_q4k, w[0]), AT(rmsnorm_q4k, w_bytes[0]), Q4K * N, 16, LAUNCH_INPUT},
+            {"y[0]", AT(rmsnorm_q4k, y[0]), AT(rmsnorm_q4k, y_bytes[0]), 2 * N * ROWS, 2,
+             LAUNCH_OUTPUT},
+            {"bias[0]", AT(rmsnorm_q4k, bias[0]), AT(rmsnorm_q4k, bias_bytes[0]), 4 * N, 4,
+             LAUNCH_INPUT},
+            {"w[1]", AT(rmsnorm_q4k, w[1]), AT(rmsnorm_q4k, w_bytes[1]), Q4K * OTHER, 16,
+             LAUNCH_INPUT},
+            {"y[1]", AT(rmsnorm_q4k, y[1]), AT(rmsnorm_q4k, y_bytes[1]), 2 * OTHER * ROWS, 2,
+             LAUNCH_OUTPUT},
+            {"bias[1]", AT(rmsnorm_q4k, bias[1]), AT(rmsnorm_q4k, bias_bytes[1]), 4 * OTHER, 4,
+             LAUNCH_INPUT}}};
     expect_rule(&s);
     expect_rule_of_strides(
         &s,
@@ -734,24 +783,41 @@ static void marlin_repack_writes_over_nothing(void **state)
             .kernel = kernel,
             .args = &args,
             .launch = launch_repack,
-            .operands = {
-                {"weights", AT(marlin_repack, weights.weights), K * N / 2, 16, LAUNCH_INPUT},
-                {"weights' scales", AT(marlin_repack, weights.scales), 4 * N * GROUPS, 4,
-                 LAUNCH_INPUT},
-                {"weights' zeros", AT(marlin_repack, weights.zeros), N / 2 * GROUPS, 4,
-                 LAUNCH_INPUT},
-                {"order", AT(marlin_repack, order), 4 * K, 16, LAUNCH_INPUT},
-                {"codes", AT(marlin_repack, codes), each * K * N / 2, 16, LAUNCH_OUTPUT},
-                {"scales", AT(marlin_repack, scales), each * 2 * N * GROUPS, 16, LAUNCH_OUTPUT},
-                {"zeros", AT(marlin_repack, zeros), each * N / 2 * GROUPS, 16, LAUNCH_OUTPUT},
-                {"refused", AT(marlin_repack, refused), 8, 8, LAUNCH_OUTPUT}}};
+            .operands = {{"weights", AT(marlin_repack, weights.weights),
+                          AT(marlin_repack, weights.weights_bytes), K * N / 2, 16, LAUNCH_INPUT},
+                         {"weights' scales", AT(marlin_repack, weights.scales),
+                          AT(marlin_repack, weights.scales_bytes), 4 * N * GROUPS, 4, LAUNCH_INPUT},
+                         {"weights' zeros", AT(marlin_repack, weights.zeros),
+                          AT(marlin_repack, weights.zeros_bytes), N / 2 * GROUPS, 4, LAUNCH_INPUT},
+                         {"order", AT(marlin_repack, order), AT(marlin_repack, order_bytes), 4 * K,
+                          16, LAUNCH_INPUT},
+                         {"codes", AT(marlin_repack, codes), AT(marlin_repack, codes_bytes),
+                          each * K * N / 2, 16, LAUNCH_OUTPUT},
+                         {"scales", AT(marlin_repack, scales), AT(marlin_repack, scales_bytes),
+                          each * 2 * N * GROUPS, 16, LAUNCH_OUTPUT},
+                         {"zeros", AT(marlin_repack, zeros), AT(marlin_repack, zeros_bytes),
+                          each * N / 2 * GROUPS, 16, LAUNCH_OUTPUT},
+                         {"refused", AT(marlin_repack, refused), AT(marlin_repack, refused_bytes),
+                          8, 8, LAUNCH_OUTPUT}}};
         if (gated) {
-            s.operands[8] =
-                (struct operand){"up", AT(marlin_repack, up.weights), K * N / 2, 16, LAUNCH_INPUT};
-            s.operands[9] = (struct operand){"up's scales", AT(marlin_repack, up.scales),
-                                             4 * N * GROUPS, 4, LAUNCH_INPUT};
-            s.operands[10] = (struct operand){"up's zeros", AT(marlin_repack, up.zeros),
-                                              N / 2 * GROUPS, 4, LAUNCH_INPUT};
+            s.operands[8] = (struct operand){"up",
+                                             AT(marlin_repack, up.weights),
+                                             AT(marlin_repack, up.weights_bytes),
+                                             K * N / 2,
+                                             16,
+                                             LAUNCH_INPUT};
+            s.operands[9] = (struct operand){"up's scales",
+                                             AT(marlin_repack, up.scales),
+                                             AT(marlin_repack, up.scales_bytes),
+                                             4 * N * GROUPS,
+                                             4,
+                                             LAUNCH_INPUT};
+            s.operands[10] = (struct operand){"up's zeros",
+                                              AT(marlin_repack, up.zeros),
+                                              AT(marlin_repack, up.zeros_bytes),
+                                              N / 2 * GROUPS,
+                                              4,
+                                              LAUNCH_INPUT};
         }
         expect_rule(&s);
         ptxgen_marlin_repack_destroy(kernel);

@@ -232,7 +232,7 @@ static void a_map_that_cannot_be_made_is_of_a_named_operand(void **state)
         .x = 0x1000, .gamma = 0x2000, .w = {0x3000}, .y = {0x8000}, .m = 1};
     assert_refusal(ptxgen_rmsnorm_q4k_launch(norm_kernel, &norm_args, NULL, &err), &err,
                    PTXGEN_ERROR_DRIVER,
-                   "rmsnorm_q4k: the tensor map of w[0], 48 rows of 288 bytes: "
+                   "rmsnorm_q4k: the tensor map of w[0], 48 rows 288 bytes apart: "
                    "CUDA_ERROR_INVALID_VALUE (1, CUDA_ERROR_INVALID_VALUE)");
     ptxgen_rmsnorm_q4k_destroy(norm_kernel);
 

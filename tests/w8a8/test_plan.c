@@ -19,6 +19,20 @@ static ptxgen_w8a8_plan plan_of(const ptxgen_w8a8_spec *spec, const char *name)
     return plan;
 }
 
+/* What a launch of m tokens needs, as far as the plan says. */
+static ptxgen_status workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
+                                     ptxgen_error *err)
+{
+    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
+    struct w8a8_schedule schedule;
+    if (!v)
+        return w8a8_refuse_m(plan, m, err);
+    ptxgen_status status = w8a8_schedule(plan, v, m, &schedule, err);
+    if (status == PTXGEN_OK)
+        *bytes = schedule.workspace_bytes;
+    return status;
+}
+
 static void refused_with(ptxgen_status status, const ptxgen_w8a8_spec *spec, const char *words)
 {
     ptxgen_target target = target_of("sm_90");
@@ -113,13 +127,13 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     assert_true(ptxgen_w8a8_choose(&p, 1)->fused);
     ptxgen_w8a8_explain(&p, 1, text, sizeof text);
     assert_non_null(strstr(text, "one launch"));
-    assert_int_equal(w8a8_workspace_bytes(&p, 1, &bytes, NULL), PTXGEN_OK);
+    assert_int_equal(workspace_bytes(&p, 1, &bytes, NULL), PTXGEN_OK);
     assert_int_equal(bytes, 0);
     for (uint32_t m = 2; m < 100000; m = m * 3 / 2) {
         assert_false(ptxgen_w8a8_choose(&p, m)->fused);
         ptxgen_w8a8_explain(&p, m, text, sizeof text);
         assert_non_null(strstr(text, "two launches"));
-        assert_int_equal(w8a8_workspace_bytes(&p, m, &bytes, NULL), PTXGEN_OK);
+        assert_int_equal(workspace_bytes(&p, m, &bytes, NULL), PTXGEN_OK);
         assert_true(bytes >= (uint64_t)m * 8192);
     }
     assert_null(ptxgen_w8a8_choose(&p, 0));
@@ -128,7 +142,7 @@ static void small_m_takes_one_launch_and_large_m_two(void **state)
     assert_non_null(ptxgen_w8a8_choose(&p, 100));
     assert_null(ptxgen_w8a8_choose(&p, 101));
     ptxgen_error err;
-    assert_int_equal(w8a8_workspace_bytes(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(workspace_bytes(&p, 101, &bytes, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "m = 101 is outside"));
 }
 
@@ -189,7 +203,7 @@ static void rows_of_w_are_aligned_in_the_workspace(void **state)
             uint64_t bytes;
             ptxgen_w8a8_explain(&p, cases[i].m, text, sizeof text);
             assert_int_equal(strstr(text, "three launches") != NULL, cases[i].aligns);
-            assert_int_equal(w8a8_workspace_bytes(&p, cases[i].m, &bytes, NULL), PTXGEN_OK);
+            assert_int_equal(workspace_bytes(&p, cases[i].m, &bytes, NULL), PTXGEN_OK);
             if (cases[i].aligns)
                 assert_true(bytes >= 4096 * (1000 + (uint64_t)cases[i].m));
         }
@@ -386,9 +400,9 @@ static void a_million_tokens_are_planned_and_two_to_the_32_stages_refused(void *
     ptxgen_w8a8_plan p = plan_of(&s, "sm_90");
     uint64_t bytes;
     ptxgen_error err;
-    assert_ok(w8a8_workspace_bytes(&p, 1000000, &bytes, &err), &err);
+    assert_ok(workspace_bytes(&p, 1000000, &bytes, &err), &err);
     assert_true(bytes >= UINT64_C(8192) * 1000000);
-    assert_int_equal(w8a8_workspace_bytes(&p, UINT32_MAX, &bytes, &err), PTXGEN_ERROR_UNSUPPORTED);
+    assert_int_equal(workspace_bytes(&p, UINT32_MAX, &bytes, &err), PTXGEN_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.message, "2^31 tokens"));
 }
 
@@ -446,7 +460,7 @@ static void any_number_of_tokens_is_served_or_refused_with_a_status(void **state
             ptxgen_status expected = ms[i] > INT32_MAX ? PTXGEN_ERROR_UNSUPPORTED : PTXGEN_OK;
             assert_non_null(ptxgen_w8a8_choose(&p, ms[i]));
             assert_int_equal(ptxgen_w8a8_ctas(&p, ms[i], &ctas, &err), expected);
-            assert_int_equal(w8a8_workspace_bytes(&p, ms[i], &bytes, &err), expected);
+            assert_int_equal(workspace_bytes(&p, ms[i], &bytes, &err), expected);
             ptxgen_w8a8_explain(&p, ms[i], text, sizeof text);
             assert_true(text[0] != '\0');
         }

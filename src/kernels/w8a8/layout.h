@@ -335,6 +335,24 @@ static inline bool w8a8_prefetches(const ptxgen_w8a8_plan *plan, const ptxgen_w8
            !w8a8_is_wgmma(v) && !v->fused;
 }
 
+/* Entries that are emitted before those of `variants` (a bit for each), for one of these or more. */
+struct w8a8_entries {
+    bool quantises;  /* "w8a8_quantise" */
+    bool prefetches; /* it prefetches too */
+    bool aligns;     /* "w8a8_align", behind it */
+};
+static inline struct w8a8_entries w8a8_entries(const ptxgen_w8a8_plan *plan, uint32_t variants)
+{
+    struct w8a8_entries e = {false, false, false};
+    for (uint32_t i = 0; i < plan->variant_count; i++)
+        if (variants >> i & 1) {
+            e.quantises = e.quantises || !plan->variants[i].fused;
+            e.prefetches = e.prefetches || w8a8_prefetches(plan, &plan->variants[i]);
+            e.aligns = e.aligns || w8a8_aligns(plan, &plan->variants[i]);
+        }
+    return e;
+}
+
 /*
  * How a launch divides its work, see tile/stream_k.h, and where the parts of the workspace begin:
  * flags (u32, one for each CTA, zeroed by w8a8_quantise), partial sums where tiles are divided,
@@ -351,9 +369,6 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_vari
                             uint64_t m, struct w8a8_schedule *schedule, ptxgen_error *err);
 /* The sentence for an m that no variant serves. */
 ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_error *err);
-/* Bytes of workspace that a launch of m tokens needs; 0 when it needs none. */
-ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
-                                   ptxgen_error *err);
 
 /* Whether ptxgen_w8a8_make_plan has filled the plan. */
 static inline bool w8a8_is_plan(const ptxgen_w8a8_plan *p)

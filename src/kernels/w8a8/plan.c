@@ -657,21 +657,6 @@ ptxgen_status w8a8_refuse_m(const ptxgen_w8a8_plan *plan, uint64_t m, ptxgen_err
         (unsigned long long)m, plan->spec.min_m, plan->spec.max_m);
 }
 
-ptxgen_status w8a8_workspace_bytes(const ptxgen_w8a8_plan *plan, uint64_t m, uint64_t *bytes,
-                                   ptxgen_error *err)
-{
-    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(plan, m);
-    struct w8a8_schedule schedule = {0};
-    ptxgen_status status = PTXGEN_OK;
-    if (m && !v)
-        return w8a8_refuse_m(plan, m, err);
-    if (v)
-        status = w8a8_schedule(plan, v, m, &schedule, err);
-    if (status == PTXGEN_OK)
-        *bytes = schedule.workspace_bytes;
-    return status;
-}
-
 ptxgen_status ptxgen_w8a8_ctas(const ptxgen_w8a8_plan *plan, uint64_t m, uint32_t *ctas,
                                ptxgen_error *err)
 {

@@ -443,16 +443,10 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (!w8a8_is_plan(plan) || !module)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "w8a8: a plan that was made, and a module, must be given");
-    bool quantises = false, prefetches = false, aligns = false;
-    for (uint32_t i = 0; i < plan->variant_count; i++)
-        if (variants >> i & 1) {
-            quantises = quantises || !plan->variants[i].fused;
-            prefetches = prefetches || w8a8_prefetches(plan, &plan->variants[i]);
-            aligns = aligns || w8a8_aligns(plan, &plan->variants[i]);
-        }
-    if (quantises)
-        w8a8_emit_quantise(plan, prefetches, module);
-    if (aligns)
+    const struct w8a8_entries before = w8a8_entries(plan, variants);
+    if (before.quantises)
+        w8a8_emit_quantise(plan, before.prefetches, module);
+    if (before.aligns)
         tile_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1 && w8a8_is_wgmma(&plan->variants[i]))
