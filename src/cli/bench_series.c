@@ -42,16 +42,12 @@ static ptxgen_status read_point(const cJSON *row, struct bench_point *p, ptxgen_
                        "a row of the JSON has no \"m\" or no \"time\" of a positive \"median_us\"");
 }
 
-/* The shape without the rows of a launch, " M=16", or " N=16" of a family with that letter. */
+/* The shape without the tokens of a launch, " M=16". */
 static void name_shape(const char *shape, double m, char *name, size_t size)
 {
-    char rows[32];
-    const char *found = NULL;
-    size_t length = 0;
-    for (int i = 0; i < 2 && !found; i++) {
-        length = (size_t)snprintf(rows, sizeof rows, " %c=%.0f", "MN"[i], m);
-        found = strstr(shape, rows);
-    }
+    char tokens[32];
+    int length = snprintf(tokens, sizeof tokens, " M=%.0f", m);
+    const char *found = strstr(shape, tokens);
     snprintf(name, size, "%.*s%s", found ? (int)(found - shape) : (int)strlen(shape), shape,
              found ? found + length : "");
 }
