@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arrays among a launch's arguments, and what is checked of them before anything runs: that
- * each is there, aligned and within the address space, and that what is written overlaps nothing
- * else. kernel.h states the rule for users.
+ * The arrays among a launch's arguments, and their checks before anything runs: that each array has
+ * an address, is aligned and lies within the address space, and that no array which is written
+ * overlaps another one. kernel.h states the rule for users.
  */
 #ifndef PTXGEN_RUNTIME_ARRAY_H
 #define PTXGEN_RUNTIME_ARRAY_H

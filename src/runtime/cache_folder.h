@@ -26,8 +26,8 @@ ptxgen_status folder_open_trusted(const char *what, const char *path, int *folde
                                   ptxgen_error *err);
 
 /*
- * A descriptor of the lock, which its closing gives back. PTXGEN_ERROR_FILE when it is not to be
- * had in a second.
+ * Takes the lock; closing the descriptor releases it. PTXGEN_ERROR_FILE when the lock is not free
+ * within a second.
  */
 ptxgen_status folder_lock(const ptxgen_cache *cache, int folder, int *lock, ptxgen_error *err);
 /* Both, for writing: the folder is created when there is none. On failure neither is open. */
@@ -45,7 +45,7 @@ struct contents {
 enum reading {
     READING_WHOLE,   /* it was read, and is as it should be */
     READING_ABSENT,  /* there is no file of that name */
-    READING_DAMAGED, /* whatever is there is not to be used, now or later */
+    READING_DAMAGED, /* the file is not to be used, now or later */
     READING_FAILED   /* the system refused: the file may be in order */
 };
 

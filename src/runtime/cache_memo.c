@@ -90,7 +90,7 @@ static unsigned count_lines(const char *text)
     return lines;
 }
 
-/* Reads what it can make of the text, to be asked then whether it would have been written so. */
+/* Reads the text leniently; the caller then checks that writing the answer gives the same text. */
 static enum reading read_answer(const char *ptx_line, struct memo_answer *answer)
 {
     struct entry_points *entries = &answer->entries;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what is there ---- */
+/* ---- the files of the folder ---- */
 
 static bool has_key(const char *name)
 {

@@ -10,8 +10,8 @@
 #include <ptxgen/kernel.h>
 
 /*
- * True with the answer, whose entries the caller frees, when there is a sound memo. Else *why,
- * unless it is just not there (NULL), ends the sentence "the memo is not used: …".
+ * Returns true and the answer, whose entries the caller frees, if there is a valid memo. Otherwise
+ * *why is NULL if there is no memo, or the end of the sentence "the memo is not used: …".
  */
 bool cache_recall(const ptxgen_cache *cache, const struct memo_question *question,
                   struct memo_answer *answer, const char **why);

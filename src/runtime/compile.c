@@ -252,7 +252,7 @@ static ptxgen_status compile_text(struct job *job, ptxgen_error *err)
     return status;
 }
 
-/* By a memo; else by the text, whose memo is kept then; else by the assembler. */
+/* Finds the code by a memo, or else by the text, whose memo is then kept, or else assembles it. */
 static ptxgen_status run(struct job *job, ptxgen_error *err)
 {
     bool reads_disk = !job->dispatcher->dump_folder;

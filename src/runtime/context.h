@@ -17,7 +17,7 @@ void context_leave(const ptxgen_driver *driver);
 ptxgen_status device_compute_capability(const ptxgen_driver *driver, ptxgen_cu_device device,
                                         int *capability, ptxgen_error *err);
 
-/* The name for a sentence; "unknown device" when the driver does not tell. */
+/* The name of a device for a sentence; "unknown device" when the driver does not report one. */
 enum { DEVICE_NAME_SIZE = 128 };
 void device_name(const ptxgen_driver *driver, ptxgen_cu_device device, char name[DEVICE_NAME_SIZE]);
 

@@ -101,8 +101,8 @@ static ptxgen_status configure(ptxgen_dispatcher *d, const ptxgen_dispatch_optio
 }
 
 /*
- * In a forked child the lock may be held by a thread that is not there, and the driver is the
- * parent's: only memory is freed, and of loaded kernels not even that.
+ * In a forked child the lock may be held by a thread that does not exist there, and the driver
+ * belongs to the parent: only memory is freed, and loaded kernels are left alone.
  */
 static void destroy(ptxgen_dispatcher *d)
 {

@@ -11,7 +11,7 @@ enum { DUMP_LOG_SIZE = 65536 };
 void dump_kernel(const ptxgen_dispatcher *dispatcher, const ptxgen_family *family, const void *spec,
                  const char *text, const ptxgen_cubin *cubin, const char *log);
 
-/* The text that is to be loaded instead, malloc'ed, which the log has been told of; or NULL. */
+/* The text that overrides the emitted one, from malloc, after a line in the log; or NULL. */
 char *override_text(const ptxgen_dispatcher *dispatcher, const ptxgen_family *family,
                     const void *spec);
 

@@ -52,8 +52,10 @@ static ptxgen_status read_attributes(ptxgen_kernel *kernel, ptxgen_error *err)
     return PTXGEN_OK;
 }
 
-/* A kernel starts with what is left of 48 KB; more has to be asked for, up to the device's own
- * limit for static and dynamic together. */
+/*
+ * By default a kernel may use 48 KB of static and dynamic shared memory together. For more, its
+ * limit is raised here, up to that of the device.
+ */
 static ptxgen_status allow_shared_memory(ptxgen_kernel *kernel, size_t bytes, ptxgen_error *err)
 {
     const ptxgen_driver *driver = kernel->driver;

@@ -12,7 +12,7 @@
 
 struct registry_node;
 
-/* Of the library's own families: a hash of src/ptxgen, src/kernels, src/runtime and include. */
+/* Revision of the library's families: a hash of src/ptxgen, src/kernels, src/runtime, include. */
 extern const char library_revision[];
 
 struct ptxgen_loaded {

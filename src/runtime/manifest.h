@@ -54,7 +54,10 @@ void make_printable(char *text);
 enum { CHECKSUM_MOST_LENGTH = 16 + DIGEST_HEX };
 /* Appends it to `used` bytes, with CHECKSUM_MOST_LENGTH free after them; returns the new length. */
 size_t checksum_append(char *text, size_t used, const char *label);
-/* True when it is there and right; `text` is NUL-terminated. Its length is taken off *length. */
+/*
+ * True when the text, which is NUL-terminated, ends with the right checksum; subtracts the length
+ * of the checksum from *length.
+ */
 bool checksum_remove(const char *text, size_t *length, const char *label);
 
 /* False when it cannot be written, as with a spec of kilobytes: such code is not kept. */

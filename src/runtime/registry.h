@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of what a dispatcher was asked for: a node for each (family, spec), made once and kept
+ * The table of a dispatcher's kernels: a node for each (family, spec), which is made once and kept
  * until the table is freed, so that readers need no lock.
  *
  * A node's references are counted in stripes, one cache line each, so that threads on different
@@ -22,7 +22,7 @@
 enum node_state {
     NODE_EMPTY,    /* nothing is loaded or known to fail */
     NODE_BUSY,     /* being compiled or unloaded by one thread; others wait */
-    NODE_READY,    /* `loaded` is there for all */
+    NODE_READY,    /* `loaded` may be used by all threads */
     NODE_RETIRING, /* to be unloaded once its references are gone; dispatch makes it READY again */
     NODE_FAILED    /* `error` says why */
 };

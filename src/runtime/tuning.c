@@ -182,7 +182,7 @@ static bool read_number(const char **at, const char *before, uint32_t *number)
     return read;
 }
 
-/* Reads numbers as they come, and then asks whether the line is what we would have written. */
+/* Reads numbers leniently, and then checks that writing them gives the same line. */
 static bool read_range(const char **line, const char *const *names, uint32_t from,
                        ptxgen_tuned_range *range)
 {
@@ -204,7 +204,7 @@ static bool read_range(const char **line, const char *const *names, uint32_t fro
     return true;
 }
 
-/* Of an entry's lines after its head; 0 when one of them is wrong. */
+/* Reads the ranges of an entry, and returns their number; 0 when a line is wrong. */
 static size_t read_ranges(const char *line, const char *const *names,
                           ptxgen_tuned_range ranges[PTXGEN_TUNED_RANGES])
 {

@@ -42,7 +42,7 @@ static ptxgen_status write_entry(struct entry *entry, const ptxgen_device_facts 
                        "%s: the spec and its ranges are too long to be kept", family->name);
 }
 
-/* Whoever stores what no plan can use is told so now. */
+/* Refuses ranges that no plan can use. */
 static ptxgen_status check(const ptxgen_family *family, const void *spec,
                            const ptxgen_target *target, const ptxgen_tuned_range *ranges,
                            size_t count, ptxgen_error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that hold a lock, a mark that others wait for, or memory and files to be given back are not
- * to be left in their middle: a thread that is cancelled there is cancelled after them.
+ * A call that holds a lock, a mark for which others wait, or memory and files that have to be
+ * released must not end in its middle: a thread that is cancelled inside such a call is cancelled
+ * after it.
  *
  *     int state = cancellation_hold();
  *     …
