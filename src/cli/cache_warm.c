@@ -15,8 +15,8 @@
 struct list {
     const char *path;
     ptxgen_warm_item *items;
-    void **options; /* of each item, which hold its spec */
-    int *lines;     /* of each item, in the file */
+    struct family_options **options; /* of each item, which hold its spec */
+    int *lines;                      /* of each item, in the file */
     size_t count, capacity;
     size_t not_kept;       /* items that the cache does not have after all */
     ptxgen_status failure; /* of the first item that failed */
@@ -36,7 +36,8 @@ static int split(char *line, char *words[MOST_WORDS])
     return count;
 }
 
-static void add_item(struct list *list, const struct family *family, void *options, int line)
+static void add_item(struct list *list, const struct family *family, struct family_options *options,
+                     int line)
 {
     if (list->count == list->capacity) {
         list->capacity = 2 * list->capacity + 16;
@@ -48,8 +49,7 @@ static void add_item(struct list *list, const struct family *family, void *optio
             exit(EXIT_INTERNAL);
         }
     }
-    list->items[list->count] =
-        (ptxgen_warm_item){family->kernels(), (char *)options + family->spec_offset};
+    list->items[list->count] = (ptxgen_warm_item){family->kernels(), options->spec};
     list->lines[list->count] = line;
     list->options[list->count++] = options;
 }
@@ -69,7 +69,7 @@ static bool read_list(FILE *file, const char *path, struct list *list)
             continue;
         snprintf(place, sizeof place, "%.400s:%d", path, number);
         words[0] = place;
-        void *options;
+        struct family_options *options;
         const struct family_arguments arguments = {0};
         const struct family *family = parse_family(count + 1, words, &arguments, &options);
         add_item(list, family, options, number);

@@ -217,7 +217,7 @@ static ptxgen_status time_row(struct bench_row *row, const struct bench_options 
 }
 
 /* Turns the subject to m tokens, or makes it anew. */
-static ptxgen_status prepare(const struct family *family, const void *family_options, uint32_t m,
+static ptxgen_status prepare(const struct family_options *family_options, uint32_t m,
                              struct device *device, struct bench_subject *subject,
                              ptxgen_error *err)
 {
@@ -225,7 +225,7 @@ static ptxgen_status prepare(const struct family *family, const void *family_opt
         return subject->set_m(subject, m, err);
     if (subject->state)
         subject->destroy(subject->state);
-    ptxgen_status status = family->bench(family_options, m, device, subject, err);
+    ptxgen_status status = family_bench(family_options, m, device, subject, err);
     if (status != PTXGEN_OK)
         subject->state = NULL;
     return status;
@@ -246,7 +246,7 @@ static ptxgen_status measure_tensor(struct bench_report *report, struct device *
 /* What the times of a list of M are of. */
 struct sweep {
     const struct family *family;
-    void *family_options;
+    struct family_options *family_options;
     const struct bench_options *o;
     struct device *device;
     const struct peers *peers;
@@ -257,7 +257,7 @@ struct sweep {
 static ptxgen_status bench_m(const struct sweep *s, uint32_t m, struct bench_row *row,
                              struct bench_rounds *rounds, ptxgen_error *err)
 {
-    ptxgen_status status = prepare(s->family, s->family_options, m, s->device, &row->subject, err);
+    ptxgen_status status = prepare(s->family_options, m, s->device, &row->subject, err);
     if (status == PTXGEN_OK && row->subject.tensor_f16 && s->report->tensor.rate <= 0)
         status = measure_tensor(s->report, s->device, s->o->replays, err);
     if (status == PTXGEN_OK)
@@ -307,14 +307,15 @@ static ptxgen_status bench_rows(const struct sweep *s, ptxgen_error *err)
     struct progress progress = progress_start("shapes", shapes * each);
     for (unsigned i = 0; status == PTXGEN_OK && i < shapes; i++) {
         if (o->shape_count)
-            s->family->set_shape(s->family_options, o->shapes[i].k, o->shapes[i].n);
+            family_set_shape(s->family_options, o->shapes[i].k, o->shapes[i].n);
         status = bench_shape(s, &progress, i * each, err);
     }
     progress_end(&progress);
     return status;
 }
 
-static ptxgen_status bench_device(const struct family *family, void *family_options,
+static ptxgen_status bench_device(const struct family *family,
+                                  struct family_options *family_options,
                                   const struct bench_options *o, struct device *device,
                                   ptxgen_error *err)
 {
@@ -348,7 +349,7 @@ static int bench(int argc, char **argv)
     struct bench_options o = {.device = "gpu", .ms = {1}, .m_count = 1, .replays = 20, .rounds = 1};
     struct given_options given;
     const struct family_arguments arguments = {.command = &argp, .input = &o, .given = &given};
-    void *family_options;
+    struct family_options *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     refuse_two_shapes(o.shape_count && given.shape);
     struct device device;

@@ -54,13 +54,13 @@ static ptxgen_status write_text(const struct emit_options *options, const char *
     return status;
 }
 
-static ptxgen_status emit_text(const struct family *family, const void *family_options,
+static ptxgen_status emit_text(const struct family_options *family_options,
                                const struct emit_options *options, ptx_module *module,
                                ptxgen_error *err)
 {
     const char *text;
     size_t length;
-    ptxgen_status status = family->emit(family_options, &options->target, options->m, module, err);
+    ptxgen_status status = family_emit(family_options, &options->target, options->m, module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(module, options->flags, &text, &length, err);
     if (status == PTXGEN_OK)
@@ -76,12 +76,12 @@ static int emit(int argc, char **argv)
                                                .input = &options,
                                                .shared = &target_argp,
                                                .shared_input = &options.target};
-    void *family_options;
-    const struct family *family = parse_family(argc, argv, &arguments, &family_options);
+    struct family_options *family_options;
+    parse_family(argc, argv, &arguments, &family_options);
     ptxgen_error err = {0};
     ptx_module *module = ptx_module_create(&options.target.ptx, NULL);
     ptxgen_status status =
-        module ? emit_text(family, family_options, &options, module, &err)
+        module ? emit_text(family_options, &options, module, &err)
                : ptxgen_fail(&err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
     ptx_module_destroy(module);
     free(family_options);

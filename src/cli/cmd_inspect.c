@@ -145,12 +145,13 @@ static ptxgen_status check_fits(const ptx_module *module, const char *entry, int
     return PTXGEN_OK;
 }
 
-static ptxgen_status print_prediction(const ptx_module *module, const struct family *family,
-                                      const void *family_options, const struct inspect_options *o,
-                                      uint32_t m, ptxgen_error *err)
+static ptxgen_status print_prediction(const ptx_module *module,
+                                      const struct family_options *family_options,
+                                      const struct inspect_options *o, uint32_t m,
+                                      ptxgen_error *err)
 {
     struct work work = {.entry = NULL};
-    ptxgen_status status = family->describe(family_options, &o->target, m, &work, err);
+    ptxgen_status status = family_describe(family_options, &o->target, m, &work, err);
     if (status == PTXGEN_OK)
         status = check_fits(module, work.entry, sm_of(o), err);
     if (status != PTXGEN_OK)
@@ -168,13 +169,14 @@ static ptxgen_status print_prediction(const ptx_module *module, const struct fam
     return PTXGEN_OK;
 }
 
-static ptxgen_status print_all(const struct family *family, const void *family_options,
+static ptxgen_status print_all(const struct family *family,
+                               const struct family_options *family_options,
                                const struct inspect_options *o, ptx_module *module,
                                ptxgen_error *err)
 {
     const char *text;
     size_t length;
-    ptxgen_status status = family->emit(family_options, &o->target, 0, module, err);
+    ptxgen_status status = family_emit(family_options, &o->target, 0, module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(module, 0, &text, &length, err);
     if (status != PTXGEN_OK)
@@ -185,7 +187,7 @@ static ptxgen_status print_all(const struct family *family, const void *family_o
     for (unsigned i = 0; status == PTXGEN_OK && i < ptx_module_kernels(module); i++)
         status = print_kernel(module, i, sm_of(o), err);
     for (unsigned i = 0; status == PTXGEN_OK && i < o->m_count; i++)
-        status = print_prediction(module, family, family_options, o, o->ms[i], err);
+        status = print_prediction(module, family_options, o, o->ms[i], err);
     return status;
 }
 
@@ -199,7 +201,8 @@ static ptxgen_status check_chip(const struct inspect_options *o, ptxgen_error *e
                        o->chip->name, o->chip->sm, text->sm, &text->suffix);
 }
 
-static ptxgen_status inspect_module(const struct family *family, const void *family_options,
+static ptxgen_status inspect_module(const struct family *family,
+                                    const struct family_options *family_options,
                                     const struct inspect_options *o, ptxgen_error *err)
 {
     ptx_module *module = ptx_module_create(&o->target.ptx, NULL);
@@ -216,7 +219,7 @@ static int inspect(int argc, char **argv)
     struct inspect_options o = {.ms = {1}, .m_count = 1, .target = default_target()};
     const struct family_arguments arguments = {
         .command = &argp, .input = &o, .shared = &target_argp, .shared_input = &o.target};
-    void *family_options;
+    struct family_options *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     ptxgen_error err = {0};
     ptxgen_status status = check_chip(&o, &err);

@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static ptxgen_status run_counted(const struct family *family, const void *family_options,
+static ptxgen_status run_counted(const struct family_options *family_options,
                                  const struct profile_options *o, struct device *device,
                                  struct check *check, ptxgen_emulator_profile **profile,
                                  ptxgen_error *err)
@@ -53,14 +53,14 @@ static ptxgen_status run_counted(const struct family *family, const void *family
                            "--device %s: only the emulator counts; name cpu or cpu:SM", o->device);
     ptxgen_status status = ptxgen_emulator_set_options(device->context, &counting, err);
     if (status == PTXGEN_OK)
-        status = family->run(family_options, &o->request, device, check, err);
+        status = family_run(family_options, &o->request, device, check, err);
     if (status == PTXGEN_OK)
         status = ptxgen_emulator_profile_take(device->context, profile, err);
     return status;
 }
 
 /* The text that the run has loaded, with its annotations. */
-static ptxgen_status annotated_text(const struct family *family, const void *family_options,
+static ptxgen_status annotated_text(const struct family_options *family_options,
                                     const struct device *device, ptx_module **module,
                                     const char **text, ptxgen_error *err)
 {
@@ -68,13 +68,14 @@ static ptxgen_status annotated_text(const struct family *family, const void *fam
     *module = ptx_module_create(&target.ptx, NULL);
     if (!*module)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
-    ptxgen_status status = family->emit(family_options, &target, 0, *module, err);
+    ptxgen_status status = family_emit(family_options, &target, 0, *module, err);
     if (status == PTXGEN_OK)
         status = ptx_module_text(*module, PTX_TEXT_ANNOTATE, text, NULL, err);
     return status;
 }
 
-static ptxgen_status profile_family(const struct family *family, const void *family_options,
+static ptxgen_status profile_family(const struct family *family,
+                                    const struct family_options *family_options,
                                     const struct profile_options *o, struct device *device,
                                     enum exit_code *code, ptxgen_error *err)
 {
@@ -83,9 +84,9 @@ static ptxgen_status profile_family(const struct family *family, const void *fam
     struct profile_tally tally = {0};
     struct check check = {.once = true};
     const char *text = NULL;
-    ptxgen_status status = run_counted(family, family_options, o, device, &check, &profile, err);
+    ptxgen_status status = run_counted(family_options, o, device, &check, &profile, err);
     if (status == PTXGEN_OK)
-        status = annotated_text(family, family_options, device, &module, &text, err);
+        status = annotated_text(family_options, device, &module, &text, err);
     if (status == PTXGEN_OK)
         status = profile_tally_make(profile, text, &tally, err);
     if (status == PTXGEN_OK) {
@@ -107,7 +108,7 @@ static int profile(int argc, char **argv)
     static const struct argp argp = {.options = options_table, .parser = parse};
     struct profile_options o = {.device = "cpu", .request = {.m = 1, .seed = 1}};
     const struct family_arguments arguments = {.command = &argp, .input = &o, .with_data = true};
-    void *family_options;
+    struct family_options *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     struct device device;
     ptxgen_error err = {0};

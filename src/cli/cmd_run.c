@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ptxgen run: one problem or many, on a device, against the reference. */
+#include "../harness/problem.h"
 #include "command.h"
 #include "exit_code.h"
 #include "options.h"
@@ -82,7 +83,8 @@ static void print_check(const char *family, const struct device *device, const s
 
 /* ---- running ---- */
 
-static enum exit_code run_problems(const struct family *family, const void *family_options,
+static enum exit_code run_problems(const struct family *family,
+                                   const struct family_options *family_options,
                                    const struct run_options *o, struct device *device)
 {
     enum exit_code code = EXIT_OK;
@@ -90,7 +92,7 @@ static enum exit_code run_problems(const struct family *family, const void *fami
         struct run_request request = {.m = o->ms[i], .m_given = o->m_given, .seed = o->seed};
         struct check check = {0};
         ptxgen_error err = {0};
-        if (family->run(family_options, &request, device, &check, &err) != PTXGEN_OK)
+        if (family_run(family_options, &request, device, &check, &err) != PTXGEN_OK)
             return report_failure(&err);
         print_check(family->name, device, &check);
         if (!check_passed(&check))
@@ -123,7 +125,7 @@ static enum exit_code run_random(const struct family *family, const struct run_o
     for (uint32_t i = 0; i < o->random_specs; i++) {
         struct check check = {0};
         ptxgen_error err = {0};
-        if (family_run_random(family, o->seed + i, device, &check, &err) != PTXGEN_OK) {
+        if (problem_run_random(family->harness, o->seed + i, device, &check, &err) != PTXGEN_OK) {
             fprintf(stderr, "ptxgen: the problem of --random-specs 1 --seed %" PRIu64 " (%s):\n",
                     o->seed + i, check.problem);
             return report_failure(&err);
@@ -166,7 +168,7 @@ static int run(int argc, char **argv)
     struct given_options given;
     const struct family_arguments arguments = {
         .command = &argp, .input = &o, .with_data = true, .given = &given};
-    void *family_options;
+    struct family_options *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     refuse_given_problem(&o, given.any || o.m_given);
     struct device device;

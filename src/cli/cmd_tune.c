@@ -291,19 +291,20 @@ static ptxgen_status keep(const struct tuning *t, const void *spec, const ptxgen
     return status;
 }
 
-static ptxgen_status tune_shape(const struct family *family, const void *family_options,
+static ptxgen_status tune_shape(const struct family *family,
+                                const struct family_options *family_options,
                                 const struct tune_options *o, struct device *device,
                                 ptxgen_error *err)
 {
     struct tuning t = {.options = o, .kernels = family->kernels(), .device = device};
-    const void *spec = (const char *)family_options + family->spec_offset;
+    const void *spec = family_options->spec;
     const ptxgen_target target = ptxgen_device_target(&device->facts);
     if (!t.kernels->tiling)
         return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s has no tiles to choose",
                            family->name);
     t.table.m_count = o->m_count;
     memcpy(t.table.ms, o->ms, sizeof o->ms);
-    ptxgen_status status = family->bench(family_options, o->ms[0], device, &t.subject, err);
+    ptxgen_status status = family_bench(family_options, o->ms[0], device, &t.subject, err);
     if (status != PTXGEN_OK)
         return status;
     if (!t.subject.set_m || !t.subject.use_tile)
@@ -324,14 +325,14 @@ static ptxgen_status tune_shape(const struct family *family, const void *family_
     return status;
 }
 
-static ptxgen_status tune_shapes(const struct family *family, void *family_options,
+static ptxgen_status tune_shapes(const struct family *family, struct family_options *family_options,
                                  const struct tune_options *o, struct device *device,
                                  ptxgen_error *err)
 {
     ptxgen_status status = check_folder(o, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < (o->shape_count ? o->shape_count : 1); i++) {
         if (o->shape_count)
-            family->set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
+            family_set_shape(family_options, o->shapes[i].k, o->shapes[i].n);
         status = tune_shape(family, family_options, o, device, err);
     }
     return status;
@@ -347,7 +348,7 @@ static int tune(int argc, char **argv)
         .replays = 5};
     struct given_options given;
     const struct family_arguments arguments = {.command = &argp, .input = &o, .given = &given};
-    void *family_options;
+    struct family_options *family_options;
     const struct family *family = parse_family(argc, argv, &arguments, &family_options);
     refuse_two_shapes(o.shape_count && given.shape);
     struct device device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "family.h"
 
-#include "../harness/problem.h"
+#include "family_file.h"
 
 #include "../harness/bench.h"
 
@@ -44,10 +44,9 @@ static ptxgen_status check(const struct family_options *o, uint32_t m, ptxgen_er
 
 /* ---- verbs ---- */
 
-ptxgen_status family_emit(const void *options, const ptxgen_target *target, uint32_t m,
+ptxgen_status family_emit(const struct family_options *o, const ptxgen_target *target, uint32_t m,
                           ptx_module *module, ptxgen_error *err)
 {
-    const struct family_options *o = options;
     const struct harness *h = o->family->harness;
     const struct kernel_request request = request_of(o);
     void *plan = NULL;
@@ -60,10 +59,9 @@ ptxgen_status family_emit(const void *options, const ptxgen_target *target, uint
     return status;
 }
 
-ptxgen_status family_describe(const void *options, const ptxgen_target *target, uint32_t m,
-                              struct work *work, ptxgen_error *err)
+ptxgen_status family_describe(const struct family_options *o, const ptxgen_target *target,
+                              uint32_t m, struct work *work, ptxgen_error *err)
 {
-    const struct family_options *o = options;
     const struct kernel_request request = request_of(o);
     ptxgen_status status = check(o, m, err);
     return status == PTXGEN_OK
@@ -91,12 +89,11 @@ ptxgen_status family_allocate(const struct family_options *o, uint32_t m, struct
                : status;
 }
 
-ptxgen_status family_run(const void *options, const struct run_request *request,
+ptxgen_status family_run(const struct family_options *o, const struct run_request *request,
                          struct device *device, struct check *check, ptxgen_error *err)
 {
-    const struct family_options *o = options;
     struct problem p = {.harness = o->family->harness};
-    ptxgen_status status = o->names.file ? o->family->read(o, request, device, &p, err)
+    ptxgen_status status = o->names.file ? family_read(o, request, device, &p, err)
                                          : make_random(o, request, device, &p, err);
     if (status == PTXGEN_OK)
         status = problem_check(&p, device, check, err);
@@ -104,26 +101,21 @@ ptxgen_status family_run(const void *options, const struct run_request *request,
     return status;
 }
 
-ptxgen_status family_run_random(const struct family *family, uint64_t seed, struct device *device,
-                                struct check *check, ptxgen_error *err)
+void family_set_shape(struct family_options *o, uint32_t k, uint32_t n)
 {
-    return family->run_random ? family->run_random(seed, device, check, err)
-                              : problem_run_random(family->harness, seed, device, check, err);
-}
-
-void family_set_shape(void *options, uint32_t k, uint32_t n)
-{
-    struct family_options *o = options;
+    if (o->family->set_shape) {
+        o->family->set_shape(o, k, n);
+        return;
+    }
     *option_number(o, option_with(o->family, OPTION_IS_K)) = k;
     *option_number(o, option_with(o->family, OPTION_IS_N)) = n;
     if (o->family->finish)
         o->family->finish(o);
 }
 
-ptxgen_status family_bench(const void *options, uint32_t m, struct device *device,
+ptxgen_status family_bench(const struct family_options *o, uint32_t m, struct device *device,
                            struct bench_subject *subject, ptxgen_error *err)
 {
-    const struct family_options *o = options;
     const struct kernel_request request = request_of(o);
     ptxgen_status status = check(o, m, err);
     return status == PTXGEN_OK

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * What the command needs of a kernel family. A family is one entry of the table in families.c and
- * its files in families/; nothing else in the command knows it.
- *
- * `options` below is the family's own struct of `options_size` bytes, filled by its option parsers
- * and handed to every other function. M, the tokens of a launch, belongs to the commands.
+ * What the command needs of a kernel family. A family is one entry of the table in families.c, its
+ * harness (src/harness), and its options and file formats in families/; nothing else in the command
+ * knows it. M, the tokens of a launch, belongs to the commands.
  */
 #ifndef PTXGEN_CLI_FAMILY_H
 #define PTXGEN_CLI_FAMILY_H
@@ -29,59 +27,41 @@ struct run_request {
 };
 
 struct problem;
+struct family_file;
 
 struct family {
     const char *name;
-    const char *summary; /**< one line */
+    const char *summary;                   /**< one line */
+    const ptxgen_family *(*kernels)(void); /**< the library's family */
     const struct harness *harness;
-    const struct option_row *spec_rows, *data_rows; /**< of every command; of run alone */
+    bool int8_peer; /**< bench compares with a product of s8, else of f16 */
+
+    const struct option_row *spec_rows; /**< of every command */
+    const struct option_row *data_rows; /**< of run alone: a file, and names in it; or NULL */
+    void (*set_defaults)(struct family_options *options);
     /** Completes the spec of options that were all read; or NULL. */
     void (*finish)(struct family_options *options);
-    /** Makes the problem of the options' file. */
-    ptxgen_status (*read)(const struct family_options *options, const struct run_request *request,
-                          struct device *device, struct problem *p, ptxgen_error *err);
-
-    const ptxgen_family *(*kernels)(void); /**< the library's family */
-    size_t spec_offset;                    /**< of its spec in the options */
-    size_t tuning_offset; /**< of a const ptxgen_tuning * in them, to plan by; 0: none */
-
-    size_t options_size;
-    void (*set_defaults)(void *options);
-    const struct argp *spec_options; /**< of every command: their input is `options` */
-    const struct argp *data_options; /**< of run alone: files; may be NULL */
-
-    /** Fills the module for the options' spec on the target: what serves m tokens, 0 for all. */
-    ptxgen_status (*emit)(const void *options, const ptxgen_target *target, uint32_t m,
-                          ptx_module *module, ptxgen_error *err);
-    /** What a launch of m > 0 tokens does. */
-    ptxgen_status (*describe)(const void *options, const ptxgen_target *target, uint32_t m,
-                              struct work *work, ptxgen_error *err);
-    /** Runs once on random data or the options' files, and compares with the reference. */
-    ptxgen_status (*run)(const void *options, const struct run_request *request,
-                         struct device *device, struct check *check, ptxgen_error *err);
-    /** The same on a spec, shape and layout drawn from the seed. */
-    ptxgen_status (*run_random)(uint64_t seed, struct device *device, struct check *check,
-                                ptxgen_error *err);
-    /** Sets K and output features of the options, for bench --shape. */
-    void (*set_shape)(void *options, uint32_t k, uint32_t n);
-    bool int8_peer; /**< bench compares with a product of s8, else of f16 */
-    /** Prepares to time m tokens; the subject is released by its own `destroy`. */
-    ptxgen_status (*bench)(const void *options, uint32_t m, struct device *device,
-                           struct bench_subject *subject, ptxgen_error *err);
+    /** Sets K and output features, for --shape; NULL: the options of these. */
+    void (*set_shape)(struct family_options *options, uint32_t k, uint32_t n);
+    /** What else is wrong with the options of run; or NULL. */
+    void (*check_data)(struct argp_state *state, struct family_options *options);
+    const struct family_file *file; /**< NULL: it has no files */
 };
 
-/** The verbs of every family that has a harness. */
-ptxgen_status family_emit(const void *options, const ptxgen_target *target, uint32_t m,
-                          ptx_module *module, ptxgen_error *err);
-ptxgen_status family_describe(const void *options, const ptxgen_target *target, uint32_t m,
-                              struct work *work, ptxgen_error *err);
-ptxgen_status family_run(const void *options, const struct run_request *request,
+/** Fills the module for the options' spec on the target: what serves m tokens, 0 for all. */
+ptxgen_status family_emit(const struct family_options *options, const ptxgen_target *target,
+                          uint32_t m, ptx_module *module, ptxgen_error *err);
+/** What a launch of m > 0 tokens does. */
+ptxgen_status family_describe(const struct family_options *options, const ptxgen_target *target,
+                              uint32_t m, struct work *work, ptxgen_error *err);
+/** Runs once on random data or the options' file, and compares with the reference. */
+ptxgen_status family_run(const struct family_options *options, const struct run_request *request,
                          struct device *device, struct check *check, ptxgen_error *err);
-ptxgen_status family_bench(const void *options, uint32_t m, struct device *device,
+/** Prepares to time m tokens; the subject is released by its own `destroy`. */
+ptxgen_status family_bench(const struct family_options *options, uint32_t m, struct device *device,
                            struct bench_subject *subject, ptxgen_error *err);
-ptxgen_status family_run_random(const struct family *family, uint64_t seed, struct device *device,
-                                struct check *check, ptxgen_error *err);
-void family_set_shape(void *options, uint32_t k, uint32_t n);
+/** Sets K and output features of the options, for --shape. */
+void family_set_shape(struct family_options *options, uint32_t k, uint32_t n);
 /** The problem of m tokens by the options, all poison. */
 ptxgen_status family_allocate(const struct family_options *options, uint32_t m,
                               struct device *device, struct problem *p, ptxgen_error *err);

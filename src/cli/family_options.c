@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *family_new_options(const struct family *family)
+struct family_options *family_new_options(const struct family *family)
 {
-    void *options = calloc(1, family->options_size);
-    if (options && family->spec_rows)
-        ((struct family_options *)options)->family = family;
-    if (options && family->set_defaults)
-        family->set_defaults(options);
-    return options;
+    struct family_options *o = calloc(1, sizeof *o);
+    if (o) {
+        o->family = family;
+        family->set_defaults(o);
+    }
+    return o;
 }
 
 /* ---- rows ---- */
@@ -33,6 +33,11 @@ const struct option_row *option_with(const struct family *family, unsigned rule)
         if (row->rules & rule)
             return row;
     return NULL;
+}
+
+void *option_spec(struct family_options *o)
+{
+    return o->spec;
 }
 
 uint32_t *option_number(const struct family_options *o, const struct option_row *row)
@@ -70,7 +75,7 @@ static void read_tile(struct argp_state *state, const char *text, const struct t
     memset(o->tile, 0, sizeof o->tile);
     for (int i = 0; i < MOST && members[i].name; i++) {
         names[i] = (char *)(uintptr_t)members[i].name;
-        places[i] = (uint32_t *)(void *)((char *)o->tile + members[i].at);
+        places[i] = (uint32_t *)(void *)(o->tile + members[i].at);
         *places[i] = members[i].value;
     }
     parse_tile(state, text, names, places);
@@ -80,7 +85,7 @@ static void read_tile(struct argp_state *state, const char *text, const struct t
 static void take(struct argp_state *state, const struct option_row *row, char *arg,
                  struct family_options *o)
 {
-    unsigned char *byte = (unsigned char *)o->spec + row->at;
+    unsigned char *byte = o->spec + row->at;
     char option[32];
     snprintf(option, sizeof option, "--%s", row->name);
     switch (row->kind) {
@@ -139,6 +144,8 @@ static void check_data(struct argp_state *state, struct family_options *o)
             list_rows(spec, OPTION_OF_FILE, list, sizeof list);
             argp_error(state, "%s come from the tensors of --%s", list, rows->name);
         }
+    if (o->family->check_data)
+        o->family->check_data(state, o);
 }
 
 static error_t parse_data(int key, char *arg, struct argp_state *state)
@@ -156,8 +163,6 @@ static error_t parse_data(int key, char *arg, struct argp_state *state)
 const struct argp *family_argp(const struct family *family, bool data, struct made_argp *made)
 {
     const struct option_row *rows = data ? family->data_rows : family->spec_rows;
-    if (!family->spec_rows)
-        return data ? family->data_options : family->spec_options;
     if (!rows)
         return NULL;
     *made = (struct made_argp){.argp = {.parser = data ? parse_data : parse_spec}};

@@ -59,9 +59,9 @@ struct data_names {
 /** All that the options of a family say. */
 struct family_options {
     const struct family *family;
-    const ptxgen_tuning *tuning; /**< what plans go by; NULL: nothing */
-    uint64_t spec[32];           /**< the family's, at its start */
-    uint64_t tile[16];           /**< the family's variant */
+    const ptxgen_tuning *tuning;         /**< what plans go by; NULL: nothing */
+    _Alignas(8) unsigned char spec[256]; /**< the family's, at its start */
+    _Alignas(8) unsigned char tile[128]; /**< the family's variant */
     bool tile_given;
     bool prologue;  /**< bench times only what launches before the product */
     uint32_t given; /**< a bit for each row of the spec's options */
@@ -77,11 +77,13 @@ struct made_argp {
 const struct argp *family_argp(const struct family *family, bool data, struct made_argp *made);
 
 /** Zeroed but for the family and its defaults; for free(), NULL when out of memory. */
-void *family_new_options(const struct family *family);
+struct family_options *family_new_options(const struct family *family);
 /** Whether that option of the spec was given. */
 bool option_given(const struct family_options *o, const char *name);
 /** The row of the spec's table that has the rule, or NULL. */
 const struct option_row *option_with(const struct family *family, unsigned rule);
+/** The family's spec. */
+void *option_spec(struct family_options *o);
 /** A u32 of the spec. */
 uint32_t *option_number(const struct family_options *o, const struct option_row *row);
 

@@ -331,11 +331,11 @@ static struct given_options find_given(const struct argp *spec, const struct arg
 }
 
 const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
-                                  void **family_options)
+                                  struct family_options **family_options)
 {
     char *command = argv[0];
     const struct family *family = take_family(&argc, &argv, arguments);
-    void *options = family_new_options(family);
+    struct family_options *options = family_new_options(family);
     if (!options) {
         fputs("ptxgen: no memory for the options\n", stderr);
         exit(EXIT_INTERNAL);

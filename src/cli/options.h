@@ -79,6 +79,6 @@ struct family_arguments {
     struct given_options *given; /**< what was among the family's options; may be NULL */
 };
 const struct family *parse_family(int argc, char **argv, const struct family_arguments *arguments,
-                                  void **family_options);
+                                  struct family_options **family_options);
 
 #endif

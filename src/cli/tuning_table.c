@@ -11,12 +11,12 @@ static bool caches_are_off(void)
     return value && (!strcmp(value, "off") || !strcmp(value, "0"));
 }
 
-ptxgen_tuning *tuning_for(const struct family *family, void *family_options,
+ptxgen_tuning *tuning_for(const struct family *family, struct family_options *family_options,
                           const struct device *device)
 {
     ptxgen_tuning *tuning = NULL;
     ptxgen_cache *cache = NULL;
-    if (!family->tuning_offset || caches_are_off() ||
+    if (!family->kernels()->tiling || caches_are_off() ||
         ptxgen_cache_open(NULL, &cache, NULL) != PTXGEN_OK)
         return NULL;
     if (ptxgen_tuning_load(cache, &device->facts, &tuning, NULL) == PTXGEN_OK &&
@@ -24,6 +24,6 @@ ptxgen_tuning *tuning_for(const struct family *family, void *family_options,
         fprintf(stderr, "ptxgen: %s/tuning is not used: %s\n", ptxgen_cache_folder(cache),
                 ptxgen_tuning_complaint(tuning));
     ptxgen_cache_close(cache);
-    memcpy((char *)family_options + family->tuning_offset, &tuning, sizeof tuning);
+    family_options->tuning = tuning;
     return tuning;
 }

@@ -10,7 +10,7 @@
  * table, or a family that takes one, changes nothing. The caller frees the table, NULL or not,
  * after its last use of the options.
  */
-ptxgen_tuning *tuning_for(const struct family *family, void *family_options,
+ptxgen_tuning *tuning_for(const struct family *family, struct family_options *family_options,
                           const struct device *device);
 
 #endif

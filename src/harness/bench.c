@@ -100,7 +100,7 @@ static ptxgen_status make_on_host(struct bench_state *b, struct bench_memory *me
     if (!host)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes of %s",
                            (size_t)bytes, o->name);
-    ptxgen_status status = o->random(b->plan, &r, host, err);
+    ptxgen_status status = o->random(o, b->plan, &r, host, err);
     if (status == PTXGEN_OK)
         status = bench_copied_memory(memory, o->name, host, bytes, copies, address, err);
     free(host);
@@ -176,7 +176,7 @@ static ptxgen_status allocate_workspace(struct bench_state *b, ptxgen_error *err
 {
     const struct harness *h = b->harness;
     uint64_t bytes, address = 0;
-    if (!h->verbs->workspace_bytes)
+    if (!h->workspace_bytes)
         return PTXGEN_OK;
     ptxgen_status status = h->verbs->workspace_bytes(b->kernel, &b->args, &bytes, err);
     if (status != PTXGEN_OK || bytes <= b->workspace_bytes)

@@ -237,26 +237,6 @@ ptxgen_status bench_random_operand(struct bench_memory *m, const char *what, siz
     return status;
 }
 
-ptxgen_status bench_random_elements(struct bench_memory *m, const char *what, size_t bytes,
-                                    size_t element, uint64_t *address, ptxgen_error *err)
-{
-    /* the exponent's top bit cleared */
-    uint64_t mask = element == 4 ? 0xBFFFFFFFBFFFFFFF : 0xBFFFBFFFBFFFBFFF;
-    return bench_random_operand(m, what, bytes, mask, address, err);
-}
-
-ptxgen_status bench_random_operands(struct bench_memory *memory,
-                                    const struct bench_operand *operands, size_t count,
-                                    ptxgen_error *err)
-{
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-        if (operands[i].used)
-            status = bench_random_elements(memory, operands[i].what, operands[i].bytes,
-                                           operands[i].element, operands[i].address, err);
-    return status;
-}
-
 ptxgen_status bench_copied_memory(struct bench_memory *m, const char *what, const void *host,
                                   size_t bytes, uint32_t copies, uint64_t *address,
                                   ptxgen_error *err)

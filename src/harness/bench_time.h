@@ -52,20 +52,6 @@ struct bench_memory {
 /** Random 64-bit words, each masked. */
 ptxgen_status bench_random_operand(struct bench_memory *memory, const char *what, size_t bytes,
                                    uint64_t mask, uint64_t *address, ptxgen_error *err);
-/** Random elements of 16 or 32 bits, below 2 in magnitude as f16, bf16 or f32. */
-ptxgen_status bench_random_elements(struct bench_memory *memory, const char *what, size_t bytes,
-                                    size_t element, uint64_t *address, ptxgen_error *err);
-/** An operand of a launch, that some specs use: of elements as above. */
-struct bench_operand {
-    const char *what;
-    bool used;
-    size_t bytes, element;
-    uint64_t *address;
-};
-/** Fills those that are used, until one fails. */
-ptxgen_status bench_random_operands(struct bench_memory *memory,
-                                    const struct bench_operand *operands, size_t count,
-                                    ptxgen_error *err);
 /** A copy of `bytes` at `host`, repeated `copies` times. */
 ptxgen_status bench_copied_memory(struct bench_memory *memory, const char *what, const void *host,
                                   size_t bytes, uint32_t copies, uint64_t *address,

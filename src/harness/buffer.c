@@ -30,15 +30,6 @@ ptxgen_status buffer_create(struct device *device, const char *name, size_t byte
     return PTXGEN_OK;
 }
 
-ptxgen_status buffer_create_workspace(struct device *device, size_t bytes, struct buffer *b,
-                                      ptxgen_error *err)
-{
-    ptxgen_status status = buffer_create(device, "workspace", bytes, 0, b, err);
-    if (status == PTXGEN_OK)
-        memset(b->host, 0, bytes);
-    return status;
-}
-
 void buffer_destroy(struct buffer *b)
 {
     if (b->base)
@@ -138,17 +129,6 @@ ptxgen_status buffer_verify(struct buffer *b, ptxgen_error *err)
 
 /* ---- many buffers, many rows ---- */
 
-ptxgen_status buffers_create(struct device *device, const struct buffer_plan *plans, size_t count,
-                             ptxgen_error *err)
-{
-    ptxgen_status status = PTXGEN_OK;
-    for (size_t i = 0; status == PTXGEN_OK && i < count; i++)
-        if (plans[i].used)
-            status = buffer_create(device, plans[i].name, plans[i].bytes, plans[i].misalign,
-                                   plans[i].buffer, err);
-    return status;
-}
-
 ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
                            ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
                            ptxgen_error *err)
@@ -158,11 +138,6 @@ ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
         if (buffers[i]->base)
             status = verb(buffers[i], err);
     return status;
-}
-
-size_t rows_bytes(uint64_t m, uint64_t stride, uint64_t columns, size_t element)
-{
-    return m ? (size_t)((m - 1) * stride + columns) * element : 0;
 }
 
 void buffer_copy_rows(struct buffer *to, size_t to_stride, const struct buffer *from,

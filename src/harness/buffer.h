@@ -35,9 +35,6 @@ struct buffer {
 /** `misalign` is the distance of the device copy from a multiple of 256 bytes. */
 ptxgen_status buffer_create(struct device *device, const char *name, size_t bytes, size_t misalign,
                             struct buffer *buffer, ptxgen_error *err);
-/** A workspace: zeros, which every launch must leave ready for the next. */
-ptxgen_status buffer_create_workspace(struct device *device, size_t bytes, struct buffer *buffer,
-                                      ptxgen_error *err);
 /** Harmless on a zeroed buffer. */
 void buffer_destroy(struct buffer *buffer);
 /** Copies host to device and renews the guard bands. */
@@ -49,23 +46,11 @@ ptxgen_status buffer_upload(struct buffer *buffer, ptxgen_error *err);
 ptxgen_status buffer_download(struct buffer *buffer, ptxgen_error *err);
 ptxgen_status buffer_verify(struct buffer *buffer, ptxgen_error *err);
 
-/** A buffer of a problem, that some specs use. */
-struct buffer_plan {
-    struct buffer *buffer;
-    const char *name;
-    bool used;
-    size_t bytes, misalign;
-};
-/** Creates those that are used, until one fails. */
-ptxgen_status buffers_create(struct device *device, const struct buffer_plan *plans, size_t count,
-                             ptxgen_error *err);
 /** Applies one of the above to all buffers that were created, until one fails. */
 ptxgen_status buffers_each(struct buffer *const *buffers, size_t count,
                            ptxgen_status (*verb)(struct buffer *, ptxgen_error *),
                            ptxgen_error *err);
 
-/** Bytes of `m` rows, `stride` elements apart, the last one without its gap. */
-size_t rows_bytes(uint64_t m, uint64_t stride, uint64_t columns, size_t element);
 /** Copies the `bytes` of each row between host copies, whose rows are `stride` bytes apart. */
 void buffer_copy_rows(struct buffer *to, size_t to_stride, const struct buffer *from,
                       size_t from_stride, uint64_t rows, size_t bytes);

@@ -6,7 +6,8 @@
 
 #define ARG(member) offsetof(ptxgen_dense_args, member)
 
-KERNEL_VERBS(dense);
+TILE_VERB(dense)
+KERNEL_VERBS(dense, verb_use_tile);
 
 static void name(const void *spec, uint64_t m, char *text, size_t size)
 {
@@ -34,11 +35,6 @@ static bool keep(void *plan, uint64_t m, struct chosen *chosen)
     p->variant_count = 1;
     *chosen = (struct chosen){ptxgen_dense_entry(v), p->variants, v->shared_bytes, false};
     return true;
-}
-
-static void explain(const void *plan, uint64_t m, char *text, size_t size)
-{
-    ptxgen_dense_explain(plan, m, text, size);
 }
 
 /* ---- operands ---- */
@@ -124,7 +120,6 @@ const struct harness dense_harness = {
     .name = name,
     .product = product,
     .keep = keep,
-    .explain = explain,
     .operands = operands,
     .reference = reference,
     .block_rows = 64,

@@ -71,8 +71,7 @@ ptxgen_status harness_describe(const struct harness *h, const struct kernel_requ
         return status;
     *work = (struct work){.entry = chosen.entry};
     harness_count(h, plan, m, &work->bytes, &work->flops);
-    if (h->explain)
-        h->explain(plan, m, work->explanation, sizeof work->explanation);
+    h->verbs->explain(plan, m, work->explanation, sizeof work->explanation);
     status = h->verbs->ctas(plan, m, &work->grid, err);
     free(plan);
     return status;

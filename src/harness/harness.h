@@ -65,12 +65,13 @@ struct kernel_verbs {
     size_t tile_bytes;                                                          /**< of a variant */
     ptxgen_status (*use_tile)(void *plan, const void *tile, ptxgen_error *err); /**< or NULL */
     ptxgen_status (*ctas)(const void *plan, uint64_t m, uint32_t *ctas, ptxgen_error *err);
+    void (*explain)(const void *plan, uint64_t m, char *text, size_t size); /**< for people */
     ptxgen_status (*load)(const ptxgen_driver *driver, const void *plan, void **kernel,
                           ptxgen_error *err);
     void (*destroy)(void *kernel);
     const ptxgen_kernel_attributes *(*attributes)(const void *kernel, uint64_t m);
     ptxgen_status (*workspace_bytes)(const void *kernel, const void *args, uint64_t *bytes,
-                                     ptxgen_error *err); /**< or NULL: there is none */
+                                     ptxgen_error *err);
     ptxgen_status (*launch)(const void *kernel, const void *args, ptxgen_cu_stream stream,
                             ptxgen_error *err);
 };
@@ -79,7 +80,7 @@ struct harness {
     const ptxgen_family *(*family)(void);
     const struct kernel_verbs *verbs;
 
-    /** Offsets of members of the arguments; `overlap` 0: there is no such member. */
+    /** Offsets of members of the arguments; those of the last three that are 0 are not there. */
     size_t args_bytes, m, workspace, workspace_bytes, overlap;
     bool poisons_workspace; /**< a workspace may hold anything; else it is zeroed before its use */
 
@@ -88,8 +89,6 @@ struct harness {
     struct product (*product)(const void *spec);
     /** Leaves the plan the one variant that serves m > 0 tokens, or returns false. */
     bool (*keep)(void *plan, uint64_t m, struct chosen *chosen);
-    /** How the variant that serves m tokens does it, for people; or NULL. */
-    void (*explain)(const void *plan, uint64_t m, char *text, size_t size);
 
     /** Lists the operands of a launch, and returns how many they are. */
     unsigned (*operands)(const void *plan, uint64_t m, struct operand operands[MOST_OPERANDS]);
@@ -158,16 +157,23 @@ void args_set(struct kernel_args *args, size_t offset, uint64_t value);
 extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, sparse24_harness,
     w8a8_harness;
 
-/** Defines `verbs` for a family whose functions all have the same names. */
-#define KERNEL_VERBS(f)                                                                            \
+/** Defines the verb of a family that takes tiles: to be handed to KERNEL_VERBS. */
+#define TILE_VERB(f)                                                                               \
     static ptxgen_status verb_use_tile(void *plan, const void *tile, ptxgen_error *err)            \
     {                                                                                              \
         return ptxgen_##f##_use_tile(plan, tile, err);                                             \
-    }                                                                                              \
+    }
+
+/** Defines `verbs` by the functions of a family, which have the same names in all of them. */
+#define KERNEL_VERBS(f, tile_verb)                                                                 \
     static ptxgen_status verb_ctas(const void *plan, uint64_t m, uint32_t *ctas,                   \
                                    ptxgen_error *err)                                              \
     {                                                                                              \
         return ptxgen_##f##_ctas(plan, m, ctas, err);                                              \
+    }                                                                                              \
+    static void verb_explain(const void *plan, uint64_t m, char *text, size_t size)                \
+    {                                                                                              \
+        ptxgen_##f##_explain(plan, m, text, size);                                                 \
     }                                                                                              \
     static ptxgen_status verb_load(const ptxgen_driver *driver, const void *plan, void **kernel,   \
                                    ptxgen_error *err)                                              \
@@ -197,8 +203,9 @@ extern const struct harness dense_harness, marlin_harness, rmsnorm_q4k_harness, 
     }                                                                                              \
     static const struct kernel_verbs verbs = {                                                     \
         .tile_bytes = sizeof(ptxgen_##f##_variant),                                                \
-        .use_tile = verb_use_tile,                                                                 \
+        .use_tile = tile_verb,                                                                     \
         .ctas = verb_ctas,                                                                         \
+        .explain = verb_explain,                                                                   \
         .load = verb_load,                                                                         \
         .destroy = verb_destroy,                                                                   \
         .attributes = verb_attributes,                                                             \

@@ -44,7 +44,8 @@ void typed_store(int type, void *array, size_t index, double value)
 
 size_t operand_bytes(const struct operand *o, uint64_t stride)
 {
-    return o->rows ? (size_t)((o->rows - 1) * stride + o->columns) * typed_bytes(o->type) : 0;
+    uint64_t last = o->pitch ? stride : o->columns;
+    return o->rows ? (size_t)((o->rows - 1) * stride + last) * typed_bytes(o->type) : 0;
 }
 
 uint64_t operand_net_bytes(const struct operand *o)

@@ -42,7 +42,8 @@ struct operand {
     bool positive; /**< the values' magnitudes, none below mean / 16 */
     bool outliers; /**< one value in 512 is 64 times as large, as language models have them */
     /** What a bench fills a copy with, where random bits would not do; NULL: they do. */
-    ptxgen_status (*random)(const void *plan, struct random *r, void *bytes, ptxgen_error *err);
+    ptxgen_status (*random)(const struct operand *operand, const void *plan, struct random *r,
+                            void *bytes, ptxgen_error *err);
 };
 
 /** An operand; what follows are designated initialisers, its address among them. */
@@ -57,7 +58,8 @@ double typed_load(int type, const void *array, size_t index);
 /** Integers are rounded, and clamped to their range. */
 void typed_store(int type, void *array, size_t index, double value);
 
-/** Bytes of rows that are `stride` elements apart, the last one without its gap. */
+/** Bytes of rows that are `stride` elements apart, the last without its gap unless it is a pitch.
+ */
 size_t operand_bytes(const struct operand *operand, uint64_t stride);
 /** Bytes without any gap. */
 uint64_t operand_net_bytes(const struct operand *operand);

@@ -142,7 +142,7 @@ struct kernel_args problem_args(const struct problem *p)
         if (p->operands[i].stride)
             args_set(&args, p->operands[i].stride, p->strides[at]);
     }
-    if (h->verbs->workspace_bytes) {
+    if (h->workspace_bytes) {
         args_set(&args, h->workspace, p->workspace.address);
         args_set(&args, h->workspace_bytes, p->workspace.bytes);
     }
@@ -155,7 +155,7 @@ static ptxgen_status create_workspace(const void *kernel, struct problem *p, str
     const struct harness *h = p->harness;
     const struct kernel_args args = problem_args(p);
     uint64_t bytes;
-    if (!h->verbs->workspace_bytes)
+    if (!h->workspace_bytes)
         return PTXGEN_OK;
     ptxgen_status status = h->verbs->workspace_bytes(kernel, &args, &bytes, err);
     if (status == PTXGEN_OK)

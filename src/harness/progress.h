@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** A line on stderr, renewed each second, for whatever takes longer than that; on a terminal only. */
+/** A line on stderr, renewed each second, for whatever takes longer than that; on a terminal only.
+ */
 #ifndef PTXGEN_HARNESS_PROGRESS_H
 #define PTXGEN_HARNESS_PROGRESS_H
 

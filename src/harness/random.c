@@ -41,32 +41,6 @@ void random_fill(struct random *r, void *bytes, size_t count)
     }
 }
 
-/* ---- operands ---- */
-
-static void fill_rows(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                      uint64_t stride, uint64_t columns, bool outliers)
-{
-    for (uint64_t row = 0; array && row < rows; row++)
-        for (uint64_t i = 0; i < columns; i++) {
-            double value = random_normal(r);
-            if (outliers && random_below(r, 512) == 0)
-                value *= 64;
-            ptxgen_element_store(type, array, row * stride + i, value);
-        }
-}
-
-void random_elements(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                     uint64_t stride, uint64_t columns)
-{
-    fill_rows(r, type, array, rows, stride, columns, false);
-}
-
-void random_activations(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                        uint64_t stride, uint64_t columns)
-{
-    fill_rows(r, type, array, rows, stride, columns, true);
-}
-
 uint32_t random_launch_rows(struct random *r, bool small, uint64_t most)
 {
     static const uint32_t edges[] = {0,  1,  7,  8,   9,   16,  17,   32,

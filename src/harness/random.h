@@ -22,14 +22,6 @@ uint32_t random_below(struct random *r, uint32_t count);
 double random_normal(struct random *r);
 void random_fill(struct random *r, void *bytes, size_t count);
 
-/* ---- operands ---- */
-
-/** Normal numbers in rows that are `stride` elements apart; none where the array is NULL. */
-void random_elements(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                     uint64_t stride, uint64_t columns);
-/** The same with an outlier channel now and then, as language models have them. */
-void random_activations(struct random *r, ptxgen_element type, void *array, uint64_t rows,
-                        uint64_t stride, uint64_t columns);
 /**
  * Rows of a launch, at most `most`: half of the time at an edge of tiles, else any below 4098, or
  * below 150 where `small`.

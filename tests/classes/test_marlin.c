@@ -2,7 +2,7 @@
 /* Every class of marlin's launches. */
 #include "classes.h"
 
-#include "src/cli/families/marlin.h"
+#include "src/harness/marlin.h"
 #include "src/kernels/marlin/emit.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_120", "cpu:sm_90"};
@@ -28,8 +28,11 @@ static const struct grid_sizes {
 struct point {
     size_t chip, front;
     uint32_t sms, m;
-    struct marlin_options options;
-    struct marlin_layout layout;
+    struct {
+        ptxgen_marlin_spec spec;
+        ptxgen_marlin_variant tile; /* tile_m 0: the plan's own */
+    } options;
+    struct layout layout;
 };
 enum { AS_IT_IS, GATHERED, MISALIGNED, FRONTS };
 
@@ -44,7 +47,7 @@ static void draw_options(struct point *p, size_t number)
     ptxgen_marlin_spec *s = &p->options.spec;
     struct random r = random_start(number);
     p->front = random_below(&r, FRONTS);
-    p->layout.x_gap = p->front == MISALIGNED;
+    p->layout.gap[MARLIN_AT_X] = p->front == MISALIGNED;
     s->act_order = p->front == GATHERED;
     s->type = random_below(&r, 2) ? PTXGEN_F16 : PTXGEN_BF16;
     s->zeros = (uint8_t)random_below(&r, 2);
@@ -81,13 +84,17 @@ static bool make_problem(enum grid grid, size_t number, struct point *p)
            (grid != PRESCRIBED || prescribe(p, tile));
 }
 
+static struct kernel_request request_of(const struct point *p)
+{
+    return (struct kernel_request){.spec = &p->options.spec,
+                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
+}
+
 static bool make_plan(const struct point *p, ptxgen_marlin_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
-    if (marlin_make_plan(&p->options, p->m, &target, plan, NULL) != PTXGEN_OK)
-        return false;
-    marlin_keep_variant(plan, p->m);
-    return true;
+    const struct kernel_request request = request_of(p);
+    return harness_plan(&marlin_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
 /* Where scales are multiplied, and what sums are rid of. */
@@ -167,17 +174,16 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};
-    struct marlin_weights weights;
-    struct marlin_problem p;
+    const struct kernel_request request = request_of(&at);
+    struct problem p;
     ptxgen_error err;
-    assert_ok(marlin_random_weights(&at.options.spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err), &err);
-    assert_ok(marlin_allocate(&p, &at.options, at.m, &at.layout, &weights, &device, &err), &err);
-    marlin_release_weights(&weights);
-    marlin_fill(&p, &r);
-    assert_ok(marlin_check(&p, &device, &check, &err), &err);
+    assert_ok(problem_allocate(&p, &marlin_harness, &request, at.m, &at.layout, &device, &err),
+              &err);
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_classes(&at, &p.plan, names);
-    marlin_release(&p);
+    name_classes(&at, p.plan, names);
+    problem_release(&p);
     device_close(&device);
 }
 

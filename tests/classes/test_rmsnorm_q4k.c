@@ -2,7 +2,7 @@
 /* Every class of rmsnorm_q4k's launches. */
 #include "classes.h"
 
-#include "src/cli/families/rmsnorm_q4k.h"
+#include "src/harness/rmsnorm_q4k.h"
 #include "src/kernels/rmsnorm_q4k/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_86"};
@@ -23,7 +23,9 @@ static size_t problems_of(enum grid grid)
 struct point {
     size_t chip;
     uint32_t sms, m;
-    struct rmsnorm_q4k_options options;
+    struct {
+        ptxgen_rmsnorm_q4k_spec spec;
+    } options;
 };
 
 static struct point point_at(enum grid grid, size_t number)
@@ -39,10 +41,17 @@ static struct point point_at(enum grid grid, size_t number)
     return p;
 }
 
+static struct kernel_request request_of(const struct point *p)
+{
+    return (struct kernel_request){.spec = &p->options.spec, .tile = NULL};
+}
+
 static bool make_plan(const struct point *p, ptxgen_rmsnorm_q4k_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
-    return rmsnorm_q4k_make_plan(&p->options.spec, p->m, &target, plan, NULL) == PTXGEN_OK;
+    const struct kernel_request request = request_of(p);
+    return harness_plan(&rmsnorm_q4k_harness, &request, p->m, &target, plan, NULL, NULL) ==
+           PTXGEN_OK;
 }
 
 static void name_classes(const struct point *p, const ptxgen_rmsnorm_q4k_plan *plan,
@@ -79,19 +88,20 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
     struct point at = point_at(grid, number);
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};
-    struct rmsnorm_q4k_problem p;
+    const struct kernel_request request = request_of(&at);
+    struct problem p;
     ptxgen_error err;
-    assert_ok(rmsnorm_q4k_allocate(&p, &at.options.spec, at.m, &packed, &device, &err), &err);
-    rmsnorm_q4k_fill(&p, &r);
-    assert_ok(rmsnorm_q4k_check(&p, &device, &check, &err), &err);
+    assert_ok(problem_allocate(&p, &rmsnorm_q4k_harness, &request, at.m, NULL, &device, &err),
+              &err);
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    name_classes(&at, &p.plan, names);
-    rmsnorm_q4k_release(&p);
+    name_classes(&at, p.plan, names);
+    problem_release(&p);
     device_close(&device);
 }
 

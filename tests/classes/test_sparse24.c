@@ -2,7 +2,7 @@
 /* Every class of sparse24's launches of tier 2; those of tier 1 are dense's. */
 #include "classes.h"
 
-#include "src/cli/families/sparse24.h"
+#include "src/harness/sparse24.h"
 #include "src/kernels/sparse24/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
@@ -26,14 +26,24 @@ static size_t problems_of(enum grid grid)
 struct point {
     size_t chip;
     uint32_t sms, m;
-    struct sparse24_options options;
-    struct sparse24_layout layout;
+    struct {
+        ptxgen_sparse24_spec spec;
+        ptxgen_sparse24_variant tile; /* tile_m 0: the plan's own */
+    } options;
+    struct layout layout;
 };
+
+static struct kernel_request request_of(const struct point *p)
+{
+    return (struct kernel_request){.spec = &p->options.spec,
+                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
+}
 
 static bool make_plan(const struct point *p, ptxgen_sparse24_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
-    return sparse24_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
+    const struct kernel_request request = request_of(p);
+    return harness_plan(&sparse24_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
 static struct point point_at(enum grid grid, size_t number)
@@ -44,7 +54,7 @@ static struct point point_at(enum grid grid, size_t number)
     s->type = take_digit(&number, TYPES) ? PTXGEN_SPARSE24_S8 : PTXGEN_SPARSE24_F16;
     s->y_type = PTXGEN_F16;
     s->bias = s->residual = (uint8_t)random_below(&r, 2);
-    p.layout.x_gap = random_below(&r, 2);
+    p.layout.gap[SPARSE24_AT_X] = random_below(&r, 2);
     take_sizes(&number, &grids[grid], (uint32_t *const[]){&p.sms, &s->n, &s->k, &p.m});
     return p;
 }
@@ -90,7 +100,7 @@ static bool name_classes(const struct point *p, const ptxgen_sparse24_plan *plan
     snprintf(names->of[3], NAME, "%s, %s%s, %s tiles, %s", type,
              plan->target.ptx.sm >= 90 ? "may overlap" : "in turn", wgmma,
              s.tiles.divides ? "divided" : "whole",
-             p->layout.x_gap ? "aligned first" : "as they are");
+             p->layout.gap[SPARSE24_AT_X] ? "aligned first" : "as they are");
     return true;
 }
 
@@ -113,14 +123,16 @@ static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct 
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};
-    struct sparse24_problem p;
+    const struct kernel_request request = request_of(&at);
+    struct problem p;
     ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &at.options, at.m, &at.layout, &device, &err), &err);
-    assert_ok(sparse24_fill(&p, &r, &err), &err);
-    assert_ok(sparse24_check(&p, &device, &check, &err), &err);
+    assert_ok(problem_allocate(&p, &sparse24_harness, &request, at.m, &at.layout, &device, &err),
+              &err);
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    assert_true(name_classes(&at, &p.plan, names));
-    sparse24_release(&p);
+    assert_true(name_classes(&at, p.plan, names));
+    problem_release(&p);
     device_close(&device);
 }
 

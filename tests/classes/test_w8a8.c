@@ -2,7 +2,7 @@
 /* Every class of w8a8's launches. */
 #include "classes.h"
 
-#include "src/cli/families/w8a8.h"
+#include "src/harness/w8a8.h"
 #include "src/kernels/w8a8/layout.h"
 
 static const char *const chips[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
@@ -27,13 +27,23 @@ static size_t problems_of(enum grid grid)
 struct point {
     size_t chip;
     uint32_t sms, m;
-    struct w8a8_options options;
+    struct {
+        ptxgen_w8a8_spec spec;
+        ptxgen_w8a8_variant tile; /* tile_m 0: the plan's own */
+    } options;
 };
+
+static struct kernel_request request_of(const struct point *p)
+{
+    return (struct kernel_request){.spec = &p->options.spec,
+                                   .tile = p->options.tile.tile_m ? &p->options.tile : NULL};
+}
 
 static bool make_plan(const struct point *p, ptxgen_w8a8_plan *plan)
 {
     ptxgen_target target = small_target(chips[p->chip], p->sms);
-    return w8a8_make_plan(&p->options, p->m, &target, plan, NULL) == PTXGEN_OK;
+    const struct kernel_request request = request_of(p);
+    return harness_plan(&w8a8_harness, &request, p->m, &target, plan, NULL, NULL) == PTXGEN_OK;
 }
 
 static struct point point_at(enum grid grid, size_t number)
@@ -78,7 +88,8 @@ static bool name_classes(const struct point *p, const ptxgen_w8a8_plan *plan,
     if (w8a8_schedule(plan, v, p->m, &s, &err) != PTXGEN_OK)
         return false;
     snprintf(tile, sizeof tile, "%u tokens%s%s, wk %u, cluster %u", v->tile_m,
-             v->fused ? " fused" : "", v->kind == PTXGEN_W8A8_WGMMA ? " wgmma" : "", v->wk, v->cluster);
+             v->fused ? " fused" : "", v->kind == PTXGEN_W8A8_WGMMA ? " wgmma" : "", v->wk,
+             v->cluster);
     snprintf(names->of[0], NAME, "%s, %s, copies of %u%s", tile,
              plan->spec.asymmetric ? "asymmetric" : "symmetric", w8a8_copy_bytes(plan, v),
              w8a8_rotates(plan, v) ? ", rotated" : "");
@@ -107,20 +118,20 @@ static bool describe(enum grid grid, size_t number, struct class_names *names, u
 
 static void run(enum grid grid, size_t number, uint64_t seed, bool once, struct class_names *names)
 {
-    const struct w8a8_layout packed = {.x_gap = 0};
     struct point at;
     assert_true(make_problem(grid, number, &at));
     struct device device = open_small(chips[at.chip], (int)at.sms, seed);
     struct random r = random_start(seed);
     struct check check = {.once = once};
-    struct w8a8_problem p;
+    const struct kernel_request request = request_of(&at);
+    struct problem p;
     ptxgen_error err;
-    assert_ok(w8a8_allocate(&p, &at.options, at.m, &packed, &device, &err), &err);
-    w8a8_fill(&p, &r);
-    assert_ok(w8a8_check(&p, &device, &check, &err), &err);
+    assert_ok(problem_allocate(&p, &w8a8_harness, &request, at.m, NULL, &device, &err), &err);
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    assert_true(name_classes(&at, &p.plan, names));
-    w8a8_release(&p);
+    assert_true(name_classes(&at, p.plan, names));
+    problem_release(&p);
     device_close(&device);
 }
 

@@ -7,7 +7,6 @@
 #include "tests/checks.h"
 
 #include "src/harness/bench_time.h"
-#include "src/cli/families/sparse24.h"
 #include "src/cli/family.h"
 
 #include <stdio.h>
@@ -116,24 +115,20 @@ static void count_calls(ptxgen_driver *d)
 /* ---- jobs ---- */
 
 /* To be freed. */
-static void *make_options(const struct family *family)
+static struct family_options *make_options(const struct family *family)
 {
-    void *options = family_new_options(family);
+    struct family_options *options = family_new_options(family);
     assert_non_null(options);
-    family->set_shape(options, 256, 64);
-    if (!strcmp(family->name, "sparse24")) { /* which the command's parser settles */
-        ptxgen_sparse24_spec *spec = &((struct sparse24_options *)options)->spec;
-        spec->y_type = spec->type;
-    }
+    family_set_shape(options, 256, 64);
     return options;
 }
 
 static ptxgen_status run(const struct family *family, struct device *device, ptxgen_error *err)
 {
-    void *options = make_options(family);
+    struct family_options *options = make_options(family);
     const struct run_request request = {.m = 2, .m_given = true, .seed = 1};
     struct check check = {.outputs = 0};
-    ptxgen_status status = family->run(options, &request, device, &check, err);
+    ptxgen_status status = family_run(options, &request, device, &check, err);
     free(options);
     if (status == PTXGEN_OK)
         assert_right(&check);
@@ -145,11 +140,11 @@ static ptxgen_status run(const struct family *family, struct device *device, ptx
  */
 static ptxgen_status bench(const struct family *family, struct device *device, ptxgen_error *err)
 {
-    void *options = make_options(family);
+    struct family_options *options = make_options(family);
     struct bench_subject subject = {.state = NULL};
     struct timing timing;
     device->facts.l2_bytes = 1 << 14;
-    ptxgen_status status = family->bench(options, 2, device, &subject, err);
+    ptxgen_status status = family_bench(options, 2, device, &subject, err);
     free(options);
     if (status != PTXGEN_OK)
         return status;

@@ -33,8 +33,10 @@ static void create(struct stand_in *s)
     ptxgen_error err;
     assert_ok(buffer_create(&s->device, "x", COLUMNS * sizeof(float), 0, &s->x, &err), &err);
     assert_ok(buffer_create(&s->device, "y", sizeof(float), 0, &s->y, &err), &err);
-    assert_ok(buffer_create_workspace(&s->device, (FLAGS + 1) * sizeof(float), &s->workspace, &err),
+    assert_ok(buffer_create(&s->device, "workspace", (FLAGS + 1) * sizeof(float), 0, &s->workspace,
+                            &err),
               &err);
+    memset(s->workspace.host, 0, s->workspace.bytes);
     for (size_t i = 0; i < COLUMNS; i++)
         ptxgen_element_store(PTXGEN_F32, s->x.host, i, (double)i + 1);
 }

@@ -152,7 +152,7 @@ static void problems_and_options_are_refused_by_name(void **state)
     assert_refuses(2, "K = 24", "run", "marlin", "--k", "24", "--n", "64", "--group-size", "-1",
                    "--device", "cpu");
     assert_refuses(2, "N = 105", "run", "marlin", "--k", "128", "--n", "105", "--device", "cpu");
-    assert_refuses(2, "M = 9 is above the 8 tokens of --max-m", "run", "marlin", "--k", "128", "--n",
+    assert_refuses(2, "M = 9 is above --max-m 8", "run", "marlin", "--k", "128", "--n",
                    "64", "--max-m", "8", "--m", "9", "--device", "cpu");
     assert_refuses(4, "no other.qweight", "run", "marlin", "--safetensors", GROUPED, "--layer",
                    "other", "--device", "cpu");

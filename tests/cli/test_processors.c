@@ -5,8 +5,8 @@
  */
 #include "tests/checks.h"
 
-#include "src/cli/families/marlin.h"
 #include "src/cli/family.h"
+#include "src/harness/problem.h"
 #include "src/harness/slices.h"
 
 #include <errno.h>
@@ -119,7 +119,7 @@ static void runs_are_right_on_every_machine(void **state)
         for (size_t f = m % 2; (family = family_at(f)); f += 2) {
             struct check check = {.outputs = 0};
             ptxgen_error err;
-            assert_ok(family_run_random(family, 100 + f, &device, &check, &err), &err);
+            assert_ok(problem_run_random(family->harness, 100 + f, &device, &check, &err), &err);
             assert_right(&check);
         }
         device_close(&device);

@@ -7,6 +7,7 @@
 #include "tests/checks.h"
 
 #include "src/cli/family.h"
+#include "src/harness/problem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void draw(const struct family *family, struct device *device, struct draw
         struct check check = {.outputs = 0};
         ptxgen_error err;
         uint64_t sizes[3];
-        assert_int_not_equal(family->run_random(seed, device, &check, &err), PTXGEN_OK);
+        assert_int_not_equal(problem_run_random(family->harness, seed, device, &check, &err), PTXGEN_OK);
         read_sizes(check.problem, sizes);
         const uint64_t products = sizes[0] * sizes[1] * sizes[2];
         const uint64_t wider = sizes[1] > sizes[2] ? sizes[1] : sizes[2];

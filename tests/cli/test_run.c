@@ -273,9 +273,9 @@ static void files_and_tensors_are_refused_by_name(void **state)
 static void m_above_the_plans_tokens_is_refused(void **state)
 {
     (void)state;
-    assert_refuses(2, "M = 9 is above the 8 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
+    assert_refuses(2, "M = 9 is outside what the spec or the tile is for", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
                    "--m", "9", "--device", "cpu");
-    assert_refuses(2, "M = 2 is above the 1 tokens", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
+    assert_refuses(2, "M = 2 is above --max-m 1", "run", "rmsnorm_q4k", "--k", "256", "--n", "8",
                    "--m", "2", "--max-m", "1", "--device", "cpu");
 }
 

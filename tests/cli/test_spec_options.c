@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "src/cli/families/marlin.h"
-#include "src/cli/families/rmsnorm_q4k.h"
-#include "src/cli/families/sparse24.h"
-#include "src/cli/families/w8a8.h"
 #include "src/cli/family.h"
+
+#include <ptxgen/dense.h>
+#include <ptxgen/marlin.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,111 +33,114 @@ static const struct row {
     const char *family, *option, *argument; /* NULL: it takes none */
     struct field fields[MOST_FIELDS];
 } rows[] = {
-#define FIELD(member, value)                                                                       \
-    {                                                                                              \
-        offsetof(struct OPTIONS, member), sizeof(((struct OPTIONS *)NULL)->member), value          \
-    }
 /* A member of the family's spec or variant. */
 #define OF(part, type, member, value)                                                              \
     {                                                                                              \
         offsetof(struct family_options, part) + offsetof(type, member),                            \
             sizeof(((type *)NULL)->member), value                                                  \
     }
-#define OPTIONS marlin_options
-    {"marlin", "k", "320", {FIELD(spec.k, 320)}},
-    {"marlin", "n", "456", {FIELD(spec.n, 456)}},
-    {"marlin", "group-size", "48", {FIELD(spec.group_size, 48)}},
-    {"marlin", "group-size", "-1", {FIELD(spec.group_size, PTXGEN_W4_PER_CHANNEL)}},
-    {"marlin", "max-m", "71", {FIELD(spec.max_m, 71)}},
-    {"marlin", "type", "bf16", {FIELD(spec.type, PTXGEN_BF16)}},
-    {"marlin", "type", "f16", {FIELD(spec.type, PTXGEN_F16)}},
-    {"marlin", "zeros", NULL, {FIELD(spec.zeros, 1)}},
-    {"marlin", "act-order", NULL, {FIELD(spec.act_order, 1)}},
-    {"marlin", "swiglu", NULL, {FIELD(spec.epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
-    {"marlin", "activation", "none", {FIELD(spec.activation, PTXGEN_ACTIVATION_NONE)}},
-    {"marlin", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
-    {"marlin", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
-    {"marlin", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
-    {"marlin", "bias", NULL, {FIELD(spec.bias, 1)}},
-    {"marlin", "residual", NULL, {FIELD(spec.residual, 1)}},
+#define SPEC(member, value) OF(spec, ptxgen_marlin_spec, member, value)
+#define TILE(member, value) OF(tile, ptxgen_marlin_variant, member, value)
+    {"marlin", "k", "320", {SPEC(k, 320)}},
+    {"marlin", "n", "456", {SPEC(n, 456)}},
+    {"marlin", "group-size", "48", {SPEC(group_size, 48)}},
+    {"marlin", "group-size", "-1", {SPEC(group_size, PTXGEN_W4_PER_CHANNEL)}},
+    {"marlin", "max-m", "71", {SPEC(max_m, 71)}},
+    {"marlin", "type", "bf16", {SPEC(type, PTXGEN_BF16)}},
+    {"marlin", "type", "f16", {SPEC(type, PTXGEN_F16)}},
+    {"marlin", "zeros", NULL, {SPEC(zeros, 1)}},
+    {"marlin", "act-order", NULL, {SPEC(act_order, 1)}},
+    {"marlin", "swiglu", NULL, {SPEC(epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
+    {"marlin", "activation", "none", {SPEC(activation, PTXGEN_ACTIVATION_NONE)}},
+    {"marlin", "activation", "silu", {SPEC(activation, PTXGEN_ACTIVATION_SILU)}},
+    {"marlin", "activation", "gelu", {SPEC(activation, PTXGEN_ACTIVATION_GELU)}},
+    {"marlin", "activation", "gelu-tanh", {SPEC(activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"marlin", "bias", NULL, {SPEC(bias, 1)}},
+    {"marlin", "residual", NULL, {SPEC(residual, 1)}},
     {"marlin",
      "tile",
      "tile_m=11,warp_n=12,wn=13,wk=14,stages=15,steps=16,ctas=17,pass_m=18,kind=19,cluster=20",
-     {FIELD(tile.tile_m, 11), FIELD(tile.warp_n, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
-      FIELD(tile.stages, 15), FIELD(tile.steps, 16), FIELD(tile.ctas, 17), FIELD(tile.pass_m, 18),
-      FIELD(tile.kind, 19), FIELD(tile.cluster, 20)}},
-#undef OPTIONS
-#define OPTIONS rmsnorm_q4k_options
-    {"rmsnorm_q4k", "k", "320", {FIELD(spec.k, 320)}},
-    {"rmsnorm_q4k", "n", "456", {FIELD(spec.n[0], 456)}},
+     {TILE(tile_m, 11), TILE(warp_n, 12), TILE(wn, 13), TILE(wk, 14),
+      TILE(stages, 15), TILE(steps, 16), TILE(ctas, 17), TILE(pass_m, 18),
+      TILE(kind, 19), TILE(cluster, 20)}},
+#undef SPEC
+#undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_rmsnorm_q4k_spec, member, value)
+#define TILE(member, value) OF(tile, ptxgen_rmsnorm_q4k_variant, member, value)
+    {"rmsnorm_q4k", "k", "320", {SPEC(k, 320)}},
+    {"rmsnorm_q4k", "n", "456", {SPEC(n[0], 456)}},
     {"rmsnorm_q4k",
      "n",
      "31,32,33",
-     {FIELD(spec.n[0], 31), FIELD(spec.n[1], 32), FIELD(spec.n[2], 33)}},
-    {"rmsnorm_q4k", "epsilon", "0.125", {FIELD(spec.epsilon, 0x3E000000)}},
-    {"rmsnorm_q4k", "x-type", "bf16", {FIELD(spec.x_type, PTXGEN_BF16)}},
-    {"rmsnorm_q4k", "x-type", "f32", {FIELD(spec.x_type, PTXGEN_F32)}},
-    {"rmsnorm_q4k", "y-type", "bf16", {FIELD(spec.y_type, PTXGEN_BF16)}},
-    {"rmsnorm_q4k", "y-type", "f32", {FIELD(spec.y_type, PTXGEN_F32)}},
-    {"rmsnorm_q4k", "residual", NULL, {FIELD(spec.residual, 1)}},
-    {"rmsnorm_q4k", "residual-out", NULL, {FIELD(spec.residual, 1), FIELD(spec.residual_out, 1)}},
-    {"rmsnorm_q4k", "bias", NULL, {FIELD(spec.bias, 1)}},
-    {"rmsnorm_q4k", "swiglu", NULL, {FIELD(spec.epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
-    {"rmsnorm_q4k", "max-m", "5", {FIELD(spec.max_m, 5)}},
-#undef OPTIONS
-#define OPTIONS w8a8_options
-    {"w8a8", "k", "320", {FIELD(spec.k, 320)}},
-    {"w8a8", "n", "456", {FIELD(spec.n, 456)}},
-    {"w8a8", "w-stride", "336", {FIELD(spec.w_stride, 336)}},
-    {"w8a8", "min-m", "3", {FIELD(spec.min_m, 3)}},
-    {"w8a8", "max-m", "71", {FIELD(spec.max_m, 71)}},
-    {"w8a8", "codes", "128,126", {FIELD(spec.q_min, -128), FIELD(spec.q_max, 126)}},
-    {"w8a8", "dtype", "bf16", {FIELD(spec.x_type, PTXGEN_BF16), FIELD(spec.y_type, PTXGEN_BF16)}},
-    {"w8a8", "dtype", "f32", {FIELD(spec.x_type, PTXGEN_F32), FIELD(spec.y_type, PTXGEN_F32)}},
-    {"w8a8", "dtype", "f64", {FIELD(spec.x_type, PTXGEN_F64), FIELD(spec.y_type, PTXGEN_F64)}},
-    {"w8a8", "x-type", "bf16", {FIELD(spec.x_type, PTXGEN_BF16)}},
-    {"w8a8", "y-type", "f32", {FIELD(spec.y_type, PTXGEN_F32)}},
-    {"w8a8", "scales", "dynamic", {FIELD(spec.scales, PTXGEN_W8A8_DYNAMIC)}},
-    {"w8a8", "scales", "tensor", {FIELD(spec.scales, PTXGEN_W8A8_TENSOR)}},
-    {"w8a8", "scales", "token", {FIELD(spec.scales, PTXGEN_W8A8_TOKEN)}},
-    {"w8a8", "asymmetric", NULL, {FIELD(spec.asymmetric, 1)}},
-    {"w8a8", "bias", NULL, {FIELD(spec.bias, 1)}},
+     {SPEC(n[0], 31), SPEC(n[1], 32), SPEC(n[2], 33)}},
+    {"rmsnorm_q4k", "epsilon", "0.125", {SPEC(epsilon, 0x3E000000)}},
+    {"rmsnorm_q4k", "x-type", "bf16", {SPEC(x_type, PTXGEN_BF16)}},
+    {"rmsnorm_q4k", "x-type", "f32", {SPEC(x_type, PTXGEN_F32)}},
+    {"rmsnorm_q4k", "y-type", "bf16", {SPEC(y_type, PTXGEN_BF16)}},
+    {"rmsnorm_q4k", "y-type", "f32", {SPEC(y_type, PTXGEN_F32)}},
+    {"rmsnorm_q4k", "residual", NULL, {SPEC(residual, 1)}},
+    {"rmsnorm_q4k", "residual-out", NULL, {SPEC(residual, 1), SPEC(residual_out, 1)}},
+    {"rmsnorm_q4k", "bias", NULL, {SPEC(bias, 1)}},
+    {"rmsnorm_q4k", "swiglu", NULL, {SPEC(epilogue, PTXGEN_EPILOGUE_SWIGLU)}},
+    {"rmsnorm_q4k", "max-m", "5", {SPEC(max_m, 5)}},
+#undef SPEC
+#undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_w8a8_spec, member, value)
+#define TILE(member, value) OF(tile, ptxgen_w8a8_variant, member, value)
+    {"w8a8", "k", "320", {SPEC(k, 320)}},
+    {"w8a8", "n", "456", {SPEC(n, 456)}},
+    {"w8a8", "w-stride", "336", {SPEC(w_stride, 336)}},
+    {"w8a8", "min-m", "3", {SPEC(min_m, 3)}},
+    {"w8a8", "max-m", "71", {SPEC(max_m, 71)}},
+    {"w8a8", "codes", "128,126", {SPEC(q_min, -128), SPEC(q_max, 126)}},
+    {"w8a8", "dtype", "bf16", {SPEC(x_type, PTXGEN_BF16), SPEC(y_type, PTXGEN_BF16)}},
+    {"w8a8", "dtype", "f32", {SPEC(x_type, PTXGEN_F32), SPEC(y_type, PTXGEN_F32)}},
+    {"w8a8", "dtype", "f64", {SPEC(x_type, PTXGEN_F64), SPEC(y_type, PTXGEN_F64)}},
+    {"w8a8", "x-type", "bf16", {SPEC(x_type, PTXGEN_BF16)}},
+    {"w8a8", "y-type", "f32", {SPEC(y_type, PTXGEN_F32)}},
+    {"w8a8", "scales", "dynamic", {SPEC(scales, PTXGEN_W8A8_DYNAMIC)}},
+    {"w8a8", "scales", "tensor", {SPEC(scales, PTXGEN_W8A8_TENSOR)}},
+    {"w8a8", "scales", "token", {SPEC(scales, PTXGEN_W8A8_TOKEN)}},
+    {"w8a8", "asymmetric", NULL, {SPEC(asymmetric, 1)}},
+    {"w8a8", "bias", NULL, {SPEC(bias, 1)}},
     {"w8a8",
      "tile",
      "tile_m=11,tile_n=12,wm=13,wn=14,wk=15,stages=16,fused=17,cluster=18,kind=19",
-     {FIELD(tile.tile_m, 11), FIELD(tile.tile_n, 12), FIELD(tile.wm, 13), FIELD(tile.wn, 14),
-      FIELD(tile.wk, 15), FIELD(tile.stages, 16), FIELD(tile.fused, 17), FIELD(tile.cluster, 18),
-      FIELD(tile.kind, 19)}},
-#undef OPTIONS
-#define OPTIONS sparse24_options
-    {"sparse24", "n", "456", {FIELD(spec.n, 456)}},
-    {"sparse24", "k", "320", {FIELD(spec.k, 320)}},
-    {"sparse24", "max-m", "71", {FIELD(spec.max_m, 71)}},
+     {TILE(tile_m, 11), TILE(tile_n, 12), TILE(wm, 13), TILE(wn, 14),
+      TILE(wk, 15), TILE(stages, 16), TILE(fused, 17), TILE(cluster, 18),
+      TILE(kind, 19)}},
+#undef SPEC
+#undef TILE
+#define SPEC(member, value) OF(spec, ptxgen_sparse24_spec, member, value)
+#define TILE(member, value) OF(tile, ptxgen_sparse24_variant, member, value)
+    {"sparse24", "n", "456", {SPEC(n, 456)}},
+    {"sparse24", "k", "320", {SPEC(k, 320)}},
+    {"sparse24", "max-m", "71", {SPEC(max_m, 71)}},
     {"sparse24",
      "dtype",
      "bf16",
-     {FIELD(spec.type, PTXGEN_SPARSE24_BF16), FIELD(spec.y_type, PTXGEN_BF16)}},
+     {SPEC(type, PTXGEN_SPARSE24_BF16), SPEC(y_type, PTXGEN_BF16)}},
     {"sparse24",
      "dtype",
      "s8",
-     {FIELD(spec.type, PTXGEN_SPARSE24_S8), FIELD(spec.y_type, PTXGEN_F16)}},
-    {"sparse24", "y-type", "bf16", {FIELD(spec.y_type, PTXGEN_BF16)}},
-    {"sparse24", "activation", "silu", {FIELD(spec.activation, PTXGEN_ACTIVATION_SILU)}},
-    {"sparse24", "activation", "gelu", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU)}},
-    {"sparse24", "activation", "gelu-tanh", {FIELD(spec.activation, PTXGEN_ACTIVATION_GELU_TANH)}},
-    {"sparse24", "activation", "relu", {FIELD(spec.activation, PTXGEN_ACTIVATION_RELU)}},
-    {"sparse24", "bias", NULL, {FIELD(spec.bias, 1)}},
-    {"sparse24", "residual", NULL, {FIELD(spec.residual, 1)}},
-    {"sparse24", "tier", "2", {FIELD(spec.tier, 2)}},
-    {"sparse24", "inflate", NULL, {FIELD(spec.tier, 1), FIELD(inflate, 1)}},
+     {SPEC(type, PTXGEN_SPARSE24_S8), SPEC(y_type, PTXGEN_F16)}},
+    {"sparse24", "y-type", "bf16", {SPEC(y_type, PTXGEN_BF16)}},
+    {"sparse24", "activation", "silu", {SPEC(activation, PTXGEN_ACTIVATION_SILU)}},
+    {"sparse24", "activation", "gelu", {SPEC(activation, PTXGEN_ACTIVATION_GELU)}},
+    {"sparse24", "activation", "gelu-tanh", {SPEC(activation, PTXGEN_ACTIVATION_GELU_TANH)}},
+    {"sparse24", "activation", "relu", {SPEC(activation, PTXGEN_ACTIVATION_RELU)}},
+    {"sparse24", "bias", NULL, {SPEC(bias, 1)}},
+    {"sparse24", "residual", NULL, {SPEC(residual, 1)}},
+    {"sparse24", "tier", "2", {SPEC(tier, 2)}},
+    {"sparse24", "inflate", NULL, {SPEC(tier, 1), {offsetof(struct family_options, prologue), 1, 1}}},
     {"sparse24",
      "tile",
      "tile_m=11,wm=12,wn=13,wk=14,cluster=15,stages=16,pass_m=17,kind=18,warp_n=19",
-     {FIELD(tile.tile_m, 11), FIELD(tile.wm, 12), FIELD(tile.wn, 13), FIELD(tile.wk, 14),
-      FIELD(tile.cluster, 15), FIELD(tile.stages, 16), FIELD(tile.pass_m, 17),
-      FIELD(tile.kind, 18), FIELD(tile.warp_n, 19)}},
-#undef OPTIONS
-#define OPTIONS family_options
+     {TILE(tile_m, 11), TILE(wm, 12), TILE(wn, 13), TILE(wk, 14),
+      TILE(cluster, 15), TILE(stages, 16), TILE(pass_m, 17),
+      TILE(kind, 18), TILE(warp_n, 19)}},
+#undef SPEC
+#undef TILE
 #define SPEC(member, value) OF(spec, ptxgen_dense_spec, member, value)
 #define TILE(member, value) OF(tile, ptxgen_dense_variant, member, value)
     {"dense", "n", "456", {SPEC(n, 456)}},
@@ -157,7 +162,6 @@ static const struct row {
       TILE(kind, 19), TILE(cluster, 20), TILE(split, 21)}},
 #undef SPEC
 #undef TILE
-#undef OPTIONS
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -167,7 +171,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static unsigned char *parsed(const struct family *family, const char *option, const char *argument)
 {
     char name[64], *argv[] = {(char *)"ptxgen", name, (char *)(uintptr_t)argument, NULL};
-    unsigned char *options = family_new_options(family);
+    unsigned char *options = (unsigned char *)family_new_options(family);
     struct made_argp made;
     assert_non_null(options);
     snprintf(name, sizeof name, "--%s", option ? option : "");
@@ -189,7 +193,7 @@ static void check_row(const struct row *row)
                      row->argument ? row->argument : "", f->offset, (long long)f->value);
         memcpy(plain + f->offset, &f->value, f->bytes);
     }
-    if (memcmp(plain + family->spec_offset, options + family->spec_offset,
+    if (memcmp(plain + offsetof(struct family_options, spec), options + offsetof(struct family_options, spec),
                family->kernels()->spec_bytes) != 0)
         fail_msg("%s --%s sets another field too", row->family, row->option);
     free(plain);
@@ -233,11 +237,11 @@ static void a_shape_is_k_by_output_features(void **state)
         unsigned char *options = parsed(family, NULL, NULL), *wanted = parsed(family, "k", "320");
         unsigned char *n = parsed(family, "n", "456");
         const unsigned char *plain = options;
-        size_t bytes = family->kernels()->spec_bytes, at = family->spec_offset;
+        size_t bytes = family->kernels()->spec_bytes, at = offsetof(struct family_options, spec);
         for (size_t i = at; i < at + bytes; i++)
             if (n[i] != plain[i])
                 wanted[i] = n[i];
-        family->set_shape(options, 320, 456);
+        family_set_shape((struct family_options *)(void *)options, 320, 456);
         if (memcmp(options + at, wanted + at, bytes) != 0)
             fail_msg("%s: --shape 320x456 is not --k 320 --n 456", family->name);
         free(options);
@@ -250,13 +254,16 @@ static void a_shape_is_k_by_output_features(void **state)
 static void a_shape_with_swiglu_is_of_gate_and_up_each(void **state)
 {
     (void)state;
-    struct rmsnorm_q4k_options o = {.spec = {.k = 1, .n = {2, 3, 4}}};
-    o.spec.epilogue = PTXGEN_EPILOGUE_SWIGLU;
-    family_find("rmsnorm_q4k")->set_shape(&o, 512, 48);
-    assert_int_equal(o.spec.k, 512);
-    assert_int_equal(o.spec.n[0], 48);
-    assert_int_equal(o.spec.n[1], 48);
-    assert_int_equal(o.spec.n[2], 0);
+    struct family_options *o = family_new_options(family_find("rmsnorm_q4k"));
+    assert_non_null(o);
+    ptxgen_rmsnorm_q4k_spec *spec = option_spec(o);
+    *spec = (ptxgen_rmsnorm_q4k_spec){.k = 1, .n = {2, 3, 4}, .epilogue = PTXGEN_EPILOGUE_SWIGLU};
+    family_set_shape(o, 512, 48);
+    assert_int_equal(spec->k, 512);
+    assert_int_equal(spec->n[0], 48);
+    assert_int_equal(spec->n[1], 48);
+    assert_int_equal(spec->n[2], 0);
+    free(o);
 }
 
 /* ---- names in files ---- */
@@ -265,16 +272,16 @@ static const struct name {
     const char *family, *option;
     size_t offset;
 } names[] = {
-#define NAME(family, option, member) {#family, option, offsetof(struct family##_options, member)}
-    NAME(marlin, "safetensors", safetensors), NAME(marlin, "layer", layer),
+#define NAME(family, option, member) {#family, option, offsetof(struct family_options, names.member)}
+    NAME(marlin, "safetensors", file), NAME(marlin, "layer", layer),
     NAME(marlin, "up-layer", up_layer),       NAME(marlin, "format", format),
     NAME(marlin, "input", input),             NAME(marlin, "expect", expect),
-    NAME(rmsnorm_q4k, "gguf", gguf),          NAME(rmsnorm_q4k, "tensor", tensors),
+    NAME(rmsnorm_q4k, "gguf", file),          NAME(rmsnorm_q4k, "tensor", tensors),
     NAME(rmsnorm_q4k, "norm", norm),          NAME(rmsnorm_q4k, "bias-tensor", bias),
     NAME(rmsnorm_q4k, "input", input),        NAME(rmsnorm_q4k, "expect", expect),
-    NAME(w8a8, "safetensors", safetensors),   NAME(w8a8, "layer", layer),
+    NAME(w8a8, "safetensors", file),   NAME(w8a8, "layer", layer),
     NAME(w8a8, "input", input),               NAME(w8a8, "expect", expect),
-    NAME(sparse24, "safetensors", safetensors), NAME(sparse24, "layer", layer),
+    NAME(sparse24, "safetensors", file), NAME(sparse24, "layer", layer),
     NAME(sparse24, "input", input),           NAME(sparse24, "expect", expect),
 };
 enum { NAMES = sizeof names / sizeof *names, MOST_ARGUMENTS = 20 };

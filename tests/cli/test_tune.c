@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include "command.h"
-#include "src/cli/families/marlin.h"
+#include "src/harness/device.h"
+
+#include <ptxgen/marlin.h>
 #include "src/cli/tune_choice.h"
 #include "tests/dispatch/folder.h"
 

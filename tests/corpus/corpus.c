@@ -126,7 +126,7 @@ ptxgen_status corpus_emit(const struct corpus_spec *spec, enum corpus_part part,
     if (!module)
         return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for a module");
     blake2b_begin(&hash, BYTES);
-    ptxgen_status status = spec->family->emit(spec->options, &spec->target, spec->m, module, err);
+    ptxgen_status status = family_emit(spec->options, &spec->target, spec->m, module, err);
     if (status == PTXGEN_OK)
         status =
             part == CORPUS_CODE ? add_code(module, &hash, err) : add_text(module, 0, &hash, err);

@@ -9,7 +9,7 @@
 struct corpus_spec {
     char *line; /* FAMILY OPTION... --target SM */
     const struct family *family;
-    void *options;
+    struct family_options *options;
     ptxgen_target target;
     uint32_t m; /* 0: entries for all rows */
 };

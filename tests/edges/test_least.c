@@ -6,11 +6,10 @@
 #include "tests/problems.h"
 
 #include <ptxgen/dense.h>
-
-#include "src/cli/families/marlin.h"
-#include "src/cli/families/rmsnorm_q4k.h"
-#include "src/cli/families/sparse24.h"
-#include "src/cli/families/w8a8.h"
+#include <ptxgen/marlin.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
 
 static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90", "cpu:sm_120"};
 enum { DEVICES = 3 };
@@ -39,80 +38,49 @@ static void dense_takes_its_least_sizes(void **state)
 
 static void sparse24_takes_its_least_sizes(void **state)
 {
-    const struct sparse24_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 4 * 4; i++) {
         unsigned which = (unsigned)i / (DEVICES * 4);
         uint8_t type = (uint8_t)(i / DEVICES % 4);
         if (!test_in_share(i))
             continue;
-        struct device device = open_device(devices[i % DEVICES]);
-        struct random r = random_start((uint64_t)i);
-        struct check check = {.outputs = 0};
-        const struct sparse24_options o = {
-            .spec = {.n = size_of(which, 0, 1, 24),
-                     .k = size_of(which, 1, 8, 72),
-                     .type = type,
-                     .y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_BF16 : type,
-                     .bias = i % 2,
-                     .residual = (uint8_t)(which % 2),
-                     .tier = type < PTXGEN_SPARSE24_S8 && i % 5 == 0}};
-        struct sparse24_problem p;
-        ptxgen_error err;
-        assert_ok(sparse24_allocate(&p, &o, 1, &packed, &device, &err), &err);
-        assert_ok(sparse24_fill(&p, &r, &err), &err);
-        assert_ok(sparse24_check(&p, &device, &check, &err), &err);
-        assert_right(&check);
-        sparse24_release(&p);
-        device_close(&device);
+        const ptxgen_sparse24_spec spec = {.n = size_of(which, 0, 1, 24),
+                                           .k = size_of(which, 1, 8, 72),
+                                           .type = type,
+                                           .y_type =
+                                               type == PTXGEN_SPARSE24_S8 ? PTXGEN_BF16 : type,
+                                           .bias = i % 2,
+                                           .residual = (uint8_t)(which % 2),
+                                           .tier = type < PTXGEN_SPARSE24_S8 && i % 5 == 0};
+        run_spec(devices[i % DEVICES], &sparse24_harness, &spec, 1);
     }
 }
 
 static void marlin_takes_its_least_sizes(void **state)
 {
-    const struct marlin_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 2 * 8; i++) {
         unsigned which = (unsigned)i / (DEVICES * 2);
         if (!test_in_share(i))
             continue;
-        struct device device = open_device(devices[i % DEVICES]);
-        struct random r = random_start((uint64_t)i);
-        struct check check = {.outputs = 0};
-        const struct marlin_options o = {
-            .spec = {.k = size_of(which, 0, 16, 80),
-                     .n = size_of(which, 1, 8, 72),
-                     .group_size = which >> 2 ? 16 : PTXGEN_W4_PER_CHANNEL,
-                     .type = i / DEVICES % 2 ? PTXGEN_F16 : PTXGEN_BF16,
-                     .zeros = i % 2,
-                     .act_order = which >> 2 && i % 3 == 0,
-                     .epilogue = i % 4 == 3}};
-        struct marlin_weights weights = {.count = 0};
-        struct marlin_problem p;
-        ptxgen_error err;
-        assert_ok(marlin_random_weights(&o.spec, PTXGEN_W4_PACK_QUANTIZED, &r, &weights, &err),
-                  &err);
-        assert_ok(marlin_allocate(&p, &o, 1, &packed, &weights, &device, &err), &err);
-        marlin_fill(&p, &r);
-        assert_ok(marlin_check(&p, &device, &check, &err), &err);
-        assert_right(&check);
-        marlin_release(&p);
-        marlin_release_weights(&weights);
-        device_close(&device);
+        const ptxgen_marlin_spec spec = {.k = size_of(which, 0, 16, 80),
+                                         .n = size_of(which, 1, 8, 72),
+                                         .group_size = which >> 2 ? 16 : PTXGEN_W4_PER_CHANNEL,
+                                         .type = i / DEVICES % 2 ? PTXGEN_F16 : PTXGEN_BF16,
+                                         .zeros = i % 2,
+                                         .act_order = which >> 2 && i % 3 == 0,
+                                         .epilogue = i % 4 == 3};
+        run_spec(devices[i % DEVICES], &marlin_harness, &spec, 1);
     }
 }
 
 static void rmsnorm_q4k_takes_its_least_sizes(void **state)
 {
-    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 3 * 4; i++) {
         unsigned which = (unsigned)i / (DEVICES * 3);
         if (!test_in_share(i))
             continue;
-        struct device device = open_device(devices[i % DEVICES]);
-        struct random r = random_start((uint64_t)i);
-        struct check check = {.outputs = 0};
         uint32_t n = size_of(which, 0, 1, 20);
         const ptxgen_rmsnorm_q4k_spec spec = {.k = size_of(which, 1, 256, 512),
                                               .n = {n, i % 3 ? n : 0, 0},
@@ -122,43 +90,25 @@ static void rmsnorm_q4k_takes_its_least_sizes(void **state)
                                               .y_type = (uint8_t)(i % 3),
                                               .epilogue = i % 3 == 1,
                                               .bias = i % 2};
-        struct rmsnorm_q4k_problem p;
-        ptxgen_error err;
-        assert_ok(rmsnorm_q4k_allocate(&p, &spec, 1, &packed, &device, &err), &err);
-        rmsnorm_q4k_fill(&p, &r);
-        assert_ok(rmsnorm_q4k_check(&p, &device, &check, &err), &err);
-        assert_right(&check);
-        rmsnorm_q4k_release(&p);
-        device_close(&device);
+        run_spec(devices[i % DEVICES], &rmsnorm_q4k_harness, &spec, 1);
     }
 }
 
 static void w8a8_takes_its_least_sizes(void **state)
 {
-    const struct w8a8_layout packed = {.x_gap = 0};
     (void)state;
     for (int i = 0; i < DEVICES * 4 * 4; i++) {
         unsigned which = (unsigned)i / (DEVICES * 4);
         if (!test_in_share(i))
             continue;
-        struct device device = open_device(devices[i % DEVICES]);
-        struct random r = random_start((uint64_t)i);
-        struct check check = {.outputs = 0};
-        const struct w8a8_options o = {.spec = {.k = size_of(which, 0, 1, 40),
-                                                .n = size_of(which, 1, 1, 24),
-                                                .x_type = (uint8_t)(i / DEVICES % 4),
-                                                .y_type = (uint8_t)(i % 4),
-                                                .scales = (uint8_t)(i % 3),
-                                                .asymmetric = i % 2,
-                                                .bias = (uint8_t)(which % 2)}};
-        struct w8a8_problem p;
-        ptxgen_error err;
-        assert_ok(w8a8_allocate(&p, &o, 1, &packed, &device, &err), &err);
-        w8a8_fill(&p, &r);
-        assert_ok(w8a8_check(&p, &device, &check, &err), &err);
-        assert_right(&check);
-        w8a8_release(&p);
-        device_close(&device);
+        const ptxgen_w8a8_spec spec = {.k = size_of(which, 0, 1, 40),
+                                       .n = size_of(which, 1, 1, 24),
+                                       .x_type = (uint8_t)(i / DEVICES % 4),
+                                       .y_type = (uint8_t)(i % 4),
+                                       .scales = (uint8_t)(i % 3),
+                                       .asymmetric = i % 2,
+                                       .bias = (uint8_t)(which % 2)};
+        run_spec(devices[i % DEVICES], &w8a8_harness, &spec, 1);
     }
 }
 

@@ -7,11 +7,11 @@
 #include "tests/problems.h"
 
 #include <ptxgen/dense.h>
+#include <ptxgen/marlin.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
 
-#include "src/cli/families/marlin.h"
-#include "src/cli/families/rmsnorm_q4k.h"
-#include "src/cli/families/sparse24.h"
-#include "src/cli/families/w8a8.h"
 
 static const char *const devices[] = {"cpu:sm_80", "cpu:sm_89", "cpu:sm_90", "cpu:sm_120"};
 static const int versions[] = {70, 71, 74, 75, 76, 77, 78, 80, 81, 82, 83, 84, 85, 86, 87, 88};
@@ -27,10 +27,10 @@ struct subject {
     const ptxgen_family *family;
     union {
         ptxgen_dense_spec dense;
-        struct sparse24_options sparse24;
-        struct marlin_options marlin;
+        ptxgen_sparse24_spec sparse24;
+        ptxgen_marlin_spec marlin;
         ptxgen_rmsnorm_q4k_spec rmsnorm_q4k;
-        struct w8a8_options w8a8;
+        ptxgen_w8a8_spec w8a8;
     } as;
     const void *spec;
     const struct harness *harness;
@@ -180,59 +180,32 @@ static bool make_sparse24(size_t number, struct subject *s)
     uint8_t type = (uint8_t)(number % 4), tier = number < 4 ? 2 : 1;
     bool is_s8 = type == PTXGEN_SPARSE24_S8;
     s->as.sparse24 =
-        (struct sparse24_options){.spec = {.n = 72,
+        (ptxgen_sparse24_spec){.n = 72,
                                            .k = 136,
                                            .type = type,
                                            .y_type = is_s8 ? (uint8_t)PTXGEN_BF16 : type,
-                                           .tier = tier}};
+                                           .tier = tier};
     s->family = ptxgen_sparse24_family();
-    s->spec = &s->as.sparse24.spec;
+    s->harness = &sparse24_harness;
+    s->spec = &s->as.sparse24;
     s->types = types[type];
     s->ordered = true;
     return tier == 2 ? type != PTXGEN_SPARSE24_F32 : !is_s8;
 }
 
-static void run_sparse24(const struct subject *s, uint32_t n, struct random *r,
-                         struct device *device, struct check *check)
-{
-    const struct sparse24_layout packed = {.x_gap = 0};
-    struct sparse24_problem p;
-    ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &s->as.sparse24, n, &packed, device, &err), &err);
-    assert_ok(sparse24_fill(&p, r, &err), &err);
-    assert_ok(sparse24_check(&p, device, check, &err), &err);
-    sparse24_release(&p);
-}
-
 static bool make_marlin(size_t number, struct subject *s)
 {
     s->as.marlin =
-        (struct marlin_options){.spec = {.k = 256,
+        (ptxgen_marlin_spec){.k = 256,
                                          .n = 136,
                                          .group_size = number & 2 ? 64 : PTXGEN_W4_PER_CHANNEL,
                                          .type = number & 1 ? PTXGEN_BF16 : PTXGEN_F16,
-                                         .zeros = number == 2}};
+                                         .zeros = number == 2};
     s->family = ptxgen_marlin_family();
-    s->spec = &s->as.marlin.spec;
+    s->harness = &marlin_harness;
+    s->spec = &s->as.marlin;
     s->types = number & 1 ? ".bf16.bf16" : ".f16.f16";
     return true;
-}
-
-static void run_marlin(const struct subject *s, uint32_t n, struct random *r, struct device *device,
-                       struct check *check)
-{
-    const struct marlin_layout packed = {.x_gap = 0};
-    struct marlin_weights weights = {.count = 0};
-    struct marlin_problem p;
-    ptxgen_error err;
-    assert_ok(
-        marlin_random_weights(&s->as.marlin.spec, PTXGEN_W4_PACK_QUANTIZED, r, &weights, &err),
-        &err);
-    assert_ok(marlin_allocate(&p, &s->as.marlin, n, &packed, &weights, device, &err), &err);
-    marlin_fill(&p, r);
-    assert_ok(marlin_check(&p, device, check, &err), &err);
-    marlin_release(&p);
-    marlin_release_weights(&weights);
 }
 
 static bool make_rmsnorm_q4k(size_t number, struct subject *s)
@@ -244,46 +217,24 @@ static bool make_rmsnorm_q4k(size_t number, struct subject *s)
                                                   .y_type = (uint8_t)number,
                                                   .epilogue = number == 1};
     s->family = ptxgen_rmsnorm_q4k_family();
+    s->harness = &rmsnorm_q4k_harness;
     s->spec = &s->as.rmsnorm_q4k;
     s->most_rows = PTXGEN_RMSNORM_Q4K_MAX_M;
     return true;
 }
 
-static void run_rmsnorm_q4k(const struct subject *s, uint32_t n, struct random *r,
-                            struct device *device, struct check *check)
-{
-    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
-    struct rmsnorm_q4k_problem p;
-    ptxgen_error err;
-    assert_ok(rmsnorm_q4k_allocate(&p, &s->as.rmsnorm_q4k, n, &packed, device, &err), &err);
-    rmsnorm_q4k_fill(&p, r);
-    assert_ok(rmsnorm_q4k_check(&p, device, check, &err), &err);
-    rmsnorm_q4k_release(&p);
-}
-
 static bool make_w8a8(size_t number, struct subject *s)
 {
-    s->as.w8a8 = (struct w8a8_options){.spec = {.k = 264,
+    s->as.w8a8 = (ptxgen_w8a8_spec){.k = 264,
                                                 .n = 72,
                                                 .x_type = (uint8_t)number,
                                                 .y_type = (uint8_t)number,
-                                                .asymmetric = number & 1}};
+                                                .asymmetric = number & 1};
     s->family = ptxgen_w8a8_family();
-    s->spec = &s->as.w8a8.spec;
+    s->harness = &w8a8_harness;
+    s->spec = &s->as.w8a8;
     s->types = ".s8.s8";
     return true;
-}
-
-static void run_w8a8(const struct subject *s, uint32_t n, struct random *r, struct device *device,
-                     struct check *check)
-{
-    const struct w8a8_layout packed = {.x_gap = 0};
-    struct w8a8_problem p;
-    ptxgen_error err;
-    assert_ok(w8a8_allocate(&p, &s->as.w8a8, n, &packed, device, &err), &err);
-    w8a8_fill(&p, r);
-    assert_ok(w8a8_check(&p, device, check, &err), &err);
-    w8a8_release(&p);
 }
 
 static void dense_is_right_at_every_ptx_version(void **state)
@@ -295,25 +246,25 @@ static void dense_is_right_at_every_ptx_version(void **state)
 static void sparse24_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
-    check_family(8, make_sparse24, run_sparse24);
+    check_family(8, make_sparse24, run_by_harness);
 }
 
 static void marlin_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
-    check_family(4, make_marlin, run_marlin);
+    check_family(4, make_marlin, run_by_harness);
 }
 
 static void rmsnorm_q4k_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
-    check_family(3, make_rmsnorm_q4k, run_rmsnorm_q4k);
+    check_family(3, make_rmsnorm_q4k, run_by_harness);
 }
 
 static void w8a8_is_right_at_every_ptx_version(void **state)
 {
     (void)state;
-    check_family(4, make_w8a8, run_w8a8);
+    check_family(4, make_w8a8, run_by_harness);
 }
 
 int main(void)

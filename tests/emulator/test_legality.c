@@ -118,7 +118,7 @@ static void add_modules(struct texts *all)
         ptxgen_error err = {0};
         ptx_module *module = ptx_module_create(&spec->target.ptx, NULL);
         ptxgen_status emitted =
-            spec->family->emit(spec->options, &spec->target, spec->m, module, &err);
+            family_emit(spec->options, &spec->target, spec->m, module, &err);
         char *plain = text_of_module(module, emitted, &err), *text = with_registers(plain);
         for (size_t n = 0; n < MODULE_MUTANTS; n++, rule++)
             add(all, mutate(&random, text, draw_line(&random, text), rule % mutation_count));

@@ -8,12 +8,11 @@
  */
 #include "tests/problems.h"
 
-#include "src/cli/families/marlin.h"
-#include "src/cli/families/rmsnorm_q4k.h"
-#include "src/cli/families/sparse24.h"
-#include "src/cli/families/w8a8.h"
-
 #include <ptxgen/dense.h>
+#include <ptxgen/marlin.h>
+#include <ptxgen/rmsnorm_q4k.h>
+#include <ptxgen/sparse24.h>
+#include <ptxgen/w8a8.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,12 +128,11 @@ static void run_far(struct device *device, const struct harness *h, const void *
         const struct operand *o = &p.operands[i];
         if (!o->used || !o->stride || (o->role == OPERAND_WEIGHTS && !far_weights))
             continue;
-        args_set(&args, o->address,
-                 place_far(&far, &p.buffers[i], stride, typed_bytes(o->type)));
+        args_set(&args, o->address, place_far(&far, &p.buffers[i], stride, typed_bytes(o->type)));
         args_set(&args, o->stride, stride);
     }
     assert_ok(h->verbs->load(&device->driver, p.plan, &kernel, &err), &err);
-    if (h->verbs->workspace_bytes) {
+    if (h->workspace_bytes) {
         assert_ok(h->verbs->workspace_bytes(kernel, &args, &workspace, &err), &err);
         args_set(&args, h->workspace, allocate(&far, workspace));
         args_set(&args, h->workspace_bytes, workspace);
@@ -177,45 +175,6 @@ static void rows_of_dense_are_reached(void **state)
 
 /* ---- marlin ---- */
 
-static void run_marlin(struct device *device, const struct marlin_options *options, uint32_t stride)
-{
-    const struct marlin_layout packed = {.x_gap = 0};
-    struct far_arrays far = {.device = device};
-    struct check check = {.outputs = 0};
-    struct random r = random_start(1);
-    struct marlin_weights weights;
-    struct marlin_problem p;
-    ptxgen_marlin *kernel;
-    ptxgen_error err;
-    assert_ok(marlin_random_weights(&options->spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err), &err);
-    assert_ok(marlin_allocate(&p, options, ROWS, &packed, &weights, device, &err), &err);
-    marlin_release_weights(&weights);
-    marlin_fill(&p, &r);
-    assert_ok(marlin_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    ptxgen_marlin_args args = {.m = ROWS,
-                               .x = place_far(&far, &p.x, stride, 2),
-                               .codes = p.codes.address,
-                               .scales = p.scales.address,
-                               .zeros = p.zeros.address,
-                               .order = p.order.address,
-                               .bias = p.bias.address,
-                               .up_bias = p.up_bias.address,
-                               .residual = place_far(&far, &p.residual, stride, 2),
-                               .y = place_far(&far, &p.y, stride, 2),
-                               .x_stride = stride,
-                               .residual_stride = stride,
-                               .y_stride = stride};
-    assert_ok(ptxgen_marlin_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
-    assert_ok(ptxgen_marlin_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
-    args.workspace = allocate(&far, args.workspace_bytes);
-    ran(device, ptxgen_marlin_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.y, check.problem);
-    ptxgen_marlin_destroy(kernel);
-    release(&far);
-    marlin_release(&p);
-}
-
 /* As they are, gathered by an order, and without a residual, by outputs' other way. */
 static void rows_of_marlin_are_reached(void **state)
 {
@@ -224,61 +183,24 @@ static void rows_of_marlin_are_reached(void **state)
     for (int d = 0; d < DEVICES; d++) {
         struct device device = open_device(devices[d]);
         ptxgen_target target = ptxgen_device_target(&device.facts);
-        struct marlin_options options = {
-            .spec = {.k = 256, .n = 128, .group_size = 128, .type = PTXGEN_F16, .zeros = 1}};
+        ptxgen_marlin_spec spec = {
+            .k = 256, .n = 128, .group_size = 128, .type = PTXGEN_F16, .zeros = 1};
         ptxgen_marlin_plan plan;
         ptxgen_error err;
-        assert_ok(ptxgen_marlin_make_plan(&options.spec, &target, &plan, &err), &err);
+        assert_ok(ptxgen_marlin_make_plan(&spec, &target, &plan, &err), &err);
         for (uint32_t v = 0; v < plan.variant_count; v++)
             for (uint32_t s = 0; s < STRIDES + 1; s++) {
-                options.tile = plan.variants[v];
-                options.spec.act_order = s == STRIDES;
-                options.spec.residual = options.spec.bias = (v + s) % 2 == 0;
+                spec.act_order = s == STRIDES;
+                spec.residual = spec.bias = (v + s) % 2 == 0;
                 if (test_in_share(done++))
-                    run_marlin(&device, &options, strides[s % STRIDES]);
+                    run_far(&device, &marlin_harness, &spec, &plan.variants[v],
+                            strides[s % STRIDES], false);
             }
         device_close(&device);
     }
 }
 
 /* ---- sparse24 ---- */
-
-static void run_sparse24(struct device *device, const struct sparse24_options *options,
-                         uint32_t stride)
-{
-    const struct sparse24_layout packed = {.x_gap = 0};
-    struct far_arrays far = {.device = device};
-    struct check check = {.outputs = 0};
-    struct random r = random_start(1);
-    struct sparse24_problem p;
-    ptxgen_sparse24 *kernel;
-    ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, options, ROWS, &packed, device, &err), &err);
-    assert_ok(sparse24_fill(&p, &r, &err), &err);
-    assert_ok(sparse24_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    size_t y = ptxgen_element_size((ptxgen_element)p.plan.spec.y_type);
-    ptxgen_sparse24_args args = {
-        .m = ROWS,
-        .x = place_far(&far, &p.x, stride, sparse24_x_element(&p.plan.spec)),
-        .w = p.w.address,
-        .x_scale = p.x_scale.address,
-        .w_scale = p.w_scale.address,
-        .bias = p.bias.address,
-        .residual = place_far(&far, &p.residual, stride, y),
-        .y = place_far(&far, &p.y, stride, y),
-        .x_stride = stride,
-        .residual_stride = stride,
-        .y_stride = stride};
-    assert_ok(ptxgen_sparse24_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
-    assert_ok(ptxgen_sparse24_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
-    args.workspace = allocate(&far, args.workspace_bytes);
-    ran(device, ptxgen_sparse24_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.y, check.problem);
-    ptxgen_sparse24_destroy(kernel);
-    release(&far);
-    sparse24_release(&p);
-}
 
 static void rows_of_sparse24_are_reached(void **state)
 {
@@ -288,17 +210,17 @@ static void rows_of_sparse24_are_reached(void **state)
         struct device device = open_device(devices[d]);
         ptxgen_target target = ptxgen_device_target(&device.facts);
         for (uint8_t type = PTXGEN_SPARSE24_F32; type <= PTXGEN_SPARSE24_S8; type++) {
-            struct sparse24_options options = {.spec = {.n = 72, .k = 256, .type = type}};
+            ptxgen_sparse24_spec spec = {.n = 72, .k = 256, .type = type};
             ptxgen_sparse24_plan plan;
             ptxgen_error err;
-            options.spec.y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : type;
-            assert_ok(ptxgen_sparse24_make_plan(&options.spec, &target, &plan, &err), &err);
+            spec.y_type = type == PTXGEN_SPARSE24_S8 ? PTXGEN_F16 : type;
+            assert_ok(ptxgen_sparse24_make_plan(&spec, &target, &plan, &err), &err);
             for (uint32_t v = 0; v < plan.variant_count + !plan.variant_count; v++)
                 for (uint32_t s = 0; s < STRIDES; s++) {
-                    options.tile = plan.variants[v];
-                    options.spec.residual = options.spec.bias = (v + s) % 2 == 0;
+                    spec.residual = spec.bias = (v + s) % 2 == 0;
                     if (test_in_share(done++))
-                        run_sparse24(&device, &options, strides[s]);
+                        run_far(&device, &sparse24_harness, &spec,
+                                plan.variant_count ? &plan.variants[v] : NULL, strides[s], false);
                 }
         }
         device_close(&device);
@@ -306,42 +228,6 @@ static void rows_of_sparse24_are_reached(void **state)
 }
 
 /* ---- w8a8 ---- */
-
-static void run_w8a8(struct device *device, const struct w8a8_options *options, uint32_t stride)
-{
-    const struct w8a8_layout packed = {.x_gap = 0};
-    struct far_arrays far = {.device = device};
-    struct check check = {.outputs = 0};
-    struct random r = random_start(1);
-    struct w8a8_problem p;
-    ptxgen_w8a8 *kernel;
-    ptxgen_error err;
-    assert_ok(w8a8_allocate(&p, options, ROWS, &packed, device, &err), &err);
-    w8a8_fill(&p, &r);
-    assert_ok(w8a8_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    const ptxgen_w8a8_spec *s = &p.plan.spec;
-    ptxgen_w8a8_args args = {
-        .m = ROWS,
-        .x = place_far(&far, &p.x, stride, ptxgen_element_size((ptxgen_element)s->x_type)),
-        .w = p.w.address,
-        .w_scale = p.w_scale.address,
-        .w_sum = p.w_sum.address,
-        .bias = p.bias.address,
-        .x_scale = p.x_scale.address,
-        .x_zero = p.x_zero.address,
-        .y = place_far(&far, &p.y, stride, ptxgen_element_size((ptxgen_element)s->y_type)),
-        .x_stride = stride,
-        .y_stride = stride};
-    assert_ok(ptxgen_w8a8_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
-    assert_ok(ptxgen_w8a8_workspace_bytes(kernel, &args, &args.workspace_bytes, &err), &err);
-    args.workspace = allocate(&far, args.workspace_bytes);
-    ran(device, ptxgen_w8a8_launch(kernel, &args, device->stream, &err), check.problem, &err);
-    expect_rows(&far, &p.y, check.problem);
-    ptxgen_w8a8_destroy(kernel);
-    release(&far);
-    w8a8_release(&p);
-}
 
 /* Rows of W that are copied as they are, and that are brought together first. */
 static void rows_of_w8a8_are_reached(void **state)
@@ -353,19 +239,19 @@ static void rows_of_w8a8_are_reached(void **state)
         struct device device = open_device(devices[d]);
         ptxgen_target target = ptxgen_device_target(&device.facts);
         for (int i = 0; i < 4; i++) {
-            struct w8a8_options options = {.spec = {.k = ks[i % 2],
-                                                    .n = 72,
-                                                    .x_type = i < 2 ? PTXGEN_F16 : PTXGEN_F32,
-                                                    .y_type = i < 2 ? PTXGEN_F32 : PTXGEN_BF16,
-                                                    .asymmetric = i == 1}};
+            ptxgen_w8a8_spec spec = {.k = ks[i % 2],
+                                     .n = 72,
+                                     .x_type = i < 2 ? PTXGEN_F16 : PTXGEN_F32,
+                                     .y_type = i < 2 ? PTXGEN_F32 : PTXGEN_BF16,
+                                     .asymmetric = i == 1};
             ptxgen_w8a8_plan plan;
             ptxgen_error err;
-            assert_ok(ptxgen_w8a8_make_plan(&options.spec, &target, &plan, &err), &err);
+            assert_ok(ptxgen_w8a8_make_plan(&spec, &target, &plan, &err), &err);
             for (uint32_t v = 0; v < plan.variant_count; v++)
                 for (uint32_t s = 0; s < STRIDES; s++) {
-                    options.tile = plan.variants[v];
                     if (test_in_share(done++))
-                        run_w8a8(&device, &options, strides[s]);
+                        run_far(&device, &w8a8_harness, &spec, &plan.variants[v], strides[s],
+                                false);
                 }
         }
         device_close(&device);
@@ -373,47 +259,6 @@ static void rows_of_w8a8_are_reached(void **state)
 }
 
 /* ---- rmsnorm_q4k ---- */
-
-static void run_rmsnorm_q4k(struct device *device, const ptxgen_rmsnorm_q4k_spec *spec,
-                            uint32_t stride)
-{
-    const struct rmsnorm_q4k_layout packed = {.x_gap = 0};
-    struct far_arrays far = {.device = device};
-    struct check check = {.outputs = 0};
-    struct random r = random_start(1);
-    struct rmsnorm_q4k_problem p;
-    ptxgen_rmsnorm_q4k *kernel;
-    ptxgen_error err;
-    assert_ok(rmsnorm_q4k_allocate(&p, spec, ROWS, &packed, device, &err), &err);
-    rmsnorm_q4k_fill(&p, &r);
-    assert_ok(rmsnorm_q4k_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    size_t x = ptxgen_element_size((ptxgen_element)spec->x_type);
-    size_t y = ptxgen_element_size((ptxgen_element)spec->y_type);
-    ptxgen_rmsnorm_q4k_args args = {.m = ROWS,
-                                    .x = place_far(&far, &p.x, stride, x),
-                                    .residual = place_far(&far, &p.residual, stride, x),
-                                    .residual_out = place_far(&far, &p.residual_out, stride, x),
-                                    .gamma = p.gamma.address,
-                                    .x_stride = stride,
-                                    .residual_stride = stride,
-                                    .residual_out_stride = stride};
-    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++) {
-        args.w[i] = p.w[i].address;
-        args.bias[i] = p.bias[i].address;
-        args.y[i] = place_far(&far, &p.y[i], stride, y);
-        args.y_stride[i] = stride;
-    }
-    assert_ok(ptxgen_rmsnorm_q4k_load(&device->driver, &p.plan, NULL, &kernel, &err), &err);
-    ran(device, ptxgen_rmsnorm_q4k_launch(kernel, &args, device->stream, &err), check.problem,
-        &err);
-    expect_rows(&far, &p.residual_out, check.problem);
-    for (int i = 0; i < PTXGEN_RMSNORM_Q4K_MATRICES; i++)
-        expect_rows(&far, &p.y[i], check.problem);
-    ptxgen_rmsnorm_q4k_destroy(kernel);
-    release(&far);
-    rmsnorm_q4k_release(&p);
-}
 
 /* Plans of 2, 4 and 8 tokens at most have tiles of their own for two. */
 static void rows_of_rmsnorm_q4k_are_reached(void **state)
@@ -434,7 +279,7 @@ static void rows_of_rmsnorm_q4k_are_reached(void **state)
                                             .residual = i % 2 == 0,
                                             .residual_out = i % 2 == 0};
             if (test_in_share(done++))
-                run_rmsnorm_q4k(&device, &spec, strides[i / 9]);
+                run_far(&device, &rmsnorm_q4k_harness, &spec, NULL, strides[i / 9], false);
         }
         device_close(&device);
     }

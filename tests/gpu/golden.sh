@@ -50,7 +50,7 @@ commands() {
     done
     [ "$device" != gpu ] || echo "$ptxgen run w8a8 --device gpu --m 65536,1000000 --k 256 --n 72"
     for family in marlin w8a8 sparse24; do
-        echo "$(program ${family}_replays) $device $replays"
+        echo "$(program replays) $family $device $replays"
     done
     echo "$(program dispatch_stress) $device 6"
 }

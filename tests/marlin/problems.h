@@ -3,53 +3,49 @@
 #ifndef PTXGEN_TESTS_MARLIN_PROBLEMS_H
 #define PTXGEN_TESTS_MARLIN_PROBLEMS_H
 
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/marlin.h"
+#include "src/harness/marlin.h"
+
+/* A kernel; of tile_m 0 the tile is the plan's own. */
+struct kernel_options {
+    ptxgen_marlin_spec spec;
+    ptxgen_marlin_variant tile;
+};
+
+/* A problem with these weights, which are released, and other random data. */
+static inline struct problem make_with(struct device *device, const struct kernel_options *options,
+                                       uint32_t m, struct marlin_weights *weights,
+                                       const struct layout *layout)
+{
+    const void *tile = options->tile.tile_m ? &options->tile : NULL;
+    struct problem p =
+        make_tiled(device, &marlin_harness, &options->spec, tile, m, layout, m + options->spec.k);
+    ptxgen_error err;
+    assert_ok(marlin_pack_weights(&p, &weights->checkpoints[0],
+                                  weights->count == 2 ? &weights->checkpoints[1] : NULL, &err),
+              &err);
+    marlin_release_weights(weights);
+    return p;
+}
 
 /* A random problem of the options, to be changed before it is run. */
-static inline struct marlin_problem make_of(struct device *device,
-                                            const struct marlin_options *options, uint32_t m,
-                                            ptxgen_w4_format format,
-                                            const struct marlin_layout *layout)
+static inline struct problem make_of(struct device *device, const struct kernel_options *options,
+                                     uint32_t m, ptxgen_w4_format format,
+                                     const struct layout *layout)
 {
-    const struct marlin_layout packed = {.x_gap = 0};
-    struct marlin_problem p;
     struct marlin_weights weights;
     struct random r = random_start(m + options->spec.k);
     ptxgen_error err;
     assert_ok(marlin_random_weights(&options->spec, format, &r, &weights, &err), &err);
-    assert_ok(marlin_allocate(&p, options, m, layout ? layout : &packed, &weights, device, &err),
-              &err);
-    marlin_release_weights(&weights);
-    marlin_fill(&p, &r);
-    return p;
+    return make_with(device, options, m, &weights, layout);
 }
 
-static inline struct marlin_problem make(struct device *device, const ptxgen_marlin_spec *spec,
-                                         uint32_t m, ptxgen_w4_format format,
-                                         const struct marlin_layout *layout)
+static inline struct problem make(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
+                                  ptxgen_w4_format format, const struct layout *layout)
 {
-    const struct marlin_options options = {.spec = *spec};
+    const struct kernel_options options = {.spec = *spec};
     return make_of(device, &options, m, format, layout);
-}
-
-static inline void run_and_release(struct marlin_problem *p, struct device *device)
-{
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    assert_ok(marlin_check(p, device, &check, &err), &err);
-    assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
-    marlin_release(p);
-}
-
-static inline void run_spec(const char *device_name, const ptxgen_marlin_spec *spec, uint32_t m)
-{
-    struct device device = open_device(device_name);
-    struct marlin_problem p = make(&device, spec, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
-    run_and_release(&p, &device);
-    device_close(&device);
 }
 
 static inline ptxgen_marlin_spec f16(uint32_t k, uint32_t n, int32_t group_size)

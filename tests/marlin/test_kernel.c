@@ -6,6 +6,8 @@
  */
 #include "problems.h"
 
+#include "src/cli/family.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ static uint64_t allocate_workspace(const ptxgen_driver *driver, uint64_t bytes)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    assert_random_problems_are_right(40, marlin_run_random);
+    assert_drawn_problems_are_right(&marlin_harness, 40);
 }
 
 static void golden_files_are_within_their_bounds(void **state)
@@ -42,15 +44,15 @@ static void golden_files_are_within_their_bounds(void **state)
     for (int d = 0; d < 2; d++) {
         struct device device = open_device(devices[d]);
         for (int i = 0; i < 4; i++) {
-            struct marlin_options options = {.spec = f16(0, 0, 128),
-                                             .safetensors = files[i / 2],
-                                             .layer = layers[i % 2],
-                                             .input = "A",
-                                             .expect = "C"};
+            struct family_options *options = family_new_options(family_find("marlin"));
+            assert_non_null(options);
+            options->names = (struct data_names){
+                .file = files[i / 2], .layer = layers[i % 2], .input = "A", .expect = "C"};
             struct run_request request = {.m = 1, .seed = 1};
             struct check check = {.outputs = 0};
             ptxgen_error err;
-            assert_ok(marlin_run(&options, &request, &device, &check, &err), &err);
+            assert_ok(family_run(options, &request, &device, &check, &err), &err);
+            free(options);
             assert_right(&check);
             assert_non_null(strstr(check.note, "the file's expected output"));
         }
@@ -66,14 +68,14 @@ static void an_all_zero_row_gives_the_bias(void **state)
     struct device device = open_device("cpu");
     ptxgen_marlin_spec spec = f16(256, 64, 64);
     spec.bias = 1;
-    struct marlin_problem p = make(&device, &spec, 3, PTXGEN_W4_GPTQ_V1, NULL);
+    struct problem p = make(&device, &spec, 3, PTXGEN_W4_GPTQ_V1, NULL);
     struct check check = {.outputs = 0};
     ptxgen_error err;
-    memset(p.x.host + 2 * p.x_stride, 0, 2 * spec.k);
-    assert_ok(marlin_check(&p, &device, &check, &err), &err);
+    memset(p.buffers[MARLIN_AT_X].host + 2 * p.strides[MARLIN_AT_X], 0, 2 * spec.k);
+    assert_ok(problem_check(&p, &device, &check, &err), &err);
     assert_right(&check);
-    assert_memory_equal(p.y.host + 2 * p.y_stride, p.bias.host, 2 * spec.n);
-    marlin_release(&p);
+    assert_memory_equal(p.buffers[MARLIN_AT_Y].host + 2 * p.strides[MARLIN_AT_Y], p.buffers[MARLIN_AT_BIAS].host, 2 * spec.n);
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -89,24 +91,24 @@ static void nan_and_infinities_stay_in_their_rows(void **state)
     for (uint32_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         uint32_t m = tiles[i].tile_m - 1;
         bool wgmma = tiles[i].kind == PTXGEN_MARLIN_WGMMA;
-        struct marlin_options options = {.spec = f16(256, 128, i % 2 ? 64 : 128)};
+        struct kernel_options options = {.spec = f16(256, 128, i % 2 ? 64 : 128)};
         options.tile = (ptxgen_marlin_variant){
             .tile_m = tiles[i].tile_m, .warp_n = wgmma ? 16 : 32, .wn = 4, .wk = 1, .stages = 3,
             .steps = 1, .ctas = 1, .pass_m = tiles[i].tile_m, .kind = tiles[i].kind};
-        struct marlin_problem p = make_of(&device, &options, m, PTXGEN_W4_GPTQ_V1, NULL);
-        ptxgen_element_store(PTXGEN_F16, p.x.host, 1 * p.x_stride + 7, INFINITY);
-        ptxgen_element_store(PTXGEN_F16, p.x.host, 2 * p.x_stride + 9, NAN);
+        struct problem p = make_of(&device, &options, m, PTXGEN_W4_GPTQ_V1, NULL);
+        ptxgen_element_store(PTXGEN_F16, p.buffers[MARLIN_AT_X].host, 1 * p.strides[MARLIN_AT_X] + 7, INFINITY);
+        ptxgen_element_store(PTXGEN_F16, p.buffers[MARLIN_AT_X].host, 2 * p.strides[MARLIN_AT_X] + 9, NAN);
         struct check check = {.outputs = 0};
         ptxgen_error err;
-        assert_ok(marlin_check(&p, &device, &check, &err), &err);
+        assert_ok(problem_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         for (uint32_t n = 0; n < options.spec.n; n++) {
             for (uint32_t row = 0; row < m; row += row ? 1 : 3)
-                assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, row * p.y_stride + n)));
-            assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, p.y_stride + n)));
-            assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.y.host, 2 * p.y_stride + n)));
+                assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.buffers[MARLIN_AT_Y].host, row * p.strides[MARLIN_AT_Y] + n)));
+            assert_false(isfinite(ptxgen_element_load(PTXGEN_F16, p.buffers[MARLIN_AT_Y].host, p.strides[MARLIN_AT_Y] + n)));
+            assert_true(isnan(ptxgen_element_load(PTXGEN_F16, p.buffers[MARLIN_AT_Y].host, 2 * p.strides[MARLIN_AT_Y] + n)));
         }
-        marlin_release(&p);
+        problem_release(&p);
     }
     device_close(&device);
 }
@@ -117,7 +119,7 @@ static void no_rows_leave_no_error_for_the_next_launch(void **state)
     struct device device = open_device("cpu");
     ptxgen_marlin_spec spec = f16(128, 64, 64);
     for (uint32_t m = 0; m < 2; m++) {
-        struct marlin_problem p = make(&device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
+        struct problem p = make(&device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
         run_and_release(&p, &device);
     }
     device_close(&device);
@@ -128,7 +130,7 @@ static void m_beyond_65536_rows_is_one_launch(void **state)
     (void)state;
     ptxgen_marlin_spec spec = f16(16, 8, 16);
     spec.act_order = 1; /* the gathering kernel has a CTA a row */
-    run_spec("cpu", &spec, (uint32_t)test_share(65537));
+    run_spec("cpu", &marlin_harness, &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_2_4_and_8_bytes_off_give_the_same(void **state)
@@ -140,11 +142,11 @@ static void addresses_at_2_4_and_8_bytes_off_give_the_same(void **state)
     spec.bias = spec.residual = 1;
     for (size_t offset = 2; offset <= 8; offset *= 2)
         for (int i = 0; i < 3; i++) {
-            const struct marlin_layout layout = {.x_offset = offset,
-                                                 .residual_offset = offset,
-                                                 .y_offset = offset,
-                                                 .bias_offset = offset};
-            struct marlin_problem p = make(&device, &spec, ms[i], PTXGEN_W4_AWQ, &layout);
+            const struct layout layout = {.shift = {[MARLIN_AT_X] = (uint32_t)offset / 2,
+                                                    [MARLIN_AT_RESIDUAL] = (uint32_t)offset / 2,
+                                                    [MARLIN_AT_Y] = (uint32_t)offset / 2,
+                                                    [MARLIN_AT_BIAS] = (uint32_t)offset / 2}};
+            struct problem p = make(&device, &spec, ms[i], PTXGEN_W4_AWQ, &layout);
             run_and_release(&p, &device);
         }
     device_close(&device);
@@ -159,7 +161,7 @@ static void groups_of_32_and_64_and_models_odd_shapes(void **state)
     } shapes[] = {{10944, 8, 64}, {7392, 16, 32}, {4544, 8, 64}, {13696, 8, 128}, {64, 59136, 32}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         ptxgen_marlin_spec spec = f16(shapes[i].k, shapes[i].n, shapes[i].group_size);
-        run_spec("cpu", &spec, 2);
+        run_spec("cpu", &marlin_harness, &spec, 2);
     }
 }
 
@@ -191,7 +193,7 @@ static void warps_in_any_order_do_not_race(void **state)
         order_by(&device, seed);
         ptxgen_marlin_spec spec = f16(512, 256, seed % 2 ? 128 : 32);
         spec.zeros = seed % 3 == 0;
-        struct marlin_problem p =
+        struct problem p =
             make(&device, &spec, ms[seed % 5], PTXGEN_W4_PACK_QUANTIZED, NULL);
         run_and_release(&p, &device);
     }
@@ -206,10 +208,9 @@ static void zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2(void **state)
     struct device device = open_device("cpu");
     for (int f = PTXGEN_W4_GPTQ_V1; f <= PTXGEN_W4_GPTQ_V2; f++)
         for (int z = 0; z < 3; z++) {
-            const struct marlin_layout packed = {.x_gap = 0};
-            struct marlin_options options = {.spec = f16(128, 64, 32)};
+            struct kernel_options options = {.spec = f16(128, 64, 32)};
             struct marlin_weights weights;
-            struct marlin_problem p;
+            struct problem p;
             struct random r = random_start(7);
             ptxgen_error err;
             options.spec.zeros = 1;
@@ -218,11 +219,9 @@ static void zero_points_0_8_and_15_are_exact_in_gptq_v1_and_v2(void **state)
             unsigned stored = (zeros[z] + (f == PTXGEN_W4_GPTQ_V1 ? 15u : 0u)) & 15;
             const ptxgen_w4_tensor *qzeros = &weights.checkpoints[0].zeros;
             memset(qzeros->data, (int)(stored * 0x11), ptxgen_w4_tensor_bytes(qzeros));
-            assert_ok(marlin_allocate(&p, &options, 17, &packed, &weights, &device, &err), &err);
-            marlin_release_weights(&weights);
+            p = make_with(&device, &options, 17, &weights, NULL);
             for (size_t i = 0; i < 4 * 64; i++)
-                assert_int_equal(p.matrices[0].zeros[i], zeros[z]);
-            marlin_fill(&p, &r);
+                assert_int_equal(((const struct marlin_matrices *)p.own)->of[0].zeros[i], zeros[z]);
             run_and_release(&p, &device);
         }
     device_close(&device);
@@ -239,7 +238,7 @@ static void act_order_with_shuffled_groups_is_right_in_every_format_that_has_it(
             ptxgen_marlin_spec spec = f16(192, 40, 48);
             spec.act_order = 1;
             spec.epilogue = gated ? PTXGEN_EPILOGUE_SWIGLU : PTXGEN_EPILOGUE_NONE;
-            struct marlin_problem p = make(&device, &spec, 9, formats[f], NULL);
+            struct problem p = make(&device, &spec, 9, formats[f], NULL);
             run_and_release(&p, &device);
         }
     device_close(&device);
@@ -257,10 +256,9 @@ static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
     struct device device = open_device("cpu");
     for (int i = 0; i < 3; i++) {
         enum { K = 2048, N = 64 };
-        const struct marlin_layout packed = {.x_gap = 0};
-        struct marlin_options options = {.spec = f16(K, N, 128)};
+        struct kernel_options options = {.spec = f16(K, N, 128)};
         struct marlin_weights weights;
-        struct marlin_problem p;
+        struct problem p;
         struct random r = random_start(3);
         ptxgen_error err;
         assert_ok(marlin_random_weights(&options.spec, PTXGEN_W4_GPTQ_V2, &r, &weights, &err),
@@ -271,18 +269,17 @@ static void sums_that_would_overflow_f16_cancel_in_f32(void **state)
         memset((char *)c->weights.data + half, 0xCC, half);
         for (size_t s = 0; s < K / 128 * N; s++)
             ptxgen_element_store(PTXGEN_F16, c->scales.data, s, 0.25);
-        assert_ok(marlin_allocate(&p, &options, ms[i], &packed, &weights, &device, &err), &err);
-        marlin_release_weights(&weights);
+        p = make_with(&device, &options, ms[i], &weights, NULL);
         for (uint64_t m = 0; m < p.m; m++)
             for (size_t k = 0; k < K; k++)
-                ptxgen_element_store(PTXGEN_F16, p.x.host, m * p.x_stride + k,
+                ptxgen_element_store(PTXGEN_F16, p.buffers[MARLIN_AT_X].host, m * p.strides[MARLIN_AT_X] + k,
                                      (k < K / 2 ? 60000.0 : -60000.0) + (k == 5 ? 1024.0 : 0));
         struct check check = {.outputs = 0};
-        assert_ok(marlin_check(&p, &device, &check, &err), &err);
+        assert_ok(problem_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         for (size_t n = 0; n < N; n++)
-            assert_true(ptxgen_element_load(PTXGEN_F16, p.y.host, n) == 1024);
-        marlin_release(&p);
+            assert_true(ptxgen_element_load(PTXGEN_F16, p.buffers[MARLIN_AT_Y].host, n) == 1024);
+        problem_release(&p);
     }
     device_close(&device);
 }
@@ -299,10 +296,9 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
     struct device device = open_device("cpu");
     for (int i = 0; i < 4; i++)
         for (int s = 0; s < 3; s++) {
-            const struct marlin_layout packed = {.x_gap = 0};
-            struct marlin_options options = {.spec = f16(256, 64, 32)};
+            struct kernel_options options = {.spec = f16(256, 64, 32)};
             struct marlin_weights weights;
-            struct marlin_problem p;
+            struct problem p;
             struct random r = random_start(5);
             ptxgen_error err;
             options.spec.type = PTXGEN_BF16;
@@ -311,9 +307,7 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
             const ptxgen_w4_tensor *own = &weights.checkpoints[0].scales;
             for (size_t at = 0; at < ptxgen_w4_tensor_bytes(own) / 2; at++)
                 ptxgen_element_store(PTXGEN_BF16, own->data, at, scales[s]);
-            assert_ok(marlin_allocate(&p, &options, cases[i].m, &packed, &weights, &device, &err), &err);
-            marlin_release_weights(&weights);
-            marlin_fill(&p, &r);
+            p = make_with(&device, &options, cases[i].m, &weights, NULL);
             run_and_release(&p, &device);
         }
     device_close(&device);
@@ -324,7 +318,7 @@ static void bf16_scales_between_2_minus_80_and_2_25_are_within_the_bound(void **
 /* A problem uploaded, with a kernel, ready to be launched into its y. */
 struct running {
     struct device device;
-    struct marlin_problem p;
+    struct problem p;
     ptxgen_marlin *kernel;
     ptxgen_marlin_args args;
 };
@@ -340,15 +334,15 @@ static void start(struct running *r, uint32_t m)
     ptxgen_error err;
     r->device = open_device("cpu");
     r->p = make(&r->device, &spec, m, PTXGEN_W4_GPTQ_V1, NULL);
-    assert_ok(ptxgen_marlin_make_plan(&spec, &r->p.plan.target, &plan, &err), &err);
+    assert_ok(ptxgen_marlin_make_plan(&spec, &((const ptxgen_marlin_plan *)r->p.plan)->target, &plan, &err), &err);
     assert_ok(ptxgen_marlin_load(&r->device.driver, &plan, NULL, &r->kernel, &err), &err);
-    struct buffer *inputs[] = {&r->p.x, &r->p.codes, &r->p.scales, &r->p.y};
+    struct buffer *inputs[] = {&r->p.buffers[MARLIN_AT_X], &r->p.buffers[MARLIN_AT_CODES], &r->p.buffers[MARLIN_AT_SCALES], &r->p.buffers[MARLIN_AT_Y]};
     assert_ok(buffers_each(inputs, 4, buffer_upload, &err), &err);
     r->args = (ptxgen_marlin_args){.m = r->p.m,
-                                   .x = r->p.x.address,
-                                   .codes = r->p.codes.address,
-                                   .scales = r->p.scales.address,
-                                   .y = r->p.y.address};
+                                   .x = r->p.buffers[MARLIN_AT_X].address,
+                                   .codes = r->p.buffers[MARLIN_AT_CODES].address,
+                                   .scales = r->p.buffers[MARLIN_AT_SCALES].address,
+                                   .y = r->p.buffers[MARLIN_AT_Y].address};
     assert_ok(ptxgen_marlin_workspace_bytes(r->kernel, &r->args, &r->args.workspace_bytes, &err),
               &err);
     r->args.workspace = allocate_workspace(&r->device.driver, r->args.workspace_bytes);
@@ -358,7 +352,7 @@ static void stop(struct running *r)
 {
     r->device.driver.mem_free(r->args.workspace);
     ptxgen_marlin_destroy(r->kernel);
-    marlin_release(&r->p);
+    problem_release(&r->p);
     device_close(&r->device);
 }
 
@@ -366,9 +360,9 @@ static void expect_right_y(struct running *r, ptxgen_cu_deviceptr y)
 {
     struct check check = {.outputs = 0};
     ptxgen_error err;
-    assert_int_equal(r->device.driver.memcpy_dtoh(r->p.y.host, y, r->p.y.bytes),
+    assert_int_equal(r->device.driver.memcpy_dtoh(r->p.buffers[MARLIN_AT_Y].host, y, r->p.buffers[MARLIN_AT_Y].bytes),
                      PTXGEN_CUDA_SUCCESS);
-    assert_ok(marlin_compare(&r->p, &check, &err), &err);
+    assert_ok(problem_compare(&r->p, &check, &err), &err);
     assert_right(&check);
 }
 
@@ -402,15 +396,15 @@ static void replay_a_hundred_times(uint32_t m)
     assert_ok(ptxgen_marlin_launch(r.kernel, &r.args, r.device.stream, &err), &err);
     assert_int_equal(driver->stream_end_capture(r.device.stream, &graph), PTXGEN_CUDA_SUCCESS);
     assert_int_equal(driver->graph_instantiate(&exec, graph, 0), PTXGEN_CUDA_SUCCESS);
-    unsigned char *first = malloc(r.p.y.bytes), *again = malloc(r.p.y.bytes);
+    unsigned char *first = malloc(r.p.buffers[MARLIN_AT_Y].bytes), *again = malloc(r.p.buffers[MARLIN_AT_Y].bytes);
     for (int i = 0; i < test_share(100); i++) {
-        driver->memset_d8(r.args.y, BUFFER_POISON, r.p.y.bytes);
+        driver->memset_d8(r.args.y, BUFFER_POISON, r.p.buffers[MARLIN_AT_Y].bytes);
         assert_int_equal(driver->graph_launch(exec, r.device.stream), PTXGEN_CUDA_SUCCESS);
         assert_ok(device_wait(&r.device, &err), &err);
-        assert_int_equal(driver->memcpy_dtoh(i ? again : first, r.args.y, r.p.y.bytes),
+        assert_int_equal(driver->memcpy_dtoh(i ? again : first, r.args.y, r.p.buffers[MARLIN_AT_Y].bytes),
                          PTXGEN_CUDA_SUCCESS);
         if (i)
-            assert_memory_equal(again, first, r.p.y.bytes);
+            assert_memory_equal(again, first, r.p.buffers[MARLIN_AT_Y].bytes);
     }
     expect_right_y(&r, r.args.y);
     free(first);
@@ -439,19 +433,19 @@ static void two_streams_with_a_workspace_each_give_the_same_bits(void **state)
     ptxgen_error err;
     unsigned char *outputs[2];
     args[1].workspace = allocate_workspace(driver, args[1].workspace_bytes);
-    args[1].y = allocate_on(driver, r.p.y.bytes);
+    args[1].y = allocate_on(driver, r.p.buffers[MARLIN_AT_Y].bytes);
     for (int i = 0; i < 2; i++)
         assert_int_equal(driver->stream_create(&streams[i], 1), PTXGEN_CUDA_SUCCESS);
     for (int i = 0; i < 10; i++)
         assert_ok(ptxgen_marlin_launch(r.kernel, &args[i % 2], streams[i % 2], &err), &err);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(driver->stream_synchronize(streams[i]), PTXGEN_CUDA_SUCCESS);
-        outputs[i] = malloc(r.p.y.bytes);
-        assert_int_equal(driver->memcpy_dtoh(outputs[i], args[i].y, r.p.y.bytes),
+        outputs[i] = malloc(r.p.buffers[MARLIN_AT_Y].bytes);
+        assert_int_equal(driver->memcpy_dtoh(outputs[i], args[i].y, r.p.buffers[MARLIN_AT_Y].bytes),
                          PTXGEN_CUDA_SUCCESS);
         driver->stream_destroy(streams[i]);
     }
-    assert_memory_equal(outputs[0], outputs[1], r.p.y.bytes);
+    assert_memory_equal(outputs[0], outputs[1], r.p.buffers[MARLIN_AT_Y].bytes);
     expect_right_y(&r, args[0].y);
     for (int i = 0; i < 2; i++)
         free(outputs[i]);

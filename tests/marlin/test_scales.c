@@ -48,10 +48,10 @@ static const ptxgen_marlin_variant variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-static struct marlin_options options_of(const struct ends *e, int32_t group_size,
+static struct kernel_options options_of(const struct ends *e, int32_t group_size,
                                         const ptxgen_marlin_variant *variant)
 {
-    struct marlin_options options = {.spec = f16(K, N, group_size), .tile = *variant};
+    struct kernel_options options = {.spec = f16(K, N, group_size), .tile = *variant};
     options.spec.type = e->type;
     options.spec.zeros = e->zeros;
     options.tile.wk = options.tile.steps = options.tile.ctas = 1;
@@ -60,12 +60,11 @@ static struct marlin_options options_of(const struct ends *e, int32_t group_size
     return options;
 }
 
-static struct marlin_problem make_end(struct device *device, const struct ends *e,
-                                      const struct marlin_options *options)
+static struct problem make_end(struct device *device, const struct ends *e,
+                                      const struct kernel_options *options)
 {
-    const struct marlin_layout layout = {.x_gap = 0};
     struct marlin_weights weights;
-    struct marlin_problem p;
+    struct problem p;
     struct random r = random_start(options->tile.tile_m);
     ptxgen_error err;
     ptxgen_element type = (ptxgen_element)e->type;
@@ -73,26 +72,24 @@ static struct marlin_problem make_end(struct device *device, const struct ends *
     const ptxgen_w4_tensor *scales = &weights.checkpoints[0].scales;
     for (size_t i = 0; i < ptxgen_w4_tensor_bytes(scales) / 2; i++)
         ptxgen_element_store(type, scales->data, i, e->scales[i % N % e->count]);
-    assert_ok(marlin_allocate(&p, options, 5, &layout, &weights, device, &err), &err);
-    marlin_release_weights(&weights);
-    marlin_fill(&p, &r);
-    for (size_t i = 0; i < p.m * p.x_stride; i++)
-        ptxgen_element_store(type, p.x.host, i, e->x * ptxgen_element_load(type, p.x.host, i));
+    p = make_with(device, options, 5, &weights, NULL);
+    for (size_t i = 0; i < p.m * p.strides[MARLIN_AT_X]; i++)
+        ptxgen_element_store(type, p.buffers[MARLIN_AT_X].host, i, e->x * ptxgen_element_load(type, p.buffers[MARLIN_AT_X].host, i));
     return p;
 }
 
 static void expect_right_and_finite(struct device *device, const struct ends *e,
-                                    const struct marlin_options *options)
+                                    const struct kernel_options *options)
 {
-    struct marlin_problem p = make_end(device, e, options);
+    struct problem p = make_end(device, e, options);
     struct check check = {.outputs = 0};
     ptxgen_error err;
-    assert_ok(marlin_check(&p, device, &check, &err), &err);
+    assert_ok(problem_check(&p, device, &check, &err), &err);
     assert_right(&check);
     assert_int_equal(check.unbounded, 0);
-    for (uint64_t i = 0; i < p.m * p.y_stride; i++)
-        assert_true(isfinite(ptxgen_element_load((ptxgen_element)e->type, p.y.host, i)));
-    marlin_release(&p);
+    for (uint64_t i = 0; i < p.m * p.strides[MARLIN_AT_Y]; i++)
+        assert_true(isfinite(ptxgen_element_load((ptxgen_element)e->type, p.buffers[MARLIN_AT_Y].host, i)));
+    problem_release(&p);
 }
 
 static void both_ends_of_the_range_are_finite_and_right_in_every_kind_of_tile(void **state)
@@ -104,7 +101,7 @@ static void both_ends_of_the_range_are_finite_and_right_in_every_kind_of_tile(vo
     for (size_t e = 0; e < sizeof ends / sizeof *ends; e++)
         for (size_t i = 0; i < tiles; i++)
             for (int g = 0; g < 3; g++) {
-                const struct marlin_options options = options_of(&ends[e], groups[g], &variants[i]);
+                const struct kernel_options options = options_of(&ends[e], groups[g], &variants[i]);
                 if (test_in_share(index++))
                     expect_right_and_finite(&device, &ends[e], &options);
             }
@@ -159,10 +156,10 @@ static void a_plan_says_which_of_its_tiles_round_weights(void **state)
 }
 
 /* Σ x·(ŵ − w) of the first token and a feature, ŵ being the weight that a tile rounds. */
-static double moved_by_rounding(const struct marlin_problem *p, size_t n)
+static double moved_by_rounding(const struct problem *p, size_t n)
 {
-    const ptxgen_w4_matrix *m = &p->matrices[0];
-    ptxgen_element type = (ptxgen_element)p->plan.spec.type;
+    const ptxgen_w4_matrix *m = &((const struct marlin_matrices *)p->own)->of[0];
+    ptxgen_element type = (ptxgen_element)((const ptxgen_marlin_spec *)p->plan)->type;
     double sum = 0;
     for (size_t k = 0; k < m->k; k++) {
         size_t group = k / (size_t)m->group_size * m->n + n;
@@ -171,7 +168,7 @@ static double moved_by_rounding(const struct marlin_problem *p, size_t n)
         uint16_t bits;
         ptxgen_element_store(type, &bits, 0, weight);
         rounded = ptxgen_element_load(type, &bits, 0);
-        sum += ptxgen_element_load(type, p->x.host, k) * (rounded - weight);
+        sum += ptxgen_element_load(type, p->buffers[MARLIN_AT_X].host, k) * (rounded - weight);
     }
     return sum;
 }
@@ -185,13 +182,13 @@ static void the_bound_has_what_a_tiles_rounding_moves_a_sum_by(void **state)
         ptxgen_marlin_spec spec = f16(512, COLUMNS, 64);
         spec.type = (uint8_t)type;
         spec.zeros = 1;
-        struct marlin_problem p = make(&device, &spec, 1, PTXGEN_W4_GPTQ_V2, NULL);
-        const ptxgen_marlin_operands o = {.m = 1, .x = p.x.host, .weights = &p.matrices[0]};
+        struct problem p = make(&device, &spec, 1, PTXGEN_W4_GPTQ_V2, NULL);
+        const ptxgen_marlin_operands o = {.m = 1, .x = p.buffers[MARLIN_AT_X].host, .weights = &((struct marlin_matrices *)p.own)->of[0]};
         double c[2][COLUMNS], bound[2][COLUMNS];
         ptxgen_error err;
         for (int i = 0; i < 2; i++) { /* tiles of 8 tokens, and of 32 */
             ptxgen_marlin_plan plan = plan_of(&spec, "sm_80");
-            const struct marlin_options options = options_of(&ends[0], 64, &variants[2 * i]);
+            const struct kernel_options options = options_of(&ends[0], 64, &variants[2 * i]);
             assert_ok(ptxgen_marlin_use_tile(&plan, &options.tile, &err), &err);
             assert_int_equal(ptxgen_marlin_rounds_weights(&plan, &plan.variants[0]), i);
             assert_ok(ptxgen_marlin_reference(&plan, &o, c[i], bound[i], &err), &err);
@@ -202,7 +199,7 @@ static void the_bound_has_what_a_tiles_rounding_moves_a_sum_by(void **state)
             assert_true(moved > 0 && bound[1][n] >= moved);
             assert_true(bound[1][n] < moved + 2 * bound[0][n]);
         }
-        marlin_release(&p);
+        problem_release(&p);
     }
     device_close(&device);
 }

@@ -3,7 +3,7 @@
  * Tuned choices: that they come back from the file and reach the launch, and that whatever is stale,
  * damaged or made up in the file leaves the plan as it would be without it.
  */
-#include "src/cli/families/marlin.h"
+#include "src/harness/marlin.h"
 #include "src/runtime/manifest.h"
 #include "src/runtime/tuning.h"
 #include "tests/dispatch/folder.h"
@@ -172,18 +172,29 @@ static void equal_tables_give_equal_text(void **state)
     free(texts[1]);
 }
 
+static struct check run_tuned(struct bench *b, const ptxgen_tuning *tuning, uint32_t m,
+                              uint64_t seed)
+{
+    const struct kernel_request request = {.spec = &b->spec, .tuning = tuning};
+    struct random r = random_start(seed);
+    struct check check = {.outputs = 0};
+    struct problem p;
+    ptxgen_error err;
+    assert_ok(problem_allocate(&p, &marlin_harness, &request, m, NULL, &b->device, &err), &err);
+    assert_ok(problem_fill(&p, &r, &err), &err);
+    assert_ok(problem_check(&p, &b->device, &check, &err), &err);
+    problem_release(&p);
+    return check;
+}
+
 static void a_tuned_plan_computes_the_right_numbers(void **state)
 {
     struct bench *b = *state;
     ptxgen_tuned_range ranges[2];
     store_two(b, ranges);
     ptxgen_tuning *tuning = load(b);
-    const struct marlin_options options = {.spec = b->spec, .tuning = tuning};
     for (uint32_t m = 3; m <= 48; m += 15) {
-        const struct run_request request = {.m = m, .m_given = true, .seed = m};
-        struct check check = {.outputs = 0};
-        ptxgen_error err;
-        assert_ok(marlin_run(&options, &request, &b->device, &check, &err), &err);
+        struct check check = run_tuned(b, tuning, m, m);
         if (!check_passed(&check))
             fail_msg("M = %u: %s", m, check.where);
         assert_int_equal(check.outputs, (uint64_t)m * b->spec.n);
@@ -205,11 +216,7 @@ static void every_candidate_can_be_tuned_and_computes_the_right_numbers(void **s
         assert_true(plans_by(b, tuning, &plan));
         assert_memory_equal(ptxgen_marlin_choose(&plan, 33), range.tile,
                             offsetof(ptxgen_marlin_variant, shared_bytes));
-        const struct marlin_options options = {.spec = b->spec, .tuning = tuning};
-        const struct run_request request = {.m = 33, .m_given = true, .seed = count};
-        struct check check = {.outputs = 0};
-        ptxgen_error err;
-        assert_ok(marlin_run(&options, &request, &b->device, &check, &err), &err);
+            struct check check = run_tuned(b, tuning, 33, count);
         if (!check_passed(&check))
             fail_msg("candidate %zu: %s", count, check.where);
         ptxgen_tuning_free(tuning);

@@ -48,11 +48,11 @@ enum { TILES = sizeof tiles / sizeof *tiles };
 static void run_tile(struct device *device, const ptxgen_marlin_spec *spec, uint32_t m,
                      const ptxgen_marlin_variant *tile)
 {
-    struct marlin_options options = {.spec = *spec, .tile = *tile};
+    struct kernel_options options = {.spec = *spec, .tile = *tile};
     options.tile.kind = tile->kind ? tile->kind : PTXGEN_MARLIN_WGMMA;
     options.tile.wk = tile->wk ? tile->wk : 1;
     options.tile.ctas = 1;
-    struct marlin_problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
+    struct problem p = make_of(device, &options, m, PTXGEN_W4_PACK_QUANTIZED, NULL);
     run_and_release(&p, device);
 }
 

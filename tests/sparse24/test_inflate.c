@@ -3,7 +3,10 @@
 #include "tests/status.h"
 
 #include "golden.h"
-#include "src/cli/families/sparse24.h"
+#include "src/harness/buffer.h"
+#include "src/harness/random.h"
+
+#include <ptxgen/sparse24.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,45 +3,25 @@
  * The kernel on the emulator, which refuses stray, misaligned and uninitialised accesses, races,
  * deadlocks and metadata without meaning, against the reference.
  */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
 #include "golden.h"
-#include "src/cli/families/sparse24.h"
+#include "src/harness/sparse24.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- a problem on a device ---- */
 
-static struct sparse24_problem make(struct device *device, const ptxgen_sparse24_spec *spec,
-                                    uint32_t m, const struct sparse24_layout *layout)
+static struct problem make(struct device *device, const ptxgen_sparse24_spec *spec, uint32_t m,
+                           const struct layout *layout)
 {
-    const struct sparse24_layout packed = {.x_gap = 0};
-    const struct sparse24_options options = {.spec = *spec};
-    struct sparse24_problem p;
-    struct random r = random_start(m + spec->k);
-    ptxgen_error err;
-    assert_ok(sparse24_allocate(&p, &options, m, layout ? layout : &packed, device, &err), &err);
-    assert_ok(sparse24_fill(&p, &r, &err), &err);
-    return p;
+    return make_tiled(device, &sparse24_harness, spec, NULL, m, layout, m + spec->k);
 }
 
-static void check_problem(struct sparse24_problem *p, struct device *device)
+static struct sparse24_weights *weights_of(const struct problem *p)
 {
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    assert_ok(sparse24_check(p, device, &check, &err), &err);
-    assert_right(&check);
-    assert_int_equal(check.outputs, (uint64_t)p->m * p->plan.spec.n);
-}
-
-static void run_spec(const char *device_name, const ptxgen_sparse24_spec *spec, uint32_t m)
-{
-    struct device device = open_device(device_name);
-    struct sparse24_problem p = make(&device, spec, m, NULL);
-    check_problem(&p, &device);
-    sparse24_release(&p);
-    device_close(&device);
+    return p->own;
 }
 
 static ptxgen_sparse24_spec spec_of(int type, uint32_t n, uint32_t k)
@@ -58,7 +38,7 @@ static ptxgen_sparse24_spec spec_of(int type, uint32_t n, uint32_t k)
 static void random_problems_are_within_their_bounds(void **state)
 {
     (void)state;
-    assert_random_problems_are_right(30, sparse24_run_random);
+    assert_drawn_problems_are_right(&sparse24_harness, 30);
 }
 
 /* Sums in s32 have no error, and the reference takes the kernel's roundings after them. */
@@ -71,14 +51,14 @@ static void outputs_of_s8_are_right_in_every_bit(void **state)
         ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 300, 648);
         spec.bias = spec.residual = i % 2;
         spec.activation = i % 2 ? PTXGEN_ACTIVATION_RELU : PTXGEN_ACTIVATION_NONE;
-        struct sparse24_problem p = make(&device, &spec, ms[i], NULL);
+        struct problem p = make(&device, &spec, ms[i], NULL);
         struct check check = {.outputs = 0};
         ptxgen_error err;
-        assert_ok(sparse24_check(&p, &device, &check, &err), &err);
+        assert_ok(problem_check(&p, &device, &check, &err), &err);
         assert_right(&check);
         assert_true(check.error == 0);
         assert_int_equal(check.outputs, ms[i] * spec.n);
-        sparse24_release(&p);
+        problem_release(&p);
     }
     device_close(&device);
 }
@@ -99,14 +79,13 @@ static void scales_of_s8_at_the_ends_of_f32_give_the_references_numbers(void **s
             ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 40, 128);
             spec.y_type = i % 2 ? PTXGEN_BF16 : PTXGEN_F16;
             spec.bias = i % 3 == 0;
-            struct sparse24_problem p = make(&device, &spec, rows[i / 2], NULL);
-            float *x = (float *)(void *)p.x_scale.host, *w = (float *)(void *)p.w_scale.host;
+            struct problem p = make(&device, &spec, rows[i / 2], NULL);
+            float *x = (float *)(void *)p.buffers[SPARSE24_AT_X_SCALE].host, *w = (float *)(void *)p.buffers[SPARSE24_AT_W_SCALE].host;
             for (uint32_t m = 0; m < p.m; m++)
                 x[m] = scales[m % SCALES];
             for (uint32_t n = 0; n < spec.n; n++)
                 w[n] = scales[n / 2 % SCALES];
-            check_problem(&p, &device);
-            sparse24_release(&p);
+            run_and_release(&p, &device);
         }
         device_close(&device);
     }
@@ -120,25 +99,25 @@ static void pytorchs_weights_come_through_the_identity_bit_for_bit(void **state)
     for (int i = 0; i < 2; i++) {
         struct golden_weight w = golden_weight(store, i);
         ptxgen_sparse24_spec spec = spec_of(w.shape.type, (uint32_t)w.shape.n, (uint32_t)w.shape.k);
-        struct sparse24_problem p = make(&device, &spec, spec.k, NULL);
+        struct problem p = make(&device, &spec, spec.k, NULL);
         ptxgen_error err;
         for (size_t x = 0; x < (size_t)spec.k * spec.k; x++)
-            ptxgen_element_store((ptxgen_element)spec.y_type, p.x.host, x,
+            ptxgen_element_store((ptxgen_element)spec.y_type, p.buffers[SPARSE24_AT_X].host, x,
                                  x % (spec.k + 1) == 0 ? 1 : 0);
-        memcpy(p.values.data, w.values.data, w.values.bytes);
+        memcpy(weights_of(&p)->values.data, w.values.data, w.values.bytes);
         assert_ok(ptxgen_sparse24_convert(&w.shape, PTXGEN_SPARSE24_CUTLASS, w.cutlass,
-                                          PTXGEN_SPARSE24_BYTES, p.metadata, &err),
+                                          PTXGEN_SPARSE24_BYTES, weights_of(&p)->metadata, &err),
                   &err);
         assert_ok(ptxgen_sparse24_pack(&spec, w.values, PTXGEN_SPARSE24_CUTLASS, w.cutlass,
-                                       (ptxgen_span){p.w.host, p.w.bytes}, &err),
+                                       (ptxgen_span){p.buffers[SPARSE24_AT_W].host, p.buffers[SPARSE24_AT_W].bytes}, &err),
                   &err);
         check_problem(&p, &device);
         for (size_t n = 0; n < spec.n; n++)
             for (size_t k = 0; k < spec.k; k++)
                 assert_true(
-                    ptxgen_element_load((ptxgen_element)spec.y_type, p.y.host, k * spec.n + n) ==
+                    ptxgen_element_load((ptxgen_element)spec.y_type, p.buffers[SPARSE24_AT_Y].host, k * spec.n + n) ==
                     ptxgen_element_load((ptxgen_element)spec.y_type, w.dense.data, n * spec.k + k));
-        sparse24_release(&p);
+        problem_release(&p);
     }
     device_close(&device);
     tensor_store_close(store);
@@ -152,9 +131,8 @@ static void no_rows_leave_no_error_for_the_next_launch(void **state)
     struct device device = open_device("cpu");
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 64, 128);
     for (uint32_t m = 0; m < 2; m++) {
-        struct sparse24_problem p = make(&device, &spec, m, NULL);
-        check_problem(&p, &device);
-        sparse24_release(&p);
+        struct problem p = make(&device, &spec, m, NULL);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -165,7 +143,7 @@ static void the_smallest_k_and_odd_m_are_done(void **state)
     for (int type = PTXGEN_SPARSE24_F16; type <= PTXGEN_SPARSE24_S8; type++)
         for (uint32_t n = 1; n <= 101; n += 25) {
             ptxgen_sparse24_spec spec = spec_of(type, n, 8);
-            run_spec("cpu:sm_80", &spec, 3);
+            run_spec("cpu:sm_80", &sparse24_harness, &spec, 3);
         }
 }
 
@@ -173,7 +151,7 @@ static void n_beyond_65536_rows_is_one_launch(void **state)
 {
     (void)state;
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_S8, 2, 8); /* aligned, a CTA a row */
-    run_spec("cpu", &spec, (uint32_t)test_share(65537));
+    run_spec("cpu", &sparse24_harness, &spec, (uint32_t)test_share(65537));
 }
 
 static void addresses_at_every_element_give_the_same(void **state)
@@ -185,14 +163,14 @@ static void addresses_at_every_element_give_the_same(void **state)
         for (size_t offset = 1; offset <= 4; offset *= 2)
             for (int i = 0; i < 3; i++) {
                 ptxgen_sparse24_spec spec = spec_of(type, 72, 192);
-                const struct sparse24_layout layout = {.x_offset = offset,
-                                                       .residual_offset = offset,
-                                                       .y_offset = offset,
-                                                       .bias_offset = offset};
+                const struct layout layout = {
+                    .shift = {[SPARSE24_AT_X] = (uint32_t)offset,
+                              [SPARSE24_AT_RESIDUAL] = (uint32_t)offset,
+                              [SPARSE24_AT_Y] = (uint32_t)offset,
+                              [SPARSE24_AT_BIAS] = (uint32_t)offset}};
                 spec.bias = spec.residual = 1;
-                struct sparse24_problem p = make(&device, &spec, ms[i], &layout);
-                check_problem(&p, &device);
-                sparse24_release(&p);
+                struct problem p = make(&device, &spec, ms[i], &layout);
+                run_and_release(&p, &device);
             }
     device_close(&device);
 }
@@ -207,9 +185,8 @@ static void warps_in_any_order_do_not_race(void **state)
         order_by(&device, seed);
         ptxgen_sparse24_spec spec =
             spec_of(seed % 2 ? PTXGEN_SPARSE24_F16 : PTXGEN_SPARSE24_S8, 256, 1024);
-        struct sparse24_problem p = make(&device, &spec, ms[seed % 5], NULL);
-        check_problem(&p, &device);
-        sparse24_release(&p);
+        struct problem p = make(&device, &spec, ms[seed % 5], NULL);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -239,13 +216,12 @@ static void warpgroups_in_any_order_do_not_race(void **state)
         ptxgen_sparse24_spec spec = spec_of(type, 600, 1416);
         spec.bias = spec.residual = seed % 4 < 2;
         ptxgen_sparse24_variant tile = tiles[seed % TILES];
-        struct sparse24_problem p = make(&device, &spec, tile.cluster ? 31 : 300, NULL);
-        p.plan.target.multiprocessors = tile.cluster ? 20 : 2 + seed % 3 * 2;
+        struct problem p = make(&device, &spec, tile.cluster ? 31 : 300, NULL);
+        ((ptxgen_sparse24_plan *)p.plan)->target.multiprocessors = tile.cluster ? 20 : 2 + seed % 3 * 2;
         tile.wm = 1;
         tile.pass_m = 16;
-        assert_ok(ptxgen_sparse24_use_tile(&p.plan, &tile, &err), &err);
-        check_problem(&p, &device);
-        sparse24_release(&p);
+        assert_ok(ptxgen_sparse24_use_tile(p.plan, &tile, &err), &err);
+        run_and_release(&p, &device);
     }
     device_close(&device);
 }
@@ -260,15 +236,15 @@ static void weights_that_are_not_finite_stay_in_their_column(void **state)
     (void)state;
     struct device device = open_device("cpu:sm_90");
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 33, 136);
-    struct sparse24_problem p = make(&device, &spec, 2, NULL);
+    struct problem p = make(&device, &spec, 2, NULL);
     ptxgen_error err;
-    ptxgen_element_store(PTXGEN_F16, p.values.data, 32 * 68 + 67, INFINITY);
-    assert_ok(sparse24_repack(&p, &err), &err);
+    ptxgen_element_store(PTXGEN_F16, weights_of(&p)->values.data, 32 * 68 + 67, INFINITY);
+    assert_ok(sparse24_pack_weights(&p, &err), &err);
     check_problem(&p, &device);
     for (size_t n = 0; n < 32; n++)
-        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.y.host, n)));
-    assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.y.host, 32)));
-    sparse24_release(&p);
+        assert_true(isfinite(ptxgen_element_load(PTXGEN_F16, p.buffers[SPARSE24_AT_Y].host, n)));
+    assert_true(isinf(ptxgen_element_load(PTXGEN_F16, p.buffers[SPARSE24_AT_Y].host, 32)));
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -281,18 +257,18 @@ static void check_infinity(const char *device_name, int type, uint8_t tier)
     const ptxgen_element element = (ptxgen_element)type;
     spec.tier = tier;
     spec.y_type = (uint8_t)type;
-    struct sparse24_problem p = make(&device, &spec, M, NULL);
-    ptxgen_element_store(element, p.x.host, K + COLUMN, INFINITY);
+    struct problem p = make(&device, &spec, M, NULL);
+    ptxgen_element_store(element, p.buffers[SPARSE24_AT_X].host, K + COLUMN, INFINITY);
     check_problem(&p, &device);
     int kept_by = 0;
-    const unsigned char *metadata = p.metadata.data;
+    const unsigned char *metadata = weights_of(&p)->metadata.data;
     for (size_t n = 0; n < N; n++) {
         size_t group = n * (K / 4) + COLUMN / 4;
         bool kept = (metadata[group] & 3) == COLUMN % 4;
-        bool is_zero = ptxgen_element_load(element, p.values.data, 2 * group) == 0;
+        bool is_zero = ptxgen_element_load(element, weights_of(&p)->values.data, 2 * group) == 0;
         kept_by += kept;
         for (size_t m = 0; m < M; m++) {
-            double y = ptxgen_element_load(element, p.y.host, m * N + n);
+            double y = ptxgen_element_load(element, p.buffers[SPARSE24_AT_Y].host, m * N + n);
             if (m != 1 || (!kept && tier == 2))
                 assert_true(isfinite(y));
             else if (!kept || is_zero)
@@ -302,7 +278,7 @@ static void check_infinity(const char *device_name, int type, uint8_t tier)
         }
     }
     assert_in_range(kept_by, 1, N - 1);
-    sparse24_release(&p);
+    problem_release(&p);
     device_close(&device);
 }
 
@@ -323,24 +299,24 @@ static void invalid_metadata_is_refused_when_it_is_packed(void **state)
     (void)state;
     struct device device = open_device("cpu");
     ptxgen_sparse24_spec spec = spec_of(PTXGEN_SPARSE24_F16, 40, 136);
-    struct sparse24_problem p = make(&device, &spec, 1, NULL);
+    struct problem p = make(&device, &spec, 1, NULL);
     ptxgen_error err = {0};
-    unsigned char *byte = (unsigned char *)p.metadata.data + 39 * 34 + 33, kept = *byte;
+    unsigned char *byte = (unsigned char *)weights_of(&p)->metadata.data + 39 * 34 + 33, kept = *byte;
     for (unsigned value = 0; value < 256; value++) {
         bool valid = value < 16 && (value & 3) < value >> 2;
         *byte = (unsigned char)value;
-        assert_int_equal(sparse24_repack(&p, &err), valid ? PTXGEN_OK : PTXGEN_ERROR_MALFORMED);
+        assert_int_equal(sparse24_pack_weights(&p, &err), valid ? PTXGEN_OK : PTXGEN_ERROR_MALFORMED);
         if (!valid)
             assert_non_null(strstr(err.message, "row 39, group 33"));
     }
     *byte = kept;
-    p.metadata.bytes--;
-    assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    p.metadata.bytes++;
-    p.w.bytes--;
-    assert_int_equal(sparse24_repack(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
-    p.w.bytes++;
-    sparse24_release(&p);
+    weights_of(&p)->metadata.bytes--;
+    assert_int_equal(sparse24_pack_weights(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    weights_of(&p)->metadata.bytes++;
+    p.buffers[SPARSE24_AT_W].bytes--;
+    assert_int_equal(sparse24_pack_weights(&p, &err), PTXGEN_ERROR_INVALID_ARGUMENT);
+    p.buffers[SPARSE24_AT_W].bytes++;
+    problem_release(&p);
     device_close(&device);
 }
 

@@ -3,11 +3,7 @@
  * How much stack calls take: a thread's stack is painted, a call runs on it, and what is no longer
  * paint was used. The limits are those of include/ptxgen/status.h.
  */
-#include "src/harness/dense.h"
-#include "src/cli/families/marlin.h"
-#include "src/cli/families/rmsnorm_q4k.h"
-#include "src/cli/families/sparse24.h"
-#include "src/cli/families/w8a8.h"
+#include "src/harness/problem.h"
 #include "tests/checks.h"
 #include "tests/dispatch/folder.h"
 
@@ -302,10 +298,8 @@ static void dispatching_takes_64_kilobytes(void **state)
     device_close(&device);
 }
 
-typedef ptxgen_status random_run(uint64_t seed, struct device *device, struct check *check,
-                                 ptxgen_error *err);
 struct drawn {
-    random_run *run;
+    const struct harness *harness;
     struct device *device;
     struct check check;
     uint64_t seed;
@@ -317,34 +311,23 @@ static void run_problem(void *argument)
 {
     struct drawn *p = argument;
     p->device->driver.ctx_set_current(p->device->context);
-    p->status = p->run(p->seed, p->device, &p->check, &p->err);
-}
-
-static ptxgen_status run_random_dense(uint64_t seed, struct device *device, struct check *check,
-                                      ptxgen_error *err)
-{
-    return problem_run_random(&dense_harness, seed, device, check, err);
+    p->status = problem_run_random(p->harness, p->seed, p->device, &p->check, &p->err);
 }
 
 /* Operands, packing, loading, a launch and the reference. */
 static void problems_on_the_emulator_take_256_kilobytes(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        random_run *run;
-    } runs[] = {{"marlin", marlin_run_random},
-                {"w8a8", w8a8_run_random},
-                {"dense", run_random_dense},
-                {"sparse24", sparse24_run_random},
-                {"rmsnorm_q4k", rmsnorm_q4k_run_random}};
+    static const struct harness *const harnesses[] = {&marlin_harness, &w8a8_harness,
+                                                      &dense_harness, &sparse24_harness,
+                                                      &rmsnorm_q4k_harness};
     static const char *const devices[] = {"cpu:sm_80", "cpu:sm_90"};
     for (int d = 0; d < 2; d++) {
         struct device device = open_device(devices[d]);
         for (int r = 0; r < 5; r++)
             for (uint64_t seed = 1; seed <= 3; seed++) {
-                struct drawn p = {.run = runs[r].run, .device = &device, .seed = seed};
-                assert_stack(runs[r].name, run_problem, &p, 256 * 1024);
+                struct drawn p = {.harness = harnesses[r], .device = &device, .seed = seed};
+                assert_stack(harnesses[r]->family()->name, run_problem, &p, 256 * 1024);
                 assert_ok(p.status, &p.err);
                 assert_right(&p.check);
             }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scales at the ends of the work type, on the emulator: every bit is the reference's. */
-#include "tests/checks.h"
+#include "tests/problems.h"
 
-#include "src/cli/families/w8a8.h"
+#include "src/harness/w8a8.h"
 
 #include <math.h>
 
@@ -14,29 +14,21 @@ enum { OF_W = sizeof of_w / sizeof *of_w, OF_X = sizeof of_x / sizeof *of_x };
 
 static void expect_right(struct device *device, const ptxgen_w8a8_spec *spec, uint32_t m)
 {
-    const struct w8a8_options options = {.spec = *spec};
-    const struct w8a8_layout layout = {.x_gap = 0};
-    struct w8a8_problem p;
-    struct random r = random_start(m + spec->scales);
-    struct check check = {.outputs = 0};
+    struct problem p = make_tiled(device, &w8a8_harness, spec, NULL, m, NULL, m + spec->scales);
     ptxgen_element work = ptxgen_w8a8_work_type(spec);
-    ptxgen_error err;
-    assert_ok(w8a8_allocate(&p, &options, m, &layout, device, &err), &err);
-    w8a8_fill(&p, &r);
     for (uint32_t n = 0; n < spec->n; n++)
-        ptxgen_element_store(work, p.w_scale.host, n, of_w[n % OF_W]);
-    for (size_t i = 0; i < p.x_scale.bytes / ptxgen_element_size(work); i++)
-        ptxgen_element_store(work, p.x_scale.host, i, of_x[i % OF_X]);
+        ptxgen_element_store(work, p.buffers[W8A8_AT_W_SCALE].host, n, of_w[n % OF_W]);
+    for (size_t i = 0; i < p.buffers[W8A8_AT_X_SCALE].bytes / ptxgen_element_size(work); i++)
+        ptxgen_element_store(work, p.buffers[W8A8_AT_X_SCALE].host, i, of_x[i % OF_X]);
     for (uint32_t row = 0; row < m; row += 3) /* rows whose own scales are as small and as large */
         for (uint32_t k = 0; k < spec->k; k++) {
-            size_t at = (size_t)row * p.x_stride + k;
-            double x = ptxgen_element_load((ptxgen_element)spec->x_type, p.x.host, at);
-            ptxgen_element_store((ptxgen_element)spec->x_type, p.x.host, at,
+            size_t at = (size_t)row * p.strides[W8A8_AT_X] + k;
+            double x =
+                ptxgen_element_load((ptxgen_element)spec->x_type, p.buffers[W8A8_AT_X].host, at);
+            ptxgen_element_store((ptxgen_element)spec->x_type, p.buffers[W8A8_AT_X].host, at,
                                  ldexp(x, row % 2 ? 115 : -145));
         }
-    assert_ok(w8a8_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    w8a8_release(&p);
+    run_and_release(&p, device);
 }
 
 static void scales_at_the_ends_of_the_work_type_give_the_references_bits(void **state)
@@ -67,25 +59,16 @@ static void scales_at_the_ends_of_the_work_type_give_the_references_bits(void **
 /* Elements a hair off a tie of the codes, which f32 does not have, of the spec's scale of 1. */
 static void expect_right_at_ties(struct device *device, const ptxgen_w8a8_spec *spec, uint32_t m)
 {
-    const struct w8a8_options options = {.spec = *spec};
-    const struct w8a8_layout layout = {.x_gap = 0};
-    struct w8a8_problem p;
-    struct random r = random_start(m);
-    struct check check = {.outputs = 0};
-    ptxgen_error err;
-    assert_ok(w8a8_allocate(&p, &options, m, &layout, device, &err), &err);
-    w8a8_fill(&p, &r);
-    for (size_t i = 0; i < p.x_scale.bytes / sizeof(double); i++)
-        ptxgen_element_store(PTXGEN_F64, p.x_scale.host, i, 1);
+    struct problem p = make_tiled(device, &w8a8_harness, spec, NULL, m, NULL, m);
+    for (size_t i = 0; i < p.buffers[W8A8_AT_X_SCALE].bytes / sizeof(double); i++)
+        ptxgen_element_store(PTXGEN_F64, p.buffers[W8A8_AT_X_SCALE].host, i, 1);
     for (size_t i = 0; i < (size_t)m * spec->k; i++) {
         double tie = (double)(i % 127) + 0.5, hair = ldexp(i % 2 ? 1 : -1, -30 - (int)(i % 11));
-        size_t at = i / spec->k * p.x_stride + i % spec->k;
-        ptxgen_element_store(PTXGEN_F64, p.x.host, at,
+        size_t at = i / spec->k * p.strides[W8A8_AT_X] + i % spec->k;
+        ptxgen_element_store(PTXGEN_F64, p.buffers[W8A8_AT_X].host, at,
                              i % spec->k ? (i % 3 ? tie + hair : -tie - hair) : 127);
     }
-    assert_ok(w8a8_check(&p, device, &check, &err), &err);
-    assert_right(&check);
-    w8a8_release(&p);
+    run_and_release(&p, device);
 }
 
 static void activations_of_f64_are_quantised_in_f64(void **state)

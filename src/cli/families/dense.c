@@ -37,9 +37,9 @@ static const struct option_row spec_rows[] = {
 };
 #undef AT
 
-static void set_defaults(void *options)
+static void set_defaults(struct family_options *o)
 {
-    ptxgen_dense_spec *s = (void *)((struct family_options *)options)->spec;
+    ptxgen_dense_spec *s = option_spec(o);
     s->type = PTXGEN_F16;
 }
 
@@ -48,13 +48,6 @@ const struct family dense_family = {
     .summary = "Matrix product with dense weights of f16, bf16 or f32 on tensor cores",
     .harness = &dense_harness,
     .spec_rows = spec_rows,
-    .options_size = sizeof(struct family_options),
-    .spec_offset = offsetof(struct family_options, spec),
     .kernels = ptxgen_dense_family,
     .set_defaults = set_defaults,
-    .emit = family_emit,
-    .describe = family_describe,
-    .run = family_run,
-    .set_shape = family_set_shape,
-    .bench = family_bench,
 };

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operands of rmsnorm_q4k from a GGUF file. */
-#include "rmsnorm_q4k.h"
+#include "../../harness/rmsnorm_q4k.h"
 
-#include "../float_tensor.h"
-#include "../layer_parts.h"
 #include "../printable.h"
+#include "files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MATRICES = PTXGEN_RMSNORM_Q4K_MATRICES };
 
 /* ---- names ---- */
 
@@ -127,17 +128,15 @@ static ptxgen_status find_epsilon(const struct gguf_file *gguf, const char *norm
 /* ---- the problem ---- */
 
 struct sources {
-    const struct named_tensor *weights[MATRICES], *bias[MATRICES], *norm, *input, *expect;
-    uint64_t input_rows;
+    const struct named_tensor *weights[MATRICES], *bias[MATRICES], *norm;
 };
 
-static ptxgen_status find_weights(const struct tensor_store *store,
-                                  const struct rmsnorm_q4k_options *o,
+static ptxgen_status find_weights(const struct tensor_store *store, const struct family_options *o,
                                   ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
                                   ptxgen_error *err)
 {
     struct name_list names;
-    ptxgen_status status = split_names("--tensor", o->tensors, &names, err);
+    ptxgen_status status = split_names("--tensor", o->names.tensors, &names, err);
     for (unsigned i = 0; status == PTXGEN_OK && i < names.count; i++) {
         status = require_weights(store, names.names[i], &s->weights[i], err);
         if (status == PTXGEN_OK && i && s->weights[i]->shape[1] != s->weights[0]->shape[1])
@@ -155,16 +154,15 @@ static ptxgen_status find_weights(const struct tensor_store *store,
     return status;
 }
 
-static ptxgen_status find_bias(const struct tensor_store *store,
-                               const struct rmsnorm_q4k_options *o,
+static ptxgen_status find_bias(const struct tensor_store *store, const struct family_options *o,
                                const ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
                                ptxgen_error *err)
 {
-    if (!o->bias)
+    if (!o->names.bias)
         return PTXGEN_OK;
     struct name_list names;
     uint64_t rows;
-    ptxgen_status status = split_names("--bias-tensor", o->bias, &names, err);
+    ptxgen_status status = split_names("--bias-tensor", o->names.bias, &names, err);
     if (status == PTXGEN_OK && names.count != rmsnorm_q4k_matrices(spec))
         status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                              "--bias-tensor names %u tensors for %u matrices", names.count,
@@ -176,73 +174,34 @@ static ptxgen_status find_bias(const struct tensor_store *store,
     return status;
 }
 
-static ptxgen_status find_tensors(const struct tensor_store *store,
-                                  const struct rmsnorm_q4k_options *o,
-                                  ptxgen_rmsnorm_q4k_spec *spec, struct sources *s,
-                                  ptxgen_error *err)
+static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+                          struct file_rows *rows, ptxgen_error *err)
 {
-    uint64_t rows;
+    ptxgen_rmsnorm_q4k_spec *spec = option_spec(o);
+    struct sources *s = sources;
+    uint64_t one;
+    rows->most = spec->max_m ? spec->max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
     ptxgen_status status = find_weights(store, o, spec, s, err);
     if (status == PTXGEN_OK)
         status = find_bias(store, o, spec, s, err);
     if (status == PTXGEN_OK)
-        status = tensor_store_require_floats(store, o->norm, spec->k, &rows, &s->norm, err);
-    if (status == PTXGEN_OK && o->input)
-        status =
-            tensor_store_require_floats(store, o->input, spec->k, &s->input_rows, &s->input, err);
-    if (status == PTXGEN_OK && o->expect) {
-        status =
-            expected_find(store, o->expect, o->input, spec->n[0], s->input_rows, &s->expect, err);
-        if (status == PTXGEN_OK && (spec->n[1] || spec->residual || spec->bias))
-            status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                                 "--expect goes with one matrix, without bias and residual");
-    }
+        status = tensor_store_require_floats(store, o->names.norm, spec->k, &one, &s->norm, err);
+    if (status == PTXGEN_OK)
+        status = file_rows_find(store, o, spec->k, spec->n[0], false, rows, err);
+    if (status == PTXGEN_OK && rows->expect && (spec->n[1] || spec->residual || spec->bias))
+        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
+                             "--expect goes with one matrix, without bias and residual");
+    if (status == PTXGEN_OK && !option_given(o, "epsilon"))
+        status = find_epsilon(tensor_store_gguf(store), o->names.norm, &spec->epsilon, err);
     return status;
 }
 
-static ptxgen_status fill_activations(struct rmsnorm_q4k_problem *p, const struct sources *s,
-                                      ptxgen_error *err)
-{
-    const ptxgen_rmsnorm_q4k_spec *spec = &p->plan.spec;
-    size_t k = spec->k;
-    if (!s->input)
-        return PTXGEN_OK;
-    if (s->expect) {
-        p->exact_x = calloc(p->m * k + 1, sizeof *p->exact_x);
-        if (!p->exact_x)
-            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file's tensors");
-    }
-    for (size_t m = 0; m < p->m; m++)
-        for (size_t i = 0; i < k; i++) {
-            double value = tensor_float(s->input, m * k + i);
-            ptxgen_element_store((ptxgen_element)spec->x_type, p->x.host, m * p->x_stride + i,
-                                 value);
-            if (p->exact_x)
-                p->exact_x[m * k + i] = value;
-        }
-    return expected_copy(s->expect, p->m, spec->n[0], &p->expected, err);
-}
-
-static ptxgen_status fill(struct rmsnorm_q4k_problem *p, const struct sources *s, uint64_t seed,
-                          ptxgen_error *err)
-{
-    struct random r = random_start(seed);
-    rmsnorm_q4k_fill(p, &r);
-    float *gamma = (float *)(void *)p->gamma.host;
-    for (size_t i = 0; i < p->plan.spec.k; i++)
-        gamma[i] = (float)tensor_float(s->norm, i);
-    for (unsigned i = 0; i < rmsnorm_q4k_matrices(&p->plan.spec); i++) {
-        memcpy(p->w[i].host, s->weights[i]->data, p->w[i].bytes);
-        float *bias = (float *)(void *)p->bias[i].host;
-        for (size_t j = 0; s->bias[i] && j < p->plan.spec.n[i]; j++)
-            bias[j] = (float)tensor_float(s->bias[i], j);
-    }
-    return fill_activations(p, s, err);
-}
-
 /* Of a matrix NAME.weight: what else is called NAME.…, as a bias that was not asked for. */
-static void warn_of_unused(const struct tensor_store *store, const struct sources *s)
+static void warn(const struct tensor_store *store, const struct family_options *o,
+                 const void *sources, const struct file_rows *rows)
 {
+    const struct sources *s = sources;
+    (void)o, (void)rows;
     static const char suffix[] = ".weight";
     for (unsigned i = 0; i < MATRICES && s->weights[i]; i++) {
         const char *name = s->weights[i]->name;
@@ -256,49 +215,30 @@ static void warn_of_unused(const struct tensor_store *store, const struct source
     }
 }
 
-static uint32_t most_tokens(const ptxgen_rmsnorm_q4k_spec *spec)
+/* The activations before they are rounded to x's type, with which the file's output was made. */
+static ptxgen_status keep_unrounded(struct problem *p, const struct named_tensor *input,
+                                    ptxgen_error *err)
 {
-    return spec->max_m ? spec->max_m : PTXGEN_RMSNORM_Q4K_MAX_M;
+    size_t count = p->m * (size_t)((const ptxgen_rmsnorm_q4k_spec *)p->plan)->k;
+    float *x = p->own = calloc(count + 1, sizeof *x);
+    if (!x)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the file's tensors");
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)tensor_float(input, i);
+    return PTXGEN_OK;
 }
 
-static ptxgen_status read_from(const struct tensor_store *store, struct rmsnorm_q4k_problem *p,
-                               const struct rmsnorm_q4k_options *o,
-                               const struct run_request *request, struct device *device,
-                               ptxgen_error *err)
+static ptxgen_status take(struct problem *p, const void *sources, const struct file_rows *rows,
+                          ptxgen_error *err)
 {
-    ptxgen_rmsnorm_q4k_spec spec = o->spec;
-    struct sources sources = {0};
-    ptxgen_status status = find_tensors(store, o, &spec, &sources, err);
-    if (status == PTXGEN_OK && !o->epsilon_given)
-        status = find_epsilon(tensor_store_gguf(store), o->norm, &spec.epsilon, err);
-    if (status != PTXGEN_OK)
-        return status;
-    uint32_t m = request->m;
-    if (sources.input)
-        status = input_rows_choose(request, "m", sources.input, sources.input_rows,
-                                   most_tokens(&spec), &m, err);
-    if (status != PTXGEN_OK)
-        return status;
-    warn_of_unused(store, &sources);
-    const struct rmsnorm_q4k_layout packed = {0};
-    status = rmsnorm_q4k_allocate(p, &spec, m, &packed, device, err);
-    if (status == PTXGEN_OK) {
-        status = fill(p, &sources, request->seed, err);
-        if (status != PTXGEN_OK)
-            rmsnorm_q4k_release(p);
+    const struct sources *s = sources;
+    take_tensor(p, RMSNORM_Q4K_AT_GAMMA, s->norm);
+    for (unsigned i = 0; i < rmsnorm_q4k_matrices(p->plan); i++) {
+        const struct buffer *w = &p->buffers[RMSNORM_Q4K_AT_W + i];
+        memcpy(w->host, s->weights[i]->data, w->bytes);
+        take_tensor(p, RMSNORM_Q4K_AT_BIAS + i, s->bias[i]);
     }
-    return status;
+    return rows->expect ? keep_unrounded(p, rows->input, err) : PTXGEN_OK;
 }
 
-ptxgen_status rmsnorm_q4k_read(struct rmsnorm_q4k_problem *p, const struct rmsnorm_q4k_options *o,
-                               const struct run_request *request, struct device *device,
-                               ptxgen_error *err)
-{
-    struct tensor_store *store;
-    ptxgen_status status = tensor_store_open_as(TENSOR_GGUF, o->gguf, &store, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = read_from(store, p, o, request, device, err);
-    tensor_store_close(store);
-    return status;
-}
+const struct family_file rmsnorm_q4k_file = {TENSOR_GGUF, sizeof(struct sources), find, warn, take};

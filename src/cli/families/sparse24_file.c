@@ -11,10 +11,9 @@
  *
  * A weight that is called L itself may have these as L.bias and so on too.
  */
-#include "sparse24.h"
+#include "../../harness/sparse24.h"
 
-#include "../float_tensor.h"
-#include "../layer_parts.h"
+#include "files.h"
 #include "sparse24_layer.h"
 
 #include <stdio.h>
@@ -24,8 +23,7 @@
 struct file_layer {
     char weight_name[SPARSE24_NAME], name[SPARSE24_NAME]; /* "l.weight" and "l", or both the same */
     struct sparse24_layer weight;
-    const struct named_tensor *bias, *scale, *zero, *input_scale, *input_zero, *input, *expect;
-    uint64_t input_rows;
+    const struct named_tensor *bias, *scale, *zero, *input_scale, *input_zero;
 };
 
 /* ---- finding ---- */
@@ -112,50 +110,42 @@ static ptxgen_status find_scales(const struct tensor_store *store, const ptxgen_
                : status;
 }
 
-static ptxgen_status find_input(const struct tensor_store *store, const char *name,
-                                const ptxgen_sparse24_spec *s, struct file_layer *l,
-                                ptxgen_error *err)
-{
-    if (s->type != PTXGEN_SPARSE24_S8)
-        return tensor_store_require_floats(store, name, s->k, &l->input_rows, &l->input, err);
-    ptxgen_status status = tensor_store_require(store, name, &l->input, err);
-    if (status != PTXGEN_OK)
-        return status;
-    if (l->input->dtype != TENSOR_I8 || l->input->ndim != 2 || l->input->shape[1] != s->k)
-        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected I8 [M, %u]",
-                           name, tensor_dtype_info(l->input->dtype)->name,
-                           tensor_shape_text(l->input).text, s->k);
-    l->input_rows = l->input->shape[0];
-    return PTXGEN_OK;
-}
-
-static ptxgen_status find_data(const struct tensor_store *store, const struct sparse24_options *o,
-                               const ptxgen_sparse24_spec *s, struct file_layer *l,
+/* Of s8 the activations are codes. */
+static ptxgen_status find_rows(const struct tensor_store *store, const struct family_options *o,
+                               const ptxgen_sparse24_spec *s, struct file_rows *rows,
                                ptxgen_error *err)
 {
-    ptxgen_status status = o->input ? find_input(store, o->input, s, l, err) : PTXGEN_OK;
-    if (status == PTXGEN_OK && o->expect)
-        status = expected_find(store, o->expect, o->input, s->n, l->input_rows, &l->expect, err);
-    if (status == PTXGEN_OK && o->expect && s->residual)
-        status = ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
-                             "--expect does not go with --residual, which is random");
-    return status;
+    const char *name = o->names.input;
+    if (s->type != PTXGEN_SPARSE24_S8 || !name)
+        return file_rows_find(store, o, s->k, s->n, s->residual, rows, err);
+    ptxgen_status status = tensor_store_require(store, name, &rows->input, err);
+    if (status != PTXGEN_OK)
+        return status;
+    const struct named_tensor *t = rows->input;
+    if (t->dtype != TENSOR_I8 || t->ndim != 2 || t->shape[1] != s->k)
+        return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT, "%s is %s %s; expected I8 [M, %u]",
+                           name, tensor_dtype_info(t->dtype)->name, tensor_shape_text(t).text,
+                           s->k);
+    rows->count = t->shape[0];
+    return file_expect_find(store, o, s->n, s->residual, rows, err);
 }
 
-static ptxgen_status find_layer(const struct tensor_store *store, const struct sparse24_options *o,
-                                ptxgen_sparse24_spec *s, struct file_layer *l, ptxgen_error *err)
+static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+                          struct file_rows *rows, ptxgen_error *err)
 {
-    ptxgen_status status = find_weight(store, o->layer, l, err);
+    ptxgen_sparse24_spec *s = option_spec(o);
+    struct file_layer *l = sources;
+    ptxgen_status status = find_weight(store, o->names.layer, l, err);
     if (status != PTXGEN_OK)
         return status;
     const ptxgen_sparse24_shape *shape = &l->weight.shape;
     if (shape->n > INT32_MAX || shape->k > INT32_MAX)
-        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is %zu by %zu", o->layer, shape->n,
-                           shape->k);
+        return ptxgen_fail(err, PTXGEN_ERROR_UNSUPPORTED, "%s is %zu by %zu", o->names.layer,
+                           shape->n, shape->k);
     s->n = (uint32_t)shape->n;
     s->k = (uint32_t)shape->k;
     s->type = (uint8_t)shape->type;
-    if (s->type != PTXGEN_SPARSE24_S8 && o->y_type_given && s->y_type != s->type)
+    if (s->type != PTXGEN_SPARSE24_S8 && option_given(o, "y-type") && s->y_type != s->type)
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "--y-type goes with weights of I8; %s has Y of its own type",
                            l->weight_name);
@@ -168,12 +158,15 @@ static ptxgen_status find_layer(const struct tensor_store *store, const struct s
         s->bias = 1;
     if (status == PTXGEN_OK)
         status = find_scales(store, s, l, err);
-    return status == PTXGEN_OK ? find_data(store, o, s, l, err) : status;
+    return status == PTXGEN_OK ? find_rows(store, o, s, rows, err) : status;
 }
 
 /* Other forms of the same weight are no other tensors than those that were read. */
-static void warn_of_unused(const struct tensor_store *store, const struct file_layer *l)
+static void warn(const struct tensor_store *store, const struct family_options *o,
+                 const void *sources, const struct file_rows *rows)
 {
+    const struct file_layer *l = sources;
+    (void)o;
     enum { OWN = 10, FORMS = 16 };
     const struct named_tensor *used[OWN + FORMS] = {l->weight.tensors[0],
                                                     l->weight.tensors[1],
@@ -183,8 +176,8 @@ static void warn_of_unused(const struct tensor_store *store, const struct file_l
                                                     l->zero,
                                                     l->input_scale,
                                                     l->input_zero,
-                                                    l->input,
-                                                    l->expect};
+                                                    rows->input,
+                                                    rows->expect};
     size_t count = OWN;
     const struct tensor_list *all = tensor_store_tensors(store);
     size_t prefix = strlen(l->weight_name);
@@ -197,95 +190,45 @@ static void warn_of_unused(const struct tensor_store *store, const struct file_l
 
 /* ---- filling ---- */
 
-static ptxgen_status read_weight(struct sparse24_problem *p, const struct sparse24_layer *l,
+static ptxgen_status read_weight(struct problem *p, const struct sparse24_layer *l,
                                  ptxgen_error *err)
 {
+    const struct sparse24_weights *w = p->own;
     if (l->form == SPARSE24_DENSE)
-        return ptxgen_sparse24_compress(&l->shape, l->values, p->values, PTXGEN_SPARSE24_BYTES,
-                                        p->metadata, err);
+        return ptxgen_sparse24_compress(&l->shape, l->values, w->values, PTXGEN_SPARSE24_BYTES,
+                                        w->metadata, err);
     ptxgen_sparse24_form form = (ptxgen_sparse24_form)l->form;
     ptxgen_status status = ptxgen_sparse24_validate(&l->shape, l->values, form, l->metadata, err);
     if (status != PTXGEN_OK)
         return status;
-    memcpy(p->values.data, l->values.data, p->values.bytes);
-    return ptxgen_sparse24_convert(&l->shape, form, l->metadata, PTXGEN_SPARSE24_BYTES, p->metadata,
+    memcpy(w->values.data, l->values.data, w->values.bytes);
+    return ptxgen_sparse24_convert(&l->shape, form, l->metadata, PTXGEN_SPARSE24_BYTES, w->metadata,
                                    err);
 }
 
-static void read_floats(const struct named_tensor *from, ptxgen_element type, size_t count,
-                        struct buffer *to)
+/* One number for all, where the file has none. */
+static void fill_ones(struct problem *p, unsigned operand)
 {
-    for (size_t i = 0; i < count; i++)
-        ptxgen_element_store(type, to->host, i,
-                             from ? tensor_float(from, tensor_count(from) == 1 ? 0 : i) : 1);
+    const struct operand *o = &p->operands[operand];
+    for (uint64_t i = 0; o->used && i < o->columns; i++)
+        typed_store(o->type, p->buffers[operand].host, i, 1);
 }
 
-static void read_input(struct sparse24_problem *p, const struct file_layer *l)
-{
-    const ptxgen_sparse24_spec *s = &p->plan.spec;
-    for (size_t m = 0; m < p->m; m++) {
-        size_t row = m * s->k, to = m * p->x_stride;
-        if (s->type == PTXGEN_SPARSE24_S8)
-            memcpy(p->x.host + to, (const char *)l->input->data + row, s->k);
-        else
-            for (size_t i = 0; i < s->k; i++)
-                ptxgen_element_store((ptxgen_element)s->y_type, p->x.host, to + i,
-                                     tensor_float(l->input, row + i));
-    }
-}
-
-static ptxgen_status fill(struct sparse24_problem *p, const struct file_layer *l, uint64_t seed,
+static ptxgen_status take(struct problem *p, const void *sources, const struct file_rows *rows,
                           ptxgen_error *err)
 {
-    const ptxgen_sparse24_spec *s = &p->plan.spec;
-    struct random r = random_start(seed);
-    ptxgen_status status = sparse24_fill(p, &r, err);
-    if (status == PTXGEN_OK)
-        status = read_weight(p, &l->weight, err);
+    const struct file_layer *l = sources;
+    ptxgen_status status = read_weight(p, &l->weight, err);
     if (status != PTXGEN_OK)
         return status;
-    if (l->bias)
-        read_floats(l->bias, (ptxgen_element)s->y_type, s->n, &p->bias);
-    if (s->type == PTXGEN_SPARSE24_S8) {
-        read_floats(l->scale, PTXGEN_F32, s->n, &p->w_scale);
-        if (l->input || l->input_scale)
-            read_floats(l->input_scale, PTXGEN_F32, p->m, &p->x_scale);
-    }
-    if (l->input)
-        read_input(p, l);
-    status = sparse24_repack(p, err);
-    return status == PTXGEN_OK ? expected_copy(l->expect, p->m, s->n, &p->expected, err) : status;
+    take_tensor(p, SPARSE24_AT_BIAS, l->bias);
+    fill_ones(p, SPARSE24_AT_W_SCALE);
+    take_tensor(p, SPARSE24_AT_W_SCALE, l->scale);
+    if (rows->input)
+        fill_ones(p, SPARSE24_AT_X_SCALE);
+    take_tensor(p, SPARSE24_AT_X_SCALE, l->input_scale);
+    return sparse24_pack_weights(p, err);
 }
 
-static ptxgen_status read_from(const struct tensor_store *store, struct sparse24_problem *p,
-                               const struct sparse24_options *o, const struct run_request *request,
-                               struct device *device, ptxgen_error *err)
-{
-    struct sparse24_options options = *o;
-    const struct sparse24_layout packed = {0};
-    struct file_layer l = {.input = NULL};
-    uint32_t m = request->m;
-    ptxgen_status status = find_layer(store, o, &options.spec, &l, err);
-    if (status == PTXGEN_OK && l.input)
-        status = input_rows_choose(request, "m", l.input, l.input_rows, UINT32_MAX, &m, err);
-    if (status != PTXGEN_OK)
-        return status;
-    warn_of_unused(store, &l);
-    status = sparse24_allocate(p, &options, m, &packed, device, err);
-    if (status == PTXGEN_OK && (status = fill(p, &l, request->seed, err)) != PTXGEN_OK)
-        sparse24_release(p);
-    return status;
-}
-
-ptxgen_status sparse24_read(struct sparse24_problem *p, const struct sparse24_options *o,
-                            const struct run_request *request, struct device *device,
-                            ptxgen_error *err)
-{
-    struct tensor_store *store;
-    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, o->safetensors, &store, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = read_from(store, p, o, request, device, err);
-    tensor_store_close(store);
-    return status;
-}
+const struct family_file sparse24_file = {TENSOR_SAFETENSORS, sizeof(struct file_layer), find, warn,
+                                          take};

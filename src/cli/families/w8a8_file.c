@@ -8,18 +8,15 @@
  *     input_scale, input_zero_point   optional: static scales of the activations, one for all
  *     bias          optional, [N]
  */
-#include "w8a8.h"
+#include "../../harness/w8a8.h"
 
-#include "../float_tensor.h"
-#include "../input_rows.h"
-#include "../layer_parts.h"
+#include "files.h"
 
 #include <math.h>
 
 struct layer {
     const struct named_tensor *weight, *weight_scale, *weight_zero, *input_scale, *input_zero,
-        *bias, *input, *expect;
-    uint64_t input_rows;
+        *bias;
 };
 
 /* ---- finding ---- */
@@ -91,96 +88,49 @@ static ptxgen_status find_scales(const struct tensor_store *store, const char *l
     return status == PTXGEN_OK ? find_input_zero(store, layer, spec, l, err) : status;
 }
 
-static ptxgen_status find_layer(const struct tensor_store *store, const struct w8a8_options *o,
-                                ptxgen_w8a8_spec *spec, struct layer *l, ptxgen_error *err)
+static ptxgen_status find(const struct tensor_store *store, struct family_options *o, void *sources,
+                          struct file_rows *rows, ptxgen_error *err)
 {
-    ptxgen_status status = find_weight(store, o->layer, spec, l, err);
+    ptxgen_w8a8_spec *spec = option_spec(o);
+    struct layer *l = sources;
+    const char *layer = o->names.layer;
+    ptxgen_status status = find_weight(store, layer, spec, l, err);
     if (status == PTXGEN_OK)
-        status = find_scales(store, o->layer, spec, l, err);
+        status = find_scales(store, layer, spec, l, err);
     if (status == PTXGEN_OK)
-        status = find_floats(store, o->layer, "bias", spec->bias, spec->n, &l->bias, err);
+        status = find_floats(store, layer, "bias", spec->bias, spec->n, &l->bias, err);
     if (status == PTXGEN_OK && l->bias)
         spec->bias = 1;
-    if (status == PTXGEN_OK && o->input)
-        status =
-            tensor_store_require_floats(store, o->input, spec->k, &l->input_rows, &l->input, err);
-    if (status == PTXGEN_OK && o->expect)
-        status = expected_find(store, o->expect, o->input, spec->n, l->input_rows, &l->expect, err);
-    return status;
+    if (!spec->w_stride)
+        spec->w_stride = ptxgen_w8a8_stride(spec->k);
+    return status == PTXGEN_OK ? file_rows_find(store, o, spec->k, spec->n, false, rows, err)
+                               : status;
 }
 
-static void warn_of_unused(const struct tensor_store *store, const char *layer,
-                           const struct layer *l)
+static void warn(const struct tensor_store *store, const struct family_options *o,
+                 const void *sources, const struct file_rows *rows)
 {
+    const struct layer *l = sources;
     const struct named_tensor *const used[] = {l->weight,      l->weight_scale, l->weight_zero,
                                                l->input_scale, l->input_zero,   l->bias,
-                                               l->input,       l->expect};
-    layer_warn_of_unused(store, layer, used, sizeof used / sizeof *used);
+                                               rows->input,    rows->expect};
+    layer_warn_of_unused(store, o->names.layer, used, sizeof used / sizeof *used);
 }
 
-/* ---- filling ---- */
-
-static void fill_work(const ptxgen_w8a8_spec *s, const struct named_tensor *from, struct buffer *to)
+static ptxgen_status take(struct problem *p, const void *sources, const struct file_rows *rows,
+                          ptxgen_error *err)
 {
-    ptxgen_element work = ptxgen_w8a8_work_type(s);
-    for (size_t i = 0; from && i < to->bytes / ptxgen_element_size(work); i++)
-        ptxgen_element_store(work, to->host, i,
-                             tensor_float(from, tensor_count(from) == 1 ? 0 : i));
-}
-
-static void fill(struct w8a8_problem *p, const struct layer *l, uint64_t seed)
-{
-    const ptxgen_w8a8_spec *s = &p->plan.spec;
-    struct random r = random_start(seed);
-    w8a8_fill(p, &r);
-    ptxgen_w8a8_pack(s->n, s->k, l->weight->data, s->w_stride, (int8_t *)p->w.host, NULL);
+    const ptxgen_w8a8_spec *s = p->plan;
+    const struct layer *l = sources;
+    (void)rows, (void)err;
+    ptxgen_w8a8_pack(s->n, s->k, l->weight->data, s->w_stride, (int8_t *)p->buffers[W8A8_AT_W].host,
+                     NULL);
     w8a8_sum_rows(p);
-    fill_work(s, l->weight_scale, &p->w_scale);
-    fill_work(s, l->bias, &p->bias);
-    fill_work(s, l->input_scale, &p->x_scale);
-    if (s->scales && s->asymmetric && l->input_zero)
-        *(int32_t *)(void *)p->x_zero.host = (int32_t)tensor_number(l->input_zero, 0);
-    for (size_t m = 0; l->input && m < p->m; m++)
-        for (size_t i = 0; i < s->k; i++)
-            ptxgen_element_store((ptxgen_element)s->x_type, p->x.host, m * p->x_stride + i,
-                                 tensor_float(l->input, m * s->k + i));
+    take_tensor(p, W8A8_AT_W_SCALE, l->weight_scale);
+    take_tensor(p, W8A8_AT_BIAS, l->bias);
+    take_tensor(p, W8A8_AT_X_SCALE, l->input_scale);
+    take_tensor(p, W8A8_AT_X_ZERO, l->input_zero);
+    return PTXGEN_OK;
 }
 
-static ptxgen_status read_from(const struct tensor_store *store, struct w8a8_problem *p,
-                               const struct w8a8_options *o, const struct run_request *request,
-                               struct device *device, ptxgen_error *err)
-{
-    struct w8a8_options options = *o;
-    const struct w8a8_layout packed = {0};
-    struct layer layer = {.input = NULL};
-    uint32_t m = request->m;
-    ptxgen_status status = find_layer(store, o, &options.spec, &layer, err);
-    if (status == PTXGEN_OK && layer.input)
-        status =
-            input_rows_choose(request, "m", layer.input, layer.input_rows, UINT32_MAX, &m, err);
-    if (status != PTXGEN_OK)
-        return status;
-    warn_of_unused(store, o->layer, &layer);
-    if (!options.spec.w_stride)
-        options.spec.w_stride = ptxgen_w8a8_stride(options.spec.k);
-    status = w8a8_allocate(p, &options, m, &packed, device, err);
-    if (status != PTXGEN_OK)
-        return status;
-    fill(p, &layer, request->seed);
-    status = expected_copy(layer.expect, m, options.spec.n, &p->expected, err);
-    if (status != PTXGEN_OK)
-        w8a8_release(p);
-    return status;
-}
-
-ptxgen_status w8a8_read(struct w8a8_problem *p, const struct w8a8_options *o,
-                        const struct run_request *request, struct device *device, ptxgen_error *err)
-{
-    struct tensor_store *store;
-    ptxgen_status status = tensor_store_open_as(TENSOR_SAFETENSORS, o->safetensors, &store, err);
-    if (status != PTXGEN_OK)
-        return status;
-    status = read_from(store, p, o, request, device, err);
-    tensor_store_close(store);
-    return status;
-}
+const struct family_file w8a8_file = {TENSOR_SAFETENSORS, sizeof(struct layer), find, warn, take};

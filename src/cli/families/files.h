@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** What families do with files. */
+#ifndef PTXGEN_CLI_FILES_H
+#define PTXGEN_CLI_FILES_H
+
+#include "../family_file.h"
+
+extern const struct family_file marlin_file, rmsnorm_q4k_file, sparse24_file, w8a8_file;
+
+#endif

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "marlin.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARG(member) offsetof(ptxgen_marlin_args, member)
+
+TILE_VERB(marlin)
+KERNEL_VERBS(marlin, verb_use_tile);
+
+unsigned marlin_matrices(const ptxgen_marlin_spec *s)
+{
+    return s->epilogue == PTXGEN_EPILOGUE_SWIGLU ? 2 : 1;
+}
+
+static size_t group_rows(const ptxgen_marlin_spec *s)
+{
+    return s->group_size == PTXGEN_W4_PER_CHANNEL ? s->k : (size_t)s->group_size;
+}
+
+static void name(const void *spec, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_marlin_spec *s = spec;
+    snprintf(text, size, "K=%u N=%u M=%llu group=%d %s%s%s%s%s%s%s%s", s->k, s->n,
+             (unsigned long long)m, (int)s->group_size, element_type_names[s->type],
+             s->zeros ? " zeros" : "", s->act_order ? " act-order" : "",
+             marlin_matrices(s) == 2 ? " swiglu" : "", s->activation ? " " : "",
+             s->activation ? activation_kind_names[s->activation] : "", s->bias ? " bias" : "",
+             s->residual ? " residual" : "");
+}
+
+static struct product product(const void *spec)
+{
+    const ptxgen_marlin_spec *s = spec;
+    return (struct product){s->k, marlin_matrices(s) * s->n, (ptxgen_element)s->type, true};
+}
+
+static bool keep(void *plan, uint64_t m, struct chosen *chosen)
+{
+    ptxgen_marlin_plan *p = plan;
+    const ptxgen_marlin_variant *v = ptxgen_marlin_choose(p, m);
+    if (!v)
+        return false;
+    const ptxgen_marlin_variant kept = *v;
+    memset(p->variants, 0, sizeof p->variants);
+    p->variants[0] = kept;
+    p->variant_count = 1;
+    p->tuned_count = 0;
+    memset(p->tuned, 0, sizeof p->tuned);
+    *chosen = (struct chosen){ptxgen_marlin_entry(&kept), p->variants, kept.shared_bytes, true};
+    return true;
+}
+
+/* ---- operands ---- */
+
+/* Any order of the rows. */
+static ptxgen_status random_order(const struct operand *o, const void *plan, struct random *r,
+                                  void *bytes, ptxgen_error *err)
+{
+    (void)o;
+    const ptxgen_marlin_spec *s = plan;
+    uint32_t *order = bytes;
+    (void)err;
+    for (uint32_t i = 0; i < s->k; i++) {
+        uint32_t other = random_below(r, i + 1);
+        order[i] = order[other];
+        order[other] = i;
+    }
+    return PTXGEN_OK;
+}
+
+static unsigned operands(const void *plan, uint64_t m, struct operand *to)
+{
+    const ptxgen_marlin_spec *s = plan;
+    ptxgen_marlin_packed packed = {.codes_bytes = 0};
+    ptxgen_marlin_packed_layout(s, &packed, NULL);
+    bool gated = marlin_matrices(s) == 2;
+    const struct operand all[MARLIN_OPERANDS] = {
+        [MARLIN_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->type, .address = ARG(x),
+                                .stride = ARG(x_stride)),
+        [MARLIN_AT_CODES] = OPERAND("codes", OPERAND_WEIGHTS, true, 1, packed.codes_bytes,
+                                    ELEMENT_BYTES, .address = ARG(codes)),
+        [MARLIN_AT_SCALES] = OPERAND("scales", OPERAND_WEIGHTS, true, 1, packed.scales_bytes / 2,
+                                     s->type, .address = ARG(scales)),
+        [MARLIN_AT_ZEROS] = OPERAND("zeros", OPERAND_WEIGHTS, s->zeros, 1, packed.zeros_bytes,
+                                    ELEMENT_BYTES, .address = ARG(zeros)),
+        [MARLIN_AT_ORDER] = OPERAND("order", OPERAND_INPUT, s->act_order, 1, packed.order_bytes / 4,
+                                    ELEMENT_S32, .address = ARG(order), .random = random_order),
+        [MARLIN_AT_BIAS] =
+            OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->type, .address = ARG(bias)),
+        [MARLIN_AT_UP_BIAS] = OPERAND("up_bias", OPERAND_INPUT, s->bias && gated, 1, s->n, s->type,
+                                      .address = ARG(up_bias)),
+        [MARLIN_AT_RESIDUAL] = OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->type,
+                                       .address = ARG(residual), .stride = ARG(residual_stride)),
+        [MARLIN_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->type, .address = ARG(y),
+                                .stride = ARG(y_stride)),
+    };
+    memcpy(to, all, sizeof all);
+    for (int i = 0; i < MARLIN_OPERANDS; i++) {
+        bool packs = i >= MARLIN_AT_CODES && i <= MARLIN_AT_ORDER;
+        to[i].shift = packs ? 0 : 2;
+        to[i].outliers = !packs && i != MARLIN_AT_Y;
+        to[i].deviation = to[i].outliers;
+    }
+    return MARLIN_OPERANDS;
+}
+
+/* ---- weights ---- */
+
+static void free_matrix(ptxgen_w4_matrix *m)
+{
+    free(m->codes);
+    free(m->scales);
+    free(m->zeros);
+    free(m->g_idx);
+}
+
+static void release(struct problem *p)
+{
+    struct marlin_matrices *matrices = p->own;
+    for (int i = 0; i < 2; i++)
+        free_matrix(&matrices->of[i]);
+    free(matrices);
+    p->own = NULL;
+}
+
+/* An empty one, instead of what there was. */
+static ptxgen_status make_matrices(struct problem *p, struct marlin_matrices **matrices,
+                                   ptxgen_error *err)
+{
+    if (p->own)
+        release(p);
+    *matrices = p->own = calloc(1, sizeof **matrices);
+    return *matrices ? PTXGEN_OK
+                     : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for two matrices");
+}
+
+static ptxgen_status allocate_matrix(size_t k, size_t n, size_t groups, ptxgen_element scale_type,
+                                     ptxgen_w4_matrix *m, ptxgen_error *err)
+{
+    m->codes = malloc(k * n);
+    m->scales = malloc(groups * n * ptxgen_element_size(scale_type));
+    m->zeros = malloc(groups * n);
+    m->g_idx = malloc(k * sizeof *m->g_idx);
+    return m->codes && m->scales && m->zeros && m->g_idx
+               ? PTXGEN_OK
+               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for %zu codes", k * n);
+}
+
+static ptxgen_marlin_packed packed_of(const struct problem *p)
+{
+    ptxgen_marlin_packed packed;
+    ptxgen_marlin_packed_layout(p->plan, &packed, NULL);
+    packed.codes = p->buffers[MARLIN_AT_CODES].host;
+    packed.scales = p->buffers[MARLIN_AT_SCALES].host;
+    packed.zeros = p->buffers[MARLIN_AT_ZEROS].host;
+    packed.order = (uint32_t *)(void *)p->buffers[MARLIN_AT_ORDER].host;
+    return packed;
+}
+
+static ptxgen_status unpack_checkpoint(const ptxgen_w4_checkpoint *from, ptxgen_w4_matrix *m,
+                                       ptxgen_error *err)
+{
+    ptxgen_w4_info info;
+    ptxgen_status status = ptxgen_w4_describe(from, &info, err);
+    if (status == PTXGEN_OK)
+        status = allocate_matrix(info.k, info.n, info.groups, info.scale_type, m, err);
+    return status == PTXGEN_OK ? ptxgen_w4_unpack(from, m, err) : status;
+}
+
+ptxgen_status marlin_pack_weights(struct problem *p, const ptxgen_w4_checkpoint *weights,
+                                  const ptxgen_w4_checkpoint *up, ptxgen_error *err)
+{
+    const ptxgen_w4_repack_options options = {.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN)};
+    const ptxgen_marlin_packed packed = packed_of(p);
+    struct marlin_matrices *matrices;
+    ptxgen_status status = ptxgen_marlin_pack(p->plan, weights, up, &packed, &options, err);
+    if (status == PTXGEN_OK)
+        status = make_matrices(p, &matrices, err);
+    if (status == PTXGEN_OK)
+        status = unpack_checkpoint(weights, &matrices->of[0], err);
+    return status == PTXGEN_OK && up ? unpack_checkpoint(up, &matrices->of[1], err) : status;
+}
+
+ptxgen_status marlin_copy_weights(struct problem *p, const ptxgen_marlin_packed *from,
+                                  ptxgen_error *err)
+{
+    const ptxgen_marlin_spec *s = p->plan;
+    const ptxgen_marlin_packed to = packed_of(p);
+    struct marlin_matrices *matrices;
+    memcpy(to.codes, from->codes, to.codes_bytes);
+    memcpy(to.scales, from->scales, to.scales_bytes);
+    if (to.zeros_bytes)
+        memcpy(to.zeros, from->zeros, to.zeros_bytes);
+    if (to.order_bytes)
+        memcpy(to.order, from->order, to.order_bytes);
+    ptxgen_status status = ptxgen_marlin_check_packed(s, &to, err);
+    if (status == PTXGEN_OK)
+        status = make_matrices(p, &matrices, err);
+    if (status == PTXGEN_OK)
+        status = allocate_matrix(s->k, s->n, s->k / group_rows(s), (ptxgen_element)s->type,
+                                 &matrices->of[0], err);
+    return status == PTXGEN_OK ? ptxgen_marlin_unpack(s, &to, &matrices->of[0], NULL, err) : status;
+}
+
+/* ---- random weights ---- */
+
+enum { TENSORS = 5 };
+
+bool marlin_format_holds(ptxgen_w4_format format, const ptxgen_marlin_spec *s)
+{
+    if (format == PTXGEN_W4_MARLIN)
+        return s->n % 64 == 0 && !s->act_order;
+    return format != PTXGEN_W4_AWQ || !s->act_order;
+}
+
+/* Memory for the tensors that have a shape. */
+static ptxgen_status allocate_tensors(ptxgen_w4_checkpoint *c, void *memory[TENSORS],
+                                      ptxgen_error *err)
+{
+    ptxgen_w4_tensor *tensors[] = {&c->weights, &c->scales, &c->zeros, &c->g_idx, &c->shape};
+    for (int i = 0; i < TENSORS; i++) {
+        size_t bytes = ptxgen_w4_tensor_bytes(tensors[i]);
+        tensors[i]->data = memory[i] = bytes ? calloc(bytes, 1) : NULL;
+        if (bytes && !memory[i])
+            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY,
+                               "no memory for %zu bytes of weights", bytes);
+    }
+    return PTXGEN_OK;
+}
+
+static void fill_g_idx(const ptxgen_marlin_spec *s, struct random *r, int32_t *g_idx)
+{
+    for (uint32_t k = 0; k < s->k; k++)
+        g_idx[k] = (int32_t)(k / group_rows(s));
+    for (uint32_t k = s->k; s->act_order && k > 1; k--) {
+        uint32_t other = random_below(r, k);
+        int32_t swapped = g_idx[k - 1];
+        g_idx[k - 1] = g_idx[other];
+        g_idx[other] = swapped;
+    }
+}
+
+/* Weights of a product about as large as its activations, whatever K. */
+static void fill_checkpoint(const ptxgen_marlin_spec *s, struct random *r,
+                            const ptxgen_w4_checkpoint *c)
+{
+    double size = 0.25 / sqrt((double)s->k);
+    random_fill(r, c->weights.data, ptxgen_w4_tensor_bytes(&c->weights));
+    for (size_t i = 0; i < c->scales.shape[0] * c->scales.shape[1]; i++)
+        ptxgen_element_store((ptxgen_element)s->type, c->scales.data, i,
+                             size * (0.25 + fabs(random_normal(r))));
+    size_t zero_bytes = ptxgen_w4_tensor_bytes(&c->zeros);
+    if (s->zeros)
+        random_fill(r, c->zeros.data, zero_bytes);
+    else if (zero_bytes)
+        memset(c->zeros.data, c->format == PTXGEN_W4_GPTQ_V1 ? 0x77 : 0x88, zero_bytes);
+    if (c->g_idx.data)
+        fill_g_idx(s, r, c->g_idx.data);
+    if (c->shape.data)
+        memcpy(c->shape.data, (int64_t[]){s->n, s->k}, 2 * sizeof(int64_t));
+}
+
+ptxgen_status marlin_random_weights(const ptxgen_marlin_spec *s, ptxgen_w4_format format,
+                                    struct random *r, struct marlin_weights *w, ptxgen_error *err)
+{
+    const ptxgen_w4_info info = {.k = s->k,
+                                 .n = s->n,
+                                 .groups = s->k / group_rows(s),
+                                 .group_size = (ptrdiff_t)group_rows(s),
+                                 .scale_type = (ptxgen_element)s->type,
+                                 .symmetric = !s->zeros,
+                                 .act_order = s->act_order};
+    ptxgen_w4_checkpoint *c = w->checkpoints;
+    ptxgen_status status = PTXGEN_OK;
+    memset(w, 0, sizeof *w);
+    for (; status == PTXGEN_OK && w->count < marlin_matrices(s); w->count++) {
+        status = ptxgen_w4_layout(&info, format, &c[w->count], err);
+        if (status == PTXGEN_OK)
+            status = allocate_tensors(&c[w->count], w->memory[w->count], err);
+        if (status == PTXGEN_OK)
+            fill_checkpoint(s, r, &c[w->count]);
+    }
+    if (status == PTXGEN_OK && w->count == 2 && s->act_order) /* they share activations */
+        memcpy(c[1].g_idx.data, c[0].g_idx.data, ptxgen_w4_tensor_bytes(&c[0].g_idx));
+    return status;
+}
+
+void marlin_release_weights(struct marlin_weights *w)
+{
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < TENSORS; j++)
+            free(w->memory[i][j]);
+    memset(w, 0, sizeof *w);
+}
+
+static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
+{
+    struct marlin_weights w;
+    ptxgen_w4_format format;
+    do
+        format = (ptxgen_w4_format)random_below(r, PTXGEN_W4_MARLIN + 1);
+    while (!marlin_format_holds(format, p->plan));
+    ptxgen_status status = marlin_random_weights(p->plan, format, r, &w, err);
+    if (status == PTXGEN_OK)
+        status =
+            marlin_pack_weights(p, &w.checkpoints[0], w.count == 2 ? &w.checkpoints[1] : NULL, err);
+    marlin_release_weights(&w);
+    return status;
+}
+
+/* ---- the reference ---- */
+
+/* Columns of a row-major array of `element` bytes; the caller frees it. */
+static void *copy_columns(const void *array, size_t rows, size_t n, const struct block *b,
+                          size_t element)
+{
+    unsigned char *copy = malloc(rows * b->columns * element);
+    for (size_t row = 0; copy && row < rows; row++)
+        memcpy(copy + row * b->columns * element,
+               (const unsigned char *)array + (row * n + b->column) * element,
+               b->columns * element);
+    return copy;
+}
+
+static bool slice_matrix(const ptxgen_w4_matrix *m, const struct block *b, ptxgen_w4_matrix *to)
+{
+    size_t groups = m->k / (size_t)m->group_size;
+    *to = *m;
+    to->n = b->columns;
+    to->codes = copy_columns(m->codes, m->k, m->n, b, 1);
+    to->scales = copy_columns(m->scales, groups, m->n, b, ptxgen_element_size(m->scale_type));
+    to->zeros = copy_columns(m->zeros, groups, m->n, b, 1);
+    return to->codes && to->scales && to->zeros;
+}
+
+static ptxgen_status reference(const struct problem *p, const struct block *b,
+                               struct block_reference *r, ptxgen_error *err)
+{
+    const struct marlin_matrices *matrices = p->own;
+    ptxgen_marlin_plan plan = *(const ptxgen_marlin_plan *)p->plan;
+    ptxgen_w4_matrix slices[2] = {{.codes = NULL}, {.codes = NULL}};
+    bool have = true;
+    for (unsigned i = 0; have && i < marlin_matrices(&plan.spec); i++)
+        have = slice_matrix(&matrices->of[i], b, &slices[i]);
+    plan.spec.n = b->columns;
+    const ptxgen_marlin_operands operands = {
+        .m = b->rows,
+        .x = problem_at(p, MARLIN_AT_X, b->row, 0),
+        .weights = &slices[0],
+        .up = &slices[1],
+        .bias = problem_at(p, MARLIN_AT_BIAS, 0, b->column),
+        .up_bias = problem_at(p, MARLIN_AT_UP_BIAS, 0, b->column),
+        .residual = problem_at(p, MARLIN_AT_RESIDUAL, b->row, b->column),
+        .x_stride = p->strides[MARLIN_AT_X],
+        .residual_stride = p->strides[MARLIN_AT_RESIDUAL],
+    };
+    ptxgen_status status =
+        have ? ptxgen_marlin_reference_spread(&plan, &operands, r->value, r->bound, r->spread, err)
+             : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for columns of the weights");
+    for (int i = 0; i < 2; i++) {
+        slices[i].g_idx = NULL; /* the whole matrix's */
+        free_matrix(&slices[i]);
+    }
+    return status;
+}
+
+/* ---- a random problem ---- */
+
+/* Group sizes and K: powers of two, odd multiples of 16, and a single group. */
+static void draw_shape(struct random *r, bool small, ptxgen_marlin_spec *s)
+{
+    static const int32_t groups[] = {16, 32, 48, 64, 80, 96, 128, 192, 256, PTXGEN_W4_PER_CHANNEL};
+    uint32_t most = small ? 512 : random_below(r, 3) ? 2048 : 8192;
+    s->group_size = groups[random_below(r, sizeof groups / sizeof *groups)];
+    uint32_t unit = s->group_size > 0 ? (uint32_t)s->group_size : 16;
+    uint32_t deep = random_deep_k(r, unit);
+    s->k = deep ? deep : unit * (1 + random_below(r, most / unit));
+    if (s->group_size > 0 && random_below(r, 8) == 0)
+        s->group_size = (int32_t)s->k;
+    s->n = 8 * (1 + random_below(r, (small ? 256 : most) / 8));
+    if (deep)
+        s->n = 8 * (1 + random_below(r, RANDOM_DEEP_FEATURES / 8));
+    if (random_below(r, 3) == 0)
+        s->n = (s->n + 63) / 64 * 64;
+}
+
+/* Of a size that the reference does in a second. */
+static uint32_t draw(struct random *r, bool small, void *spec)
+{
+    ptxgen_marlin_spec *s = spec;
+    s->type = random_below(r, 2) ? PTXGEN_BF16 : PTXGEN_F16;
+    draw_shape(r, small, s);
+    s->zeros = (uint8_t)random_below(r, 2);
+    s->act_order = random_below(r, 4) == 0;
+    s->bias = (uint8_t)random_below(r, 2);
+    s->residual = (uint8_t)random_below(r, 2);
+    if (random_below(r, 4) == 0)
+        s->epilogue = PTXGEN_EPILOGUE_SWIGLU;
+    else
+        s->activation = (uint8_t)random_below(r, 4);
+    uint64_t products = (uint64_t)s->k * s->n * marlin_matrices(s);
+    uint32_t m = random_launch_rows(r, small, (small ? 1u << 21 : 1u << 31) / products);
+    if (random_below(r, 4) == 0)
+        s->max_m = m + random_below(r, 3);
+    return m;
+}
+
+static const double factors[] = {0, 0x1p-22};
+
+const struct harness marlin_harness = {
+    .family = ptxgen_marlin_family,
+    .verbs = &verbs,
+    .args_bytes = sizeof(ptxgen_marlin_args),
+    .m = ARG(m),
+    .workspace = ARG(workspace),
+    .workspace_bytes = ARG(workspace_bytes),
+    .overlap = ARG(overlap_previous),
+    .name = name,
+    .product = product,
+    .keep = keep,
+    .operands = operands,
+    .fill = fill,
+    .release = release,
+    .factors = factors,
+    .factor_count = sizeof factors / sizeof *factors,
+    .huge = 60000,
+    .reference = reference,
+    .block_rows = 64,
+    .block_columns = 64,
+    .draw = draw,
+};

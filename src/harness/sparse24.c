@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sparse24.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARG(member) offsetof(ptxgen_sparse24_args, member)
+
+TILE_VERB(sparse24)
+KERNEL_VERBS(sparse24, verb_use_tile);
+
+/* The names of ptxgen_sparse24_type. */
+static const char *const type_names[] = {"f32", "f16", "bf16", "s8"};
+
+static int type_of(const ptxgen_sparse24_spec *s)
+{
+    return s->type == PTXGEN_SPARSE24_S8 ? ELEMENT_S8 : s->type;
+}
+
+static void name(const void *spec, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_sparse24_spec *s = spec;
+    snprintf(text, size, "K=%u N=%u M=%llu %s%s%s%s%s%s%s%s", s->k, s->n, (unsigned long long)m,
+             type_names[s->type],
+             s->type == s->y_type ? "" : " y=", s->type == s->y_type ? "" : type_names[s->y_type],
+             s->activation ? " " : "", s->activation ? activation_kind_names[s->activation] : "",
+             s->bias ? " bias" : "", s->residual ? " residual" : "",
+             s->tier == 1 ? " inflated" : "");
+}
+
+static struct product product(const void *spec)
+{
+    const ptxgen_sparse24_spec *s = spec;
+    return (struct product){s->k, s->n, (ptxgen_element)s->y_type, false};
+}
+
+/* Of tier 1 the variant is dense's. */
+static bool keep(void *plan, uint64_t m, struct chosen *chosen)
+{
+    ptxgen_sparse24_plan *p = plan;
+    const ptxgen_sparse24_variant *v = ptxgen_sparse24_choose(p, m);
+    const ptxgen_dense_variant *dense = v ? NULL : ptxgen_dense_choose(&p->dense, m);
+    if (!v && !dense)
+        return false;
+    if (v) {
+        p->variants[0] = *v;
+        *chosen = (struct chosen){ptxgen_sparse24_entry(v), p->variants, v->shared_bytes, true};
+    } else {
+        p->dense.variants[0] = *dense;
+        *chosen = (struct chosen){ptxgen_dense_entry(dense), p->dense.variants, dense->shared_bytes,
+                                  false};
+    }
+    p->variant_count = v != NULL;
+    p->dense.variant_count = v == NULL;
+    return true;
+}
+
+/* ---- weights ---- */
+
+/* Of two of each four that are kept, in any places. */
+static const unsigned char nibbles[] = {0x4, 0x8, 0xC, 0x9, 0xD, 0xE};
+
+static size_t values_bytes(const ptxgen_sparse24_spec *s)
+{
+    return (size_t)s->n * s->k / 2 * typed_bytes(type_of(s));
+}
+
+static size_t metadata_bytes(const ptxgen_sparse24_spec *s)
+{
+    return (size_t)s->n * s->k / 4;
+}
+
+static ptxgen_status allocate(const ptxgen_sparse24_spec *s, struct sparse24_weights *w,
+                              ptxgen_error *err)
+{
+    w->values = (ptxgen_span){malloc(values_bytes(s)), values_bytes(s)};
+    w->metadata = (ptxgen_span){malloc(metadata_bytes(s)), metadata_bytes(s)};
+    return w->values.data && w->metadata.data
+               ? PTXGEN_OK
+               : ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the weight");
+}
+
+static ptxgen_status pack(const ptxgen_sparse24_spec *s, const struct sparse24_weights *w,
+                          ptxgen_span to, ptxgen_error *err)
+{
+    return ptxgen_sparse24_pack(s, (ptxgen_const_span){w->values.data, w->values.bytes},
+                                PTXGEN_SPARSE24_BYTES,
+                                (ptxgen_const_span){w->metadata.data, w->metadata.bytes}, to, err);
+}
+
+ptxgen_status sparse24_make_weights(struct problem *p, struct sparse24_weights **weights,
+                                    ptxgen_error *err)
+{
+    if (!p->own) {
+        p->own = calloc(1, sizeof **weights);
+        if (!p->own)
+            return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for the weight");
+    }
+    *weights = p->own;
+    return (*weights)->values.data ? PTXGEN_OK : allocate(p->plan, *weights, err);
+}
+
+ptxgen_status sparse24_pack_weights(struct problem *p, ptxgen_error *err)
+{
+    const struct buffer *to = &p->buffers[SPARSE24_AT_W];
+    return pack(p->plan, p->own, (ptxgen_span){to->host, to->bytes}, err);
+}
+
+static void free_weights(const struct sparse24_weights *w)
+{
+    free(w->values.data);
+    free(w->metadata.data);
+}
+
+static void release(struct problem *p)
+{
+    free_weights(p->own);
+    free(p->own);
+    p->own = NULL;
+}
+
+/* Zeros are among what is kept. */
+static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = p->plan;
+    struct sparse24_weights *w;
+    ptxgen_status status = sparse24_make_weights(p, &w, err);
+    if (status != PTXGEN_OK)
+        return status;
+    double scale = p->operands[SPARSE24_AT_X].deviation;
+    for (size_t i = 0; i < (size_t)s->n * s->k / 2; i++)
+        typed_store(type_of(s), w->values.data, i,
+                    random_below(r, 16) ? scale * random_normal(r) : 0);
+    for (size_t i = 0; i < w->metadata.bytes; i++)
+        ((unsigned char *)w->metadata.data)[i] = nibbles[random_below(r, 6)];
+    return sparse24_pack_weights(p, err);
+}
+
+/* Quickly: random numbers below 2 in magnitude, with valid metadata. */
+static ptxgen_status random_weights(const struct operand *o, const void *plan, struct random *r,
+                                    void *bytes, ptxgen_error *err)
+{
+    (void)o;
+    const ptxgen_sparse24_spec *s = plan;
+    size_t element = typed_bytes(type_of(s)), packed = 0;
+    struct sparse24_weights w = {.values = {NULL, 0}};
+    ptxgen_status status = allocate(s, &w, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_sparse24_packed_bytes(s, &packed, err);
+    if (status == PTXGEN_OK) {
+        unsigned char *values = w.values.data, *metadata = w.metadata.data;
+        random_fill(r, values, w.values.bytes);
+        random_fill(r, metadata, w.metadata.bytes);
+        for (size_t i = element - 1; i < w.values.bytes && element > 1; i += element)
+            values[i] &= 0xBF; /* the exponent's top bit */
+        for (size_t i = 0; i < w.metadata.bytes; i++)
+            metadata[i] = nibbles[metadata[i] % 6];
+        status = pack(s, &w, (ptxgen_span){bytes, packed}, err);
+    }
+    free_weights(&w);
+    return status;
+}
+
+/* ---- operands ---- */
+
+static unsigned operands(const void *plan, uint64_t m, struct operand *to)
+{
+    const ptxgen_sparse24_spec *s = plan;
+    bool scaled = s->type == PTXGEN_SPARSE24_S8;
+    size_t packed = 0;
+    ptxgen_sparse24_packed_bytes(s, &packed, NULL);
+    const struct operand all[SPARSE24_OPERANDS] = {
+        [SPARSE24_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, type_of(s), .address = ARG(x),
+                                  .stride = ARG(x_stride), .deviation = scaled ? 48 : 1),
+        [SPARSE24_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, 1, packed, ELEMENT_BYTES,
+                                  .address = ARG(w), .random = random_weights),
+        [SPARSE24_AT_X_SCALE] =
+            OPERAND("x_scale", OPERAND_INPUT, scaled, 1, m, PTXGEN_F32, .address = ARG(x_scale),
+                    .mean = 0.01, .deviation = 0.01, .positive = true),
+        [SPARSE24_AT_W_SCALE] =
+            OPERAND("w_scale", OPERAND_INPUT, scaled, 1, s->n, PTXGEN_F32, .address = ARG(w_scale),
+                    .mean = 0.01, .deviation = 0.01, .positive = true),
+        [SPARSE24_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, s->y_type,
+                                     .address = ARG(bias), .deviation = 1),
+        [SPARSE24_AT_RESIDUAL] =
+            OPERAND("residual", OPERAND_RESIDUAL, s->residual, m, s->n, s->y_type,
+                    .address = ARG(residual), .stride = ARG(residual_stride), .deviation = 1),
+        [SPARSE24_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, .address = ARG(y),
+                                  .stride = ARG(y_stride)),
+    };
+    memcpy(to, all, sizeof all);
+    for (int i = 0; i < SPARSE24_OPERANDS; i++)
+        to[i].shift = i == SPARSE24_AT_W ? 0 : typed_bytes(to[i].type);
+    return SPARSE24_OPERANDS;
+}
+
+/* Of tier 1 the workspace is dense's, of which there may be none, and then W. */
+static ptxgen_status flags(const struct problem *p, uint32_t *count, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = p->plan;
+    bool inflates = !ptxgen_sparse24_choose(p->plan, p->m);
+    ptxgen_status status = ptxgen_sparse24_ctas(p->plan, p->m, count, err);
+    if (inflates && p->workspace.bytes == 2 * values_bytes(s))
+        *count = 0;
+    return status;
+}
+
+static ptxgen_status inflate(const void *kernel, const void *args, ptxgen_cu_stream stream,
+                             ptxgen_error *err)
+{
+    const ptxgen_sparse24_args *a = args;
+    return ptxgen_sparse24_inflate(kernel, a->w, a->workspace, stream, err);
+}
+
+static uint64_t inflated_bytes(const void *plan)
+{
+    size_t packed = 0;
+    ptxgen_sparse24_packed_bytes(plan, &packed, NULL);
+    return packed + 2 * values_bytes(plan);
+}
+
+/* ---- the reference ---- */
+
+/* `rows` rows of a matrix of `count` rows, from `first` on. */
+static ptxgen_const_span part_of(const ptxgen_span *matrix, size_t count, size_t first, size_t rows)
+{
+    size_t row_bytes = matrix->bytes / count;
+    return (ptxgen_const_span){(const unsigned char *)matrix->data + first * row_bytes,
+                               rows * row_bytes};
+}
+
+static ptxgen_status reference(const struct problem *p, const struct block *b,
+                               struct block_reference *r, ptxgen_error *err)
+{
+    const struct sparse24_weights *w = p->own;
+    ptxgen_sparse24_plan plan = *(const ptxgen_sparse24_plan *)p->plan;
+    const ptxgen_sparse24_operands operands = {
+        .m = b->rows,
+        .x = problem_at(p, SPARSE24_AT_X, b->row, 0),
+        .values = part_of(&w->values, plan.spec.n, b->column, b->columns),
+        .form = PTXGEN_SPARSE24_BYTES,
+        .metadata = part_of(&w->metadata, plan.spec.n, b->column, b->columns),
+        .x_scale = problem_at(p, SPARSE24_AT_X_SCALE, 0, b->row),
+        .w_scale = problem_at(p, SPARSE24_AT_W_SCALE, 0, b->column),
+        .bias = problem_at(p, SPARSE24_AT_BIAS, 0, b->column),
+        .residual = problem_at(p, SPARSE24_AT_RESIDUAL, b->row, b->column),
+        .x_stride = p->strides[SPARSE24_AT_X],
+        .residual_stride = p->strides[SPARSE24_AT_RESIDUAL],
+    };
+    plan.spec.n = b->columns;
+    return ptxgen_sparse24_reference_spread(&plan, &operands, r->value, r->bound, r->spread, err);
+}
+
+/*
+ * The reference's bound is for an exact sum that is rounded at last. Of s8 the reference is the
+ * kernel's own roundings instead; the file's output may have others, of the sum, two scales, the
+ * bias and y's type.
+ */
+static ptxgen_status widen(const struct problem *p, const struct block *b,
+                           struct block_reference *r, ptxgen_error *err)
+{
+    const ptxgen_sparse24_spec *s = p->plan;
+    ptxgen_element type = (ptxgen_element)s->y_type;
+    double unit = type == PTXGEN_BF16 ? 0x1p-8 : 0x1p-11;
+    (void)err;
+    r->exact = s->type == PTXGEN_SPARSE24_S8;
+    for (size_t i = 0; i < b->rows * b->columns; i++) {
+        double y = fabs(r->value[i]), bias = 0;
+        if (s->bias)
+            bias = fabs(ptxgen_element_load(type, p->buffers[SPARSE24_AT_BIAS].host,
+                                            b->column + i % b->columns));
+        if (!isfinite(y))
+            r->bound[i] = 0;
+        else if (r->exact)
+            r->bound[i] += unit * y + 0x1p-25 + 0x1p-21 * (y + 2 * bias);
+    }
+    return PTXGEN_OK;
+}
+
+/* ---- a random problem ---- */
+
+/* Of a size that the reference does in a part of a second. */
+static uint32_t draw(struct random *r, bool small, void *spec)
+{
+    static const uint32_t sizes[] = {512, 1024, 2048, 8192};
+    ptxgen_sparse24_spec *s = spec;
+    uint32_t most = small ? 600 : sizes[random_below(r, sizeof sizes / sizeof *sizes)];
+    s->type = (uint8_t)random_below(r, 4);
+    if (s->type != PTXGEN_SPARSE24_S8)
+        s->tier = (uint8_t)random_below(r, s->type == PTXGEN_SPARSE24_F32 ? 2 : 3);
+    s->y_type = s->type;
+    if (s->type == PTXGEN_SPARSE24_S8)
+        s->y_type = random_below(r, 2) ? PTXGEN_BF16 : PTXGEN_F16;
+    s->k = 8 * (1 + random_below(r, 2 * most / 8));
+    if (random_below(r, 3) == 0)
+        s->k = (s->k + 127) / 128 * 128;
+    s->n = 1 + random_below(r, small ? 300 : most);
+    if (random_below(r, 3) == 0)
+        s->n = (s->n + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, random_below(r, 2) ? 128 : 8);
+    if (deep) {
+        s->k = deep;
+        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
+    s->activation = (uint8_t)random_below(r, PTXGEN_ACTIVATION_RELU + 1);
+    s->bias = (uint8_t)random_below(r, 2);
+    s->residual = (uint8_t)random_below(r, 2);
+    uint64_t products = (small ? 1u << 21 : 1u << 26) / ((uint64_t)s->k * s->n);
+    uint32_t m = random_launch_rows(r, small, products);
+    if (random_below(r, 4) == 0)
+        s->max_m = m + 1 + random_below(r, 3);
+    return m;
+}
+
+const struct harness sparse24_harness = {
+    .family = ptxgen_sparse24_family,
+    .verbs = &verbs,
+    .args_bytes = sizeof(ptxgen_sparse24_args),
+    .m = ARG(m),
+    .workspace = ARG(workspace),
+    .workspace_bytes = ARG(workspace_bytes),
+    .overlap = ARG(overlap_previous),
+    .name = name,
+    .product = product,
+    .keep = keep,
+    .operands = operands,
+    .fill = fill,
+    .release = release,
+    .flags = flags,
+    .reference = reference,
+    .block_rows = 64,
+    .block_columns = 64,
+    .widen = widen,
+    .draw = draw,
+    .launch_prologue = inflate,
+    .prologue_bytes = inflated_bytes,
+};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "w8a8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARG(member) offsetof(ptxgen_w8a8_args, member)
+
+TILE_VERB(w8a8)
+KERNEL_VERBS(w8a8, verb_use_tile);
+
+static const char *const scale_names[] = {"dynamic", "tensor", "token"};
+
+static void name(const void *spec, uint64_t m, char *text, size_t size)
+{
+    const ptxgen_w8a8_spec *s = spec;
+    char codes[24] = "";
+    if (s->q_max && (s->q_min != -127 || s->q_max != 127))
+        snprintf(codes, sizeof codes, " codes=%d..%d", s->q_min, s->q_max);
+    snprintf(text, size, "K=%u N=%u M=%llu x=%s y=%s %s%s%s%s", s->k, s->n, (unsigned long long)m,
+             element_type_names[s->x_type], element_type_names[s->y_type], scale_names[s->scales],
+             s->asymmetric ? " asymmetric" : "", codes, s->bias ? " bias" : "");
+}
+
+static struct product product(const void *spec)
+{
+    const ptxgen_w8a8_spec *s = spec;
+    return (struct product){s->k, s->n, s->x_type == PTXGEN_BF16 ? PTXGEN_BF16 : PTXGEN_F16, false};
+}
+
+static bool keep(void *plan, uint64_t m, struct chosen *chosen)
+{
+    ptxgen_w8a8_plan *p = plan;
+    const ptxgen_w8a8_variant *v = ptxgen_w8a8_choose(p, m);
+    if (!v)
+        return false;
+    p->variants[0] = *v;
+    p->variant_count = 1;
+    *chosen = (struct chosen){ptxgen_w8a8_entry(v), p->variants, v->shared_bytes, true};
+    return true;
+}
+
+/* ---- operands ---- */
+
+static unsigned operands(const void *plan, uint64_t m, struct operand *to)
+{
+    const ptxgen_w8a8_spec *s = plan;
+    uint32_t aligned = ((const ptxgen_w8a8_plan *)plan)->copy_bytes;
+    ptxgen_element work = ptxgen_w8a8_work_type(s);
+    uint64_t given = s->scales == PTXGEN_W8A8_TOKEN ? m : 1;
+    const struct operand all[W8A8_OPERANDS] = {
+        [W8A8_AT_X] = OPERAND("x", OPERAND_X, true, m, s->k, s->x_type, .address = ARG(x),
+                              .stride = ARG(x_stride), .deviation = 1, .outliers = true),
+        [W8A8_AT_W] = OPERAND("w", OPERAND_WEIGHTS, true, s->n, s->k, ELEMENT_BYTES,
+                              .address = ARG(w), .pitch = s->w_stride),
+        [W8A8_AT_W_SCALE] =
+            OPERAND("w_scale", OPERAND_INPUT, true, 1, s->n, work, .address = ARG(w_scale),
+                    .mean = 0.01, .deviation = 0.004, .positive = true),
+        [W8A8_AT_W_SUM] = OPERAND("w_sum", OPERAND_INPUT, s->asymmetric, 1, s->n, ELEMENT_S32,
+                                  .address = ARG(w_sum)),
+        [W8A8_AT_BIAS] = OPERAND("bias", OPERAND_INPUT, s->bias, 1, s->n, work,
+                                 .address = ARG(bias), .deviation = 2),
+        [W8A8_AT_X_SCALE] =
+            OPERAND("x_scale", OPERAND_INPUT, s->scales, 1, given, work, .address = ARG(x_scale),
+                    .mean = 0.03, .deviation = 0.01, .positive = true),
+        [W8A8_AT_X_ZERO] = OPERAND("x_zero", OPERAND_INPUT, s->scales && s->asymmetric, 1, given,
+                                   ELEMENT_S32, .address = ARG(x_zero)),
+        [W8A8_AT_Y] = OPERAND("y", OPERAND_OUTPUT, true, m, s->n, s->y_type, .address = ARG(y),
+                              .stride = ARG(y_stride)),
+    };
+    memcpy(to, all, sizeof all);
+    for (int i = 0; i < W8A8_OPERANDS; i++)
+        to[i].shift = i == W8A8_AT_W ? aligned : typed_bytes(to[i].type);
+    return W8A8_OPERANDS;
+}
+
+/* ---- random numbers ---- */
+
+void w8a8_sum_rows(struct problem *p)
+{
+    const ptxgen_w8a8_spec *s = p->plan;
+    if (s->asymmetric)
+        ptxgen_w8a8_row_sums(s->n, s->k, (const int8_t *)p->buffers[W8A8_AT_W].host, s->w_stride,
+                             (int32_t *)(void *)p->buffers[W8A8_AT_W_SUM].host, NULL);
+}
+
+static int32_t random_code(struct random *r, const ptxgen_w8a8_spec *s)
+{
+    return s->q_min + (int32_t)random_below(r, (uint32_t)(s->q_max - s->q_min + 1));
+}
+
+static void fill_ones(struct problem *p, unsigned operand)
+{
+    const struct operand *o = &p->operands[operand];
+    for (uint64_t i = 0; o->used && i < o->columns; i++)
+        typed_store(o->type, p->buffers[operand].host, i, 1);
+}
+
+/*
+ * Weights are all of −128 … 127, the bytes between rows too. Of given scales, outputs of f64 are
+ * the sums themselves: scales are 1 and x is codes.
+ */
+static ptxgen_status fill(struct problem *p, struct random *r, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = p->plan;
+    const struct buffer *w = &p->buffers[W8A8_AT_W], *x_zero = &p->buffers[W8A8_AT_X_ZERO];
+    (void)err;
+    random_fill(r, w->host, w->bytes);
+    if (random_below(r, 4) == 0)
+        memset(w->host, 0x80, s->k); /* a row of −128 */
+    w8a8_sum_rows(p);
+    for (size_t i = 0; i < x_zero->bytes / sizeof(int32_t); i++)
+        ((int32_t *)(void *)x_zero->host)[i] = random_code(r, s);
+    if (!s->scales || s->y_type != PTXGEN_F64)
+        return PTXGEN_OK;
+    fill_ones(p, W8A8_AT_W_SCALE);
+    fill_ones(p, W8A8_AT_X_SCALE);
+    for (uint64_t row = 0; row < p->m; row++)
+        for (uint32_t i = 0; i < s->k; i++)
+            typed_store(s->x_type, p->buffers[W8A8_AT_X].host, row * p->strides[W8A8_AT_X] + i,
+                        random_code(r, s));
+    return PTXGEN_OK;
+}
+
+/* Down to where x, then its scale, is subnormal and then 0; up to where f32 ends. */
+static const double factors[] = {0,        0x1p-148, 0x1p-144, 0x1p-130,
+                                 0x1p-126, 0x1p-70,  0x1p-20,  0x1p110};
+
+/* ---- the reference ---- */
+
+enum { TOKENS = 8, FEATURES = BLOCK_OUTPUTS / TOKENS };
+
+/* One token of a block: its outputs in y's type, their sums of products, and its scale. */
+struct token {
+    double y[FEATURES]; /* room for any type */
+    int32_t sums[FEATURES];
+    ptxgen_w8a8_token at;
+};
+
+static ptxgen_status compute(const struct problem *p, const struct block *b, uint64_t row,
+                             struct token *token, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = p->plan;
+    const ptxgen_w8a8_operands operands = {
+        .x = p->buffers[W8A8_AT_X].host,
+        .w = problem_at(p, W8A8_AT_W, 0, 0),
+        .w_scale = p->buffers[W8A8_AT_W_SCALE].host,
+        .bias = p->buffers[W8A8_AT_BIAS].host,
+        .x_scale = p->buffers[W8A8_AT_X_SCALE].host,
+        .x_zero = problem_at(p, W8A8_AT_X_ZERO, 0, 0),
+        .x_stride = p->strides[W8A8_AT_X],
+        .m = p->m,
+    };
+    int8_t *codes = malloc(s->k);
+    if (!codes)
+        return ptxgen_fail(err, PTXGEN_ERROR_OUT_OF_MEMORY, "no memory for tokens' codes");
+    ptxgen_status status = ptxgen_w8a8_reference_codes(s, &operands, row, codes, &token->at, err);
+    if (status == PTXGEN_OK)
+        status = ptxgen_w8a8_reference(s, &operands, codes, &token->at, b->column, b->columns,
+                                       token->y, token->sums, err);
+    free(codes);
+    return status;
+}
+
+/* Every bit is the kernel's, but a NaN's. */
+static ptxgen_status reference(const struct problem *p, const struct block *b,
+                               struct block_reference *r, ptxgen_error *err)
+{
+    ptxgen_element type = (ptxgen_element)((const ptxgen_w8a8_spec *)p->plan)->y_type;
+    ptxgen_status status = PTXGEN_OK;
+    struct token token;
+    r->exact = true;
+    for (uint64_t row = 0; status == PTXGEN_OK && row < b->rows; row++) {
+        status = compute(p, b, b->row + row, &token, err);
+        for (uint32_t i = 0; status == PTXGEN_OK && i < b->columns; i++) {
+            r->value[row * b->columns + i] = ptxgen_element_load(type, token.y, i);
+            r->bound[row * b->columns + i] = 0;
+        }
+    }
+    return status;
+}
+
+/*
+ * The file's output, of the same codes, in double precision or in the kernel's four roundings: the
+ * sum of products as a float, two scales and the bias. What it is rounded to at last comes on top.
+ */
+static ptxgen_status widen(const struct problem *p, const struct block *b,
+                           struct block_reference *r, ptxgen_error *err)
+{
+    const ptxgen_w8a8_spec *s = p->plan;
+    ptxgen_element work = ptxgen_w8a8_work_type(s);
+    ptxgen_status status = PTXGEN_OK;
+    struct token token;
+    for (uint64_t row = 0; status == PTXGEN_OK && row < b->rows; row++) {
+        status = compute(p, b, b->row + row, &token, err);
+        for (uint32_t i = 0; status == PTXGEN_OK && i < b->columns; i++) {
+            size_t at = row * b->columns + i, n = b->column + i;
+            double scale = ptxgen_element_load(work, p->buffers[W8A8_AT_W_SCALE].host, n);
+            double product = token.sums[i] * token.at.scale * scale, y = r->value[at];
+            double bias = s->bias ? ptxgen_element_load(work, p->buffers[W8A8_AT_BIAS].host, n) : 0;
+            double bound = 0x1p-21 * (fabs(product) + fabs(bias)) + fabs(y - (product + bias));
+            r->bound[at] = isfinite(y) ? bound : 0;
+        }
+    }
+    return status;
+}
+
+/* ---- a random problem ---- */
+
+/* Rows of W that start at multiples of 16, 8, 4 or 1 bytes, padded now and then. */
+static void draw_shape(struct random *r, bool small, ptxgen_w8a8_spec *s)
+{
+    static const uint32_t units[] = {128, 16, 8, 4, 1};
+    uint32_t most = small ? 600 : random_below(r, 3) ? 4096 : 30000;
+    uint32_t unit = units[random_below(r, 5)];
+    s->k = unit * (1 + random_below(r, most / unit));
+    s->n = 1 + random_below(r, small ? 300 : most);
+    if (random_below(r, 3) == 0)
+        s->n = (s->n + 63) / 64 * 64;
+    uint32_t deep = random_deep_k(r, unit);
+    if (deep) {
+        s->k = deep;
+        s->n = 1 + random_below(r, RANDOM_DEEP_FEATURES);
+    }
+    if (random_below(r, 4) == 0)
+        s->w_stride = s->k + random_below(r, 40);
+    else if (random_below(r, 4) == 0)
+        s->w_stride = ptxgen_w8a8_stride(s->k);
+}
+
+/* Of a size that the reference does in a second; often only the variants that serve m. */
+static uint32_t draw(struct random *r, bool small, void *spec)
+{
+    static const int16_t ranges[][2] = {{0, 0},  {-127, 127}, {-128, 127},
+                                        {-7, 7}, {-64, 127},  {0, 127}};
+    const int16_t *range = ranges[random_below(r, sizeof ranges / sizeof *ranges)];
+    ptxgen_w8a8_spec *s = spec;
+    s->q_min = range[0];
+    s->q_max = range[1];
+    draw_shape(r, small, s);
+    s->x_type = (uint8_t)random_below(r, 4);
+    s->y_type = (uint8_t)random_below(r, 4);
+    s->scales = random_below(r, 2) ? PTXGEN_W8A8_DYNAMIC : (uint8_t)random_below(r, 3);
+    s->asymmetric = (uint8_t)random_below(r, 2);
+    s->bias = (uint8_t)random_below(r, 2);
+    uint64_t products = (small ? 1u << 21 : 1u << 31) / ((uint64_t)s->k * s->n);
+    uint32_t m = random_launch_rows(r, small, products);
+    if (random_below(r, 2)) {
+        s->max_m = m + 1 + random_below(r, 3);
+        s->min_m = m - random_below(r, m + 1);
+    }
+    return m;
+}
+
+const struct harness w8a8_harness = {
+    .family = ptxgen_w8a8_family,
+    .verbs = &verbs,
+    .args_bytes = sizeof(ptxgen_w8a8_args),
+    .m = ARG(m),
+    .workspace = ARG(workspace),
+    .workspace_bytes = ARG(workspace_bytes),
+    .overlap = ARG(overlap_previous),
+    .poisons_workspace = true,
+    .name = name,
+    .product = product,
+    .keep = keep,
+    .operands = operands,
+    .fill = fill,
+    .factors = factors,
+    .factor_count = sizeof factors / sizeof *factors,
+    .reference = reference,
+    .block_rows = TOKENS,
+    .block_columns = FEATURES,
+    .widen = widen,
+    .draw = draw,
+};
