@@ -30,10 +30,10 @@ static void take_residual_out(struct argp_state *state, const char *text, struct
 
 #define AT(member) offsetof(ptxgen_rmsnorm_q4k_spec, member)
 static const struct option_row spec_rows[] = {
-    {"k", "K", "Columns of W: a multiple of 256", OPTION_NUMBER, AT(k),
+    {"k", "K", "Input features: a multiple of 256", OPTION_NUMBER, AT(k),
      .rules = OPTION_IS_K | OPTION_OF_FILE},
-    {"n", "N[,N[,N]]", "Rows of W; several matrices that share x go into one launch", OPTION_OTHER,
-     AT(n), .parse = parse_n, .rules = OPTION_IS_N | OPTION_OF_FILE},
+    {"n", "N[,N[,N]]", "Output features; several matrices that share x go into one launch",
+     OPTION_OTHER, AT(n), .parse = parse_n, .rules = OPTION_IS_N | OPTION_OF_FILE},
     {"epsilon", "E", "Added to the mean square, at least 0 (1e-6, or what the file says)",
      OPTION_OTHER, .parse = take_epsilon},
     {"x-type", "TYPE", "Activations: f32, f16 (default), bf16", OPTION_CHOICE, AT(x_type),

@@ -35,10 +35,8 @@ static void parse_codes(struct argp_state *state, const char *text, struct famil
 
 #define AT(member) offsetof(ptxgen_w8a8_spec, member)
 static const struct option_row spec_rows[] = {
-    {"k", "K", "Inputs of the layer: columns of W", OPTION_NUMBER, AT(k),
-     .rules = OPTION_IS_K | OPTION_OF_FILE},
-    {"n", "N", "Its output features: rows of W", OPTION_NUMBER, AT(n),
-     .rules = OPTION_IS_N | OPTION_OF_FILE},
+    {"k", "K", "Input features", OPTION_NUMBER, AT(k), .rules = OPTION_IS_K | OPTION_OF_FILE},
+    {"n", "N", "Output features", OPTION_NUMBER, AT(n), .rules = OPTION_IS_N | OPTION_OF_FILE},
     {"dtype", "TYPE", "Activations and outputs: f32, f16 (default), bf16, f64", OPTION_OTHER,
      .parse = parse_types},
     {"x-type", "TYPE", "Activations alone", OPTION_CHOICE, AT(x_type),
@@ -51,7 +49,8 @@ static const struct option_row spec_rows[] = {
     {"codes", "MIN,MAX", "The range of codes: magnitudes, as 128,127 (127,127)", OPTION_OTHER,
      .parse = parse_codes},
     {"bias", NULL, "Add a bias", OPTION_FLAG, .at = AT(bias)},
-    {"w-stride", "BYTES", "From one row of W to the next (K)", OPTION_NUMBER, .at = AT(w_stride)},
+    {"w-stride", "BYTES", "From one feature of w to the next (K)", OPTION_NUMBER,
+     .at = AT(w_stride)},
     {"min-m", "M", "The fewest tokens launched", OPTION_NUMBER, AT(min_m), .rules = OPTION_LEAST_M},
     {"max-m", "M", "The most tokens launched", OPTION_NUMBER, AT(max_m), .rules = OPTION_MOST_M},
     {"tile", "NAME=VALUE,...",
