@@ -161,7 +161,7 @@ static ptxgen_cu_deviceptr allocate(const ptxgen_driver *d, size_t bytes, unsign
 static unsigned output_of(const struct problem *p)
 {
     unsigned i = 0;
-    while (p->operands[i].role != OPERAND_OUTPUT)
+    while (!p->operands[i].used || p->operands[i].role != OPERAND_OUTPUT)
         i++;
     return i;
 }

@@ -105,7 +105,8 @@ static ptxgen_status fill(struct problem *p, const struct family_file *file, uin
     for (unsigned i = 0; status == PTXGEN_OK && i < p->count; i++)
         if (p->operands[i].role == OPERAND_X)
             take_tensor(p, i, rows->input);
-        else if (p->operands[i].role == OPERAND_OUTPUT && rows->expect && !p->expected.values)
+        else if (p->operands[i].used && p->operands[i].role == OPERAND_OUTPUT && rows->expect &&
+                 !p->expected.values)
             status = copy_expected(rows->expect, p, i, err);
     return status;
 }
