@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/runtime/launch_list.h"
 
-#include "src/kernels/tile/align.h"
-#include "src/kernels/tile/boxes.h"
+#include "src/kernels/gemm/align.h"
+#include "src/kernels/gemm/boxes.h"
 
 /* ---- making a list ---- */
 
@@ -24,13 +24,13 @@ void launch_list_align(struct launch_list *list, unsigned index, const struct la
 {
     list->entries[list->count++] = (struct launch_entry){
         .index = index,
-        .shape = launch_line(rows->rows, TILE_ALIGN_THREADS, 0, 1),
-        .params = TILE_ALIGN_PARAMS,
-        .wide = TILE_ALIGN_PARAMS,
+        .shape = launch_line(rows->rows, GEMM_ALIGN_THREADS, 0, 1),
+        .params = GEMM_ALIGN_PARAMS,
+        .wide = GEMM_ALIGN_PARAMS,
         .values = {
-            [TILE_ALIGN_X] = *address, [TILE_ALIGN_OUT] = out, [TILE_ALIGN_X_STRIDE] = *stride}};
+            [GEMM_ALIGN_X] = *address, [GEMM_ALIGN_OUT] = out, [GEMM_ALIGN_X_STRIDE] = *stride}};
     *address = out;
-    *stride = tile_aligned_bytes(rows->columns, rows->element) / rows->element;
+    *stride = gemm_aligned_bytes(rows->columns, rows->element) / rows->element;
 }
 
 /* ---- tensor maps ---- */
@@ -57,7 +57,7 @@ static ptxgen_status encode(const ptxgen_loaded *loaded, const struct launch_map
 static ptxgen_status encode_with_last(const ptxgen_loaded *loaded, const struct launch_map *m,
                                       ptxgen_cu_tensor_map maps[2], ptxgen_error *err)
 {
-    uint32_t last = tile_last_box_rows(m->rows, m->box_rows);
+    uint32_t last = gemm_last_box_rows(m->rows, m->box_rows);
     ptxgen_status status = encode(loaded, m, last, &maps[1], err);
     if (status != PTXGEN_OK)
         return status;

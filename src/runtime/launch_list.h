@@ -32,7 +32,7 @@ struct launch_entry {
 /* What a parameter of tensor maps holds. */
 enum launch_maps {
     LAUNCH_MAP,          /* one map */
-    LAUNCH_MAP_AND_LAST, /* a map, and that of src/kernels/tile/boxes.h's last boxes */
+    LAUNCH_MAP_AND_LAST, /* a map, and that of src/kernels/gemm/boxes.h's last boxes */
     LAUNCH_MAP_AND_NONE  /* a map, and room for one that the entry does not read */
 };
 
@@ -68,7 +68,7 @@ ptxgen_launch_shape launch_line(uint64_t ctas, uint32_t threads, uint32_t dynami
                                 uint32_t cluster);
 
 /*
- * Adds src/kernels/tile/align.h's entry: rows of an operand are brought to multiples of 16 bytes at
+ * Adds src/kernels/gemm/align.h's entry: rows of an operand are brought to multiples of 16 bytes at
  * `out`, where `address` and `stride` then say that they are.
  */
 struct launch_rows {

@@ -20,7 +20,7 @@
 
 #include "tests/checks.h"
 
-#include "src/kernels/tile/schedule.h"
+#include "src/kernels/gemm/schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ struct class_family {
 };
 
 /* How tiles of so many stages are dealt out. */
-static inline const char *dealing_of(const struct tile_schedule *t, uint32_t stages)
+static inline const char *dealing_of(const struct gemm_schedule *t, uint32_t stages)
 {
     if (!t->divides)
         return t->share + (t->extra > 0) > 1 ? "several whole tiles" : "a whole tile";
@@ -73,7 +73,7 @@ static inline const char *dealing_of(const struct tile_schedule *t, uint32_t sta
 }
 
 /* The most stages that a CTA goes through, of tiles of so many each. */
-static inline uint32_t stages_of_cta(const struct tile_schedule *t, uint32_t stages)
+static inline uint32_t stages_of_cta(const struct gemm_schedule *t, uint32_t stages)
 {
     return (t->share + (t->extra > 0)) * (t->divides ? 1 : stages);
 }

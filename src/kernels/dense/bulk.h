@@ -5,16 +5,16 @@
 
 #include "emit.h"
 
-#include "../tile/boxes.h"
+#include "../gemm/boxes.h"
 
 struct dense_bulk {
     struct dense_product q; /* the caller sets spec, plan and v */
-    struct tile_ring ring;
-    struct tile_boxes boxes; /* of x */
+    struct gemm_ring ring;
+    struct gemm_boxes boxes; /* of x */
     ptx_param w_map;
     ptx_u32 first, end; /* stages of the CTA */
 
-    struct tile_ring_place read;
+    struct gemm_ring_place read;
     ptx_u32 to_read; /* stages of the CTA after the current one */
     ptx_u32 held;    /* full barrier of the slot that is to be released next */
     ptx_pred releases;
@@ -30,8 +30,8 @@ uint32_t dense_bulk_x_bytes(const struct dense_bulk *b);
 struct dense_sender {
     ptx_u64 w_map;
     ptx_u32 x_row, w_row; /* the first token and feature of the tile that the CTA copies */
-    struct tile_ring_place place;
-    struct tile_walk walk;
+    struct gemm_ring_place place;
+    struct gemm_walk walk;
 };
 void dense_sender_begin(struct dense_bulk *b, struct dense_sender *s);
 /* Moves the producer to the next part of the walk. */

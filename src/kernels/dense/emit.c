@@ -2,7 +2,7 @@
 /*
  * The entries of dense with cp.async and mma.sync, yᵀ = w·xᵀ: 16 features are the rows of mma's
  * operand A, and 8 tokens the columns of its operand B. Persistent CTAs of wn × wm × wk warps walk
- * through their shares of the tiles (stream_k.h). Stages of both operands, 128·wk bytes of K, are
+ * through their shares of the tiles (fixup.h). Stages of both operands, 128·wk bytes of K, are
  * copied by cp.async across the ends of tiles, swizzled (operand.h) and read by ldmatrix:
  *
  *               x: tile_m tokens           4 × 2 warps of 64 × 64: 256 features by 128 tokens take
@@ -39,9 +39,9 @@ void dense_load_params(struct dense_product *q)
         [DENSE_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < DENSE_M; i++)
-        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+        q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
     q->m = ptx_param_u32(k, "m");
-    tile_division_begin(k, dense_own_stages(q->spec, q->v), &q->division);
+    gemm_division_begin(k, dense_own_stages(q->spec, q->v), &q->division);
 }
 
 /* ---- the pipeline's copies ---- */
@@ -54,21 +54,21 @@ void dense_load_params(struct dense_product *q)
 static ptx_u32 deal_to_clusters(struct dense_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
     ptx_u32 dealt = ptx_mad_lo_u32(k, ptx_sub_u32(k, q->last_tile, tile), units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
     return ptx_selp_u32(k, dealt, tile, whole);
 }
 
-struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
+struct gemm_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
 {
     uint32_t tiles_n = dense_tiles_n(q->spec, q->v), cluster = q->v->cluster;
     ptx_u32 dealt = tile; /* a cluster that divides K has one tile */
     if (cluster > 1)
         dealt = deal_to_clusters(q, tile);
     else if (q->v->split == 1)
-        dealt = tile_deal_places(q->k, &q->division, tile);
-    struct tile_place place = tile_locate(q->k, dealt, q->tiles_m, tiles_n);
+        dealt = gemm_deal_places(q->k, &q->division, tile);
+    struct gemm_place place = gemm_locate(q->k, dealt, q->tiles_m, tiles_n);
     place.m = ptx_mul_lo_u32(q->k, place.m, U32(dense_tile_m(q->v)));
     if (cluster > 1)
         place.n = ptx_mad_lo_u32(q->k, place.n, U32(cluster), q->rank);
@@ -76,20 +76,20 @@ struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile)
     return place;
 }
 
-static void locate(void *user, const struct tile_walk *w)
+static void locate(void *user, const struct gemm_walk *w)
 {
     struct dense_product *q = user;
-    struct tile_place first = dense_find_tile(q, w->tile);
-    tile_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->m, w->stage);
-    tile_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
+    struct gemm_place first = dense_find_tile(q, w->tile);
+    gemm_operand_locate(q->k, &q->x, q->address[DENSE_X], first.m, q->m, w->stage);
+    gemm_operand_locate(q->k, &q->w, q->address[DENSE_W], first.n, U32(q->spec->n), w->stage);
 }
 
 static void send(void *user, ptx_u32 slot)
 {
     struct dense_product *q = user;
-    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
-    tile_operand_send(q->k, &q->x, slot);
-    tile_operand_send(q->k, &q->w, ptx_add_u32(q->k, slot, U32(x_bytes)));
+    uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
+    gemm_operand_issue(q->k, &q->x, slot);
+    gemm_operand_issue(q->k, &q->w, ptx_add_u32(q->k, slot, U32(x_bytes)));
 }
 
 /* ---- entries ---- */
@@ -103,25 +103,25 @@ void dense_find_warp(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_dense_variant *v = q->v;
-    ptx_u32 above_n = tile_divide(k, q->at.warp, v->wn);
+    ptx_u32 above_n = gemm_divide(k, q->at.warp, v->wn);
     q->along_n = rest_of(k, q->at.warp, v->wn);
     q->along_m = rest_of(k, above_n, v->wm);
-    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, above_n, v->wm);
+    q->along_k = v->wk == 1 ? U32(0) : gemm_divide(k, above_n, v->wm);
 }
 
-static void find_fragments(struct dense_product *q, struct tile_operand *o, ptx_u32 along,
+static void find_fragments(struct dense_product *q, struct gemm_operand *o, ptx_u32 along,
                            uint32_t warp_rows)
 {
     if (o->rows != warp_rows)
-        o->fragment = ptx_mad_lo_u32(q->k, along, U32(warp_rows * TILE_BLOCK_BYTES), o->fragment);
+        o->fragment = ptx_mad_lo_u32(q->k, along, U32(warp_rows * GEMM_BLOCK_BYTES), o->fragment);
 }
 
-static void begin_reading(struct dense_product *q, struct tile_operand *o, uint32_t rows,
+static void begin_reading(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
                           ptx_u32 along, uint32_t warp_rows)
 {
     o->rows = rows;
     o->blocks = q->v->wk;
-    tile_operand_begin_reading(q->k, &q->at, o);
+    gemm_operand_begin_reading(q->k, &q->at, o);
     find_fragments(q, o, along, warp_rows);
 }
 
@@ -133,7 +133,7 @@ void dense_begin_reading(struct dense_product *q)
 }
 
 /* Sets an operand up; a warp reads the fragments from its own first row on. */
-static void begin_operand(struct dense_product *q, struct tile_operand *o, uint32_t rows,
+static void begin_operand(struct dense_product *q, struct gemm_operand *o, uint32_t rows,
                           enum dense_param stride, ptx_u32 along, uint32_t warp_rows)
 {
     ptx_kernel *k = q->k;
@@ -142,7 +142,7 @@ static void begin_operand(struct dense_product *q, struct tile_operand *o, uint3
     o->threads = dense_threads(q->v);
     o->row_bytes = dense_row_bytes(q->spec);
     uint32_t shift = dense_element(q->spec) / 2;
-    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
+    gemm_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[stride], U32(shift)), o);
     find_fragments(q, o, along, warp_rows);
 }
 
@@ -151,9 +151,9 @@ static void begin(struct dense_product *q)
     ptx_kernel *k = q->k;
     uint32_t tile_m = dense_tile_m(q->v);
     dense_load_params(q);
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     dense_find_warp(q);
-    q->tiles_m = tile_divide(k, ptx_add_u32(k, q->m, U32(tile_m - 1)), tile_m);
+    q->tiles_m = gemm_divide(k, ptx_add_u32(k, q->m, U32(tile_m - 1)), tile_m);
     q->w.as_a = true;
     begin_operand(q, &q->x, tile_m, DENSE_X_STRIDE, q->along_m, q->v->warp_m);
     begin_operand(q, &q->w, dense_tile_n(q->v), DENSE_W_STRIDE, q->along_n, q->v->warp_n);
@@ -162,10 +162,10 @@ static void begin(struct dense_product *q)
 
 /* ---- epilogue ---- */
 
-static void locate_output(void *user, ptx_u32 tile, struct tile_output *o)
+static void locate_output(void *user, ptx_u32 tile, struct gemm_epilogue *o)
 {
     struct dense_product *q = user;
-    struct tile_place first = dense_find_tile(q, tile);
+    struct gemm_place first = dense_find_tile(q, tile);
     o->first_row = first.m;
     o->first_column = first.n;
 }
@@ -184,19 +184,19 @@ static void begin_partials(struct dense_product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_dense_variant *v = q->v;
-    struct tile_output *o = &q->output;
-    o->partials = (struct tile_partials){.threads = dense_threads(v),
+    struct gemm_epilogue *o = &q->output;
+    o->partials = (struct gemm_partials){.threads = dense_threads(v),
                                          .fragments = dense_fragments(v)};
     ptx_u64 partials =
         ptx_add_u64(k, q->address[DENSE_WORKSPACE], U64(dense_partials_offset(q->plan)));
     if (v->cluster > 1) {
-        ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
+        ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), v->cluster);
         ptx_u32 before = ptx_mul_lo_u32(k, q->rank, units);
-        uint64_t bytes = tile_partials_bytes(o->partials.threads, o->partials.fragments);
+        uint64_t bytes = gemm_partials_bytes(o->partials.threads, o->partials.fragments);
         o->flags = ptx_mad_wide_u32(k, before, U32(4), o->flags);
         partials = ptx_mad_lo_u64(k, ptx_cvt_u64_u32(k, before), U64(bytes), partials);
     }
-    tile_partials_begin(k, &q->at, partials, &o->partials);
+    gemm_partials_begin(k, &q->at, partials, &o->partials);
 }
 
 void dense_begin_output(struct dense_product *q)
@@ -204,8 +204,8 @@ void dense_begin_output(struct dense_product *q)
     ptx_kernel *k = q->k;
     const ptxgen_dense_spec *s = q->spec;
     const ptxgen_dense_variant *v = q->v;
-    struct tile_output *o = &q->output;
-    *o = (struct tile_output){
+    struct gemm_epilogue *o = &q->output;
+    *o = (struct gemm_epilogue){
         .k = k,
         .at = &q->at,
         .division = &q->division,
@@ -235,7 +235,7 @@ void dense_begin_output(struct dense_product *q)
         .along_k = q->along_k,
         .only = v->split > 1,
         .has_stmatrix = dense_is_bulk(v),
-        .most_width = TILE_SUMS_WIDTH,
+        .most_width = GEMM_SUMS_WIDTH,
         .acc = accumulator,
         .locate = locate_output,
         .user = q,
@@ -247,13 +247,13 @@ void dense_begin_output(struct dense_product *q)
         o->sums.warp_row = ptx_mul_lo_u32(k, q->along_m, U32(v->warp_m));
     if (dense_divides(v))
         begin_partials(q);
-    tile_output_begin(o);
+    gemm_epilogue_begin(o);
 }
 
 static ptx_u32 next_in_pipeline(void *user)
 {
     struct dense_product *q = user;
-    tile_pipeline_next(q->k, &q->pipeline);
+    gemm_pipeline_next(q->k, &q->pipeline);
     return q->pipeline.read;
 }
 
@@ -266,32 +266,32 @@ static void emit_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_variant
     ptx_kernel_reqntid(k, dense_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(q);
-    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
-    q->pipeline = (struct tile_pipeline){.stages = v->stages,
+    ptx_u32 first = gemm_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    q->pipeline = (struct gemm_pipeline){.stages = v->stages,
                                          .stage_bytes = dense_stage_bytes(v),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = send,
                                          .user = q};
-    tile_pipeline_begin(k, &q->pipeline, first, end);
+    gemm_pipeline_begin(k, &q->pipeline, first, end);
     dense_begin_output(q);
     dense_first_operands(q, q->pipeline.read);
-    struct tile_walk walk = tile_walk_begin(k, first, end);
+    struct gemm_walk walk = gemm_walk_begin(k, first, end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         dense_clear(q);
         ptx_section(k, "stages: multiply one, send for another");
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_pipeline_send(k, &q->pipeline);
+            gemm_pipeline_issue(k, &q->pipeline);
             dense_multiply(q, &between);
         }
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
-        tile_output_end(&q->output, &walk, from);
+        gemm_epilogue_end(&q->output, &walk, from);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, first), false);
     }
     ptx_kernel_end(k);
@@ -313,6 +313,6 @@ ptxgen_status ptxgen_dense_emit(const ptxgen_dense_plan *plan, uint32_t variants
         default: emit_entry(plan, v, module);
         }
     }
-    tile_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
+    gemm_emit_align(module, "dense_align", plan->spec.k, dense_element(&plan->spec));
     return ptx_module_status(module, err);
 }

@@ -3,9 +3,9 @@
 #ifndef PTXGEN_KERNELS_DENSE_EMIT_H
 #define PTXGEN_KERNELS_DENSE_EMIT_H
 
-#include "../tile/operand.h"
-#include "../tile/output.h"
-#include "../tile/pipeline.h"
+#include "../gemm/operand.h"
+#include "../gemm/epilogue.h"
+#include "../gemm/pipeline.h"
 #include "layout.h"
 
 enum {
@@ -26,15 +26,15 @@ struct dense_product {
     const ptxgen_dense_spec *spec;
     const ptxgen_dense_plan *plan;
     const ptxgen_dense_variant *v;
-    struct tile_threads at;
+    struct gemm_threads at;
     ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
     ptx_u32 unit, rank, last_tile; /* number of the cluster, of the CTA in it, of its last tile */
     ptx_u64 address[DENSE_M];      /* the 64-bit parameters that are used */
     ptx_u32 m, tiles_m;
-    struct tile_division division;
-    struct tile_operand x, w;
-    struct tile_pipeline pipeline;
-    struct tile_output output;
+    struct gemm_division division;
+    struct gemm_operand x, w;
+    struct gemm_pipeline pipeline;
+    struct gemm_epilogue output;
     ptx_f32 acc[DENSE_TILES][DENSE_WGMMA_ROW_GROUPS][4];
     struct dense_operands operands;
 };
@@ -54,7 +54,7 @@ void dense_load_params(struct dense_product *q);
 /* Sets the epilogue up. */
 void dense_begin_output(struct dense_product *q);
 /* The first token and feature of a tile. */
-struct tile_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
+struct gemm_place dense_find_tile(struct dense_product *q, ptx_u32 tile);
 
 /* Sets along_m, along_n and along_k. */
 void dense_find_warp(struct dense_product *q);

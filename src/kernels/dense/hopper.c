@@ -19,7 +19,7 @@
  */
 #include "bulk.h"
 
-#include "../tile/wgmma.h"
+#include "../gemm/wgmma.h"
 
 struct hopper {
     struct dense_bulk b;
@@ -38,9 +38,9 @@ static void send_all(struct dense_bulk *b)
         dense_sender_turn(b, &s);
         ptx_for(k, s.walk.stage, s.walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim_some(k, &b->ring, &s.place, b->boxes.bytes);
+            gemm_ring_claim_some(k, &b->ring, &s.place, b->boxes.bytes);
             dense_sender_send(b, &s);
-            tile_ring_advance(k, &b->ring, &s.place, NULL);
+            gemm_ring_advance(k, &b->ring, &s.place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, s.walk.end, b->first), false);
     }
@@ -66,8 +66,8 @@ static void multiply_steps(struct hopper *h, uint32_t steps, ptx_u64 w, ptx_u64 
     ptx_kernel *k = h->b.q.k;
     for (uint32_t i = 0; i < steps; i++)
         for (uint32_t t = 0; t < dense_tiles(&h->b.q); t++) {
-            ptx_u64 step_x = tile_wgmma_advance(k, x, i * DENSE_STEP_BYTES);
-            ptx_u64 step_w = tile_wgmma_advance(k, w, t * TILE_BYTES + i * DENSE_STEP_BYTES);
+            ptx_u64 step_x = gemm_wgmma_advance(k, x, i * DENSE_STEP_BYTES);
+            ptx_u64 step_w = gemm_wgmma_advance(k, w, t * TILE_BYTES + i * DENSE_STEP_BYTES);
             multiply_tile(h, t, step_w, step_x);
         }
     ptx_wgmma_commit_group(k);
@@ -85,8 +85,8 @@ static void multiply_one_by_one(struct hopper *h, ptx_u64 w, ptx_u64 x)
     ptx_for(k, step, U32(DENSE_STEPS), U32(1)) {
         ptx_nounroll(k);
         multiply_steps(h, 1, w, x);
-        ptx_mov_u64_to(k, w, tile_wgmma_advance(k, w, DENSE_STEP_BYTES));
-        ptx_mov_u64_to(k, x, tile_wgmma_advance(k, x, DENSE_STEP_BYTES));
+        ptx_mov_u64_to(k, w, gemm_wgmma_advance(k, w, DENSE_STEP_BYTES));
+        ptx_mov_u64_to(k, x, gemm_wgmma_advance(k, x, DENSE_STEP_BYTES));
     }
 }
 
@@ -98,8 +98,8 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
 {
     struct dense_product *q = &h->b.q;
     ptx_kernel *k = q->k;
-    ptx_u64 x = tile_wgmma_descriptor(k, h->b.read.slot);
-    ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, h->b.read.slot, h->w_at));
+    ptx_u64 x = gemm_wgmma_descriptor(k, h->b.read.slot);
+    ptx_u64 w = gemm_wgmma_descriptor(k, ptx_add_u32(k, h->b.read.slot, h->w_at));
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, h->b.releases);
     ptx_wgmma_fence(k);
     bool most = dense_fragments(q->v) > DENSE_MOST_DIVIDED;
@@ -108,8 +108,8 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
     else
         multiply_steps(h, DENSE_STEPS, w, x);
     ptx_wgmma_wait_group(k, most ? DENSE_STEPS : 1);
-    tile_ring_release(k, &h->b.ring, h->b.held, release);
-    tile_ring_turn(k, &h->b.ring, &h->b.read, h->b.held, h->b.to_read);
+    gemm_ring_release(k, &h->b.ring, h->b.held, release);
+    gemm_ring_next(k, &h->b.ring, &h->b.read, h->b.held, h->b.to_read);
 }
 
 static void begin_multiplying(struct hopper *h)
@@ -139,12 +139,12 @@ static void multiply_all(struct hopper *h)
     ptx_kernel *k = q->k;
     begin_multiplying(h);
     dense_begin_output(q);
-    tile_ring_wait(k, &h->b.read);
-    struct tile_walk walk = tile_walk_begin(k, h->b.first, h->b.end);
+    gemm_ring_wait(k, &h->b.read);
+    struct gemm_walk walk = gemm_walk_begin(k, h->b.first, h->b.end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 first = ptx_mov_u32(k, walk.stage);
         dense_clear(q);
         ptx_section(k, "stages");
@@ -153,9 +153,9 @@ static void multiply_all(struct hopper *h)
             multiply_stage(h, walk.stage, first);
         }
         ptx_wgmma_wait_group(k, 0);
-        tile_ring_release(k, &h->b.ring, h->b.held, h->b.releases);
+        gemm_ring_release(k, &h->b.ring, h->b.held, h->b.releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
-        tile_output_end(&q->output, &walk, first);
+        gemm_epilogue_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->b.first), false);
     }
     if (q->v->split > 1) { /* all CTAs of the cluster have read this CTA's sums */
@@ -173,12 +173,12 @@ void dense_emit_wgmma_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_va
     struct dense_bulk *b = &h->b;
     dense_bulk_begin(b, module);
     ptx_kernel *k = b->q.k;
-    uint32_t groups = dense_threads(v) / TILE_WARPGROUP;
+    uint32_t groups = dense_threads(v) / GEMM_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, b->q.at.warp, U32(groups * DENSE_WARPGROUP))) {
-        tile_wgmma_divide_registers(k, groups, true);
+        gemm_wgmma_divide_registers(k, groups, true);
         multiply_all(h);
     } else {
-        tile_wgmma_divide_registers(k, groups, false);
+        gemm_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
         ptx_if(k, ptx_setp_eq_u32(k, b->q.at.thread, U32(dense_threads(v))))
             send_all(b);

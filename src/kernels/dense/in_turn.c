@@ -30,10 +30,10 @@ static void send_next(struct in_turn *t, ptx_pred sends)
         ptx_if(k, ptx_setp_eq_u32(k, s->walk.stage, s->walk.stage_end))
             dense_sender_turn(&t->b, s);
         ptx_if(k, sends) {
-            tile_ring_claim_some(k, &t->b.ring, &s->place, t->b.boxes.bytes);
+            gemm_ring_claim_some(k, &t->b.ring, &s->place, t->b.boxes.bytes);
             dense_sender_send(&t->b, s);
         }
-        tile_ring_advance(k, &t->b.ring, &s->place, NULL);
+        gemm_ring_advance(k, &t->b.ring, &s->place, NULL);
         ptx_add_u32_to(k, s->walk.stage, s->walk.stage, U32(1));
         ptx_sub_u32_to(k, t->to_send, t->to_send, U32(1));
     }
@@ -64,7 +64,7 @@ static void send_first(struct in_turn *t)
 static void send_in_turn(void *user)
 {
     struct in_turn *t = user;
-    const struct tile_threads *at = &t->b.q.at;
+    const struct gemm_threads *at = &t->b.q.at;
     ptx_kernel *k = t->b.q.k;
     ptx_u32 warp = ptx_and_b32(k, t->to_send, U32(t->b.ring.users - 1));
     ptx_pred lane = ptx_setp_eq_u32(k, at->lane, U32(0));
@@ -74,7 +74,7 @@ static void send_in_turn(void *user)
 static ptx_u32 turn_to_next(void *user)
 {
     struct dense_bulk *b = &((struct in_turn *)user)->b;
-    tile_ring_turn(b->q.k, &b->ring, &b->read, b->held, b->to_read);
+    gemm_ring_next(b->q.k, &b->ring, &b->read, b->held, b->to_read);
     return b->read.slot;
 }
 
@@ -88,7 +88,7 @@ static void begin(struct in_turn *t)
     dense_operands_begin(q);
     dense_bulk_begin_reading(&t->b);
     dense_begin_output(q);
-    tile_ring_wait(q->k, &t->b.read);
+    gemm_ring_wait(q->k, &t->b.read);
     dense_first_operands(q, t->b.read.slot);
 }
 
@@ -102,20 +102,20 @@ void dense_emit_in_turn_entry(const ptxgen_dense_plan *plan, const ptxgen_dense_
     dense_bulk_begin(b, module);
     ptx_kernel *k = q->k;
     begin(t);
-    struct tile_walk walk = tile_walk_begin(k, b->first, b->end);
+    struct gemm_walk walk = gemm_walk_begin(k, b->first, b->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         dense_clear(q);
         ptx_section(k, "stages: multiply one, send for another");
         ptx_for(k, walk.stage, walk.stage_end, U32(1)) {
             ptx_nounroll(k);
             dense_multiply(q, &between);
-            tile_ring_release(k, &b->ring, b->held, b->releases);
+            gemm_ring_release(k, &b->ring, b->held, b->releases);
         }
         ptx_section(k, "the end of the tile: store");
-        tile_output_end(&q->output, &walk, U32(0));
+        gemm_epilogue_end(&q->output, &walk, U32(0));
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, b->first), false);
     }
     dense_bulk_end(b);

@@ -4,11 +4,11 @@
 #define PTXGEN_KERNELS_DENSE_LAYOUT_H
 
 #include "../plan.h"
-#include "../tile/align.h"
-#include "../tile/ring.h"
-#include "../tile/schedule.h"
-#include "../tile/stream_k.h"
-#include "../tile/sums.h"
+#include "../gemm/align.h"
+#include "../gemm/ring.h"
+#include "../gemm/schedule.h"
+#include "../gemm/fixup.h"
+#include "../gemm/sums.h"
 
 #include <ptxgen/dense.h>
 
@@ -75,7 +75,7 @@ static inline uint32_t dense_element(const ptxgen_dense_spec *s)
 /* Bytes of a row of x or w as the product reads it. */
 static inline uint32_t dense_row_bytes(const ptxgen_dense_spec *s)
 {
-    return (uint32_t)tile_aligned_bytes(s->k, dense_element(s));
+    return (uint32_t)gemm_aligned_bytes(s->k, dense_element(s));
 }
 
 static inline uint32_t dense_tile_m(const ptxgen_dense_variant *v)
@@ -97,13 +97,13 @@ static inline bool dense_is_alone(const ptxgen_dense_variant *v)
 static inline uint32_t dense_staging_bytes(const ptxgen_dense_variant *v)
 {
     if (dense_is_alone(v))
-        return tile_sums_alone_bytes(v->warp_n, v->pass_m, v->wm * v->wn);
-    return tile_sums_bytes(dense_tile_n(v), v->pass_m, v->wk);
+        return gemm_sums_alone_bytes(v->warp_n, v->pass_m, v->wm * v->wn);
+    return gemm_sums_bytes(dense_tile_n(v), v->pass_m, v->wk);
 }
 /* Bytes of the barriers, padded to the alignment of sums that each warp stages alone. */
 static inline uint32_t dense_barrier_bytes(const ptxgen_dense_variant *v)
 {
-    uint32_t bytes = dense_is_bulk(v) ? tile_ring_barrier_bytes(v->stages) : 0;
+    uint32_t bytes = dense_is_bulk(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     return dense_is_alone(v) ? (bytes + 127) / 128 * 128 : bytes;
 }
 /* Threads of a CTA: those that multiply, and with wgmma a producer warpgroup. */
@@ -160,7 +160,7 @@ static inline uint32_t dense_stage_bytes(const ptxgen_dense_variant *v)
 
 /*
  * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (stream_k.h); then the aligned copies of x
+ * where tiles are divided, the partial sums of each CTA (fixup.h); then the aligned copies of x
  * and w (align.h).
  */
 static inline uint64_t dense_partials_offset(const ptxgen_dense_plan *plan)
@@ -168,7 +168,7 @@ static inline uint64_t dense_partials_offset(const ptxgen_dense_plan *plan)
     return ((uint64_t)plan->target.multiprocessors * PTXGEN_DENSE_MOST_CTAS * 4 + 255) / 256 * 256;
 }
 struct dense_schedule {
-    struct tile_schedule tiles; /* division of tiles among CTAs, or among clusters */
+    struct gemm_schedule tiles; /* division of tiles among CTAs, or among clusters */
     uint32_t grid;
     uint64_t aligned;         /* offset of the aligned copies */
     uint64_t workspace_bytes; /* without aligned rows: `aligned`, or 0 where nothing is needed */

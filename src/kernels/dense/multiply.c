@@ -34,14 +34,14 @@ void dense_operands_begin(struct dense_product *q)
     struct dense_operands *o = &q->operands;
     for (uint32_t i = 0; i < operand_sets(q); i++) {
         for (uint32_t t = 0; t < dense_tiles(q); t++)
-            tile_new_registers(q->k, o->w[i][t], 4);
+            gemm_new_registers(q->k, o->w[i][t], 4);
         for (uint32_t p = 0; p < dense_row_groups(q) / 2; p++)
-            tile_new_registers(q->k, o->x[i][p], 4);
+            gemm_new_registers(q->k, o->x[i][p], 4);
     }
-    tile_new_registers(q->k, &o->w_lane, 1);
-    tile_new_registers(q->k, &o->x_lane, 1);
-    tile_new_registers(q->k, &o->w_step, 1);
-    tile_new_registers(q->k, &o->x_step, 1);
+    gemm_new_registers(q->k, &o->w_lane, 1);
+    gemm_new_registers(q->k, &o->x_lane, 1);
+    gemm_new_registers(q->k, &o->w_step, 1);
+    gemm_new_registers(q->k, &o->x_step, 1);
     for (uint32_t t = 0; t < dense_tiles(q); t++)
         for (uint32_t j = 0; j < dense_row_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -53,10 +53,10 @@ static void turn_to_stage(struct dense_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct dense_operands *o = &q->operands;
-    uint32_t x_bytes = tile_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
+    uint32_t x_bytes = gemm_operand_stage_bytes(dense_tile_m(q->v), q->v->wk);
     ptx_u32 stage_w = ptx_add_u32(k, slot, U32(x_bytes));
-    ptx_mov_u32_to(k, o->x_lane, tile_operand_lane(k, &q->x, slot, q->along_k));
-    ptx_mov_u32_to(k, o->w_lane, tile_operand_lane(k, &q->w, stage_w, q->along_k));
+    ptx_mov_u32_to(k, o->x_lane, gemm_operand_lane(k, &q->x, slot, q->along_k));
+    ptx_mov_u32_to(k, o->w_lane, gemm_operand_lane(k, &q->w, stage_w, q->along_k));
 }
 
 /*
@@ -88,14 +88,14 @@ static void load(struct dense_product *q, uint32_t i, uint32_t l)
     struct dense_operands *o = &q->operands;
     uint32_t set = i % operand_sets(q);
     if (l == 0) {
-        ptx_mov_u32_to(q->k, o->x_step, tile_operand_step(q->k, &q->x, o->x_lane, i));
-        ptx_mov_u32_to(q->k, o->w_step, tile_operand_step(q->k, &q->w, o->w_lane, i));
+        ptx_mov_u32_to(q->k, o->x_step, gemm_operand_step(q->k, &q->x, o->x_lane, i));
+        ptx_mov_u32_to(q->k, o->w_step, gemm_operand_step(q->k, &q->w, o->w_lane, i));
     }
     uint32_t tiles = dense_tiles(q);
     if (l < tiles)
-        tile_operand_load_to(q->k, o->w_step, 2 * l, o->w[set][l]);
+        gemm_operand_load_to(q->k, o->w_step, 2 * l, o->w[set][l]);
     else
-        tile_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[set][l - tiles]);
+        gemm_operand_load_to(q->k, o->x_step, 2 * (l - tiles), o->x[set][l - tiles]);
 }
 
 void dense_first_operands(struct dense_product *q, ptx_u32 slot)

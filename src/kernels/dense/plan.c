@@ -2,7 +2,7 @@
 #include "layout.h"
 
 #include "../plan.h"
-#include "../tile/ring.h"
+#include "../gemm/ring.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static uint64_t cost(const ptxgen_dense_plan *plan, const ptxgen_dense_variant *
     step *= v->ctas;
     if (v->split > 1)
         return tiles > ctas ? UINT64_MAX : steps / v->split * step + 2500000;
-    if (!dense_divides(v) || tile_deals_whole(tiles, (uint32_t)ctas))
+    if (!dense_divides(v) || gemm_deals_whole(tiles, (uint32_t)ctas))
         return (tiles + ctas - 1) / ctas * steps * step;
     uint64_t ends = 2500000 + (uint64_t)dense_tile_m(v) * 60000 + (v->cluster - 1) * 1000000;
     return (tiles * steps + ctas - 1) / ctas * step + ends;
@@ -427,10 +427,10 @@ ptxgen_status dense_make_schedule(const ptxgen_dense_plan *plan, const ptxgen_de
             (unsigned long long)(tiles * stages));
     struct dense_schedule s = {.aligned = dense_partials_offset(plan)};
     uint32_t units = plan->target.multiprocessors * v->ctas / dense_cluster(v);
-    s.tiles = tile_deal(tiles, stages, units, !dense_divides(v) || tile_deals_whole(tiles, units));
+    s.tiles = gemm_deal(tiles, stages, units, !dense_divides(v) || gemm_deals_whole(tiles, units));
     s.grid = s.tiles.grid * dense_cluster(v);
     if (s.tiles.divides) {
-        s.aligned += s.grid * tile_partials_bytes(dense_threads(v), dense_fragments(v));
+        s.aligned += s.grid * gemm_partials_bytes(dense_threads(v), dense_fragments(v));
         s.workspace_bytes = s.aligned;
     }
     *schedule = s;

@@ -24,7 +24,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
+static const double activation_error = 0x1p-20; /* of gemm/activation.h, relative to |v| */
 static const double split_error = 0x1p-21 * (1 + 0x1p-9), split_unit = 0x1p-136;
 static const double split_variance = 0x1p-44 / 9 + 2 * 0x1p-46 / 3;
 static const double largest_split = 0x1p128 - 0x1p116; /* from there on a tf32 would be infinite */

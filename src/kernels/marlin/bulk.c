@@ -18,24 +18,24 @@
 #include "hopper.h"
 
 /* Adds `bytes` to an offset for each warp before this one along K. */
-static ptx_u32 past_others(struct gemm *q, ptx_u32 offset, uint32_t bytes)
+static ptx_u32 past_others(struct marlin_product *q, ptx_u32 offset, uint32_t bytes)
 {
     return q->v->wk > 1 ? ptx_mad_lo_u32(q->k, q->along_k, U32(bytes), offset) : offset;
 }
 
 static void find_groups(struct hopper *h, ptx_u32 strip)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
     uint32_t warps = q->v->wk > l->groups ? q->v->wk / l->groups : 1; /* that share a group */
     uint32_t each = l->groups > q->v->wk ? l->groups / q->v->wk : 1;
-    ptx_u32 first = ptx_mul_lo_u32(k, tile_divide(k, q->along_k, warps), U32(each));
+    ptx_u32 first = ptx_mul_lo_u32(k, gemm_divide(k, q->along_k, warps), U32(each));
     ptx_u32 scales = ptx_mad_lo_u32(k, first, U32(MARLIN_SCALES_BYTES), U32(l->scales));
-    w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(TILE_CHUNK_BYTES), scales);
+    w->strips_scales = ptx_mad_lo_u32(k, q->at.group, U32(GEMM_CHUNK_BYTES), scales);
     w->scales_bytes = l->scales_bytes;
-    ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(TILE_CHUNK_BYTES / 2), w->strips_scales);
+    ptx_u32 half = ptx_mad_lo_u32(k, q->operands.half, U32(GEMM_CHUNK_BYTES / 2), w->strips_scales);
     w->scales_at = ptx_mad_lo_u32(k, strip, U32(l->scales_bytes), half);
     if (!q->spec->zeros)
         return;
@@ -51,13 +51,13 @@ static void find_groups(struct hopper *h, ptx_u32 strip)
  */
 static void find_codes(struct hopper *h, ptx_u32 strip)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
     const struct stage_layout *l = &h->stage;
     uint32_t parts = MARLIN_STRIP / q->v->warp_n;
     w->step_bytes = MARLIN_STEP_BYTES;
-    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES));
     ptx_u32 first =
         ptx_add_u32(k, past_others(q, U32(l->codes), q->v->steps * MARLIN_STEP_BYTES), lane);
     if (marlin_has_odd_halves(q->v)) {
@@ -75,21 +75,21 @@ static void find_codes(struct hopper *h, ptx_u32 strip)
 
 static void find_weights(struct hopper *h)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t parts = MARLIN_STRIP / q->v->warp_n;
-    ptx_u32 strip = tile_divide(k, q->along_n, parts);
+    ptx_u32 strip = gemm_divide(k, q->along_n, parts);
     q->operands.half = ptx_mov_u32(k, ptx_and_b32(k, q->along_n, U32(parts - 1)));
     find_codes(h, strip);
     if (h->stage.groups)
         find_groups(h, strip);
 }
 
-static void find_warp(struct gemm *q)
+static void find_warp(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
-    q->along_n = q->v->wk == 1 ? q->at.warp : tile_remainder(k, q->at.warp, q->v->wn);
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->at.warp, q->v->wn);
+    q->along_n = q->v->wk == 1 ? q->at.warp : gemm_remainder(k, q->at.warp, q->v->wn);
     q->team = q->at;
     q->team.team = marlin_threads(q->v);
     q->team.barrier = U32(1);
@@ -99,10 +99,10 @@ static void find_warp(struct gemm *q)
 
 static void begin_reading(struct hopper *h)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
-    q->x = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    tile_operand_begin_reading(k, &q->at, &q->x);
+    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    gemm_operand_begin_reading(k, &q->at, &q->x);
     find_weights(h);
     struct ring_user *u = &q->user;
     uint32_t each = marlin_corrected_groups(q->spec, q->v) * marlin_total_bytes(q->spec, q->v);
@@ -110,11 +110,11 @@ static void begin_reading(struct hopper *h)
     ptx_u32 totals = past_others(q, U32(h->stage.totals), each);
     u->totals_at = ptx_mad_lo_u32(k, q->at.quad, U32(two_rows), totals);
     u->ring = &h->ring;
-    u->place = tile_ring_first(k, &h->ring, false);
+    u->place = gemm_ring_first(k, &h->ring, false);
     u->held = ptx_mov_u32(k, u->place.barrier);
     ptx_u32 stages = ptx_sub_u32(k, h->end, h->first);
     u->left = ptx_sub_u32(k, stages, U32(1));
-    u->releases = tile_ring_releasers(k, &h->ring, &q->at);
+    u->releases = gemm_ring_releasers(k, &h->ring, &q->at);
 }
 
 /*
@@ -124,7 +124,7 @@ static void begin_reading(struct hopper *h)
 static void store_group(struct hopper *h, ptx_u32 slot, uint32_t along_k, uint32_t group,
                         const ptx_f32 totals[2])
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t index = along_k * marlin_corrected_groups(q->spec, q->v) + group;
     uint32_t each = marlin_total_bytes(q->spec, q->v);
@@ -158,32 +158,32 @@ static void store_stage(struct hopper *h, ptx_u32 slot, uint32_t along_k)
 
 void marlin_emit_bulk_totals(struct hopper *h)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     ptx_section(k, "sum up activations");
-    q->x = (struct tile_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
-    tile_operand_begin_reading(k, &q->at, &q->x);
+    q->x = (struct gemm_operand){.rows = q->v->tile_m, .blocks = marlin_stage_steps(q->v)};
+    gemm_operand_begin_reading(k, &q->at, &q->x);
     marlin_emit_totals_begin(q);
-    struct tile_ring_place place = tile_ring_first(k, &h->ring, false);
+    struct gemm_ring_place place = gemm_ring_first(k, &h->ring, false);
     ptx_u32 stage = ptx_mov_u32(k, h->first);
     ptx_for(k, stage, h->end, U32(1)) {
         ptx_nounroll(k);
-        tile_ring_wait(k, &place);
+        gemm_ring_wait(k, &place);
         for (uint32_t along_k = 0; along_k < q->v->wk; along_k++)
             store_stage(h, place.slot, along_k);
-        tile_ring_note(k, &h->ring, &place);
-        tile_ring_advance(k, &h->ring, &place, NULL);
+        gemm_ring_side_arrive(k, &h->ring, &place);
+        gemm_ring_advance(k, &h->ring, &place, NULL);
     }
 }
 
 void marlin_emit_bulk_multiply(struct hopper *h, ptx_u32 staging)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     find_warp(q);
     marlin_emit_epilogue_begin(q, staging);
     begin_reading(h);
-    tile_ring_wait(k, &q->user.place);
+    gemm_ring_wait(k, &q->user.place);
     marlin_emit_parts(q, h->first, h->end);
     if (q->v->cluster) { /* the others have read this CTA's sums */
         ptx_barrier_cluster_arrive_relaxed(k);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The entries of marlin with cp.async and mma.sync. A persistent CTA of wn × wk warps walks through
- * its share of the tiles (stream_k.h). In a stage of the pipeline each warp has `steps` times 64 of
+ * its share of the tiles (fixup.h). In a stage of the pipeline each warp has `steps` times 64 of
  * K of its own features, and all warps along N share the activations:
  *
  *              K: stages ──▶                  warps wn × wk = 2 × 2
@@ -31,7 +31,7 @@ static bool is_used(const ptxgen_marlin_spec *s, int param)
     }
 }
 
-void marlin_emit_params(struct gemm *q)
+void marlin_emit_params(struct marlin_product *q)
 {
     static const char *const names[MARLIN_M] = {
         [MARLIN_X] = "x", [MARLIN_CODES] = "codes", [MARLIN_SCALES] = "scales",
@@ -41,13 +41,13 @@ void marlin_emit_params(struct gemm *q)
         [MARLIN_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < MARLIN_M; i++)
-        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+        q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
     q->m = ptx_param_u32(k, "m");
-    tile_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->division);
+    gemm_division_begin(k, marlin_stages_along_k(q->spec, q->v), &q->division);
     q->division.early = marlin_early_stages(q->division.stages, q->v);
 }
 
-static void multiply_part(struct gemm *q, struct tile_walk *w)
+static void multiply_part(struct marlin_product *q, struct gemm_walk *w)
 {
     ptx_section(q->k, "stages: multiply one, issue another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
@@ -56,7 +56,7 @@ static void multiply_part(struct gemm *q, struct tile_walk *w)
     }
 }
 
-void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end)
+void marlin_emit_parts(struct marlin_product *q, ptx_u32 first, ptx_u32 end)
 {
     ptx_kernel *k = q->k;
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -65,13 +65,13 @@ void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end)
                 q->acc[t][j][r] = ptx_mov_f32(k, F32(0));
     marlin_emit_operands_begin(q);
     marlin_emit_first_operands(q);
-    struct tile_walk walk = tile_walk_begin(k, first, end);
+    struct gemm_walk walk = gemm_walk_begin(k, first, end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
-        struct tile_place place = marlin_emit_place(q, walk.tile);
+        struct gemm_place place = marlin_emit_place(q, walk.tile);
         marlin_emit_clear(q, place.n);
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
@@ -82,17 +82,17 @@ void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end)
 
 /* ---- entries ---- */
 
-static void find_warp(struct gemm *q)
+static void find_warp(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
-    q->at = tile_find_threads(k);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
+    q->at = gemm_find_threads(k);
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->at.warp, q->v->wn);
     q->along_n = q->v->wk == 1   ? q->at.warp
                  : q->v->wn == 1 ? U32(0)
                                  : ptx_rem_u32(k, q->at.warp, U32(q->v->wn));
 }
 
-static void begin(struct gemm *q)
+static void begin(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
     marlin_emit_params(q);
@@ -104,22 +104,22 @@ static void begin(struct gemm *q)
     q->x.blocks = q->v->wk * q->v->steps;
     q->x.threads = marlin_threads(q->v);
     q->x.row_bytes = q->spec->k * 2;
-    tile_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
+    gemm_operand_begin(k, &q->at, ptx_shl_b64(k, q->address[MARLIN_X_STRIDE], U32(1)), &q->x);
     marlin_emit_weights_begin(q);
 }
 
 static void emit_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant *v,
                        ptx_module *module)
 {
-    struct gemm *q = &(struct gemm){.spec = &plan->spec, .plan = plan, .v = v};
+    struct marlin_product *q = &(struct marlin_product){.spec = &plan->spec, .plan = plan, .v = v};
     ptx_kernel *k = q->k = ptx_kernel_begin(module, ptxgen_marlin_entry(v));
     ptx_kernel_reqntid(k, marlin_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(q);
-    ptx_u32 first = tile_first_stage(k, &q->division, q->at.cta);
-    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
+    ptx_u32 first = gemm_first_stage(k, &q->division, q->at.cta);
+    ptx_u32 end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->at.cta, U32(1)));
     marlin_emit_pipeline_begin(q, first, end);
-    uint32_t staging = tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
+    uint32_t staging = gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
     marlin_emit_epilogue_begin(q,
                                ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16)));
 

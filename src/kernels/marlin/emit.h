@@ -3,13 +3,13 @@
 #ifndef PTXGEN_KERNELS_MARLIN_EMIT_H
 #define PTXGEN_KERNELS_MARLIN_EMIT_H
 
-#include "../tile/activation.h"
-#include "../tile/chunk.h"
-#include "../tile/emit.h"
-#include "../tile/operand.h"
-#include "../tile/part.h"
-#include "../tile/pipeline.h"
-#include "../tile/ring.h"
+#include "../gemm/activation.h"
+#include "../gemm/chunk.h"
+#include "../gemm/emit.h"
+#include "../gemm/operand.h"
+#include "../gemm/tile_end.h"
+#include "../gemm/pipeline.h"
+#include "../gemm/ring.h"
 #include "layout.h"
 
 enum {
@@ -78,58 +78,58 @@ struct weights {
 
 /* A consumer's place in a ring that a producer fills. */
 struct ring_user {
-    const struct tile_ring *ring; /* NULL: there is no ring, and the warp copies for itself */
-    struct tile_ring_place place;
+    const struct gemm_ring *ring; /* NULL: there is no ring, and the warp copies for itself */
+    struct gemm_ring_place place;
     ptx_u32 held;                   /* full barrier of the slot that is to be released next */
     ptx_u32 left;                   /* stages of the CTA after the current one */
     ptx_pred releases;              /* the lane releases slots */
-    struct tile_ring_place present; /* slot whose sums of activations are read */
+    struct gemm_ring_place present; /* slot whose sums of activations are read */
     ptx_u32 totals_at;              /* the lane's offset of these sums in a stage */
 };
 
-struct gemm {
+struct marlin_product {
     ptx_kernel *k;
     const ptxgen_marlin_spec *spec;
     const ptxgen_marlin_plan *plan;
     const ptxgen_marlin_variant *v;
-    struct tile_threads at;
+    struct gemm_threads at;
     ptx_u32 along_n, along_k; /* index of the warp along N and K; with wgmma, in its warpgroup */
-    struct tile_threads team; /* threads that end a part of a tile together: all, or a warpgroup */
+    struct gemm_threads team; /* threads that end a part of a tile together: all, or a warpgroup */
     ptx_u32 team_index;
     uint32_t teams;            /* of a CTA */
     ptx_u64 address[MARLIN_M]; /* the 64-bit parameters that are used */
     ptx_u32 m, tiles_m;
-    struct tile_division division;
-    struct tile_operand x;
+    struct gemm_division division;
+    struct gemm_operand x;
     struct weights w;
-    struct tile_pipeline pipeline;
+    struct gemm_pipeline pipeline;
     struct ring_user user;                /* with a ring, in place of the pipeline */
-    const struct tile_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
-    struct tile_sums sums;
-    struct tile_halves halves; /* in place of `sums` where stages_halves says so */
-    struct tile_partials partials;
-    struct tile_handover handover; /* of divided tiles with wgmma; 0 threads: not used */
-    struct tile_ring_place *read;  /* with `handover`: the slot that is read */
+    const struct gemm_exchange *exchange; /* of a cluster's two CTAs; NULL: there is none */
+    struct gemm_sums sums;
+    struct gemm_halves halves; /* in place of `sums` where stages_halves says so */
+    struct gemm_partials partials;
+    struct gemm_bulk_fixup handover; /* of divided tiles with wgmma; 0 threads: not used */
+    struct gemm_ring_place *read;  /* with `handover`: the slot that is read */
     ptx_pred releases;
-    struct tile_chunk chunk; /* of y, bias and residual */
+    struct gemm_chunk chunk; /* of y, bias and residual */
     ptx_f32 acc[MAX_TILES][MAX_TOKEN_GROUPS][4];
     struct operands operands;
 };
 
-static inline uint32_t tiles(const struct gemm *q)
+static inline uint32_t tiles(const struct marlin_product *q)
 {
     return q->v->warp_n / MARLIN_TILE;
 }
-static inline uint32_t token_groups(const struct gemm *q)
+static inline uint32_t token_groups(const struct marlin_product *q)
 {
     return q->v->tile_m / 8;
 }
 /* Packed features that a team multiplies. */
-static inline uint32_t team_features(const struct gemm *q)
+static inline uint32_t team_features(const struct marlin_product *q)
 {
     return marlin_tile_n(q->v) / q->teams;
 }
-static inline bool is_bf16(const struct gemm *q)
+static inline bool is_bf16(const struct marlin_product *q)
 {
     return q->spec->type == PTXGEN_BF16;
 }
@@ -156,9 +156,9 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *spec);
 
 /* ---- emit.c ---- */
 
-void marlin_emit_params(struct gemm *q);
+void marlin_emit_params(struct marlin_product *q);
 /* Multiplies and ends all parts of the CTA's stages [first, end); the first stage has arrived. */
-void marlin_emit_parts(struct gemm *q, ptx_u32 first, ptx_u32 end);
+void marlin_emit_parts(struct marlin_product *q, ptx_u32 first, ptx_u32 end);
 
 /* ---- hopper.c ---- */
 
@@ -170,83 +170,83 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
 
 /* ---- weights.c ---- */
 
-void marlin_emit_weights_begin(struct gemm *q);
+void marlin_emit_weights_begin(struct marlin_product *q);
 /* Whether a warp has the lower half of a strip in some tiles and the upper half in others. */
-bool marlin_half_varies(const struct gemm *q);
-void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half);
+bool marlin_half_varies(const struct marlin_product *q);
+void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half);
 /* Sets the offsets of the warp's codes, scales and zero points, where these differ by tile. */
-void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n);
+void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n);
 /* Makes stage `stage` of the warp's features in tile `tile_n` the next one to be copied. */
-void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage);
+void marlin_emit_weights_locate(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 stage);
 /* Issues the copies of the next stage to the shared address `slot`, and moves on by a stage. */
-void marlin_emit_weights_issue(struct gemm *q, ptx_u32 slot);
+void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot);
 /* Prefetches the located weights of the first stages, before `stage_end`, into the L2. */
-void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end);
+void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u32 stage_end);
 /* Loads the lane's codes of a step: words[t][i] for mma step i of tile t. */
-void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
+void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4]);
 /* Loads the lane's scales (and zero points) of group `group` of the stage. */
-void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struct scales *s);
+void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group, struct scales *s);
 /* Without groups: loads the lane's scales (and zero points) from global memory. */
-void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s);
+void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, struct scales *s);
 /* Converts the two scales of a tile to f32. */
-void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile,
+void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile,
                             ptx_f32 scale[2]);
-void marlin_emit_dequantiser_begin(struct gemm *q);
+void marlin_emit_dequantiser_begin(struct marlin_product *q);
 /* Sets the dequantiser for these scales. */
-void marlin_emit_dequantiser(struct gemm *q, const struct scales *s);
+void marlin_emit_dequantiser(struct marlin_product *q, const struct scales *s);
 /* Makes operand A of an mma step from a word: q − z, s·(q − z), or q + offset, in units. */
-void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
+void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4]);
 /* Where sums are corrected: the unit of the sums of features g (half 0) or g + 8 (half 1). */
-float marlin_code_unit(const struct gemm *q, uint32_t half);
+float marlin_code_unit(const struct marlin_product *q, uint32_t half);
 /* −(offset + z) for symmetric codes in that unit, as a pair. */
-uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half);
+uint32_t marlin_zero_pair(const struct marlin_product *q, uint32_t half);
 /* −(offset + z) for zero points `s` in that unit: the factor of Σ activations in the correction. */
-ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile,
+ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile,
                                uint32_t half);
 
 /* ---- pipeline.c ---- */
 
 /* Begins the pipeline over the CTA's stages [first, end), and waits for the first stage. */
-void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end);
+void marlin_emit_pipeline_begin(struct marlin_product *q, ptx_u32 first, ptx_u32 end);
 
 /* ---- multiply.c ---- */
 
-void marlin_emit_operands_begin(struct gemm *q);
+void marlin_emit_operands_begin(struct marlin_product *q);
 /* Groups of a warp in a stage whose sums are corrected separately. */
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *spec, const ptxgen_marlin_variant *v);
 /* For a warp that only computes sums of activations: sets up its registers. */
-void marlin_emit_totals_begin(struct gemm *q);
+void marlin_emit_totals_begin(struct marlin_product *q);
 /*
  * The sums of activations of token g in the fragments of a load: over group `group` of the warps at
  * `along_k`, in the stage at `slot`.
  */
-void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
+void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
                         ptx_f32 totals[2]);
 /* Makes the operands of the first mma step of the current stage. */
-void marlin_emit_first_operands(struct gemm *q);
+void marlin_emit_first_operands(struct marlin_product *q);
 /* Clears the accumulators, and begins tile `tile_n` at the current stage. */
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n);
+void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n);
 /* Adds the current stage's products, and makes the first operands of the next stage. */
-void marlin_emit_multiply(struct gemm *q);
+void marlin_emit_multiply(struct marlin_product *q);
 /* At the end of a part: corrects and scales the sums that have not been corrected by group. */
-void marlin_emit_finish_sums(struct gemm *q);
+void marlin_emit_finish_sums(struct marlin_product *q);
 
 /* ---- epilogue.c ---- */
 
 /* Register r of tile t and row group j of the accumulators. */
 ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r);
 /* Sets the epilogue up; sums are staged at the shared address `staging`. */
-void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging);
+void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging);
 /* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first);
+void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_walk *w, ptx_u32 first);
 
 /* Address of the partial sums of CTA 0. */
-ptx_u64 marlin_emit_partials(struct gemm *q);
+ptx_u64 marlin_emit_partials(struct marlin_product *q);
 /* Tiles along M. */
-ptx_u32 marlin_emit_tiles_m(struct gemm *q);
+ptx_u32 marlin_emit_tiles_m(struct marlin_product *q);
 /* The place in y of tile number `tile`. */
-struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile);
+struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile);
 
 /* ---- gather.c ---- */
 

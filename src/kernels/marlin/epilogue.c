@@ -3,17 +3,17 @@
  * The epilogue of a tile: adds the sums of the warps along K and of the CTAs that share the tile,
  * then threads finish chunks of a row of y: bias, activation, SwiGLU, residual, rounding, store.
  */
-#include "../tile/exchange.h"
-#include "../tile/wgmma.h"
+#include "../gemm/exchange.h"
+#include "../gemm/wgmma.h"
 #include "emit.h"
 
-/* Columns of a chunk. The bound shows the compiler that arrays of TILE_SUMS_WIDTH suffice. */
-static uint32_t width(const struct gemm *q)
+/* Columns of a chunk. The bound shows the compiler that arrays of GEMM_SUMS_WIDTH suffice. */
+static uint32_t width(const struct marlin_product *q)
 {
-    return q->sums.width < TILE_SUMS_WIDTH ? q->sums.width : TILE_SUMS_WIDTH;
+    return q->sums.width < GEMM_SUMS_WIDTH ? q->sums.width : GEMM_SUMS_WIDTH;
 }
 
-static bool is_gated(const struct gemm *q)
+static bool is_gated(const struct marlin_product *q)
 {
     return marlin_gated(q->spec);
 }
@@ -22,7 +22,7 @@ static bool is_gated(const struct gemm *q)
  * Whether sums are rounded in their registers (halves.h): in warpgroups that have all of a tile's
  * K, where the epilogue is a bias at most.
  */
-static bool stages_halves(const struct gemm *q)
+static bool stages_halves(const struct marlin_product *q)
 {
     const ptxgen_marlin_spec *s = q->spec;
     bool all = (!q->v->cluster || marlin_exchanges(q->v)) && marlin_staged_wk(q->v) == 1;
@@ -30,26 +30,26 @@ static bool stages_halves(const struct gemm *q)
            !s->activation && !s->residual;
 }
 
-static void begin_halves(struct gemm *q, ptx_u32 staging)
+static void begin_halves(struct marlin_product *q, ptx_u32 staging)
 {
     uint32_t rows = 2 * marlin_pass_tokens(q->v); /* as much memory as f32 sums take */
     uint32_t all = marlin_finished_tokens(q->v);
-    q->halves = (struct tile_halves){.columns = team_features(q),
+    q->halves = (struct gemm_halves){.columns = team_features(q),
                                      .pass_m = all % rows ? marlin_pass_tokens(q->v) : rows,
                                      .bf16 = is_bf16(q),
                                      .staging = staging};
-    tile_halves_begin(q->k, &q->team, &q->halves);
+    gemm_halves_begin(q->k, &q->team, &q->halves);
 }
 
-ptx_u64 marlin_emit_partials(struct gemm *q)
+ptx_u64 marlin_emit_partials(struct marlin_product *q)
 {
     return ptx_add_u64(q->k, q->address[MARLIN_WORKSPACE], U64(marlin_partials_offset(q->plan)));
 }
 
-void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
+void marlin_emit_epilogue_begin(struct marlin_product *q, ptx_u32 staging)
 {
     ptx_kernel *k = q->k;
-    struct tile_sums *s = &q->sums;
+    struct gemm_sums *s = &q->sums;
     s->tile_m = marlin_finished_tokens(q->v);
     s->tile_n = team_features(q);
     s->warp_n = q->v->warp_n;
@@ -58,35 +58,35 @@ void marlin_emit_epilogue_begin(struct gemm *q, ptx_u32 staging)
     s->pass_m = marlin_pass_tokens(q->v);
     s->ctas = marlin_exchanges(q->v) ? 0 : q->v->cluster;
     uint32_t stagers = marlin_threads(q->v) / q->teams / marlin_exchange_teams(q->v);
-    s->width = tile_chunk_width(s->pass_m * team_features(q), stagers);
+    s->width = gemm_chunk_width(s->pass_m * team_features(q), stagers);
     s->staging = staging;
     if (stages_halves(q))
         begin_halves(q, staging);
     else
-        tile_sums_begin(k, &q->team, q->along_n, s->wk > 1 ? q->along_k : U32(0), s);
-    uint32_t chunk = stages_halves(q) ? TILE_HALVES_WIDTH : s->width;
+        gemm_sums_begin(k, &q->team, q->along_n, s->wk > 1 ? q->along_k : U32(0), s);
+    uint32_t chunk = stages_halves(q) ? GEMM_HALVES_WIDTH : s->width;
     q->partials.threads = marlin_threads(q->v);
     q->partials.fragments = marlin_fragments(q->v);
-    tile_partials_begin(k, &q->at, marlin_emit_partials(q), &q->partials);
+    gemm_partials_begin(k, &q->at, marlin_emit_partials(q), &q->partials);
     const bool used[MARLIN_M] = {[MARLIN_Y] = true, [MARLIN_Y_STRIDE] = true,
                                  [MARLIN_BIAS] = q->spec->bias,
                                  [MARLIN_UP_BIAS] = q->spec->bias && is_gated(q),
                                  [MARLIN_RESIDUAL] = q->spec->residual,
                                  [MARLIN_RESIDUAL_STRIDE] = q->spec->residual};
-    q->chunk = (struct tile_chunk){
+    q->chunk = (struct gemm_chunk){
         .width = chunk,
         .bf16 = is_bf16(q),
-        .aligned = tile_chunks_are_aligned(k, chunk, q->address, used, MARLIN_X_STRIDE, MARLIN_M)};
+        .aligned = gemm_chunks_are_aligned(k, chunk, q->address, used, MARLIN_X_STRIDE, MARLIN_M)};
 }
 
 /* ---- one chunk ---- */
 
-static ptxgen_activation activation(const struct gemm *q)
+static ptxgen_activation activation(const struct marlin_product *q)
 {
     return is_gated(q) ? PTXGEN_ACTIVATION_SILU : (ptxgen_activation)q->spec->activation;
 }
 
-static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param stride,
+static ptx_u64 element(struct marlin_product *q, enum marlin_param base, enum marlin_param stride,
                        ptx_u64 row, ptx_u64 column_bytes)
 {
     ptx_u64 pitch = ptx_shl_b64(q->k, q->address[stride], U32(1));
@@ -95,24 +95,24 @@ static ptx_u64 element(struct gemm *q, enum marlin_param base, enum marlin_param
 }
 
 /* Finishes a chunk with sums `v`; `up` holds the sums of SwiGLU's second matrix. */
-static void store_sums(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH],
-                         ptx_f32 up[TILE_SUMS_WIDTH])
+static void store_sums(struct marlin_product *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[GEMM_SUMS_WIDTH],
+                         ptx_f32 up[GEMM_SUMS_WIDTH])
 {
     ptx_kernel *k = q->k;
     ptx_u64 row64 = ptx_cvt_u64_u32(k, row), bytes = ptx_mul_wide_u32(k, column, U32(2));
     if (q->spec->bias)
-        tile_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_BIAS], bytes), v);
+        gemm_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_BIAS], bytes), v);
     if (q->spec->bias && is_gated(q))
-        tile_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_UP_BIAS], bytes), up);
+        gemm_chunk_add(k, &q->chunk, ptx_add_u64(k, q->address[MARLIN_UP_BIAS], bytes), up);
     for (uint32_t i = 0; i < width(q); i++) {
-        v[i] = tile_activate(k, activation(q), v[i]);
+        v[i] = gemm_activate(k, activation(q), v[i]);
         if (is_gated(q))
             v[i] = ptx_mul_f32(k, v[i], up[i]);
     }
     if (q->spec->residual)
-        tile_chunk_add(k, &q->chunk,
+        gemm_chunk_add(k, &q->chunk,
                        element(q, MARLIN_RESIDUAL, MARLIN_RESIDUAL_STRIDE, row64, bytes), v);
-    tile_chunk_store(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes), v);
+    gemm_chunk_store(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes), v);
 }
 
 /* ---- a tile's end ---- */
@@ -128,29 +128,29 @@ static uint32_t band(const ptxgen_marlin_variant *v)
     return v->tile_m < rows ? rows / v->tile_m : 1;
 }
 
-ptx_u32 marlin_emit_tiles_m(struct gemm *q)
+ptx_u32 marlin_emit_tiles_m(struct marlin_product *q)
 {
     ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
-    return tile_divide(q->k, padded, q->v->tile_m);
+    return gemm_divide(q->k, padded, q->v->tile_m);
 }
 
-struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
+struct gemm_place marlin_emit_place(struct marlin_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     uint32_t tiles_n = marlin_tiles_n(q->spec, q->v);
     if (!marlin_is_wgmma(q->v))
-        return tile_locate_in_band(k, tile, q->tiles_m, tiles_n,
+        return gemm_locate_in_band(k, tile, q->tiles_m, tiles_n,
                                    marlin_has_producer(q->v) ? 1 : 16);
     ptx_u32 tiles_m = marlin_emit_tiles_m(q); /* for each tile anew, to save a register */
     if (!q->v->cluster) {
-        ptx_u32 at = tile_deal_places(k, &q->division, tile);
-        return tile_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
+        ptx_u32 at = gemm_deal_places(k, &q->division, tile);
+        return gemm_locate_in_band(k, at, tiles_m, tiles_n, band(q->v));
     }
-    struct tile_place p;
+    struct gemm_place p;
     p.m = ptx_mov_u32(k, U32(0));
     p.n = ptx_mov_u32(k, tile);
     ptx_if(k, ptx_setp_ne_u32(k, tiles_m, U32(1))) { /* one row of tiles needs no division */
-        struct tile_place other = tile_locate_in_band(k, tile, tiles_m, tiles_n, band(q->v));
+        struct gemm_place other = gemm_locate_in_band(k, tile, tiles_m, tiles_n, band(q->v));
         ptx_mov_u32_to(k, p.m, other.m);
         ptx_mov_u32_to(k, p.n, other.n);
     }
@@ -158,21 +158,21 @@ struct tile_place marlin_emit_place(struct gemm *q, ptx_u32 tile)
 }
 
 struct end {
-    struct gemm *q;
+    struct marlin_product *q;
     ptx_u32 first_token, feature; /* of the tile in y */
 };
 
 /* Loads the sums of a chunk, added over the warps along K. */
-static void sum_chunk(struct gemm *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[TILE_SUMS_WIDTH])
+static void sum_chunk(struct marlin_product *q, ptx_u32 row, ptx_u32 column, ptx_f32 v[GEMM_SUMS_WIDTH])
 {
-    ptx_u32 sums[TILE_SUMS_WIDTH];
-    tile_sums_load(q->k, &q->sums, row, column, sums);
+    ptx_u32 sums[GEMM_SUMS_WIDTH];
+    gemm_sums_load(q->k, &q->sums, row, column, sums);
     for (uint32_t i = 0; i < width(q); i++)
         v[i] = ptx_u32_as_f32(sums[i]);
 }
 
 /* The packed column of a column of y: with SwiGLU a strip has 32 columns of gate, then 32 of up. */
-static ptx_u32 packed_feature(struct gemm *q, ptx_u32 column)
+static ptx_u32 packed_feature(struct marlin_product *q, ptx_u32 column)
 {
     if (!is_gated(q))
         return column;
@@ -180,12 +180,12 @@ static ptx_u32 packed_feature(struct gemm *q, ptx_u32 column)
     return ptx_add_u32(q->k, column, strip);
 }
 
-static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+static void finish_chunk(void *user, const struct gemm_tile_end *p, ptx_u32 row, ptx_u32 in_tile)
 {
     const struct end *e = user;
-    struct gemm *q = e->q;
+    struct marlin_product *q = e->q;
     ptx_kernel *k = q->k;
-    ptx_f32 v[TILE_SUMS_WIDTH], up[TILE_SUMS_WIDTH];
+    ptx_f32 v[GEMM_SUMS_WIDTH], up[GEMM_SUMS_WIDTH];
     ptx_u32 column = ptx_add_u32(k, e->feature, in_tile), packed = packed_feature(q, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
         sum_chunk(q, row, packed, v);
@@ -197,25 +197,25 @@ static void finish_chunk(void *user, const struct tile_part *p, ptx_u32 row, ptx
 }
 
 /* Stores a chunk of results that were rounded in registers. */
-static void finish_halves(void *user, const struct tile_part *p, ptx_u32 row, ptx_u32 in_tile)
+static void finish_halves(void *user, const struct gemm_tile_end *p, ptx_u32 row, ptx_u32 in_tile)
 {
     const struct end *e = user;
-    struct gemm *q = e->q;
+    struct marlin_product *q = e->q;
     ptx_kernel *k = q->k;
     ptx_u32 column = ptx_add_u32(k, e->feature, in_tile);
     ptx_if(k, ptx_setp_lt_u32(k, column, U32(q->spec->n))) {
-        ptx_u32 pairs[TILE_HALVES_WIDTH / 2];
-        tile_halves_load(k, &q->halves, row, in_tile, pairs);
+        ptx_u32 pairs[GEMM_HALVES_WIDTH / 2];
+        gemm_halves_load(k, &q->halves, row, in_tile, pairs);
         ptx_u32 in_pass = ptx_add_u32(k, e->first_token, row);
         ptx_u64 row64 = ptx_cvt_u64_u32(k, ptx_add_u32(k, in_pass, p->pass_row));
         ptx_u64 bytes = ptx_mul_wide_u32(k, column, U32(2));
-        tile_chunk_store_words(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes),
+        gemm_chunk_store_words(k, &q->chunk, element(q, MARLIN_Y, MARLIN_Y_STRIDE, row64, bytes),
                                pairs);
     }
 }
 
 /* Adds the bias to the lane's sums of feature g + 8r of tile t. */
-static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r)
+static void add_bias(struct marlin_product *q, const struct end *e, uint32_t t, uint32_t r)
 {
     ptx_kernel *k = q->k;
     ptx_u32 in_warp = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE), q->team.group);
@@ -232,12 +232,12 @@ static void add_bias(struct gemm *q, const struct end *e, uint32_t t, uint32_t r
             ptx_add_f32_to(k, q->acc[t][j][2 * r + i], q->acc[t][j][2 * r + i], bias);
 }
 
-static void locate(void *user, struct tile_part *p, ptx_u32 tile)
+static void locate(void *user, struct gemm_tile_end *p, ptx_u32 tile)
 {
     struct end *e = user;
-    struct gemm *q = e->q;
+    struct marlin_product *q = e->q;
     ptx_kernel *k = q->k;
-    struct tile_place place = marlin_emit_place(q, tile);
+    struct gemm_place place = marlin_emit_place(q, tile);
     e->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     if (q->exchange) {
         ptx_u32 share = marlin_exchange_teams(q->v) > 1
@@ -251,7 +251,7 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
         q->teams > 1 ? ptx_mad_lo_u32(k, place.n, U32(q->teams), q->team_index) : place.n;
     e->feature = ptx_mul_lo_u32(k, columns, U32(p->columns));
     if (q->exchange) { /* the code above runs while the other CTA's sums are in flight */
-        tile_exchange_receive(k, q->exchange, marlin_accumulator, q);
+        gemm_exchange_receive(k, q->exchange, marlin_accumulator, q);
         marlin_emit_finish_sums(q);
     }
     for (uint32_t i = 0; i < 2 * tiles(q) && p->halves && q->spec->bias; i++)
@@ -260,14 +260,14 @@ static void locate(void *user, struct tile_part *p, ptx_u32 tile)
 
 ptx_u32 marlin_accumulator(const void *gemm, uint32_t t, uint32_t j, uint32_t r)
 {
-    const struct gemm *q = gemm;
+    const struct marlin_product *q = gemm;
     return ptx_f32_as_u32(q->acc[t][j][r]);
 }
 
-void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 first)
+void marlin_emit_epilogue(struct marlin_product *q, const struct gemm_walk *w, ptx_u32 first)
 {
     struct end e = {.q = q};
-    struct tile_part p = {.at = &q->team,
+    struct gemm_tile_end p = {.at = &q->team,
                           .division = &q->division,
                           .sums = &q->sums,
                           .halves = stages_halves(q) ? &q->halves : NULL,
@@ -286,5 +286,5 @@ void marlin_emit_epilogue(struct gemm *q, const struct tile_walk *w, ptx_u32 fir
                           .user = &e};
     if (!q->exchange)
         marlin_emit_finish_sums(q);
-    tile_part_end(q->k, &p, w, first);
+    gemm_end_part(q->k, &p, w, first);
 }

@@ -40,7 +40,7 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
 {
     struct stage_layout l = {.strips = (marlin_tile_n(v) + MARLIN_STRIP - 1) / MARLIN_STRIP,
                              .groups = groups_of(s, v)};
-    l.codes = tile_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
+    l.codes = gemm_operand_stage_bytes(v->tile_m, marlin_stage_steps(v));
     l.codes_bytes = marlin_stage_steps(v) * MARLIN_STEP_BYTES;
     l.half = l.codes + marlin_tile_n(v) / MARLIN_STRIP * l.codes_bytes;
     l.scales = l.half + (marlin_has_odd_halves(v) ? l.codes_bytes / 2 : 0);
@@ -51,7 +51,7 @@ struct stage_layout marlin_stage_layout(const ptxgen_marlin_spec *s, const ptxge
     l.totals = l.copied;
     if (marlin_stores_totals(s, v))
         l.totals_bytes = v->wk * marlin_corrected_groups(s, v) * marlin_total_bytes(s, v);
-    l.bytes = (l.totals + l.totals_bytes + TILE_RING_ALIGN - 1) / TILE_RING_ALIGN * TILE_RING_ALIGN;
+    l.bytes = (l.totals + l.totals_bytes + GEMM_RING_ALIGN - 1) / GEMM_RING_ALIGN * GEMM_RING_ALIGN;
     return l;
 }
 
@@ -77,21 +77,21 @@ static uint32_t teams(const ptxgen_marlin_variant *v)
 static uint32_t team_staging_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t columns = marlin_is_wgmma(v) ? MARLIN_WARPGROUP * v->warp_n : marlin_tile_n(v);
-    return tile_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
+    return gemm_sums_bytes(columns, marlin_pass_tokens(v), marlin_staged_wk(v));
 }
 
 static uint32_t exchange_bytes(const ptxgen_marlin_variant *v)
 {
     uint32_t tiles_of_warp = v->warp_n / MARLIN_TILE;
-    return marlin_exchanges(v) ? tile_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
+    return marlin_exchanges(v) ? gemm_exchange_bytes(marlin_threads(v), marlin_exchange_teams(v),
                                                      tiles_of_warp, v->tile_m / 8)
                                : 0;
 }
 
 uint32_t marlin_ring_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
 {
-    uint32_t barriers = marlin_stores_totals(s, v) ? tile_ring_noted_bytes(v->stages)
-                                                   : tile_ring_barrier_bytes(v->stages);
+    uint32_t barriers = marlin_stores_totals(s, v) ? gemm_ring_side_barrier_bytes(v->stages)
+                                                   : gemm_ring_barrier_bytes(v->stages);
     return v->stages * marlin_ring_stage_bytes(s, v) + teams(v) * team_staging_bytes(v) + barriers +
            exchange_bytes(v);
 }
@@ -104,8 +104,8 @@ enum { FEW_ROWS = 32 };
 struct producer {
     ptx_u32 row, strip; /* the tile's first token and strip */
     ptx_u32 odd;        /* 1 where the tile starts with the second half of its first strip */
-    struct tile_walk walk;
-    struct tile_ring_place place;
+    struct gemm_walk walk;
+    struct gemm_ring_place place;
 };
 
 static void issue_activations(struct hopper *h, const struct producer *s, ptx_u32 stage)
@@ -115,7 +115,7 @@ static void issue_activations(struct hopper *h, const struct producer *s, ptx_u3
     for (uint32_t i = 0; i < marlin_stage_steps(h->q.v); i++) {
         ptx_u32 here = i ? ptx_add_u32(k, column, U32(i * MARLIN_STEP)) : column;
         const ptx_s32 corner[2] = {ptx_u32_as_s32(here), ptx_u32_as_s32(s->row)};
-        int to = (int)tile_operand_stage_bytes(h->q.v->tile_m, i);
+        int to = (int)gemm_operand_stage_bytes(h->q.v->tile_m, i);
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner,
                                         s->place.barrier, 0);
     }
@@ -169,7 +169,7 @@ static void issue_groups(struct hopper *h, const struct producer *s, ptx_u64 fro
     uint32_t rows = marlin_scale_rows(spec), groups = h->stage.groups;
     uint32_t pitch = marlin_groups(spec) * bytes, steps = rows / MARLIN_STEP;
     if (rows <= MARLIN_STEP || groups * steps == marlin_stage_steps(h->q.v)) { /* contiguous */
-        ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, step, steps) : step;
+        ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(k, step, steps) : step;
         ptx_u32 offset = ptx_mul_lo_u32(k, group, U32(marlin_step_groups(spec) * bytes));
         ptx_u64 at = ptx_add_u64(k, from, ptx_cvt_u64_u32(k, offset));
         issue_strips(h, s, at, pitch, to, groups * bytes, groups * bytes);
@@ -177,7 +177,7 @@ static void issue_groups(struct hopper *h, const struct producer *s, ptx_u64 fro
     }
     for (uint32_t i = 0; i < groups; i++) {
         ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
-        ptx_u32 group = tile_divide(k, here, steps);
+        ptx_u32 group = gemm_divide(k, here, steps);
         ptx_u64 at = ptx_mad_wide_u32(k, group, U32(bytes), from);
         issue_strips(h, s, at, pitch, to + i * bytes, bytes, groups * bytes);
     }
@@ -235,19 +235,19 @@ static void begin_producer(struct hopper *h, struct producer *s)
     s->strip = ptx_mov_u32(k, U32(0));
     if (marlin_has_odd_halves(h->q.v))
         s->odd = ptx_mov_u32(k, U32(0));
-    s->walk = tile_walk_begin(k, h->first, h->end);
+    s->walk = gemm_walk_begin(k, h->first, h->end);
 }
 
 /* Moves the producer to the next part of the walk. */
 static void next_part(struct hopper *h, struct producer *s)
 {
-    struct gemm *q = &h->q;
-    tile_walk_next(q->k, &q->division, &s->walk);
-    struct tile_place place = marlin_emit_place(q, s->walk.tile);
+    struct marlin_product *q = &h->q;
+    gemm_walk_next(q->k, &q->division, &s->walk);
+    struct gemm_place place = marlin_emit_place(q, s->walk.tile);
     ptx_mul_lo_u32_to(q->k, s->row, place.m, U32(q->v->tile_m));
     if (q->v->tile_m > FEW_ROWS) /* computed here again, since few registers are free to keep it */
         h->boxes.maps = ptx_param_address(q->k, h->maps);
-    tile_boxes_locate(q->k, &h->boxes, s->row);
+    gemm_boxes_locate(q->k, &h->boxes, s->row);
     if (marlin_has_odd_halves(q->v)) {
         ptx_u32 half = ptx_mul_lo_u32(q->k, place.n, U32(q->v->wn));
         ptx_shr_u32_to(q->k, s->strip, half, U32(1));
@@ -281,14 +281,14 @@ static ptx_u32 ahead(struct hopper *h, const struct producer *s)
 static void issue_ahead(struct hopper *h, struct producer *s, bool weights)
 {
     ptx_kernel *k = h->q.k;
-    s->place = tile_ring_first(k, &h->ring, true);
+    s->place = gemm_ring_first(k, &h->ring, true);
     ptx_u32 end = ahead(h, s), stage = weights ? ptx_mov_u32(k, s->walk.stage) : s->walk.stage;
     ptx_for(k, stage, end, U32(1)) {
         ptx_nounroll(k);
         if (weights)
             ptx_mbarrier_arrive_expect_tx(k, s->place.barrier, 0, h->boxes.bytes);
         (weights ? issue_weights : issue_activations)(h, s, of_tile(h, stage));
-        tile_ring_advance(k, &h->ring, &s->place, NULL);
+        gemm_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
 
@@ -304,11 +304,11 @@ static void issue_all(struct hopper *h, struct producer *s)
         ptx_nounroll(k);
         ptx_for(k, s->walk.stage, s->walk.stage_end, U32(1)) {
             ptx_nounroll(k);
-            tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
+            gemm_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
             ptx_u32 stage = of_tile(h, s->walk.stage);
             issue_activations(h, s, stage);
             issue_weights(h, s, stage);
-            tile_ring_advance(k, &h->ring, &s->place, NULL);
+            gemm_ring_advance(k, &h->ring, &s->place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, s->walk.end, h->first), false);
         next_part(h, s);
@@ -323,12 +323,12 @@ static void issue_all(struct hopper *h, struct producer *s)
  */
 static void announce(struct hopper *h)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     ptx_pred is_herald = ptx_setp_eq_u32(k, q->at.warp, U32(q->v->wn * q->v->wk + 1));
-    ptx_u32 past = tile_remainder(k, h->end, q->division.stages);
+    ptx_u32 past = gemm_remainder(k, h->end, q->division.stages);
     ptx_if(k, ptx_setp_bool_ne_u32(k, past, U32(0), is_herald))
-        tile_handover_announce(k, &q->handover, &q->at, q->address[MARLIN_WORKSPACE]);
+        gemm_bulk_fixup_publish(k, &q->handover, &q->at, q->address[MARLIN_WORKSPACE]);
 }
 
 /*
@@ -338,15 +338,15 @@ static void announce(struct hopper *h)
  */
 static void issue_sums(struct hopper *h, struct producer *s)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     uint32_t stages = q->division.stages;
-    ptx_u32 start = ptx_mul_lo_u32(k, tile_divide(k, h->first, stages), U32(stages));
-    const struct tile_threads at = {.cta = ptx_sreg_ctaid_x(k)};
-    ptx_u32 end = tile_first_stage(k, &q->division, ptx_add_u32(k, at.cta, U32(1)));
+    ptx_u32 start = ptx_mul_lo_u32(k, gemm_divide(k, h->first, stages), U32(stages));
+    const struct gemm_threads at = {.cta = ptx_sreg_ctaid_x(k)};
+    ptx_u32 end = gemm_first_stage(k, &q->division, ptx_add_u32(k, at.cta, U32(1)));
     ptx_if(k, ptx_setp_ge_u32(k, end, ptx_add_u32(k, start, U32(stages)))) {
-        ptx_u32 lowest = tile_lowest_cta(k, &q->division, &at, start);
-        tile_handover_send(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
+        ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->division, &at, start);
+        gemm_bulk_fixup_issue(k, &q->handover, lowest, q->address[MARLIN_WORKSPACE],
                            marlin_emit_partials(q), &s->place);
     }
 }
@@ -379,39 +379,39 @@ static void begin_exchange(struct hopper *h)
     const ptxgen_marlin_variant *v = h->q.v;
     if (!marlin_exchanges(v))
         return;
-    h->exchange = (struct tile_exchange){.threads = marlin_threads(v),
+    h->exchange = (struct gemm_exchange){.threads = marlin_threads(v),
                                          .teams = marlin_exchange_teams(v),
                                          .barrier = teams(v) + 1,
                                          .tiles = tiles(&h->q),
                                          .row_groups = token_groups(&h->q),
                                          .rank = h->q.sums.rank};
-    tile_exchange_begin(h->q.k, &h->q.at, &h->exchange);
+    gemm_exchange_begin(h->q.k, &h->q.at, &h->exchange);
     h->q.exchange = &h->exchange;
 }
 
 static void begin(struct hopper *h)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     marlin_emit_params(q);
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     q->tiles_m = marlin_emit_tiles_m(q);
     ptx_u32 unit = q->at.cta;
     if (q->v->cluster) {
-        unit = tile_divide(k, q->at.cta, q->v->cluster);
+        unit = gemm_divide(k, q->at.cta, q->v->cluster);
         q->sums.rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
         h->along_k = ptx_mul_lo_u32(k, q->sums.rank, U32(q->division.stages));
     }
-    h->first = tile_first_stage(k, &q->division, unit);
-    h->end = tile_first_stage(k, &q->division, ptx_add_u32(k, unit, U32(1)));
+    h->first = gemm_first_stage(k, &q->division, unit);
+    h->end = gemm_first_stage(k, &q->division, ptx_add_u32(k, unit, U32(1)));
     h->stage = marlin_stage_layout(q->spec, q->v);
-    h->ring = (struct tile_ring){.stages = q->v->stages,
+    h->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = h->stage.bytes,
                                  .users = q->v->wn * q->v->wk,
                                  .by_lane = true,
                                  .noted = marlin_stores_totals(q->spec, q->v)};
     if (marlin_is_wgmma(q->v) && !q->v->cluster)
-        q->handover = (struct tile_handover){.threads = marlin_threads(q->v),
+        q->handover = (struct gemm_bulk_fixup){.threads = marlin_threads(q->v),
                                              .fragments = marlin_fragments(q->v),
                                              .barrier = teams(q->v) + 1,
                                              .ring = &h->ring};
@@ -425,32 +425,32 @@ void marlin_emit_ring_entry(const ptxgen_marlin_plan *plan, const ptxgen_marlin_
     ptx_kernel_reqntid(k, marlin_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, v->ctas);
     begin(h);
-    h->maps = ptx_param_declare(k, "a_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
-    tile_ring_declare(k, &h->ring);
+    h->maps = ptx_param_declare(k, "a_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
+    gemm_ring_declare(k, &h->ring);
     uint32_t staging = teams(v) * team_staging_bytes(v);
     ptx_u32 sums = ptx_shared_address(k, ptx_shared_declare(k, "sums", staging, 16));
     ptx_pred issues = ptx_setp_eq_u32(k, h->q.at.thread, U32(marlin_threads(v)));
-    tile_ring_declare_barriers(k, &h->ring);
-    h->boxes = (struct tile_boxes){.rows = v->tile_m,
+    gemm_ring_declare_barriers(k, &h->ring);
+    h->boxes = (struct gemm_boxes){.rows = v->tile_m,
                                    .blocks = marlin_stage_steps(v),
                                    .stage_bytes = h->stage.copied,
                                    .maps = ptx_param_address(k, h->maps),
                                    .all = h->q.m};
-    tile_boxes_begin(k, &h->boxes);
+    gemm_boxes_begin(k, &h->boxes);
     struct producer producer;
     begin_producer(h, &producer);
     ptx_section(k, "weights of the first stages, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if(k, issues) {
-        tile_ring_init_landed(k, &h->ring);
+        gemm_ring_init_full(k, &h->ring);
         next_part(h, &producer);
         issue_ahead(h, &producer, true);
     }
     begin_exchange(h); /* after the first copies, since a cluster barrier would delay them */
     ptx_if(k, ptx_setp_eq_u32(k, h->q.at.thread, U32(0)))
-        tile_ring_init_others(k, &h->ring);
+        gemm_ring_init_others(k, &h->ring);
     ptx_bar_sync(k, 0);
-    tile_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
+    gemm_boxes_clear(k, &h->boxes, &h->q.at, marlin_cta_threads(v), &h->ring);
     ptx_griddepcontrol_wait(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, h->q.at.warp, U32(v->wn * v->wk)))
     {

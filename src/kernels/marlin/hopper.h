@@ -3,9 +3,9 @@
 #ifndef PTXGEN_KERNELS_MARLIN_HOPPER_H
 #define PTXGEN_KERNELS_MARLIN_HOPPER_H
 
-#include "../tile/boxes.h"
-#include "../tile/exchange.h"
-#include "../tile/wgmma.h"
+#include "../gemm/boxes.h"
+#include "../gemm/exchange.h"
+#include "../gemm/wgmma.h"
 #include "emit.h"
 
 /*
@@ -29,19 +29,19 @@ static inline uint32_t marlin_stage_steps(const ptxgen_marlin_variant *v)
 }
 
 /* Strips that a warpgroup multiplies. */
-static inline uint32_t group_strips(const struct gemm *q)
+static inline uint32_t group_strips(const struct marlin_product *q)
 {
     return tiles(q);
 }
 
 struct hopper {
-    struct gemm q;
+    struct marlin_product q;
     struct stage_layout stage;
-    struct tile_ring ring;
+    struct gemm_ring ring;
     ptx_param maps;
-    struct tile_boxes boxes;       /* of x */
+    struct gemm_boxes boxes;       /* of x */
     ptx_u32 first, end;            /* stages of the CTA */
-    struct tile_exchange exchange; /* with the other CTA of the cluster */
+    struct gemm_exchange exchange; /* with the other CTA of the cluster */
     ptx_u32 along_k; /* in a cluster: the first of a tile's stages that the CTA multiplies */
 };
 

@@ -22,9 +22,9 @@ enum { SLICES = STEP_MMAS, SLICE_BYTES = 32 /* of a row of activations */ };
 
 struct consumer {
     struct hopper *h;
-    struct gemm *q;
+    struct marlin_product *q;
     ptx_u32 codes_at, scales_at, zeros_at; /* the lane's offsets in a stage; one of the last two */
-    struct tile_ring_place read;
+    struct gemm_ring_place read;
     ptx_u32 to_read;            /* stages of the CTA after the current one */
     ptx_u32 held;               /* full barrier of the slot that is to be released next */
     ptx_pred releases;          /* the lanes that release slots: all */
@@ -60,15 +60,15 @@ enum { ZEROS_TO_SCALES = MARLIN_SCALES_BYTES / MARLIN_ZEROS_BYTES };
 
 static void find_lane(struct consumer *c)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     const struct stage_layout *l = &c->h->stage;
     ptx_u32 strip = ptx_mul_lo_u32(k, q->team_index, U32(group_strips(q)));
     ptx_u32 codes = ptx_mad_lo_u32(k, strip, U32(l->codes_bytes), U32(l->codes));
     ptx_u32 tile = ptx_mad_lo_u32(k, q->along_n, U32(MARLIN_TILE_BYTES), codes);
     tile = past_others(c, tile, q->v->steps * MARLIN_STEP_BYTES);
-    c->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), tile);
-    c->block_at = past_others(c, U32(0), tile_operand_stage_bytes(q->v->tile_m, q->v->steps));
+    c->codes_at = ptx_mad_lo_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES), tile);
+    c->block_at = past_others(c, U32(0), gemm_operand_stage_bytes(q->v->tile_m, q->v->steps));
     if (!l->groups)
         return;
     ptx_u32 zeros = ptx_mul_lo_u32(k, strip, U32(l->groups * MARLIN_ZEROS_BYTES));
@@ -93,7 +93,7 @@ static void load_words(struct consumer *c, uint32_t step)
 /* Puts the byte with a lane's two zero points of strip s in the place that tile s reads. */
 static void keep_zeros(struct consumer *c, uint32_t s, ptx_u32 two)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_u32 *zeros = &q->operands.scales.zeros;
     if (s)
         ptx_bfi_b32_to(q->k, *zeros, two, *zeros, U32(8 * s), U32(8));
@@ -118,7 +118,7 @@ static ptx_u32 find_scales(struct consumer *c)
 /* Loads the scales and zero points of group `group` of the stage, for the next operands. */
 static void enter_group(struct consumer *c, uint32_t group)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     const struct stage_layout *l = &c->h->stage;
     ptx_u32 at = find_scales(c);
@@ -138,7 +138,7 @@ static void enter_group(struct consumer *c, uint32_t group)
 /* Without groups: loads the scales and zero points of the lane's features from global memory. */
 static void load_columns(struct consumer *c, ptx_u32 tile_n)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     ptx_u32 team = ptx_mad_lo_u32(k, tile_n, U32(q->teams), q->team_index);
     ptx_u32 first = ptx_mul_lo_u32(k, team, U32(group_strips(q)));
@@ -222,11 +222,11 @@ static void dequantise(struct consumer *c, uint32_t first)
 
 static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     int n = (int)q->v->tile_m;
-    uint32_t bytes = tile_operand_stage_bytes(q->v->tile_m, i / SLICES) + i % SLICES * SLICE_BYTES;
-    ptx_u64 b = tile_wgmma_advance(k, block, bytes);
+    uint32_t bytes = gemm_operand_stage_bytes(q->v->tile_m, i / SLICES) + i % SLICES * SLICE_BYTES;
+    ptx_u64 b = gemm_wgmma_advance(k, block, bytes);
     bool own = marlin_scales_stages(q->spec, q->v);
     ptx_pred accumulate = own && i == 0 ? c->start : c->accumulate;
     for (uint32_t s = 0; s < group_strips(q); s++) {
@@ -241,7 +241,7 @@ static void multiply_slice(struct consumer *c, uint32_t i, ptx_u64 block)
 /* acc += the stage's sums, scaled. */
 static void add_stage(struct consumer *c, ptx_f32 scale[MAX_TILES][2])
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     for (uint32_t s = 0; s < group_strips(q); s++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -264,10 +264,10 @@ static void end_stage(struct consumer *c)
     ptx_f32 scale[MAX_TILES][2];
     for (uint32_t s = 0; s < group_strips(c->q); s++)
         marlin_emit_scales_f32(c->q, &c->q->operands.scales, s, scale[s]);
-    tile_ring_turn(c->q->k, &c->h->ring, &c->read, c->held, c->to_read);
+    gemm_ring_next(c->q->k, &c->h->ring, &c->read, c->held, c->to_read);
     load_weights(c, 0);
     ptx_wgmma_wait_group(c->q->k, 0);
-    tile_ring_release(c->q->k, &c->h->ring, c->held, c->releases);
+    gemm_ring_release(c->q->k, &c->h->ring, c->held, c->releases);
     add_stage(c, scale);
     dequantise(c, 0);
 }
@@ -281,7 +281,7 @@ static void multiply_stage(struct consumer *c, ptx_pred release)
     ptx_kernel *k = c->q->k;
     bool others = c->q->v->wk > 1, scales = marlin_scales_stages(c->q->spec, c->q->v);
     ptx_u32 at = others ? ptx_add_u32(k, c->read.slot, c->block_at) : c->read.slot;
-    ptx_u64 block = tile_wgmma_descriptor(k, at);
+    ptx_u64 block = gemm_wgmma_descriptor(k, at);
     for (uint32_t i = 0; i < slices(c); i += group_slices(c)) {
         uint32_t next = (i + group_slices(c)) % slices(c);
         multiply_group(c, i, block);
@@ -290,11 +290,11 @@ static void multiply_stage(struct consumer *c, ptx_pred release)
             continue;
         }
         if (!next)
-            tile_ring_turn(k, &c->h->ring, &c->read, c->held, c->to_read);
+            gemm_ring_next(k, &c->h->ring, &c->read, c->held, c->to_read);
         load_weights(c, next);
         ptx_wgmma_wait_group(k, 1);
         if (i == 0 && !scales)
-            tile_ring_release(k, &c->h->ring, c->held, release);
+            gemm_ring_release(k, &c->h->ring, c->held, release);
         dequantise(c, next);
     }
 }
@@ -303,7 +303,7 @@ static void multiply_stage(struct consumer *c, ptx_pred release)
 
 static void clear(struct consumer *c)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     for (uint32_t s = 0; s < group_strips(q); s++)
         for (uint32_t j = 0; j < token_groups(q); j++)
             for (int r = 0; r < 4; r++)
@@ -315,13 +315,13 @@ static void clear(struct consumer *c)
  * warpgroups a thread has 112 registers, of which sums and operands take 84, so no register is free
  * to keep what the end of a part needs.
  */
-static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
+static ptx_u32 find_part(struct consumer *c, struct gemm_walk *w)
 {
     ptx_kernel *k = c->q->k;
-    const struct tile_division *d = &c->q->division;
-    w->tile = tile_divide(k, w->end, d->stages);
+    const struct gemm_division *d = &c->q->division;
+    w->tile = gemm_divide(k, w->end, d->stages);
     ptx_u32 start = ptx_mul_lo_u32(k, w->tile, U32(d->stages));
-    ptx_u32 end = tile_first_stage(k, d, ptx_add_u32(k, ptx_sreg_ctaid_x(k), U32(1)));
+    ptx_u32 end = gemm_first_stage(k, d, ptx_add_u32(k, ptx_sreg_ctaid_x(k), U32(1)));
     w->stage_end = ptx_min_u32(k, ptx_sub_u32(k, end, start), U32(d->stages));
     return ptx_sub_u32(k, w->end, start);
 }
@@ -330,7 +330,7 @@ static ptx_u32 find_part(struct consumer *c, struct tile_walk *w)
  * Whether registers are free to keep what the end of a part needs: with few tokens, or with two
  * warpgroups.
  */
-static bool has_registers(const struct gemm *q)
+static bool has_registers(const struct marlin_product *q)
 {
     enum { FEW_ROWS = 32, TWO_GROUPS = 2 * MARLIN_WARPGROUP };
     return q->v->tile_m <= FEW_ROWS || (q->v->wn * q->v->wk <= TWO_GROUPS && q->v->ctas == 1);
@@ -338,11 +338,11 @@ static bool has_registers(const struct gemm *q)
 
 static void begin_epilogue(struct consumer *c)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     uint32_t each =
-        tile_sums_bytes(team_features(q), marlin_pass_tokens(q->v), marlin_staged_wk(q->v));
+        gemm_sums_bytes(team_features(q), marlin_pass_tokens(q->v), marlin_staged_wk(q->v));
     ptx_u32 team = marlin_exchange_teams(q->v) > 1
-                       ? tile_divide(q->k, q->at.warp, MARLIN_WARPGROUP)
+                       ? gemm_divide(q->k, q->at.warp, MARLIN_WARPGROUP)
                        : q->team_index;
     marlin_emit_epilogue_begin(q, ptx_mad_lo_u32(q->k, team, U32(each), c->staging));
 }
@@ -351,7 +351,7 @@ static void begin_epilogue(struct consumer *c)
  * Multiplies the stages of a part without a counter of its own: the part ends when as many stages
  * of the CTA remain as come before the part in the walk.
  */
-static void multiply_what_is_left(struct consumer *c, struct tile_walk *w)
+static void multiply_what_is_left(struct consumer *c, struct gemm_walk *w)
 {
     ptx_kernel *k = c->q->k;
     ptx_u32 after = ptx_sub_u32(k, w->end, c->h->first), more = ptx_mov_u32(k, U32(0));
@@ -365,9 +365,9 @@ static void multiply_what_is_left(struct consumer *c, struct tile_walk *w)
     ptx_add_u32_to(k, w->end, after, c->h->first); /* restored, to save a register */
 }
 
-static void multiply_part(struct consumer *c, struct tile_walk *w)
+static void multiply_part(struct consumer *c, struct gemm_walk *w)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     ptx_section(k, "the next part of a tile");
     ptx_u32 first = has_registers(q) ? ptx_mov_u32(k, w->stage) : w->stage;
@@ -386,13 +386,13 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
         multiply_what_is_left(c, w);
     if (!marlin_scales_stages(q->spec, q->v)) {
         ptx_wgmma_wait_group(k, 0);
-        tile_ring_release(k, &c->h->ring, c->held, c->releases);
+        gemm_ring_release(k, &c->h->ring, c->held, c->releases);
     }
     ptx_section(k, "the end of the part: sum over CTAs, store");
     if (q->exchange) {
         if (!has_registers(q))
-            tile_exchange_open(k, &q->at, &c->h->exchange);
-        tile_exchange_send(k, q->exchange, marlin_accumulator, q);
+            gemm_exchange_open(k, &q->at, &c->h->exchange);
+        gemm_exchange_send(k, q->exchange, marlin_accumulator, q);
     }
     q->read = &c->read;
     q->releases = c->releases;
@@ -407,24 +407,24 @@ static void multiply_part(struct consumer *c, struct tile_walk *w)
 
 static void begin(struct consumer *c)
 {
-    struct gemm *q = c->q;
+    struct marlin_product *q = c->q;
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
     for (uint32_t s = 0; s < group_strips(q); s++) {
-        tile_new_registers(q->k, o->words[s], 4);
+        gemm_new_registers(q->k, o->words[s], 4);
         for (uint32_t i = 0; i < 2 * group_slices(c); i++)
-            tile_new_registers(q->k, c->a[i % 2][i / 2][s], 4);
+            gemm_new_registers(q->k, c->a[i % 2][i / 2][s], 4);
     }
-    tile_new_registers(q->k, o->scales.packed, group_strips(q));
+    gemm_new_registers(q->k, o->scales.packed, group_strips(q));
     if (q->spec->zeros)
-        tile_new_registers(q->k, &o->scales.zeros, 1);
+        gemm_new_registers(q->k, &o->scales.zeros, 1);
     marlin_emit_dequantiser_begin(q);
     find_lane(c);
     ptx_u32 stages = ptx_sub_u32(k, c->h->end, c->h->first);
     c->to_read = ptx_sub_u32(k, stages, U32(1));
-    c->read = tile_ring_first(k, &c->h->ring, false);
+    c->read = gemm_ring_first(k, &c->h->ring, false);
     c->held = ptx_mov_u32(k, c->read.barrier);
-    c->releases = tile_ring_releasers(k, &c->h->ring, &q->at);
+    c->releases = gemm_ring_releasers(k, &c->h->ring, &q->at);
     c->accumulate = ptx_setp_eq_u32(k, stages, stages);
     c->start = ptx_setp_ne_u32(k, stages, stages);
     for (uint32_t i = 0;
@@ -434,31 +434,31 @@ static void begin(struct consumer *c)
 }
 
 /* The team of the warpgroups that have the same features, with its barrier. */
-static void make_team(struct gemm *q)
+static void make_team(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
     q->teams = q->v->wn / MARLIN_WARPGROUP;
-    q->team_index = tile_divide(k, q->at.warp, MARLIN_WARPGROUP);
+    q->team_index = gemm_divide(k, q->at.warp, MARLIN_WARPGROUP);
     q->along_n = ptx_and_b32(k, q->at.warp, U32(MARLIN_WARPGROUP - 1));
     q->along_k = U32(0);
     q->team = q->at;
     q->team.warp = q->along_n;
-    q->team.thread = ptx_and_b32(k, q->at.thread, U32(TILE_WARPGROUP - 1));
-    q->team.team = TILE_WARPGROUP * marlin_staged_wk(q->v);
+    q->team.thread = ptx_and_b32(k, q->at.thread, U32(GEMM_WARPGROUP - 1));
+    q->team.team = GEMM_WARPGROUP * marlin_staged_wk(q->v);
     q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
     if (q->v->wk == 1)
         return;
-    q->along_k = tile_divide(k, q->team_index, q->teams);
-    q->team_index = tile_remainder(k, q->team_index, q->teams);
+    q->along_k = gemm_divide(k, q->team_index, q->teams);
+    q->team_index = gemm_remainder(k, q->team_index, q->teams);
     if (marlin_exchange_teams(q->v) > 1)
         return;
-    q->team.thread = ptx_mad_lo_u32(k, q->along_k, U32(TILE_WARPGROUP), q->team.thread);
+    q->team.thread = ptx_mad_lo_u32(k, q->along_k, U32(GEMM_WARPGROUP), q->team.thread);
     q->team.barrier = ptx_add_u32(k, q->team_index, U32(1));
 }
 
 void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
 {
-    struct gemm *q = &h->q;
+    struct marlin_product *q = &h->q;
     ptx_kernel *k = q->k;
     struct consumer c = {.h = h, .q = q, .staging = staging};
     make_team(q);
@@ -467,12 +467,12 @@ void marlin_emit_wgmma_multiply(struct hopper *h, ptx_u32 staging)
         begin_epilogue(&c);
     begin(&c);
     if (q->exchange && has_registers(q))
-        tile_exchange_open(k, &q->at, &h->exchange);
-    tile_ring_wait(k, &c.read);
-    struct tile_walk walk = tile_walk_begin(k, h->first, h->end);
+        gemm_exchange_open(k, &q->at, &h->exchange);
+    gemm_ring_wait(k, &c.read);
+    struct gemm_walk walk = gemm_walk_begin(k, h->first, h->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         multiply_part(&c, &walk);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, h->first), false);
     }

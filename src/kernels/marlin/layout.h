@@ -4,7 +4,7 @@
 #define PTXGEN_KERNELS_MARLIN_LAYOUT_H
 
 #include "../plan.h"
-#include "../tile/schedule.h"
+#include "../gemm/schedule.h"
 
 #include <ptxgen/marlin.h>
 
@@ -249,7 +249,7 @@ static inline uint32_t marlin_fragments(const ptxgen_marlin_variant *v)
 
 /*
  * Stages by which a CTA with an earlier part of a tile has fewer than the CTA that ends the tile,
- * so that its partial sums arrive in time (tile_deal_early); 0 where K is too short for that.
+ * so that its partial sums arrive in time (gemm_deal_early); 0 where K is too short for that.
  */
 static inline uint32_t marlin_early_stages(uint32_t stages, const ptxgen_marlin_variant *v)
 {
@@ -266,7 +266,7 @@ static inline uint32_t marlin_tiles_n(const ptxgen_marlin_spec *s, const ptxgen_
 
 /*
  * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (stream_k.h), at offset `partials`; then
+ * where tiles are divided, the partial sums of each CTA (fixup.h), at offset `partials`; then
  * the gathered x, at offset `gathered`.
  */
 static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
@@ -274,7 +274,7 @@ static inline uint64_t marlin_partials_offset(const ptxgen_marlin_plan *plan)
     return ((uint64_t)plan->target.multiprocessors * MARLIN_MOST_CTAS * 4 + 255) / 256 * 256;
 }
 struct marlin_schedule {
-    struct tile_schedule tiles;
+    struct gemm_schedule tiles;
     uint64_t partials, gathered; /* offsets */
     uint64_t workspace_bytes; /* without a gathered x: `gathered`, or 0 where nothing is needed */
 };

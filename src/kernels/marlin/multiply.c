@@ -31,56 +31,56 @@ bool marlin_scales_stages(const ptxgen_marlin_spec *s, const ptxgen_marlin_varia
 
 /* ---- sizes ---- */
 
-static uint32_t mma_steps(const struct gemm *q)
+static uint32_t mma_steps(const struct marlin_product *q)
 {
     return q->v->steps * STEP_MMAS;
 }
 
 /* Loads of activations in an mma step; a load serves two groups of 8 tokens, or two mma steps. */
-static uint32_t loads_of_mma_step(const struct gemm *q)
+static uint32_t loads_of_mma_step(const struct marlin_product *q)
 {
-    return tile_operand_pairs_steps(&q->x) ? 1 : token_groups(q) / 2;
+    return gemm_operand_pairs_steps(&q->x) ? 1 : token_groups(q) / 2;
 }
 
 /* mma steps of a group of scales. */
-static uint32_t group_mmas(const struct gemm *q)
+static uint32_t group_mmas(const struct marlin_product *q)
 {
     uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
     return mma_steps(q) / (groups ? groups : 1);
 }
 
-static bool has_groups(const struct gemm *q)
+static bool has_groups(const struct marlin_product *q)
 {
     return marlin_scale_rows(q->spec) != 0;
 }
 
 /* Whether each group has sums of its own, which are scaled. */
-static bool scales_groups(const struct gemm *q)
+static bool scales_groups(const struct marlin_product *q)
 {
     return has_groups(q) && marlin_scales_sums(q->spec, q->v);
 }
 
 /* ---- stages ---- */
 
-static bool fills_itself(const struct gemm *q)
+static bool fills_itself(const struct marlin_product *q)
 {
     return !q->user.ring;
 }
 
 /* Shared address of the slot of the current stage. */
-static ptx_u32 read_slot(const struct gemm *q)
+static ptx_u32 read_slot(const struct marlin_product *q)
 {
     return fills_itself(q) ? q->pipeline.read : q->user.place.slot;
 }
 
 /* Moves to the next stage and waits for it. */
-static void next_stage(struct gemm *q)
+static void next_stage(struct marlin_product *q)
 {
     struct ring_user *u = &q->user;
     if (fills_itself(q))
-        tile_pipeline_next(q->k, &q->pipeline);
+        gemm_pipeline_next(q->k, &q->pipeline);
     else
-        tile_ring_turn(q->k, u->ring, &u->place, u->held, u->left);
+        gemm_ring_next(q->k, u->ring, &u->place, u->held, u->left);
 }
 
 /* ---- operands ---- */
@@ -90,42 +90,42 @@ static void next_stage(struct gemm *q)
  * each fragment of activations. For groups of at most two mma steps that is less than a correction
  * of each sum.
  */
-static bool starts_from_zeros(const struct gemm *q)
+static bool starts_from_zeros(const struct marlin_product *q)
 {
     return marlin_corrects_sums(q->spec, q->v) && !q->spec->zeros && has_groups(q) &&
            group_mmas(q) <= 2;
 }
 
 /* Whether sums are corrected by sums of activations at the end of a group. */
-static bool needs_totals(const struct gemm *q)
+static bool needs_totals(const struct marlin_product *q)
 {
     return marlin_corrects_sums(q->spec, q->v) && !starts_from_zeros(q);
 }
 
 /* Whether another warp computes the sums of activations. */
-static bool are_stored(const struct gemm *q)
+static bool are_stored(const struct marlin_product *q)
 {
     return marlin_stores_totals(q->spec, q->v);
 }
 
 /* The registers of load number `load` of activations. */
-static ptx_u32 *activations(struct gemm *q, uint32_t load)
+static ptx_u32 *activations(struct marlin_product *q, uint32_t load)
 {
     return q->operands.x[load % 2];
 }
 
 /* The registers of the fragment of token group j in mma step i. */
-static const ptx_u32 *fragment(struct gemm *q, uint32_t i, uint32_t j)
+static const ptx_u32 *fragment(struct marlin_product *q, uint32_t i, uint32_t j)
 {
-    if (tile_operand_pairs_steps(&q->x))
+    if (gemm_operand_pairs_steps(&q->x))
         return activations(q, i / 2) + i % 2 * 2;
     return activations(q, i * loads_of_mma_step(q) + j / 2) + j % 2 * 2;
 }
 
 /* Whether the two fragments of a load need separate sums: their tokens or their groups differ. */
-static bool parts_totals(const struct gemm *q)
+static bool parts_totals(const struct marlin_product *q)
 {
-    return !tile_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
+    return !gemm_operand_pairs_steps(&q->x) || (has_groups(q) && group_mmas(q) == 1);
 }
 
 uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marlin_variant *v)
@@ -134,7 +134,7 @@ uint32_t marlin_corrected_groups(const ptxgen_marlin_spec *s, const ptxgen_marli
     return groups ? groups : 1;
 }
 
-void marlin_emit_totals_begin(struct gemm *q)
+void marlin_emit_totals_begin(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
     struct totals *t = &q->operands.totals;
@@ -143,37 +143,37 @@ void marlin_emit_totals_begin(struct gemm *q)
         t->source[e] = ptx_mad_lo_u32(k, q->at.quad, U32(8), U32(4 * e));
 }
 
-static void new_totals(struct gemm *q)
+static void new_totals(struct marlin_product *q)
 {
     for (int i = 0; i < 2; i++)
         for (int r = 0; r < 4; r++)
             q->operands.totals.sums[i][r] = ptx_mov_f32(q->k, F32(0));
 }
 
-static void clear_totals(struct gemm *q)
+static void clear_totals(struct marlin_product *q)
 {
     for (int i = 0; i < 2; i++)
         for (int r = 0; r < 4; r++)
             ptx_mov_f32_to(q->k, q->operands.totals.sums[i][r], F32(0));
 }
 
-void marlin_emit_operands_begin(struct gemm *q)
+void marlin_emit_operands_begin(struct marlin_product *q)
 {
     struct operands *o = &q->operands;
     for (uint32_t t = 0; t < tiles(q); t++) {
-        tile_new_registers(q->k, o->words[t], 4);
-        tile_new_registers(q->k, o->a[0][t], 4);
-        tile_new_registers(q->k, o->a[1][t], 4);
+        gemm_new_registers(q->k, o->words[t], 4);
+        gemm_new_registers(q->k, o->a[0][t], 4);
+        gemm_new_registers(q->k, o->a[1][t], 4);
     }
-    tile_new_registers(q->k, o->x[0], 4);
-    tile_new_registers(q->k, o->x[1], 4);
-    tile_new_registers(q->k, o->scales.packed, tiles(q));
+    gemm_new_registers(q->k, o->x[0], 4);
+    gemm_new_registers(q->k, o->x[1], 4);
+    gemm_new_registers(q->k, o->scales.packed, tiles(q));
     if (q->spec->zeros)
-        tile_new_registers(q->k, &o->scales.zeros, 1);
+        gemm_new_registers(q->k, &o->scales.zeros, 1);
     if (scales_groups(q)) {
-        tile_new_registers(q->k, o->group.packed, tiles(q));
+        gemm_new_registers(q->k, o->group.packed, tiles(q));
         if (q->spec->zeros)
-            tile_new_registers(q->k, &o->group.zeros, 1);
+            gemm_new_registers(q->k, &o->group.zeros, 1);
     }
     if (needs_totals(q))
         new_totals(q);
@@ -182,31 +182,31 @@ void marlin_emit_operands_begin(struct gemm *q)
     for (uint32_t r = 0; r < 4 && starts_from_zeros(q) && !are_stored(q); r++)
         o->zero[r] = ptx_mov_u32(q->k, U32(marlin_zero_pair(q, r % 2)));
     ptx_u32 block = ptx_mul_lo_u32(q->k, q->along_k, U32(q->v->steps));
-    o->x_at = tile_operand_lane(q->k, &q->x, U32(0), block);
-    tile_new_registers(q->k, &o->x_lane, 1);
-    tile_new_registers(q->k, &o->x_step, 1);
+    o->x_at = gemm_operand_lane(q->k, &q->x, U32(0), block);
+    gemm_new_registers(q->k, &o->x_lane, 1);
+    gemm_new_registers(q->k, &o->x_step, 1);
     marlin_emit_dequantiser_begin(q);
 }
 
 /* Load p of mma step i of the stage at `slot`. */
-static void load_activations(struct gemm *q, ptx_u32 slot, uint32_t i, uint32_t p)
+static void load_activations(struct marlin_product *q, ptx_u32 slot, uint32_t i, uint32_t p)
 {
     ptx_kernel *k = q->k;
     struct operands *o = &q->operands;
-    bool pairs = tile_operand_pairs_steps(&q->x);
+    bool pairs = gemm_operand_pairs_steps(&q->x);
     uint32_t step = i / STEP_MMAS;
     if (pairs && i % 2)
         return;
     if (i == 0 && p == 0)
         ptx_add_u32_to(k, o->x_lane, slot, o->x_at);
     if (p == 0)
-        ptx_mov_u32_to(k, o->x_step, tile_operand_step(k, &q->x, o->x_lane, i % STEP_MMAS));
+        ptx_mov_u32_to(k, o->x_step, gemm_operand_step(k, &q->x, o->x_lane, i % STEP_MMAS));
     uint32_t load = pairs ? i / 2 : i * loads_of_mma_step(q) + p;
-    tile_operand_load_to(k, o->x_step, p * 2 + step * token_groups(q), activations(q, load));
+    gemm_operand_load_to(k, o->x_step, p * 2 + step * token_groups(q), activations(q, load));
 }
 
 /* Loads what is new in mma step i: the words of 64 of K, and the scales of a group. */
-static void load_weights(struct gemm *q, ptx_u32 slot, uint32_t i)
+static void load_weights(struct marlin_product *q, ptx_u32 slot, uint32_t i)
 {
     struct operands *o = &q->operands;
     if (i % STEP_MMAS == 0)
@@ -216,7 +216,7 @@ static void load_weights(struct gemm *q, ptx_u32 slot, uint32_t i)
 }
 
 /* Makes the scales that were loaded last those of the next operands. */
-static void enter_group(struct gemm *q)
+static void enter_group(struct marlin_product *q)
 {
     struct operands *o = &q->operands;
     marlin_emit_dequantiser(q, &o->scales);
@@ -229,7 +229,7 @@ static void enter_group(struct gemm *q)
 }
 
 /* Makes tile t's operand of mma step i. */
-static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
+static void dequantise(struct marlin_product *q, uint32_t i, uint32_t t)
 {
     struct operands *o = &q->operands;
     if (has_groups(q) && t == 0 && i % group_mmas(q) == 0)
@@ -241,12 +241,12 @@ static void dequantise(struct gemm *q, uint32_t i, uint32_t t)
  * How many mma steps ahead of the products words and scales are loaded. In a step with few products
  * one step ahead is not enough to hide the latency of the load.
  */
-static uint32_t weights_ahead(const struct gemm *q)
+static uint32_t weights_ahead(const struct marlin_product *q)
 {
     return loads_of_mma_step(q) > 1 ? 1 : 2;
 }
 
-static void first_weights(struct gemm *q, ptx_u32 slot)
+static void first_weights(struct marlin_product *q, ptx_u32 slot)
 {
     load_weights(q, slot, 0);
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -259,20 +259,20 @@ static void first_weights(struct gemm *q, ptx_u32 slot)
  * Whether a tile's first operand depends on the tile's features. If not, it is made at the end of
  * the tile before.
  */
-static bool begins_anew(const struct gemm *q)
+static bool begins_anew(const struct marlin_product *q)
 {
     bool zeros = !has_groups(q) && q->spec->zeros && !needs_totals(q);
     return zeros || (has_groups(q) && marlin_half_varies(q)) || marlin_has_odd_halves(q->v);
 }
 
-void marlin_emit_first_operands(struct gemm *q)
+void marlin_emit_first_operands(struct marlin_product *q)
 {
     load_activations(q, read_slot(q), 0, 0);
     if (!begins_anew(q))
         first_weights(q, read_slot(q));
 }
 
-void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
+void marlin_emit_clear(struct marlin_product *q, ptx_u32 tile_n)
 {
     for (uint32_t t = 0; t < tiles(q); t++)
         for (uint32_t j = 0; j < token_groups(q); j++)
@@ -293,7 +293,7 @@ void marlin_emit_clear(struct gemm *q, ptx_u32 tile_n)
 
 /* ---- products ---- */
 
-static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u32 b[2])
+static void mma(struct marlin_product *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u32 b[2])
 {
     if (is_bf16(q))
         ptx_mma_m16n8k16_f32_bf16_to(q->k, acc, a, b, acc);
@@ -302,12 +302,12 @@ static void mma(struct gemm *q, ptx_f32 acc[4], const ptx_u32 a[4], const ptx_u3
 }
 
 /* Loads the sums of activations of tokens 8j + 2q + e and group `group` of the current stage. */
-static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
+static void load_totals(struct marlin_product *q, uint32_t group, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
     const struct ring_user *u = &q->user;
     if (group == 0)
-        tile_ring_wait_for_note(k, u->ring, &u->present);
+        gemm_ring_side_wait(k, u->ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), pair[2];
     for (uint32_t j = 0; j < token_groups(q); j++) {
         ptx_ld_shared_v2_u32(k, pair, at, (int)((group * q->v->tile_m + 8 * j) * 4));
@@ -317,7 +317,7 @@ static void load_totals(struct gemm *q, uint32_t group, ptx_f32 totals[2][2])
 }
 
 /* Without groups: adds the stage's sums of activations to those of the part. */
-static void add_stored(struct gemm *q)
+static void add_stored(struct marlin_product *q)
 {
     ptx_f32 totals[2][2];
     load_totals(q, 0, totals);
@@ -329,7 +329,7 @@ static void add_stored(struct gemm *q)
 }
 
 /* Adds a load to the sums of activations: both fragments to one sum, or each to its own. */
-static void add_load(struct gemm *q, const ptx_u32 x[4])
+static void add_load(struct marlin_product *q, const ptx_u32 x[4])
 {
     ptx_kernel *k = q->k;
     struct totals *t = &q->operands.totals;
@@ -346,36 +346,36 @@ static void add_load(struct gemm *q, const ptx_u32 x[4])
 }
 
 /* Adds the activations that were loaded for mma step i, if any, to their sums. */
-static void add_to_totals(struct gemm *q, uint32_t i)
+static void add_to_totals(struct marlin_product *q, uint32_t i)
 {
-    bool pairs = tile_operand_pairs_steps(&q->x);
+    bool pairs = gemm_operand_pairs_steps(&q->x);
     if (!pairs || i % 2 == 0)
         add_load(q, activations(q, pairs ? i / 2 : i));
 }
 
 /* The sum of token g in fragment j of the loads that were added. */
-static ptx_f32 own_total(struct gemm *q, uint32_t i, uint32_t j)
+static ptx_f32 own_total(struct marlin_product *q, uint32_t i, uint32_t j)
 {
     const struct totals *t = &q->operands.totals;
-    uint32_t of = !parts_totals(q) ? 0 : tile_operand_pairs_steps(&q->x) ? i % 2 : j;
+    uint32_t of = !parts_totals(q) ? 0 : gemm_operand_pairs_steps(&q->x) ? i % 2 : j;
     return ptx_add_f32(q->k, t->sums[of][0], t->sums[of][2]);
 }
 
-void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
+void marlin_emit_totals(struct marlin_product *q, ptx_u32 slot, uint32_t along_k, uint32_t group,
                         ptx_f32 totals[2])
 {
     ptx_kernel *k = q->k;
     uint32_t mmas = mma_steps(q) / marlin_corrected_groups(q->spec, q->v), first = group * mmas;
-    bool pairs = tile_operand_pairs_steps(&q->x);
+    bool pairs = gemm_operand_pairs_steps(&q->x);
     if (mmas > 1 || !pairs || first % 2 == 0)
         new_totals(q);
     for (uint32_t i = first; i < first + mmas; i++) {
         if (pairs && i % 2)
             continue;
         ptx_u32 block = U32(along_k * q->v->steps + i / STEP_MMAS), x[4];
-        ptx_u32 lane = tile_operand_lane(k, &q->x, slot, ptx_mov_u32(k, block));
-        tile_new_registers(k, x, 4);
-        tile_operand_load_to(k, tile_operand_step(k, &q->x, lane, i % STEP_MMAS), 0, x);
+        ptx_u32 lane = gemm_operand_lane(k, &q->x, slot, ptx_mov_u32(k, block));
+        gemm_new_registers(k, x, 4);
+        gemm_operand_load_to(k, gemm_operand_step(k, &q->x, lane, i % STEP_MMAS), 0, x);
         add_load(q, x);
     }
     for (uint32_t j = 0; j < token_groups(q); j++)
@@ -383,7 +383,7 @@ void marlin_emit_totals(struct gemm *q, ptx_u32 slot, uint32_t along_k, uint32_t
 }
 
 /* The sums of activations of tokens 8j + 2q + e over the mma steps up to i. */
-static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
+static void find_totals(struct marlin_product *q, uint32_t i, ptx_f32 totals[2][2])
 {
     ptx_kernel *k = q->k;
     const struct totals *t = &q->operands.totals;
@@ -402,7 +402,7 @@ static void find_totals(struct gemm *q, uint32_t i, ptx_f32 totals[2][2])
 typedef ptx_f32 sums[MAX_TILES][MAX_TOKEN_GROUPS][4];
 
 /* Multiplies in mma step i: all tiles by the token groups of load p. */
-static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
+static void multiply_load(struct marlin_product *q, uint32_t i, uint32_t p, sums to)
 {
     struct operands *o = &q->operands;
     if (needs_totals(q) && !are_stored(q))
@@ -416,7 +416,7 @@ static void multiply_load(struct gemm *q, uint32_t i, uint32_t p, sums to)
 /*
  * Issues the load of activations after load p of mma step i; `next` is the slot of the next stage.
  */
-static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
+static void load_after(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
     uint32_t one = i + 1, all = mma_steps(q);
     if (p + 1 < loads_of_mma_step(q))
@@ -430,7 +430,7 @@ static void load_after(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, u
  * before the wait for the next stage. There are registers for one load of activations. Sums of
  * activations that the end of a group needs would be read too late for that.
  */
-static bool leaves_slot(const struct gemm *q, uint32_t i)
+static bool leaves_slot(const struct marlin_product *q, uint32_t i)
 {
     bool fits = weights_ahead(q) * loads_of_mma_step(q) == 2;
     bool stored = are_stored(q) && (needs_totals(q) || group_mmas(q) == 1);
@@ -441,7 +441,7 @@ static bool leaves_slot(const struct gemm *q, uint32_t i)
  * Executed before load p of mma step i is multiplied: issues the next load, makes load p's share of
  * the next mma step's operand, and loads the words and scales with which an operand begins.
  */
-static void prepare_next(struct gemm *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
+static void prepare_next(struct marlin_product *q, ptx_u32 slot, ptx_u32 next, uint32_t i, uint32_t p)
 {
     uint32_t each = loads_of_mma_step(q), count = tiles(q), all = mma_steps(q);
     uint32_t one = i + 1, ahead = i + weights_ahead(q);
@@ -462,7 +462,7 @@ struct group {
 };
 
 /* Corrects the sums of tile t by the offset of codes and the zero points. */
-static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx_f32 totals[2][2],
+static void correct(struct marlin_product *q, uint32_t t, const ptx_f32 correction[2], ptx_f32 totals[2][2],
                     sums of)
 {
     for (uint32_t h = 0; h < 2; h++)
@@ -472,12 +472,12 @@ static void correct(struct gemm *q, uint32_t t, const ptx_f32 correction[2], ptx
                                of[t][j][2 * h + e]);
 }
 
-static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_TOKEN_GROUPS][4])
+static void load_first_sums(struct marlin_product *q, uint32_t group, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
     ptx_kernel *k = q->k;
     const struct ring_user *u = &q->user;
     if (group == 0)
-        tile_ring_wait_for_note(k, u->ring, &u->present);
+        gemm_ring_side_wait(k, u->ring, &u->present);
     ptx_u32 at = ptx_add_u32(k, u->present.slot, u->totals_at), four[4];
     for (uint32_t j = 0; j < token_groups(q); j++) {
         int offset = (int)((group * token_groups(q) + j) * 64);
@@ -488,7 +488,7 @@ static void load_first_sums(struct gemm *q, uint32_t group, ptx_f32 first[MAX_TO
 }
 
 /* What the sums of all tiles start from at mma step i: 0, or their correction by zero points. */
-static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUPS][4])
+static void first_sums(struct marlin_product *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUPS][4])
 {
     if (marlin_stores_first_sums(q->spec, q->v)) {
         load_first_sums(q, i / group_mmas(q), first);
@@ -502,9 +502,9 @@ static void first_sums(struct gemm *q, uint32_t i, ptx_f32 first[MAX_TOKEN_GROUP
     }
 }
 
-static void begin_group(struct gemm *q, uint32_t i, struct group *g)
+static void begin_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
-    bool loads = !tile_operand_pairs_steps(&q->x) || i % 2 == 0;
+    bool loads = !gemm_operand_pairs_steps(&q->x) || i % 2 == 0;
     if (needs_totals(q) && !are_stored(q) && loads)
         clear_totals(q);
     sums first;
@@ -523,7 +523,7 @@ static void begin_group(struct gemm *q, uint32_t i, struct group *g)
  * Ends a group with mma step i: corrects, scales and accumulates its sums. The sums of activations
  * of a stage's last group have been loaded by end_reading.
  */
-static void end_group(struct gemm *q, uint32_t i, struct group *g)
+static void end_group(struct marlin_product *q, uint32_t i, struct group *g)
 {
     if (needs_totals(q) && !are_stored(q))
         find_totals(q, i, g->totals);
@@ -541,17 +541,17 @@ static void end_group(struct gemm *q, uint32_t i, struct group *g)
 /*
  * Loads the last sums of activations of the stage, and releases the slot: all of it has been read.
  */
-static void end_reading(struct gemm *q, ptx_u32 barrier, struct group *last)
+static void end_reading(struct marlin_product *q, ptx_u32 barrier, struct group *last)
 {
     if (are_stored(q) && !has_groups(q))
         add_stored(q);
     else if (are_stored(q) && needs_totals(q))
         load_totals(q, marlin_corrected_groups(q->spec, q->v) - 1, last->totals);
-    tile_ring_release(q->k, q->user.ring, barrier,
-                      tile_ring_refilled(q->k, q->user.ring, q->user.left, q->user.releases));
+    gemm_ring_release(q->k, q->user.ring, barrier,
+                      gemm_ring_refilled(q->k, q->user.ring, q->user.left, q->user.releases));
 }
 
-static void advance(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *group)
+static void advance(struct marlin_product *q, ptx_u32 slot, uint32_t i, struct group *group)
 {
     if (leaves_slot(q, i)) {
         load_after(q, slot, slot, i, 0);
@@ -560,7 +560,7 @@ static void advance(struct gemm *q, ptx_u32 slot, uint32_t i, struct group *grou
     next_stage(q);
 }
 
-void marlin_emit_multiply(struct gemm *q)
+void marlin_emit_multiply(struct marlin_product *q)
 {
     bool by_group = scales_groups(q), leaves = false;
     uint32_t all = mma_steps(q);
@@ -572,7 +572,7 @@ void marlin_emit_multiply(struct gemm *q)
         q->user.present.parity = ptx_mov_u32(q->k, q->user.place.parity);
     }
     if (fills_itself(q))
-        tile_pipeline_send(q->k, &q->pipeline);
+        gemm_pipeline_issue(q->k, &q->pipeline);
     for (uint32_t i = 0; i < all; i++) {
         if (by_group && i % group_mmas(q) == 0)
             begin_group(q, i, &group);
@@ -590,7 +590,7 @@ void marlin_emit_multiply(struct gemm *q)
     }
 }
 
-void marlin_emit_finish_sums(struct gemm *q)
+void marlin_emit_finish_sums(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
     ptx_f32 totals[2][2];

@@ -2,13 +2,13 @@
 /* The copies of marlin's pipeline: the weights and the activations of a stage. */
 #include "emit.h"
 
-static void locate(void *user, const struct tile_walk *w)
+static void locate(void *user, const struct gemm_walk *w)
 {
-    struct gemm *q = user;
+    struct marlin_product *q = user;
     ptx_kernel *k = q->k;
-    struct tile_place place = marlin_emit_place(q, w->tile);
+    struct gemm_place place = marlin_emit_place(q, w->tile);
     ptx_u32 first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    tile_operand_locate(k, &q->x, q->address[MARLIN_X], first_token, q->m, w->stage);
+    gemm_operand_locate(k, &q->x, q->address[MARLIN_X], first_token, q->m, w->stage);
     marlin_emit_weights_locate(q, place.n, w->stage);
 }
 
@@ -18,17 +18,17 @@ static void locate(void *user, const struct tile_walk *w)
  */
 static void issue(void *user, ptx_u32 slot)
 {
-    struct gemm *q = user;
+    struct marlin_product *q = user;
     marlin_emit_weights_issue(q, slot);
-    tile_operand_send(q->k, &q->x, slot);
+    gemm_operand_issue(q->k, &q->x, slot);
 }
 
 /* Prefetches the weights of the first stages into the L2. */
-static void prefetch(struct gemm *q, ptx_u32 first, ptx_u32 end)
+static void prefetch(struct marlin_product *q, ptx_u32 first, ptx_u32 end)
 {
     ptx_kernel *k = q->k;
-    struct tile_walk walk = tile_walk_begin(k, first, end);
-    tile_walk_next(k, &q->division, &walk);
+    struct gemm_walk walk = gemm_walk_begin(k, first, end);
+    gemm_walk_next(k, &q->division, &walk);
     marlin_emit_weights_locate(q, marlin_emit_place(q, walk.tile).n, walk.stage);
     marlin_emit_weights_prefetch(q, walk.stage, walk.stage_end);
 }
@@ -38,7 +38,7 @@ static void prefetch(struct gemm *q, ptx_u32 first, ptx_u32 end)
  * accesses to activations, workspace and y wait for the end of that kernel. A CTA with few stages
  * does not prefetch, since that would cost as much time as it saves.
  */
-static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
+static void wait_for_previous(struct marlin_product *q, ptx_u32 first, ptx_u32 end)
 {
     ptx_kernel *k = q->k;
     if (!marlin_overlaps(q->plan))
@@ -50,14 +50,14 @@ static void wait_for_previous(struct gemm *q, ptx_u32 first, ptx_u32 end)
     ptx_griddepcontrol_wait(k);
 }
 
-void marlin_emit_pipeline_begin(struct gemm *q, ptx_u32 first, ptx_u32 end)
+void marlin_emit_pipeline_begin(struct marlin_product *q, ptx_u32 first, ptx_u32 end)
 {
-    q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
+    q->pipeline = (struct gemm_pipeline){.stages = q->v->stages,
                                          .stage_bytes = marlin_stage_bytes(q->spec, q->v),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = issue,
                                          .user = q};
     wait_for_previous(q, first, end);
-    tile_pipeline_begin(q->k, &q->pipeline, first, end);
+    gemm_pipeline_begin(q->k, &q->pipeline, first, end);
 }

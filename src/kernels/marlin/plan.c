@@ -19,7 +19,7 @@ uint32_t marlin_shared_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_va
     if (marlin_has_producer(v))
         return marlin_ring_shared_bytes(s, v);
     return v->stages * marlin_stage_bytes(s, v) +
-           tile_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
+           gemm_sums_bytes(marlin_tile_n(v), v->pass_m, v->wk);
 }
 
 /* Chooses as many stages as fit, or as the tile prescribes; false if fewer than three fit. */
@@ -178,12 +178,12 @@ static uint64_t cost(const ptxgen_marlin_plan *plan, const ptxgen_marlin_variant
     uint64_t tiles = (m + v->tile_m - 1) / v->tile_m * marlin_tiles_n(&plan->spec, v);
     if (v->cluster)
         return cluster_cost(plan, v, tiles) + empty_cost(v, m);
-    bool whole = tile_deals_whole(tiles, (uint32_t)ctas);
+    bool whole = gemm_deals_whole(tiles, (uint32_t)ctas);
     uint64_t step = step_cost(l, whole, v) * v->ctas + beside_cost(l, whole, v),
              empty = empty_cost(v, m);
     if (whole)
         return (tiles + ctas - 1) / ctas * steps * step + l->whole * 1000 + empty;
-    uint64_t sums = tile_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
+    uint64_t sums = gemm_partials_bytes(marlin_threads(v), marlin_fragments(v)) * 1000 / 64;
     uint64_t shares = tiles < ctas ? sums * ctas / tiles : sums;
     uint64_t most = sums * marlin_stages_along_k(&plan->spec, v); /* a CTA has a stage at least */
     shares = shares < most ? shares : most;
@@ -582,15 +582,15 @@ ptxgen_status marlin_schedule(const ptxgen_marlin_plan *plan, const ptxgen_marli
             (unsigned long long)(tiles * stages));
     struct marlin_schedule s = {.partials = marlin_partials_offset(plan)};
     if (v->cluster) /* each cluster has one tile, whatever the number of multiprocessors */
-        s.tiles = tile_deal(tiles, stages, (uint32_t)tiles, true);
+        s.tiles = gemm_deal(tiles, stages, (uint32_t)tiles, true);
     else
-        s.tiles = tile_make_schedule(tiles, stages, ctas);
+        s.tiles = gemm_make_schedule(tiles, stages, ctas);
     uint32_t early = marlin_early_stages(stages, v);
     if (s.tiles.divides && early && tiles < ctas && tiles * (stages - early) >= ctas)
-        s.tiles = tile_deal_early(tiles, stages, early, ctas);
+        s.tiles = gemm_deal_early(tiles, stages, early, ctas);
     s.gathered = s.partials;
     if (s.tiles.divides) {
-        s.gathered += s.tiles.grid * tile_partials_bytes(marlin_threads(v), marlin_fragments(v));
+        s.gathered += s.tiles.grid * gemm_partials_bytes(marlin_threads(v), marlin_fragments(v));
         s.workspace_bytes = s.gathered;
     }
     *schedule = s;

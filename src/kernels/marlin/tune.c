@@ -38,7 +38,7 @@ static ptxgen_status check_tile(const ptxgen_marlin_variant *v, ptxgen_error *er
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: %u CTAs of %u warpgroups are more than the %d of a "
                            "multiprocessor", v->ctas, v->wn / MARLIN_WARPGROUP, MARLIN_MOST_CTAS);
-    if (v->cluster && (!marlin_has_producer(v) || v->cluster < 2 || v->cluster > TILE_SUMS_CTAS ||
+    if (v->cluster && (!marlin_has_producer(v) || v->cluster < 2 || v->cluster > GEMM_SUMS_CTAS ||
                        (v->cluster & (v->cluster - 1))))
         return ptxgen_fail(err, PTXGEN_ERROR_INVALID_ARGUMENT,
                            "marlin: a cluster of %u CTAs: with copies in bulk there are 2, 4 or 8, "

@@ -29,7 +29,7 @@
 
 enum {
     LOP3_AND_OR = 0xEA, /* (a & b) | c */
-    CHUNK = TILE_CHUNK_BYTES,
+    CHUNK = GEMM_CHUNK_BYTES,
 };
 
 /* ---- sizes ---- */
@@ -62,7 +62,7 @@ static uint32_t warp_codes(const ptxgen_marlin_variant *v)
 
 static uint32_t a_bytes(const ptxgen_marlin_variant *v)
 {
-    return tile_operand_stage_bytes(v->tile_m, v->wk * v->steps);
+    return gemm_operand_stage_bytes(v->tile_m, v->wk * v->steps);
 }
 
 static uint32_t scales_start(const ptxgen_marlin_variant *v)
@@ -79,27 +79,27 @@ uint32_t marlin_stage_bytes(const ptxgen_marlin_spec *s, const ptxgen_marlin_var
 {
     uint32_t zeros =
         s->zeros ? v->wn * v->wk * marlin_stage_groups(s, v->steps) * MARLIN_ZEROS_BYTES : 0;
-    return (zeros_start(s, v) + zeros + TILE_BLOCK_BYTES - 1) / TILE_BLOCK_BYTES * TILE_BLOCK_BYTES;
+    return (zeros_start(s, v) + zeros + GEMM_BLOCK_BYTES - 1) / GEMM_BLOCK_BYTES * GEMM_BLOCK_BYTES;
 }
 
 /* ---- global to shared ---- */
 
-static bool steps_have_tail(const struct gemm *q)
+static bool steps_have_tail(const struct marlin_product *q)
 {
     return marlin_steps(q->spec) % (q->v->wk * q->v->steps) != 0;
 }
 
-static bool strips_have_tail(const struct gemm *q)
+static bool strips_have_tail(const struct marlin_product *q)
 {
     return marlin_strips(q->spec) * MARLIN_STRIP % marlin_tile_n(q->v) != 0;
 }
 
-static bool is_half_strip(const struct gemm *q)
+static bool is_half_strip(const struct marlin_product *q)
 {
     return q->v->warp_n < MARLIN_STRIP;
 }
 
-void marlin_emit_weights_begin(struct gemm *q)
+void marlin_emit_weights_begin(struct marlin_product *q)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -130,23 +130,23 @@ void marlin_emit_weights_begin(struct gemm *q)
 }
 
 /* The warp's first packed feature, in units of warp_n. */
-static ptx_u32 columns_of(struct gemm *q, ptx_u32 tile_n)
+static ptx_u32 columns_of(struct marlin_product *q, ptx_u32 tile_n)
 {
     return ptx_mad_lo_u32(q->k, tile_n, U32(q->v->wn), q->along_n);
 }
 
 /* The warp's strip of packed features. */
-static ptx_u32 strip_of(struct gemm *q, ptx_u32 tile_n)
+static ptx_u32 strip_of(struct marlin_product *q, ptx_u32 tile_n)
 {
-    return tile_divide(q->k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
+    return gemm_divide(q->k, columns_of(q, tile_n), MARLIN_STRIP / q->v->warp_n);
 }
 
-bool marlin_half_varies(const struct gemm *q)
+bool marlin_half_varies(const struct marlin_product *q)
 {
     return is_half_strip(q) && q->v->wn % 2;
 }
 
-void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
+void marlin_emit_half(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 half)
 {
     if (marlin_half_varies(q))
         ptx_and_b32_to(q->k, half, columns_of(q, tile_n), U32(1));
@@ -156,7 +156,7 @@ void marlin_emit_half(struct gemm *q, ptx_u32 tile_n, ptx_u32 half)
  * Where the warp's codes are in a stage: whole strips come first, beginning with strip `odd`, and
  * the half strip follows them.
  */
-static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
+static void find_codes(struct marlin_product *q, ptx_u32 odd, ptx_u32 strip)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -170,7 +170,7 @@ static void find_codes(struct gemm *q, ptx_u32 odd, ptx_u32 strip)
     ptx_selp_u32_to(k, w->codes_step, U32(HALF), U32(STEP), is_lone);
 }
 
-void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n)
+void marlin_emit_strip(struct marlin_product *q, ptx_u32 tile_n)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -187,7 +187,7 @@ void marlin_emit_strip(struct gemm *q, ptx_u32 tile_n)
         ptx_mad_lo_u32_to(k, w->zeros_at, strip, U32(w->zeros_bytes), w->strips_zeros);
 }
 
-void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
+void marlin_emit_weights_locate(struct marlin_product *q, ptx_u32 tile_n, ptx_u32 stage)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -220,7 +220,7 @@ void marlin_emit_weights_locate(struct gemm *q, ptx_u32 tile_n, ptx_u32 stage)
 }
 
 /* Issues a copy of 16 bytes: `size` bytes from memory, then zeros. */
-static void copy(struct gemm *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, uint32_t from_offset,
+static void copy(struct marlin_product *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, uint32_t from_offset,
                  ptx_u32 size)
 {
     if (steps_have_tail(q) || strips_have_tail(q))
@@ -229,7 +229,7 @@ static void copy(struct gemm *q, ptx_u32 to, uint32_t to_offset, ptx_u64 from, u
         ptx_cp_async_cg(q->k, to, (int)to_offset, from, (int)from_offset, CHUNK);
 }
 
-static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
+static void send_codes(struct marlin_product *q, ptx_u32 slot, uint32_t step, ptx_u32 size)
 {
     ptx_u32 to = ptx_add_u32(q->k, slot, q->w.codes_at);
     for (uint32_t t = 0; t < tiles(q); t++)
@@ -238,7 +238,7 @@ static void send_codes(struct gemm *q, ptx_u32 slot, uint32_t step, ptx_u32 size
 }
 
 /* Whether a group of the stage starts with this step of the stage. */
-static bool starts_group(const struct gemm *q, uint32_t step)
+static bool starts_group(const struct marlin_product *q, uint32_t step)
 {
     uint32_t groups = marlin_stage_groups(q->spec, q->v->steps);
     return groups && (groups > 1 || step == 0);
@@ -248,19 +248,19 @@ static bool starts_group(const struct gemm *q, uint32_t step)
  * The first lanes copy the groups of a step, `bytes` bytes each; `strip` is the first group's
  * address.
  */
-static void send_groups(struct gemm *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
+static void send_groups(struct marlin_product *q, ptx_u32 to, uint32_t step, ptx_u64 strip, uint32_t bytes,
                         ptx_u32 size)
 {
     ptx_kernel *k = q->k;
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
     ptx_u32 at = step ? ptx_add_u32(k, q->w.step, U32(step)) : q->w.step;
-    ptx_u32 group = rows > MARLIN_STEP ? tile_divide(k, at, rows / MARLIN_STEP) : at;
+    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(k, at, rows / MARLIN_STEP) : at;
     ptx_u64 from = ptx_mad_wide_u32(k, group, U32(groups * bytes), strip);
     ptx_guarded(k, ptx_setp_lt_u32(k, q->at.lane, U32(groups * bytes / CHUNK)))
         copy(q, to, step * groups * bytes, from, 0, size);
 }
 
-void marlin_emit_weights_issue(struct gemm *q, ptx_u32 slot)
+void marlin_emit_weights_issue(struct marlin_product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -287,16 +287,16 @@ void marlin_emit_weights_issue(struct gemm *q, ptx_u32 slot)
 /* ---- global to the L2 ---- */
 
 /* Prefetches the warp's groups of the step in register `step`. */
-static void prefetch_groups(struct gemm *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
+static void prefetch_groups(struct marlin_product *q, ptx_u64 strip, ptx_u32 step, uint32_t bytes)
 {
     uint32_t groups = marlin_step_groups(q->spec), rows = marlin_scale_rows(q->spec);
-    ptx_u32 group = rows > MARLIN_STEP ? tile_divide(q->k, step, rows / MARLIN_STEP) : step;
+    ptx_u32 group = rows > MARLIN_STEP ? gemm_divide(q->k, step, rows / MARLIN_STEP) : step;
     ptx_u64 from = ptx_mad_wide_u32(q->k, group, U32(groups * bytes), strip);
     ptx_cp_async_bulk_prefetch_L2(q->k, from, 0, U32(groups * bytes));
 }
 
 /* Prefetches step `i` of the stage whose first step is in register `step`. */
-static void prefetch_step(struct gemm *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
+static void prefetch_step(struct marlin_product *q, ptx_u64 codes, ptx_u32 step, uint32_t i)
 {
     ptx_kernel *k = q->k;
     ptx_u32 here = i ? ptx_add_u32(k, step, U32(i)) : step;
@@ -310,7 +310,7 @@ static void prefetch_step(struct gemm *q, ptx_u64 codes, ptx_u32 step, uint32_t 
     }
 }
 
-void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_end)
+void marlin_emit_weights_prefetch(struct marlin_product *q, ptx_u32 stage, ptx_u32 stage_end)
 {
     ptx_kernel *k = q->k;
     struct weights *w = &q->w;
@@ -333,7 +333,7 @@ void marlin_emit_weights_prefetch(struct gemm *q, ptx_u32 stage, ptx_u32 stage_e
 
 /* ---- shared to registers ---- */
 
-void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
+void marlin_emit_weights_load(struct marlin_product *q, ptx_u32 slot, uint32_t step,
                               ptx_u32 words[MAX_TILES][4])
 {
     ptx_u32 at = ptx_add_u32(q->k, slot, q->w.codes_at);
@@ -347,7 +347,7 @@ void marlin_emit_weights_load(struct gemm *q, ptx_u32 slot, uint32_t step,
 }
 
 /* Keeps the zero points of the warp's half of a strip, which are one half of the word. */
-static void keep_zeros(struct gemm *q, ptx_u32 word, struct scales *s)
+static void keep_zeros(struct marlin_product *q, ptx_u32 word, struct scales *s)
 {
     if (is_half_strip(q)) {
         ptx_u32 shift = ptx_mul_lo_u32(q->k, q->operands.half, U32(16));
@@ -356,7 +356,7 @@ static void keep_zeros(struct gemm *q, ptx_u32 word, struct scales *s)
         ptx_mov_u32_to(q->k, s->zeros, word);
 }
 
-void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struct scales *s)
+void marlin_emit_scales_load(struct marlin_product *q, ptx_u32 slot, uint32_t group, struct scales *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 at = ptx_add_u32(k, slot, q->w.scales_at);
@@ -372,7 +372,7 @@ void marlin_emit_scales_load(struct gemm *q, ptx_u32 slot, uint32_t group, struc
     keep_zeros(q, ptx_ld_shared_u32(k, zeros_at, (int)(group * MARLIN_ZEROS_BYTES)), s);
 }
 
-void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scales *s)
+void marlin_emit_column_scales_load(struct marlin_product *q, ptx_u32 tile_n, struct scales *s)
 {
     ptx_kernel *k = q->k;
     ptx_u32 strip = strip_of(q, tile_n);
@@ -394,13 +394,13 @@ void marlin_emit_column_scales_load(struct gemm *q, ptx_u32 tile_n, struct scale
 
 /* ---- dequantisation ---- */
 
-static ptx_f32 widen(struct gemm *q, ptx_u16 half)
+static ptx_f32 widen(struct marlin_product *q, ptx_u16 half)
 {
     return is_bf16(q) ? ptx_cvt_f32_bf16(q->k, ptx_u16_as_bf16(half))
                       : ptx_cvt_f32_f16(q->k, ptx_u16_as_f16(half));
 }
 
-void marlin_emit_scales_f32(struct gemm *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2])
+void marlin_emit_scales_f32(struct marlin_product *q, const struct scales *s, uint32_t tile, ptx_f32 scale[2])
 {
     ptx_u16 halves[2];
     ptx_unpack_u32(q->k, halves, s->packed[tile]);
@@ -433,12 +433,12 @@ enum {
  * Whether the scale is part of the factor of codes: then −8·s is added, which is exact because 8 is
  * a power of two.
  */
-static bool folds_scales(const struct gemm *q)
+static bool folds_scales(const struct marlin_product *q)
 {
     return is_bf16(q) && !q->spec->zeros && !marlin_scales_sums(q->spec, q->v);
 }
 
-void marlin_emit_dequantiser_begin(struct gemm *q)
+void marlin_emit_dequantiser_begin(struct marlin_product *q)
 {
     struct dequantiser *d = &q->operands.dequantiser;
     const struct constants *c = &constants[is_bf16(q)];
@@ -455,7 +455,7 @@ void marlin_emit_dequantiser_begin(struct gemm *q)
 }
 
 /* to = a·b + c, in pairs of the type. */
-static void fma_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b, ptx_u32 c)
+static void fma_pair(struct marlin_product *q, ptx_u32 to, ptx_u32 a, ptx_u32 b, ptx_u32 c)
 {
     if (is_bf16(q)) {
         ptx_bf16x2 x = ptx_u32_as_bf16x2(a), y = ptx_u32_as_bf16x2(b), z = ptx_u32_as_bf16x2(c);
@@ -469,7 +469,7 @@ static void fma_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b, ptx_u32 c
 }
 
 /* to = a·b: bf16 has no multiplication before sm_90; −0 keeps the sign of zero. */
-static void multiply_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
+static void multiply_pair(struct marlin_product *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
 {
     fma_pair(q, to, a, b, q->operands.dequantiser.minus_zero);
 }
@@ -479,7 +479,7 @@ static void multiply_pair(struct gemm *q, ptx_u32 to, ptx_u32 a, ptx_u32 b)
  * each half as a pair of two equal halves. An instruction may take one half of a register twice, so
  * the pairs cost nothing.
  */
-static void spread(struct gemm *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
+static void spread(struct marlin_product *q, ptx_u32 packed, uint32_t times, const ptx_u32 to[2])
 {
     ptx_kernel *k = q->k;
     ptx_u16 halves[2];
@@ -495,7 +495,7 @@ static void spread(struct gemm *q, ptx_u32 packed, uint32_t times, const ptx_u32
     }
 }
 
-static void set_zero(struct gemm *q, const struct scales *s, uint32_t t, uint32_t h, ptx_u32 to)
+static void set_zero(struct marlin_product *q, const struct scales *s, uint32_t t, uint32_t h, ptx_u32 to)
 {
     ptx_kernel *k = q->k;
     const struct constants *c = &constants[0];
@@ -508,7 +508,7 @@ static void set_zero(struct gemm *q, const struct scales *s, uint32_t t, uint32_
         ptx_mad_lo_u32_to(k, to, z, U32(c->step[h] * TWICE), U32(c->zero[h] * TWICE));
 }
 
-void marlin_emit_dequantiser(struct gemm *q, const struct scales *s)
+void marlin_emit_dequantiser(struct marlin_product *q, const struct scales *s)
 {
     struct dequantiser *d = &q->operands.dequantiser;
     if (marlin_corrects_sums(q->spec, q->v))
@@ -533,20 +533,20 @@ uint32_t marlin_code_offset(const ptxgen_marlin_spec *s)
     return s->type == PTXGEN_BF16 ? BF16_OFFSET : 0;
 }
 
-float marlin_code_unit(const struct gemm *q, uint32_t half)
+float marlin_code_unit(const struct marlin_product *q, uint32_t half)
 {
     if (!marlin_corrects_sums(q->spec, q->v))
         return is_bf16(q) ? 0x1p-30f : 1;
     return is_bf16(q) ? 1 : half ? 0x1p-20f : 0x1p-24f;
 }
 
-uint32_t marlin_zero_pair(const struct gemm *q, uint32_t half)
+uint32_t marlin_zero_pair(const struct marlin_product *q, uint32_t half)
 {
     uint32_t zero = is_bf16(q) ? 0xC308 /* −136 */ : half ? 0x8080 : 0x8008;
     return zero * TWICE;
 }
 
-ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t tile, uint32_t half)
+ptx_f32 marlin_emit_correction(struct marlin_product *q, const struct scales *s, uint32_t tile, uint32_t half)
 {
     ptx_kernel *k = q->k;
     uint32_t offset = marlin_code_offset(q->spec);
@@ -559,7 +559,7 @@ ptx_f32 marlin_emit_correction(struct gemm *q, const struct scales *s, uint32_t 
 }
 
 /* Masks pair i of a word's codes, and puts it into the mantissa of a constant. */
-static void mask_codes(struct gemm *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
+static void mask_codes(struct marlin_product *q, uint32_t i, ptx_u32 word, ptx_u32 *moved, ptx_u32 to)
 {
     ptx_kernel *k = q->k;
     bool corrects = marlin_corrects_sums(q->spec, q->v), low = corrects && is_bf16(q);
@@ -571,7 +571,7 @@ static void mask_codes(struct gemm *q, uint32_t i, ptx_u32 word, ptx_u32 *moved,
                     LOP3_AND_OR);
 }
 
-void marlin_emit_dequantise(struct gemm *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
+void marlin_emit_dequantise(struct marlin_product *q, uint32_t tile, ptx_u32 word, const ptx_u32 a[4])
 {
     const struct dequantiser *d = &q->operands.dequantiser;
     bool scales = !marlin_scales_sums(q->spec, q->v) && !folds_scales(q);

@@ -2,7 +2,7 @@
 /*
  * The entries of sparse24 with cp.async and mma.sp, yᵀ = w·xᵀ: 16 features are the rows of mma.sp's
  * operand A, which is the sparse one, and 8 tokens the columns of its operand B. A persistent CTA
- * of wn × wm × wk warps walks through its share of the tiles (stream_k.h). In a stage of the
+ * of wn × wm × wk warps walks through its share of the tiles (fixup.h). In a stage of the
  * pipeline each warp copies 32 features by 128 of K of w, and all warps along N share the
  * activations:
  *
@@ -49,9 +49,9 @@ void sparse24_load_params(struct sparse24_product *q)
         [SPARSE24_RESIDUAL_STRIDE] = "residual_stride", [SPARSE24_Y_STRIDE] = "y_stride"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < SPARSE24_M; i++)
-        q->address[i] = tile_param_u64(k, names[i], is_used(q->spec, i));
+        q->address[i] = gemm_param_u64(k, names[i], is_used(q->spec, i));
     q->m = ptx_param_u32(k, "m");
-    tile_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
+    gemm_division_begin(k, sparse24_own_stages(q->spec, q->v), &q->division);
 }
 
 /* ---- the stages of a CTA or a cluster ---- */
@@ -60,13 +60,13 @@ void sparse24_find_share(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
     ptx_u32 padded = ptx_add_u32(k, q->m, U32(q->v->tile_m - 1));
-    q->tiles_m = tile_divide(k, padded, q->v->tile_m);
-    q->unit = tile_divide(k, q->at.cta, q->v->cluster);
+    q->tiles_m = gemm_divide(k, padded, q->v->tile_m);
+    q->unit = gemm_divide(k, q->at.cta, q->v->cluster);
     if (q->v->cluster > 1)
         q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
     ptx_u32 next = ptx_add_u32(k, q->unit, U32(1));
-    q->first = tile_first_stage(k, &q->division, q->unit);
-    q->end = tile_first_stage(k, &q->division, next);
+    q->first = gemm_first_stage(k, &q->division, q->unit);
+    q->end = gemm_first_stage(k, &q->division, next);
     ptx_u32 more = ptx_min_u32(k, next, q->division.extra);
     q->end_granule = ptx_mad_lo_u32(k, next, q->division.share, more);
 }
@@ -75,15 +75,15 @@ void sparse24_find_share(struct sparse24_product *q)
  * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
  * neighbours and their operands stay in the L2. A CTA walks from its last tile to its first.
  */
-struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
+struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     ptx_u32 last = ptx_sub_u32(k, q->end_granule, U32(1));
     ptx_u32 done = ptx_sub_u32(k, last, tile);
-    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
     ptx_u32 dealt = ptx_mad_lo_u32(k, done, units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
-    return tile_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_m,
+    return gemm_locate(k, ptx_selp_u32(k, dealt, tile, whole), q->tiles_m,
                        sparse24_tiles_n(q->spec, q->v));
 }
 
@@ -99,14 +99,14 @@ ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage)
 
 /* ---- the pipeline's copies ---- */
 
-static void locate(void *user, const struct tile_walk *w)
+static void locate(void *user, const struct gemm_walk *w)
 {
     struct sparse24_product *q = user;
     ptx_kernel *k = q->k;
-    struct tile_place place = sparse24_place_of(q, w->tile);
+    struct gemm_place place = sparse24_place_of(q, w->tile);
     ptx_u32 first_row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     ptx_u32 stage = sparse24_stage_of(q, w->stage);
-    tile_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->m, stage);
+    gemm_operand_locate(k, &q->x, q->address[SPARSE24_X], first_row, q->m, stage);
     sparse24_weights_locate(q, place.n, stage);
 }
 
@@ -114,7 +114,7 @@ static void send(void *user, ptx_u32 slot)
 {
     struct sparse24_product *q = user;
     sparse24_weights_send(q, slot);
-    tile_operand_send(q->k, &q->x, slot);
+    gemm_operand_issue(q->k, &q->x, slot);
 }
 
 /*
@@ -128,10 +128,10 @@ static void wait_for_previous(struct sparse24_product *q)
         return;
     ptx_section(k, "weights to the L2, while the kernel ahead ends");
     ptx_griddepcontrol_launch_dependents(k);
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
-    tile_walk_next(k, &q->division, &walk);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
+    gemm_walk_next(k, &q->division, &walk);
     ptx_u32 stage = sparse24_stage_of(q, walk.stage);
-    struct tile_place place = sparse24_place_of(q, walk.tile);
+    struct gemm_place place = sparse24_place_of(q, walk.tile);
     sparse24_weights_locate(q, place.n, stage);
     sparse24_weights_prefetch(q, walk.stage, walk.stage_end);
     ptx_griddepcontrol_wait(k);
@@ -142,10 +142,10 @@ static void wait_for_previous(struct sparse24_product *q)
 static void find_warp(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     q->along_m = q->v->wm == 1 ? U32(0) : ptx_rem_u32(k, q->at.warp, U32(q->v->wm));
-    ptx_u32 rest = tile_divide(k, q->at.warp, q->v->wm);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, rest, q->v->wn);
+    ptx_u32 rest = gemm_divide(k, q->at.warp, q->v->wm);
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, rest, q->v->wn);
     q->along_n = q->v->wk == 1   ? rest
                  : q->v->wn == 1 ? U32(0)
                                  : ptx_rem_u32(k, rest, U32(q->v->wn));
@@ -161,18 +161,18 @@ static void begin(struct sparse24_product *q)
     ptx_kernel *k = q->k;
     sparse24_load_params(q);
     find_warp(q);
-    q->x = (struct tile_operand){.rows = q->v->tile_m,
+    q->x = (struct gemm_operand){.rows = q->v->tile_m,
                                  .blocks = sparse24_x_blocks(q->spec, q->v),
                                  .threads = sparse24_threads(q->v),
                                  .row_bytes = (uint32_t)sparse24_x_bytes(q->spec),
                                  .deep = true};
     ptx_u64 pitch = in_bytes(k, q->address[SPARSE24_X_STRIDE], sparse24_element(q->spec));
-    tile_operand_begin(k, &q->at, pitch, &q->x);
+    gemm_operand_begin(k, &q->at, pitch, &q->x);
     sparse24_weights_begin(q);
     sparse24_operands_begin(q);
 }
 
-static void multiply_part(struct sparse24_product *q, struct tile_walk *w)
+static void multiply_part(struct sparse24_product *q, struct gemm_walk *w)
 {
     ptx_section(q->k, "stages: multiply one, send for another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
@@ -191,29 +191,29 @@ static void emit_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sparse24_v
     ptx_kernel_minnctapersm(k, 1);
     begin(q);
     sparse24_find_share(q);
-    q->pipeline = (struct tile_pipeline){.stages = v->stages,
+    q->pipeline = (struct gemm_pipeline){.stages = v->stages,
                                          .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                          .division = &q->division,
                                          .locate = locate,
                                          .send = send,
                                          .user = q};
     wait_for_previous(q);
-    tile_pipeline_begin(k, &q->pipeline, q->first, q->end);
+    gemm_pipeline_begin(k, &q->pipeline, q->first, q->end);
     q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
 
     sparse24_first_operands(q, q->pipeline.read);
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         sparse24_clear(q);
         multiply_part(q, &walk);
         ptx_section(k, "the end of the part: sum over warps and CTAs, store");
         sparse24_output_begin(q);
-        tile_output_end(&q->output, &walk, from);
+        gemm_epilogue_end(&q->output, &walk, from);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
     if (v->cluster > 1) {
@@ -242,6 +242,6 @@ ptxgen_status ptxgen_sparse24_emit(const ptxgen_sparse24_plan *plan, uint32_t va
         else if (variants >> i & 1)
             emit_entry(plan, v, module);
     }
-    tile_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
+    gemm_emit_align(module, "sparse24_align", plan->spec.k, sparse24_element(&plan->spec));
     return ptx_module_status(module, err);
 }

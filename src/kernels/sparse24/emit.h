@@ -3,9 +3,9 @@
 #ifndef PTXGEN_KERNELS_SPARSE24_EMIT_H
 #define PTXGEN_KERNELS_SPARSE24_EMIT_H
 
-#include "../tile/operand.h"
-#include "../tile/output.h"
-#include "../tile/pipeline.h"
+#include "../gemm/operand.h"
+#include "../gemm/epilogue.h"
+#include "../gemm/pipeline.h"
 #include "layout.h"
 
 enum {
@@ -33,20 +33,20 @@ struct sparse24_product {
     const ptxgen_sparse24_spec *spec;
     const ptxgen_sparse24_plan *plan;
     const ptxgen_sparse24_variant *v;
-    struct tile_threads at;
+    struct gemm_threads at;
     ptx_u32 along_m, along_n, along_k; /* index of the warp along M, N and K */
     ptx_u64 address[SPARSE24_M];       /* the 64-bit parameters that are used */
     ptx_u32 m, tiles_m;
     ptx_u32 unit, rank; /* number of the CTA, or of its cluster and of the CTA in the cluster */
     ptx_u32 first, end,
         end_granule; /* the unit's stages [first, end), and the end of its granules */
-    struct tile_division division;
-    struct tile_operand x;
+    struct gemm_division division;
+    struct gemm_operand x;
     ptx_u32 x_lane; /* the lane's offset for loads of x in a stage */
     struct sparse24_weights w;
-    struct tile_pipeline pipeline;
+    struct gemm_pipeline pipeline;
     ptx_u32 staging; /* shared address for sums */
-    struct tile_output output;
+    struct gemm_epilogue output;
     ptx_u32 acc[SPARSE24_WARP_TILES][SPARSE24_ROW_GROUPS][4]; /* f32; for s8 s32 */
     struct sparse24_operands operands;
 };
@@ -61,12 +61,12 @@ static inline uint32_t sparse24_row_groups(const struct sparse24_product *q)
 static inline uint32_t sparse24_x_blocks(const ptxgen_sparse24_spec *s,
                                          const ptxgen_sparse24_variant *v)
 {
-    return v->wk * SPARSE24_STEP * sparse24_element(s) / TILE_BLOCK_BYTES;
+    return v->wk * SPARSE24_STEP * sparse24_element(s) / GEMM_BLOCK_BYTES;
 }
 static inline uint32_t sparse24_stage_x_bytes(const ptxgen_sparse24_spec *s,
                                               const ptxgen_sparse24_variant *v)
 {
-    return tile_operand_stage_bytes(v->tile_m, sparse24_x_blocks(s, v));
+    return gemm_operand_stage_bytes(v->tile_m, sparse24_x_blocks(s, v));
 }
 static inline uint32_t sparse24_stage_bytes(const ptxgen_sparse24_spec *s,
                                             const ptxgen_sparse24_variant *v)
@@ -80,7 +80,7 @@ void sparse24_load_params(struct sparse24_product *q);
 /* Sets the unit of the CTA, and the unit's stages. */
 void sparse24_find_share(struct sparse24_product *q);
 /* The place in y of tile number `tile`. */
-struct tile_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
+struct gemm_place sparse24_place_of(struct sparse24_product *q, ptx_u32 tile);
 /* The number of the CTA's stage `stage` of a tile among all of the tile's stages along K. */
 ptx_u32 sparse24_stage_of(struct sparse24_product *q, ptx_u32 stage);
 

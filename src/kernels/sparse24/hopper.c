@@ -24,16 +24,16 @@
  */
 #include "emit.h"
 
-#include "../tile/boxes.h"
-#include "../tile/exchange.h"
-#include "../tile/wgmma.h"
+#include "../gemm/boxes.h"
+#include "../gemm/exchange.h"
+#include "../gemm/wgmma.h"
 
 struct hopper {
     struct sparse24_product q;
-    struct tile_ring ring;
-    struct tile_boxes boxes; /* of x */
-    struct tile_exchange exchange;
-    struct tile_ring_place read;
+    struct gemm_ring ring;
+    struct gemm_boxes boxes; /* of x */
+    struct gemm_exchange exchange;
+    struct gemm_ring_place read;
     ptx_u32 to_read; /* stages of the CTA after the current one */
     ptx_u32 held;    /* full barrier of the slot that is to be released next */
     ptx_pred releases, accumulate;
@@ -42,7 +42,7 @@ struct hopper {
     ptx_u32 metadata[SPARSE24_WORDS][SPARSE24_TILES];
 };
 
-enum { TILE_STRIPS = TILE_WARPGROUP / 32 / 2 /* of 64 features */ };
+enum { TILE_STRIPS = GEMM_WARPGROUP / 32 / 2 /* of 64 features */ };
 
 static uint32_t warp_tiles(const struct hopper *h)
 {
@@ -61,7 +61,7 @@ struct sender {
     ptx_u64 strip;       /* address of the tile's first strip */
     ptx_u32 row;         /* the tile's first token */
     ptx_u32 strips_left; /* strips of w after the tile's first one */
-    struct tile_ring_place place;
+    struct gemm_ring_place place;
     ptx_u64 policy; /* L2 policy of weights */
 };
 
@@ -79,14 +79,14 @@ static uint32_t stages_prefetched(const struct sparse24_product *q)
 }
 
 /* Moves the producer to the next part of the walk. */
-static void turn_to(struct hopper *h, struct sender *s, struct tile_walk *walk)
+static void turn_to(struct hopper *h, struct sender *s, struct gemm_walk *walk)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    tile_walk_next(k, &q->division, walk);
-    struct tile_place place = sparse24_place_of(q, walk->tile);
+    gemm_walk_next(k, &q->division, walk);
+    struct gemm_place place = sparse24_place_of(q, walk->tile);
     s->row = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
-    tile_boxes_locate(k, &h->boxes, s->row);
+    gemm_boxes_locate(k, &h->boxes, s->row);
     ptx_u32 last = U32(sparse24_strips(q->spec) - 1);
     ptx_u32 first = ptx_mul_lo_u32(k, place.n, U32(sparse24_tile_strips(q->v)));
     ptx_u32 strip = ptx_min_u32(k, first, last); /* past the last strip, copy that again */
@@ -99,12 +99,12 @@ static void send_x(struct hopper *h, const struct sender *s, ptx_u32 stage)
 {
     ptx_kernel *k = h->q.k;
     const ptxgen_sparse24_variant *v = h->q.v;
-    uint32_t columns = TILE_BLOCK_BYTES / sparse24_element(h->q.spec);
+    uint32_t columns = GEMM_BLOCK_BYTES / sparse24_element(h->q.spec);
     ptx_u32 at = sparse24_stage_of(&h->q, stage);
     ptx_u32 column = ptx_mul_lo_u32(k, at, U32(v->wk * SPARSE24_STEP));
     for (uint32_t i = 0; i < sparse24_x_blocks(h->q.spec, v); i++) {
         const ptx_s32 corner[2] = {ptx_u32_as_s32(column), ptx_u32_as_s32(s->row)};
-        int to = (int)tile_operand_stage_bytes(v->tile_m, i);
+        int to = (int)gemm_operand_stage_bytes(v->tile_m, i);
         ptx_cp_async_bulk_tensor_2d_g2s(k, s->place.slot, to, h->boxes.map, corner,
                                         s->place.barrier, 0);
         column = ptx_add_u32(k, column, U32(columns));
@@ -180,7 +180,7 @@ static void send_strips_in_turn(struct hopper *h, const struct sender *s, ptx_u3
 }
 
 /* Prefetches the weights of the next stages_prefetched stages, or of those that remain. */
-static void prefetch_weights(struct hopper *h, const struct sender *s, const struct tile_walk *w)
+static void prefetch_weights(struct hopper *h, const struct sender *s, const struct gemm_walk *w)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
@@ -215,8 +215,8 @@ static void set_up_ring(struct hopper *h)
     ptx_u32 all = U32(sparse24_cta_threads(h->q.v));
     ptx_if_else(k, ptx_setp_eq_u32(k, h->q.at.warp, U32(sender_warp(h, 0)))) {
         ptx_if(k, ptx_setp_eq_u32(k, h->q.at.lane, U32(0))) {
-            tile_ring_init_landed(k, &h->ring);
-            tile_ring_init_others(k, &h->ring);
+            gemm_ring_init_full(k, &h->ring);
+            gemm_ring_init_others(k, &h->ring);
         }
         ptx_bar_warp_sync(k, ALL_LANES);
         ptx_bar_arrive_n(k, U32(BEGUN), all);
@@ -246,7 +246,7 @@ static bool loops_over_strips(const struct sparse24_product *q)
  * Issues the copies of a stage's weights. After `ahead` stages the lane prefetches weights into the
  * L2, and waits for the end of the kernel ahead.
  */
-static void send_weights(struct hopper *h, struct sender *s, const struct tile_walk *w,
+static void send_weights(struct hopper *h, struct sender *s, const struct gemm_walk *w,
                          ptx_u32 ahead)
 {
     ptx_kernel *k = h->q.k;
@@ -255,7 +255,7 @@ static void send_weights(struct hopper *h, struct sender *s, const struct tile_w
         ptx_griddepcontrol_wait(k);
     }
     ptx_sub_u32_to(k, ahead, ahead, U32(1));
-    tile_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
+    gemm_ring_claim_some(k, &h->ring, &s->place, h->boxes.bytes);
     if (loops_over_strips(&h->q))
         send_strips_in_a_loop(h, s, w->stage);
     else
@@ -270,11 +270,11 @@ static void send_stages(struct hopper *h, ptx_pred weights)
 {
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
-    struct sender s = {.place = tile_ring_first(k, &h->ring, true)};
+    struct sender s = {.place = gemm_ring_first(k, &h->ring, true)};
     if (!loops_over_strips(q))
         s.policy = weights_policy(q);
     ptx_u32 ahead = ptx_mov_u32(k, U32(stages_ahead(h)));
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         turn_to(h, &s, &walk);
@@ -283,10 +283,10 @@ static void send_stages(struct hopper *h, ptx_pred weights)
             ptx_if_else(k, weights)
                 send_weights(h, &s, &walk, ahead);
             else {
-                tile_ring_wait_free(k, &h->ring, &s.place);
+                gemm_ring_wait_free(k, &h->ring, &s.place);
                 send_x(h, &s, walk.stage);
             }
-            tile_ring_advance(k, &h->ring, &s.place, NULL);
+            gemm_ring_advance(k, &h->ring, &s.place, NULL);
         }
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
@@ -321,19 +321,19 @@ static void find_lane(struct hopper *h)
     uint32_t block = sparse24_block_bytes(q->spec), tiles = warp_tiles(h);
     ptx_u32 in_group = ptx_and_b32(k, q->at.warp, U32(SPARSE24_WARPGROUP - 1));
     ptx_u32 of_all = ptx_shr_u32(k, q->at.warp, U32(2));
-    ptx_u32 group = tile_remainder(k, of_all, q->v->wn / SPARSE24_WARPGROUP);
+    ptx_u32 group = gemm_remainder(k, of_all, q->v->wn / SPARSE24_WARPGROUP);
     ptx_u32 half = ptx_and_b32(k, q->at.warp, U32(1));
     ptx_u32 second = ptx_bfe_u32(k, q->at.warp, U32(1), U32(1));
     ptx_u32 strip = ptx_mad_lo_u32(k, group, U32(tiles * TILE_STRIPS), second);
-    q->along_k = q->v->wk == 1 ? U32(0) : tile_divide(k, q->at.warp, q->v->wn);
+    q->along_k = q->v->wk == 1 ? U32(0) : gemm_divide(k, q->at.warp, q->v->wn);
     q->along_n = ptx_mad_lo_u32(k, group, U32(tiles * SPARSE24_WARPGROUP), in_group);
     q->along_m = U32(0);
     uint32_t x_blocks = sparse24_x_blocks(q->spec, q->v) / q->v->wk;
-    h->x_at = ptx_mul_lo_u32(k, q->along_k, U32(tile_operand_stage_bytes(q->v->tile_m, x_blocks)));
+    h->x_at = ptx_mul_lo_u32(k, q->along_k, U32(gemm_operand_stage_bytes(q->v->tile_m, x_blocks)));
     ptx_u32 at = ptx_mad_lo_u32(k, strip, U32(strip_stage_bytes(q)),
                                 U32(sparse24_stage_x_bytes(q->spec, q->v)));
     ptx_u32 own = ptx_mad_lo_u32(k, q->along_k, U32(block), at);
-    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), own);
+    ptx_u32 lane = ptx_mad_lo_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES), own);
     h->a_at = ptx_mad_lo_u32(k, half, U32(SPARSE24_PIECE), lane);
     ptx_u32 words = ptx_add_u32(k, lane, U32(sparse24_pieces(q->spec) * SPARSE24_PIECE));
     h->metadata_at = ptx_mad_lo_u32(k, half, U32(4), words);
@@ -384,11 +384,11 @@ static void multiply_tile(struct hopper *h, uint32_t i, uint32_t t, ptx_u64 x)
 
 static void multiply_step(struct hopper *h, uint32_t i, ptx_u64 stage)
 {
-    enum { BLOCK_STEPS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES };
+    enum { BLOCK_STEPS = GEMM_BLOCK_BYTES / SPARSE24_MMA_BYTES };
     ptx_kernel *k = h->q.k;
-    uint32_t bytes = tile_operand_stage_bytes(h->q.v->tile_m, i / BLOCK_STEPS) +
+    uint32_t bytes = gemm_operand_stage_bytes(h->q.v->tile_m, i / BLOCK_STEPS) +
                      i % BLOCK_STEPS * SPARSE24_MMA_BYTES;
-    ptx_u64 x = tile_wgmma_advance(k, stage, bytes);
+    ptx_u64 x = gemm_wgmma_advance(k, stage, bytes);
     ptx_wgmma_fence(k);
     for (uint32_t t = 0; t < warp_tiles(h); t++)
         multiply_tile(h, i, t, x);
@@ -405,15 +405,15 @@ static void multiply_stage(struct hopper *h, ptx_u32 stage, ptx_u32 first)
 {
     ptx_kernel *k = h->q.k;
     uint32_t steps = sparse24_mmas(h->q.spec);
-    ptx_u64 x = tile_wgmma_descriptor(k, ptx_add_u32(k, h->read.slot, h->x_at));
+    ptx_u64 x = gemm_wgmma_descriptor(k, ptx_add_u32(k, h->read.slot, h->x_at));
     ptx_pred release = ptx_setp_bool_ne_u32(k, stage, first, h->releases);
     for (uint32_t i = 0; i < steps; i++) {
         multiply_step(h, i, x);
         if (i + 1 == steps)
-            tile_ring_turn(k, &h->ring, &h->read, h->held, h->to_read);
+            gemm_ring_next(k, &h->ring, &h->read, h->held, h->to_read);
         ptx_wgmma_wait_group(k, 1);
         if (i == 0)
-            tile_ring_release(k, &h->ring, h->held, release);
+            gemm_ring_release(k, &h->ring, h->held, release);
         load_weights(h, (i + 1) % steps);
     }
 }
@@ -426,16 +426,16 @@ static void begin_multiplying(struct hopper *h)
     q->at.barrier = U32(1);
     find_lane(h);
     for (uint32_t t = 0; t < warp_tiles(h); t++) {
-        tile_new_registers(k, h->a[0][t], 4);
-        tile_new_registers(k, h->a[1][t], 4);
+        gemm_new_registers(k, h->a[0][t], 4);
+        gemm_new_registers(k, h->a[1][t], 4);
     }
     for (uint32_t word = 0; word < SPARSE24_WORDS; word++)
-        tile_new_registers(k, h->metadata[word], warp_tiles(h));
+        gemm_new_registers(k, h->metadata[word], warp_tiles(h));
     ptx_u32 stages = ptx_sub_u32(k, q->end, q->first);
     h->to_read = ptx_sub_u32(k, stages, U32(1));
-    h->read = tile_ring_first(k, &h->ring, false);
+    h->read = gemm_ring_first(k, &h->ring, false);
     h->held = ptx_mov_u32(k, h->read.barrier);
-    h->releases = tile_ring_releasers(k, &h->ring, &q->at);
+    h->releases = gemm_ring_releasers(k, &h->ring, &q->at);
     h->accumulate = ptx_setp_eq_u32(k, stages, stages);
 }
 
@@ -447,13 +447,13 @@ static void multiply_all(struct hopper *h)
     begin_multiplying(h);
     if (!sparse24_has_few_registers(q->v))
         sparse24_output_begin(q);
-    tile_ring_wait(k, &h->read);
+    gemm_ring_wait(k, &h->read);
     load_weights(h, 0);
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 first = ptx_mov_u32(k, walk.stage);
         sparse24_clear(q);
         ptx_section(k, "stages: multiply an mma step, load the next one's weights");
@@ -462,16 +462,16 @@ static void multiply_all(struct hopper *h)
             multiply_stage(h, walk.stage, first);
         }
         ptx_wgmma_wait_group(k, 0);
-        tile_ring_release(k, &h->ring, h->held, h->releases);
+        gemm_ring_release(k, &h->ring, h->held, h->releases);
         ptx_section(k, "the end of the part: sum over CTAs, store");
         if (sparse24_exchanges(q->v)) {
-            tile_exchange_open(k, &q->at, &h->exchange);
-            tile_exchange_send(k, &h->exchange, sparse24_accumulator, q);
-            tile_exchange_receive(k, &h->exchange, sparse24_accumulator, q);
+            gemm_exchange_open(k, &q->at, &h->exchange);
+            gemm_exchange_send(k, &h->exchange, sparse24_accumulator, q);
+            gemm_exchange_receive(k, &h->exchange, sparse24_accumulator, q);
         }
         if (sparse24_has_few_registers(q->v))
             sparse24_output_begin(q);
-        tile_output_end(&q->output, &walk, first);
+        gemm_epilogue_end(&q->output, &walk, first);
         ptx_loop_break_if(&parts, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
 }
@@ -483,9 +483,9 @@ static void begin(struct hopper *h)
     struct sparse24_product *q = &h->q;
     ptx_kernel *k = q->k;
     sparse24_load_params(q);
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     sparse24_find_share(q);
-    h->ring = (struct tile_ring){.stages = q->v->stages,
+    h->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = sparse24_stage_bytes(q->spec, q->v),
                                  .users = sparse24_threads(q->v) / 32,
                                  .by_lane = true};
@@ -500,35 +500,35 @@ void sparse24_emit_wgmma_entry(const ptxgen_sparse24_plan *plan, const ptxgen_sp
     ptx_kernel_reqntid(k, sparse24_cta_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(h);
-    ptx_param maps = ptx_param_declare(k, "x_maps", 2 * TILE_MAP_BYTES, TILE_MAP_ALIGN);
-    tile_ring_declare(k, &h->ring);
+    ptx_param maps = ptx_param_declare(k, "x_maps", 2 * GEMM_MAP_BYTES, GEMM_MAP_ALIGN);
+    gemm_ring_declare(k, &h->ring);
     q->staging =
         ptx_shared_address(k, ptx_shared_declare(k, "sums", sparse24_sums_bytes(v), 16));
-    tile_ring_declare_barriers(k, &h->ring);
-    h->boxes = (struct tile_boxes){.rows = v->tile_m,
+    gemm_ring_declare_barriers(k, &h->ring);
+    h->boxes = (struct gemm_boxes){.rows = v->tile_m,
                                    .blocks = sparse24_x_blocks(q->spec, v),
                                    .stage_bytes = sparse24_stage_bytes(q->spec, v),
                                    .maps = ptx_param_address(k, maps),
                                    .all = q->m};
     if (sparse24_exchanges(v)) {
-        h->exchange = (struct tile_exchange){.threads = sparse24_threads(v),
+        h->exchange = (struct gemm_exchange){.threads = sparse24_threads(v),
                                              .teams = 1,
                                              .tiles = warp_tiles(h),
                                              .row_groups = v->tile_m / 8,
                                              .integer = sparse24_is_s8(q->spec),
                                              .rank = q->rank};
-        tile_exchange_begin(k, &q->at, &h->exchange);
+        gemm_exchange_begin(k, &q->at, &h->exchange);
     }
-    tile_boxes_begin(k, &h->boxes);
-    tile_boxes_clear(k, &h->boxes, &q->at, sparse24_cta_threads(v), &h->ring);
+    gemm_boxes_begin(k, &h->boxes);
+    gemm_boxes_clear(k, &h->boxes, &q->at, sparse24_cta_threads(v), &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
     set_up_ring(h);
-    uint32_t groups = sparse24_threads(v) / TILE_WARPGROUP;
+    uint32_t groups = sparse24_threads(v) / GEMM_WARPGROUP;
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.warp, U32(groups * SPARSE24_WARPGROUP))) {
-        tile_wgmma_divide_registers(k, groups, true);
+        gemm_wgmma_divide_registers(k, groups, true);
         multiply_all(h);
     } else {
-        tile_wgmma_divide_registers(k, groups, false);
+        gemm_wgmma_divide_registers(k, groups, false);
         ptx_section(k, "send for stages");
         ptx_if(k, ptx_setp_lt_u32(k, q->at.warp, U32(sender_warp(h, SENDERS))))
             send_all(h);

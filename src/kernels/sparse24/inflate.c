@@ -10,7 +10,7 @@
  */
 #include "inflate.h"
 
-#include "../tile/emit.h"
+#include "../gemm/emit.h"
 #include "layout.h"
 
 enum { GROUP_WORDS = 4 };

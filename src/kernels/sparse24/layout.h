@@ -4,10 +4,10 @@
 #define PTXGEN_KERNELS_SPARSE24_LAYOUT_H
 
 #include "../plan.h"
-#include "../tile/align.h"
-#include "../tile/exchange.h"
-#include "../tile/schedule.h"
-#include "../tile/sums.h"
+#include "../gemm/align.h"
+#include "../gemm/exchange.h"
+#include "../gemm/schedule.h"
+#include "../gemm/sums.h"
 #include "shape.h"
 
 #include <ptxgen/sparse24.h>
@@ -66,7 +66,7 @@ static inline bool sparse24_is_s8(const ptxgen_sparse24_spec *s)
 /* Bytes of a token as the product reads it: padded to a multiple of 16. */
 static inline uint64_t sparse24_x_bytes(const ptxgen_sparse24_spec *s)
 {
-    return tile_aligned_bytes(s->k, sparse24_element(s));
+    return gemm_aligned_bytes(s->k, sparse24_element(s));
 }
 
 static inline uint32_t sparse24_strips(const ptxgen_sparse24_spec *s)
@@ -139,8 +139,8 @@ static inline bool sparse24_warps_are_alone(const ptxgen_sparse24_variant *v)
 static inline uint32_t sparse24_sums_bytes(const ptxgen_sparse24_variant *v)
 {
     return sparse24_warps_are_alone(v)
-               ? tile_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
-               : tile_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
+               ? gemm_sums_alone_bytes(v->wm * v->warp_n, v->pass_m, v->wm * v->wn)
+               : gemm_sums_bytes(sparse24_tile_n(v), v->pass_m, v->wk);
 }
 /* Whether the two CTAs of a cluster exchange sums, and each finishes half of the tokens. */
 static inline bool sparse24_exchanges(const ptxgen_sparse24_variant *v)
@@ -188,7 +188,7 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 
 /*
  * The workspace holds a flag of 4 bytes for each CTA of any variant, padded to 256 bytes; then,
- * where tiles are divided, the partial sums of each CTA (stream_k.h), at offset `partials`; then
+ * where tiles are divided, the partial sums of each CTA (fixup.h), at offset `partials`; then
  * the aligned copy of x (align.h), at offset `aligned`.
  */
 static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan)
@@ -196,7 +196,7 @@ static inline uint64_t sparse24_partials_offset(const ptxgen_sparse24_plan *plan
     return ((uint64_t)plan->target.multiprocessors * 4 + 255) / 256 * 256;
 }
 struct sparse24_schedule {
-    struct tile_schedule tiles; /* division of tiles among CTAs, or among clusters */
+    struct gemm_schedule tiles; /* division of tiles among CTAs, or among clusters */
     uint32_t grid;
     uint64_t partials, aligned; /* offsets */
     uint64_t workspace_bytes;   /* without an aligned x: `aligned`, or 0 where nothing is needed */

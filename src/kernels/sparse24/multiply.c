@@ -44,7 +44,7 @@ struct bases {
 static struct bases find_bases(struct sparse24_product *q, ptx_u32 slot, ptx_u32 word)
 {
     ptx_kernel *k = q->k;
-    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_m * TILE_BLOCK_BYTES;
+    uint32_t pieces = word_mmas(q) * SPARSE24_TILES, x_bytes = q->v->tile_m * GEMM_BLOCK_BYTES;
     struct bases b = {.x = ptx_mad_lo_u32(k, word, U32(x_bytes), slot)};
     b.weights = ptx_mad_lo_u32(k, word, U32(pieces * SPARSE24_PIECE), slot);
     b.metadata = ptx_mad_lo_u32(k, word, U32(SPARSE24_TILES * 4), slot);
@@ -60,11 +60,11 @@ static uint32_t warp_tiles(const struct sparse24_product *q)
 static ptx_u32 find_x_lane(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
-    uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / TILE_BLOCK_BYTES;
-    ptx_u32 lane = tile_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
+    uint32_t blocks = mma_steps(q) * SPARSE24_MMA_BYTES / GEMM_BLOCK_BYTES;
+    ptx_u32 lane = gemm_operand_lane(k, &q->x, U32(0), ptx_mul_lo_u32(k, q->along_k, U32(blocks)));
     if (q->v->wm == 1)
         return lane;
-    return ptx_mad_lo_u32(k, q->along_m, U32(sparse24_warp_m(q->v) * TILE_BLOCK_BYTES), lane);
+    return ptx_mad_lo_u32(k, q->along_m, U32(sparse24_warp_m(q->v) * GEMM_BLOCK_BYTES), lane);
 }
 
 void sparse24_operands_begin(struct sparse24_product *q)
@@ -72,23 +72,23 @@ void sparse24_operands_begin(struct sparse24_product *q)
     q->x_lane = find_x_lane(q);
     struct sparse24_operands *o = &q->operands;
     for (int i = 0; i < 2; i++)
-        tile_new_registers(q->k, o->x[i], 4);
+        gemm_new_registers(q->k, o->x[i], 4);
     for (uint32_t t = 0; t < warp_tiles(q); t++)
-        tile_new_registers(q->k, o->a[t], 4);
-    tile_new_registers(q->k, o->metadata, warp_tiles(q));
+        gemm_new_registers(q->k, o->a[t], 4);
+    gemm_new_registers(q->k, o->metadata, warp_tiles(q));
 }
 
 /* Issues load p of mma step i: the tokens of group p. */
 static void load_x(struct sparse24_product *q, const struct bases *b, uint32_t i, uint32_t p)
 {
     enum {
-        BLOCK_MMAS = TILE_BLOCK_BYTES / SPARSE24_MMA_BYTES,
+        BLOCK_MMAS = GEMM_BLOCK_BYTES / SPARSE24_MMA_BYTES,
         MMA_STEPS = SPARSE24_MMA_BYTES / 32
     };
     ptx_u32 lane = ptx_add_u32(q->k, b->x, q->x_lane);
-    ptx_u32 step = tile_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
+    ptx_u32 step = gemm_operand_step(q->k, &q->x, lane, i % BLOCK_MMAS * MMA_STEPS);
     uint32_t row8 = i / BLOCK_MMAS * q->v->tile_m / 8 + p;
-    tile_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
+    gemm_operand_load_to(q->k, step, row8, q->operands.x[(i * sparse24_row_groups(q) + p) % 2]);
 }
 
 /* Loads operand A of tile t in mma step i. */
@@ -117,7 +117,7 @@ void sparse24_clear(struct sparse24_product *q)
 {
     for (uint32_t t = 0; t < warp_tiles(q); t++)
         for (uint32_t j = 0; j < sparse24_row_groups(q); j++)
-            tile_new_registers(q->k, q->acc[t][j], 4);
+            gemm_new_registers(q->k, q->acc[t][j], 4);
 }
 
 /* ---- products ---- */
@@ -211,7 +211,7 @@ static void multiply_words(struct sparse24_product *q, ptx_u32 slot)
         for (uint32_t i = 0; i < last; i++)
             multiply_step(q, &present, NULL, i);
         ptx_if(k, ptx_setp_eq_u32(k, word, U32(SPARSE24_WORDS - 1)))
-            tile_pipeline_next(k, &q->pipeline);
+            gemm_pipeline_next(k, &q->pipeline);
         struct bases next = find_bases(q, q->pipeline.read, ptx_xor_b32(k, word, U32(1)));
         multiply_step(q, &present, &next, last);
     }
@@ -221,7 +221,7 @@ void sparse24_multiply(struct sparse24_product *q)
 {
     ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
     uint32_t steps = mma_steps(q);
-    tile_pipeline_send(q->k, &q->pipeline);
+    gemm_pipeline_issue(q->k, &q->pipeline);
     if (text_steps(q) < steps) {
         multiply_words(q, slot);
         return;
@@ -229,7 +229,7 @@ void sparse24_multiply(struct sparse24_product *q)
     const struct bases present = {slot, slot, slot};
     for (uint32_t i = 0; i + 1 < steps; i++)
         multiply_step(q, &present, NULL, i);
-    tile_pipeline_next(q->k, &q->pipeline);
+    gemm_pipeline_next(q->k, &q->pipeline);
     const struct bases next = {q->pipeline.read, q->pipeline.read, q->pipeline.read};
     multiply_step(q, &present, &next, steps - 1);
 }

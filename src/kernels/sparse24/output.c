@@ -4,7 +4,7 @@
 
 enum { FEW = 4 /* most columns of a chunk where registers are few */ };
 
-static ptx_f32 column_scale(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 scales, uint32_t i)
+static ptx_f32 column_scale(ptx_kernel *k, const struct gemm_chunk *c, ptx_u64 scales, uint32_t i)
 {
     if (!c->ragged)
         return ptx_ld_global_nc_f32(k, scales, (int)(4 * i));
@@ -14,7 +14,7 @@ static ptx_f32 column_scale(ptx_kernel *k, const struct tile_chunk *c, ptx_u64 s
     return scale;
 }
 
-static void scale_s32(void *user, const struct tile_output_place *at, const ptx_u32 *sums,
+static void scale_s32(void *user, const struct gemm_epilogue_place *at, const ptx_u32 *sums,
                       ptx_f32 *v)
 {
     const struct sparse24_product *q = user;
@@ -29,10 +29,10 @@ static void scale_s32(void *user, const struct tile_output_place *at, const ptx_
     }
 }
 
-static void locate(void *user, ptx_u32 tile, struct tile_output *o)
+static void locate(void *user, ptx_u32 tile, struct gemm_epilogue *o)
 {
     struct sparse24_product *q = user;
-    struct tile_place place = sparse24_place_of(q, tile);
+    struct gemm_place place = sparse24_place_of(q, tile);
     o->first_row = ptx_mul_lo_u32(q->k, place.m, U32(q->v->tile_m));
     if (sparse24_exchanges(q->v)) {
         uint32_t rows = sparse24_finished_rows(q->v);
@@ -54,7 +54,7 @@ void sparse24_output_begin(struct sparse24_product *q)
     const ptxgen_sparse24_spec *s = q->spec;
     const ptxgen_sparse24_variant *v = q->v;
     bool integer = sparse24_is_s8(s), exchanges = sparse24_exchanges(v);
-    q->output = (struct tile_output){
+    q->output = (struct gemm_epilogue){
         .k = k,
         .at = &q->at,
         .division = &q->division,
@@ -86,7 +86,7 @@ void sparse24_output_begin(struct sparse24_product *q)
         .along = q->along_n,
         .along_k = q->along_k,
         .only = exchanges,
-        .most_width = sparse24_has_few_registers(v) ? FEW : TILE_SUMS_WIDTH,
+        .most_width = sparse24_has_few_registers(v) ? FEW : GEMM_SUMS_WIDTH,
         .partials = {.threads = sparse24_threads(v),
                      .fragments = exchanges ? 0 : sparse24_fragments(v),
                      .integer = integer},
@@ -98,6 +98,6 @@ void sparse24_output_begin(struct sparse24_product *q)
     ptx_u64 partials = ptx_add_u64(k, q->address[SPARSE24_WORKSPACE],
                                    U64(sparse24_partials_offset(q->plan)));
     if (!exchanges)
-        tile_partials_begin(k, &q->at, partials, &q->output.partials);
-    tile_output_begin(&q->output);
+        gemm_partials_begin(k, &q->at, partials, &q->output.partials);
+    gemm_epilogue_begin(&q->output);
 }

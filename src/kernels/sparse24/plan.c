@@ -2,7 +2,7 @@
 #include "../plan.h"
 #include "emit.h"
 
-#include "../tile/ring.h"
+#include "../gemm/ring.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,10 +95,10 @@ ptxgen_status sparse24_check_spec(const ptxgen_sparse24_spec *spec, ptxgen_error
 
 static uint32_t shared_bytes(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v)
 {
-    uint32_t barriers = sparse24_is_wgmma(v) ? tile_ring_barrier_bytes(v->stages) : 0;
+    uint32_t barriers = sparse24_is_wgmma(v) ? gemm_ring_barrier_bytes(v->stages) : 0;
     if (sparse24_exchanges(v))
         barriers +=
-            tile_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_m / 8);
+            gemm_exchange_bytes(sparse24_threads(v), 1, sparse24_warp_tiles(v), v->tile_m / 8);
     return v->stages * sparse24_stage_bytes(s, v) + sparse24_sums_bytes(v) + barriers;
 }
 
@@ -163,7 +163,7 @@ static uint64_t divided_cost(const ptxgen_sparse24_spec *s, const ptxgen_sparse2
 static bool deals_whole(const ptxgen_sparse24_spec *s, const ptxgen_sparse24_variant *v,
                         uint64_t tiles, uint32_t units)
 {
-    if (v->cluster > 1 || tile_deals_whole(tiles, units))
+    if (v->cluster > 1 || gemm_deals_whole(tiles, units))
         return true;
     return sparse24_is_wgmma(v) && tiles == sparse24_tiles_n(s, v) &&
            tiles * 100 >= units * 80ull &&
@@ -382,7 +382,7 @@ static ptxgen_status check_tile(const ptxgen_sparse24_variant *v, ptxgen_error *
         {"wn", v->wn, wgmma ? SPARSE24_WARPGROUP : 1, wgmma ? 16 : 8, wgmma},
         {"wk", v->wk, 1, sparse24_exchanges(v) ? 1 : 8, true},
         {"warp_n", v->warp_n, wgmma ? SPARSE24_TILE : SPARSE24_STRIP, SPARSE24_STRIP, true},
-        {"cluster", v->cluster, 1, wgmma ? 2 : TILE_SUMS_CTAS, true},
+        {"cluster", v->cluster, 1, wgmma ? 2 : GEMM_SUMS_CTAS, true},
         {"stages", v->stages, LEAST_STAGES, 16, false},
         {"pass_m", v->pass_m, 8, most_pass, true},
     };
@@ -510,11 +510,11 @@ ptxgen_status sparse24_make_schedule(const ptxgen_sparse24_plan *plan,
                            "this tile's launch", (unsigned long long)m, (unsigned long long)tiles,
                            units);
     struct sparse24_schedule s = {.partials = sparse24_partials_offset(plan)};
-    s.tiles = tile_deal(tiles, stages, units, deals_whole(&plan->spec, v, tiles, units));
+    s.tiles = gemm_deal(tiles, stages, units, deals_whole(&plan->spec, v, tiles, units));
     s.grid = s.tiles.grid * v->cluster;
     s.aligned = s.partials;
     if (s.tiles.divides) {
-        s.aligned += s.grid * tile_partials_bytes(sparse24_threads(v), sparse24_fragments(v));
+        s.aligned += s.grid * gemm_partials_bytes(sparse24_threads(v), sparse24_fragments(v));
         s.workspace_bytes = s.aligned;
     }
     *schedule = s;

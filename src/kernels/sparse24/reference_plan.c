@@ -14,7 +14,7 @@
  */
 enum { MMA_DEPTH = 22 };
 
-static const double activation_error = 0x1p-20; /* of tile/activation.h, relative to |v| */
+static const double activation_error = 0x1p-20; /* of gemm/activation.h, relative to |v| */
 
 /*
  * The most additions that a term passes on its way into a sum: the mma steps of a warp along K,

@@ -22,7 +22,7 @@ static bool strips_have_tail(const struct sparse24_product *q)
 void sparse24_weights_begin(struct sparse24_product *q)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES));
+    ptx_u32 lane = ptx_mul_lo_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES));
     ptx_u32 first = ptx_add_u32(k, lane, U32(sparse24_stage_x_bytes(q->spec, q->v)));
     ptx_u32 block = U32(sparse24_block_bytes(q->spec));
     q->w.to = q->w.at = ptx_mad_lo_u32(k, q->at.warp, block, first);
@@ -41,7 +41,7 @@ void sparse24_weights_locate(struct sparse24_product *q, ptx_u32 tile_n, ptx_u32
         strip = ptx_mad_lo_u32(k, strip, U32(q->v->wm), q->along_m);
     if (strips_have_tail(q))
         strip = ptx_min_u32(k, strip, U32(sparse24_strips(s) - 1));
-    ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(TILE_CHUNK_BYTES), q->address[SPARSE24_W]);
+    ptx_u64 lane = ptx_mad_wide_u32(k, q->at.lane, U32(GEMM_CHUNK_BYTES), q->address[SPARSE24_W]);
     uint64_t strip_bytes = (uint64_t)sparse24_steps(s) * sparse24_block_bytes(s);
     ptx_mad_lo_u64_to(k, q->w.strip, ptx_cvt_u64_u32(k, strip), U64(strip_bytes), lane);
     ptx_mad_lo_u32_to(k, q->w.step, stage, U32(q->v->wk), q->along_k);
@@ -53,10 +53,10 @@ void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
     struct sparse24_weights *w = &q->w;
     uint32_t pieces = sparse24_pieces(q->spec), steps = sparse24_steps(q->spec);
     bool tail = steps_have_tail(q);
-    ptx_u32 size = U32(TILE_CHUNK_BYTES), step = w->step;
+    ptx_u32 size = U32(GEMM_CHUNK_BYTES), step = w->step;
     if (tail) {
         ptx_pred exists = ptx_setp_lt_u32(k, w->step, U32(steps));
-        size = ptx_selp_u32(k, U32(TILE_CHUNK_BYTES), U32(0), exists);
+        size = ptx_selp_u32(k, U32(GEMM_CHUNK_BYTES), U32(0), exists);
         step = ptx_min_u32(k, w->step, U32(steps - 1));
     }
     ptx_u64 from = ptx_mad_wide_u32(k, step, U32(sparse24_block_bytes(q->spec)), w->strip);
@@ -64,9 +64,9 @@ void sparse24_weights_send(struct sparse24_product *q, ptx_u32 slot)
     for (uint32_t i = 0; i <= pieces; i++) {
         int offset = (int)(i * SPARSE24_PIECE);
         if (tail && i < pieces)
-            ptx_cp_async_cg_zfill(k, to, offset, from, offset, TILE_CHUNK_BYTES, size);
+            ptx_cp_async_cg_zfill(k, to, offset, from, offset, GEMM_CHUNK_BYTES, size);
         else
-            ptx_cp_async_cg(k, to, offset, from, offset, TILE_CHUNK_BYTES);
+            ptx_cp_async_cg(k, to, offset, from, offset, GEMM_CHUNK_BYTES);
     }
     ptx_add_u32_to(k, w->step, w->step, U32(q->v->wk));
 }

@@ -3,11 +3,11 @@
 #ifndef PTXGEN_W8A8_EMIT_H
 #define PTXGEN_W8A8_EMIT_H
 
-#include "../tile/emit.h"
-#include "../tile/operand.h"
-#include "../tile/pipeline.h"
-#include "../tile/stream_k.h"
-#include "../tile/sums.h"
+#include "../gemm/emit.h"
+#include "../gemm/operand.h"
+#include "../gemm/pipeline.h"
+#include "../gemm/fixup.h"
+#include "../gemm/sums.h"
 #include "layout.h"
 
 #define F64(x) ptx_imm_f64(x)
@@ -21,7 +21,7 @@ static inline bool has_dependent_launch(const ptxgen_w8a8_plan *plan)
 static inline ptx_u32 w8a8_first_stage(ptx_kernel *k, ptx_u32 block, ptx_u32 stages,
                                        uint32_t multiprocessors)
 {
-    return tile_divide(k, ptx_mul_lo_u32(k, block, stages), multiprocessors);
+    return gemm_divide(k, ptx_mul_lo_u32(k, block, stages), multiprocessors);
 }
 
 /* ---- work_type.c: values of the work type, f64 where `wide` ---- */
@@ -138,9 +138,9 @@ void w8a8_emit_quantise(const ptxgen_w8a8_plan *plan, bool prefetches, ptx_modul
 
 enum { MAX_FEATURE_TILES = 4, MAX_TOKEN_TILES = 32 };
 
-/* Copies of W, by tile/operand.h where the rows of W start at multiples of 16 bytes. */
+/* Copies of W, by gemm/operand.h where the rows of W start at multiples of 16 bytes. */
 struct weights {
-    struct tile_operand operand;
+    struct gemm_operand operand;
     ptx_s32 left; /* otherwise: bytes of K from the thread's chunk of the next stage on */
 };
 
@@ -181,24 +181,24 @@ struct product {
     const ptxgen_w8a8_spec *spec;
     const ptxgen_w8a8_variant *v;
     bool wide; /* the work type is f64 */
-    struct tile_threads at;
+    struct gemm_threads at;
     ptx_u32 along_n, along_m, along_k; /* the warp's place */
     ptx_u64 address[W8A8_X_STRIDE];    /* those parameters of 64 bits that are used */
     ptx_u32 x_stride, y_stride, m, tiles_m;
-    struct tile_division division;
+    struct gemm_division division;
     ptx_u32 unit, rank; /* the CTA or cluster that has a share, and the CTA's rank in the cluster */
     ptx_u32 first, end, first_granule; /* the unit's stages and its first granule */
-    struct tile_pipeline pipeline;
+    struct gemm_pipeline pipeline;
     bool issues_codes;          /* the codes of a stage are issued with its weights */
     bool rotates;               /* see w8a8_rotates: */
     ptx_u32 rotation;           /* the stage that tiles begin with */
     ptx_u32 w_left, codes_left; /* stages from the next copy to the end of K */
     ptx_u32 to_fill;            /* first stages that the loop has not issued yet */
     struct weights w;
-    struct tile_operand codes;
+    struct gemm_operand codes;
     struct operands operands;
-    struct tile_sums sums, others; /* others: the sums of the other CTA of the cluster */
-    struct tile_partials partials; /* where tiles are divided */
+    struct gemm_sums sums, others; /* others: the sums of the other CTA of the cluster */
+    struct gemm_partials partials; /* where tiles are divided */
     struct part part;
     ptx_pred aligned;                                    /* see output.c */
     ptx_u32 resident, ranges, token_scales, token_zeros; /* shared addresses of a fused CTA */
@@ -245,7 +245,7 @@ void w8a8_begin_output(struct product *q);
 /* Makes a tile the current one, and loads the scales and biases of its outputs. */
 void w8a8_begin_part(struct product *q, ptx_u32 tile);
 /* Ends the part of a tile that `w` has just walked through; `first` is the part's first stage. */
-void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first);
+void w8a8_emit_output(struct product *q, const struct gemm_walk *w, ptx_u32 first);
 
 /* Loads the scale and the zero point of the token if it exists, else 0. */
 void w8a8_load_token(struct product *q, struct row_token *t);
@@ -274,11 +274,11 @@ struct direct {
 };
 void w8a8_begin_direct(struct product *q, struct direct *d);
 /* Makes a tile the current one, and loads the scales of its first outputs. */
-void w8a8_locate_direct(struct direct *d, struct tile_place place);
+void w8a8_locate_direct(struct direct *d, struct gemm_place place);
 void w8a8_store_direct(struct direct *d);
 
 /* product.c */
-struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile);
+struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile);
 void w8a8_load_params(struct product *q);
 /* Counts the tiles along M. */
 void w8a8_count_tiles(struct product *q);

@@ -18,7 +18,7 @@ static void find_lane(struct product *q)
     ptx_u32 last = ptx_sub_u32(k, q->m, U32(1));
     ptx_u32 token = ptx_min_u32(k, row, last), chunk = ptx_shr_u32(k, q->at.lane, U32(3));
     ptx_u32 lane = ptx_mad_lo_u32(k, token, U32(w8a8_resident_stride(q->spec, q->v)), q->resident);
-    lane = ptx_mad_lo_u32(k, chunk, U32(TILE_CHUNK_BYTES), lane);
+    lane = ptx_mad_lo_u32(k, chunk, U32(GEMM_CHUNK_BYTES), lane);
     q->resident_lane = ptx_mad_lo_u32(k, q->along_k, U32(W8A8_BLOCK), lane);
     q->resident_end = ptx_add_u32(k, q->resident_lane, U32(all));
 }
@@ -139,7 +139,7 @@ static void encode_segment(struct product *p, struct tokens *t, ptx_u32 token)
 static void issue_more(struct product *p)
 {
     if (p->pipeline.early)
-        tile_pipeline_fill(p->k, &p->pipeline);
+        gemm_pipeline_fill(p->k, &p->pipeline);
 }
 
 /* The only token, where a batch holds a whole segment: x stays in registers. */

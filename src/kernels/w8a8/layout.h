@@ -4,10 +4,10 @@
 #define PTXGEN_W8A8_LAYOUT_H
 
 #include "../plan.h"
-#include "../tile/align.h"
-#include "../tile/operand.h"
-#include "../tile/schedule.h"
-#include "../tile/sums.h"
+#include "../gemm/align.h"
+#include "../gemm/operand.h"
+#include "../gemm/schedule.h"
+#include "../gemm/sums.h"
 
 #include <ptxgen/w8a8.h>
 
@@ -159,7 +159,7 @@ static inline bool w8a8_copies_directly(const ptxgen_w8a8_plan *plan)
 static inline bool w8a8_aligns(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     enum { FEW_TOKENS = 32 };
-    return plan->copy_bytes < TILE_CHUNK_BYTES &&
+    return plan->copy_bytes < GEMM_CHUNK_BYTES &&
            !(w8a8_copies_directly(plan) && v->tile_m <= FEW_TOKENS);
 }
 static inline uint32_t w8a8_align_element(const ptxgen_w8a8_plan *plan)
@@ -174,11 +174,11 @@ static inline uint32_t w8a8_align_columns(const ptxgen_w8a8_plan *plan)
 /* Bytes of W that a tile copies at once, and bytes between the rows that the tile reads. */
 static inline uint32_t w8a8_copy_bytes(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_aligns(plan, v) ? TILE_CHUNK_BYTES : plan->copy_bytes;
+    return w8a8_aligns(plan, v) ? GEMM_CHUNK_BYTES : plan->copy_bytes;
 }
 static inline uint32_t w8a8_read_stride(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_aligns(plan, v) ? (uint32_t)tile_aligned_bytes(plan->spec.k, 1)
+    return w8a8_aligns(plan, v) ? (uint32_t)gemm_aligned_bytes(plan->spec.k, 1)
                                 : w8a8_w_stride(&plan->spec);
 }
 /* Stages of K of one CTA; the two CTAs of a cluster have half each. */
@@ -234,7 +234,7 @@ static inline uint32_t w8a8_threads(const ptxgen_w8a8_variant *v)
 static inline bool w8a8_is_whole(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
 {
     return v->fused || w8a8_is_wgmma(v) || v->cluster > 1 ||
-           tile_deals_whole(v->blocks_n, plan->target.multiprocessors);
+           gemm_deals_whole(v->blocks_n, plan->target.multiprocessors);
 }
 /*
  * Whether CTAs that all read the same codes begin at different stages: in a row of whole tiles each
@@ -308,7 +308,7 @@ static inline uint32_t w8a8_sums_bytes(const ptxgen_w8a8_variant *v)
 {
     if (w8a8_tokens_are_m(v))
         return 0;
-    return tile_sums_bytes(v->tile_n, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
+    return gemm_sums_bytes(v->tile_n, w8a8_pass_tokens(v), w8a8_warps_along_k(v));
 }
 /* Whether no CTA has more than one tile for any M. */
 static inline bool w8a8_has_one_tile(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v)
@@ -354,12 +354,12 @@ static inline struct w8a8_entries w8a8_entries(const ptxgen_w8a8_plan *plan, uin
 }
 
 /*
- * How a launch divides its work, see tile/stream_k.h, and where the parts of the workspace begin:
+ * How a launch divides its work, see gemm/fixup.h, and where the parts of the workspace begin:
  * flags (u32, one for each CTA, zeroed by w8a8_quantise), partial sums where tiles are divided,
  * codes of the tokens, their scales and zero points, and aligned rows of W.
  */
 struct w8a8_schedule {
-    struct tile_schedule tiles; /* among CTAs, or among clusters */
+    struct gemm_schedule tiles; /* among CTAs, or among clusters */
     uint32_t grid;
     uint64_t flags, partials, codes, scales, zeros, weights;
     uint64_t workspace_bytes;

@@ -22,22 +22,22 @@ void w8a8_begin_operands(struct product *q)
     struct operands *o = &q->operands;
     for (int i = 0; i < 2; i++) {
         for (uint32_t t = 0; t < feature_tiles(q); t++)
-            tile_new_registers(q->k, o->w[i][t], 4);
-        tile_new_registers(q->k, o->codes[i], 4);
+            gemm_new_registers(q->k, o->w[i][t], 4);
+        gemm_new_registers(q->k, o->codes[i], 4);
     }
-    tile_new_registers(q->k, &o->w_lane, 1);
-    tile_new_registers(q->k, &o->w_step, 1);
-    tile_new_registers(q->k, &o->codes_lane, 1);
-    tile_new_registers(q->k, &o->codes_step, 1);
+    gemm_new_registers(q->k, &o->w_lane, 1);
+    gemm_new_registers(q->k, &o->w_step, 1);
+    gemm_new_registers(q->k, &o->codes_lane, 1);
+    gemm_new_registers(q->k, &o->codes_step, 1);
 }
 
 /* ---- loads ---- */
 
-static void find_lane(struct product *q, const struct tile_operand *o, ptx_u32 slot, ptx_u32 along,
+static void find_lane(struct product *q, const struct gemm_operand *o, ptx_u32 slot, ptx_u32 along,
                       uint32_t rows, ptx_u32 to)
 {
-    ptx_u32 lane = tile_operand_lane(q->k, o, slot, q->along_k);
-    ptx_mad_lo_u32_to(q->k, to, along, U32(rows * TILE_BLOCK_BYTES), lane);
+    ptx_u32 lane = gemm_operand_lane(q->k, o, slot, q->along_k);
+    ptx_mad_lo_u32_to(q->k, to, along, U32(rows * GEMM_BLOCK_BYTES), lane);
 }
 
 static void find_w_lane(struct product *q, ptx_u32 slot)
@@ -61,8 +61,8 @@ static void load_features(struct product *q, ptx_u32 slot, uint32_t step, uint32
     if (t == 0 && step == 0)
         find_w_lane(q, slot);
     if (t == 0)
-        ptx_mov_u32_to(k, o->w_step, tile_operand_step(k, &q->w.operand, o->w_lane, step));
-    tile_operand_load_to(k, o->w_step, 2 * t, o->w[step % 2][t]);
+        ptx_mov_u32_to(k, o->w_step, gemm_operand_step(k, &q->w.operand, o->w_lane, step));
+    gemm_operand_load_to(k, o->w_step, 2 * t, o->w[step % 2][t]);
 }
 
 /* Loads resident codes, a stage further each time and from the first again after the last. */
@@ -92,8 +92,8 @@ static void load_codes(struct product *q, ptx_u32 slot, uint32_t step, uint32_t 
     if (p == 0 && step == 0)
         find_codes_lane(q, slot);
     if (p == 0)
-        ptx_mov_u32_to(k, o->codes_step, tile_operand_step(k, &q->codes, o->codes_lane, step));
-    tile_operand_load_to(k, o->codes_step, 2 * p, o->codes[(step * loads_of_step(q) + p) % 2]);
+        ptx_mov_u32_to(k, o->codes_step, gemm_operand_step(k, &q->codes, o->codes_lane, step));
+    gemm_operand_load_to(k, o->codes_step, 2 * p, o->codes[(step * loads_of_step(q) + p) % 2]);
 }
 
 void w8a8_clear_operands(struct product *q)
@@ -158,7 +158,7 @@ void w8a8_multiply_stage(struct product *q, ptx_u32 slot)
 {
     for (uint32_t step = 0; step < STEPS; step++) {
         if (step + 1 == STEPS)
-            tile_pipeline_next(q->k, &q->pipeline);
+            gemm_pipeline_next(q->k, &q->pipeline);
         for (uint32_t p = 0; p < loads_of_step(q); p++) {
             prepare_next(q, slot, q->pipeline.read, step, p);
             multiply_load(q, step, p);

@@ -7,7 +7,7 @@
  *
  * Every operation is rounded in the work type.
  */
-#include "../tile/chunk.h"
+#include "../gemm/chunk.h"
 #include "emit.h"
 
 /* Features of a chunk, which a thread finishes at once. */
@@ -61,18 +61,18 @@ static ptx_pred find_aligned(struct product *q)
 void w8a8_begin_output(struct product *q)
 {
     ptx_kernel *k = q->k;
-    struct tile_sums *s = &q->sums;
-    *s = (struct tile_sums){.staging = s->staging,
+    struct gemm_sums *s = &q->sums;
+    *s = (struct gemm_sums){.staging = s->staging,
                             .tile_m = w8a8_columns(q->v),
                             .tile_n = q->v->tile_n,
                             .warp_n = q->v->tile_n / q->v->wn,
                             .wk = w8a8_warps_along_k(q->v),
                             .pass_m = w8a8_pass_tokens(q->v),
                             .integer = true};
-    s->width = tile_chunk_width(s->pass_m * s->tile_n, w8a8_consumer_threads(q->v));
-    tile_sums_begin(k, &q->at, q->along_n, q->along_k, s);
+    s->width = gemm_chunk_width(s->pass_m * s->tile_n, w8a8_consumer_threads(q->v));
+    gemm_sums_begin(k, &q->at, q->along_n, q->along_k, s);
     ptx_u32 above =
-        ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * tile_sums_pitch(s->tile_n)));
+        ptx_mul_lo_u32(k, q->along_m, U32(s->pass_m / q->v->wm * gemm_sums_pitch(s->tile_n)));
     s->lane = ptx_add_u32(k, s->lane, above);
     if (q->v->cluster > 1) {
         q->others = *s;
@@ -83,11 +83,11 @@ void w8a8_begin_output(struct product *q)
         q->partials.threads = w8a8_consumer_threads(q->v);
         q->partials.fragments = feature_tiles(q) * token_tiles(q);
         q->partials.integer = true;
-        tile_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
+        gemm_partials_begin(k, &q->at, q->address[W8A8_PARTIALS], &q->partials);
     }
     uint32_t chunks = s->tile_n / s->width;
     ptx_u32 in_row = ptx_and_b32(k, q->at.thread, U32(chunks - 1));
-    q->part.row = tile_divide(k, q->at.thread, chunks);
+    q->part.row = gemm_divide(k, q->at.thread, chunks);
     if (q->v->cluster > 1)
         q->part.row = ptx_mad_lo_u32(k, q->rank, U32(own_rows(q)), q->part.row);
     q->part.column = ptx_mul_lo_u32(k, in_row, U32(s->width));
@@ -150,7 +150,7 @@ static ptx_u32 token_of(struct product *q, ptx_u32 pass, ptx_u32 row)
 {
     ptx_kernel *k = q->k;
     uint32_t share = q->sums.pass_m / q->v->wm;
-    ptx_u32 along = tile_divide(k, row, share), in_share = tile_remainder(k, row, share);
+    ptx_u32 along = gemm_divide(k, row, share), in_share = gemm_remainder(k, row, share);
     ptx_u32 token = ptx_mad_lo_u32(k, pass, U32(share), in_share);
     return ptx_mad_lo_u32(k, along, U32(q->sums.tile_m / q->v->wm), token);
 }
@@ -253,12 +253,12 @@ void w8a8_store_one(struct product *q, ptx_u64 y, uint32_t i, struct work v)
 
 /* An array's elements for the columns: those loaded ahead, or else loaded here. */
 static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const ptx_u32 *ahead,
-                                 ptx_u32 here[TILE_SUMS_WIDTH])
+                                 ptx_u32 here[GEMM_SUMS_WIDTH])
 {
     if (loads_ahead(q))
         return ahead;
     if (has_vectors(q)) {
-        tile_new_registers(q->k, here, TILE_SUMS_WIDTH);
+        gemm_new_registers(q->k, here, GEMM_SUMS_WIDTH);
         load_eight(q, param, here);
     } else
         load_columns(q, param, here);
@@ -266,13 +266,13 @@ static const ptx_u32 *columns_of(struct product *q, enum w8a8_param param, const
 }
 
 /* The thread's sums, with those of the other CTA of the cluster added. */
-static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums[TILE_SUMS_WIDTH])
+static void load_sums(struct product *q, const struct row_token *t, ptx_u32 sums[GEMM_SUMS_WIDTH])
 {
-    ptx_u32 more[TILE_SUMS_WIDTH];
-    tile_sums_load(q->k, &q->sums, t->row, q->part.column, sums);
+    ptx_u32 more[GEMM_SUMS_WIDTH];
+    gemm_sums_load(q->k, &q->sums, t->row, q->part.column, sums);
     if (q->v->cluster == 1)
         return;
-    tile_sums_load(q->k, &q->others, t->row, q->part.column, more);
+    gemm_sums_load(q->k, &q->others, t->row, q->part.column, more);
     for (uint32_t i = 0; i < width(q); i++)
         sums[i] = ptx_add_u32(q->k, sums[i], more[i]);
 }
@@ -293,9 +293,9 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
 {
     ptx_kernel *k = q->k;
     const struct columns *ahead = &q->part.columns;
-    ptx_u32 sums[TILE_SUMS_WIDTH], here[3][TILE_SUMS_WIDTH];
+    ptx_u32 sums[GEMM_SUMS_WIDTH], here[3][GEMM_SUMS_WIDTH];
     const ptx_u32 *scale, *bias = here[1], *sum = here[2];
-    ptx_f32 v[TILE_SUMS_WIDTH];
+    ptx_f32 v[GEMM_SUMS_WIDTH];
     load_sums(q, t, sums);
     if (q->spec->asymmetric)
         sum = columns_of(q, W8A8_W_SUM, ahead->sum, here[2]);
@@ -321,13 +321,13 @@ static void finish_chunk(struct product *q, const struct row_token *t, ptx_u64 y
 /* ---- single columns: f64, and chunks that are not whole ---- */
 
 /* The sum at `place` among those of a CTA. */
-static ptx_s32 load_sum(struct product *q, const struct tile_sums *s, ptx_u32 place)
+static ptx_s32 load_sum(struct product *q, const struct gemm_sums *s, ptx_u32 place)
 {
     ptx_kernel *k = q->k;
     ptx_u32 at = ptx_add_u32(k, s->staging, place);
     ptx_s32 sum = S32(0);
     for (uint32_t w = 0; w < s->wk; w++) {
-        int offset = (int)(w * s->pass_m * tile_sums_pitch(s->tile_n));
+        int offset = (int)(w * s->pass_m * gemm_sums_pitch(s->tile_n));
         ptx_s32 one =
             s->remote ? ptx_ld_shared_cluster_s32(k, at, offset) : ptx_ld_shared_s32(k, at, offset);
         sum = w ? ptx_add_s32(k, sum, one) : one;
@@ -355,7 +355,7 @@ static struct work finish_column(struct product *q, const struct row_token *t, p
 static void finish_columns(struct product *q, const struct row_token *t, ptx_u64 first_y)
 {
     ptx_kernel *k = q->k;
-    ptx_u32 line = ptx_mul_lo_u32(k, t->row, U32(tile_sums_pitch(q->sums.tile_n)));
+    ptx_u32 line = ptx_mul_lo_u32(k, t->row, U32(gemm_sums_pitch(q->sums.tile_n)));
     ptx_u32 place = ptx_mad_lo_u32(k, q->part.column, U32(4), line);
     ptx_u32 n = ptx_mov_u32(k, q->part.n);
     ptx_u32 count = ptx_min_u32(k, ptx_s32_as_u32(q->part.left), U32(width(q)));
@@ -392,7 +392,7 @@ void w8a8_begin_part(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     struct part *p = &q->part;
-    struct tile_place place = w8a8_place_of(q, tile);
+    struct gemm_place place = w8a8_place_of(q, tile);
     struct feature_block rows = w8a8_find_block(q, place.n);
     p->first_token = ptx_mul_lo_u32(k, place.m, U32(q->v->tile_m));
     p->tokens = ptx_sub_u32(k, q->m, p->first_token);
@@ -434,16 +434,16 @@ static void add_others(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     ptx_u32 start = ptx_mul_lo_u32(k, tile, U32(q->division.stages));
-    ptx_u32 lowest = tile_lowest_cta(k, &q->division, &q->at, start);
-    tile_wait_for(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_consumer_threads(q->v));
-    tile_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
+    ptx_u32 lowest = gemm_fixup_lowest_cta(k, &q->division, &q->at, start);
+    gemm_fixup_wait(k, &q->at, q->address[W8A8_FLAGS], lowest, w8a8_consumer_threads(q->v));
+    gemm_partials_add(k, &q->partials, &q->at, lowest, fragment, q);
 }
 
 /* A barrier of the CTA, or of the cluster. */
 static void synchronise(struct product *q)
 {
     if (q->v->cluster == 1) {
-        tile_sync(q->k, &q->at);
+        gemm_sync(q->k, &q->at);
         return;
     }
     ptx_barrier_cluster_arrive(q->k);
@@ -484,7 +484,7 @@ static void finish_pass(struct product *q, ptx_u32 pass, struct row_token *token
 }
 
 /* Finishes all passes in a loop; only the staging, whose registers differ, is unrolled. */
-static void finish_passes(struct product *q, const struct tile_sums *staged)
+static void finish_passes(struct product *q, const struct gemm_sums *staged)
 {
     ptx_kernel *k = q->k;
     struct row_token tokens[MOST_ROUNDS];
@@ -496,7 +496,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
         load_tokens(q, pass, tokens);
         for (uint32_t i = 0; i < passes(q); i++)
             ptx_if(k, ptx_setp_eq_u32(k, pass, U32(i)))
-                tile_sums_stage(k, staged, i, accumulator, q);
+                gemm_sums_stage(k, staged, i, accumulator, q);
         synchronise(q);
         finish_pass(q, pass, tokens);
         ptx_add_u32_to(k, pass, pass, U32(1));
@@ -507,7 +507,7 @@ static void finish_passes(struct product *q, const struct tile_sums *staged)
 
 static void finish_tile(struct product *q)
 {
-    struct tile_sums staged = q->sums;
+    struct gemm_sums staged = q->sums;
     struct row_token here[MOST_ROUNDS], *tokens = loads_ahead(q) ? q->part.ahead : here;
     staged.pass_m /= q->v->wm;
     if (passes(q) > 1) {
@@ -518,12 +518,12 @@ static void finish_tile(struct product *q)
         load_tokens(q, U32(0), tokens);
     if (w8a8_is_wgmma(q->v)) /* all threads have read the sums of the tile before */
         synchronise(q);
-    tile_sums_stage(q->k, &staged, 0, accumulator, q);
+    gemm_sums_stage(q->k, &staged, 0, accumulator, q);
     synchronise(q);
     finish_pass(q, U32(0), tokens);
 }
 
-void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 first)
+void w8a8_emit_output(struct product *q, const struct gemm_walk *w, ptx_u32 first)
 {
     ptx_kernel *k = q->k;
     if (q->v->fused || w8a8_is_wgmma(q->v) || q->v->cluster > 1) {
@@ -537,7 +537,7 @@ void w8a8_emit_output(struct product *q, const struct tile_walk *w, ptx_u32 firs
             add_others(q, w->tile);
         finish_tile(q);
     } else {
-        tile_partials_store(k, &q->partials, fragment, q);
-        tile_hand_over(k, &q->at, q->address[W8A8_FLAGS]);
+        gemm_partials_store(k, &q->partials, fragment, q);
+        gemm_fixup_publish(k, &q->at, q->address[W8A8_FLAGS]);
     }
 }

@@ -3,8 +3,8 @@
 #include "layout.h"
 
 #include "../plan.h"
-#include "../tile/ring.h"
-#include "../tile/sums.h"
+#include "../gemm/ring.h"
+#include "../gemm/sums.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static uint64_t fixed_bytes(const ptxgen_w8a8_spec *s, const ptxgen_w8a8_variant
 static uint64_t stage_bytes(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
     uint32_t barriers =
-        w8a8_has_two_producers(v) ? tile_ring_noted_bytes(1) : tile_ring_barrier_bytes(1);
+        w8a8_has_two_producers(v) ? gemm_ring_side_barrier_bytes(1) : gemm_ring_barrier_bytes(1);
     return w8a8_stage_bytes(&p->spec, v) + (w8a8_is_wgmma(v) ? barriers : 0);
 }
 
@@ -178,7 +178,7 @@ static void divide_evenly(const ptxgen_w8a8_plan *p, uint32_t parts, uint32_t mo
         ;
     v->blocks_n = v->blocks_n < tiles ? v->blocks_n : tiles;
     uint32_t rows = w8a8_most_features(&p->spec, v), full = n / rows + (n % rows != 0);
-    if (w8a8_block_unit(v) > 1 && tile_deals_whole(full, all)) /* no smaller blocks than needed */
+    if (w8a8_block_unit(v) > 1 && gemm_deals_whole(full, all)) /* no smaller blocks than needed */
         v->blocks_n = full;
     for (v->tile_n = W8A8_TILE_ROWS; v->tile_n < rows; v->tile_n *= 2)
         ;
@@ -212,7 +212,7 @@ static uint32_t most_n_of(const ptxgen_w8a8_variant *v)
 
 static bool can_have_wgmma(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v)
 {
-    return w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == TILE_CHUNK_BYTES && !v->fused &&
+    return w8a8_has_wgmma(&p->target) && w8a8_copy_bytes(p, v) == GEMM_CHUNK_BYTES && !v->fused &&
            v->cluster == 1;
 }
 
@@ -301,7 +301,7 @@ static uint64_t product_cost(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_varian
     }
     if (v->cluster > 1)
         return (tiles + units - 1) / units * (k / v->cluster * each + 3000000);
-    if (v->fused || tile_deals_whole(tiles, (uint32_t)sms))
+    if (v->fused || gemm_deals_whole(tiles, (uint32_t)sms))
         return (tiles + sms - 1) / sms * k * each;
     uint64_t sums = (uint64_t)v->tile_n * v->tile_m * v->wk * 4 * 1000 / 64;
     uint64_t shares = tiles < sms ? sums * sms / tiles : sums;
@@ -586,7 +586,7 @@ static uint32_t whole_bits(uint32_t n)
 
 /* Nothing is prefetched where a CTA has several tiles, or tiles are divided unevenly. */
 static struct w8a8_prefetch prefetch_for(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant *v,
-                                         const struct tile_schedule *t)
+                                         const struct gemm_schedule *t)
 {
     enum { ALL_BYTES = 8 << 20, MOST_LINES = 8 };
     uint32_t row_lines = w8a8_w_stride(&p->spec) / W8A8_LINE_BYTES;
@@ -630,8 +630,8 @@ ptxgen_status w8a8_schedule(const ptxgen_w8a8_plan *p, const ptxgen_w8a8_variant
             (unsigned long long)m, p->spec.k, p->spec.n, (unsigned long long)(tiles * steps));
     bool whole = w8a8_takes_all_tokens(v) || w8a8_is_wgmma(v)
                      ? w8a8_is_whole(p, v)
-                     : v->cluster > 1 || tile_deals_whole(tiles, units);
-    struct w8a8_schedule s = {.tiles = tile_deal(tiles, steps, units, whole)};
+                     : v->cluster > 1 || gemm_deals_whole(tiles, units);
+    struct w8a8_schedule s = {.tiles = gemm_deal(tiles, steps, units, whole)};
     s.grid = s.tiles.grid * v->cluster;
     if (!v->fused) {
         s.prefetch = prefetch_for(p, v, &s.tiles);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The product entries of w8a8 with cp.async and mma.sync. A persistent CTA of eight warps walks
- * through its share of the tiles (stream_k.h). A tile is tile_n features by tile_m tokens; in a
+ * through its share of the tiles (fixup.h). A tile is tile_n features by tile_m tokens; in a
  * stage each warp along K has 128 bytes of K:
  *
  *               K: stages of wk · 128 bytes ──▶           wn × wm × wk = 2 × 4 × 1, 256 tokens
@@ -58,14 +58,14 @@ void w8a8_load_params(struct product *q)
                                                      [W8A8_PARTIALS] = "partials"};
     ptx_kernel *k = q->k;
     for (int i = 0; i < W8A8_X_STRIDE; i++)
-        q->address[i] = tile_param_u64(k, names[i], is_used(q, i));
+        q->address[i] = gemm_param_u64(k, names[i], is_used(q, i));
     if (q->v->fused)
         q->x_stride = ptx_param_u32(k, "x_stride");
     else
         ptx_param_declare(k, "x_stride", 4, 4);
     q->y_stride = ptx_param_u32(k, "y_stride");
     q->m = ptx_param_u32(k, "m");
-    tile_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->division);
+    gemm_division_begin(k, w8a8_own_steps(q->spec, q->v), &q->division);
 }
 
 /* Warps are numbered along N first, then along M, then along K. */
@@ -73,12 +73,12 @@ static void find_warp(struct product *q)
 {
     ptx_kernel *k = q->k;
     const ptxgen_w8a8_variant *v = q->v;
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     ptx_u32 rest = q->at.warp;
     q->along_n = v->wn == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wn - 1));
-    rest = tile_divide(k, rest, v->wn);
+    rest = gemm_divide(k, rest, v->wn);
     q->along_m = v->wm == 1 ? U32(0) : ptx_and_b32(k, rest, U32(v->wm - 1));
-    q->along_k = v->wk == 1 ? U32(0) : tile_divide(k, rest, v->wm);
+    q->along_k = v->wk == 1 ? U32(0) : gemm_divide(k, rest, v->wm);
 }
 
 /* ---- shared memory ---- */
@@ -112,17 +112,17 @@ static void declare_shared(struct product *q)
  * Whole tiles are dealt out round-robin, so that the tiles that are worked on at the same time are
  * neighbours and share their operands in the L2.
  */
-struct tile_place w8a8_place_of(struct product *q, ptx_u32 tile)
+struct gemm_place w8a8_place_of(struct product *q, ptx_u32 tile)
 {
     ptx_kernel *k = q->k;
     if (w8a8_takes_all_tokens(q->v))
-        return (struct tile_place){U32(0), tile};
+        return (struct gemm_place){U32(0), tile};
     ptx_u32 own = ptx_sub_u32(k, tile, q->first_granule);
-    ptx_u32 units = tile_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
+    ptx_u32 units = gemm_divide(k, ptx_sreg_nctaid_x(k), q->v->cluster);
     ptx_u32 dealt = ptx_mad_lo_u32(k, own, units, q->unit);
     ptx_pred whole = ptx_setp_eq_u32(k, q->division.granule, U32(q->division.stages));
     ptx_u32 which = ptx_selp_u32(k, dealt, tile, whole);
-    return tile_locate(k, which, q->tiles_m, q->v->blocks_n);
+    return gemm_locate(k, which, q->tiles_m, q->v->blocks_n);
 }
 
 /*
@@ -149,7 +149,7 @@ static void wait_for_previous(struct product *q)
 }
 
 /* The stage along K: the second CTA of a cluster has the second half of K. */
-static ptx_u32 stage_of(struct product *q, const struct tile_walk *w)
+static ptx_u32 stage_of(struct product *q, const struct gemm_walk *w)
 {
     ptx_u32 stage = q->rotates ? q->rotation : w->stage; /* the walk of a whole tile begins at 0 */
     if (q->v->cluster == 1)
@@ -158,7 +158,7 @@ static ptx_u32 stage_of(struct product *q, const struct tile_walk *w)
 }
 
 /* Moves the operand back to the start of K at its end; `left` counts the stages up to there. */
-static void rotate(struct product *q, ptx_u32 left, struct tile_operand *o)
+static void rotate(struct product *q, ptx_u32 left, struct gemm_operand *o)
 {
     ptx_kernel *k = q->k;
     uint32_t all = q->division.stages * w8a8_depth(q->v);
@@ -169,9 +169,9 @@ static void rotate(struct product *q, ptx_u32 left, struct tile_operand *o)
     ptx_u32 back = ptx_selp_u32(k, U32(all), U32(0), ends);
     ptx_selp_u32_to(k, left, U32(q->division.stages), left, ends);
     ptx_sub_u64_to(k, o->from, o->from, ptx_cvt_u64_u32(k, back));
-    if (tile_operand_has_tail(o))
+    if (gemm_operand_has_tail(o))
         ptx_sub_u32_to(k, o->offset, o->offset, back);
-    if (o == &q->w.operand && w8a8_copy_bytes(q->plan, q->v) < TILE_CHUNK_BYTES)
+    if (o == &q->w.operand && w8a8_copy_bytes(q->plan, q->v) < GEMM_CHUNK_BYTES)
         ptx_add_s32_to(k, q->w.left, q->w.left, ptx_u32_as_s32(back));
 }
 
@@ -181,26 +181,26 @@ static void begin_rotation(struct product *q, ptx_u32 left)
         ptx_sub_u32_to(q->k, left, U32(q->division.stages), q->rotation);
 }
 
-static void locate_codes(struct product *q, const struct tile_walk *w)
+static void locate_codes(struct product *q, const struct gemm_walk *w)
 {
     ptx_u32 first = ptx_mul_lo_u32(q->k, w8a8_place_of(q, w->tile).m, U32(q->v->tile_m));
     ptx_u32 stage = stage_of(q, w);
-    tile_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
+    gemm_operand_locate(q->k, &q->codes, q->address[W8A8_CODES], first, q->m, stage);
     begin_rotation(q, q->codes_left);
 }
 
 static void issue_codes(struct product *q, ptx_u32 slot)
 {
     ptx_u32 to = ptx_add_u32(q->k, slot, U32(q->v->tile_n * w8a8_depth(q->v)));
-    tile_operand_send(q->k, &q->codes, to);
+    gemm_operand_issue(q->k, &q->codes, to);
     rotate(q, q->codes_left, &q->codes);
 }
 
-static void locate(void *user, const struct tile_walk *w)
+static void locate(void *user, const struct gemm_walk *w)
 {
     struct product *q = user;
     ptx_u32 stage = stage_of(q, w);
-    struct tile_place place = w8a8_place_of(q, w->tile);
+    struct gemm_place place = w8a8_place_of(q, w->tile);
     w8a8_locate_weights(q, place.n, stage);
     begin_rotation(q, q->w_left);
     if (q->issues_codes)
@@ -224,14 +224,14 @@ static void send(void *user, ptx_u32 slot)
 static void issue_first_codes(struct product *q)
 {
     ptx_kernel *k = q->k;
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     ptx_u32 slot = ptx_mov_u32(k, q->pipeline.begin), left = ptx_sub_u32(k, q->end, q->first);
     ptx_u32 issued = ptx_mov_u32(k, U32(2));
     ptx_for(k, issued, U32(q->v->stages), U32(1)) {
         ptx_nounroll(k);
         ptx_if(k, ptx_setp_ne_u32(k, left, U32(0))) {
             ptx_if(k, ptx_setp_eq_u32(k, walk.stage, walk.stage_end)) {
-                tile_walk_next(k, &q->division, &walk);
+                gemm_walk_next(k, &q->division, &walk);
                 locate_codes(q, &walk);
             }
             issue_codes(q, slot);
@@ -271,13 +271,13 @@ static uint32_t early_stages(const struct product *q)
 static void begin_pipeline(struct product *q)
 {
     ptx_kernel *k = q->k;
-    struct tile_pipeline *p = &q->pipeline;
+    struct gemm_pipeline *p = &q->pipeline;
     uint32_t bytes = p->stages * p->stage_bytes;
-    p->begin = w8a8_shared_buffer(q, "stages", bytes, TILE_BLOCK_BYTES);
+    p->begin = w8a8_shared_buffer(q, "stages", bytes, GEMM_BLOCK_BYTES);
     p->end = ptx_add_u32(k, p->begin, U32(bytes));
     p->fill = ptx_mov_u32(k, p->begin);
     p->read = ptx_mov_u32(k, p->begin);
-    p->copies = tile_walk_begin(k, q->first, q->end);
+    p->copies = gemm_walk_begin(k, q->first, q->end);
     p->to_send = ptx_sub_u32(k, q->end, q->first);
     p->to_read = ptx_mov_u32(k, p->to_send);
     q->to_fill = ptx_mov_u32(k, U32(p->stages - 2));
@@ -287,7 +287,7 @@ static void begin_pipeline(struct product *q)
 static void start_pipeline(struct product *q)
 {
     q->issues_codes = !issues_weights_early(q);
-    q->pipeline = (struct tile_pipeline){.stages = q->v->stages,
+    q->pipeline = (struct gemm_pipeline){.stages = q->v->stages,
                                          .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                          .early = early_stages(q),
                                          .division = &q->division,
@@ -300,11 +300,11 @@ static void start_pipeline(struct product *q)
     if (fills_in_loop(q))
         begin_pipeline(q);
     else
-        tile_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
+        gemm_pipeline_begin(q->k, &q->pipeline, q->first, q->end);
 }
 
 /* The loop over a part; its first iterations issue the copies of the first stages. */
-static void fill_and_multiply(struct product *q, struct tile_walk *w)
+static void fill_and_multiply(struct product *q, struct gemm_walk *w)
 {
     ptx_kernel *k = q->k;
     ptx_u32 round = ptx_mov_u32(k, U32(0)), stages = ptx_sub_u32(k, w->stage_end, w->stage);
@@ -313,7 +313,7 @@ static void fill_and_multiply(struct product *q, struct tile_walk *w)
     ptx_for(k, round, rounds, U32(1)) {
         ptx_nounroll(k);
         ptx_u32 slot = ptx_mov_u32(k, q->pipeline.read);
-        tile_pipeline_send(k, &q->pipeline);
+        gemm_pipeline_issue(k, &q->pipeline);
         ptx_pred filled = ptx_setp_ge_u32(k, round, q->to_fill);
         ptx_guarded(k, filled) /* the first stage; the pipeline waits for the others */
             ptx_cp_async_wait_group(k, q->v->stages - 2);
@@ -327,13 +327,13 @@ static void fill_and_multiply(struct product *q, struct tile_walk *w)
     ptx_mov_u32_to(k, q->to_fill, U32(0));
 }
 
-static void multiply_part(struct product *q, struct tile_walk *w)
+static void multiply_part(struct product *q, struct gemm_walk *w)
 {
     ptx_section(q->k, "stages: multiply one, issue the copies of another");
     ptx_for(q->k, w->stage, w->stage_end, U32(1)) {
         ptx_nounroll(q->k);
         ptx_u32 slot = ptx_mov_u32(q->k, q->pipeline.read);
-        tile_pipeline_send(q->k, &q->pipeline);
+        gemm_pipeline_issue(q->k, &q->pipeline);
         w8a8_multiply_stage(q, slot);
     }
 }
@@ -364,7 +364,7 @@ void w8a8_count_tiles(struct product *q)
     if (w8a8_takes_all_tokens(q->v))
         return;
     ptx_u32 padded = ptx_add_u32(q->k, q->m, U32(q->v->tile_m - 1));
-    q->tiles_m = tile_divide(q->k, padded, q->v->tile_m);
+    q->tiles_m = gemm_divide(q->k, padded, q->v->tile_m);
 }
 
 static void begin(struct product *q)
@@ -379,7 +379,7 @@ static void begin(struct product *q)
         q->codes.blocks = q->v->wk;
         q->codes.threads = W8A8_THREADS;
         q->codes.row_bytes = (uint32_t)w8a8_code_stride(q->spec);
-        tile_operand_begin(k, &q->at, U64(w8a8_code_stride(q->spec)), &q->codes);
+        gemm_operand_begin(k, &q->at, U64(w8a8_code_stride(q->spec)), &q->codes);
     }
     w8a8_new_sums(q);
     w8a8_begin_operands(q);
@@ -388,11 +388,11 @@ static void begin(struct product *q)
 void w8a8_find_share(struct product *q)
 {
     ptx_kernel *k = q->k;
-    q->unit = tile_divide(k, q->at.cta, q->v->cluster);
+    q->unit = gemm_divide(k, q->at.cta, q->v->cluster);
     if (q->v->cluster > 1)
         q->rank = ptx_and_b32(k, q->at.cta, U32(q->v->cluster - 1));
-    q->first = tile_first_stage(k, &q->division, q->unit);
-    q->end = tile_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
+    q->first = gemm_first_stage(k, &q->division, q->unit);
+    q->end = gemm_first_stage(k, &q->division, ptx_add_u32(k, q->unit, U32(1)));
     ptx_u32 more = ptx_min_u32(k, q->unit, q->division.extra);
     q->first_granule = ptx_mad_lo_u32(k, q->unit, q->division.share, more);
     q->rotates = w8a8_rotates(q->plan, q->v);
@@ -418,11 +418,11 @@ void w8a8_emit_product(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *
 
     if (!fills_in_loop(q))
         w8a8_first_operands(q);
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     ptx_loop(k, parts) {
         ptx_nounroll(k);
         ptx_section(k, "the next part of a tile");
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         ptx_u32 from = ptx_mov_u32(k, walk.stage);
         w8a8_begin_part(q, walk.tile);
         clear_sums(q);
@@ -447,7 +447,7 @@ ptxgen_status ptxgen_w8a8_emit(const ptxgen_w8a8_plan *plan, uint32_t variants, 
     if (before.quantises)
         w8a8_emit_quantise(plan, before.prefetches, module);
     if (before.aligns)
-        tile_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));
+        gemm_emit_align(module, "w8a8_align", w8a8_align_columns(plan), w8a8_align_element(plan));
     for (uint32_t i = 0; i < plan->variant_count; i++)
         if (variants >> i & 1 && w8a8_is_wgmma(&plan->variants[i]))
             w8a8_emit_wgmma(plan, &plan->variants[i], module);

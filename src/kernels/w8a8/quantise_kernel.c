@@ -18,7 +18,7 @@ struct quantise_kernel {
 static ptx_u32 first_of(struct quantise_kernel *e, ptx_u32 row)
 {
     ptx_kernel *k = e->q.k;
-    ptx_u32 block = tile_divide(k, ptx_mul_lo_u32(k, row, e->blocks), e->q.spec->n);
+    ptx_u32 block = gemm_divide(k, ptx_mul_lo_u32(k, row, e->blocks), e->q.spec->n);
     return ptx_mul_lo_u32(k, w8a8_first_stage(k, block, e->stages, e->multiprocessors),
                           e->stage_bytes);
 }

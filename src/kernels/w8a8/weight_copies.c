@@ -8,7 +8,7 @@
 
 static bool is_aligned(const struct product *q)
 {
-    return w8a8_copy_bytes(q->plan, q->v) == TILE_CHUNK_BYTES;
+    return w8a8_copy_bytes(q->plan, q->v) == GEMM_CHUNK_BYTES;
 }
 
 struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
@@ -36,13 +36,13 @@ struct feature_block w8a8_find_block(struct product *q, ptx_u32 block)
 
 void w8a8_begin_weights(struct product *q)
 {
-    struct tile_operand *o = &q->w.operand;
+    struct gemm_operand *o = &q->w.operand;
     o->rows = q->v->tile_n;
     o->blocks = q->v->wk;
     o->threads = W8A8_THREADS;
     o->row_bytes = (q->spec->k + 15) / 16 * 16;
     o->as_a = true;
-    tile_operand_begin(q->k, &q->at, U64(w8a8_read_stride(q->plan, q->v)), o);
+    gemm_operand_begin(q->k, &q->at, U64(w8a8_read_stride(q->plan, q->v)), o);
     if (!is_aligned(q))
         q->w.left = ptx_mov_s32(q->k, S32(0));
 }
@@ -52,7 +52,7 @@ void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
     ptx_kernel *k = q->k;
     struct feature_block b = w8a8_find_block(q, block);
     ptx_u32 end = ptx_add_u32(k, b.first, b.count);
-    tile_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
+    gemm_operand_locate(k, &q->w.operand, q->address[W8A8_W], b.first, end, stage);
     if (!is_aligned(q)) {
         ptx_u32 column = ptx_mad_lo_u32(k, stage, U32(w8a8_depth(q->v)), q->w.operand.column);
         ptx_s32 all = ptx_mov_s32(k, S32((int32_t)q->spec->k));
@@ -62,13 +62,13 @@ void w8a8_locate_weights(struct product *q, ptx_u32 block, ptx_u32 stage)
 
 /* ---- rows of w in pieces ---- */
 
-static uint32_t passes(const struct tile_operand *o)
+static uint32_t passes(const struct gemm_operand *o)
 {
     return (o->rows + o->pass_rows - 1) / o->pass_rows;
 }
 
 /* The number of passes after which the swizzle of the thread's row repeats. */
-static uint32_t patterns(const struct tile_operand *o)
+static uint32_t patterns(const struct gemm_operand *o)
 {
     return o->pass_rows % 8 == 0 ? 1 : 8 / o->pass_rows;
 }
@@ -80,7 +80,7 @@ static void copy_pieces(struct product *q, ptx_u32 to, ptx_u64 from, ptx_pred ex
 {
     ptx_kernel *k = q->k;
     int bytes = (int)q->plan->copy_bytes;
-    for (int i = 0; i < TILE_CHUNK_BYTES; i += bytes) {
+    for (int i = 0; i < GEMM_CHUNK_BYTES; i += bytes) {
         ptx_s32 from_here = ptx_sub_s32(k, q->w.left, S32(i));
         ptx_s32 cut = ptx_min_s32(k, from_here, S32(bytes));
         ptx_u32 size = ptx_s32_as_u32(ptx_max_s32(k, cut, S32(0)));
@@ -100,7 +100,7 @@ static void copy_rows(struct product *q, ptx_u32 to, ptx_u64 from, ptx_u32 row, 
 static void copy_unaligned(struct product *q, ptx_u32 slot)
 {
     ptx_kernel *k = q->k;
-    struct tile_operand *o = &q->w.operand;
+    struct gemm_operand *o = &q->w.operand;
     uint32_t count = patterns(o), rows = count * o->pass_rows;
     ptx_u64 from = ptx_mov_u64(k, o->from);
     ptx_u32 to = ptx_mov_u32(k, slot), row = ptx_mov_u32(k, o->row);
@@ -115,7 +115,7 @@ static void copy_unaligned(struct product *q, ptx_u32 slot)
             ptx_u32 place = ptx_add_u32(k, to, o->to[i]), number = ptx_add_u32(k, row, U32(below));
             copy_rows(q, place, line, number, rows_left);
         }
-        ptx_add_u32_to(k, to, to, U32(rows * TILE_BLOCK_BYTES));
+        ptx_add_u32_to(k, to, to, U32(rows * GEMM_BLOCK_BYTES));
         ptx_add_u64_to(k, from, from, U64((uint64_t)rows * w8a8_w_stride(q->spec)));
         ptx_add_u32_to(k, row, row, U32(rows));
         ptx_sub_s32_to(k, left, left, S32((int32_t)rows));
@@ -127,7 +127,7 @@ static void copy_unaligned(struct product *q, ptx_u32 slot)
 void w8a8_issue_weights(struct product *q, ptx_u32 slot)
 {
     if (is_aligned(q))
-        tile_operand_send(q->k, &q->w.operand, slot);
+        gemm_operand_issue(q->k, &q->w.operand, slot);
     else
         copy_unaligned(q, slot);
 }

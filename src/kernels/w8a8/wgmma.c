@@ -21,15 +21,15 @@
  * and rejected designs are in docs/notes/w8a8.md.
  */
 #include "../policy.h"
-#include "../tile/ring.h"
-#include "../tile/wgmma.h"
+#include "../gemm/ring.h"
+#include "../gemm/wgmma.h"
 #include "emit.h"
 
 enum { STEPS = W8A8_BLOCK / 32, WARPGROUP_ROWS = 64, MOST_LAG = 2, DEEP_RING = 8 };
 
 struct wgmma {
     struct product q;
-    struct tile_ring ring;
+    struct gemm_ring ring;
     ptx_u64 w_map, codes_map;
     uint32_t w_block, codes_block; /* bytes that a block of 128 bytes of K has in a stage */
     uint32_t codes_offset;         /* offset of the codes in a stage, after w */
@@ -43,7 +43,7 @@ struct producer {
     ptx_u32 row, token; /* the tile's first feature and token */
     ptx_u32 bytes;      /* that the producer copies in a stage */
     ptx_u32 issued;     /* stages that a paced producer has issued */
-    struct tile_ring_place place;
+    struct gemm_ring_place place;
 };
 
 /* Bytes of a stage's codes, of the tokens that exist where tokens are few, plus `more`. */
@@ -89,18 +89,18 @@ static void issue_weights(struct wgmma *h, const struct producer *s, ptx_u32 sta
 
 static void issue_codes(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
-    uint32_t barrier = w8a8_has_two_producers(h->q.v) ? tile_ring_note_offset(&h->ring) : 0;
+    uint32_t barrier = w8a8_has_two_producers(h->q.v) ? gemm_ring_side_offset(&h->ring) : 0;
     issue_boxes(h, s, stage, h->codes_map, s->token, h->codes_offset, h->codes_block, barrier,
                 false);
 }
 
 /* Moves the producer to the next tile of the walk. */
-static void move_to(struct wgmma *h, struct producer *s, struct tile_walk *walk)
+static void move_to(struct wgmma *h, struct producer *s, struct gemm_walk *walk)
 {
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
-    tile_walk_next(k, &q->division, walk);
-    struct tile_place place = w8a8_place_of(q, walk->tile);
+    gemm_walk_next(k, &q->division, walk);
+    struct gemm_place place = w8a8_place_of(q, walk->tile);
     ptx_mul_lo_u32_to(k, s->token, place.m, U32(q->v->tile_m));
     ptx_mov_u32_to(k, s->row, w8a8_find_block(q, place.n).first);
 }
@@ -144,12 +144,12 @@ static struct producer new_producer(struct wgmma *h, ptx_u32 bytes)
 {
     struct producer s = {.row = ptx_mov_u32(h->q.k, U32(0)), .bytes = bytes};
     s.token = ptx_mov_u32(h->q.k, U32(0));
-    s.place = tile_ring_first(h->q.k, &h->ring, true);
+    s.place = gemm_ring_first(h->q.k, &h->ring, true);
     return s;
 }
 
 /* Moves a producer past the stages that were copied ahead. */
-static void pass_ahead(struct wgmma *h, struct producer *s, struct tile_walk *walk)
+static void pass_ahead(struct wgmma *h, struct producer *s, struct gemm_walk *walk)
 {
     ptx_kernel *k = h->q.k;
     uint32_t ahead = stages_ahead(h), slot = ahead % h->q.v->stages;
@@ -162,24 +162,24 @@ static void pass_ahead(struct wgmma *h, struct producer *s, struct tile_walk *wa
 
 static void issue_stage(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
-    tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
+    gemm_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
     issue_weights(h, s, stage);
     issue_codes(h, s, stage);
 }
 
-static void issue_tile(struct wgmma *h, struct producer *s, struct tile_walk *walk,
+static void issue_tile(struct wgmma *h, struct producer *s, struct gemm_walk *walk,
                        issue_part *issue)
 {
     ptx_kernel *k = h->q.k;
     ptx_for(k, walk->stage, walk->stage_end, U32(1)) {
         ptx_nounroll(k);
         issue(h, s, walk->stage);
-        tile_ring_advance(k, &h->ring, &s->place, NULL);
+        gemm_ring_advance(k, &h->ring, &s->place, NULL);
     }
 }
 
 /* Issues the copies of the rest of the walk, which is at its first tile. */
-static void issue_tiles(struct wgmma *h, struct producer *s, struct tile_walk *walk,
+static void issue_tiles(struct wgmma *h, struct producer *s, struct gemm_walk *walk,
                         issue_part *issue)
 {
     struct product *q = &h->q;
@@ -202,7 +202,7 @@ static void produce(struct wgmma *h)
     struct product *q = &h->q;
     ptx_kernel *k = q->k;
     struct producer s = new_producer(h, code_bytes(h, weight_bytes(h)));
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     move_to(h, &s, &walk);
     issue_ahead(h, &s, issue_weights, true);
     ptx_griddepcontrol_wait(k);
@@ -224,9 +224,9 @@ static void keep_pace(struct wgmma *h, const struct producer *s)
     uint32_t pace = (PACE_BYTES + weight_bytes(h) - 1) / weight_bytes(h);
     ptx_u32 landed = ptx_sub_u32(k, s->issued, U32(pace));
     ptx_if(k, ptx_setp_lt_u32(k, landed, U32(h->q.v->stages - pace))) {
-        struct tile_ring_place place = {.parity = U32(0)};
+        struct gemm_ring_place place = {.parity = U32(0)};
         place.barrier = ptx_mad_lo_u32(k, landed, U32(8), h->ring.barriers);
-        tile_ring_wait(k, &place);
+        gemm_ring_wait(k, &place);
     }
     ptx_add_u32_to(k, s->issued, s->issued, U32(1));
 }
@@ -234,13 +234,13 @@ static void keep_pace(struct wgmma *h, const struct producer *s)
 static void issue_stage_weights(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
     keep_pace(h, s);
-    tile_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
+    gemm_ring_claim_some(h->q.k, &h->ring, &s->place, s->bytes);
     issue_weights(h, s, stage);
 }
 
 static void issue_stage_codes(struct wgmma *h, const struct producer *s, ptx_u32 stage)
 {
-    tile_ring_claim_note(h->q.k, &h->ring, &s->place, s->bytes);
+    gemm_ring_claim_side(h->q.k, &h->ring, &s->place, s->bytes);
     issue_codes(h, s, stage);
 }
 
@@ -249,7 +249,7 @@ static void issue_apart(struct wgmma *h, ptx_u32 bytes, issue_part *issue)
     struct product *q = &h->q;
     struct producer s = new_producer(h, bytes);
     s.issued = ptx_mov_u32(q->k, U32(0));
-    struct tile_walk walk = tile_walk_begin(q->k, q->first, q->end);
+    struct gemm_walk walk = gemm_walk_begin(q->k, q->first, q->end);
     move_to(h, &s, &walk);
     issue_tiles(h, &s, &walk, issue);
 }
@@ -277,7 +277,7 @@ static void produce_apart(struct wgmma *h)
 struct consumer {
     struct wgmma *h;
     ptx_u32 w_at, codes_at; /* bytes from a stage's start to the warpgroup's features and codes */
-    struct tile_ring_place read;
+    struct gemm_ring_place read;
     ptx_u32 to_read;        /* stages of the CTA after the current one */
     ptx_u32 held[MOST_LAG]; /* full barriers of the slots that are to be released next */
     ptx_pred releases;      /* the lane releases slots */
@@ -292,8 +292,8 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
 {
     struct wgmma *h = c->h;
     ptx_kernel *k = h->q.k;
-    ptx_u64 w = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->w_at));
-    ptx_u64 codes = tile_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
+    ptx_u64 w = gemm_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->w_at));
+    ptx_u64 codes = gemm_wgmma_descriptor(k, ptx_add_u32(k, c->read.slot, c->codes_at));
     bool tokens = w8a8_tokens_are_m(h->q.v);
     ptx_u64 a_of = tokens ? codes : w, b_of = tokens ? w : codes;
     uint32_t steps = h->q.v->wk * STEPS;
@@ -304,20 +304,20 @@ static void multiply_stage(struct consumer *c, ptx_u32 stage, ptx_u32 first)
     uint32_t b_block = tokens ? h->w_block : h->codes_block;
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t block = i / STEPS, step = i % STEPS * 32;
-        ptx_u64 a = tile_wgmma_advance(k, a_of, block * a_block + step);
-        ptx_u64 b = tile_wgmma_advance(k, b_of, block * b_block + step);
+        ptx_u64 a = gemm_wgmma_advance(k, a_of, block * a_block + step);
+        ptx_u64 b = gemm_wgmma_advance(k, b_of, block * b_block + step);
         ptx_wgmma_k32_s32_s8_s8(k, (int)columns, h->q.acc[0][0], a, b, i ? c->always : later);
     }
     ptx_wgmma_commit_group(k);
     ptx_wgmma_wait_group(k, (int)h->lag);
     ptx_u32 done = ptx_add_u32(k, first, U32(h->lag));
-    tile_ring_release(k, &h->ring, c->held[h->lag - 1],
+    gemm_ring_release(k, &h->ring, c->held[h->lag - 1],
                       ptx_setp_bool_ge_u32(k, stage, done, c->releases));
     if (h->lag > 1)
         ptx_mov_u32_to(k, c->held[1], c->held[0]);
-    tile_ring_turn(k, &h->ring, &c->read, c->held[0], c->to_read);
+    gemm_ring_next(k, &h->ring, &c->read, c->held[0], c->to_read);
     if (h->ring.noted)
-        tile_ring_wait_for_note(k, &h->ring, &c->read);
+        gemm_ring_side_wait(k, &h->ring, &c->read);
 }
 
 /* Releases all held slots at the end of a tile. */
@@ -328,10 +328,10 @@ static void end_stages(struct consumer *c)
     if (h->one_tile)
         return;
     for (uint32_t i = 0; i < h->lag && i < h->q.division.stages; i++)
-        tile_ring_release(h->q.k, &h->ring, c->held[i], c->releases);
+        gemm_ring_release(h->q.k, &h->ring, c->held[i], c->releases);
 }
 
-static void multiply_tile(struct consumer *c, struct tile_walk *w)
+static void multiply_tile(struct consumer *c, struct gemm_walk *w)
 {
     struct product *q = &c->h->q;
     ptx_kernel *k = q->k;
@@ -380,7 +380,7 @@ static void clear_missing_codes(struct wgmma *h)
             }
         }
         ptx_fence_proxy_async_shared_cta(k);
-        tile_sync(k, &q->at);
+        gemm_sync(k, &q->at);
     }
 }
 
@@ -391,7 +391,7 @@ static void find_warp(struct product *q)
     bool tokens = w8a8_tokens_are_m(v);
     uint32_t rows = tokens ? v->wm : v->wn;
     ptx_u32 along_rows = ptx_and_b32(q->k, q->at.warp, U32(rows - 1));
-    ptx_u32 along_columns = tile_divide(q->k, q->at.warp, rows);
+    ptx_u32 along_columns = gemm_divide(q->k, q->at.warp, rows);
     q->along_m = tokens ? along_rows : along_columns;
     q->along_n = tokens ? along_columns : along_rows;
     q->along_k = U32(0);
@@ -423,8 +423,8 @@ static void consume(struct wgmma *h)
         clear_missing_codes(h);
     ptx_griddepcontrol_wait(k);
     find_operands(&c);
-    c.releases = tile_ring_releasers(k, &h->ring, &q->at);
-    c.read = tile_ring_first(k, &h->ring, false);
+    c.releases = gemm_ring_releasers(k, &h->ring, &q->at);
+    c.read = gemm_ring_first(k, &h->ring, false);
     for (uint32_t i = 0; i < h->lag; i++)
         c.held[i] = ptx_mov_u32(k, c.read.barrier);
     c.to_read = ptx_sub_u32(k, ptx_sub_u32(k, q->end, q->first), U32(1));
@@ -434,18 +434,18 @@ static void consume(struct wgmma *h)
         w8a8_begin_direct(q, &c.direct);
     else
         w8a8_begin_output(q);
-    tile_ring_wait(k, &c.read);
+    gemm_ring_wait(k, &c.read);
     if (h->ring.noted)
-        tile_ring_wait_for_note(k, &h->ring, &c.read);
-    struct tile_walk walk = tile_walk_begin(k, q->first, q->end);
+        gemm_ring_side_wait(k, &h->ring, &c.read);
+    struct gemm_walk walk = gemm_walk_begin(k, q->first, q->end);
     if (h->one_tile) {
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         multiply_tile(&c, &walk);
         return;
     }
     ptx_loop(k, tiles) {
         ptx_nounroll(k);
-        tile_walk_next(k, &q->division, &walk);
+        gemm_walk_next(k, &q->division, &walk);
         multiply_tile(&c, &walk);
         ptx_loop_break_if(&tiles, ptx_setp_le_u32(k, walk.end, q->first), false);
     }
@@ -462,7 +462,7 @@ static void begin(struct wgmma *h)
     ptx_param codes_map = ptx_param_declare(k, "codes_map", W8A8_MAP_BYTES, W8A8_MAP_ALIGN);
     h->w_map = ptx_param_address(k, w_map);
     h->codes_map = ptx_param_address(k, codes_map);
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     find_warp(q);
     w8a8_count_tiles(q);
     w8a8_find_share(q);
@@ -471,7 +471,7 @@ static void begin(struct wgmma *h)
     h->codes_offset = q->v->wk * h->w_block;
     h->one_tile = w8a8_has_one_tile(q->plan, q->v);
     h->lag = q->v->stages < DEEP_RING ? 1 : MOST_LAG;
-    h->ring = (struct tile_ring){.stages = q->v->stages,
+    h->ring = (struct gemm_ring){.stages = q->v->stages,
                                  .stage_bytes = w8a8_stage_bytes(q->spec, q->v),
                                  .users = w8a8_consumer_threads(q->v) / 32,
                                  .noted = w8a8_has_two_producers(q->v)};
@@ -486,7 +486,7 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
     ptx_kernel_reqntid(k, w8a8_threads(v), 1, 1);
     ptx_kernel_minnctapersm(k, 1);
     begin(h);
-    tile_ring_declare(k, &h->ring);
+    gemm_ring_declare(k, &h->ring);
     if (w8a8_sums_bytes(v))
         q->sums.staging = w8a8_shared_buffer(q, "sums", w8a8_sums_bytes(v), 16);
     ptx_pred produces = ptx_setp_eq_u32(k, q->at.thread, U32(w8a8_consumer_threads(v)));
@@ -494,15 +494,15 @@ void w8a8_emit_wgmma(const ptxgen_w8a8_plan *plan, const ptxgen_w8a8_variant *v,
         ptx_prefetch_tensormap(k, h->w_map, 0);
         ptx_prefetch_tensormap(k, h->codes_map, 0);
     }
-    tile_ring_begin(k, &q->at, &h->ring);
+    gemm_ring_begin(k, &q->at, &h->ring);
     ptx_griddepcontrol_launch_dependents(k);
     ptx_if_else(k, ptx_setp_lt_u32(k, q->at.thread, U32(w8a8_consumer_threads(v)))) {
         if (w8a8_moves_registers(v))
-            tile_wgmma_divide_registers(k, 4, true);
+            gemm_wgmma_divide_registers(k, 4, true);
         consume(h);
     } else {
         if (w8a8_moves_registers(v))
-            tile_wgmma_divide_registers(k, 4, false);
+            gemm_wgmma_divide_registers(k, 4, false);
         ptx_section(k, "issue the copies of stages");
         if (w8a8_has_two_producers(v))
             produce_apart(h);

@@ -94,7 +94,7 @@ static ptx_s32 load_sum(struct direct *d, ptx_u64 from, uint32_t c)
     return sum;
 }
 
-void w8a8_locate_direct(struct direct *d, struct tile_place place)
+void w8a8_locate_direct(struct direct *d, struct gemm_place place)
 {
     struct product *q = d->q;
     ptx_kernel *k = q->k;

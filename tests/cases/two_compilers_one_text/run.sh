@@ -5,11 +5,11 @@ find_them() {
         "$PTXGEN_SOURCE/include/ptxgen/ptx.h" -- "$1"
 }
 find_them "$PTXGEN_SOURCE/src/kernels"
-cp -r "$PTXGEN_SOURCE/src/kernels/dense" "$PTXGEN_SOURCE/src/kernels/tile" .
+cp -r "$PTXGEN_SOURCE/src/kernels/dense" "$PTXGEN_SOURCE/src/kernels/gemm" .
 cat >>dense/hopper.c <<'END'
 static void as_it_was(struct hopper *h, ptx_u64 w, ptx_u64 x)
 {
-    multiply_tile(h, 0, tile_wgmma_advance(h->b.q.k, w, 64), tile_wgmma_advance(h->b.q.k, x, 32));
+    multiply_tile(h, 0, gemm_wgmma_advance(h->b.q.k, w, 64), gemm_wgmma_advance(h->b.q.k, x, 32));
 }
 END
 if find_them . >found; then

@@ -20,7 +20,7 @@
  *     by column  a column         2q + odd
  *     Marlin   16 rows            half·2 + high + 4·odd, of the lane's own word
  */
-#include "../../tile/emit.h"
+#include "../../gemm/emit.h"
 #include "../formats/format_table.h"
 #include "emit.h"
 
@@ -38,7 +38,7 @@ struct repack {
     ptx_u64 sources[2], order, codes;
     ptx_u32 staged;             /* shared address */
     ptx_u32 region_n, region_k; /* the CTA's place */
-    struct tile_threads at;
+    struct gemm_threads at;
 };
 
 /* ---- the geometry ---- */
@@ -107,7 +107,7 @@ static ptx_u64 split(struct repack *q, ptx_u32 *position)
 {
     ptx_kernel *k = q->k;
     uint32_t length = run(q);
-    ptx_u32 runs = tile_divide(k, *position, length);
+    ptx_u32 runs = gemm_divide(k, *position, length);
     ptx_pred up = ptx_setp_ne_u32(k, ptx_and_b32(k, runs, U32(1)), U32(0));
     ptx_u32 within = ptx_and_b32(k, *position, U32(length - 1));
     ptx_u32 pair = ptx_shr_u32(k, runs, U32(1));
@@ -120,7 +120,7 @@ static struct chunk find_chunk(struct repack *q, uint32_t round)
     ptx_kernel *k = q->k;
     uint32_t step = REPACK_THREADS / q->chunks;
     struct chunk c = {.source = q->sources[0]};
-    c.line = ptx_add_u32(k, tile_divide(k, q->at.thread, q->chunks), U32(round * step));
+    c.line = ptx_add_u32(k, gemm_divide(k, q->at.thread, q->chunks), U32(round * step));
     c.index = ptx_and_b32(k, q->at.thread, U32(q->chunks - 1));
     ptx_u32 line_at = ptx_mad_lo_u32(k, c.line, U32(q->pitch), q->staged);
     c.to = ptx_mad_lo_u32(k, c.index, U32(q->chunk_bytes), line_at);
@@ -472,10 +472,10 @@ static void emit_codes(const ptxgen_marlin_repack_plan *plan, ptx_module *module
     q->sources[1] = addresses[REPACK_UP_WEIGHTS];
     q->order = addresses[REPACK_ORDER];
     q->codes = addresses[REPACK_TO_CODES];
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     q->staged = ptx_shared_address(
         k, ptx_shared_declare(k, "weights as in the file", q->shape->lines * q->pitch, 16));
-    q->region_n = tile_divide(k, q->at.cta, q->grid.along_k);
+    q->region_n = gemm_divide(k, q->at.cta, q->grid.along_k);
     q->region_k = q->grid.along_k == 1 ? U32(0) : ptx_rem_u32(k, q->at.cta, U32(q->grid.along_k));
     stage(q);
     pack(q);

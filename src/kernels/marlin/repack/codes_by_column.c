@@ -10,7 +10,7 @@
  * sector of 32 bytes for one nibble.
  */
 #include "../../plan.h"
-#include "../../tile/emit.h"
+#include "../../gemm/emit.h"
 #include "emit.h"
 
 enum { TILES = MARLIN_STRIP / MARLIN_TILE, WORD_BYTES = 4, WARPS = REPACK_THREADS / 32 };
@@ -21,7 +21,7 @@ struct columns {
     uint32_t pitch;
     ptx_u64 sources[2], order, codes;
     ptx_u32 staged, strip, tile;
-    struct tile_threads at;
+    struct gemm_threads at;
 };
 
 static uint32_t largest_chunk(uint32_t bytes)
@@ -54,7 +54,7 @@ static void copy_columns(struct columns *q)
     ptx_section(k, "16 columns to shared memory");
     ptx_for(k, at, U32(MARLIN_TILE * chunks), U32(REPACK_THREADS)) {
         ptx_nounroll(k);
-        ptx_u32 column = tile_divide(k, at, chunks), index = tile_remainder(k, at, chunks);
+        ptx_u32 column = gemm_divide(k, at, chunks), index = gemm_remainder(k, at, chunks);
         ptx_u32 line = ptx_mad_lo_u32(k, column, U32(q->pitch), q->staged);
         ptx_u32 to = ptx_mad_lo_u32(k, index, U32(chunk), line);
         ptx_u32 n = ptx_add_u32(k, first, column);
@@ -145,9 +145,9 @@ void marlin_repack_emit_columns(const ptxgen_marlin_repack_plan *plan, ptx_modul
     q->sources[1] = addresses[REPACK_UP_WEIGHTS];
     q->order = addresses[REPACK_ORDER];
     q->codes = addresses[REPACK_TO_CODES];
-    q->at = tile_find_threads(k);
+    q->at = gemm_find_threads(k);
     q->staged = ptx_shared_address(k, ptx_shared_declare(k, "columns", columns.bytes, 16));
-    q->strip = tile_divide(k, q->at.cta, TILES);
+    q->strip = gemm_divide(k, q->at.cta, TILES);
     q->tile = ptx_and_b32(k, q->at.cta, U32(TILES - 1));
     copy_columns(q);
     pack(q);

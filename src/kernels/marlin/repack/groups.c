@@ -4,7 +4,7 @@
  * 8i of a packed group of a strip: 16 bytes of scales and a word of zero points. Scales and zero
  * points have a few per cent of the weights' bytes, so they are not staged in shared memory.
  */
-#include "../../tile/emit.h"
+#include "../../gemm/emit.h"
 #include "../formats/format_table.h"
 #include "../spec.h"
 #include "emit.h"
@@ -239,14 +239,14 @@ static void find_group(struct groups *q)
     uint32_t blocks = marlin_repack_grid(q->spec).group_blocks;
     uint32_t rows = marlin_scale_rows(&q->product), k_groups = rows ? q->spec->k / rows : 1;
     ptx_u32 thread = ptx_sreg_tid_x(k), cta = ptx_sreg_ctaid_x(k);
-    q->strip = tile_divide(k, cta, blocks);
+    q->strip = gemm_divide(k, cta, blocks);
     ptx_u32 block = blocks == 1 ? U32(0) : ptx_rem_u32(k, cta, U32(blocks));
     q->g = ptx_and_b32(k, thread, U32(7));
     ptx_u32 of_block = ptx_shr_u32(k, thread, U32(3));
     q->packed = ptx_mad_lo_u32(k, block, U32(REPACK_CTA_GROUPS), of_block);
     q->group = q->packed;
     if (rows)
-        q->group = tile_divide(k, q->packed, (uint32_t)marlin_group_rows(&q->product) / rows);
+        q->group = gemm_divide(k, q->packed, (uint32_t)marlin_group_rows(&q->product) / rows);
     q->always = k_groups == marlin_groups(&q->product);
     if (!q->always)
         q->exists = ptx_setp_lt_u32(k, q->packed, U32(k_groups));

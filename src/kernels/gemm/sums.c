@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sums.h"
+
+enum { FULL = 4 /* registers of the widest access */ };
+
+static uint32_t piece(const struct gemm_sums *s)
+{
+    return s->width < FULL ? s->width : FULL;
+}
+
+/* Bytes between staged rows. */
+static uint32_t pitch_of(const struct gemm_sums *s)
+{
+    return gemm_sums_pitch(s->alone ? s->warp_n : s->tile_n);
+}
+
+void gemm_sums_begin(ptx_kernel *k, const struct gemm_threads *at, ptx_u32 warp_along_n,
+                     ptx_u32 warp_along_k, struct gemm_sums *s)
+{
+    uint32_t pitch = pitch_of(s);
+    ptx_u32 row = ptx_mul_lo_u32(k, at->quad, U32(2)), column = at->group;
+    s->staged = s->staging;
+    s->warp_column = ptx_mul_lo_u32(k, warp_along_n, U32(s->interleaved ? 16 : s->warp_n));
+    if (s->alone)
+        s->staged = ptx_mad_lo_u32(k, at->warp, U32(s->pass_m * pitch), s->staging);
+    else {
+        row = ptx_mad_lo_u32(k, warp_along_k, U32(s->pass_m), row);
+        column = ptx_add_u32(k, s->warp_column, column);
+    }
+    ptx_u32 line = ptx_mad_lo_u32(k, row, U32(pitch), s->staged);
+    s->lane = ptx_mad_lo_u32(k, column, U32(4), line);
+    for (uint32_t i = 0; i < s->ctas; i++)
+        s->of_cta[i] = ptx_mapa_shared_cluster_u32(k, s->staging, U32(i));
+}
+
+void gemm_sums_stage(ptx_kernel *k, const struct gemm_sums *s, uint32_t pass,
+                     gemm_sums_register *acc, const void *from)
+{
+    uint32_t pitch = pitch_of(s), groups = s->pass_m / 8;
+    uint32_t tile_columns = s->interleaved ? 64 : 16;
+    for (uint32_t t = 0; t < s->warp_n / 16; t++)
+        for (uint32_t j = 0; j < groups; j++)
+            for (uint32_t r = 0; r < 4; r++) {
+                uint32_t offset = (8 * j + r % 2) * pitch + (tile_columns * t + r / 2 * 8) * 4;
+                ptx_st_shared_u32(k, s->lane, (int)offset, acc(from, t, pass * groups + j, r));
+            }
+}
+
+static ptx_u32 add(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 a, ptx_u32 b)
+{
+    ptx_f32 f32_a = ptx_u32_as_f32(a), f32_b = ptx_u32_as_f32(b);
+    return s->integer ? ptx_add_u32(k, a, b) : ptx_f32_as_u32(ptx_add_f32(k, f32_a, f32_b));
+}
+
+static void load_shared(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 at, uint32_t offset,
+                        ptx_u32 *to)
+{
+    bool full = piece(s) == FULL;
+    bool remote = s->remote || s->ctas;
+    if (full && remote)
+        ptx_ld_shared_cluster_v4_u32(k, to, at, (int)offset);
+    else if (full)
+        ptx_ld_shared_v4_u32(k, to, at, (int)offset);
+    else if (remote)
+        ptx_ld_shared_cluster_v2_u32(k, to, at, (int)offset);
+    else
+        ptx_ld_shared_v2_u32(k, to, at, (int)offset);
+}
+
+/* Adds up the sums at byte `place` of each warp along K, of those staged at address `staged`. */
+static void add_staged(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 staged, ptx_u32 place,
+                       bool first, ptx_u32 sums[GEMM_SUMS_WIDTH])
+{
+    ptx_u32 at = ptx_add_u32(k, staged, place);
+    for (uint32_t w = 0; w < s->wk; w++)
+        for (uint32_t i = 0; i < s->width; i += piece(s)) {
+            ptx_u32 more[FULL];
+            load_shared(k, s, at, w * s->pass_m * pitch_of(s) + i * 4, more);
+            for (uint32_t j = 0; j < piece(s); j++)
+                sums[i + j] = first && w == 0 ? more[j] : add(k, s, sums[i + j], more[j]);
+        }
+}
+
+void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
+                    ptx_u32 sums[GEMM_SUMS_WIDTH])
+{
+    if (s->alone)
+        column = ptx_sub_u32(k, column, s->warp_column);
+    ptx_u32 line = ptx_mul_lo_u32(k, row, U32(pitch_of(s)));
+    ptx_u32 place = ptx_mad_lo_u32(k, column, U32(4), line);
+    if (!s->ctas)
+        add_staged(k, s, s->alone ? s->staged : s->staging, place, true, sums);
+    for (uint32_t i = 0; i < s->ctas; i++)
+        add_staged(k, s, s->of_cta[i], place, i == 0, sums);
+}

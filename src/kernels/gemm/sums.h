@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Staging of a tile's sums in shared memory. The accumulators of a tile are spread over lanes, over
+ * warps along K, and over the CTAs of a cluster; an epilogue reads their sums as chunks of a row.
+ *
+ *     accumulators ── st.shared ─▶ [warp along K][row of the pass][tile_n + 4 sums]
+ *                                  ── ld.shared, add over warps and CTAs ─▶ chunk of a row
+ *
+ * Rows are tokens and columns are features. The products are mma.m16n8 with features along mma's M
+ * and tokens along mma's N: register r of tile t and row group j of the lane with group g and quad
+ * q is the sum at column 16t + g + 8·(r / 2) and row 8j + 2q + r % 2.
+ */
+#ifndef PTXGEN_KERNELS_GEMM_SUMS_H
+#define PTXGEN_KERNELS_GEMM_SUMS_H
+
+#include "emit.h"
+
+#include <stdbool.h>
+
+enum { GEMM_SUMS_WIDTH = 8 /* of a chunk, at most */, GEMM_SUMS_CTAS = 8 };
+
+struct gemm_sums {
+    /* Set by the caller. */
+    uint32_t tile_m, tile_n; /* of the CTA */
+    uint32_t warp_n, wk;     /* columns of a warp; warps along K */
+    bool interleaved;        /* tiles of a warp are 64 columns apart (wgmma); else contiguous */
+    uint32_t warp_m;         /* rows of a warp where warps divide the rows; 0: all tile_m rows */
+    ptx_u32 warp_row;        /* first row of the warp where warp_m is not 0 */
+    uint32_t pass_m;         /* rows staged at once: a multiple of 8 that divides a warp's rows */
+    uint32_t width;          /* columns of a chunk: 2, 4 or 8 */
+    uint32_t ctas;           /* of a cluster that have sums of the same tile; 0: this CTA only */
+    ptx_u32 rank;            /* of this CTA among `ctas` */
+    bool alone;              /* each warp stages and finishes its own sums; wk is 1 */
+    bool integer;            /* sums are s32, else f32; registers are untyped */
+    ptx_u32 staging;         /* shared address of gemm_sums_bytes or gemm_sums_alone_bytes */
+    bool remote;             /* for loads: `staging` is in another CTA of the cluster */
+
+    ptx_u32 lane;                   /* shared address for the lane's first accumulator */
+    ptx_u32 of_cta[GEMM_SUMS_CTAS]; /* the staging address in each CTA of the cluster */
+    ptx_u32 staged;                 /* staging address of the warp that is alone, or of the CTA */
+    ptx_u32 warp_column;            /* first column of the warp */
+};
+
+/* Bytes between staged rows: 16 more than the columns take, against bank conflicts. */
+static inline uint32_t gemm_sums_pitch(uint32_t tile_n)
+{
+    return (tile_n + 4) * 4;
+}
+static inline uint32_t gemm_sums_warp_rows(const struct gemm_sums *s)
+{
+    return s->warp_m ? s->warp_m : s->tile_m;
+}
+static inline uint32_t gemm_sums_bytes(uint32_t tile_n, uint32_t pass_m, uint32_t wk)
+{
+    return wk * pass_m * gemm_sums_pitch(tile_n);
+}
+/* Bytes of staging where each of `warps` warps is alone. */
+static inline uint32_t gemm_sums_alone_bytes(uint32_t warp_n, uint32_t pass_m, uint32_t warps)
+{
+    return warps * pass_m * gemm_sums_pitch(warp_n);
+}
+
+void gemm_sums_begin(ptx_kernel *k, const struct gemm_threads *at, ptx_u32 warp_along_n,
+                     ptx_u32 warp_along_k, struct gemm_sums *s);
+/* Returns register r of tile t and row group j of the thread's accumulators. */
+typedef ptx_u32 gemm_sums_register(const void *from, uint32_t t, uint32_t j, uint32_t r);
+/* Stages the lane's accumulators of pass `pass` over the rows of its warp. */
+void gemm_sums_stage(ptx_kernel *k, const struct gemm_sums *s, uint32_t pass,
+                     gemm_sums_register *acc, const void *from);
+/*
+ * Loads a chunk at row `row` of the pass and column `column`: each sum is added up over the warps
+ * along K and the CTAs of the cluster.
+ */
+void gemm_sums_load(ptx_kernel *k, const struct gemm_sums *s, ptx_u32 row, ptx_u32 column,
+                    ptx_u32 sums[GEMM_SUMS_WIDTH]);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Matrix descriptors for operands of wgmma that tensor copies have brought into shared memory: rows
+ * in blocks of 128 bytes along K, with the 128-byte swizzle.
+ *
+ *     [block][row][128 bytes], where the 16-byte chunk c of row r is at position c ^ (r & 7)
+ *
+ * The layout is K-major, with core matrices of 8 rows 1024 bytes apart (PTX ISA, "Shared Memory
+ * Matrix Layout").
+ */
+#ifndef PTXGEN_KERNELS_GEMM_WGMMA_H
+#define PTXGEN_KERNELS_GEMM_WGMMA_H
+
+#include "emit.h"
+
+#include <stdbool.h>
+
+enum { GEMM_WARPGROUP = 128 /* threads */ };
+
+/* The matrix descriptor of the block at a shared address that is a multiple of 1024. */
+ptx_u64 gemm_wgmma_descriptor(ptx_kernel *k, ptx_u32 address);
+/* The descriptor `bytes` further on: of a step of 32 bytes within the block, or another block. */
+ptx_u64 gemm_wgmma_advance(ptx_kernel *k, ptx_u64 descriptor, uint32_t bytes);
+
+/*
+ * setmaxnreg for a CTA of `groups` consumer warpgroups and one producer warpgroup: the
+ * producer's threads give registers up, and the consumers' threads take these. To be executed by
+ * all threads of a warpgroup; `multiplies` says whether that warpgroup is a consumer. With one
+ * consumer warpgroup nothing is emitted.
+ */
+void gemm_wgmma_divide_registers(ptx_kernel *k, uint32_t groups, bool multiplies);
+
+#endif
